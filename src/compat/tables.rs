@@ -1,0 +1,404 @@
+//! The rows of the compatibility matrix, as plain values.
+//!
+//! Owns the shape of the data that `compat/*.toml` holds. Must not hold a fact itself, nor a rule: facts are data,
+//! rules live in `resolve`. This file is also compiled into `build.rs`, which parses the TOML into [`Matrix`].
+//! Every row carries its `source`; an absent fact is `None`, never a guess.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::versions::{
+    ComputeCapability, CudaApiVersion, CudaVariant, DriverVersion, FrameworkVersion, GlibcVersion,
+    LibraryVersion, Machine, PythonVersion, ToolkitVersion,
+};
+
+/// Everything envforge knows about what runs with what.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Matrix {
+    /// The edition: the day the facts were read and 12 hex digits of their hash, `2026-11-20.1a2b3c4d5e6f`.
+    pub edition: String,
+    /// Driver branches, oldest first.
+    pub branches: Vec<DriverBranch>,
+    /// Lowest driver for each CUDA major by minor-version compatibility.
+    pub minor_floors: Vec<MinorFloor>,
+    /// Forward-compatibility packages.
+    pub forward_compat: Vec<ForwardCompat>,
+    /// Toolkit releases with the driver each is named for (`12.8.1`).
+    pub toolkits: Vec<Toolkit>,
+    /// What each toolkit's compiler targets (`12.8`).
+    pub compilers: Vec<Compiler>,
+    /// Compute capabilities with their architecture and last driver branch.
+    pub capabilities: Vec<Capability>,
+    /// GPU products by NVML name.
+    pub gpus: Vec<Gpu>,
+    /// cuDNN builds.
+    pub cudnn: Vec<CudnnBuild>,
+    /// NCCL builds.
+    pub nccl: Vec<NcclBuild>,
+    /// CUDA component wheels of each toolkit release.
+    pub components: Vec<Components>,
+    /// Published framework variants.
+    pub variants: Vec<Variant>,
+    /// Versions that are known to exist but whose rows are not (so that a refusal can say what is known).
+    pub known_versions: Vec<KnownVersion>,
+    /// Companion releases with the Pythons they have wheels for.
+    pub companions: Vec<Companion>,
+    /// Base systems.
+    pub bases: Vec<Base>,
+    /// Companion versions of the developer stack per Python.
+    pub stacks: Vec<DeveloperStack>,
+}
+
+/// A driver branch such as R570.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriverBranch {
+    /// Its number: 570.
+    pub branch: u32,
+    /// NVIDIA's support class: LTSB, PB, NFB.
+    pub kind: Option<String>,
+    /// The newest CUDA this branch supports without a forward-compatibility package.
+    pub max_cuda: CudaApiVersion,
+    /// The oldest compute capability it drives.
+    pub oldest_gpu: ComputeCapability,
+    /// The newest GPU architecture it drives, by name, as the source says it.
+    pub architectures: String,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// The lowest driver on which any CUDA of one major runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MinorFloor {
+    /// 12 for CUDA 12.x.
+    pub cuda_major: u8,
+    /// The floor on Linux.
+    pub linux: DriverVersion,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// A `cuda-compat` package and the driver branches it may be used on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForwardCompat {
+    /// The CUDA it brings.
+    pub cuda: CudaApiVersion,
+    /// The package: `cuda-compat-12-8`.
+    pub package: String,
+    /// Branches on which it is legal (data-centre GPUs only).
+    pub base_branches: Vec<u32>,
+    /// Branches that have this CUDA themselves.
+    pub native: Vec<u32>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// A toolkit release and its drivers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Toolkit {
+    /// The release: `12.8.1`.
+    pub cuda: ToolkitVersion,
+    /// The driver it ships with or is named for; `None` where only the branch is published.
+    pub native_driver: Option<DriverVersion>,
+    /// The branch of that driver.
+    pub branch: u32,
+    /// The lowest driver its applications run on (minor-version compatibility).
+    pub min_driver: DriverVersion,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// What the compiler of one CUDA minor targets and accepts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compiler {
+    /// The CUDA minor: `12.8`.
+    pub cuda: ToolkitVersion,
+    /// Targets nvcc knows, plain (no `a` or `f`).
+    pub targets: Vec<ComputeCapability>,
+    /// The PTX ISA it writes.
+    pub ptx_isa: String,
+    /// Newest host gcc major nvcc accepts.
+    pub gcc_max: u32,
+    /// Newest host clang major nvcc accepts.
+    pub clang_max: u32,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// A compute capability and its life span.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capability {
+    /// The capability.
+    pub cc: ComputeCapability,
+    /// The architecture's name: `Hopper`.
+    pub arch: String,
+    /// First CUDA that compiles for it.
+    pub first_cuda: ToolkitVersion,
+    /// Last CUDA that compiles for it; `None`: not dropped.
+    pub last_cuda: Option<ToolkitVersion>,
+    /// Last driver branch that drives it; `None`: not dropped.
+    pub last_driver_branch: Option<u32>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// A GPU product.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    /// The name NVML prints: `NVIDIA A100-SXM4-80GB`.
+    pub name: String,
+    /// Other names people and drivers use for the same chip.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// `datacenter`, `workstation`, `geforce`, `laptop`...
+    pub class: String,
+    /// The architecture's name.
+    pub arch: String,
+    /// Its compute capability.
+    pub compute_capability: ComputeCapability,
+    /// PCI device ids (hex, without vendor); products can share one.
+    #[serde(default)]
+    pub pci_ids: Vec<String>,
+    /// Marketed memory, GB.
+    pub memory_gb: Option<f64>,
+    /// Memory bandwidth, GB/s.
+    pub bandwidth_gb_s: Option<f64>,
+    /// Dense peak rates in TFLOP/s by kind: `fp64`, `fp32`, `tf32_tensor`, `fp16_tensor`, `fp8_tensor`...
+    #[serde(default)]
+    pub tflops: BTreeMap<String, f64>,
+    /// Total NVLink bandwidth per GPU, both directions, GB/s.
+    pub nvlink_gb_s: Option<f64>,
+    /// PCI Express generation.
+    pub pcie_gen: Option<f64>,
+    /// Whether the name was read from a driver's own list, and which.
+    pub name_seen: Option<String>,
+    /// Remarks.
+    pub note: Option<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// The GPU code of one build of a library.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuCode {
+    /// Targets with machine code; families stand for their members (8.0 for 8.9).
+    pub sass: Vec<ComputeCapability>,
+    /// Targets with PTX.
+    pub ptx: Vec<ComputeCapability>,
+}
+
+/// A cuDNN release for one CUDA major.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CudnnBuild {
+    /// The release: `9.10.2.21`.
+    pub version: LibraryVersion,
+    /// The CUDA major it is built for.
+    pub cuda_major: u8,
+    /// Its GPU code.
+    pub code: GpuCode,
+    /// Its lowest driver, if known.
+    pub min_driver: Option<DriverVersion>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// An NCCL release for one CUDA major.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NcclBuild {
+    /// The wheel: `nvidia-nccl-cu12`.
+    pub package: String,
+    /// The release: `2.27.3`.
+    pub version: LibraryVersion,
+    /// The toolkit it was built with.
+    pub built_with_cuda: String,
+    /// Its GPU code.
+    pub code: GpuCode,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// The component wheels of one toolkit release: package name to version.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Components {
+    /// The toolkit release.
+    pub cuda: ToolkitVersion,
+    /// Component (`cudart`, `cublas`) to version.
+    pub versions: BTreeMap<String, String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// Where a variant can be installed from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Channel {
+    /// The default package index.
+    Default,
+    /// The framework's own index.
+    Framework,
+    /// Nobody publishes it; it is built from source.
+    Source,
+}
+
+/// What upstream says of a variant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// In the official matrix as stable.
+    Stable,
+    /// In the official matrix as experimental.
+    Experimental,
+    /// In the official matrix as legacy.
+    Legacy,
+    /// Published but in no official matrix.
+    Unlisted,
+}
+
+/// One published binary: framework x CUDA x machine.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// The product's name in a spec, without `-cuda`: `pytorch`.
+    pub framework: String,
+    /// The framework's version.
+    pub version: FrameworkVersion,
+    /// The CUDA it was built for.
+    pub cuda: CudaVariant,
+    /// The processor.
+    pub machine: Machine,
+    /// Day of the first upload, `2025-08-06`.
+    pub released: String,
+    /// The toolkit release the variant stands for.
+    pub toolkit: ToolkitVersion,
+    /// CUDA runtime pinned or bundled.
+    pub cudart: Option<String>,
+    /// cuDNN pinned or bundled.
+    pub cudnn: Option<LibraryVersion>,
+    /// NCCL pinned or bundled.
+    pub nccl: Option<LibraryVersion>,
+    /// Triton pinned.
+    pub triton: Option<String>,
+    /// Companion packages: `torchvision` to `0.23.0`.
+    #[serde(default)]
+    pub companions: BTreeMap<String, String>,
+    /// CPython versions with a wheel.
+    pub python: Vec<PythonVersion>,
+    /// Free-threaded builds, `3.13t`.
+    #[serde(default)]
+    pub python_freethreaded: Vec<String>,
+    /// Wheels that exist on the framework's index only and lack companions.
+    #[serde(default)]
+    pub python_preview: Vec<String>,
+    /// GPU targets with machine code; `None`: not established.
+    pub arch: Option<Vec<ComputeCapability>>,
+    /// GPU targets with PTX.
+    #[serde(default)]
+    pub ptx: Vec<ComputeCapability>,
+    /// Where it is published.
+    pub channel: Channel,
+    /// What upstream calls it.
+    pub status: Status,
+    /// The oldest glibc that can load it.
+    pub min_glibc: GlibcVersion,
+    /// C++ ABI of the wheel (`true`: new).
+    pub cxx11_abi: Option<bool>,
+    /// `false`: publication announced or planned, not seen.
+    pub verified: bool,
+    /// How the row is known: `wheel`, `index-listing`, `release-script`, `third-party`, `announced`.
+    pub evidence: String,
+    /// Remarks.
+    pub notes: Option<String>,
+    /// Where the row comes from, in full.
+    pub source: String,
+}
+
+/// A version that exists, of which no variant row is known.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownVersion {
+    /// The framework: `pytorch`.
+    pub framework: String,
+    /// The version.
+    pub version: FrameworkVersion,
+    /// What is known of it, for a refusal.
+    pub what: String,
+    /// Where that comes from.
+    pub source: String,
+}
+
+/// A companion release and the Pythons it has wheels for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Companion {
+    /// The package: `torchvision`.
+    pub package: String,
+    /// Its version.
+    pub version: String,
+    /// Pythons with a wheel; empty: one wheel for all.
+    pub python: Vec<PythonVersion>,
+    /// Its requirement on the framework, as written in the wheel.
+    pub requires: Option<String>,
+    /// Remarks.
+    pub notes: Option<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// A base system.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Base {
+    /// Name and version: `debian:12`.
+    pub name: String,
+    /// The distribution: `debian`, `ubuntu`.
+    pub distribution: String,
+    /// The suite: `bookworm`.
+    pub suite: String,
+    /// Its C library.
+    pub glibc: GlibcVersion,
+    /// The Python its packages bring.
+    pub python: PythonVersion,
+    /// Host gcc majors it has.
+    pub gcc: Vec<u32>,
+    /// Host clang majors it has.
+    #[serde(default)]
+    pub clang: Vec<u32>,
+    /// The toolkit whose nvcc its packages bring, if any.
+    pub nvcc: Option<ToolkitVersion>,
+    /// True if `bootstrap` can build it; else it is an image base only.
+    pub bootstrap: bool,
+    /// True for the base chosen when nothing else decides.
+    #[serde(default)]
+    pub default: bool,
+    /// False: general knowledge, not checked against its own index.
+    pub checked: bool,
+    /// Remarks.
+    pub note: Option<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// The newest developer stack for one Python, as the resolver saw it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeveloperStack {
+    /// The Python.
+    pub python: PythonVersion,
+    /// `1.x` or `2.x`.
+    pub numpy_line: String,
+    /// Package to version.
+    pub versions: BTreeMap<String, String>,
+    /// Where the row comes from.
+    pub source: String,
+}

@@ -1,0 +1,253 @@
+//! What envforge needs of a container engine, in its own words. No bollard type crosses this boundary.
+//!
+//! Owns the [`Engine`] trait and its values. `docker.rs` is the one real implementation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use camino::Utf8PathBuf;
+
+use crate::context::ContextEntry;
+use crate::report::Reporter;
+use crate::versions::Machine;
+
+/// What the engine said of itself, asked once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineInfo {
+    /// `Docker` or `Podman`.
+    pub name: String,
+    /// Its version: `20.10.24`.
+    pub version: String,
+    /// The API version spoken: `1.41`.
+    pub api: String,
+    /// The processor it runs containers for.
+    pub machine: Machine,
+    /// True if BuildKit is served.
+    pub buildkit: bool,
+    /// Names of the OCI runtimes it offers.
+    pub runtimes: Vec<String>,
+    /// CDI devices it lists.
+    pub cdi_devices: Vec<String>,
+    /// True if the daemon runs on this machine (unix socket), so that its disk is ours.
+    pub local: bool,
+    /// The daemon's data folder.
+    pub data_root: Option<String>,
+}
+
+/// An image as the engine knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageInfo {
+    /// `sha256:…` of the configuration.
+    pub id: String,
+    /// Tags it carries.
+    pub tags: Vec<String>,
+    /// Registry digests it carries (`name@sha256:…`).
+    pub digests: Vec<String>,
+    /// Size in bytes, all layers.
+    pub size: u64,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Environment, as `NAME=value`.
+    pub env: Vec<String>,
+    /// The configured user.
+    pub user: String,
+    /// Layer diff ids, lowest first.
+    pub layers: Vec<String>,
+    /// `created_by` lines of the history, oldest first.
+    pub history: Vec<String>,
+    /// The processor.
+    pub architecture: String,
+}
+
+/// Where containers and builds get their network from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Network {
+    /// The engine's bridge.
+    #[default]
+    Bridge,
+    /// The engine host's own network.
+    Host,
+    /// None at all.
+    None,
+}
+
+/// A secret a build or container may read but never keep.
+#[derive(Clone)]
+pub struct Secret {
+    /// Its id in `RUN --mount=type=secret,id=…`.
+    pub id: String,
+    /// Its bytes (at most 500 KB).
+    pub bytes: Bytes,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secret({}, {} bytes)", self.id, self.bytes.len())
+    }
+}
+
+/// An image to build.
+#[derive(Debug, Clone)]
+pub struct BuildRequest {
+    /// The context; must hold `Dockerfile`.
+    pub context: Vec<ContextEntry>,
+    /// Secrets served to the build.
+    pub secrets: Vec<Secret>,
+    /// Docker's predefined proxy arguments only (`HTTPS_PROXY`…).
+    pub build_args: BTreeMap<String, String>,
+    /// Labels put on the image beside those of the Dockerfile.
+    pub labels: BTreeMap<String, String>,
+    /// Network of RUN steps.
+    pub network: Network,
+    /// Do not use cached layers.
+    pub no_cache: bool,
+    /// A private tag the result gets, so that it can be found: the caller removes it.
+    pub scratch_tag: String,
+}
+
+/// A file put into a container before it starts.
+#[derive(Debug, Clone)]
+pub struct ContainerFile {
+    /// Absolute path inside.
+    pub path: String,
+    /// Permission bits.
+    pub mode: u32,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// A throwaway container: created, fed with files, started, waited for, removed on every path.
+#[derive(Debug, Clone, Default)]
+pub struct RunRequest {
+    /// The image, by tag or id.
+    pub image: String,
+    /// The command; replaces the image's entrypoint.
+    pub command: Vec<String>,
+    /// Environment, as `NAME=value`.
+    pub env: Vec<String>,
+    /// `uid:gid`; `None`: the image's.
+    pub user: Option<String>,
+    /// Files put in before the start. Secrets are given this way too: the container is removed.
+    pub files: Vec<ContainerFile>,
+    /// Binds of the engine's host, `source:target:ro`; named volumes too (`name:target`).
+    pub binds: Vec<String>,
+    /// Network.
+    pub network: Network,
+    /// Read-only root with a tmpfs at /tmp, no capabilities, no new privileges.
+    pub sandbox: bool,
+    /// Step id under which stderr lines are reported; `None`: not reported.
+    pub report_as: Option<String>,
+    /// Paths whose content is wanted after the exit (each a file or folder, as a tar).
+    pub collect: Vec<String>,
+}
+
+/// What came out of a throwaway container.
+#[derive(Debug, Clone, Default)]
+pub struct RunOutcome {
+    /// The exit code.
+    pub code: i64,
+    /// All of stdout.
+    pub stdout: Vec<u8>,
+    /// All of stderr.
+    pub stderr: Vec<u8>,
+    /// For each path of `collect` that exists: its tar.
+    pub collected: BTreeMap<String, Vec<u8>>,
+}
+
+/// A container engine.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// What the engine said of itself when it was connected.
+    fn info(&self) -> &EngineInfo;
+    /// The image of that tag or id, if the engine has it.
+    async fn image(&self, reference: &str) -> Result<Option<ImageInfo>, EngineError>;
+    /// Builds an image and gives it; dropping the future cancels the build in the daemon.
+    async fn build(
+        &self,
+        request: BuildRequest,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<ImageInfo, EngineError>;
+    /// Puts a tag on an image.
+    async fn tag(&self, image: &str, tag: &str) -> Result<(), EngineError>;
+    /// Takes a tag off, or removes an untagged image; absent is fine.
+    async fn remove_image(&self, reference: &str) -> Result<(), EngineError>;
+    /// Pulls an image by reference.
+    async fn pull(&self, reference: &str, reporter: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError>;
+    /// Makes an image of one layer from a tar file, under a tag.
+    async fn import(
+        &self,
+        archive: Utf8PathBuf,
+        tag: &str,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<ImageInfo, EngineError>;
+    /// Runs a throwaway container to its end.
+    async fn run(&self, request: RunRequest, reporter: Arc<dyn Reporter>) -> Result<RunOutcome, EngineError>;
+    /// Runs a throwaway container to its end, then writes the tar of its whole file system to `archive`.
+    async fn run_and_export(
+        &self,
+        request: RunRequest,
+        archive: Utf8PathBuf,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<RunOutcome, EngineError>;
+}
+
+/// Why the engine did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// No engine answered.
+    #[error("no container engine answers at `{address}`: {cause}")]
+    Unreachable {
+        /// Where it was looked for.
+        address: String,
+        /// What the connection said.
+        cause: String,
+    },
+    /// The socket is there but closed to this user.
+    #[error("no permission on the engine's socket `{address}`")]
+    NoPermission {
+        /// The socket.
+        address: String,
+    },
+    /// The image is not there.
+    #[error("the engine has no image `{reference}`")]
+    NoSuchImage {
+        /// What was asked for.
+        reference: String,
+    },
+    /// A build step failed.
+    #[error("build step failed: {text}")]
+    BuildFailed {
+        /// The engine's words.
+        text: String,
+        /// The last lines the step printed.
+        output: Vec<String>,
+    },
+    /// The disk of the engine is full.
+    #[error("the engine's disk is full: {text}")]
+    DiskFull {
+        /// The engine's words.
+        text: String,
+    },
+    /// The connection ended in the middle.
+    #[error("the engine went away during {during}: {cause}")]
+    Lost {
+        /// What was going on.
+        during: String,
+        /// What the connection said.
+        cause: String,
+    },
+    /// The engine answered with an error.
+    #[error("the engine refused {during}: {text}")]
+    Refused {
+        /// What was asked.
+        during: String,
+        /// The engine's words.
+        text: String,
+    },
+    /// A local file could not be read or written.
+    #[error(transparent)]
+    File(#[from] std::io::Error),
+}

@@ -1,0 +1,22 @@
+//! envforge: reproducible, verified GPU development images.
+//!
+//! The path of the data, one function per arrow:
+//!
+//! ```text
+//! args, config ─► Settings ─► Spec ──────┐
+//!                 Target (host or named) ─┼─► Stack | Refusal ─► Base ─► Lock ─► BuildPlan ─► image ─► Report ─► tag
+//!                 Matrix (compat/*.toml) ─┘
+//! ```
+//!
+//! Pure: `spec`, `versions`, `compat`, `target`, `stack`, `resolve`, `lock`, `plan`, `render`,
+//! `context`, `verdict`. Edges: `engine`, `base`, `packages`, `gpu`, `store`, `report`.
+//! `commands` uses both; nothing uses `commands` or `cli`.
+
+pub mod compat;
+pub mod context;
+pub mod engine;
+pub mod lock;
+pub mod report;
+pub mod stack;
+pub mod target;
+pub mod versions;

@@ -1,0 +1,157 @@
+//! The lock as plain values (DESIGN §6). `toml.rs` reads and writes it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::stack::Stack;
+
+/// A package of the distribution, pinned.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedDeb {
+    /// The package: `libc6`.
+    pub name: String,
+    /// Its version: `2.36-9+deb12u14`.
+    pub version: String,
+    /// `amd64`, `arm64` or `all`.
+    pub architecture: String,
+    /// SHA-256 of the .deb, hex.
+    pub sha256: String,
+    /// Size of the .deb in bytes.
+    pub size: u64,
+    /// Path below the mirror's root, `pool/main/g/glibc/…deb`: no address.
+    pub path: String,
+}
+
+/// Which kind of index a wheel comes from. No address: hashes make the origin irrelevant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IndexKind {
+    /// The default package index.
+    Default,
+    /// The framework's own index, for the variant of the stack.
+    Framework,
+}
+
+/// A wheel, pinned.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedWheel {
+    /// The normalised package name: `nvidia-cudnn-cu12`.
+    pub name: String,
+    /// Its version: `9.10.2.21`, `2.8.0`, `2.7.1+cu118`.
+    pub version: String,
+    /// The wheel's file name.
+    pub file: String,
+    /// SHA-256 of the wheel, hex.
+    pub sha256: String,
+    /// Size in bytes, if the index said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// The kind of index.
+    pub index: IndexKind,
+    /// The layer it belongs to.
+    pub layer: WheelLayer,
+}
+
+/// The layer of the image a wheel is installed in, lowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WheelLayer {
+    /// CUDA libraries (`nvidia-*`).
+    Cuda,
+    /// The framework, its companions and what they need.
+    Framework,
+    /// The developer stack.
+    Stack,
+    /// What the user added.
+    User,
+}
+
+/// The base, pinned: exactly one of `digest` and `packages` is given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedBase {
+    /// `image` or `bootstrap`.
+    pub provider: BaseProvider,
+    /// `debian:12`.
+    pub name: String,
+    /// `bookworm`.
+    pub suite: String,
+    /// The registry digest (`sha256:…`), or the id of a local image that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Content digest of a bootstrapped base (hex SHA-256 by DESIGN §6), a record: its packages decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// Every package of a bootstrapped base.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<LockedDeb>,
+}
+
+/// How a base came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BaseProvider {
+    /// A registry or local image.
+    Image,
+    /// Built from the distribution's packages.
+    Bootstrap,
+}
+
+/// A tool that made the lock or runs in the build, pinned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedTool {
+    /// `uv`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its wheel's file name.
+    pub file: String,
+    /// SHA-256 of that wheel, hex.
+    pub sha256: String,
+}
+
+/// Records that never make a lock stale.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Records {
+    /// When the lock was made, RFC 3339, UTC.
+    pub created: String,
+    /// Version of envforge.
+    pub envforge: String,
+    /// Edition of the matrix.
+    pub matrix: String,
+    /// SHA-256 of the agent, hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Content digest of the image, hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+}
+
+/// Everything an image is made of, byte by byte.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lock {
+    /// Version of this format: 1.
+    pub schema: u32,
+    /// What was asked for, as typed: `pytorch-cuda:2.8-cu128`.
+    pub spec: String,
+    /// The stack it was resolved to, with its target.
+    pub stack: Stack,
+    /// The base.
+    pub base: LockedBase,
+    /// uv, per platform one.
+    pub tools: Vec<LockedTool>,
+    /// Distribution packages above the base, sorted by name.
+    pub system: Vec<LockedDeb>,
+    /// Wheels, sorted by layer, then name.
+    pub wheels: Vec<LockedWheel>,
+    /// Environment variables of the image.
+    pub environment: BTreeMap<String, String>,
+    /// Records.
+    pub records: Records,
+}

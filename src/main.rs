@@ -1,0 +1,3 @@
+//! The `envforge` program: parse, run, exit code; nothing else.
+
+fn main() {}

@@ -1,0 +1,72 @@
+//! What work reports while it runs. Reporters decide what is seen.
+
+use serde::Serialize;
+
+/// One thing that happened. Serialised as one JSON object per line by `--progress json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// A step began. Ids are chosen by the emitter and unique within a run (`base`, `build:sha256:…`).
+    StepStarted {
+        /// The step.
+        id: String,
+        /// What it does, for people: `resolve packages with uv`.
+        text: String,
+    },
+    /// A step moved on.
+    StepProgress {
+        /// The step.
+        id: String,
+        /// Bytes done.
+        done: u64,
+        /// Bytes in all, if known.
+        total: Option<u64>,
+    },
+    /// A line of output of a step.
+    StepOutput {
+        /// The step.
+        id: String,
+        /// The line, without its newline.
+        line: String,
+    },
+    /// A step ended well.
+    StepFinished {
+        /// The step.
+        id: String,
+        /// True if a cache answered.
+        cached: bool,
+        /// Wall-clock seconds.
+        seconds: f64,
+    },
+    /// A step failed; the error itself follows as the command's error.
+    StepFailed {
+        /// The step.
+        id: String,
+        /// The first line of why.
+        text: String,
+    },
+    /// Something worth one line.
+    Note {
+        /// The line.
+        text: String,
+    },
+    /// Something the user should act on.
+    Warning {
+        /// The line.
+        text: String,
+    },
+}
+
+/// Receives events. Implementations must be cheap and never fail.
+pub trait Reporter: Send + Sync {
+    /// Takes one event.
+    fn report(&self, event: Event);
+}
+
+/// A reporter that sees nothing, for tests and `--quiet` internals.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Silent;
+
+impl Reporter for Silent {
+    fn report(&self, _event: Event) {}
+}

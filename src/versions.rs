@@ -1,0 +1,347 @@
+//! The versions people mix up, each with its own type: driver, CUDA toolkit, compute capability, variant, Python.
+//!
+//! Owns parsing, ordering and printing. Must not know any table: which versions exist is data in `compat/`.
+//! This file is also compiled into `build.rs`, so it depends on `serde` alone.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A text that is not a version of the wanted kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionError {
+    /// What was wanted, in words: "a driver version such as `570.124.06`".
+    pub wanted: &'static str,
+    /// What was given.
+    pub found: String,
+}
+
+impl fmt::Display for VersionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not {}", self.found, self.wanted)
+    }
+}
+
+impl std::error::Error for VersionError {}
+
+/// Implements serde through `FromStr` and `Display`, so that text is parsed in one place.
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+fn numbers(text: &str) -> Option<Vec<u32>> {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text.split('.').map(|part| if digits(part) { part.parse().ok() } else { None }).collect()
+}
+
+/// A version made of dot-separated numbers that keeps its spelling (`570.124.06`) and compares by number.
+#[derive(Debug, Clone)]
+struct Dotted {
+    text: String,
+    parts: Vec<u32>,
+}
+
+impl Dotted {
+    fn parse(text: &str, counts: std::ops::RangeInclusive<usize>) -> Option<Self> {
+        let parts = numbers(text)?;
+        counts.contains(&parts.len()).then(|| Self { text: text.to_owned(), parts })
+    }
+    fn key(&self) -> &[u32] {
+        let end = self.parts.iter().rposition(|part| *part != 0).map_or(0, |last| last + 1);
+        &self.parts[..end]
+    }
+}
+
+macro_rules! dotted_version {
+    ($(#[$doc:meta])* $name:ident, $counts:expr, $wanted:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $name(Dotted);
+
+        impl $name {
+            /// The numbers of the version, most significant first, as many as were written.
+            pub fn parts(&self) -> &[u32] {
+                &self.0.parts
+            }
+            /// The first number.
+            pub fn major(&self) -> u32 {
+                self.0.parts[0]
+            }
+            /// The second number, 0 if not written.
+            pub fn minor(&self) -> u32 {
+                self.0.parts.get(1).copied().unwrap_or(0)
+            }
+        }
+        impl FromStr for $name {
+            type Err = VersionError;
+            fn from_str(text: &str) -> Result<Self, VersionError> {
+                let error = || VersionError { wanted: $wanted, found: text.to_owned() };
+                Dotted::parse(text, $counts).map(Self).ok_or_else(error)
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0.text)
+            }
+        }
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> Ordering {
+                self.0.key().cmp(other.0.key())
+            }
+        }
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.cmp(other) == Ordering::Equal
+            }
+        }
+        impl Eq for $name {}
+        impl std::hash::Hash for $name {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                self.0.key().hash(state);
+            }
+        }
+        serde_as_text!($name);
+    };
+}
+
+dotted_version!(
+    /// The version of an NVIDIA kernel driver: `570.124.06`.
+    DriverVersion,
+    1..=3,
+    "a driver version such as `570.124.06`"
+);
+dotted_version!(
+    /// The version of a CUDA toolkit, the one nvcc and the libraries belong to: `12.8.1` or `12.8`.
+    ToolkitVersion,
+    2..=3,
+    "a CUDA toolkit version such as `12.8.1`"
+);
+dotted_version!(
+    /// The newest CUDA a driver supports (what `nvidia-smi` prints): `12.8`.
+    CudaApiVersion,
+    2..=2,
+    "a CUDA version such as `12.8`"
+);
+dotted_version!(
+    /// The released version of a framework: `2.8.0`.
+    FrameworkVersion,
+    1..=4,
+    "a framework version such as `2.8.0`"
+);
+dotted_version!(
+    /// The version of a CUDA library such as cuDNN (`9.10.2.21`) or NCCL (`2.27.3`).
+    LibraryVersion,
+    1..=5,
+    "a library version such as `9.10.2.21`"
+);
+dotted_version!(
+    /// A version of the GNU C library: `2.28`.
+    GlibcVersion,
+    2..=3,
+    "a glibc version such as `2.28`"
+);
+
+impl FrameworkVersion {
+    /// True if every number the prefix wrote is the same here: `2.8` covers `2.8.0` and `2.8.1`.
+    pub fn starts_with(&self, prefix: &Self) -> bool {
+        self.parts().starts_with(prefix.parts())
+    }
+}
+
+/// A GPU's compute capability. Prints as `sm_89`; [`ComputeCapability::dotted`] and serde give `8.9`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ComputeCapability {
+    /// The generation: 9 for Hopper.
+    pub major: u8,
+    /// The member of the generation.
+    pub minor: u8,
+}
+
+impl ComputeCapability {
+    /// The form NVIDIA's tables use: `8.9`.
+    pub fn dotted(self) -> String {
+        format!("{}.{}", self.major, self.minor)
+    }
+    /// True if a cubin built for `self` runs on a GPU of `device`: same major, and no newer minor.
+    pub fn cubin_runs_on(self, device: Self) -> bool {
+        self.major == device.major && self.minor <= device.minor
+    }
+}
+
+impl fmt::Display for ComputeCapability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("sm_{}{}", self.major, self.minor))
+    }
+}
+
+impl FromStr for ComputeCapability {
+    type Err = VersionError;
+    /// Reads `9.0`, `sm_90` and `sm90`.
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        let error = || VersionError {
+            wanted: "a compute capability such as `9.0` or `sm_90`",
+            found: text.to_owned(),
+        };
+        let lower = text.to_ascii_lowercase();
+        if let Some(digits) = lower.strip_prefix("sm_").or_else(|| lower.strip_prefix("sm")) {
+            let plain = digits.len() >= 2 && digits.len() <= 3 && digits.bytes().all(|b| b.is_ascii_digit());
+            let (major, minor) = digits.split_at_checked(digits.len().saturating_sub(1)).ok_or_else(error)?;
+            return match (plain, major.parse(), minor.parse()) {
+                (true, Ok(major), Ok(minor)) => Ok(Self { major, minor }),
+                _ => Err(error()),
+            };
+        }
+        match numbers(&lower).as_deref() {
+            Some([major, minor]) if *major < 100 && *minor < 10 => Ok(Self {
+                major: u8::try_from(*major).map_err(|_| error())?,
+                minor: u8::try_from(*minor).map_err(|_| error())?,
+            }),
+            _ => Err(error()),
+        }
+    }
+}
+
+impl Serialize for ComputeCapability {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.dotted())
+    }
+}
+
+impl<'de> Deserialize<'de> for ComputeCapability {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The CUDA a wheel was built for, as its tag says it: `cu128` is 12.8. Ordered by CUDA version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CudaVariant {
+    /// 12 of `cu128`.
+    pub major: u8,
+    /// 8 of `cu128`; `None` in `cu12`, which promises the major only.
+    pub minor: Option<u8>,
+}
+
+impl CudaVariant {
+    /// The version in words: `12.8`, or `12` where only the major is promised.
+    pub fn dotted(self) -> String {
+        self.minor.map_or_else(|| self.major.to_string(), |minor| format!("{}.{minor}", self.major))
+    }
+}
+
+impl fmt::Display for CudaVariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.minor {
+            Some(minor) => f.pad(&format!("cu{}{minor}", self.major)),
+            None => f.pad(&format!("cu{}", self.major)),
+        }
+    }
+}
+
+impl FromStr for CudaVariant {
+    type Err = VersionError;
+    /// Reads the tag form only: `cu128`, `cu92` would be a major, so two digits are one (`cu12`).
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        let error = || VersionError { wanted: "a CUDA variant such as `cu128`", found: text.to_owned() };
+        let digits = text.strip_prefix("cu").ok_or_else(error)?;
+        if !digits.is_ascii() || !(2..=4).contains(&digits.len()) {
+            return Err(error());
+        }
+        let (major, minor) = digits.split_at(2);
+        let number = |part: &str| {
+            if part.bytes().all(|b| b.is_ascii_digit()) { part.parse().ok() } else { None }
+        };
+        let major = number(major).ok_or_else(error)?;
+        let minor = if minor.is_empty() { None } else { Some(number(minor).ok_or_else(error)?) };
+        Ok(Self { major, minor })
+    }
+}
+
+serde_as_text!(CudaVariant);
+
+/// A CPython minor version: `3.11`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PythonVersion {
+    /// 3 of `3.11`.
+    pub major: u8,
+    /// 11 of `3.11`.
+    pub minor: u8,
+}
+
+impl fmt::Display for PythonVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}.{}", self.major, self.minor))
+    }
+}
+
+impl FromStr for PythonVersion {
+    type Err = VersionError;
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        let error = || VersionError { wanted: "a Python version such as `3.11`", found: text.to_owned() };
+        match numbers(text).as_deref() {
+            Some([major, minor]) => Ok(Self {
+                major: u8::try_from(*major).map_err(|_| error())?,
+                minor: u8::try_from(*minor).map_err(|_| error())?,
+            }),
+            _ => Err(error()),
+        }
+    }
+}
+
+serde_as_text!(PythonVersion);
+
+/// The processor of the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Machine {
+    /// 64-bit x86, `linux/amd64`.
+    #[serde(rename = "x86_64")]
+    X86_64,
+    /// 64-bit Arm of the server class, `linux/arm64`.
+    #[serde(rename = "aarch64")]
+    Aarch64,
+}
+
+impl Machine {
+    /// Docker's name of the platform: `linux/amd64`.
+    pub fn platform(self) -> &'static str {
+        match self {
+            Self::X86_64 => "linux/amd64",
+            Self::Aarch64 => "linux/arm64",
+        }
+    }
+    /// Debian's name of the architecture: `amd64`.
+    pub fn debian(self) -> &'static str {
+        match self {
+            Self::X86_64 => "amd64",
+            Self::Aarch64 => "arm64",
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        })
+    }
+}
