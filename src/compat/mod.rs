@@ -2,6 +2,10 @@
 //!
 //! Owns the tables and look-ups over them. Must not choose: that is `resolve`.
 
+mod gpu_name;
+mod lookup;
 pub mod tables;
 
+pub use gpu_name::{GpuNameError, NamedGpu};
+pub use lookup::VariantQuery;
 pub use tables::Matrix;

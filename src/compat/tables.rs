@@ -14,7 +14,7 @@ use crate::versions::{
 };
 
 /// Everything envforge knows about what runs with what.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
     /// The edition: the day the facts were read and 12 hex digits of their hash, `2026-11-20.1a2b3c4d5e6f`.
     pub edition: String,
@@ -48,10 +48,69 @@ pub struct Matrix {
     pub bases: Vec<Base>,
     /// Companion versions of the developer stack per Python.
     pub stacks: Vec<DeveloperStack>,
+    /// Products a spec can name, with or without rows.
+    pub products: Vec<Product>,
+    /// GPU chips with every product name their drivers print, for names that have no row in `gpus`.
+    pub chips: Vec<Chip>,
+    /// NumPy lines a framework's binaries accept.
+    pub numpy_limits: Vec<NumpyLimit>,
+}
+
+/// A product a spec can name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Product {
+    /// Its name in a spec: `pytorch-cuda`.
+    pub name: String,
+    /// Its framework, the key of [`Variant::framework`]: `pytorch`.
+    pub framework: String,
+    /// The package that carries it: `torch`; `None` for the toolkit alone.
+    pub package: Option<String>,
+    /// Other words people type for it.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// False: the name is known, its rows are not in the matrix yet.
+    pub rows: bool,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// A GPU chip and the product names drivers print for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chip {
+    /// The chip: `GK210`.
+    pub chip: String,
+    /// The architecture's name: `Kepler`.
+    pub arch: String,
+    /// Its compute capability.
+    pub compute_capability: ComputeCapability,
+    /// Product names, as a driver lists them.
+    pub names: Vec<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// The NumPy line a range of framework versions can work with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NumpyLimit {
+    /// The framework: `pytorch`.
+    pub framework: String,
+    /// First version of the range; `None`: from the beginning.
+    pub first: Option<FrameworkVersion>,
+    /// Last version of the range; `None`: to the newest.
+    pub last: Option<FrameworkVersion>,
+    /// The requirement on numpy (`<2`); `None`: both lines work.
+    pub numpy: Option<String>,
+    /// What breaks, in words.
+    pub why: String,
+    /// Where the row comes from.
+    pub source: String,
 }
 
 /// A driver branch such as R570.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriverBranch {
     /// Its number: 570.
@@ -62,26 +121,30 @@ pub struct DriverBranch {
     pub max_cuda: CudaApiVersion,
     /// The oldest compute capability it drives.
     pub oldest_gpu: ComputeCapability,
-    /// The newest GPU architecture it drives, by name, as the source says it.
+    /// The GPU architectures it drives, by name, as the source says it.
     pub architectures: String,
+    /// Remarks.
+    pub note: Option<String>,
     /// Where the row comes from.
     pub source: String,
 }
 
 /// The lowest driver on which any CUDA of one major runs.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MinorFloor {
     /// 12 for CUDA 12.x.
     pub cuda_major: u8,
     /// The floor on Linux.
     pub linux: DriverVersion,
+    /// Remarks.
+    pub note: Option<String>,
     /// Where the row comes from.
     pub source: String,
 }
 
 /// A `cuda-compat` package and the driver branches it may be used on.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForwardCompat {
     /// The CUDA it brings.
@@ -97,7 +160,7 @@ pub struct ForwardCompat {
 }
 
 /// A toolkit release and its drivers.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Toolkit {
     /// The release: `12.8.1`.
@@ -108,12 +171,14 @@ pub struct Toolkit {
     pub branch: u32,
     /// The lowest driver its applications run on (minor-version compatibility).
     pub min_driver: DriverVersion,
+    /// Remarks.
+    pub note: Option<String>,
     /// Where the row comes from.
     pub source: String,
 }
 
 /// What the compiler of one CUDA minor targets and accepts.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compiler {
     /// The CUDA minor: `12.8`.
@@ -131,7 +196,7 @@ pub struct Compiler {
 }
 
 /// A compute capability and its life span.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capability {
     /// The capability.
@@ -149,7 +214,7 @@ pub struct Capability {
 }
 
 /// A GPU product.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
     /// The name NVML prints: `NVIDIA A100-SXM4-80GB`.
@@ -186,7 +251,7 @@ pub struct Gpu {
 }
 
 /// The GPU code of one build of a library.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuCode {
     /// Targets with machine code; families stand for their members (8.0 for 8.9).
@@ -196,7 +261,7 @@ pub struct GpuCode {
 }
 
 /// A cuDNN release for one CUDA major.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CudnnBuild {
     /// The release: `9.10.2.21`.
@@ -212,7 +277,7 @@ pub struct CudnnBuild {
 }
 
 /// An NCCL release for one CUDA major.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NcclBuild {
     /// The wheel: `nvidia-nccl-cu12`.
@@ -228,7 +293,7 @@ pub struct NcclBuild {
 }
 
 /// The component wheels of one toolkit release: package name to version.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Components {
     /// The toolkit release.
@@ -266,7 +331,7 @@ pub enum Status {
 }
 
 /// One published binary: framework x CUDA x machine.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     /// The product's name in a spec, without `-cuda`: `pytorch`.
@@ -324,7 +389,7 @@ pub struct Variant {
 }
 
 /// A version that exists, of which no variant row is known.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownVersion {
     /// The framework: `pytorch`.
@@ -338,7 +403,7 @@ pub struct KnownVersion {
 }
 
 /// A companion release and the Pythons it has wheels for.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Companion {
     /// The package: `torchvision`.
@@ -356,7 +421,7 @@ pub struct Companion {
 }
 
 /// A base system.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Base {
     /// Name and version: `debian:12`.
@@ -390,7 +455,7 @@ pub struct Base {
 }
 
 /// The newest developer stack for one Python, as the resolver saw it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeveloperStack {
     /// The Python.
