@@ -12,11 +12,15 @@
 //! `context`, `verdict`. Edges: `engine`, `base`, `packages`, `gpu`, `store`, `report`.
 //! `commands` uses both; nothing uses `commands` or `cli`.
 
+pub mod address;
 pub mod compat;
 pub mod context;
 pub mod engine;
+pub mod fetch;
 pub mod lock;
 pub mod report;
+pub mod sha256;
 pub mod stack;
+pub mod store;
 pub mod target;
 pub mod versions;

@@ -1,0 +1,493 @@
+//! The one HTTP client: asks, retries, continues where a download was cut, checks the hash.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use bytes::Bytes;
+use camino::Utf8PathBuf;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use reqwest::StatusCode;
+use reqwest::header::{CONTENT_RANGE, RANGE};
+
+use super::error::{FetchError, chain};
+use super::partial::Partial;
+use super::settings::FetchSettings;
+use super::transfer::Transfer;
+use crate::address::Address;
+use crate::store::Store;
+
+/// A file to have in the cache.
+#[derive(Debug, Clone)]
+pub struct Download {
+    /// What it is, for people: `libc6_2.36-9_amd64.deb`.
+    pub name: String,
+    /// Where it may be, in the order they are asked; the next is asked when one does not have it.
+    pub addresses: Vec<Address>,
+    /// Its SHA-256, hex.
+    pub sha256: String,
+    /// Its size, if known.
+    pub size: Option<u64>,
+}
+
+/// The one HTTP client for files.
+#[derive(Clone)]
+pub struct Fetcher {
+    client: reqwest::Client,
+    retries: ExponentialBuilder,
+    parallel: usize,
+}
+
+impl Fetcher {
+    /// Sets up the client.
+    pub fn new(settings: &FetchSettings) -> Result<Self, FetchError> {
+        let failed = |error: reqwest::Error| FetchError::Client { cause: chain(&error.without_url()) };
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("envforge/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(Duration::from_secs(15))
+            .read_timeout(settings.silence)
+            .no_proxy();
+        let exempt = settings.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
+        for (proxy, secure) in [(&settings.http_proxy, false), (&settings.https_proxy, true)] {
+            let Some(address) = proxy else { continue };
+            let proxy = if secure {
+                reqwest::Proxy::https(address.url())
+            } else {
+                reqwest::Proxy::http(address.url())
+            };
+            builder = builder.proxy(proxy.map_err(failed)?.no_proxy(exempt.clone()));
+        }
+        if let Some(pem) = &settings.extra_ca {
+            let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(failed)?;
+            builder = builder.tls_certs_merge(certificates);
+        }
+        let retries = ExponentialBuilder::default()
+            .with_min_delay(settings.first_pause)
+            .with_max_delay(Duration::from_secs(20))
+            .with_max_times(settings.attempts.saturating_sub(1));
+        let client = builder.build().map_err(failed)?;
+        Ok(Self { client, retries, parallel: settings.parallel.max(1) })
+    }
+
+    /// A small document as it is now (an index, a signature), of at most `limit` bytes.
+    pub async fn document(&self, address: &Address, limit: u64) -> Result<Bytes, FetchError> {
+        let mut pauses = self.retries.build();
+        loop {
+            match self.try_document(address, limit).await {
+                Err(error) if error.is_worth_retrying() => match pauses.next() {
+                    Some(pause) => pause_before_retry(&error, pause).await,
+                    None => return Err(error),
+                },
+                done => return done,
+            }
+        }
+    }
+
+    async fn try_document(&self, address: &Address, limit: u64) -> Result<Bytes, FetchError> {
+        let response = self.request(address, 0).await?;
+        let mut body = Vec::new();
+        let mut chunks = response.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            body.extend_from_slice(&chunk.map_err(|error| FetchError::transfer(address, error))?);
+            if body.len() as u64 > limit {
+                return Err(FetchError::TooLarge { address: address.clone(), limit });
+            }
+        }
+        Ok(body.into())
+    }
+
+    /// Has all files in the cache, several downloads at a time, and gives their paths in the same order.
+    pub async fn all_into(
+        &self,
+        store: &Store,
+        downloads: &[Download],
+        transfer: &Transfer,
+    ) -> Result<Vec<Utf8PathBuf>, FetchError> {
+        futures_util::stream::iter(downloads)
+            .map(|download| self.into_store(store, download, transfer))
+            .buffered(self.parallel)
+            .try_collect()
+            .await
+    }
+
+    /// Has a file in the cache: from the cache itself, or from the first address that has it, verified.
+    /// A download cut earlier is continued.
+    pub async fn into_store(
+        &self,
+        store: &Store,
+        download: &Download,
+        transfer: &Transfer,
+    ) -> Result<Utf8PathBuf, FetchError> {
+        let Some(mut partial) = Partial::open(store, download).await? else {
+            let path = store.blob_path(&download.sha256)?;
+            transfer.add(download.size.unwrap_or(0));
+            return Ok(path);
+        };
+        transfer.add(partial.length);
+        let mut last = FetchError::Client { cause: format!("no address is known for `{}`", download.name) };
+        for address in &download.addresses {
+            match self.with_retries(&mut partial, download, address, transfer).await {
+                Ok(()) => return Ok(store.adopt(&partial.path, &download.sha256)?),
+                // The next mirror may have it, or may be up.
+                Err(
+                    error @ (FetchError::NotFound { .. }
+                    | FetchError::Transfer { .. }
+                    | FetchError::Status { .. }),
+                ) => {
+                    last = error;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+
+    async fn with_retries(
+        &self,
+        partial: &mut Partial,
+        download: &Download,
+        address: &Address,
+        transfer: &Transfer,
+    ) -> Result<(), FetchError> {
+        let mut pauses = self.retries.build();
+        loop {
+            let resumed = partial.length > 0;
+            match self.attempt(partial, download, address, transfer).await {
+                // An older half may have belonged to another file: once more from the start.
+                Err(FetchError::WrongHash { .. }) if resumed => {}
+                Err(error) if error.is_worth_retrying() => match pauses.next() {
+                    Some(pause) => pause_before_retry(&error, pause).await,
+                    None => return Err(error),
+                },
+                done => return done,
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        partial: &mut Partial,
+        download: &Download,
+        address: &Address,
+        transfer: &Transfer,
+    ) -> Result<(), FetchError> {
+        let already_whole = partial.length > 0 && Some(partial.length) == download.size;
+        if !already_whole {
+            let response = match self.request_named(address, partial.length, &download.name).await {
+                // The half we hold is no half of what the server has.
+                Err(FetchError::Status { status, .. }) if status.starts_with("416") => {
+                    partial.restart(transfer)?;
+                    self.request_named(address, 0, &download.name).await?
+                }
+                other => other?,
+            };
+            if !continues_at(&response, partial.length) {
+                partial.restart(transfer)?;
+            }
+            let mut chunks = response.bytes_stream();
+            while let Some(chunk) = chunks.next().await {
+                let chunk = chunk.map_err(|error| FetchError::transfer(address, error))?;
+                partial.append(&chunk)?;
+                transfer.add(chunk.len() as u64);
+            }
+        }
+        let found = partial.hash.clone().finish();
+        if found == download.sha256 {
+            return Ok(());
+        }
+        let length = partial.length;
+        partial.restart(transfer)?;
+        if download.size.is_some_and(|size| length < size) {
+            let cause = format!("it ended after {length} bytes");
+            return Err(FetchError::Transfer { address: address.clone(), cause });
+        }
+        let (name, wanted) = (download.name.clone(), download.sha256.clone());
+        Err(FetchError::WrongHash { name, address: address.clone(), wanted, found })
+    }
+
+    async fn request(&self, address: &Address, from: u64) -> Result<reqwest::Response, FetchError> {
+        let name = address.url().path().rsplit('/').next().unwrap_or_default().to_owned();
+        self.request_named(address, from, &name).await
+    }
+
+    async fn request_named(
+        &self,
+        address: &Address,
+        from: u64,
+        name: &str,
+    ) -> Result<reqwest::Response, FetchError> {
+        let mut request = self.client.get(address.url());
+        if from > 0 {
+            request = request.header(RANGE, format!("bytes={from}-"));
+        }
+        let response = request.send().await.map_err(|error| FetchError::transfer(address, error))?;
+        let status = response.status();
+        tracing::trace!(%address, %status, from, "GET");
+        match status {
+            status if status.is_success() => Ok(response),
+            StatusCode::NOT_FOUND | StatusCode::GONE => {
+                Err(FetchError::NotFound { name: name.to_owned(), address: address.clone() })
+            }
+            status => Err(FetchError::Status { address: address.clone(), status: status.to_string() }),
+        }
+    }
+}
+
+async fn pause_before_retry(error: &FetchError, pause: Duration) {
+    tracing::debug!(%error, ?pause, "trying again");
+    tokio::time::sleep(pause).await;
+}
+
+/// True if the answer goes on where the partial file ends.
+fn continues_at(response: &reqwest::Response, length: u64) -> bool {
+    let range = response.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
+    match range {
+        Some(range) if response.status() == StatusCode::PARTIAL_CONTENT => {
+            range.starts_with(&format!("bytes {length}-"))
+        }
+        _ => length == 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use wiremock::matchers::{header, method, path};
+    use wiremock::{Mock, MockServer, ResponseTemplate};
+
+    use super::*;
+    use crate::report::Silent;
+    use crate::sha256::sha256_hex;
+
+    const CONTENT: &[u8] = b"the content of a package, long enough to be cut";
+
+    struct Fixture {
+        server: MockServer,
+        store: Store,
+        fetcher: Fetcher,
+        _folder: tempfile::TempDir,
+    }
+
+    async fn fixture() -> Fixture {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
+        let settings =
+            FetchSettings { attempts: 3, first_pause: Duration::from_millis(1), ..FetchSettings::default() };
+        let fetcher = Fetcher::new(&settings).expect("client");
+        Fixture { server: MockServer::start().await, store, fetcher, _folder: folder }
+    }
+
+    impl Fixture {
+        fn address(&self) -> Address {
+            self.server.uri().parse().expect("address")
+        }
+        fn download(&self) -> Download {
+            Download {
+                name: "a.deb".to_owned(),
+                addresses: vec![self.address().join("pool/a.deb")],
+                sha256: sha256_hex(CONTENT),
+                size: Some(CONTENT.len() as u64),
+            }
+        }
+        async fn answers(&self, response: ResponseTemplate, times: u64) {
+            Mock::given(method("GET")).respond_with(response).up_to_n_times(times).mount(&self.server).await;
+        }
+        async fn fetch(&self) -> Result<Utf8PathBuf, FetchError> {
+            let transfer = Transfer::new(Arc::new(Silent), "test", None);
+            self.fetcher.into_store(&self.store, &self.download(), &transfer).await
+        }
+        fn leave_half(&self, bytes: &[u8]) {
+            let half = self.store.partial_path(&sha256_hex(CONTENT)).expect("path");
+            let mut options = std::fs::OpenOptions::new();
+            let mut file = options.write(true).create(true).truncate(true).open(half).expect("file");
+            std::io::Write::write_all(&mut file, bytes).expect("write");
+        }
+        async fn requests(&self) -> usize {
+            self.server.received_requests().await.expect("recorded").len()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_is_downloaded_once_and_then_comes_from_the_cache() {
+        let f = fixture().await;
+        f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
+        let path = f.fetch().await.expect("downloaded");
+        assert_eq!(f.store.read(&sha256_hex(CONTENT)).expect("read").expect("there"), CONTENT);
+        assert_eq!(f.fetch().await.expect("cached"), path);
+        assert_eq!(f.requests().await, 1);
+    }
+
+    #[tokio::test]
+    async fn two_who_want_one_file_download_it_once() {
+        let f = fixture().await;
+        let slow = ResponseTemplate::new(200).set_body_bytes(CONTENT).set_delay(Duration::from_millis(100));
+        f.answers(slow, 9).await;
+        let (one, two) = tokio::join!(f.fetch(), f.fetch());
+        assert_eq!(one.expect("first"), two.expect("second"));
+        assert_eq!(f.requests().await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_tampered_file_is_refused_and_nothing_of_it_stays() {
+        let f = fixture().await;
+        f.answers(ResponseTemplate::new(200).set_body_bytes(vec![b'x'; CONTENT.len()]), 9).await;
+        let error = f.fetch().await.expect_err("refused");
+        assert!(matches!(error, FetchError::WrongHash { .. }), "{error}");
+        assert_eq!(error.exit_code(), 3);
+        assert!(!error.hints().is_empty());
+        assert_eq!(f.store.find(&sha256_hex(CONTENT)).expect("find"), None);
+        assert_eq!(f.requests().await, 1, "the same bytes would come again");
+        f.server.reset().await;
+        f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
+        f.fetch().await.expect("the next run works");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_busy_is_asked_again() {
+        let f = fixture().await;
+        f.answers(ResponseTemplate::new(503), 2).await;
+        f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
+        f.fetch().await.expect("third time");
+        assert_eq!(f.requests().await, 3);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_stays_busy_is_given_up() {
+        let f = fixture().await;
+        f.answers(ResponseTemplate::new(503), 99).await;
+        let error = f.fetch().await.expect_err("busy");
+        assert!(matches!(&error, FetchError::Status { status, .. } if status.starts_with("503")), "{error}");
+        assert_eq!(f.requests().await, 3);
+    }
+
+    #[tokio::test]
+    async fn a_missing_file_is_not_asked_for_again_and_is_named() {
+        let f = fixture().await;
+        f.answers(ResponseTemplate::new(404), 99).await;
+        let error = f.fetch().await.expect_err("absent");
+        assert!(matches!(&error, FetchError::NotFound { name, .. } if name == "a.deb"), "{error}");
+        assert_eq!(f.requests().await, 1);
+    }
+
+    #[tokio::test]
+    async fn the_second_address_is_asked_when_the_first_lost_the_file() {
+        let f = fixture().await;
+        Mock::given(path("/new/a.deb"))
+            .respond_with(ResponseTemplate::new(200).set_body_bytes(CONTENT))
+            .mount(&f.server)
+            .await;
+        let mut download = f.download();
+        download.addresses.push(f.address().join("new/a.deb"));
+        let transfer = Transfer::new(Arc::new(Silent), "test", None);
+        f.fetcher.into_store(&f.store, &download, &transfer).await.expect("second address");
+    }
+
+    #[tokio::test]
+    async fn a_cut_download_is_continued_where_it_ended() {
+        let f = fixture().await;
+        f.leave_half(&CONTENT[..10]);
+        let range = format!("bytes 10-{}/{}", CONTENT.len() - 1, CONTENT.len());
+        Mock::given(header("range", "bytes=10-"))
+            .respond_with(
+                ResponseTemplate::new(206)
+                    .set_body_bytes(&CONTENT[10..])
+                    .insert_header("content-range", range.as_str()),
+            )
+            .mount(&f.server)
+            .await;
+        f.fetch().await.expect("continued");
+        assert_eq!(f.requests().await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_server_without_ranges_sends_the_whole_file_again() {
+        let f = fixture().await;
+        f.leave_half(&CONTENT[..10]);
+        f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
+        f.fetch().await.expect("from the start");
+    }
+
+    #[tokio::test]
+    async fn a_half_that_belongs_to_something_else_is_thrown_away() {
+        let f = fixture().await;
+        f.leave_half(&[b'?'; 10]);
+        Mock::given(header("range", "bytes=10-"))
+            .respond_with(
+                ResponseTemplate::new(206)
+                    .set_body_bytes(&CONTENT[10..])
+                    .insert_header("content-range", "bytes 10-46/47"),
+            )
+            .mount(&f.server)
+            .await;
+        f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
+        f.fetch().await.expect("from the start");
+        assert_eq!(f.requests().await, 2);
+    }
+
+    /// Answers every connection with a promise of all bytes and delivers half of what was asked.
+    async fn cutting_server(cuts: usize) -> Address {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listen");
+        let port = listener.local_addr().expect("address").port();
+        tokio::spawn(async move {
+            for connection in 0.. {
+                let (mut stream, _) = listener.accept().await.expect("accept");
+                let mut request = vec![0_u8; 4096];
+                let count = stream.read(&mut request).await.expect("request");
+                let text = String::from_utf8_lossy(&request[..count]).to_lowercase();
+                let from = text.split("bytes=").nth(1).and_then(|rest| rest.split('-').next()?.parse().ok());
+                let from: usize = from.unwrap_or(0);
+                let rest = &CONTENT[from..];
+                let sent = if connection < cuts { &rest[..rest.len() / 2] } else { rest };
+                let last = CONTENT.len() - 1;
+                let head = format!(
+                    "HTTP/1.1 206 Partial Content\r\ncontent-length: {}\r\ncontent-range: bytes {from}-{last}/{}\r\n\r\n",
+                    rest.len(),
+                    CONTENT.len()
+                );
+                stream.write_all(head.as_bytes()).await.expect("head");
+                stream.write_all(sent).await.expect("body");
+                stream.shutdown().await.expect("close");
+            }
+        });
+        format!("http://127.0.0.1:{port}").parse().expect("address")
+    }
+
+    #[tokio::test]
+    async fn a_download_cut_in_the_middle_is_finished_by_the_retries() {
+        let f = fixture().await;
+        let download = Download { addresses: vec![cutting_server(2).await.join("a.deb")], ..f.download() };
+        let transfer = Transfer::new(Arc::new(Silent), "test", None);
+        f.fetcher.into_store(&f.store, &download, &transfer).await.expect("finished");
+    }
+
+    #[tokio::test]
+    async fn a_download_that_is_always_cut_fails_but_keeps_what_came() {
+        let f = fixture().await;
+        let download = Download { addresses: vec![cutting_server(99).await.join("a.deb")], ..f.download() };
+        let transfer = Transfer::new(Arc::new(Silent), "test", None);
+        let error = f.fetcher.into_store(&f.store, &download, &transfer).await.expect_err("cut");
+        assert!(matches!(error, FetchError::Transfer { .. }), "{error}");
+        assert_eq!(f.store.find(&download.sha256).expect("find"), None);
+        let kept =
+            std::fs::metadata(f.store.partial_path(&download.sha256).expect("path")).expect("kept").len();
+        assert!(kept > 0 && kept < CONTENT.len() as u64);
+    }
+
+    #[tokio::test]
+    async fn a_document_larger_than_sensible_is_refused() {
+        let f = fixture().await;
+        f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
+        let error = f.fetcher.document(&f.address().join("InRelease"), 5).await.expect_err("too large");
+        assert!(matches!(error, FetchError::TooLarge { limit: 5, .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn no_error_text_holds_the_password_of_an_address() {
+        let f = fixture().await;
+        let address: Address = "http://user:hunter2@127.0.0.1:1/x?key=hunter2".parse().expect("address");
+        let error = f.fetcher.document(&address, 5).await.expect_err("nobody there");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+    }
+}

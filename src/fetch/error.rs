@@ -1,0 +1,108 @@
+//! Why a download failed, and what to do about it.
+
+use crate::address::Address;
+use crate::store::StoreError;
+
+/// Why a download failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The client could not be set up (a bad certificate or proxy).
+    #[error("the HTTP client cannot be set up: {cause}")]
+    Client {
+        /// The client's words.
+        cause: String,
+    },
+    /// No server has the file.
+    #[error("`{name}` is not at `{address}`")]
+    NotFound {
+        /// What was wanted.
+        name: String,
+        /// The last place asked.
+        address: Address,
+    },
+    /// The server answered, but not with the file.
+    #[error("`{address}` answered {status}")]
+    Status {
+        /// The place asked.
+        address: Address,
+        /// `503 Service Unavailable`.
+        status: String,
+    },
+    /// The server could not be reached, or went away in the middle.
+    #[error("`{address}` could not be read: {cause}")]
+    Transfer {
+        /// The place asked.
+        address: Address,
+        /// The network's words.
+        cause: String,
+    },
+    /// The bytes that came are not those wanted.
+    #[error("`{name}` from `{address}` has SHA-256 `{found}`, not `{wanted}`")]
+    WrongHash {
+        /// What was wanted.
+        name: String,
+        /// Where it came from.
+        address: Address,
+        /// The hash that was promised.
+        wanted: String,
+        /// The hash of what came.
+        found: String,
+    },
+    /// The document is larger than anything it could sensibly be.
+    #[error("`{address}` is larger than {limit} bytes")]
+    TooLarge {
+        /// The place asked.
+        address: Address,
+        /// The limit.
+        limit: u64,
+    },
+    /// The cache failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl FetchError {
+    pub(super) fn transfer(address: &Address, error: reqwest::Error) -> Self {
+        // The error's own text would repeat the address with its credentials.
+        Self::Transfer { address: address.clone(), cause: chain(&error.without_url()) }
+    }
+    pub(super) fn is_worth_retrying(&self) -> bool {
+        match self {
+            Self::Transfer { .. } => true,
+            Self::Status { status, .. } => {
+                ["408", "425", "429", "500", "502", "503", "504"].iter().any(|code| status.starts_with(code))
+            }
+            _ => false,
+        }
+    }
+    /// What the user can do.
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Transfer { .. } | Self::Status { .. } => vec![
+                "check the address and the proxy settings; what was downloaded is kept, so run it again".to_owned(),
+            ],
+            Self::WrongHash { .. } => vec![
+                "the server or something on the way changed the file: try another mirror; nothing of it was used"
+                    .to_owned(),
+            ],
+            Self::Store(error) => error.hints(),
+            Self::Client { .. } | Self::NotFound { .. } | Self::TooLarge { .. } => Vec::new(),
+        }
+    }
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        3
+    }
+}
+
+/// An error with all its causes, on one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    text
+}

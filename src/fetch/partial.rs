@@ -1,0 +1,88 @@
+//! A download that is not finished yet: half a file on disk, locked by who writes it.
+
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::client::Download;
+use super::error::FetchError;
+use super::transfer::Transfer;
+use crate::sha256::Sha256Hex;
+use crate::store::{Store, StoreError, wait_for_lock};
+
+/// A download in the making, held by one process or task at a time.
+pub(super) struct Partial {
+    file: std::fs::File,
+    pub(super) path: Utf8PathBuf,
+    pub(super) length: u64,
+    pub(super) hash: Sha256Hex,
+}
+
+impl Partial {
+    /// Takes hold of the partial file; `None` if the blob is in the cache, also when another brought it meanwhile.
+    pub(super) async fn open(store: &Store, download: &Download) -> Result<Option<Self>, FetchError> {
+        let path = store.partial_path(&download.sha256)?;
+        loop {
+            if store.find(&download.sha256)?.is_some() {
+                return Ok(None);
+            }
+            let mut file = std::fs::File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(|cause| broken(&path, &cause))?;
+            wait_for_lock(&file).await.map_err(|cause| broken(&path, &cause))?;
+            // While we waited the holder may have moved the file into the cache: then ours is not at `path` any more.
+            if !is_at(&file, &path) {
+                continue;
+            }
+            let (length, hash) = hash_of(&mut file).map_err(|cause| broken(&path, &cause))?;
+            return Ok(Some(Self { file, path, length, hash }));
+        }
+    }
+
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
+        self.file.write_all(bytes).map_err(|cause| broken(&self.path, &cause))?;
+        self.hash.update(bytes);
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn restart(&mut self, transfer: &Transfer) -> Result<(), FetchError> {
+        let truncated = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
+        truncated.map_err(|cause| broken(&self.path, &cause))?;
+        transfer.take_back(self.length);
+        self.length = 0;
+        self.hash = Sha256Hex::default();
+        Ok(())
+    }
+}
+
+fn hash_of(file: &mut std::fs::File) -> std::io::Result<(u64, Sha256Hex)> {
+    let (mut hash, mut length) = (Sha256Hex::default(), 0_u64);
+    let mut buffer = vec![0_u8; 256 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((length, hash)),
+            count => {
+                hash.update(&buffer[..count]);
+                length += count as u64;
+            }
+        }
+    }
+}
+
+fn is_at(file: &std::fs::File, path: &Utf8Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (file.metadata(), fs_err::metadata(path)) {
+        (Ok(held), Ok(there)) => held.ino() == there.ino() && held.dev() == there.dev(),
+        _ => false,
+    }
+}
+
+fn broken(path: &Utf8Path, cause: &std::io::Error) -> FetchError {
+    let cause = std::io::Error::new(cause.kind(), format!("`{path}`: {cause}"));
+    StoreError::File { purpose: "cannot write the cache", cause }.into()
+}
