@@ -13,12 +13,15 @@
 //! `commands` uses both; nothing uses `commands` or `cli`.
 
 pub mod address;
+pub mod cli;
 pub mod compat;
 pub mod context;
 pub mod engine;
 pub mod fetch;
+pub mod gpu;
 pub mod lock;
 pub mod report;
+pub mod settings;
 pub mod sha256;
 pub mod stack;
 pub mod store;

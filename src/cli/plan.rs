@@ -1,0 +1,25 @@
+//! `envforge plan`.
+
+use clap::Args;
+
+use super::TargetArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  envforge plan pytorch-cuda:2.8-cu128
+  envforge plan pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\" --driver 580.95.05
+  envforge plan pytorch-cuda:2.8 --gpu sm_90 --gpu sm_80 --json";
+
+/// Arguments of `plan`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PlanArgs {
+    /// What to plan: NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR].
+    pub spec: String,
+    /// The machine that will run it.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// The base image instead of the chosen one, such as debian:13.
+    #[arg(long, value_name = "IMAGE")]
+    pub base: Option<String>,
+}

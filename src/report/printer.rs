@@ -1,0 +1,53 @@
+//! The two streams: data on stdout, talk on stderr. The only place that writes to either.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::{Bars, JsonLines, Plain, Reporter, Silent};
+use crate::cli::ProgressMode;
+use crate::settings::Output;
+
+/// The reporter that the settings ask for.
+pub fn reporter(output: Output) -> Arc<dyn Reporter> {
+    match output.progress {
+        ProgressMode::Json => Arc::new(JsonLines),
+        _ if output.quiet => Arc::new(Silent),
+        ProgressMode::Auto if output.bars => Arc::new(Bars::new(output.color)),
+        _ => Arc::new(Plain::new(output.verbose > 0)),
+    }
+}
+
+/// Writes results to stdout. A closed pipe is the reader's choice, not an error.
+#[derive(Debug, Clone, Copy)]
+pub struct Printer;
+
+impl Printer {
+    /// One value as JSON, indented, with a newline.
+    pub fn json<T: Serialize>(self, value: &T) {
+        let text =
+            serde_json::to_string_pretty(value).expect("result types serialise: they hold text keys only");
+        self.text(&text);
+    }
+
+    /// A text, with a newline added if it has none.
+    pub fn text(self, text: &str) {
+        self.bytes(text.as_bytes());
+        if !text.ends_with('\n') {
+            self.bytes(b"\n");
+        }
+    }
+
+    /// Bytes as they are.
+    pub fn bytes(self, bytes: &[u8]) {
+        let mut stdout = anstream::stdout().lock();
+        let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    }
+
+    /// A line of talk.
+    pub fn say(self, line: &str) {
+        let mut stderr = anstream::stderr().lock();
+        let _ = writeln!(stderr, "{line}");
+    }
+}
