@@ -23,6 +23,7 @@ pub mod lock;
 pub mod report;
 pub mod settings;
 pub mod sha256;
+pub mod spec;
 pub mod stack;
 pub mod store;
 pub mod target;
