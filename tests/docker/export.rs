@@ -1,0 +1,56 @@
+//! An exported Dockerfile builds with nothing but the engine's own client.
+
+use std::process::Command;
+
+use crate::engine::docker;
+use crate::scene::{SPEC, Scene, files_below, python_in};
+
+const EXPORTED: &str = "envforge-test-exported:1";
+
+struct Untag;
+
+impl Drop for Untag {
+    fn drop(&mut self) {
+        drop(Command::new("docker").args(["rmi", "-f", EXPORTED]).output());
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_exported_dockerfile_builds_without_envforge() {
+    let scene = Scene::new();
+    let folder = scene.program.path("exported");
+    let folder_text = folder.to_string_lossy();
+    scene.succeed(&["export", "dockerfile", SPEC, &folder_text]);
+    for file in files_below(&folder) {
+        let text = String::from_utf8_lossy(&std::fs::read(&file).expect("a readable file")).into_owned();
+        let address = scene.index.url();
+        assert!(!text.contains(&address) && !text.contains("172.17."), "an address in {}", file.display());
+    }
+    let dockerfile = std::fs::read_to_string(folder.join("Dockerfile")).expect("a Dockerfile");
+    assert!(!dockerfile.contains("<<") && !dockerfile.contains("# syntax="), "{dockerfile}");
+    scene.assert_nothing_left();
+
+    let _untag = Untag;
+    let secret = scene.program.path("framework-index");
+    std::fs::write(&secret, format!("{}/cu118", scene.index.url())).expect("a file of ours");
+    let secret = format!("id=framework_index,src={}", secret.display());
+    let mut build = Command::new("docker");
+    build.env("DOCKER_BUILDKIT", "1").args(["build", "-q", "-t", EXPORTED, "--secret", &secret]);
+    let output = build.arg(&folder).output().expect("the docker client starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(python_in(EXPORTED, "import torch; print(torch.version.cuda)"), "11.8");
+    assert_eq!(docker(&["inspect", "-f", "{{.Config.User}}", EXPORTED]), "1000:1000");
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_folder_with_files_of_others_is_not_written_to() {
+    let scene = Scene::new();
+    let folder = scene.program.path("mine");
+    std::fs::create_dir(&folder).expect("a folder of ours");
+    std::fs::write(folder.join("Dockerfile"), "FROM scratch\n").expect("a file of ours");
+    let path = folder.to_string_lossy();
+    scene.fail(&["export", "dockerfile", SPEC, &path], 2, &[&path, "--force"]);
+    assert_eq!(std::fs::read_to_string(folder.join("Dockerfile")).expect("still there"), "FROM scratch\n");
+}

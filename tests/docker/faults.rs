@@ -1,0 +1,101 @@
+//! What goes wrong outside: each gives one clear message and the right exit code, leaves nothing, and the next run works.
+
+use crate::engine::docker;
+use crate::index::Fault;
+use crate::scene::{SPEC, Scene, TAG};
+
+const TORCH_WHEEL: &str = "torch-2.7.1%2Bcu118-cp311-cp311-manylinux_2_28_x86_64.whl";
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_tampered_wheel_is_refused_by_its_hash_and_the_next_build_works() {
+    let scene = Scene::new();
+    scene.succeed(&["lock", SPEC]);
+    scene.index.fail(TORCH_WHEEL, Fault::Tampered);
+    scene.fail(&["build", SPEC], 3, &["torch", "hash"]);
+    scene.assert_nothing_left();
+    scene.index.heal();
+    scene.succeed(&["build", SPEC]);
+    assert!(scene.added().tags.contains(TAG));
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_download_cut_once_is_taken_up_again() {
+    let scene = Scene::new();
+    scene.index.fail(TORCH_WHEEL, Fault::CutOnce);
+    scene.succeed(&["build", SPEC]);
+    let tries = scene.index.take_downloads().iter().filter(|path| path.contains(TORCH_WHEEL)).count();
+    assert!(tries >= 2, "the wheel was asked for {tries} times");
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_download_that_is_always_cut_ends_the_build_and_the_next_one_works() {
+    let scene = Scene::new();
+    scene.succeed(&["lock", SPEC]);
+    scene.index.fail(TORCH_WHEEL, Fault::CutAlways);
+    scene.fail(&["build", SPEC], 3, &["torch"]);
+    scene.assert_nothing_left();
+    scene.index.heal();
+    scene.succeed(&["build", SPEC]);
+    assert!(scene.added().tags.contains(TAG));
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_index_that_is_down_is_named_by_its_setting() {
+    let scene = Scene::new();
+    scene.index.fail("/cu118/", Fault::Status(503));
+    scene.fail(&["lock", SPEC], 3, &["index"]);
+    scene.assert_nothing_left();
+    scene.index.heal();
+    scene.succeed(&["lock", SPEC]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_index_nobody_listens_at_is_named_by_its_setting() {
+    let scene = Scene::new().set("ENVFORGE_INDEX", "http://127.0.0.1:9/simple");
+    scene.fail(&["build", SPEC], 3, &["ENVFORGE_INDEX"]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_release_the_index_does_not_have_is_said_so() {
+    let scene = Scene::new();
+    scene.index.fail("/cu118/torch/", Fault::Status(404));
+    scene.fail(&["lock", SPEC], 3, &["torch"]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn without_mirror_and_image_there_is_no_base_and_the_setting_is_named() {
+    let scene = Scene::new().with_empty_cache().set("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
+    scene.fail(&["build", SPEC, "--base-provider", "bootstrap"], 3, &["ENVFORGE_DEBIAN_MIRROR"]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_image_that_cannot_be_had_is_no_base() {
+    let scene = Scene::new();
+    let base = "127.0.0.1:9/envforge-nowhere:1";
+    scene.fail(&["build", SPEC, "--base", base, "--base-provider", "image"], 3, &[base]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn the_base_is_kept_and_used_again() {
+    let scene = Scene::new();
+    scene.succeed(&["lock", SPEC]);
+    let bases = || docker(&["images", "--format", "{{.Repository}}:{{.Tag}} {{.ID}}", "envforge-base"]);
+    let first = bases();
+    scene.succeed(&["lock", SPEC, "--upgrade"]);
+    assert_eq!(bases(), first);
+    scene.assert_nothing_left();
+}

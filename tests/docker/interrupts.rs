@@ -1,0 +1,55 @@
+//! Ctrl-C in each phase: exit 130, nothing left, and the next run works.
+
+use std::time::Duration;
+
+use crate::index::{Fault, Index};
+use crate::scene::{SPEC, Scene, TAG, interrupt};
+
+const LIMIT: Duration = Duration::from_mins(5);
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn ctrl_c_while_the_base_is_made_leaves_nothing() {
+    let mirror = Index::local(Vec::new());
+    mirror.fail("/dists/", Fault::Stall);
+    let scene =
+        Scene::new().with_empty_cache().set("ENVFORGE_DEBIAN_MIRROR", format!("{}/debian", mirror.url()));
+    let child =
+        scene.program.command(&["build", SPEC, "--base-provider", "bootstrap"]).spawn().expect("it starts");
+    assert!(mirror.wait_for("/dists/", LIMIT), "nobody asked the mirror");
+    let run = interrupt(child);
+    assert_eq!(run.code, 130, "{}", run.stderr);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn ctrl_c_while_packages_are_resolved_leaves_nothing_and_the_next_lock_works() {
+    let scene = Scene::new();
+    scene.index.fail("/torch/", Fault::Stall);
+    let child = scene.program.command(&["lock", SPEC]).spawn().expect("it starts");
+    assert!(scene.index.wait_for("/torch/", LIMIT), "nobody asked the index");
+    let run = interrupt(child);
+    assert_eq!(run.code, 130, "{}", run.stderr);
+    scene.assert_nothing_left();
+    scene.index.heal();
+    scene.succeed(&["lock", SPEC]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn ctrl_c_while_the_image_is_built_leaves_nothing_and_the_next_build_works() {
+    let scene = Scene::new();
+    scene.succeed(&["lock", SPEC]);
+    scene.index.take_downloads();
+    scene.index.fail("torch-2.7.1", Fault::Stall);
+    let child = scene.program.command(&["build", SPEC]).spawn().expect("it starts");
+    assert!(scene.index.wait_for("torch-2.7.1", LIMIT), "nobody asked for the wheel");
+    let run = interrupt(child);
+    assert_eq!(run.code, 130, "{}", run.stderr);
+    scene.assert_nothing_left();
+    scene.index.heal();
+    scene.succeed(&["build", SPEC]);
+    assert!(scene.added().tags.contains(TAG));
+}

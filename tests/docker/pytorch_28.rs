@@ -1,0 +1,19 @@
+//! The one real image of the run: seven gigabytes, from empty cache and state to `import torch`.
+
+use crate::engine::docker;
+use crate::scene::{Scene, python_in};
+
+const TAG: &str = "pytorch-cuda:2.8.0-cu128-py3.11-unverified";
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn the_real_pytorch_is_built_from_nothing() {
+    let scene = Scene::new().with_empty_cache();
+    scene.succeed(&["build", "pytorch-cuda:2.8-cu128"]);
+    let said = python_in(TAG, "import torch; print(torch.__version__, torch.version.cuda)");
+    assert_eq!(said, "2.8.0+cu128 12.8");
+    assert_eq!(docker(&["inspect", "-f", "{{.Config.User}}", TAG]), "1000:1000");
+    let added = scene.added();
+    assert!(added.containers.is_empty() && added.untagged.is_empty(), "{added:#?}");
+    scene.assert_no_temporary_files();
+}

@@ -1,0 +1,89 @@
+//! A framework from its own index, end to end: lock, build, checks, tag; and the same again from the caches.
+
+use crate::engine::docker;
+use crate::scene::{SPEC, Scene, TAG, python_in};
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_framework_from_its_own_index_is_locked_built_checked_and_tagged() {
+    let scene = Scene::new();
+    let run = scene.succeed(&["build", SPEC]);
+    assert!(run.stderr.contains("unverified"), "the last lines say how to promote it: {}", run.stderr);
+    let said = python_in(TAG, "import torch; print(torch.__version__, torch.version.cuda)");
+    assert_eq!(said, "2.7.1+cu118 11.8");
+    assert_the_lock_names_the_kind_of_index_only(&scene);
+
+    let added = scene.added();
+    assert!(added.containers.is_empty() && added.untagged.is_empty(), "{added:#?}");
+    assert!(added.tags.iter().all(|tag| tag.ends_with("-unverified")), "{added:#?}");
+    scene.assert_no_temporary_files();
+    assert_eq!(docker(&["inspect", "-f", "{{.Config.User}}", TAG]), "1000:1000");
+
+    let id = docker(&["inspect", "-f", "{{.Id}}", TAG]);
+    scene.index.take_downloads();
+    scene.succeed(&["build", SPEC]);
+    assert_eq!(scene.index.take_downloads(), Vec::<String>::new(), "the second build downloads nothing");
+    assert_eq!(docker(&["inspect", "-f", "{{.Id}}", TAG]), id, "the second build gives the same image");
+}
+
+#[track_caller]
+fn assert_the_lock_names_the_kind_of_index_only(scene: &Scene) {
+    let text = scene.lock();
+    assert!(
+        !text.contains("://172.") && !text.contains(&scene.index.url()),
+        "an address in the lock: {text}"
+    );
+    let lock: toml::Table = text.parse().expect("the lock is TOML");
+    let wheels = lock["wheels"].as_array().expect("a list of wheels");
+    let index_of = |name: &str| {
+        let found = wheels.iter().find(|wheel| wheel["name"].as_str() == Some(name));
+        found.and_then(|wheel| wheel["index"].as_str()).unwrap_or_else(|| panic!("no `{name}` in the lock"))
+    };
+    assert_eq!(index_of("torch"), "framework");
+    assert_eq!(index_of("torchvision"), "framework");
+    assert_eq!(index_of("jupyterlab"), "default");
+    for wheel in wheels {
+        for value in wheel.as_table().expect("a wheel").values().filter_map(toml::Value::as_str) {
+            assert!(!value.contains("://"), "an address in the lock: {value}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_second_lock_is_the_first_and_locked_refuses_to_make_one() {
+    let scene = Scene::new();
+    let run = scene.program.run(&["build", SPEC, "--locked"]);
+    assert_eq!(run.code, 1, "there is no lock yet: {}", run.stderr);
+    scene.succeed(&["lock", SPEC]);
+    let first = scene.lock();
+    scene.succeed(&["lock", SPEC]);
+    assert_eq!(scene.lock(), first);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn two_builds_of_one_spec_at_once_both_end_well() {
+    let scene = Scene::new();
+    let start = || scene.program.command(&["build", SPEC]).spawn().expect("the program starts");
+    let (one, two) = (start(), start());
+    for child in [one, two] {
+        let output = child.wait_with_output().expect("a child of ours");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let added = scene.added();
+    assert!(added.containers.is_empty() && added.untagged.is_empty(), "{added:#?}");
+    scene.assert_no_temporary_files();
+    assert_eq!(python_in(TAG, "import torch; print(torch.version.cuda)"), "11.8");
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_framework_that_reports_another_cuda_gets_no_tag() {
+    let scene = Scene::new();
+    scene.index.publish(crate::framework::TORCH_2_7_CU118_MISBUILT.wheels("cp311", "misbuilt"));
+    scene.fail(&["build", SPEC], 1, &["12.6", "11.8"]);
+    let tags = scene.added().tags;
+    assert!(!tags.iter().any(|tag| tag.starts_with("pytorch-cuda:")), "{tags:?}");
+}

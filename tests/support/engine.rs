@@ -1,0 +1,80 @@
+//! The container engine as a test sees it: the docker client, what is there, and what was left behind.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::process::Command;
+
+/// Runs the docker client; the test fails if it fails.
+pub(crate) fn docker(args: &[&str]) -> String {
+    let output = Command::new("docker").args(args).output().expect("the docker client starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "docker {}: {stderr}", args.join(" "));
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+/// The address of this machine that containers on the default bridge reach.
+pub(crate) fn bridge_address() -> IpAddr {
+    let text = docker(&[
+        "network",
+        "inspect",
+        "bridge",
+        "--format",
+        "{{range .IPAM.Config}}{{.Gateway}} {{.Subnet}}\n{{end}}",
+    ]);
+    for line in text.lines() {
+        let (gateway, subnet) = line.split_once(' ').expect("gateway and subnet");
+        if let Ok(address) = gateway.parse() {
+            return address;
+        }
+        // An engine that lists no gateway takes the first address of the subnet.
+        if let Some(Ok(IpAddr::V4(network))) = subnet.split('/').next().map(str::parse) {
+            return IpAddr::V4((u32::from(network) + 1).into());
+        }
+    }
+    panic!("the default bridge has no address: {text}")
+}
+
+/// Containers and images that envforge may have made, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Inventory {
+    /// Containers, `id image command`.
+    pub(crate) containers: BTreeSet<String>,
+    /// Tags, `repository:tag`.
+    pub(crate) tags: BTreeSet<String>,
+    /// Untagged images, by id.
+    pub(crate) untagged: BTreeSet<String>,
+}
+
+impl Inventory {
+    /// What is there now.
+    pub(crate) fn now() -> Self {
+        let lines = |args: &[&str]| docker(args).lines().map(str::to_owned).collect();
+        let ours = |line: &String| line.contains("envforge") || line.contains("pytorch-cuda");
+        let tags: BTreeSet<_> = lines(&["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+        let containers: BTreeSet<_> =
+            lines(&["ps", "-a", "--no-trunc", "--format", "{{.ID}} {{.Image}} {{.Names}} {{.Labels}}"]);
+        Self {
+            containers: containers.into_iter().filter(ours).collect(),
+            tags: tags.into_iter().filter(ours).collect(),
+            untagged: lines(&["images", "--no-trunc", "-q", "--filter", "dangling=true"]),
+        }
+    }
+
+    /// What is there now and was not then. A base is kept on purpose: the next build starts from it.
+    pub(crate) fn added(&self) -> Self {
+        let now = Self::now();
+        let new = |then: &BTreeSet<String>, now: BTreeSet<String>| now.difference(then).cloned().collect();
+        let mut tags: BTreeSet<_> = new(&self.tags, now.tags);
+        tags.retain(|tag| !tag.starts_with("envforge-base:"));
+        Self {
+            containers: new(&self.containers, now.containers),
+            tags,
+            untagged: new(&self.untagged, now.untagged),
+        }
+    }
+
+    /// True if there is nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.containers.is_empty() && self.tags.is_empty() && self.untagged.is_empty()
+    }
+}

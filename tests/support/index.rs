@@ -1,0 +1,335 @@
+//! A package index of a test's own: serves the wheels it is given, fails where it is told to, remembers who asked for what.
+//!
+//! One thread per connection, HTTP/1.1 without keep-alive, gone when the value is dropped.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use crate::wheels::{Wheel, sha256};
+
+/// What goes wrong with requests whose path contains a given text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The body differs from what the page announces, in the middle, at the same length.
+    Tampered,
+    /// The connection ends in the middle of the body, the first time only.
+    CutOnce,
+    /// The connection ends in the middle of the body, each time.
+    CutAlways,
+    /// An HTTP status without a useful body.
+    Status(u16),
+    /// No answer until the index is dropped.
+    Stall,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// `GET`.
+    pub(crate) method: String,
+    /// The path with its query.
+    pub(crate) path: String,
+    /// The credentials it carried, as sent.
+    pub(crate) authorization: Option<String>,
+}
+
+#[derive(Default)]
+struct State {
+    wheels: BTreeMap<String, Vec<Wheel>>,
+    faults: Vec<(String, Fault)>,
+    seen: Vec<Seen>,
+    closing: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no request panics while it holds the state")
+    }
+}
+
+/// A running index.
+pub(crate) struct Index {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl Index {
+    /// An index on this machine's loopback.
+    pub(crate) fn local(wheels: Vec<Wheel>) -> Self {
+        Self::on(IpAddr::V4(Ipv4Addr::LOCALHOST), wheels)
+    }
+
+    /// An index at that address of this machine, at a free port.
+    pub(crate) fn on(address: IpAddr, wheels: Vec<Wheel>) -> Self {
+        let listener = TcpListener::bind((address, 0)).expect("a free port at that address");
+        let index = Self { address: listener.local_addr().expect("a bound socket"), shared: Arc::default() };
+        index.publish(wheels);
+        let shared = Arc::clone(&index.shared);
+        std::thread::spawn(move || accept(&listener, &shared));
+        index
+    }
+
+    /// Adds wheels, or puts them in the place of those of the same file name.
+    pub(crate) fn publish(&self, wheels: Vec<Wheel>) {
+        let mut state = self.shared.lock();
+        for wheel in wheels {
+            let files = state.wheels.entry(wheel.project.clone()).or_default();
+            files.retain(|known| known.file != wheel.file);
+            files.push(wheel);
+        }
+    }
+
+    /// Makes requests fail whose path contains that text.
+    pub(crate) fn fail(&self, path: &str, fault: Fault) {
+        self.shared.lock().faults.push((path.to_owned(), fault));
+    }
+
+    /// Takes all faults back.
+    pub(crate) fn heal(&self) {
+        self.shared.lock().faults.clear();
+        self.shared.changed.notify_all();
+    }
+
+    /// Its address without path: `http://127.0.0.1:4711`.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The same with credentials in it.
+    pub(crate) fn url_with(&self, user: &str, password: &str) -> String {
+        format!("http://{user}:{password}@{}", self.address)
+    }
+
+    /// All requests so far.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.shared.lock().seen.clone()
+    }
+
+    /// Whole wheels asked for since the last call of this function.
+    pub(crate) fn take_downloads(&self) -> Vec<String> {
+        let seen = std::mem::take(&mut self.shared.lock().seen);
+        seen.into_iter()
+            .filter(|request| request.method == "GET" && is_wheel(&request.path))
+            .map(|request| request.path)
+            .collect()
+    }
+
+    /// Waits until somebody asks for a path that contains that text.
+    pub(crate) fn wait_for(&self, path: &str, limit: Duration) -> bool {
+        let asked = |state: &mut State| !state.seen.iter().any(|request| request.path.contains(path));
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(self.shared.lock(), limit, asked)
+            .expect("no request panics while it holds the state");
+        !waited.1.timed_out()
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        self.shared.lock().closing = true;
+        self.shared.changed.notify_all();
+        // Wakes the accepting thread, which then ends and closes the socket.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        if shared.lock().closing {
+            return;
+        }
+        if let Ok(stream) = stream {
+            let shared = Arc::clone(shared);
+            // A client that goes away in the middle is the client's business.
+            std::thread::spawn(move || drop(answer(&stream, &shared)));
+        }
+    }
+}
+
+fn answer(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
+    let Some(request) = read_request(stream)? else { return Ok(()) };
+    let fault = {
+        let mut state = shared.lock();
+        state.seen.push(request.clone());
+        shared.changed.notify_all();
+        let fault = state.faults.iter().position(|(text, _)| request.path.contains(text.as_str()));
+        match fault.map(|at| (at, state.faults[at].1)) {
+            Some((at, Fault::CutOnce)) => {
+                state.faults.remove(at);
+                Some(Fault::CutAlways)
+            }
+            other => other.map(|(_, fault)| fault),
+        }
+    };
+    let (status, kind, mut body) = match fault {
+        Some(Fault::Status(status)) => (status, "text/plain", b"told to fail\n".to_vec()),
+        Some(Fault::Stall) => {
+            let stalled =
+                |state: &mut State| !state.closing && state.faults.iter().any(|(_, f)| *f == Fault::Stall);
+            drop(shared.changed.wait_while(shared.lock(), stalled));
+            return Ok(());
+        }
+        _ => content(&request.path, &shared.lock()),
+    };
+    let middle = body.len() / 2;
+    if fault == Some(Fault::Tampered) && middle > 0 {
+        body[middle] ^= 1;
+    }
+    write!(
+        stream,
+        "HTTP/1.1 {status} {}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        if status == 200 { "OK" } else { "No" },
+        body.len()
+    )?;
+    if request.method != "HEAD" {
+        stream.write_all(if fault == Some(Fault::CutAlways) { &body[..middle] } else { &body })?;
+    }
+    stream.flush()?;
+    stream.shutdown(std::net::Shutdown::Write)
+}
+
+fn read_request(stream: &TcpStream) -> std::io::Result<Option<Seen>> {
+    let mut lines = BufReader::new(stream).lines();
+    let Some(first) = lines.next().transpose()? else { return Ok(None) };
+    let mut words = first.split(' ').map(str::to_owned);
+    let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(None) };
+    let mut authorization = None;
+    for line in lines {
+        let line = line?;
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("authorization")
+        {
+            authorization = Some(value.trim().to_owned());
+        }
+    }
+    Ok(Some(Seen { method, path, authorization }))
+}
+
+/// Status, media type and body of a path. Any folder may precede the project (`/cu118/torch/`).
+fn content(path: &str, state: &State) -> (u16, &'static str, Vec<u8>) {
+    let path = path.split(['?', '#']).next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
+    let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let wheels = || state.wheels.values().flatten();
+    if let Some(name) = last.strip_suffix(".metadata") {
+        return wheels()
+            .find(|wheel| wheel.file == name)
+            .map_or_else(missing, |wheel| (200, "text/plain", wheel.metadata.clone().into_bytes()));
+    }
+    if is_wheel(last) {
+        return wheels()
+            .find(|wheel| wheel.file == last)
+            .map_or_else(missing, |wheel| (200, "application/octet-stream", wheel.bytes.clone()));
+    }
+    state.wheels.get(last).map_or_else(missing, |files| (200, "text/html", page(files).into_bytes()))
+}
+
+fn is_wheel(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "whl")
+}
+
+fn missing() -> (u16, &'static str, Vec<u8>) {
+    (404, "text/plain", b"no such file\n".to_vec())
+}
+
+/// The page of a project: one link per wheel, with the hash of the wheel and of its metadata.
+fn page(wheels: &[Wheel]) -> String {
+    let mut text = String::from("<!DOCTYPE html>\n<html><body>\n");
+    for wheel in wheels {
+        let (whole, metadata) = (sha256(&wheel.bytes), sha256(wheel.metadata.as_bytes()));
+        let (link, name) = (wheel.file.replace('+', "%2B"), &wheel.file);
+        let metadata =
+            format!("data-dist-info-metadata=\"sha256={metadata}\" data-core-metadata=\"sha256={metadata}\"");
+        writeln!(text, "<a href=\"/files/{link}#sha256={whole}\" {metadata}>{name}</a><br>")
+            .expect("a string takes all");
+    }
+    text.push_str("</body></html>\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wheels::WheelSpec;
+    use std::io::Read;
+
+    fn wheel() -> Wheel {
+        WheelSpec::new("demo-tool", "1.0+local").file("demo_tool.py", "x = 1\n").build()
+    }
+
+    fn get(index: &Index, path: &str) -> (String, Vec<u8>) {
+        let mut stream = TcpStream::connect(index.address).expect("the index listens");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Basic abc\r\n\r\n")
+            .expect("it reads");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("it answers");
+        let head =
+            answer.windows(4).position(|window| window == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+        let body = answer.split_off(head);
+        (String::from_utf8(answer).expect("a text head"), body)
+    }
+
+    #[test]
+    fn serves_the_page_the_wheel_and_its_metadata_and_remembers_who_asked() {
+        let index = Index::local(vec![wheel()]);
+        let (head, page) = get(&index, "/cu118/demo-tool/");
+        let page = String::from_utf8(page).expect("text");
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert!(page.contains("/files/demo_tool-1.0%2Blocal-py3-none-any.whl#sha256="), "{page}");
+        assert!(page.contains(&sha256(&wheel().bytes)), "{page}");
+        assert_eq!(get(&index, "/files/demo_tool-1.0%2Blocal-py3-none-any.whl").1, wheel().bytes);
+        let metadata = get(&index, "/files/demo_tool-1.0%2Blocal-py3-none-any.whl.metadata").1;
+        assert_eq!(metadata, wheel().metadata.as_bytes());
+        assert!(get(&index, "/cu118/other/").0.starts_with("HTTP/1.1 404"));
+        assert_eq!(index.seen()[0].authorization.as_deref(), Some("Basic abc"));
+        assert_eq!(index.take_downloads(), ["/files/demo_tool-1.0%2Blocal-py3-none-any.whl"]);
+        assert!(index.take_downloads().is_empty());
+    }
+
+    #[test]
+    fn faults_are_those_asked_for() {
+        let index = Index::local(vec![wheel()]);
+        let path = "/files/demo_tool-1.0+local-py3-none-any.whl";
+        index.fail(".whl", Fault::Tampered);
+        let body = get(&index, path).1;
+        assert_eq!(body.len(), wheel().bytes.len());
+        assert_ne!(body, wheel().bytes);
+        index.heal();
+        index.fail(".whl", Fault::CutOnce);
+        assert_eq!(get(&index, path).1.len(), wheel().bytes.len() / 2);
+        assert_eq!(get(&index, path).1, wheel().bytes);
+        index.fail("/files/", Fault::Status(503));
+        assert!(get(&index, path).0.starts_with("HTTP/1.1 503"));
+    }
+
+    #[test]
+    fn a_stalled_request_is_seen_and_let_go_at_the_end() {
+        let index = Index::local(vec![wheel()]);
+        index.fail("demo", Fault::Stall);
+        let address = index.address;
+        let client = std::thread::spawn(move || {
+            let mut stream = TcpStream::connect(address).expect("the index listens");
+            write!(stream, "GET /demo-tool/ HTTP/1.1\r\n\r\n").expect("it reads");
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).map(|_| answer.len())
+        });
+        assert!(index.wait_for("/demo-tool/", Duration::from_secs(10)));
+        drop(index);
+        assert_eq!(client.join().expect("no panic").ok(), Some(0));
+    }
+}

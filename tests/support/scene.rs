@@ -1,0 +1,199 @@
+//! One test with the real engine: alone on it, with an index and a program of its own, and everything it made removed
+//! at the end.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use crate::engine::{Inventory, bridge_address, docker};
+use crate::framework::TORCH_2_7_CU118;
+use crate::index::Index;
+use crate::program::{Program, Run};
+
+/// What the small builds build: a framework of a few kilobytes, everything else real.
+pub(crate) const SPEC: &str = "pytorch-cuda:2.7-cu118";
+/// Its canonical name, as long as nothing was checked on a GPU.
+pub(crate) const TAG: &str = "pytorch-cuda:2.7.1-cu118-py3.11-unverified";
+
+/// Variables of the caller that would lead the program to other folders or another target.
+const AMBIENT: [&str; 8] = [
+    "ENVFORGE_CACHE_DIR",
+    "ENVFORGE_STATE_DIR",
+    "ENVFORGE_CONFIG",
+    "ENVFORGE_FRAMEWORK_INDEX",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CONFIG_HOME",
+    "PIP_FIND_LINKS",
+];
+
+/// Where all small builds keep downloads, so that only the first pays for them.
+static SHARED_CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docker-cache");
+    std::fs::create_dir_all(&path).expect("the target folder is writable");
+    path
+});
+
+/// A test with the engine to itself.
+pub(crate) struct Scene {
+    /// The framework's own index.
+    pub(crate) index: Index,
+    /// The program, which knows that index.
+    pub(crate) program: Program,
+    before: Inventory,
+    _alone: File,
+}
+
+impl Scene {
+    /// A scene whose framework wheels no cache has seen.
+    pub(crate) fn new() -> Self {
+        let alone = Self::wait_for_the_engine();
+        let before = Inventory::now();
+        assert!(
+            !before.tags.contains(TAG),
+            "`{TAG}` exists: these tests would overwrite it; docker rmi {TAG}"
+        );
+        let salt = tempfile::Builder::new().rand_bytes(12).tempdir().expect("a temporary folder");
+        let salt = salt.path().to_string_lossy().into_owned();
+        let index = Index::on(bridge_address(), TORCH_2_7_CU118.wheels("cp311", &salt));
+        let program = Program::new(&AMBIENT)
+            .with("ENVFORGE_CACHE_DIR", SHARED_CACHE.to_string_lossy())
+            .with("ENVFORGE_FRAMEWORK_INDEX", format!("{}/{{cuda}}", index.url()));
+        Self { index, program, before, _alone: alone }
+    }
+
+    /// One test at a time, whichever runner started it.
+    fn wait_for_the_engine() -> File {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docker-tests.lock");
+        let file = File::create(path).expect("the target folder is writable");
+        file.lock().expect("the file system has locks");
+        file
+    }
+
+    /// Sets a variable of the program, or sets it anew.
+    pub(crate) fn set(mut self, name: &str, value: impl AsRef<str>) -> Self {
+        self.program.set(name, value);
+        self
+    }
+
+    /// Gives the program a cache of its own instead of the shared one.
+    pub(crate) fn with_empty_cache(self) -> Self {
+        let path = self.program.path("cache");
+        self.set("ENVFORGE_CACHE_DIR", path.to_string_lossy())
+    }
+
+    /// What was added to the engine since the scene began.
+    pub(crate) fn added(&self) -> Inventory {
+        self.before.added()
+    }
+
+    /// Asserts that nothing is left: no tag, container or untagged image, no temporary file, no half-written state.
+    #[track_caller]
+    pub(crate) fn assert_nothing_left(&self) {
+        let added = self.added();
+        assert!(added.is_empty(), "left on the engine: {added:#?}");
+        self.assert_no_temporary_files();
+    }
+
+    /// Asserts that no temporary file is left.
+    #[track_caller]
+    pub(crate) fn assert_no_temporary_files(&self) {
+        let mut left = files_below(&self.program.path("tmp"));
+        left.extend(files_below(&self.program.path("cache/temp")));
+        left.extend(files_below(&SHARED_CACHE.join("temp")));
+        let state = files_below(&self.program.path("state"));
+        left.extend(state.into_iter().filter(|path| path.to_string_lossy().contains("/.envforge-")));
+        assert!(left.is_empty(), "left on disk: {left:?}");
+    }
+
+    /// Runs the program and asserts that it ends with 0.
+    #[track_caller]
+    pub(crate) fn succeed(&self, args: &[&str]) -> Run {
+        let run = self.program.run(args);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run
+    }
+
+    /// Runs the program and asserts exit code and a part of what it says; returns stderr.
+    #[track_caller]
+    pub(crate) fn fail(&self, args: &[&str], code: i32, says: &[&str]) -> String {
+        let run = self.program.run(args);
+        assert_eq!(run.code, code, "{}", run.stderr);
+        assert_message(&run.stderr, says);
+        run.stderr
+    }
+
+    /// The one lock in the state folder, as text.
+    pub(crate) fn lock(&self) -> String {
+        let state = files_below(&self.program.path("state"));
+        let locks: Vec<_> = state.iter().filter(|path| path.to_string_lossy().ends_with(".lock")).collect();
+        let locks: Vec<_> = locks.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+        let locks: Vec<_> = locks.into_iter().filter(|text| text.contains("schema")).collect();
+        assert_eq!(locks.len(), 1, "one lock in {state:?}");
+        locks.into_iter().next().expect("one")
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let added = self.before.added();
+        for tag in &added.tags {
+            drop(std::process::Command::new("docker").args(["rmi", "-f", tag]).output());
+        }
+    }
+}
+
+/// Asserts one clear message: it names all of that, it is not a panic and not a dump.
+#[track_caller]
+pub(crate) fn assert_message(stderr: &str, says: &[&str]) {
+    assert!(stderr.matches("error:").count() >= 1, "no error line: {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    for part in says {
+        assert!(stderr.contains(part), "`{part}` is missing in: {stderr}");
+    }
+}
+
+/// All files below a folder, sorted; none if the folder is not there.
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ => found.push(entry.path()),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Sends Ctrl-C and waits for the end.
+pub(crate) fn interrupt(mut child: Child) -> Run {
+    let id = child.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-INT", &id]).status().expect("kill starts");
+    assert!(sent.success(), "the program ended before it was interrupted: {}", rest_of(&mut child));
+    let end = Instant::now() + Duration::from_secs(30);
+    while child.try_wait().expect("a child of ours").is_none() {
+        assert!(Instant::now() < end, "the program still runs 30 s after Ctrl-C");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Run::of(&child.wait_with_output().expect("a child of ours"))
+}
+
+fn rest_of(child: &mut Child) -> String {
+    let mut text = String::new();
+    if let Some(stderr) = child.stderr.as_mut() {
+        drop(stderr.read_to_string(&mut text));
+    }
+    text
+}
+
+/// Runs Python in an image and gives what it prints.
+pub(crate) fn python_in(image: &str, code: &str) -> String {
+    docker(&["run", "--rm", "--network", "none", image, "python", "-c", code])
+}
