@@ -21,6 +21,7 @@ pub mod fetch;
 pub mod gpu;
 pub mod lock;
 pub mod report;
+pub mod resolve;
 pub mod settings;
 pub mod sha256;
 pub mod spec;

@@ -47,8 +47,8 @@ pub struct Reason {
 /// What the result needs of the machine that runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requires {
-    /// Lowest driver by minor-version compatibility.
-    pub driver: DriverVersion,
+    /// Lowest driver by minor-version compatibility; `None` where the matrix has no floor for this CUDA.
+    pub driver: Option<DriverVersion>,
     /// Driver that has this CUDA itself; `None` where only its branch is published.
     pub driver_native: Option<DriverVersion>,
     /// GPU targets in the binary (machine code); empty: not established.

@@ -1,0 +1,79 @@
+//! The table that `list` prints: 80 columns, no colour.
+
+use std::fmt::Write as _;
+
+use super::listing::ListEntry;
+use crate::compat::tables::{Channel, Status};
+use crate::versions::PythonVersion;
+
+const HEAD: [&str; 7] = ["SPEC", "CHANNEL", "PYTHON", "CUDNN", "GPU", "DRIVER", "RUNS"];
+
+/// The entries as a table, one line each.
+pub fn list_text(entries: &[ListEntry]) -> String {
+    if entries.is_empty() {
+        return "nothing in the matrix matches\n".to_owned();
+    }
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    rows.extend(entries.iter().map(cells));
+    let mut widths = [0; HEAD.len()];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut out = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            write!(line, "{cell:<width$} ").expect("writing to a String");
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+fn cells(entry: &ListEntry) -> [String; HEAD.len()] {
+    let channel = match (entry.status, entry.channel) {
+        (Status::Experimental, Channel::Default) => "default*",
+        (Status::Experimental, _) => "own*",
+        (Status::Unlisted, _) => "own?",
+        (_, Channel::Default) => "default",
+        (_, Channel::Framework) => "own",
+        (_, Channel::Source) => "source",
+    };
+    let runs = match entry.runs_here {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "-",
+    };
+    let library = |version: &Option<crate::versions::LibraryVersion>| {
+        version.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
+    };
+    let gpu = match (entry.gpu.first(), entry.gpu.last()) {
+        (Some(first), Some(last)) => {
+            let ptx = if entry.ptx.is_empty() { "" } else { "+" };
+            format!("{}-{}{ptx}", first.dotted(), last.dotted())
+        }
+        _ => "?".to_owned(),
+    };
+    let driver = entry.driver.as_deref().unwrap_or("-");
+    [
+        entry.spec.clone(),
+        channel.to_owned(),
+        python_span(&entry.python),
+        library(&entry.cudnn),
+        gpu,
+        driver.to_owned(),
+        runs.to_owned(),
+    ]
+}
+
+/// `3.9-3.13`.
+fn python_span(pythons: &[PythonVersion]) -> String {
+    match (pythons.iter().min(), pythons.iter().max()) {
+        (Some(first), Some(last)) if first == last => first.to_string(),
+        (Some(first), Some(last)) => format!("{first}-{last}"),
+        _ => "-".to_owned(),
+    }
+}

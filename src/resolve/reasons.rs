@@ -1,0 +1,249 @@
+//! Puts the stack together and says why each field has its value.
+
+use super::candidate::{Candidate, gpu_label};
+use super::choose::missing_companions;
+use super::rule::Rule;
+use super::rules::toolkit::nvcc_source;
+use crate::compat::tables::{Base, Channel, Status};
+use crate::stack::{Flavour, ForwardCompatChoice, Reason, Requires, Stack};
+use crate::versions::{CudaVariant, DriverVersion, FrameworkVersion};
+
+/// What was tried before the choice was found, and the rules that refused it.
+#[derive(Debug, Default)]
+pub(super) struct Trail {
+    pub(super) versions: Vec<(FrameworkVersion, Vec<Rule>)>,
+    pub(super) variants: Vec<(CudaVariant, Vec<Rule>)>,
+    pub(super) bases: Vec<(String, Vec<Rule>)>,
+}
+
+/// The stack of a choice that no rule refuses.
+pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Trail) -> Stack {
+    let Candidate { question, product, variant, python, .. } = *candidate;
+    let missing = missing_companions(question.matrix, variant, python);
+    let mut companions = variant.companions.clone();
+    companions.retain(|package, _| !missing.iter().any(|(name, _)| name == package));
+    let flavour = question.spec.flavour;
+    let suffix = if flavour == Flavour::Devel { "-devel" } else { "" };
+    let numpy = question.matrix.numpy_limit(&variant.framework, &variant.version);
+    Stack {
+        name: format!("{}:{}-{}-py{python}{suffix}", product.name, variant.version, variant.cuda),
+        product: product.name.clone(),
+        framework: variant.framework.clone(),
+        package: super::candidate::package(product).to_owned(),
+        version: variant.version.clone(),
+        cuda: variant.cuda,
+        toolkit: variant.toolkit.clone(),
+        cudnn: variant.cudnn.clone(),
+        nccl: variant.nccl.clone(),
+        triton: variant.triton.clone(),
+        companions,
+        python,
+        glibc: variant.min_glibc.clone(),
+        flavour,
+        machine: variant.machine,
+        channel: variant.channel,
+        status: variant.status,
+        experimental: variant.status == Status::Experimental,
+        base: base.name.clone(),
+        suite: base.suite.clone(),
+        requires: requires(candidate),
+        forward_compat: candidate
+            .forward_compat_in_use()
+            .map(|row| ForwardCompatChoice { package: row.package.clone(), source: row.source.clone() }),
+        numpy: numpy.and_then(|limit| limit.numpy.clone()),
+        target: question.target.clone(),
+        matrix: question.matrix.edition.clone(),
+        reasons: reasons(candidate, base, trail),
+    }
+}
+
+/// True if some GPU of the target runs the binary by PTX alone.
+fn needs_ptx(candidate: &Candidate<'_>) -> bool {
+    candidate.variant.arch.is_some()
+        && candidate
+            .question
+            .target
+            .capabilities()
+            .into_iter()
+            .any(|gpu| !candidate.has_machine_code_for(gpu))
+}
+
+fn requires(candidate: &Candidate<'_>) -> Requires {
+    let toolkit = candidate.question.matrix.toolkit(&candidate.variant.toolkit);
+    let native = toolkit.and_then(|row| row.native_driver.clone());
+    let floor = candidate.driver_floor().map(|(floor, _)| floor.clone());
+    let lowest = match candidate.forward_compat_in_use() {
+        Some(row) => {
+            let branch = row.base_branches.iter().min();
+            branch.and_then(|branch| branch.to_string().parse::<DriverVersion>().ok()).or(floor)
+        }
+        None if needs_ptx(candidate) => native.clone().or(floor),
+        None => floor,
+    };
+    Requires {
+        driver: lowest,
+        driver_native: native,
+        gpu: candidate.variant.arch.clone().unwrap_or_default(),
+        ptx: candidate.variant.ptx.clone(),
+    }
+}
+
+fn reason(field: &str, chosen: &impl ToString, because: impl Into<String>, source: &str) -> Reason {
+    let (because, source) = (because.into(), source.to_owned());
+    Reason { field: field.to_owned(), chosen: chosen.to_string(), because, source }
+}
+
+fn reasons(candidate: &Candidate<'_>, base: &Base, trail: &Trail) -> Vec<Reason> {
+    let mut all = vec![
+        framework_reason(candidate, trail),
+        cuda_reason(candidate, trail),
+        python_reason(candidate, base),
+        base_reason(candidate, base, trail),
+    ];
+    all.extend(gpu_reason(candidate));
+    all.extend(companion_reasons(candidate));
+    all.extend(driver_reason(candidate));
+    all.extend(numpy_reason(candidate));
+    all.extend(nvcc_reason(candidate));
+    all
+}
+
+/// `; cu128 is refused by gpu-not-in-binary`, for the first that was passed over.
+fn passed_over(first: Option<(String, &[Rule])>) -> String {
+    first.map_or_else(String::new, |(what, rules)| {
+        let ids: Vec<_> = rules.iter().map(|rule| rule.id()).collect();
+        format!("; {what} is refused by {}", ids.join(", "))
+    })
+}
+
+fn framework_reason(candidate: &Candidate<'_>, trail: &Trail) -> Reason {
+    let variant = candidate.variant;
+    let passed =
+        passed_over(trail.versions.first().map(|(version, rules)| (version.to_string(), rules.as_slice())));
+    let because = match &candidate.question.spec.version {
+        Some(asked) if asked.parts().len() >= variant.version.parts().len() => "asked for".to_owned(),
+        Some(asked) => format!("the newest {asked} release that runs on the target{passed}"),
+        None => format!("the newest release that runs on the target{passed}"),
+    };
+    reason("framework", &variant.version, because, &variant.source)
+}
+
+fn cuda_reason(candidate: &Candidate<'_>, trail: &Trail) -> Reason {
+    let variant = candidate.variant;
+    let passed =
+        passed_over(trail.variants.first().map(|(cuda, rules)| (cuda.to_string(), rules.as_slice())));
+    let mut because = match (candidate.question.spec.cuda, variant.channel) {
+        (Some(wish), _) if wish.minor.is_some() => "asked for".to_owned(),
+        (_, Channel::Default) => "the default index's variant, and the target can run it".to_owned(),
+        (Some(wish), _) => {
+            format!("the newest listed CUDA {} that the target can run{passed}", wish.dotted())
+        }
+        (None, _) => format!("the newest listed variant that the target can run{passed}"),
+    };
+    if variant.status == Status::Experimental {
+        because.push_str("; upstream calls it experimental");
+    }
+    if variant.status == Status::Unlisted {
+        because.push_str("; it is in no official list");
+    }
+    if !variant.verified {
+        because.push_str("; its publication was announced, not seen");
+    }
+    reason("cuda", &variant.cuda, because, &variant.source)
+}
+
+fn python_reason(candidate: &Candidate<'_>, base: &Base) -> Reason {
+    let matrix = candidate.question.matrix;
+    let because = if candidate.question.spec.python.is_some() {
+        "asked for".to_owned()
+    } else if base.default {
+        format!("the Python of the default base {}", base.name)
+    } else {
+        let default = matrix.default_base().filter(|_| candidate.question.options.base.is_none());
+        let why = default.map_or_else(String::new, |default| {
+            let own = candidate.variant.python.contains(&default.python);
+            let who = if own { "a companion" } else { "the framework" };
+            if own && missing_companions(matrix, candidate.variant, default.python).is_empty() {
+                return String::new();
+            }
+            format!("; {who} has no wheel for the default base's {}", default.python)
+        });
+        format!("the Python of {}{why}", base.name)
+    };
+    reason("python", &candidate.python, because, &candidate.variant.source)
+}
+
+fn base_reason(candidate: &Candidate<'_>, base: &Base, trail: &Trail) -> Reason {
+    let because = if candidate.question.options.base.is_some() {
+        "asked for".to_owned()
+    } else if base.default {
+        "the default base".to_owned()
+    } else {
+        let passed = passed_over(trail.bases.first().map(|(name, rules)| (name.clone(), rules.as_slice())));
+        format!("the first base that brings Python {}{passed}", candidate.python)
+    };
+    reason("base", &base.name, because, &base.source)
+}
+
+fn gpu_reason(candidate: &Candidate<'_>) -> Option<Reason> {
+    let target = candidate.question.target;
+    let gpus = target.capabilities();
+    let names = gpus.iter().map(|gpu| gpu_label(target, *gpu)).collect::<Vec<_>>().join(", ");
+    let variant = candidate.variant;
+    if variant.arch.is_none() {
+        let because =
+            "which GPUs the binary has code for is not established; the choice rests on your naming it";
+        return Some(reason("gpu", &"unknown", because, &variant.source));
+    }
+    if gpus.is_empty() {
+        return None;
+    }
+    let because = if needs_ptx(candidate) {
+        format!(
+            "runs by PTX, which a driver with CUDA {} or newer translates at first use",
+            variant.cuda.dotted()
+        )
+    } else {
+        "the binary holds machine code for it".to_owned()
+    };
+    Some(reason("gpu", &names, because, &variant.source))
+}
+
+fn companion_reasons(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let matrix = candidate.question.matrix;
+    let missing = missing_companions(matrix, candidate.variant, candidate.python);
+    let say = |(package, version): (&str, &str)| {
+        let because = format!("{package} {version} has no wheel for Python {}", candidate.python);
+        let source = matrix.companion(package, version).map_or("", |row| &row.source);
+        reason(package, &"none", because, source)
+    };
+    missing.into_iter().map(say).collect()
+}
+
+fn driver_reason(candidate: &Candidate<'_>) -> Option<Reason> {
+    let driver = candidate.question.target.driver.as_ref()?;
+    if let Some(row) = candidate.forward_compat_in_use() {
+        let because = format!(
+            "admitted by `--forward-compat`: driver {driver} is below the floor of CUDA {}, and the package is legal \
+             on its branch and these GPUs",
+            candidate.variant.cuda.dotted()
+        );
+        return Some(reason("forward-compat", &row.package, because, &row.source));
+    }
+    let (floor, source) = candidate.driver_floor()?;
+    Some(reason("driver", driver, format!("at least {floor}, the floor of this CUDA"), source))
+}
+
+fn numpy_reason(candidate: &Candidate<'_>) -> Option<Reason> {
+    let variant = candidate.variant;
+    let limit = candidate.question.matrix.numpy_limit(&variant.framework, &variant.version)?;
+    Some(reason("numpy", limit.numpy.as_ref()?, limit.why.clone(), &limit.source))
+}
+
+fn nvcc_reason(candidate: &Candidate<'_>) -> Option<Reason> {
+    if candidate.question.spec.flavour != Flavour::Devel {
+        return None;
+    }
+    let because = format!("from {}; looked up when the lock is made", nvcc_source(candidate)?);
+    Some(reason("nvcc", &candidate.variant.cuda.dotted(), because, &candidate.base?.source))
+}

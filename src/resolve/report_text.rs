@@ -1,0 +1,105 @@
+//! A plan and a refusal for people: plain text, 80 columns, no colour.
+
+use std::fmt::Write as _;
+
+use super::refusal::Refusal;
+use super::wrap::hanging;
+use crate::compat::tables::Channel;
+use crate::stack::Stack;
+use crate::target::Target;
+use crate::versions::ComputeCapability;
+
+/// Width of the column of names.
+const NAMES: usize = 14;
+
+fn field(name: &str, text: &str) -> String {
+    hanging(&format!("  {name:<NAMES$}"), text)
+}
+
+fn listed(capabilities: &[ComputeCapability]) -> String {
+    capabilities.iter().map(|cc| cc.dotted()).collect::<Vec<_>>().join(", ")
+}
+
+/// What will be built, what it needs, and why each choice was made.
+pub fn plan_text(stack: &Stack) -> String {
+    let mut out = format!("{}\n\n", stack.name);
+    let experimental = if stack.experimental { ", experimental upstream" } else { "" };
+    let channel = match stack.channel {
+        Channel::Default => "the default package index",
+        Channel::Framework => "the framework's own index",
+        Channel::Source => "built from source",
+    };
+    out += &field(&stack.framework, &format!("{} ({channel}{experimental})", stack.version));
+    out += &field("CUDA", &format!("{} (toolkit {})", stack.cuda, stack.toolkit));
+    let unknown = || "not established".to_owned();
+    out += &field("cuDNN", &stack.cudnn.as_ref().map_or_else(unknown, ToString::to_string));
+    out += &field("NCCL", &stack.nccl.as_ref().map_or_else(unknown, ToString::to_string));
+    if let Some(triton) = &stack.triton {
+        out += &field("Triton", triton);
+    }
+    for (package, version) in &stack.companions {
+        out += &field(package, version);
+    }
+    if let Some(numpy) = &stack.numpy {
+        out += &field("numpy", numpy);
+    }
+    out += &field("Python", &format!("{} on {}", stack.python, stack.base));
+    out += &field("flavour", &stack.flavour.to_string());
+    out += &field("platform", stack.machine.platform());
+    out += &field("target", &target_text(&stack.target));
+    out.push_str("\nIt needs\n");
+    out += &requires_text(stack);
+    out.push_str("\nWhy\n");
+    for reason in &stack.reasons {
+        out += &field(&reason.field, &format!("{}: {}", reason.chosen, reason.because));
+    }
+    out
+}
+
+fn requires_text(stack: &Stack) -> String {
+    let requires = &stack.requires;
+    let native = requires.driver_native.as_ref().map(|native| format!(" ({native} has this CUDA itself)"));
+    let driver = requires.driver.as_ref().map_or_else(
+        || "not established".to_owned(),
+        |driver| format!("{driver} or newer{}", native.unwrap_or_default()),
+    );
+    let mut out = field("driver", &driver);
+    let code = if requires.gpu.is_empty() { "not established".to_owned() } else { listed(&requires.gpu) };
+    let ptx =
+        if requires.ptx.is_empty() { String::new() } else { format!("; PTX {}", listed(&requires.ptx)) };
+    out += &field("GPU", &format!("machine code for {code}{ptx}"));
+    if let Some(package) = &stack.forward_compat {
+        out += &field("compat", &format!("the package {} in the image", package.package));
+    }
+    out
+}
+
+/// The machine in one line.
+fn target_text(target: &Target) -> String {
+    let driver = target.driver.as_ref().map(|driver| format!("driver {driver}"));
+    let gpus = target.gpus.iter().map(|gpu| match &gpu.name {
+        Some(name) => format!("{name} ({})", gpu.compute_capability),
+        None => gpu.compute_capability.to_string(),
+    });
+    let all: Vec<_> = driver.into_iter().chain(gpus).collect();
+    if all.is_empty() { "any machine".to_owned() } else { all.join(", ") }
+}
+
+/// Why there is no such stack on this target, and what there is instead.
+pub fn refusal_text(refusal: &Refusal, target: &Target) -> String {
+    let mut out = hanging("", &format!("{} cannot be built for {}", refusal.spec, target_text(target)));
+    for refused in &refusal.refusals {
+        writeln!(out, "\n  {}", refused.rule).expect("a String takes all");
+        out += &hanging("    ", &refused.text);
+        out += &hanging("    source: ", &refused.source);
+    }
+    if refusal.alternatives.is_empty() {
+        out.push_str("\nNothing near it works on this target.\n");
+    } else {
+        out.push_str("\nNearest that work on this target:\n");
+        for alternative in &refusal.alternatives {
+            writeln!(out, "    {}", alternative.command).expect("a String takes all");
+        }
+    }
+    out
+}

@@ -1,0 +1,41 @@
+//! Rules about the base system: its C library and its compilers.
+
+use crate::resolve::candidate::Candidate;
+use crate::resolve::refusal::Refused;
+use crate::resolve::rule::Rule;
+use crate::stack::Flavour;
+
+/// The base's C library is older than the binary needs.
+pub(super) fn glibc_too_old(candidate: &Candidate<'_>) -> Option<Refused> {
+    let base = candidate.base?;
+    let needed = &candidate.variant.min_glibc;
+    if base.glibc >= *needed {
+        return None;
+    }
+    let text = format!("{} needs glibc >= {needed}; {} has {}", candidate.label(), base.name, base.glibc);
+    Some(candidate.refuse(Rule::GlibcTooOld, text))
+}
+
+/// nvcc of the variant's CUDA accepts no host compiler of the base.
+pub(super) fn host_compiler_too_new(candidate: &Candidate<'_>) -> Option<Refused> {
+    if candidate.question.spec.flavour != Flavour::Devel {
+        return None;
+    }
+    let base = candidate.base?;
+    let compiler = candidate.question.matrix.compiler(&candidate.variant.toolkit)?;
+    let gcc = base.gcc.iter().any(|major| *major <= compiler.gcc_max);
+    let clang = base.clang.iter().any(|major| *major <= compiler.clang_max);
+    if gcc || clang {
+        return None;
+    }
+    let majors = |list: &[u32]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "nvcc {} accepts gcc up to {} and clang up to {}; {} has gcc {}",
+        candidate.variant.cuda.dotted(),
+        compiler.gcc_max,
+        compiler.clang_max,
+        base.name,
+        majors(&base.gcc)
+    );
+    Some(Refused::new(Rule::HostCompilerTooNew, text, &compiler.source))
+}
