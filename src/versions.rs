@@ -56,8 +56,13 @@ struct Dotted {
 }
 
 impl Dotted {
-    fn parse(text: &str, counts: std::ops::RangeInclusive<usize>) -> Option<Self> {
-        let parts = numbers(text)?;
+    /// `post`: a last part `postN` counts as the number N, so `2.25.1.post1` lies above `2.25.1`.
+    fn parse(text: &str, counts: std::ops::RangeInclusive<usize>, post: bool) -> Option<Self> {
+        let plain = match text.rsplit_once(".post") {
+            Some((head, number)) if post && !number.contains('.') => format!("{head}.{number}"),
+            _ => text.to_owned(),
+        };
+        let parts = numbers(&plain)?;
         counts.contains(&parts.len()).then(|| Self { text: text.to_owned(), parts })
     }
     fn key(&self) -> &[u32] {
@@ -67,7 +72,7 @@ impl Dotted {
 }
 
 macro_rules! dotted_version {
-    ($(#[$doc:meta])* $name:ident, $counts:expr, $wanted:expr) => {
+    ($(#[$doc:meta])* $name:ident, $counts:expr, $wanted:expr $(, post = $post:expr)?) => {
         $(#[$doc])*
         #[derive(Debug, Clone)]
         pub struct $name(Dotted);
@@ -90,7 +95,7 @@ macro_rules! dotted_version {
             type Err = VersionError;
             fn from_str(text: &str) -> Result<Self, VersionError> {
                 let error = || VersionError { wanted: $wanted, found: text.to_owned() };
-                Dotted::parse(text, $counts).map(Self).ok_or_else(error)
+                Dotted::parse(text, $counts, false $(|| $post)?).map(Self).ok_or_else(error)
             }
         }
         impl fmt::Display for $name {
@@ -148,10 +153,11 @@ dotted_version!(
     "a framework version such as `2.8.0`"
 );
 dotted_version!(
-    /// The version of a CUDA library such as cuDNN (`9.10.2.21`) or NCCL (`2.27.3`).
+    /// The version of a CUDA library such as cuDNN (`9.10.2.21`) or NCCL (`2.27.3`, `2.25.1.post1`).
     LibraryVersion,
     1..=5,
-    "a library version such as `9.10.2.21`"
+    "a library version such as `9.10.2.21`",
+    post = true
 );
 dotted_version!(
     /// A version of the GNU C library: `2.28`.

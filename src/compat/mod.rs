@@ -1,11 +1,17 @@
 //! The compatibility matrix: driver, GPU, toolkit, cuDNN, NCCL, framework, Python and base systems.
 //!
-//! Owns the tables and look-ups over them. Must not choose: that is `resolve`.
+//! Owns the tables, their lint and look-ups over them. Must not choose: that is `resolve`.
 
+mod embedded;
 mod gpu_name;
+pub mod lint;
 mod lookup;
+pub mod parse;
+pub mod rows;
 pub mod tables;
 
 pub use gpu_name::{GpuNameError, NamedGpu};
 pub use lookup::VariantQuery;
+pub use parse::CompatError;
+pub use rows::Row;
 pub use tables::Matrix;

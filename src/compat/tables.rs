@@ -14,7 +14,7 @@ use crate::versions::{
 };
 
 /// Everything envforge knows about what runs with what.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
     /// The edition: the day the facts were read and 12 hex digits of their hash, `2026-11-20.1a2b3c4d5e6f`.
     pub edition: String,
@@ -54,6 +54,24 @@ pub struct Matrix {
     pub chips: Vec<Chip>,
     /// NumPy lines a framework's binaries accept.
     pub numpy_limits: Vec<NumpyLimit>,
+    /// Library builds that frameworks bundle and whose GPU code is not known.
+    pub unmeasured: Vec<UnmeasuredLibrary>,
+}
+
+/// A library build that exists and whose GPU code nobody here has read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnmeasuredLibrary {
+    /// `cudnn` or `nccl`.
+    pub library: String,
+    /// The release: `7.6.5.32`.
+    pub version: LibraryVersion,
+    /// The CUDA major it is built for.
+    pub cuda_major: u8,
+    /// Why there is no row of it.
+    pub why: String,
+    /// Where it is known from.
+    pub source: String,
 }
 
 /// A product a spec can name.
@@ -79,8 +97,8 @@ pub struct Product {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chip {
-    /// The chip: `GK210`.
-    pub chip: String,
+    /// The chip's name: `GK210`.
+    pub name: String,
     /// The architecture's name: `Kepler`.
     pub arch: String,
     /// Its compute capability.
@@ -462,6 +480,13 @@ pub struct DeveloperStack {
     pub python: PythonVersion,
     /// `1.x` or `2.x`.
     pub numpy_line: String,
+    /// False: it resolves, but not to a stack one can work with.
+    pub usable: bool,
+    /// The interpreter it was installed and imported with.
+    pub tested_on: Option<String>,
+    /// Remarks.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Package to version.
     pub versions: BTreeMap<String, String>,
     /// Where the row comes from.

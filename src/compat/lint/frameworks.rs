@@ -1,0 +1,144 @@
+//! Variants, companions, known versions and products agree with each other and with the tables below them.
+
+use std::collections::BTreeMap;
+
+use super::super::rows::Row;
+use super::super::tables::{Channel, Matrix, Variant};
+use super::code::{known, same_minor};
+use super::{Faults, Problem};
+use crate::versions::LibraryVersion;
+
+pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
+    for variant in &matrix.variants {
+        toolkit(matrix, variant, faults);
+        code(matrix, variant, faults);
+        libraries(matrix, variant, faults);
+        companions(matrix, variant, faults);
+        bases(matrix, variant, faults);
+        product(matrix, variant, &variant.framework, faults);
+        if variant.python.is_empty() {
+            faults.add(variant, Problem::Empty { field: "python" });
+        }
+    }
+    defaults(matrix, faults);
+    products(matrix, faults);
+    for row in &matrix.known_versions {
+        product(matrix, row, &row.framework, faults);
+        let same = |variant: &&Variant| variant.framework == row.framework && variant.version == row.version;
+        if let Some(variant) = matrix.variants.iter().find(same) {
+            faults.contradiction(row, "no row".to_owned(), variant, "there is one".to_owned());
+        }
+    }
+    for row in &matrix.numpy_limits {
+        product(matrix, row, &row.framework, faults);
+    }
+}
+
+/// The toolkit has a row and is of the CUDA the variant is named for.
+fn toolkit(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
+    let toolkit = matrix.toolkits.iter().find(|row| row.cuda == variant.toolkit);
+    faults.require(toolkit.is_some(), variant, "toolkit", &variant.toolkit);
+    let minor = variant.cuda.minor.map_or(variant.toolkit.minor(), u32::from);
+    if u32::from(variant.cuda.major) != variant.toolkit.major() || minor != variant.toolkit.minor() {
+        let says = format!("toolkit {}", variant.toolkit);
+        faults.contradiction(variant, says, variant, format!("CUDA {}", variant.cuda.dotted()));
+    }
+}
+
+/// No code for a GPU that the toolkit's compiler does not know, where that compiler has a row.
+fn code(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
+    let sass = variant.arch.iter().flatten();
+    known(matrix, variant, sass.clone().chain(&variant.ptx), faults);
+    if variant.arch.as_ref().is_some_and(Vec::is_empty) {
+        faults.add(variant, Problem::Empty { field: "arch" });
+    }
+    let Some(compiler) = matrix.compilers.iter().find(|row| same_minor(&row.cuda, &variant.toolkit)) else {
+        return;
+    };
+    for cc in sass.chain(&variant.ptx) {
+        if !compiler.targets.contains(cc) {
+            faults.contradiction(variant, format!("code for {cc}"), compiler, "no such target".to_owned());
+        }
+    }
+}
+
+/// cuDNN and NCCL have a row, or one that says why there is none.
+fn libraries(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
+    let major = variant.cuda.major;
+    let unmeasured = |library: &str, version: &LibraryVersion| {
+        let same = |row: &super::super::tables::UnmeasuredLibrary| {
+            row.library == library && row.version == *version && row.cuda_major == major
+        };
+        matrix.unmeasured.iter().any(same)
+    };
+    if let Some(version) = &variant.cudnn {
+        let build = matrix.cudnn.iter().any(|row| row.version == *version && row.cuda_major == major);
+        faults.require(build || unmeasured("cudnn", version), variant, "cuDNN", version);
+    }
+    if let Some(version) = &variant.nccl {
+        let suffix = format!("-cu{major}");
+        let build = matrix.nccl.iter().any(|row| row.version == *version && row.package.ends_with(&suffix));
+        faults.require(build || unmeasured("nccl", version), variant, "NCCL", version);
+    }
+}
+
+/// Companions have a row, and one that pins another version of the framework is no companion.
+fn companions(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
+    for (package, version) in &variant.companions {
+        let row = matrix.companions.iter().find(|row| row.package == *package && row.version == *version);
+        let Some(row) = row else {
+            faults.unknown(variant, "companion", format!("{package} {version}"));
+            continue;
+        };
+        let pinned = row.requires.as_deref().and_then(|text| text.strip_prefix("=="));
+        let pinned = pinned.map(|text| text.split('+').next().unwrap_or(text));
+        if pinned.is_some_and(|pinned| pinned.parse().is_ok_and(|pinned| variant.version != pinned)) {
+            let differs = row.requires.clone().unwrap_or_default();
+            faults.contradiction(variant, format!("companion {package} {version}"), row, differs);
+        }
+    }
+}
+
+/// Some base system can load it.
+fn bases(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
+    let loadable = matrix.bases.iter().any(|base| base.glibc >= variant.min_glibc);
+    faults.require(loadable, variant, "base with glibc", &variant.min_glibc);
+}
+
+/// The default index serves one variant of each release.
+fn defaults(matrix: &Matrix, faults: &mut Faults) {
+    let mut seen: BTreeMap<_, &Variant> = BTreeMap::new();
+    for variant in matrix.variants.iter().filter(|row| row.channel == Channel::Default) {
+        let key = (&variant.framework, &variant.version, variant.machine);
+        if let Some(other) = seen.insert(key, variant) {
+            faults.contradiction(variant, "channel default".to_owned(), other, "the same".to_owned());
+        }
+    }
+}
+
+fn product(matrix: &Matrix, row: &dyn Row, framework: &str, faults: &mut Faults) {
+    let known = matrix.products.iter().any(|product| product.framework == framework);
+    faults.require(known, row, "product of framework", framework);
+}
+
+/// A product says that it has rows if it has, and no alias is a name.
+fn products(matrix: &Matrix, faults: &mut Faults) {
+    for product in &matrix.products {
+        let rows = matrix.variants.iter().find(|variant| variant.framework == product.framework);
+        match rows {
+            Some(variant) if !product.rows => {
+                faults.contradiction(product, "no rows".to_owned(), variant, "there is one".to_owned());
+            }
+            None if product.rows => faults.unknown(product, "variants of", &product.framework),
+            _ => {}
+        }
+        for alias in &product.aliases {
+            let taken = |other: &&super::super::tables::Product| {
+                other.name == *alias || (other.name != product.name && other.aliases.contains(alias))
+            };
+            if let Some(other) = matrix.products.iter().find(taken) {
+                faults.contradiction(product, format!("alias `{alias}`"), other, "the same word".to_owned());
+            }
+        }
+    }
+}
