@@ -1,6 +1,17 @@
 //! What envforge needs of a container engine, in its own words. No bollard type crosses this boundary.
 //!
-//! Owns the [`Engine`] trait and its values. `docker.rs` is the one real implementation.
+//! Owns the [`Engine`] trait and its values. `docker.rs` is the one real implementation: `connect` finds the daemon,
+//! `images`, `container`, `run` and `export` speak HTTP with it, `fault` translates what it refuses.
+
+mod connect;
+mod container;
+mod docker;
+mod error;
+mod export;
+mod fault;
+mod images;
+mod run;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +23,10 @@ use camino::Utf8PathBuf;
 use crate::context::ContextEntry;
 use crate::report::Reporter;
 use crate::versions::Machine;
+
+pub use connect::EngineSettings;
+pub use docker::Docker;
+pub use error::EngineError;
 
 /// What the engine said of itself, asked once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,63 +206,4 @@ pub trait Engine: Send + Sync {
         archive: Utf8PathBuf,
         reporter: Arc<dyn Reporter>,
     ) -> Result<RunOutcome, EngineError>;
-}
-
-/// Why the engine did not do what was asked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EngineError {
-    /// No engine answered.
-    #[error("no container engine answers at `{address}`: {cause}")]
-    Unreachable {
-        /// Where it was looked for.
-        address: String,
-        /// What the connection said.
-        cause: String,
-    },
-    /// The socket is there but closed to this user.
-    #[error("no permission on the engine's socket `{address}`")]
-    NoPermission {
-        /// The socket.
-        address: String,
-    },
-    /// The image is not there.
-    #[error("the engine has no image `{reference}`")]
-    NoSuchImage {
-        /// What was asked for.
-        reference: String,
-    },
-    /// A build step failed.
-    #[error("build step failed: {text}")]
-    BuildFailed {
-        /// The engine's words.
-        text: String,
-        /// The last lines the step printed.
-        output: Vec<String>,
-    },
-    /// The disk of the engine is full.
-    #[error("the engine's disk is full: {text}")]
-    DiskFull {
-        /// The engine's words.
-        text: String,
-    },
-    /// The connection ended in the middle.
-    #[error("the engine went away during {during}: {cause}")]
-    Lost {
-        /// What was going on.
-        during: String,
-        /// What the connection said.
-        cause: String,
-    },
-    /// The engine answered with an error.
-    #[error("the engine refused {during}: {text}")]
-    Refused {
-        /// What was asked.
-        during: String,
-        /// The engine's words.
-        text: String,
-    },
-    /// A local file could not be read or written.
-    #[error(transparent)]
-    File(#[from] std::io::Error),
 }

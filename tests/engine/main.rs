@@ -1,0 +1,263 @@
+//! The engine against the machine's own daemon, with an image made here: no registry is asked.
+#![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
+
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use camino::{Utf8Path, Utf8PathBuf};
+use envforge::engine::{ContainerFile, Docker, Engine, EngineError, EngineSettings, Network, RunRequest};
+use envforge::report::{Event, Reporter, Silent};
+
+/// One static program that does what the tests need of a system.
+const TOOL: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
+static int cat(const char *from, const char *to) {
+  FILE *in = fopen(from, "r"), *out = to ? fopen(to, "w") : stdout;
+  int c;
+  if (!in || !out) { perror(from); return 1; }
+  while ((c = fgetc(in)) != EOF) fputc(c, out);
+  return fclose(in) | (to ? fclose(out) : fflush(out));
+}
+int main(int n, char **a) {
+  const char *what = n > 1 ? a[1] : "";
+  if (!strcmp(what, "-c")) { /* the shell of RUN: words only */
+    static char *words[16]; int i = 1; words[0] = "sh";
+    for (char *w = strtok(a[2], " "); w && i < 15; w = strtok(NULL, " ")) words[i++] = w;
+    return main(i, words);
+  }
+  if (!strcmp(what, "talk")) { puts("to stdout"); fflush(stdout); fputs("to stderr\nno newline", stderr); return n > 2 ? atoi(a[2]) : 0; }
+  if (!strcmp(what, "cat")) return cat(a[2], NULL);
+  if (!strcmp(what, "copy")) return cat(a[2], a[3]);
+  if (!strcmp(what, "env")) { const char *v = getenv(a[2]); puts(v ? v : "(unset)"); return 0; }
+  if (!strcmp(what, "id")) { printf("%d:%d\n", getuid(), getgid()); return 0; }
+  if (!strcmp(what, "sleep")) { puts("sleeping"); fflush(stdout); sleep(atoi(a[2])); return 0; }
+  fprintf(stderr, "unknown: %s\n", what);
+  return 64;
+}
+"#;
+
+/// Takes its tag off again, whatever happens.
+struct Image {
+    tag: String,
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = Command::new("docker").args(["rmi", &self.tag]).output();
+    }
+}
+
+#[derive(Default)]
+struct Seen(Mutex<Vec<Event>>);
+
+impl Reporter for Seen {
+    fn report(&self, event: Event) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+impl Seen {
+    fn lines(&self) -> Vec<String> {
+        let events = self.0.lock().unwrap();
+        let line = |event: &Event| match event {
+            Event::StepOutput { line, .. } => Some(line.clone()),
+            _ => None,
+        };
+        events.iter().filter_map(line).collect()
+    }
+}
+
+async fn docker() -> Docker {
+    let docker_host = std::env::var("DOCKER_HOST").ok();
+    let settings = EngineSettings { docker_host, ..EngineSettings::default() };
+    Docker::connect(&settings).await.expect("a running docker daemon")
+}
+
+fn utf8(path: &std::path::Path) -> &Utf8Path {
+    Utf8Path::from_path(path).expect("a UTF-8 path")
+}
+
+/// A tar that holds `/bin/sh` (the tool) and an empty /tmp.
+fn system_tar(folder: &Utf8Path) -> Utf8PathBuf {
+    let (source, tool) = (folder.join("tool.c"), folder.join("tool"));
+    fs_err::write(&source, TOOL).unwrap();
+    let compiled = Command::new("cc").args(["-static", "-O1", "-o", tool.as_str(), source.as_str()]).status();
+    assert!(compiled.expect("a C compiler").success());
+    let archive = folder.join("system.tar");
+    let mut tar = tar::Builder::new(fs_err::File::create(&archive).unwrap());
+    tar.append_dir("tmp", folder).unwrap();
+    tar.append_path_with_name(&tool, "bin/sh").unwrap();
+    tar.into_inner().unwrap();
+    archive
+}
+
+async fn base(docker: &Docker, name: &str) -> Image {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = system_tar(utf8(folder.path()));
+    let image = Image { tag: format!("envforge-enginetest-{name}:{}", std::process::id()) };
+    docker.import(archive, &image.tag, Arc::new(Silent)).await.unwrap();
+    image
+}
+
+fn run(image: &Image, words: &[&str]) -> RunRequest {
+    let command = std::iter::once(&"/bin/sh").chain(words).map(|word| (*word).to_owned()).collect();
+    RunRequest { image: image.tag.clone(), command, network: Network::None, ..RunRequest::default() }
+}
+
+fn containers() -> String {
+    let output = Command::new("docker")
+        .args([
+            "ps",
+            "-a",
+            "--filter",
+            "label=io.envforge.run",
+            "--format",
+            "{{.Names}} {{.Label \"io.envforge.run\"}} {{.Image}}",
+        ])
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn the_daemon_says_what_it_is() {
+    let docker = docker().await;
+    let info = docker.info();
+    assert!(info.api.starts_with("1."), "{info:?}");
+    assert!(info.runtimes.iter().any(|runtime| runtime == "runc"), "{info:?}");
+    assert!(!info.version.is_empty() && info.data_root.is_some(), "{info:?}");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn an_import_is_found_tagged_and_removed() {
+    let docker = docker().await;
+    let image = base(&docker, "import").await;
+    let info = docker.image(&image.tag).await.unwrap().expect("the imported image");
+    assert_eq!(info.layers.len(), 1);
+    assert!(info.size > 0 && info.tags.contains(&image.tag), "{info:?}");
+
+    let second = Image { tag: format!("{}-b", image.tag) };
+    docker.tag(&info.id, &second.tag).await.unwrap();
+    docker.remove_image(&image.tag).await.unwrap();
+    assert_eq!(docker.image(&image.tag).await.unwrap(), None);
+    assert_eq!(docker.image(&info.id).await.unwrap().unwrap().tags, [second.tag.as_str()]);
+    docker.remove_image(&second.tag).await.unwrap();
+    docker.remove_image(&second.tag).await.unwrap();
+    assert_eq!(docker.image(&info.id).await.unwrap(), None);
+    let error = docker.tag(&info.id, "envforge-enginetest-none:1").await.unwrap_err();
+    assert!(matches!(error, EngineError::NoSuchImage { .. }), "{error}");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn a_run_gives_both_streams_its_code_and_leaves_nothing() {
+    let docker = docker().await;
+    let image = base(&docker, "run").await;
+    let seen = Arc::new(Seen::default());
+    let request = RunRequest { report_as: Some("step".to_owned()), ..run(&image, &["talk", "7"]) };
+    let outcome = docker.run(request, seen.clone()).await.unwrap();
+    assert_eq!(outcome.code, 7);
+    assert_eq!(outcome.stdout, b"to stdout\n");
+    assert_eq!(outcome.stderr, b"to stderr\nno newline");
+    assert_eq!(seen.lines(), ["to stderr", "no newline"]);
+    assert!(!containers().contains(&image.tag), "{}", containers());
+}
+
+fn only_file(tar: &[u8]) -> String {
+    use std::io::Read;
+    let mut archive = tar::Archive::new(tar);
+    let mut text = String::new();
+    archive.entries().unwrap().next().unwrap().unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn files_go_in_and_come_out_also_of_a_sandbox() {
+    let docker = docker().await;
+    let image = base(&docker, "files").await;
+    let file = ContainerFile { path: "/in/a".to_owned(), mode: 0o600, bytes: Bytes::from_static(b"hello") };
+    for (sandbox, user) in [(false, "0:0"), (true, "1000:1000")] {
+        let request = RunRequest {
+            files: vec![file.clone(), ContainerFile { path: "/out/seed".to_owned(), ..file.clone() }],
+            user: Some(user.to_owned()),
+            env: vec!["A=b".to_owned()],
+            collect: vec!["/out/b".to_owned(), "/out/absent".to_owned()],
+            sandbox,
+            ..run(&image, &["copy", "/in/a", "/out/b"])
+        };
+        let outcome = docker.run(request, Arc::new(Silent)).await.unwrap();
+        assert_eq!(outcome.code, 0, "{}", String::from_utf8_lossy(&outcome.stderr));
+        assert_eq!(outcome.collected.len(), 1);
+        assert_eq!(only_file(&outcome.collected["/out/b"]), "hello");
+    }
+    let closed = RunRequest { sandbox: true, ..run(&image, &["copy", "/bin/sh", "/etc-x"]) };
+    let outcome = docker.run(closed, Arc::new(Silent)).await.unwrap();
+    assert_eq!(outcome.code, 1, "a sandbox's root must be read-only");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn user_and_environment_are_as_asked() {
+    let docker = docker().await;
+    let image = base(&docker, "user").await;
+    let request = RunRequest { user: Some("12:34".to_owned()), ..run(&image, &["id"]) };
+    assert_eq!(docker.run(request, Arc::new(Silent)).await.unwrap().stdout, b"12:34\n");
+    let request = RunRequest { env: vec!["A=b c".to_owned()], ..run(&image, &["env", "A"]) };
+    assert_eq!(docker.run(request, Arc::new(Silent)).await.unwrap().stdout, b"b c\n");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn a_run_that_is_dropped_leaves_no_container() {
+    let docker = docker().await;
+    let image = base(&docker, "drop").await;
+    for wait in [1, 100, 1500] {
+        let work = docker.run(run(&image, &["sleep", "600"]), Arc::new(Silent));
+        let ended = tokio::time::timeout(std::time::Duration::from_millis(wait), work).await;
+        assert!(ended.is_err(), "the container must still have been running");
+        assert!(!containers().contains(&image.tag), "after {wait} ms: {}", containers());
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn what_cannot_run_is_an_error_and_leaves_nothing() {
+    let docker = docker().await;
+    let image = base(&docker, "cannot").await;
+    let request = RunRequest { command: vec!["/no/such".to_owned()], ..run(&image, &[]) };
+    let error = docker.run(request, Arc::new(Silent)).await.unwrap_err();
+    assert!(matches!(&error, EngineError::Refused { text, .. } if text.contains("/no/such")), "{error}");
+    assert!(!containers().contains(&image.tag), "{}", containers());
+    let request = RunRequest { image: "envforge-enginetest-none:1".to_owned(), ..run(&image, &["id"]) };
+    let error = docker.run(request, Arc::new(Silent)).await.unwrap_err();
+    assert!(matches!(error, EngineError::NoSuchImage { .. }), "{error}");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn an_export_holds_what_the_run_wrote_and_a_failed_run_none() {
+    let docker = docker().await;
+    let image = base(&docker, "export").await;
+    let folder = tempfile::tempdir().unwrap();
+    let archive = utf8(folder.path()).join("out.tar");
+    let outcome =
+        docker.run_and_export(run(&image, &["talk", "3"]), archive.clone(), Arc::new(Silent)).await.unwrap();
+    assert_eq!(outcome.code, 3);
+    assert_eq!(fs_err::read_dir(folder.path()).unwrap().count(), 0);
+    let request = run(&image, &["copy", "/bin/sh", "/made"]);
+    assert_eq!(docker.run_and_export(request, archive.clone(), Arc::new(Silent)).await.unwrap().code, 0);
+    let mut tar = tar::Archive::new(fs_err::File::open(&archive).unwrap());
+    let names: Vec<_> =
+        tar.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string()).collect();
+    assert!(names.contains(&"made".to_owned()), "{names:?}");
+    assert_eq!(fs_err::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(!containers().contains(&image.tag), "{}", containers());
+}
