@@ -13,8 +13,10 @@
 //! `commands` uses both; nothing uses `commands` or `cli`.
 
 pub mod address;
+pub mod base;
 pub mod cli;
 pub mod compat;
+pub mod content_digest;
 pub mod context;
 pub mod engine;
 pub mod fetch;

@@ -172,6 +172,12 @@ impl Store {
         Ok(self.cache.join("partial").join(sha256))
     }
 
+    /// Makes the folder a file of the store is to lie in.
+    pub(crate) fn make_folder_of(&self, path: &Utf8Path) -> Result<(), StoreError> {
+        debug_assert!(path.starts_with(&self.cache) || path.starts_with(&self.state), "{path} is not ours");
+        make_parent(path)
+    }
+
     /// A file in the making, on the cache's disk; it is removed when dropped unless it was moved away.
     pub fn temp_file(&self) -> Result<tempfile::NamedTempFile, StoreError> {
         tempfile::Builder::new()

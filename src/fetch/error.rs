@@ -57,6 +57,14 @@ pub enum FetchError {
         /// The limit.
         limit: u64,
     },
+    /// What came is what was promised, but it cannot be read.
+    #[error("`{address}` cannot be unpacked: {cause}")]
+    Unreadable {
+        /// Where it came from.
+        address: Address,
+        /// What the reader said.
+        cause: String,
+    },
     /// The cache failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -87,7 +95,9 @@ impl FetchError {
                     .to_owned(),
             ],
             Self::Store(error) => error.hints(),
-            Self::Client { .. } | Self::NotFound { .. } | Self::TooLarge { .. } => Vec::new(),
+            Self::Client { .. } | Self::NotFound { .. } | Self::TooLarge { .. } | Self::Unreadable { .. } => {
+                Vec::new()
+            },
         }
     }
     /// The process's exit code.

@@ -1,0 +1,278 @@
+//! Builds a base from the distribution's own packages: list, download, unpack, install, canonical archive, private tag.
+//!
+//! Owns the order of it. The same list gives the same archive, so a list that was built before is not built again.
+#![expect(clippy::disallowed_methods, reason = "edge: writes and reads archives")]
+
+use std::io::{BufWriter, Write as _};
+use std::sync::Arc;
+use std::time::Instant;
+
+use camino::Utf8PathBuf;
+
+use super::canonical::canonicalise;
+use super::closure::base_closure;
+use super::error::BaseError;
+use super::first_stage::{DEB_FOLDER, FirstStage};
+use super::mirrors::{Mirrors, discover};
+use super::record::{Record, list_key};
+use super::request::{Base, BaseRequest};
+use super::signature::Keyring;
+use super::suite::SuiteReader;
+use crate::engine::{Engine, Network, RunRequest};
+use crate::fetch::{Download, FetchError, Fetcher, Transfer};
+use crate::lock::{BaseProvider, LockedDeb};
+use crate::report::{Event, Reporter};
+use crate::store::{Store, StoreError};
+
+/// Suites whose keys this program carries.
+const SUITES: [&str; 2] = ["bookworm", "trixie"];
+/// What is installed with what; part of the key of a list, as it decides the content too.
+pub(super) const SECOND_STAGE: &str = include_str!("second_stage.sh");
+/// The repository of private tags.
+pub(super) const PRIVATE: &str = "envforge-base";
+/// Step ids.
+const RESOLVE: &str = "base:resolve";
+const DOWNLOAD: &str = "base:download";
+const INSTALL: &str = "base:install";
+/// Lines of output an error shows.
+const TAIL: usize = 20;
+
+/// What a bootstrap works with.
+pub(super) struct Bootstrap<'a> {
+    pub(super) engine: &'a dyn Engine,
+    pub(super) store: &'a Store,
+    pub(super) fetch: &'a Fetcher,
+    pub(super) reporter: Arc<dyn Reporter>,
+    pub(super) request: &'a BaseRequest<'a>,
+}
+
+/// True if a suite can be built from packages here.
+pub(super) fn is_bootstrappable(suite: &str) -> bool {
+    SUITES.contains(&suite)
+}
+
+impl Bootstrap<'_> {
+    /// The base, built or found.
+    pub(super) async fn base(&self) -> Result<Base, BaseError> {
+        if !is_bootstrappable(&self.request.suite) {
+            return Err(BaseError::NotBootstrappable { name: self.request.name.clone() });
+        }
+        let packages = match self.request.locked {
+            Some(locked) if !locked.packages.is_empty() => locked.packages.clone(),
+            _ => self.resolve().await?,
+        };
+        let key = list_key(&self.request.suite, self.request.machine, &packages);
+        let _lock = self.store.lock(&format!("base-{}", &key[..16])).await?;
+        let record =
+            match Record::read(self.store, &key)?.filter(|record| record.archive(self.store).is_some()) {
+                Some(record) => record,
+                None => self.build(&key, &packages).await?,
+            };
+        self.with_image(&key, record, packages).await
+    }
+
+    /// The packages the suite has now, chosen.
+    async fn resolve(&self) -> Result<Vec<LockedDeb>, BaseError> {
+        let mirrors = discover(&self.request.mirrors)?;
+        let suite = &self.request.suite;
+        let text = format!("read the signed package index of {}", self.request.name);
+        self.step(RESOLVE, text, async {
+            if mirrors.security.is_none() {
+                let text = format!(
+                    "no security mirror is known: {} is made without security updates newer than its last point \
+                     release",
+                    self.request.name
+                );
+                self.reporter.report(Event::Warning { text });
+            }
+            let transfer = Transfer::new(Arc::clone(&self.reporter), RESOLVE, None);
+            let reader = SuiteReader {
+                fetch: self.fetch,
+                store: self.store,
+                keyring: &Keyring::debian()
+                    .map_err(|source| BaseError::Signature { address: mirrors.main.clone(), source })?,
+                mirrors: &mirrors,
+                machine: self.request.machine,
+                now: self.request.now,
+                accept_expired: self.request.accept_expired,
+                transfer: &transfer,
+            };
+            let index = reader.index(suite).await?;
+            base_closure(&index).map_err(|missing| BaseError::Missing {
+                suite: suite.clone(),
+                wanted: missing.wanted,
+                needed_by: missing.needed_by,
+            })
+        })
+        .await
+    }
+
+    /// Builds the archive and writes the record.
+    async fn build(&self, key: &str, packages: &[LockedDeb]) -> Result<Record, BaseError> {
+        let text = format!("download {} packages of {}", packages.len(), self.request.name);
+        self.step(DOWNLOAD, text, self.download(packages)).await?;
+        let text = format!("install {} packages as {}", packages.len(), self.request.name);
+        self.step(INSTALL, text, self.install(key, packages)).await
+    }
+
+    /// Has every package in the cache.
+    async fn download(&self, packages: &[LockedDeb]) -> Result<(), BaseError> {
+        // With everything in the cache no mirror is needed at all.
+        let absent = |deb: &&LockedDeb| !matches!(self.store.find(&deb.sha256), Ok(Some(_)));
+        let absent: Vec<&LockedDeb> = packages.iter().filter(absent).collect();
+        if absent.is_empty() {
+            return Ok(());
+        }
+        let mirrors = discover(&self.request.mirrors)?;
+        let downloads: Vec<Download> = absent.iter().map(|deb| download_of(deb, &mirrors)).collect();
+        let total = absent.iter().map(|deb| deb.size).sum();
+        let transfer = Transfer::new(Arc::clone(&self.reporter), DOWNLOAD, Some(total));
+        let lost = |error: FetchError| match error {
+            FetchError::NotFound { name, .. } if self.request.locked.is_some() => {
+                let version = absent.iter().find(|deb| deb.name == name).map(|deb| deb.version.clone());
+                BaseError::PackageLost { name, version: version.unwrap_or_default() }
+            }
+            error => error.into(),
+        };
+        self.fetch.all_into(self.store, &downloads, &transfer).await.map_err(lost)?;
+        Ok(())
+    }
+
+    /// Installs the packages in a throwaway container and makes the canonical archive of it.
+    async fn install(&self, key: &str, packages: &[LockedDeb]) -> Result<Record, BaseError> {
+        let stage = self.write_first_stage(packages)?;
+        let exported = self.store.temp_file()?;
+        let exported_path = utf8(exported.path());
+        let tag = format!("{PRIVATE}:stage-{}", &key[..16]);
+        let stage_path = utf8(stage.path());
+        let installed = async {
+            self.engine.import(stage_path, &tag, Arc::clone(&self.reporter)).await?;
+            let request = RunRequest {
+                image: tag.clone(),
+                command: ["/bin/sh", "-c", SECOND_STAGE, "second-stage", DEB_FOLDER]
+                    .map(str::to_owned)
+                    .into(),
+                user: Some("0:0".to_owned()),
+                network: Network::None,
+                report_as: Some(INSTALL.to_owned()),
+                ..RunRequest::default()
+            };
+            self.engine.run_and_export(request, exported_path.clone(), Arc::clone(&self.reporter)).await
+        }
+        .await;
+        self.engine.remove_image(&tag).await?;
+        let outcome = installed?;
+        if outcome.code != 0 {
+            let text = String::from_utf8_lossy(&outcome.stdout).into_owned()
+                + &String::from_utf8_lossy(&outcome.stderr);
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            let output = lines[lines.len().saturating_sub(TAIL)..].to_vec();
+            return Err(BaseError::Install { code: outcome.code, output });
+        }
+        drop(stage);
+        self.archive(key, &exported_path)
+    }
+
+    fn write_first_stage(&self, packages: &[LockedDeb]) -> Result<tempfile::NamedTempFile, BaseError> {
+        let file = self.store.temp_file()?;
+        let broken = |cause| StoreError::File { purpose: "cannot write the unpacked packages", cause };
+        let out = BufWriter::with_capacity(1 << 20, file.as_file());
+        let mut stage = FirstStage::start(out, self.request.machine).map_err(broken)?;
+        for deb in packages {
+            let bytes = self.store.read(&deb.sha256)?.ok_or_else(|| BaseError::PackageLost {
+                name: deb.name.clone(),
+                version: deb.version.clone(),
+            })?;
+            stage
+                .add(&deb.name, &bytes)
+                .map_err(|source| BaseError::Package { name: deb.name.clone(), source })?;
+        }
+        let (mut out, has_sources) = stage.finish().map_err(broken)?;
+        out.flush().map_err(broken)?;
+        drop(out);
+        if !has_sources {
+            tracing::warn!("apt of this suite ships no example of its sources: the base has none");
+        }
+        Ok(file)
+    }
+
+    fn archive(&self, key: &str, exported: &Utf8PathBuf) -> Result<Record, BaseError> {
+        let broken = |cause| StoreError::File { purpose: "cannot write the archive of the base", cause };
+        let source = std::fs::File::open(exported).map_err(broken)?;
+        let target = self.store.temp_file()?;
+        let content = canonicalise(
+            std::io::BufReader::with_capacity(1 << 20, source),
+            BufWriter::with_capacity(1 << 20, target.as_file()),
+        )?;
+        let mut record = Record::new(&self.request.suite, &content);
+        record.keep_archive(self.store, target)?;
+        record.write(self.store, key)?;
+        Ok(record)
+    }
+
+    /// The base under its private tag; the archive is imported if the engine does not have it yet.
+    async fn with_image(
+        &self,
+        key: &str,
+        mut record: Record,
+        packages: Vec<LockedDeb>,
+    ) -> Result<Base, BaseError> {
+        let archive = record.archive(self.store).unwrap_or_else(|| record.archive_path(self.store));
+        let tag = format!("{PRIVATE}:{}", &record.content[..16]);
+        let present = self.engine.image(&tag).await?.filter(|image| record.images.contains(&image.id));
+        let image = if let Some(image) = present {
+            image
+        } else {
+            let image = self.engine.import(archive.clone(), &tag, Arc::clone(&self.reporter)).await?;
+            record.add_image(&image.id);
+            record.write(self.store, key)?;
+            image
+        };
+        Ok(Base {
+            provider: BaseProvider::Bootstrap,
+            name: self.request.name.clone(),
+            suite: self.request.suite.clone(),
+            reference: tag,
+            image_id: image.id,
+            digest: None,
+            content: Some(record.content),
+            packages,
+            archive: Some(archive),
+        })
+    }
+
+    async fn step<T>(
+        &self,
+        id: &str,
+        text: String,
+        work: impl Future<Output = Result<T, BaseError>>,
+    ) -> Result<T, BaseError> {
+        let started = Instant::now();
+        self.reporter.report(Event::StepStarted { id: id.to_owned(), text });
+        let result = work.await;
+        self.reporter.report(match &result {
+            Ok(_) => Event::StepFinished {
+                id: id.to_owned(),
+                cached: false,
+                seconds: started.elapsed().as_secs_f64(),
+            },
+            Err(error) => Event::StepFailed { id: id.to_owned(), text: error.to_string() },
+        });
+        result
+    }
+}
+
+/// Where a package may be: packages of the security archive say so in their path.
+fn download_of(deb: &LockedDeb, mirrors: &Mirrors) -> Download {
+    let mut addresses = vec![mirrors.main.join(&deb.path)];
+    if let Some(security) = &mirrors.security {
+        let first = usize::from(!deb.path.starts_with("pool/updates/"));
+        addresses.insert(first, security.join(&deb.path));
+    }
+    Download { name: deb.name.clone(), addresses, sha256: deb.sha256.clone(), size: Some(deb.size) }
+}
+
+/// The store's folders are UTF-8, and the names in them are ours.
+fn utf8(path: &std::path::Path) -> Utf8PathBuf {
+    Utf8PathBuf::from(path.to_string_lossy().into_owned())
+}

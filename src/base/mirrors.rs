@@ -1,0 +1,204 @@
+//! Where the distribution's packages are fetched from: settings, or the machine's own apt sources.
+//!
+//! Owns the discovery, as a pure function over texts. Knows no address of its own.
+
+use super::deb822::stanzas;
+use crate::address::{Address, AddressError};
+
+/// The mirrors of a distribution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirrors {
+    /// The folder that holds `dists/` and `pool/` of the release and its updates.
+    pub main: Address,
+    /// The same for security updates; `None`: the base is made without them, and a note says so.
+    pub security: Option<Address>,
+}
+
+/// What mirrors are looked for in.
+#[derive(Debug, Clone, Default)]
+pub struct MirrorSources {
+    /// `[mirrors] debian` or `ENVFORGE_DEBIAN_MIRROR`.
+    pub main: Option<String>,
+    /// `[mirrors] debian-security` or `ENVFORGE_DEBIAN_SECURITY_MIRROR`.
+    pub security: Option<String>,
+    /// Texts of the machine's apt sources: path and content, sorted by path.
+    pub apt: Vec<(String, String)>,
+}
+
+/// Why there is no mirror.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MirrorError {
+    /// Neither settings nor apt sources name one.
+    #[error("no Debian mirror is known: none is set, and this machine has no Debian apt sources")]
+    NoneFound,
+    /// A setting is no address.
+    #[error("setting `{setting}` is no mirror: {cause}")]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+        /// What is wrong with it.
+        cause: AddressError,
+    },
+}
+
+impl MirrorError {
+    /// What the user can do.
+    pub fn hints(&self) -> Vec<String> {
+        vec![
+            "set `[mirrors] debian = \"...\"` in ~/.config/envforge/config.toml, or `ENVFORGE_DEBIAN_MIRROR`, to the \
+             folder that holds `dists/` and `pool/`"
+                .to_owned(),
+        ]
+    }
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoneFound => 3,
+            Self::Setting { .. } => 2,
+        }
+    }
+}
+
+/// One archive an apt source names.
+#[derive(Debug, PartialEq, Eq)]
+struct Source {
+    uri: Address,
+    suites: Vec<String>,
+}
+
+/// The mirrors by settings first, then by the machine's own apt sources.
+pub fn discover(sources: &MirrorSources) -> Result<Mirrors, MirrorError> {
+    let setting = |value: &Option<String>, setting: &'static str| {
+        let parse = |text: &String| text.parse().map_err(|cause| MirrorError::Setting { setting, cause });
+        value.as_ref().map(parse).transpose()
+    };
+    let main: Option<Address> = setting(&sources.main, "mirrors.debian")?;
+    let security: Option<Address> = setting(&sources.security, "mirrors.debian-security")?;
+    // A mirror that was set is not mixed with the machine's own: they may differ in age.
+    if let Some(main) = main {
+        return Ok(Mirrors { main, security });
+    }
+    let found: Vec<Source> = sources.apt.iter().flat_map(|(path, text)| apt_sources(path, text)).collect();
+    let of = |wanted: fn(&str) -> bool| {
+        found.iter().find(|source| source.suites.iter().any(|suite| wanted(suite))).map(|s| s.uri.clone())
+    };
+    let main = of(is_release).ok_or(MirrorError::NoneFound)?;
+    Ok(Mirrors { main, security: security.or_else(|| of(is_security)) })
+}
+
+/// The suites whose archive holds every release of Debian.
+fn is_release(suite: &str) -> bool {
+    const RELEASES: [&str; 8] =
+        ["bullseye", "bookworm", "trixie", "forky", "sid", "stable", "oldstable", "testing"];
+    let name = suite.strip_suffix("-updates").or_else(|| suite.strip_suffix("-backports")).unwrap_or(suite);
+    RELEASES.contains(&name)
+}
+
+fn is_security(suite: &str) -> bool {
+    suite.strip_suffix("-security").or_else(|| suite.strip_suffix("/updates")).is_some_and(is_release)
+}
+
+fn apt_sources(path: &str, text: &str) -> Vec<Source> {
+    if path.ends_with(".sources") { deb822_sources(text) } else { one_line_sources(text) }
+}
+
+fn deb822_sources(text: &str) -> Vec<Source> {
+    let mut found = Vec::new();
+    // Comments stand between the lines of a field too.
+    let text: String = text.lines().filter(|line| !line.starts_with('#')).flat_map(|l| [l, "\n"]).collect();
+    for stanza in stanzas(&text) {
+        let words = |name| stanza.field(name).unwrap_or_default().split_whitespace();
+        if stanza.field("Enabled") == Some("no") || !words("Types").any(|kind| kind == "deb") {
+            continue;
+        }
+        let suites: Vec<String> = words("Suites").map(suite_name).collect();
+        found.extend(words("URIs").filter_map(|uri| source(uri, suites.clone())));
+    }
+    found
+}
+
+/// `deb [options] uri suite components…`
+fn one_line_sources(text: &str) -> Vec<Source> {
+    let parse = |line: &str| {
+        let rest = line.split('#').next()?.trim().strip_prefix("deb")?;
+        let rest = rest.strip_prefix([' ', '\t'])?.trim_start();
+        let rest = match rest.strip_prefix('[') {
+            Some(options) => options.split_once(']')?.1,
+            None => rest,
+        };
+        let mut words = rest.split_whitespace();
+        source(words.next()?, vec![suite_name(words.next()?)])
+    };
+    text.lines().filter_map(parse).collect()
+}
+
+fn suite_name(word: &str) -> String {
+    word.trim_end_matches('/').to_owned()
+}
+
+/// Archives on discs, in files or behind lists of mirrors are none we can fetch from.
+fn source(uri: &str, suites: Vec<String>) -> Option<Source> {
+    Some(Source { uri: uri.parse().ok()?, suites })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apt(path: &str, text: &str) -> MirrorSources {
+        MirrorSources { apt: vec![(path.to_owned(), text.to_owned())], ..MirrorSources::default() }
+    }
+
+    fn texts(mirrors: &Mirrors) -> (String, Option<String>) {
+        (mirrors.main.to_string(), mirrors.security.as_ref().map(ToString::to_string))
+    }
+
+    #[test]
+    fn one_line_sources_are_read() {
+        let text = "# deb http://commented.test/debian bookworm main\n\
+             deb-src http://source.test/debian bookworm main\n\
+             deb cdrom:[Debian]/ bookworm main\n\
+             deb https://other.test/node nodistro main\n\
+             deb [arch=amd64 signed-by=/k.gpg] http://mirror.test/debian/ bookworm main # why\n\
+             deb http://mirror.test/debian-security bookworm-security main\n";
+        let mirrors = discover(&apt("/etc/apt/sources.list", text)).expect("found");
+        let security = Some("http://mirror.test/debian-security".to_owned());
+        assert_eq!(texts(&mirrors), ("http://mirror.test/debian/".to_owned(), security));
+    }
+
+    #[test]
+    fn deb822_sources_are_read() {
+        let text = "Types: deb\nURIs: http://off.test/debian\nSuites: trixie\nEnabled: no\n\n\
+             Types: deb deb-src\n# a comment between\nURIs: http://mirror.test/debian\nSuites: trixie\n trixie-updates\n\
+             Components: main\n\nTypes: deb\nURIs: http://mirror.test/sec\nSuites: trixie-security/\n";
+        let mirrors = discover(&apt("/etc/apt/sources.list.d/debian.sources", text)).expect("found");
+        assert_eq!(
+            texts(&mirrors),
+            ("http://mirror.test/debian".into(), Some("http://mirror.test/sec".into()))
+        );
+    }
+
+    #[test]
+    fn a_setting_comes_before_apt_and_is_not_mixed_with_it() {
+        let mut sources = apt("/etc/apt/sources.list", "deb http://apt.test/s bookworm-security main");
+        sources.main = Some("http://set.test/debian".to_owned());
+        assert_eq!(texts(&discover(&sources).expect("set")), ("http://set.test/debian".into(), None));
+    }
+
+    #[test]
+    fn no_source_at_all_names_the_setting_and_exits_3() {
+        for sources in [MirrorSources::default(), apt("a.list", "deb http://u.test/ubuntu jammy main")] {
+            let error = discover(&sources).expect_err("none");
+            assert_eq!((&error, error.exit_code()), (&MirrorError::NoneFound, 3));
+            assert!(error.hints()[0].contains("ENVFORGE_DEBIAN_MIRROR"));
+        }
+    }
+
+    #[test]
+    fn a_setting_that_is_no_address_is_named_and_exits_2() {
+        let sources = MirrorSources { main: Some("/srv/mirror".to_owned()), ..MirrorSources::default() };
+        let error = discover(&sources).expect_err("no address");
+        assert!(error.to_string().contains("mirrors.debian"), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+}

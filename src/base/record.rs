@@ -1,0 +1,164 @@
+//! What was built of a list of packages: so that it is not built again.
+//!
+//! Owns the record in the state folder and the archive in the cache. One record per list, suite and processor.
+
+use camino::Utf8PathBuf;
+use serde::{Deserialize, Serialize};
+
+use super::bootstrap::SECOND_STAGE;
+use super::error::BaseError;
+use crate::lock::LockedDeb;
+use crate::sha256::sha256_hex;
+use crate::store::{Store, StoreError};
+use crate::versions::Machine;
+
+/// Counts up when the same packages are made into another base than before.
+const RECIPE: u32 = 1;
+/// Image ids that are remembered: one per engine a machine talks to.
+const IMAGES: usize = 8;
+
+/// What came of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Content digest, hex.
+    pub(super) content: String,
+    /// File name of the archive in the cache's folder `base`.
+    archive: String,
+    /// Size of the archive.
+    #[serde(default)]
+    size: u64,
+    /// Ids of images imported from it, newest last.
+    pub(super) images: Vec<String>,
+}
+
+/// The name of a list: the same packages in the same recipe.
+pub(super) fn list_key(suite: &str, machine: Machine, packages: &[LockedDeb]) -> String {
+    let mut hashes: Vec<String> = packages.iter().map(|deb| format!("{} {}", deb.name, deb.sha256)).collect();
+    hashes.sort_unstable();
+    let recipe = sha256_hex(SECOND_STAGE.as_bytes());
+    sha256_hex(format!("{RECIPE} {recipe} {suite} {machine}\n{}", hashes.join("\n")).as_bytes())
+}
+
+impl Record {
+    pub(super) fn new(suite: &str, content: &str) -> Self {
+        let archive = format!("base-{suite}-{}.tar", &content[..16]);
+        Self { content: content.to_owned(), archive, size: 0, images: Vec::new() }
+    }
+
+    /// The record of a list, if there is a readable one.
+    pub(super) fn read(store: &Store, key: &str) -> Result<Option<Self>, BaseError> {
+        let bytes = store.read_state(&path(key))?;
+        // An unreadable record is no fault of the user's: the base is built again.
+        Ok(bytes
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .filter(|record: &Self| record.content.len() == 64 && !record.archive.contains('/')))
+    }
+
+    pub(super) fn write(&self, store: &Store, key: &str) -> Result<(), BaseError> {
+        let text = serde_json::to_string(self).expect("a record is plain text and numbers");
+        Ok(store.write_state(&path(key), text.as_bytes())?)
+    }
+
+    pub(super) fn archive_path(&self, store: &Store) -> Utf8PathBuf {
+        store.cache_dir().join("base").join(&self.archive)
+    }
+
+    /// The archive, if it is there as it was written.
+    pub(super) fn archive(&self, store: &Store) -> Option<Utf8PathBuf> {
+        let path = self.archive_path(store);
+        let size = fs_err::metadata(&path).map(|metadata| metadata.len()).ok();
+        (size == Some(self.size)).then_some(path)
+    }
+
+    /// Moves the finished archive into the cache.
+    pub(super) fn keep_archive(
+        &mut self,
+        store: &Store,
+        file: tempfile::NamedTempFile,
+    ) -> Result<(), BaseError> {
+        let broken = |cause| StoreError::File { purpose: "cannot keep the archive of the base", cause };
+        let path = self.archive_path(store);
+        store.make_folder_of(&path)?;
+        self.size = file.as_file().metadata().map_err(broken)?.len();
+        file.persist(&path).map_err(|error| broken(error.error))?;
+        Ok(())
+    }
+
+    pub(super) fn add_image(&mut self, id: &str) {
+        self.images.push(id.to_owned());
+        let old = self.images.len().saturating_sub(IMAGES);
+        self.images.drain(..old);
+    }
+}
+
+fn path(key: &str) -> String {
+    format!("base/{key}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deb(name: &str, byte: &str) -> LockedDeb {
+        LockedDeb {
+            name: name.to_owned(),
+            version: "1".to_owned(),
+            architecture: "amd64".to_owned(),
+            sha256: byte.repeat(32),
+            size: 1,
+            path: "pool/x.deb".to_owned(),
+        }
+    }
+
+    fn store() -> (Store, tempfile::TempDir) {
+        let folder = tempfile::tempdir().expect("folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        (Store::open(&root.join("cache"), &root.join("state")).expect("store"), folder)
+    }
+
+    #[test]
+    fn the_key_follows_the_packages_and_not_their_order_or_where_they_come_from() {
+        let (a, b) = (deb("a", "aa"), deb("b", "bb"));
+        let key = |list: &[LockedDeb]| list_key("bookworm", Machine::X86_64, list);
+        let moved = LockedDeb { path: "pool/updates/x.deb".to_owned(), ..a.clone() };
+        assert_eq!(key(&[a.clone(), b.clone()]), key(&[b.clone(), moved]));
+        assert_ne!(key(&[a.clone(), b.clone()]), key(&[a.clone(), deb("b", "cc")]));
+        let one = std::slice::from_ref(&a);
+        assert_ne!(key(one), list_key("trixie", Machine::X86_64, one));
+        assert_ne!(key(one), list_key("bookworm", Machine::Aarch64, one));
+    }
+
+    #[test]
+    fn a_record_is_kept_with_its_archive_and_a_cut_archive_does_not_count() {
+        let (store, _folder) = store();
+        let mut record = Record::new("bookworm", &"ab".repeat(32));
+        let mut file = store.temp_file().expect("file");
+        std::io::Write::write_all(&mut file, b"archive").expect("write");
+        record.keep_archive(&store, file).expect("kept");
+        record.add_image("sha256:1");
+        record.write(&store, "key").expect("written");
+        let read = Record::read(&store, "key").expect("read").expect("there");
+        assert_eq!(read, record);
+        let path = read.archive(&store).expect("archive");
+        assert_eq!(path.file_name(), Some("base-bookworm-abababababababab.tar"));
+        std::fs::OpenOptions::new().write(true).open(&path).expect("open").set_len(3).expect("cut");
+        assert_eq!(read.archive(&store), None);
+    }
+
+    #[test]
+    fn an_unreadable_record_is_none() {
+        let (store, _folder) = store();
+        for text in ["", "{", "{\"content\":\"ab\",\"archive\":\"x\",\"images\":[]}"] {
+            store.write_state("base/key.json", text.as_bytes()).expect("write");
+            assert_eq!(Record::read(&store, "key").expect("read"), None);
+        }
+    }
+
+    #[test]
+    fn only_the_newest_image_ids_are_remembered() {
+        let mut record = Record::new("trixie", &"ab".repeat(32));
+        (0..20).for_each(|number| record.add_image(&number.to_string()));
+        assert_eq!(record.images.len(), IMAGES);
+        assert_eq!(record.images.last().map(String::as_str), Some("19"));
+    }
+}

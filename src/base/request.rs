@@ -1,0 +1,94 @@
+//! What is asked of a base provider, and what comes of it. Plain values.
+
+use camino::Utf8PathBuf;
+use jiff::Timestamp;
+
+use super::error::BaseError;
+use super::mirrors::MirrorSources;
+use crate::engine::Engine;
+use crate::lock::{BaseProvider, LockedBase, LockedDeb};
+use crate::versions::Machine;
+
+/// Which provider makes the base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProviderChoice {
+    /// The image if it is local or can be pulled, else a bootstrap.
+    #[default]
+    Auto,
+    /// A registry or local image.
+    Image,
+    /// The distribution's packages.
+    Bootstrap,
+}
+
+/// The base that is wanted.
+#[derive(Debug, Clone)]
+pub struct BaseRequest<'a> {
+    /// `debian:12`; with the image provider any image reference.
+    pub name: String,
+    /// `bookworm`.
+    pub suite: String,
+    /// Which provider; a lock decides before it.
+    pub provider: ProviderChoice,
+    /// The processor.
+    pub machine: Machine,
+    /// Where mirrors are looked for, if packages must be fetched.
+    pub mirrors: MirrorSources,
+    /// The base of an existing lock: exactly this one is made.
+    pub locked: Option<&'a LockedBase>,
+    /// Use an index past its `Valid-Until`.
+    pub accept_expired: bool,
+    /// The time now.
+    pub now: Timestamp,
+}
+
+/// A base that the engine has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// How it came to be.
+    pub provider: BaseProvider,
+    /// `debian:12`.
+    pub name: String,
+    /// `bookworm`.
+    pub suite: String,
+    /// What stands after FROM: a private tag, or `name@sha256:…`.
+    pub reference: String,
+    /// The id of the image `reference` means.
+    pub image_id: String,
+    /// The registry digest (`sha256:…`), or the id of a local image that has none; `None` for a bootstrap.
+    pub digest: Option<String>,
+    /// Content digest of a bootstrapped base, hex.
+    pub content: Option<String>,
+    /// Its packages, if it was bootstrapped.
+    pub packages: Vec<LockedDeb>,
+    /// Its archive in the cache, if it was bootstrapped.
+    pub archive: Option<Utf8PathBuf>,
+}
+
+impl Base {
+    /// What the lock keeps of it.
+    pub fn locked(&self) -> LockedBase {
+        LockedBase {
+            provider: self.provider,
+            name: self.name.clone(),
+            suite: self.suite.clone(),
+            digest: self.digest.clone(),
+            content: self.content.clone(),
+            packages: self.packages.clone(),
+        }
+    }
+
+    /// Refuses if the reference means another image than when the base was prepared. Asked before and after a build,
+    /// as old engines cannot build FROM an id.
+    pub async fn check_unchanged(&self, engine: &dyn Engine) -> Result<(), BaseError> {
+        let found = engine.image(&self.reference).await?.map(|image| image.id);
+        if found.as_deref() == Some(self.image_id.as_str()) {
+            return Ok(());
+        }
+        Err(BaseError::TagMoved {
+            tag: self.reference.clone(),
+            wanted: self.image_id.clone(),
+            found: found.unwrap_or_else(|| "nothing".to_owned()),
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! What a suite's signed indexes offer now: fetched, verified and read.
+//!
+//! Owns which indexes make up a suite: the release itself, its updates where the mirror has them, and security where a
+//! security mirror is known. Chooses no packages.
+
+use std::io::Read as _;
+
+use jiff::Timestamp;
+
+use super::error::BaseError;
+use super::mirrors::Mirrors;
+use super::packages::PackageIndex;
+use super::release::{PromisedFile, Release};
+use super::signature::Keyring;
+use crate::address::Address;
+use crate::fetch::{Download, FetchError, Fetcher, Transfer};
+use crate::store::Store;
+use crate::versions::Machine;
+
+/// An `InRelease` is some hundred kilobytes.
+const LARGEST_RELEASE: u64 = 16 * 1024 * 1024;
+
+/// How a suite is read.
+pub(crate) struct SuiteReader<'a> {
+    pub(crate) fetch: &'a Fetcher,
+    pub(crate) store: &'a Store,
+    pub(crate) keyring: &'a Keyring,
+    pub(crate) mirrors: &'a Mirrors,
+    pub(crate) machine: Machine,
+    pub(crate) now: Timestamp,
+    pub(crate) accept_expired: bool,
+    pub(crate) transfer: &'a Transfer,
+}
+
+impl SuiteReader<'_> {
+    /// All packages of a suite, newest of each.
+    pub(crate) async fn index(&self, suite: &str) -> Result<PackageIndex, BaseError> {
+        let mut index = PackageIndex::default();
+        self.add(&mut index, &self.mirrors.main, suite).await?;
+        match self.add(&mut index, &self.mirrors.main, &format!("{suite}-updates")).await {
+            // Small mirrors carry the release only. Updates are proposed fixes, not security.
+            Err(BaseError::Fetch(FetchError::NotFound { address, .. })) => {
+                tracing::debug!(%address, "the mirror has no updates");
+            }
+            other => other?,
+        }
+        if let Some(security) = &self.mirrors.security {
+            self.add(&mut index, security, &format!("{suite}-security")).await?;
+        }
+        Ok(index)
+    }
+
+    async fn add(&self, index: &mut PackageIndex, mirror: &Address, suite: &str) -> Result<(), BaseError> {
+        let folder = mirror.join(&format!("dists/{suite}"));
+        let address = folder.join("InRelease");
+        let document = self.fetch.document(&address, LARGEST_RELEASE).await?;
+        let text = self
+            .keyring
+            .verified(&document)
+            .map_err(|source| BaseError::Signature { address: address.clone(), source })?;
+        let refused = |source| BaseError::Release { address: address.clone(), source };
+        let release = Release::parse(&text).map_err(refused)?;
+        release.check(suite, self.now, self.accept_expired).map_err(refused)?;
+        let path = format!("main/binary-{}/Packages.xz", self.machine.debian());
+        let promised = release.file(&path).map_err(refused)?;
+        tracing::debug!(%address, date = %release.date, "index verified");
+        index.add(&self.packages(&folder, &promised, release.by_hash).await?);
+        Ok(())
+    }
+
+    async fn packages(
+        &self,
+        folder: &Address,
+        promised: &PromisedFile,
+        by_hash: bool,
+    ) -> Result<String, BaseError> {
+        let named = folder.join(&promised.path);
+        let parent = promised.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        // By its hash it can be had even while the mirror is being updated.
+        let hashed = folder.join(&format!("{parent}/by-hash/SHA256/{}", promised.sha256));
+        let download = Download {
+            name: promised.path.clone(),
+            addresses: if by_hash { vec![hashed, named.clone()] } else { vec![named.clone()] },
+            sha256: promised.sha256.clone(),
+            size: Some(promised.size),
+        };
+        let path = self.fetch.into_store(self.store, &download, self.transfer).await?;
+        let unreadable = |cause: std::io::Error| FetchError::Unreadable {
+            address: named.clone(),
+            cause: cause.to_string(),
+        };
+        let file = fs_err::OpenOptions::new().read(true).open(path).map_err(unreadable)?;
+        let mut text = String::new();
+        liblzma::read::XzDecoder::new_multi_decoder(file).read_to_string(&mut text).map_err(unreadable)?;
+        Ok(text)
+    }
+}
