@@ -33,6 +33,7 @@ impl std::fmt::Display for Flavour {
 
 /// Why one field has the value it has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reason {
     /// The field: `cuda`.
     pub field: String,
@@ -46,6 +47,7 @@ pub struct Reason {
 
 /// What the result needs of the machine that runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Requires {
     /// Lowest driver by minor-version compatibility; `None` where the matrix has no floor for this CUDA.
     pub driver: Option<DriverVersion>,
@@ -59,6 +61,7 @@ pub struct Requires {
 
 /// A forward-compatibility package admitted by `--forward-compat`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ForwardCompatChoice {
     /// The package: `cuda-compat-12-8`.
     pub package: String,
@@ -68,6 +71,7 @@ pub struct ForwardCompatChoice {
 
 /// A consistent choice of everything, proven against the matrix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Stack {
     /// The canonical name: `pytorch-cuda:2.8.0-cu128-py3.11`.
     pub name: String,

@@ -20,6 +20,7 @@ pub enum TargetSource {
 
 /// One GPU of the target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TargetGpu {
     /// The product's name, if one was given or detected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,6 +31,7 @@ pub struct TargetGpu {
 
 /// The machine that will run the image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Target {
     /// Where the facts come from.
     pub source: TargetSource,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::fields::{file_name, pool_path, sha256};
 use crate::stack::Stack;
 
 /// A package of the distribution, pinned.
@@ -17,10 +18,12 @@ pub struct LockedDeb {
     /// `amd64`, `arm64` or `all`.
     pub architecture: String,
     /// SHA-256 of the .deb, hex.
+    #[serde(deserialize_with = "sha256")]
     pub sha256: String,
     /// Size of the .deb in bytes.
     pub size: u64,
     /// Path below the mirror's root, `pool/main/g/glibc/…deb`: no address.
+    #[serde(deserialize_with = "pool_path")]
     pub path: String,
 }
 
@@ -43,8 +46,10 @@ pub struct LockedWheel {
     /// Its version: `9.10.2.21`, `2.8.0`, `2.7.1+cu118`.
     pub version: String,
     /// The wheel's file name.
+    #[serde(deserialize_with = "file_name")]
     pub file: String,
     /// SHA-256 of the wheel, hex.
+    #[serde(deserialize_with = "sha256")]
     pub sha256: String,
     /// Size in bytes, if the index said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,8 +114,10 @@ pub struct LockedTool {
     /// Its version.
     pub version: String,
     /// Its wheel's file name.
+    #[serde(deserialize_with = "file_name")]
     pub file: String,
     /// SHA-256 of that wheel, hex.
+    #[serde(deserialize_with = "sha256")]
     pub sha256: String,
 }
 
@@ -140,6 +147,9 @@ pub struct Lock {
     pub schema: u32,
     /// What was asked for, as typed: `pytorch-cuda:2.8-cu128`.
     pub spec: String,
+    /// What the user added, as requirements (`requests>=2`), sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requested: Vec<String>,
     /// The stack it was resolved to, with its target.
     pub stack: Stack,
     /// The base.
