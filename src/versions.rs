@@ -3,6 +3,7 @@
 //! Owns parsing, ordering and printing. Must not know any table: which versions exist is data in `compat/`.
 //! This file is also compiled into `build.rs`, so it depends on `serde` alone.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
@@ -26,6 +27,33 @@ impl fmt::Display for VersionError {
 
 impl std::error::Error for VersionError {}
 
+/// Implements serde through `FromStr` and `Display` for people's formats, and as the bare numbers for compact ones
+/// (the embedded matrix holds thousands of them).
+macro_rules! serde_as_text_or_numbers {
+    ($type:ident { $major:ident, $minor:ident }) => {
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                if serializer.is_human_readable() {
+                    serializer.collect_str(&self.to_text())
+                } else {
+                    (self.$major, self.$minor).serialize(serializer)
+                }
+            }
+        }
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                if deserializer.is_human_readable() {
+                    let text = String::deserialize(deserializer)?;
+                    text.parse().map_err(serde::de::Error::custom)
+                } else {
+                    let ($major, $minor) = Deserialize::deserialize(deserializer)?;
+                    Ok(Self { $major, $minor })
+                }
+            }
+        }
+    };
+}
+
 /// Implements serde through `FromStr` and `Display`, so that text is parsed in one place.
 macro_rules! serde_as_text {
     ($type:ty) => {
@@ -43,31 +71,44 @@ macro_rules! serde_as_text {
     };
 }
 
+fn number(part: &str) -> Option<u32> {
+    let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if digits { part.parse().ok() } else { None }
+}
+
 fn numbers(text: &str) -> Option<Vec<u32>> {
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    text.split('.').map(|part| if digits(part) { part.parse().ok() } else { None }).collect()
+    text.split('.').map(number).collect()
 }
 
 /// A version made of dot-separated numbers that keeps its spelling (`570.124.06`) and compares by number.
 #[derive(Debug, Clone)]
 struct Dotted {
     text: String,
-    parts: Vec<u32>,
+    /// The numbers; those past `count` are 0. No version has more than five, and decoding the matrix allocates less.
+    parts: [u32; MOST_PARTS],
+    count: usize,
 }
+
+/// The most numbers a version has.
+const MOST_PARTS: usize = 5;
 
 impl Dotted {
     /// `post`: a last part `postN` counts as the number N, so `2.25.1.post1` lies above `2.25.1`.
     fn parse(text: &str, counts: std::ops::RangeInclusive<usize>, post: bool) -> Option<Self> {
         let plain = match text.rsplit_once(".post") {
-            Some((head, number)) if post && !number.contains('.') => format!("{head}.{number}"),
-            _ => text.to_owned(),
+            Some((head, number)) if post && !number.contains('.') => Cow::Owned(format!("{head}.{number}")),
+            _ => Cow::Borrowed(text),
         };
-        let parts = numbers(&plain)?;
-        counts.contains(&parts.len()).then(|| Self { text: text.to_owned(), parts })
+        let mut parts = [0; MOST_PARTS];
+        let mut count = 0;
+        for part in plain.split('.') {
+            *parts.get_mut(count)? = number(part)?;
+            count += 1;
+        }
+        counts.contains(&count).then(|| Self { text: text.to_owned(), parts, count })
     }
-    fn key(&self) -> &[u32] {
-        let end = self.parts.iter().rposition(|part| *part != 0).map_or(0, |last| last + 1);
-        &self.parts[..end]
+    fn written(&self) -> &[u32] {
+        &self.parts[..self.count]
     }
 }
 
@@ -80,7 +121,7 @@ macro_rules! dotted_version {
         impl $name {
             /// The numbers of the version, most significant first, as many as were written.
             pub fn parts(&self) -> &[u32] {
-                &self.0.parts
+                self.0.written()
             }
             /// The first number.
             pub fn major(&self) -> u32 {
@@ -88,7 +129,7 @@ macro_rules! dotted_version {
             }
             /// The second number, 0 if not written.
             pub fn minor(&self) -> u32 {
-                self.0.parts.get(1).copied().unwrap_or(0)
+                self.0.parts[1]
             }
         }
         impl FromStr for $name {
@@ -105,7 +146,7 @@ macro_rules! dotted_version {
         }
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> Ordering {
-                self.0.key().cmp(other.0.key())
+                self.0.parts.cmp(&other.0.parts)
             }
         }
         impl PartialOrd for $name {
@@ -121,7 +162,7 @@ macro_rules! dotted_version {
         impl Eq for $name {}
         impl std::hash::Hash for $name {
             fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-                self.0.key().hash(state);
+                self.0.parts.hash(state);
             }
         }
         serde_as_text!($name);
@@ -187,6 +228,9 @@ impl ComputeCapability {
     pub fn dotted(self) -> String {
         format!("{}.{}", self.major, self.minor)
     }
+    fn to_text(self) -> String {
+        self.dotted()
+    }
     /// True if a cubin built for `self` runs on a GPU of `device`: same major, and no newer minor.
     pub fn cubin_runs_on(self, device: Self) -> bool {
         self.major == device.major && self.minor <= device.minor
@@ -226,17 +270,7 @@ impl FromStr for ComputeCapability {
     }
 }
 
-impl Serialize for ComputeCapability {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.dotted())
-    }
-}
-
-impl<'de> Deserialize<'de> for ComputeCapability {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+serde_as_text_or_numbers!(ComputeCapability { major, minor });
 
 /// The CUDA a wheel was built for, as its tag says it: `cu128` is 12.8. Ordered by CUDA version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -251,6 +285,9 @@ impl CudaVariant {
     /// The version in words: `12.8`, or `12` where only the major is promised.
     pub fn dotted(self) -> String {
         self.minor.map_or_else(|| self.major.to_string(), |minor| format!("{}.{minor}", self.major))
+    }
+    fn to_text(self) -> String {
+        self.to_string()
     }
 }
 
@@ -282,7 +319,7 @@ impl FromStr for CudaVariant {
     }
 }
 
-serde_as_text!(CudaVariant);
+serde_as_text_or_numbers!(CudaVariant { major, minor });
 
 /// A CPython minor version: `3.11`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -291,6 +328,12 @@ pub struct PythonVersion {
     pub major: u8,
     /// 11 of `3.11`.
     pub minor: u8,
+}
+
+impl PythonVersion {
+    fn to_text(self) -> String {
+        self.to_string()
+    }
 }
 
 impl fmt::Display for PythonVersion {
@@ -313,7 +356,7 @@ impl FromStr for PythonVersion {
     }
 }
 
-serde_as_text!(PythonVersion);
+serde_as_text_or_numbers!(PythonVersion { major, minor });
 
 /// The processor of the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -104,7 +104,11 @@ pub struct Chip {
     /// Its compute capability.
     pub compute_capability: ComputeCapability,
     /// Product names, as a driver lists them.
+    #[serde(default)]
     pub names: Vec<String>,
+    /// Names that vGPU profiles use for boards with this chip: `A100D` of `GRID A100D-80C`.
+    #[serde(default)]
+    pub vgpu_boards: Vec<String>,
     /// Where the row comes from.
     pub source: String,
 }

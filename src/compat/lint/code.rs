@@ -14,7 +14,7 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
     }
     for row in &matrix.chips {
         architecture(matrix, row, row.compute_capability, &row.arch, faults);
-        if row.names.is_empty() {
+        if row.names.is_empty() && row.vgpu_boards.is_empty() {
             faults.add(row, Problem::Empty { field: "names" });
         }
     }
