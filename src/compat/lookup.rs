@@ -142,3 +142,122 @@ impl Matrix {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version<T: std::str::FromStr>(text: &str) -> T
+    where
+        T::Err: std::fmt::Debug,
+    {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_matrix_holds_every_row_of_the_facts() {
+        let matrix = Matrix::embedded();
+        assert_eq!(matrix.variants.iter().filter(|row| row.version >= version("1.12")).count(), 127);
+        assert_eq!(matrix.gpus.len(), 131);
+        assert_eq!(matrix.companions.len(), 60);
+        assert_eq!(matrix.rows().iter().filter(|row| row.source().is_empty()).count(), 0);
+    }
+
+    #[test]
+    fn variants_are_found_by_prefix_cuda_and_machine() {
+        let matrix = Matrix::embedded();
+        let prefix = version("2.8");
+        let mut query =
+            VariantQuery { framework: "pytorch", version: Some(&prefix), ..VariantQuery::default() };
+        assert_eq!(matrix.variants_of(&query).filter(|row| row.machine == Machine::X86_64).count(), 3);
+        query.cuda = Some(version("cu128"));
+        query.machine = Some(Machine::X86_64);
+        let found: Vec<_> = matrix.variants_of(&query).collect();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].toolkit, version("12.8.1"));
+        query.cuda = Some(version("cu12"));
+        assert_eq!(matrix.variants_of(&query).count(), 3);
+        query.framework = "tensorflow";
+        assert_eq!(matrix.variants_of(&query).count(), 0);
+    }
+
+    #[test]
+    fn a_prefix_is_no_string_prefix() {
+        let matrix = Matrix::embedded();
+        let prefix = version("2.1");
+        let query = VariantQuery { framework: "pytorch", version: Some(&prefix), ..VariantQuery::default() };
+        assert!(matrix.variants_of(&query).all(|row| row.version < version("2.2")));
+    }
+
+    #[test]
+    fn a_driver_belongs_to_the_nearest_branch_below() {
+        let matrix = Matrix::embedded();
+        let branch = |driver: &str| matrix.branch_of(&version(driver)).map(|row| row.branch);
+        assert_eq!(branch("535.104.05"), Some(535));
+        assert_eq!(branch("430.50"), Some(418));
+        assert_eq!(branch("999.1"), Some(615));
+        assert_eq!(branch("340.108"), None);
+        assert_eq!(matrix.max_cuda_of(&version("570.86.15")), Some(&version("12.8")));
+    }
+
+    #[test]
+    fn toolkits_compilers_floors_and_components_are_found() {
+        let matrix = Matrix::embedded();
+        let toolkit = matrix.toolkit(&version("12.8.1")).unwrap();
+        assert_eq!(toolkit.min_driver, version("525.60.13"));
+        assert!(matrix.toolkit(&version("12.7.0")).is_none());
+        assert_eq!(matrix.compiler(&version("12.8.1")).unwrap().cuda, version("12.8"));
+        assert_eq!(matrix.minor_floor(13).unwrap().linux, version("580.65.06"));
+        assert!(matrix.minor_floor(10).is_none());
+        assert_eq!(matrix.components_of(&version("12.5.1")).unwrap().versions["runtime"], "12.5.82");
+        assert_eq!(matrix.forward_compat_of(&version("12.8")).unwrap().package, "cuda-compat-12-8");
+    }
+
+    #[test]
+    fn libraries_are_found_by_version_and_major() {
+        let matrix = Matrix::embedded();
+        assert!(matrix.cudnn_build(&version("9.10.2.21"), 12).is_some());
+        assert!(matrix.cudnn_build(&version("9.10.2.21"), 10).is_none());
+        let plain = matrix.nccl_build(&version("2.25.1"), 12).unwrap();
+        let post = matrix.nccl_build(&version("2.25.1.post1"), 12).unwrap();
+        let blackwell = version("10.0");
+        assert!(!plain.code.sass.contains(&blackwell) && post.code.sass.contains(&blackwell));
+    }
+
+    #[test]
+    fn each_python_has_a_stable_base_or_none() {
+        let matrix = Matrix::embedded();
+        let bases = |python: &str| -> Vec<_> {
+            matrix.bases_with_python(version(python)).iter().map(|row| row.name.as_str()).collect()
+        };
+        assert_eq!(bases("3.7"), [""; 0]);
+        assert_eq!(bases("3.8"), ["ubuntu:20.04"]);
+        assert_eq!(bases("3.9"), ["debian:11"]);
+        assert_eq!(bases("3.10"), ["ubuntu:22.04"]);
+        assert_eq!(bases("3.11"), ["debian:12"]);
+        assert_eq!(bases("3.12"), ["ubuntu:24.04"]);
+        assert_eq!(bases("3.13"), ["debian:13"]);
+        assert_eq!(bases("3.14"), ["ubuntu:26.04"]);
+        assert_eq!(bases("3.15"), [""; 0]);
+        assert_eq!(matrix.default_base().unwrap().name, "debian:12");
+        let built: Vec<_> =
+            matrix.bases.iter().filter(|row| row.bootstrap).map(|row| row.name.as_str()).collect();
+        assert_eq!(built, ["debian:12", "debian:13"]);
+    }
+
+    #[test]
+    fn numpy_limits_split_at_torch_2_3() {
+        let matrix = Matrix::embedded();
+        let limit = |text: &str| matrix.numpy_limit("pytorch", &version(text)).unwrap().numpy.clone();
+        assert_eq!(limit("2.2.2"), Some("<2".to_owned()));
+        assert_eq!(limit("2.3.0"), None);
+    }
+
+    #[test]
+    fn products_are_known_with_and_without_rows() {
+        let matrix = Matrix::embedded();
+        assert_eq!(matrix.product("pytorch-cuda").unwrap().package.as_deref(), Some("torch"));
+        assert!(!matrix.product("jax-cuda").unwrap().rows);
+        assert!(matrix.product("pytorch").is_none());
+    }
+}

@@ -257,3 +257,111 @@ fn malformed(file: &str, text: &str, error: &toml::de::Error) -> CompatError {
     let what = error.message().lines().collect::<Vec<_>>().join(" ");
     CompatError::Malformed { file: file.to_owned(), line, column, what }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "schema = 1\nchecked = \"2026-11-20\"\n";
+
+    fn stack(source: &str) -> String {
+        format!(
+            "[[stack]]\npython = \"3.11\"\nnumpy_line = \"1.x\"\nusable = true\nversions = {{ numpy = \"1.26.4\" }}\n\
+             source = \"{source}\"\n"
+        )
+    }
+
+    fn source_of(text: &str) -> Result<String, CompatError> {
+        read(&[("python_stack.toml", text)]).map(|matrix| matrix.stacks[0].source.clone())
+    }
+
+    #[test]
+    fn a_literal_source_gets_the_day_of_its_file() {
+        assert_eq!(
+            source_of(&format!("{HEAD}{}", stack("read by hand"))).unwrap(),
+            "read by hand [2026-11-20]"
+        );
+    }
+
+    #[test]
+    fn source_keys_become_their_texts_with_their_days() {
+        let sources = "[sources]\na = \"wheel\"\nb = { text = \"notes\", checked = \"2026-11-21\" }\n";
+        let both = source_of(&format!("{HEAD}{sources}{}", stack("@a @b"))).unwrap();
+        assert_eq!(both, "wheel [2026-11-20]; notes [2026-11-21]");
+        let one = source_of(&format!("{HEAD}{sources}{}", stack("@b"))).unwrap();
+        assert_eq!(one, "notes [2026-11-21]");
+        let mixed = source_of(&format!("{HEAD}{sources}{}", stack("@a and more"))).unwrap();
+        assert_eq!(mixed, "and more; wheel [2026-11-20]");
+    }
+
+    #[test]
+    fn an_unknown_source_key_names_file_row_and_key() {
+        let error = source_of(&format!("{HEAD}{}", stack("@gone"))).unwrap_err();
+        let wanted =
+            "`python_stack.toml`: stack 3.11 numpy 1.x names the source `@gone`, which is not in `[sources]`";
+        assert_eq!(error.to_string(), wanted);
+        assert!(error.hints()[0].contains("[sources]"));
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn broken_toml_gives_line_and_column() {
+        let error = read(&[("driver.toml", "schema = 1\nchecked = \n")]).unwrap_err();
+        let CompatError::Malformed { file, line, column, .. } = &error else { panic!("{error:?}") };
+        assert_eq!((file.as_str(), *line, *column), ("driver.toml", 2, 11));
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_gives_line_and_column() {
+        let text = format!("{HEAD}\n[[branch]]\nbranch = 570\nmax_cuda = \"twelve\"\n");
+        let error = read(&[("driver.toml", &text)]).unwrap_err();
+        let CompatError::Malformed { line, column, what, .. } = &error else { panic!("{error:?}") };
+        assert_eq!((*line, *column), (6, 12), "{error}");
+        assert!(what.contains("`twelve` is not a CUDA version"), "{what}");
+    }
+
+    #[test]
+    fn unknown_fields_and_tables_are_refused() {
+        for extra in ["[[stakc]]\n", "colour = 1\n"] {
+            let text = format!("{HEAD}{extra}");
+            assert!(matches!(read(&[("a.toml", &text)]), Err(CompatError::Malformed { .. })), "{extra}");
+        }
+        let text = format!("{HEAD}{}colour = 1\n", stack("x"));
+        assert!(matches!(read(&[("a.toml", &text)]), Err(CompatError::Malformed { .. })));
+    }
+
+    #[test]
+    fn a_day_must_be_a_day() {
+        let error = read(&[("a.toml", "schema = 1\nchecked = \"yesterday\"\n")]).unwrap_err();
+        assert!(error.to_string().contains("`yesterday` is not a day"), "{error}");
+    }
+
+    #[test]
+    fn another_schema_is_refused() {
+        let error = read(&[("a.toml", "schema = 2\nchecked = \"2026-11-20\"\n")]).unwrap_err();
+        assert_eq!(error.to_string(), "`a.toml` has schema 2, this program reads 1");
+    }
+
+    #[test]
+    fn a_matrix_with_faults_is_refused_with_every_row() {
+        let text = format!("{HEAD}{}", stack(" "));
+        let error = parse(&[("python_stack.toml", &text)]).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("python_stack.toml: stack 3.11 numpy 1.x: it has no source"), "{text}");
+        assert!(text.contains("bases.toml"), "{text}");
+    }
+
+    #[test]
+    fn the_edition_is_the_newest_day_and_follows_the_text_not_the_order() {
+        let one = format!("{HEAD}{}", stack("x"));
+        let two = "schema = 1\nchecked = \"2026-11-21\"\n";
+        let edition = |files: &[(&str, &str)]| read(files).unwrap().edition;
+        let there = edition(&[("a.toml", &one), ("b.toml", two)]);
+        assert_eq!(there, edition(&[("b.toml", two), ("a.toml", &one)]));
+        assert!(there.starts_with("2026-11-21."), "{there}");
+        assert_eq!(there.len(), "2026-11-21.".len() + 12);
+        assert_ne!(there, edition(&[("a.toml", &format!("{one}\n")), ("b.toml", two)]));
+        assert_ne!(there, edition(&[("c.toml", &one), ("b.toml", two)]));
+    }
+}

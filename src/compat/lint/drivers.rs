@@ -56,18 +56,16 @@ fn branches(matrix: &Matrix, faults: &mut Faults) {
 }
 
 fn forward(matrix: &Matrix, package: &ForwardCompat, faults: &mut Faults) {
-    for number in package.base_branches.iter().chain(&package.native) {
+    let bases = package.base_branches.iter().map(|number| (number, false));
+    for (number, native) in bases.chain(package.native.iter().map(|number| (number, true))) {
         let Some(row) = branch(matrix, *number) else {
             faults.unknown(package, "driver branch", number);
             continue;
         };
-        let native = package.native.contains(number);
-        if native && row.max_cuda != package.cuda || !native && row.max_cuda >= package.cuda {
-            let says = format!(
-                "CUDA {} is {} branch {number}",
-                package.cuda,
-                if native { "that of" } else { "new to" }
-            );
+        let agrees = if native { row.max_cuda == package.cuda } else { row.max_cuda < package.cuda };
+        if !agrees {
+            let relation = if native { "that of" } else { "new to" };
+            let says = format!("CUDA {} is {relation} branch {number}", package.cuda);
             faults.contradiction(package, says, row, format!("it supports CUDA {}", row.max_cuda));
         }
     }

@@ -9,6 +9,8 @@ mod drivers;
 mod frameworks;
 mod keys;
 mod systems;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

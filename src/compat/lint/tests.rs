@@ -1,0 +1,175 @@
+//! Each rule of the lint catches a planted fault, and the embedded matrix has none.
+
+use super::{Fault, Problem, faults};
+use crate::compat::tables::{Channel, KnownVersion, Matrix};
+
+/// The faults of the embedded matrix after `plant`.
+fn planted(plant: impl FnOnce(&mut Matrix)) -> Vec<Fault> {
+    let mut matrix = Matrix::embedded().clone();
+    plant(&mut matrix);
+    faults(&matrix)
+}
+
+/// True if some fault is of this row and reads so.
+fn has(faults: &[Fault], row: &str, text: &str) -> bool {
+    faults.iter().any(|fault| fault.row == row && fault.problem.to_string().contains(text))
+}
+
+macro_rules! catches {
+    ($($test:ident: $plant:expr => $row:expr, $text:expr;)*) => {$(
+        #[test]
+        fn $test() {
+            let plant: fn(&mut Matrix) = $plant;
+            let found = planted(plant);
+            assert!(has(&found, $row, $text), "{found:#?}");
+        }
+    )*};
+}
+
+#[test]
+fn the_embedded_matrix_has_no_fault() {
+    assert_eq!(faults(Matrix::embedded()), []);
+}
+
+#[test]
+fn a_fault_names_its_file() {
+    let found = planted(|matrix| matrix.variants[0].source.clear());
+    assert_eq!(found[0].to_string(), "pytorch.toml: variant 1.12.0 cu102 x86_64: it has no source");
+}
+
+catches! {
+    a_row_without_source: |m| m.bases[0].source = " ".into() => "base debian:11", "no source";
+    the_same_row_twice: |m| m.gpus.push(m.gpus[0].clone()) => "gpu `Tesla M10`", "twice";
+    the_same_version_spelled_differently: |m| {
+        let mut row = m.toolkits.iter().find(|row| row.cuda.to_string() == "12.8.0").unwrap().clone();
+        row.cuda = "12.8".parse().unwrap();
+        m.toolkits.push(row);
+    } => "toolkit 12.8", "twice";
+
+    a_branch_that_knows_less_cuda_than_an_older_one:
+        |m| m.branches.last_mut().unwrap().max_cuda = "10.0".parse().unwrap()
+        => "branch 615", "CUDA 10.0";
+    a_branch_that_takes_an_old_gpu_back:
+        |m| m.branches.last_mut().unwrap().oldest_gpu = "5.0".parse().unwrap()
+        => "branch 615", "oldest GPU sm_50";
+    a_branch_whose_oldest_gpu_has_no_row:
+        |m| m.branches.last_mut().unwrap().oldest_gpu = "7.9".parse().unwrap()
+        => "branch 615", "`sm_79`";
+    a_capability_whose_last_branch_is_unknown:
+        |m| m.capabilities.iter_mut().find(|row| row.cc.dotted() == "5.0").unwrap().last_driver_branch = Some(581)
+        => "capability 5.0", "driver branch `581`";
+    a_capability_dropped_while_a_branch_drives_it:
+        |m| m.capabilities.iter_mut().find(|row| row.cc.dotted() == "7.5").unwrap().last_driver_branch = Some(595)
+        => "branch 610", "last driver branch 595";
+    a_floor_of_an_unknown_branch:
+        |m| m.minor_floors[0].linux = "451.0".parse().unwrap() => "minor_floor 11", "driver branch `451`";
+    a_compat_package_for_an_unknown_branch:
+        |m| m.forward_compat[0].base_branches.push(571) => "forward_compat 13.4", "driver branch `571`";
+    a_compat_package_that_a_branch_has_natively:
+        |m| m.forward_compat[0].base_branches.push(615) => "forward_compat 13.4", "new to branch 615";
+    a_compat_package_of_another_name:
+        |m| m.forward_compat[0].package = "cuda-compat-12-0".into() => "forward_compat 13.4", "cuda-compat-12-0";
+    a_toolkit_of_an_unknown_branch:
+        |m| m.toolkits[0].branch = 441 => "toolkit 10.2.89", "driver branch `441`";
+    a_toolkit_of_another_cuda_than_its_branch:
+        |m| m.toolkits[0].branch = 450 => "toolkit 10.2.89", "that of CUDA 10.2.89";
+    a_toolkit_whose_driver_is_of_another_branch:
+        |m| m.toolkits[0].native_driver = Some("450.51.05".parse().unwrap()) => "toolkit 10.2.89", "driver 450.51.05";
+    a_toolkit_whose_floor_is_above_its_driver:
+        |m| m.toolkits[0].min_driver = "440.99".parse().unwrap() => "toolkit 10.2.89", "native driver 440.33";
+    a_toolkit_whose_floor_is_above_that_of_its_major:
+        |m| m.toolkits[1].min_driver = "450.90".parse().unwrap() => "toolkit 11.0.2", "lowest driver 450.90";
+
+    a_compiler_target_without_row:
+        |m| m.compilers[0].targets.push("8.1".parse().unwrap()) => "compiler 11.0", "`sm_81`";
+    a_compiler_that_targets_a_capability_before_its_time:
+        |m| m.compilers[0].targets.push("9.0".parse().unwrap()) => "compiler 11.0", "target sm_90";
+    a_compiler_that_misses_a_living_capability:
+        |m| { m.compilers[0].targets.pop(); } => "compiler 11.0", "no target sm_80";
+    a_gpu_of_an_unknown_capability:
+        |m| m.gpus[0].compute_capability = "5.9".parse().unwrap() => "gpu `Tesla M10`", "`sm_59`";
+    a_gpu_of_another_architecture:
+        |m| m.gpus[0].arch = "Pascal".into() => "gpu `Tesla M10`", "architecture Pascal";
+    a_gpu_that_contradicts_its_chip: |m| {
+        m.chips[0].names.push("Tesla M10".into());
+    } => "gpu `Tesla M10`", "capability 5.0";
+    two_gpus_of_one_name:
+        |m| m.gpus[1].aliases.push("Tesla M10".into()) => "gpu `Tesla M4`", "name `Tesla M10`";
+    a_chip_without_names: |m| { m.chips[0].names.clear(); m.chips[0].vgpu_boards.clear(); }
+        => "chip GF100", "`names` is empty";
+    a_chip_of_an_unknown_capability:
+        |m| m.chips[0].compute_capability = "2.5".parse().unwrap() => "chip GF100", "`sm_25`";
+    cudnn_code_for_an_unknown_capability:
+        |m| m.cudnn[0].code.sass.push("4.0".parse().unwrap()) => "cudnn 8.5.0.96 for CUDA 11", "`sm_40`";
+    nccl_code_for_an_unknown_capability:
+        |m| m.nccl[0].code.ptx.push("4.0".parse().unwrap()) => "nccl nvidia-nccl-cu11 2.13.4", "`sm_40`";
+    components_of_a_toolkit_without_compiler:
+        |m| m.components[0].cuda = "11.9.0".parse().unwrap() => "components 11.9.0", "compiler `11.9.0`";
+
+    a_variant_of_an_unknown_toolkit:
+        |m| m.variants[0].toolkit = "10.2.90".parse().unwrap() => "variant 1.12.0 cu102 x86_64", "toolkit `10.2.90`";
+    a_variant_of_another_cuda_than_its_toolkit:
+        |m| m.variants[0].toolkit = "11.8.0".parse().unwrap() => "variant 1.12.0 cu102 x86_64", "CUDA 10.2";
+    a_variant_with_code_its_compiler_cannot_make:
+        |m| m.variants[1].arch.as_mut().unwrap().push("12.0".parse().unwrap())
+        => "variant 1.12.0 cu113 x86_64", "code for sm_120";
+    a_variant_with_ptx_its_compiler_cannot_make:
+        |m| m.variants[1].ptx.push("12.0".parse().unwrap()) => "variant 1.12.0 cu113 x86_64", "code for sm_120";
+    a_variant_with_an_empty_list_of_targets:
+        |m| m.variants[0].arch = Some(vec![]) => "variant 1.12.0 cu102 x86_64", "`arch` is empty";
+    a_variant_of_an_unknown_cudnn:
+        |m| m.variants[0].cudnn = Some("1.2.3".parse().unwrap()) => "variant 1.12.0 cu102 x86_64", "cuDNN `1.2.3`";
+    a_variant_of_an_unknown_nccl:
+        |m| m.variants[0].nccl = Some("1.2.3".parse().unwrap()) => "variant 1.12.0 cu102 x86_64", "NCCL `1.2.3`";
+    an_unmeasured_library_that_is_taken_away:
+        |m| m.unmeasured.clear() => "variant 1.12.0 cu102 x86_64", "cuDNN `7.6.5.32`";
+    a_variant_with_an_unknown_companion:
+        |m| { m.variants[0].companions.insert("torchvision".into(), "0.1.0".into()); }
+        => "variant 1.12.0 cu102 x86_64", "companion `torchvision 0.1.0`";
+    a_companion_that_pins_another_version:
+        |m| { m.variants[0].companions.insert("torchvision".into(), "0.23.0".into()); }
+        => "variant 1.12.0 cu102 x86_64", "==2.8.0";
+    a_variant_no_base_can_load:
+        |m| m.variants[0].min_glibc = "2.99".parse().unwrap() => "variant 1.12.0 cu102 x86_64", "glibc `2.99`";
+    a_variant_without_python:
+        |m| m.variants[0].python.clear() => "variant 1.12.0 cu102 x86_64", "`python` is empty";
+    a_variant_of_no_product:
+        |m| m.variants[0].framework = "caffe".into() => "variant 1.12.0 cu102 x86_64", "`caffe`";
+    two_defaults_of_one_release:
+        |m| m.variants[1].channel = Channel::Default => "variant 1.12.0 cu113 x86_64", "channel default";
+    a_known_version_that_has_rows: |m| m.known_versions.push(KnownVersion {
+        framework: "pytorch".into(),
+        version: "2.8.0".parse().unwrap(),
+        what: "exists".into(),
+        source: "test".into(),
+    }) => "known_version 2.8.0", "there is one";
+    a_numpy_limit_of_no_product:
+        |m| m.numpy_limits[0].framework = "caffe".into() => "numpy_limit caffe .. to 2.2.2", "`caffe`";
+    a_product_that_hides_its_rows:
+        |m| m.products[0].rows = false => "product pytorch-cuda", "no rows";
+    a_product_that_promises_rows:
+        |m| m.products[1].rows = true => "product tensorflow-cuda", "variants of";
+    an_alias_of_two_products:
+        |m| m.products[1].aliases.push("torch".into()) => "product tensorflow-cuda", "alias `torch`";
+
+    a_base_whose_nvcc_is_unknown:
+        |m| m.bases[0].nvcc = Some("11.2.9".parse().unwrap()) => "base debian:11", "toolkit `11.2.9`";
+    a_base_without_compiler: |m| m.bases[0].gcc.clear() => "base debian:11", "`gcc` is empty";
+    a_base_of_another_distribution:
+        |m| m.bases[0].distribution = "ubuntu".into() => "base debian:11", "distribution `ubuntu`";
+    no_default_base: |m| m.bases.iter_mut().for_each(|row| row.default = false) => "base", "exactly one base";
+    two_default_bases: |m| m.bases[0].default = true => "base", "exactly one base";
+    an_empty_stack: |m| m.stacks[0].versions.clear() => "stack 3.8 numpy 1.x", "`versions` is empty";
+    a_stack_of_the_other_numpy:
+        |m| { m.stacks[0].versions.insert("numpy".into(), "2.0.0".into()); } => "stack 3.8 numpy 1.x", "numpy 2";
+}
+
+#[test]
+fn all_faults_are_reported_not_the_first() {
+    let found = planted(|matrix| {
+        matrix.variants[0].source.clear();
+        matrix.bases[0].gcc.clear();
+    });
+    assert!(found.iter().any(|fault| fault.problem == Problem::NoSource));
+    assert!(found.iter().any(|fault| fault.problem == Problem::Empty { field: "gcc" }));
+}
