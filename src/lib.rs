@@ -15,6 +15,7 @@
 pub mod address;
 pub mod base;
 pub mod cli;
+pub mod commands;
 pub mod compat;
 pub mod content_digest;
 pub mod context;

@@ -1,0 +1,66 @@
+//! `list`: what is published, and whether it runs on the target.
+
+use std::collections::BTreeSet;
+
+use super::target::{machine, target};
+use super::{CommandError, Exit};
+use crate::cli::ListArgs;
+use crate::compat::Matrix;
+use crate::compat::tables::Status;
+use crate::report::{Printer, reporter};
+use crate::resolve::{ListEntry, ListReport, ResolveOptions, entries, list_text};
+use crate::settings::Settings;
+use crate::spec::Spec;
+use crate::target::Target;
+
+pub(super) fn list(args: &ListArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let matrix = Matrix::embedded();
+    let filter = filter(args)?;
+    let named = args.for_this_machine || !args.target.gpu.is_empty() || args.target.driver.is_some();
+    let target = if named {
+        target(&args.target, &settings.target, matrix, &*reporter(settings.output))?
+    } else {
+        Target::any(machine(&args.target))
+    };
+    let options = ResolveOptions { forward_compat: args.target.forward_compat, ..ResolveOptions::default() };
+    let mut found = entries(matrix, filter.as_ref(), &target, &options);
+    if let Some(python) = &args.python {
+        let python = python.parse().map_err(|cause| CommandError::Version { option: "--python", cause })?;
+        found.retain(|entry| entry.python.contains(&python));
+    }
+    if let Some(cuda) = &args.cuda {
+        let wanted = format!("pytorch-cuda-{cuda}").parse::<Spec>()?.cuda;
+        found.retain(|entry| entry.spec.parse::<Spec>().is_ok_and(|spec| spec.cuda == wanted));
+    }
+    if !args.all {
+        found = newest_patches(found);
+    }
+    if args.for_this_machine {
+        found.retain(|entry| entry.runs_here != Some(false));
+    }
+    if settings.output.json {
+        Printer.json(&ListReport::new(found));
+    } else {
+        Printer.text(&list_text(&found));
+    }
+    Ok(Exit::Done)
+}
+
+fn filter(args: &ListArgs) -> Result<Option<Spec>, CommandError> {
+    Ok(args.name.as_deref().map(str::parse).transpose()?)
+}
+
+/// Of each minor release and CUDA the newest patch, without what upstream lists nowhere. Entries come newest first.
+fn newest_patches(entries: Vec<ListEntry>) -> Vec<ListEntry> {
+    let mut seen = BTreeSet::new();
+    let mut newest = |entry: &ListEntry| {
+        let spec: Spec = entry.spec.parse().expect("list entries are named by specs");
+        let minor = spec.version.map(|version| (version.major(), version.minor()));
+        seen.insert((spec.name, minor, spec.cuda))
+    };
+    entries
+        .into_iter()
+        .filter(|entry| entry.status != Status::Unlisted)
+        .filter(|entry| newest(entry))
+        .collect()
+}

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Measures envforge beside a hand-written pip Dockerfile with the same packages, in one run, as ratios.
+
+    cargo build --release && python3 tests/bench/measure.py pytorch-cuda:2.8-cu128
+
+Both images stand on the same present base, both downloads come from a warm cache, both hold bytecode; envforge's
+checks are timed apart (its own `--json` says so). Needs Docker with BuildKit and about 25 GB of disk; removes the
+images it made. Prints a Markdown table for the README.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ENVFORGE = ROOT / "target" / "release" / "envforge"
+PIP_TAG = "envforge-bench-pip"
+PURE = "humanize==4.15.0"
+
+
+def run(command, **options):
+    """Runs a command to its end; its output is shown only if it fails. Gives seconds and stdout."""
+    start = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    seconds = time.monotonic() - start
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} failed ({done.returncode}):\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return seconds, done.stdout
+
+
+def plan_milliseconds(spec, runs=60):
+    """Median of the whole process, host detection aside."""
+    environment = {**os.environ, "ENVFORGE_DRIVER": "570.124.06", "ENVFORGE_GPU": "NVIDIA H100 80GB HBM3"}
+    times = [run([ENVFORGE, "plan", spec], env=environment)[0] for _ in range(runs)]
+    return statistics.median(times) * 1000
+
+
+def pip_dockerfile(folder, base, lock, extra):
+    """What an experienced engineer writes by hand: apt in one RUN, pip with a cache mount in one RUN."""
+    wheels = "\n".join(f"{wheel['name']}=={wheel['version']}" for wheel in lock["wheels"])
+    (folder / "requirements.txt").write_text(wheels + "\n" + "".join(f"{name}\n" for name in extra))
+    debs = " ".join(deb["name"] for deb in lock["system"])
+    mirror = os.environ.get("ENVFORGE_BENCH_SOURCES", "")
+    ca = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
+    shutil.copy(ca, folder / "ca.crt")
+    (folder / "Dockerfile").write_text(f"""FROM {base}
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked {mirror} \\
+    rm -f /etc/apt/apt.conf.d/docker-clean && apt-get update && \\
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends {debs} python3-venv
+RUN --mount=type=cache,target=/root/.cache/pip \\
+    --mount=type=bind,source=ca.crt,target=/etc/ssl/certs/ca-certificates.crt \\
+    --mount=type=bind,source=requirements.txt,target=/requirements.txt \\
+    python3 -m venv /opt/env && PIP_CERT=/etc/ssl/certs/ca-certificates.crt /opt/env/bin/pip install -r /requirements.txt
+""")
+
+
+def pip_build(folder, no_cache):
+    command = ["docker", "build", "-q", "-t", PIP_TAG, *(["--no-cache"] if no_cache else []), folder]
+    return run(command, env={**os.environ, "DOCKER_BUILDKIT": "1"})[0]
+
+
+def envforge_build(spec, lockfile, *options):
+    seconds, out = run([ENVFORGE, "build", spec, "--lockfile", lockfile, "--json", *options])
+    return seconds, json.loads(out)
+
+
+def image_bytes(reference):
+    return int(run(["docker", "image", "inspect", "-f", "{{.Size}}", reference])[1])
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("spec")
+    spec = arguments.parse_args().spec
+    rows = [("`plan`, whole process", f"{plan_milliseconds(spec):.1f} ms", "", "", "10 ms")]
+    with tempfile.TemporaryDirectory(prefix="envforge-bench-") as temp:
+        temp = pathlib.Path(temp)
+        lockfile, folder = temp / "envforge.lock", temp / "pip"
+        folder.mkdir()
+        made = []
+        try:
+            _, first = envforge_build(spec, lockfile)  # warms the caches
+            made.append(first["image"])
+            lock = tomllib.loads(lockfile.read_text())
+            base = first["base"]
+            pip_dockerfile(folder, base, lock, [])
+            pip_build(folder, no_cache=True)  # warms pip's cache
+            pip = pip_build(folder, no_cache=True)
+            pip_size = image_bytes(PIP_TAG)
+            total, built = envforge_build(spec, lockfile, "--no-cache")
+            made.append(built["image"])
+            ours = total - built["seconds"]["checks"]
+            size = image_bytes(built["image"])
+            rows.append(("full build, warm downloads", f"{ours:.0f} s", f"{pip:.0f} s", f"{ours / pip:.2f}", "0.8"))
+            rows.append(("image size", f"{size / 1e9:.2f} GB", f"{pip_size / 1e9:.2f} GB", f"{size / pip_size:.3f}", "1.0"))
+            rows.append(("its checks, apart", f"{built['seconds']['checks']:.0f} s", "", "", ""))
+            pip_dockerfile(folder, base, lock, [PURE])
+            pip = pip_build(folder, no_cache=False)
+            total, added = envforge_build(spec, temp / "added.lock", "--with", PURE)
+            made.append(added["image"])
+            total, added = envforge_build(spec, temp / "added.lock", "--with", PURE.replace("4.15.0", "4.14.0"))
+            made.append(added["image"])
+            ours = added["seconds"]["build"]
+            rows.append((f"rebuild with one package more", f"{ours:.1f} s", f"{pip:.0f} s", f"{ours / pip:.3f}", "0.1"))
+        finally:
+            for image in dict.fromkeys([*made, PIP_TAG]):
+                subprocess.run(["docker", "rmi", "-f", image], capture_output=True)
+    print("| what | envforge | pip Dockerfile | ratio | bound |\n|---|---|---|---|---|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
+if __name__ == "__main__":
+    main()
