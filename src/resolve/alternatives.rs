@@ -1,13 +1,12 @@
 //! The nearest specs that do resolve on the same target: at most three, nearest first.
 //!
 //! Every offer is resolved before it is made. Rows that are unverified, or whose GPU code is not established, are
-//! never offered; of one release line and CUDA only the nearest is.
-
-use std::cmp::Reverse;
+//! never offered. Of one release line only the nearest is (of one line and CUDA, if a CUDA was asked for), and at most
+//! one offer leaves out the Python that was asked for.
 
 use super::candidate::Question;
 use super::choose::solve;
-use super::distance;
+use super::distance::{self, Scale};
 use super::refusal::Alternative;
 use super::rules::nearest_products;
 use crate::compat::tables::{Product, Variant};
@@ -35,7 +34,7 @@ fn nearest_names(question: &Question<'_>) -> Vec<Alternative> {
     });
     renamed
         .filter(|(spec, _)| resolves(question, spec))
-        .map(|(spec, far)| offer(spec, far))
+        .map(|(spec, far)| alternative(spec, far))
         .take(MOST)
         .collect()
 }
@@ -48,34 +47,50 @@ struct Offer<'a> {
 }
 
 fn nearest_variants(question: &Question<'_>, product: &Product) -> Vec<Alternative> {
+    let scale = Scale::new(question, product);
     let mut offers: Vec<Offer<'_>> = question
         .matrix
         .variants
         .iter()
         .filter(|row| row.framework == product.framework && row.machine == question.target.machine)
         .filter(|row| row.verified && row.arch.is_some())
-        .flat_map(|row| offers_of(question, product, row))
+        .flat_map(|row| offers_of(question, &scale, row))
         .collect();
-    offers.sort_by_key(|offer| {
-        let newer = (Reverse(offer.row.version.clone()), Reverse(offer.row.cuda));
-        (offer.distance, offer.version_distance, newer, offer.spec.to_string())
+    offers.sort_by(|a, b| {
+        let key = |offer: &Offer<'_>| (offer.distance, offer.version_distance);
+        let newer = (&b.row.version, b.row.cuda).cmp(&(&a.row.version, a.row.cuda));
+        key(a).cmp(&key(b)).then(newer)
     });
-    let mut taken = Vec::new();
-    let mut chosen = Vec::new();
-    for offer_ in offers {
-        let line = (offer_.row.version.major(), offer_.row.version.minor(), offer_.row.cuda);
-        if chosen.len() < MOST && !taken.contains(&line) && resolves(question, &offer_.spec) {
-            taken.push(line);
-            chosen.push(offer(offer_.spec, offer_.distance));
+    let mut chosen: Vec<(Offer<'_>, Alternative)> = Vec::new();
+    for offer in offers {
+        if chosen.len() == MOST {
+            break;
+        }
+        let another = chosen.iter().any(|(taken, _)| taken.says_the_same(&offer, question.spec));
+        if !another && resolves(question, &offer.spec) {
+            let alternative = alternative(offer.spec.clone(), offer.distance);
+            chosen.push((offer, alternative));
         }
     }
-    chosen
+    chosen.into_iter().map(|(_, alternative)| alternative).collect()
+}
+
+impl Offer<'_> {
+    /// True if a second offer would teach nothing: the same release line (and CUDA, if one was asked for), or a second
+    /// one without the Python or the flavour that was asked for.
+    fn says_the_same(&self, other: &Self, asked: &Spec) -> bool {
+        let line = |offer: &Self| (offer.row.version.major(), offer.row.version.minor());
+        let same_cuda = asked.cuda.is_none() || self.row.cuda == other.row.cuda;
+        let drops = |offer: &Self| (offer.spec.python != asked.python, offer.spec.flavour != asked.flavour);
+        (line(self) == line(other) && same_cuda)
+            || (drops(self) == drops(other) && drops(self) != (false, false))
+    }
 }
 
 /// A row as a spec that keeps all of the rest, and again with what may have to go.
-fn offers_of<'a>(question: &Question<'_>, product: &Product, row: &'a Variant) -> Vec<Offer<'a>> {
-    let base = distance::between(question, product, row);
-    let version_distance = distance::version(question, product, &row.version);
+fn offers_of<'a>(question: &Question<'_>, scale: &Scale<'_>, row: &'a Variant) -> Vec<Offer<'a>> {
+    let base = scale.between(row);
+    let version_distance = scale.version(&row.version);
     let whole =
         Spec { version: Some(row.version.clone()), cuda: Some(row.cuda.into()), ..question.spec.clone() };
     let mut specs = vec![(whole.clone(), base)];
@@ -97,6 +112,6 @@ fn resolves(question: &Question<'_>, spec: &Spec) -> bool {
     solve(&Question { spec, ..*question }).is_ok()
 }
 
-fn offer(spec: Spec, distance: u32) -> Alternative {
+fn alternative(spec: Spec, distance: u32) -> Alternative {
     Alternative { command: format!("envforge build {spec}"), spec, distance }
 }

@@ -1,64 +1,83 @@
 //! How far an alternative is from what was asked. Smaller is nearer; the numbers only order the offers.
 //!
 //! - 3 for each release line (`2.7` to `2.8`) between the versions, 1 for each patch release (2 at most);
-//!   for a version that does not exist, 10 for each keystroke between the spellings on top;
+//!   for a version nobody knows, 100 for each keystroke between the spellings on top;
 //! - 1 for each published CUDA between the CUDAs; where none was asked, 1 if it is not the default index's;
 //! - 1 if the variant is experimental, 2 if it is in no official list;
 //! - 4 if the Python that was asked for has to go;
 //! - 50 if `devel` has to go, since nothing else replaces a compiler.
 
 use super::candidate::Question;
-use super::rules::{all_versions, version_near};
+use super::rules::{all_versions, is_misspelt, version_near};
 use crate::compat::tables::{Channel, Product, Status, Variant};
+use crate::spec::CudaWish;
 use crate::versions::{CudaVariant, FrameworkVersion};
 
 const LINE: u32 = 3;
-const KEYSTROKE: u32 = 10;
+const KEYSTROKE: u32 = 100;
 const MOST_PATCHES: u32 = 2;
 pub(super) const PYTHON: u32 = 4;
 pub(super) const FLAVOUR: u32 = 50;
 
-/// The distance between what was asked and a published variant.
-pub(super) fn between(question: &Question<'_>, product: &Product, row: &Variant) -> u32 {
-    version(question, product, &row.version) + cuda(question, product, row) + status(row.status)
+/// Measures distances from one question.
+pub(super) struct Scale<'a> {
+    /// The version distances are counted from.
+    anchor: Option<&'a FrameworkVersion>,
+    /// The version asked for, if nobody knows it.
+    misspelt: Option<&'a FrameworkVersion>,
+    /// Release lines, newest first.
+    lines: Vec<(u32, u32)>,
+    /// Published CUDAs, oldest first.
+    cudas: Vec<CudaVariant>,
+    wish: Option<CudaWish>,
 }
 
-/// The part of the distance that lies in the version.
-pub(super) fn version(question: &Question<'_>, product: &Product, version: &FrameworkVersion) -> u32 {
-    let all = all_versions(question, product);
-    let asked = question.spec.version.as_ref();
-    let anchor = match asked {
-        Some(asked) => all.iter().copied().find(|version| version.starts_with(asked)).unwrap_or(asked),
-        None => all.first().copied().unwrap_or(version),
-    };
-    let line = |version: &FrameworkVersion| (version.major(), version.minor());
-    let mut lines: Vec<_> = all.iter().map(|version| line(version)).collect();
-    lines.dedup();
-    let far = LINE * steps(&lines, &line(anchor), &line(version));
-    let patch = |version: &FrameworkVersion| version.parts().get(2).copied().unwrap_or(0);
-    let patches = if line(anchor) == line(version) { patch(anchor).abs_diff(patch(version)) } else { 0 };
-    let exists = all.contains(&anchor);
-    let keys = asked.filter(|_| !exists).map_or(0, |asked| version_near(asked, version));
-    far + patches.min(MOST_PATCHES) + KEYSTROKE * u32::try_from(keys).unwrap_or(u32::MAX / KEYSTROKE)
+fn line(version: &FrameworkVersion) -> (u32, u32) {
+    (version.major(), version.minor())
 }
 
-fn cuda(question: &Question<'_>, product: &Product, row: &Variant) -> u32 {
-    let Some(wish) = question.spec.cuda else { return u32::from(row.channel != Channel::Default) };
-    if wish.covers(row.cuda, &row.toolkit) {
-        return 0;
+impl<'a> Scale<'a> {
+    pub(super) fn new(question: &Question<'a>, product: &Product) -> Self {
+        let all = all_versions(question, product);
+        let asked = question.spec.version.as_ref();
+        let covered = asked.and_then(|asked| all.iter().copied().find(|version| version.starts_with(asked)));
+        let mut lines: Vec<_> = all.iter().map(|version| line(version)).collect();
+        lines.dedup();
+        let rows = question.matrix.variants.iter().filter(|row| row.framework == product.framework);
+        let mut cudas: Vec<_> = rows.map(|row| row.cuda).collect();
+        cudas.sort_unstable();
+        cudas.dedup();
+        let misspelt = asked.filter(|asked| is_misspelt(question, product, asked));
+        let anchor = covered.or(asked).or(all.first().copied());
+        Self { anchor, misspelt, lines, cudas, wish: question.spec.cuda }
     }
-    let rows = question.matrix.variants.iter().filter(|row| row.framework == product.framework);
-    let mut all: Vec<_> = rows.map(|row| row.cuda).collect();
-    all.sort_unstable();
-    all.dedup();
-    steps(&all, &CudaVariant { major: wish.major, minor: wish.minor }, &row.cuda)
-}
 
-fn status(status: Status) -> u32 {
-    match status {
-        Status::Stable | Status::Legacy => 0,
-        Status::Experimental => 1,
-        Status::Unlisted => 2,
+    /// The distance to a published variant.
+    pub(super) fn between(&self, row: &Variant) -> u32 {
+        let status = match row.status {
+            Status::Stable | Status::Legacy => 0,
+            Status::Experimental => 1,
+            Status::Unlisted => 2,
+        };
+        self.version(&row.version) + self.cuda(row) + status
+    }
+
+    /// The part of the distance that lies in the version.
+    pub(super) fn version(&self, version: &FrameworkVersion) -> u32 {
+        let anchor = self.anchor.unwrap_or(version);
+        let far = LINE * steps(&self.lines, &line(anchor), &line(version));
+        let patch = |version: &FrameworkVersion| version.parts().get(2).copied().unwrap_or(0);
+        let patches = if line(anchor) == line(version) { patch(anchor).abs_diff(patch(version)) } else { 0 };
+        let keys = self.misspelt.map_or(0, |asked| version_near(asked, version));
+        far + patches.min(MOST_PATCHES) + KEYSTROKE * u32::try_from(keys).unwrap_or(u32::MAX / KEYSTROKE)
+    }
+
+    fn cuda(&self, row: &Variant) -> u32 {
+        let Some(wish) = self.wish else { return u32::from(row.channel != Channel::Default) };
+        if wish.covers(row.cuda, &row.toolkit) {
+            return 0;
+        }
+        steps(&self.cudas, &CudaVariant { major: wish.major, minor: wish.minor }, &row.cuda)
     }
 }
 
@@ -67,4 +86,20 @@ fn steps<T: Ord>(list: &[T], from: &T, to: &T) -> u32 {
     let (low, high) = if from < to { (from, to) } else { (to, from) };
     let passed = list.iter().filter(|item| *item != from && *item >= low && *item <= high);
     u32::try_from(passed.count()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::steps;
+
+    #[test]
+    fn steps_count_what_lies_between_even_from_outside_the_list() {
+        let list = [11, 12, 14, 15];
+        assert_eq!(steps(&list, &12, &12), 0);
+        assert_eq!(steps(&list, &12, &14), 1);
+        assert_eq!(steps(&list, &15, &11), 3);
+        assert_eq!(steps(&list, &13, &14), 1);
+        assert_eq!(steps(&list, &13, &12), 1);
+        assert_eq!(steps(&list, &99, &15), 1);
+    }
 }

@@ -6,7 +6,7 @@ use super::listing::ListEntry;
 use crate::compat::tables::{Channel, Status};
 use crate::versions::PythonVersion;
 
-const HEAD: [&str; 7] = ["SPEC", "CHANNEL", "PYTHON", "CUDNN", "GPU", "DRIVER", "RUNS"];
+const HEAD: [&str; 7] = ["SPEC", "CHANNEL", "PYTHON", "CUDNN", "GPU", "DRIVER>=", "RUNS"];
 
 /// The entries as a table, one line each.
 pub fn list_text(entries: &[ListEntry]) -> String {
@@ -57,7 +57,7 @@ fn cells(entry: &ListEntry) -> [String; HEAD.len()] {
         }
         _ => "?".to_owned(),
     };
-    let driver = entry.driver.as_deref().unwrap_or("-");
+    let driver = entry.driver.as_deref().map_or("-", |floor| floor.trim_start_matches(">="));
     [
         entry.spec.clone(),
         channel.to_owned(),

@@ -18,6 +18,9 @@ mod rule;
 mod rules;
 mod wrap;
 
+#[cfg(test)]
+mod tests;
+
 pub use choose::resolve;
 pub use listing::{ListEntry, ListReport, entries};
 pub use listing_text::list_text;

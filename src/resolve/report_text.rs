@@ -10,7 +10,7 @@ use crate::target::Target;
 use crate::versions::ComputeCapability;
 
 /// Width of the column of names.
-const NAMES: usize = 14;
+const NAMES: usize = 15;
 
 fn field(name: &str, text: &str) -> String {
     hanging(&format!("  {name:<NAMES$}"), text)
@@ -64,10 +64,14 @@ fn requires_text(stack: &Stack) -> String {
         |driver| format!("{driver} or newer{}", native.unwrap_or_default()),
     );
     let mut out = field("driver", &driver);
-    let code = if requires.gpu.is_empty() { "not established".to_owned() } else { listed(&requires.gpu) };
+    let code = if requires.gpu.is_empty() {
+        "which ones it has code for is not established".to_owned()
+    } else {
+        format!("machine code for {}", listed(&requires.gpu))
+    };
     let ptx =
         if requires.ptx.is_empty() { String::new() } else { format!("; PTX {}", listed(&requires.ptx)) };
-    out += &field("GPU", &format!("machine code for {code}{ptx}"));
+    out += &field("GPU", &format!("{code}{ptx}"));
     if let Some(package) = &stack.forward_compat {
         out += &field("compat", &format!("the package {} in the image", package.package));
     }
@@ -82,16 +86,34 @@ fn target_text(target: &Target) -> String {
         None => gpu.compute_capability.to_string(),
     });
     let all: Vec<_> = driver.into_iter().chain(gpus).collect();
-    if all.is_empty() { "any machine".to_owned() } else { all.join(", ") }
+    if all.is_empty() { "any GPU and driver".to_owned() } else { all.join(", ") }
+}
+
+/// The first of several sources, with a word on the others, which `--json` prints in full.
+fn first_source(sources: &str) -> String {
+    let mut all = sources.split("; ");
+    let first = all.next().unwrap_or_default();
+    match all.count() {
+        0 => first.to_owned(),
+        more => format!("{first}; and {more} more (`--json` has them)"),
+    }
 }
 
 /// Why there is no such stack on this target, and what there is instead.
 pub fn refusal_text(refusal: &Refusal, target: &Target) -> String {
-    let mut out = hanging("", &format!("{} cannot be built for {}", refusal.spec, target_text(target)));
+    let mut out = hanging(
+        "",
+        &format!(
+            "{} cannot be built for {}, {}",
+            refusal.spec,
+            target.machine.platform(),
+            target_text(target)
+        ),
+    );
     for refused in &refusal.refusals {
         writeln!(out, "\n  {}", refused.rule).expect("a String takes all");
         out += &hanging("    ", &refused.text);
-        out += &hanging("    source: ", &refused.source);
+        out += &hanging("    source: ", &first_source(&refused.source));
     }
     if refusal.alternatives.is_empty() {
         out.push_str("\nNothing near it works on this target.\n");

@@ -47,7 +47,8 @@ pub(super) fn driver_drops_gpu(candidate: &Candidate<'_>) -> Option<Refused> {
         let name = gpu_label(question.target, gpu);
         if let Some(last) = row.last_driver_branch.filter(|last| driver.major() > *last) {
             texts.push(format!(
-                "driver {driver} no longer drives {name}: the last branch for {} is R{last}",
+                "driver {driver} no longer drives {name}: the last branch for {} is R{last}; a driver of R{last} \
+                 or older is needed",
                 row.arch
             ));
             source.get_or_insert(&row.source);

@@ -11,8 +11,8 @@ use super::candidate::Candidate;
 use super::refusal::Refused;
 
 pub(crate) use naming::{
-    all_versions, known_product, known_versions, nearest_products, nothing_to_choose, unpublished,
-    version_near,
+    all_versions, is_misspelt, known_product, known_versions, nearest_products, nothing_to_choose,
+    unpublished, version_near,
 };
 
 type RuleFunction = fn(&Candidate<'_>) -> Option<Refused>;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::compat::tables::{Product, Status, Variant};
+use crate::compat::tables::{KnownVersion, Product, Status, Variant};
 use crate::resolve::candidate::{Question, package};
 use crate::resolve::refusal::Refused;
 use crate::resolve::rule::Rule;
@@ -64,21 +64,48 @@ pub(crate) fn known_versions<'a>(
     }
     let name = package(product);
     let matrix = question.matrix;
-    let mut known: Vec<_> = matrix
-        .known_versions_of(&product.framework)
-        .filter(|row| covers(asked, &row.version) || covers(&row.version, asked))
-        .collect();
-    known.sort_by(|a, b| b.version.cmp(&a.version));
     let near = nearest_versions(question, product, asked);
     let near = near.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let (text, source) = match known.first() {
+    let (text, source) = match known_version(question, product, asked) {
         Some(row) => (
             format!("{name} {} exists, but the matrix has no rows of it: {}", row.version, row.what),
             row.source.clone(),
         ),
-        None => (format!("the matrix knows no {name} {asked}"), format!("matrix {}", matrix.edition)),
+        None => (
+            match all.last() {
+                Some(oldest) if asked < *oldest => {
+                    format!("the matrix begins with {name} {oldest} and knows no {asked}")
+                }
+                _ => format!("the matrix knows no {name} {asked}"),
+            },
+            format!("matrix {}", matrix.edition),
+        ),
     };
     Err(vec![Refused::new(Rule::UnknownVersion, format!("{text}; the nearest are {near}"), &source)])
+}
+
+/// What is known of a version without rows.
+pub(crate) fn known_version<'a>(
+    question: &Question<'a>,
+    product: &Product,
+    asked: &FrameworkVersion,
+) -> Option<&'a KnownVersion> {
+    question
+        .matrix
+        .known_versions
+        .iter()
+        .filter(|row| row.framework == product.framework)
+        .filter(|row| covers(asked, &row.version) || covers(&row.version, asked))
+        .max_by(|a, b| a.version.cmp(&b.version))
+}
+
+/// True if nobody knows this version, so that the user probably meant another one. A version older than every row is
+/// none of these: it may well exist.
+pub(crate) fn is_misspelt(question: &Question<'_>, product: &Product, asked: &FrameworkVersion) -> bool {
+    let all = all_versions(question, product);
+    let known = all.iter().any(|version| covers(asked, version));
+    let older = all.last().is_some_and(|oldest| asked < *oldest);
+    !known && !older && known_version(question, product, asked).is_none()
 }
 
 /// True if `version` is what `asked` names: equal, or beginning with it.
@@ -103,9 +130,10 @@ pub(crate) fn nearest_versions<'a>(
 ) -> Vec<&'a FrameworkVersion> {
     let mut all: Vec<_> = all_versions(question, product);
     let order = all.clone();
+    let misspelt = is_misspelt(question, product, asked);
     all.sort_by_key(|version| {
         let between = order.iter().filter(|other| (asked.min(version)..=asked.max(version)).contains(other));
-        (version_near(asked, version), between.count())
+        (if misspelt { version_near(asked, version) } else { 0 }, between.count())
     });
     let mut lines = Vec::new();
     all.retain(|version| {
@@ -167,7 +195,9 @@ pub(crate) fn unpublished(
         );
         return Refused::new(Rule::VariantUnpublished, text, &row.source);
     }
-    let has: Vec<_> = rows.iter().map(|row| row.cuda.to_string()).collect();
+    let mut has: Vec<_> = rows.iter().map(|row| row.cuda).collect();
+    has.sort_unstable();
+    let has: Vec<_> = has.iter().map(ToString::to_string).collect();
     let mut text =
         format!("{name} {version} was never published for CUDA {}: it has {}", wish.dotted(), has.join(", "));
     match releases(question, product, Some(whole)) {

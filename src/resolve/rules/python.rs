@@ -51,17 +51,18 @@ pub(super) fn no_base_for_python(candidate: &Candidate<'_>) -> Option<Refused> {
     let python = candidate.python;
     let mut bases: Vec<_> = matrix.bases.iter().collect();
     bases.sort_by(|a, b| (a.python, &a.name).cmp(&(b.python, &b.name)));
-    let source = bases.first().map_or("", |base| &base.source);
     let all: Vec<_> = bases.iter().map(|base| format!("{} ({})", base.name, base.python)).collect();
     let all = all.join(", ");
-    let text = match &candidate.question.options.base {
-        Some(name) => match matrix.base(name) {
-            Some(base) => format!("the base {name} brings Python {}, not {python}", base.python),
-            None => format!("no base is called `{name}`; known are {all}"),
-        },
-        None => format!("no base system brings Python {python}; known are {all}"),
+    let named = candidate.question.options.base.as_deref();
+    let text = match (named, named.and_then(|name| matrix.base(name))) {
+        (_, Some(base)) => {
+            let text = format!("the base {} brings Python {}, not {python}", base.name, base.python);
+            return Some(Refused::new(Rule::NoBaseForPython, text, &base.source));
+        }
+        (Some(name), None) => format!("no base is called `{name}`; known are {all}"),
+        (None, None) => format!("no base system brings Python {python}; known are {all}"),
     };
-    Some(Refused::new(Rule::NoBaseForPython, text, source))
+    Some(Refused::new(Rule::NoBaseForPython, text, &format!("bases of matrix {}", matrix.edition)))
 }
 
 /// The binary needs a numpy line that this Python has no wheel of.

@@ -1,0 +1,127 @@
+//! A second opinion: checks an accepted stack against the tables by plain loops, sharing no code with the rules.
+
+use crate::compat::Matrix;
+use crate::compat::tables::{Channel, Status};
+use crate::spec::Spec;
+use crate::stack::{Flavour, Stack};
+use crate::versions::ComputeCapability;
+
+fn cubin(code: &[ComputeCapability], gpu: ComputeCapability) -> bool {
+    code.iter().any(|one| one.major == gpu.major && one.minor <= gpu.minor)
+}
+
+/// Everything that is wrong with the stack; empty if it is as it should be.
+pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut must = |holds: bool, what: &str| {
+        if !holds {
+            wrong.push(format!("{}: {what}", stack.name));
+        }
+    };
+    let mut rows = Vec::new();
+    for row in &matrix.variants {
+        if row.framework == stack.framework
+            && row.version == stack.version
+            && row.cuda == stack.cuda
+            && row.machine == stack.target.machine
+        {
+            rows.push(row);
+        }
+    }
+    must(rows.len() == 1, "exactly one row must be published");
+    let Some(row) = rows.first() else { return wrong };
+    must(stack.cudnn == row.cudnn && stack.nccl == row.nccl, "libraries are the row's");
+    must(stack.toolkit == row.toolkit && stack.channel == row.channel, "toolkit and channel are the row's");
+    must(row.python.contains(&stack.python), "the framework has a wheel for the Python");
+    for (package, version) in &stack.companions {
+        must(row.companions.get(package) == Some(version), "companions are the row's");
+        for companion in &matrix.companions {
+            if companion.package == *package && companion.version == *version && !companion.python.is_empty()
+            {
+                must(companion.python.contains(&stack.python), "a companion has no wheel for the Python");
+            }
+        }
+    }
+    honours(spec, stack, &mut must);
+    if spec.cuda.is_none_or(|cuda| cuda.minor.is_none()) {
+        let listed = row.status == Status::Stable || row.status == Status::Legacy;
+        must(row.verified && row.arch.is_some(), "not verified, yet chosen unnamed");
+        must(listed || row.channel == Channel::Default, "not listed, yet chosen unnamed");
+    }
+    let base = matrix.bases.iter().find(|base| base.name == stack.base);
+    must(base.is_some_and(|base| base.python == stack.python), "the base brings the Python");
+    must(base.is_some_and(|base| base.glibc >= row.min_glibc), "the base's glibc is new enough");
+    if stack.flavour == Flavour::Devel {
+        for compiler in &matrix.compilers {
+            if compiler.cuda.parts()[..2] == row.toolkit.parts()[..2] {
+                let gcc = base.is_some_and(|base| base.gcc.iter().any(|gcc| *gcc <= compiler.gcc_max));
+                let clang =
+                    base.is_some_and(|base| base.clang.iter().any(|clang| *clang <= compiler.clang_max));
+                must(gcc || clang, "nvcc accepts no compiler of the base");
+            }
+        }
+    }
+    machine(stack, matrix, row.arch.as_deref(), &row.ptx, &mut must);
+    wrong
+}
+
+fn honours(spec: &Spec, stack: &Stack, must: &mut impl FnMut(bool, &str)) {
+    let version = format!("{}.", stack.version);
+    must(
+        spec.version.as_ref().is_none_or(|asked| version.starts_with(&format!("{asked}."))),
+        "the version asked for",
+    );
+    if let Some(cuda) = spec.cuda {
+        must(cuda.major == stack.cuda.major, "the CUDA major asked for");
+        must(cuda.minor.is_none() || cuda.minor == stack.cuda.minor, "the CUDA minor asked for");
+        must(cuda.patch.is_none() || cuda.dotted() == stack.toolkit.to_string(), "the toolkit asked for");
+    }
+    must(spec.python.is_none_or(|python| python == stack.python), "the Python asked for");
+    must(spec.flavour == stack.flavour, "the flavour asked for");
+    let again: Result<Spec, _> = stack.name.parse();
+    must(again.is_ok_and(|again| again.to_string() == stack.name), "the canonical name is a spec");
+}
+
+fn machine(
+    stack: &Stack,
+    matrix: &Matrix,
+    arch: Option<&[ComputeCapability]>,
+    ptx: &[ComputeCapability],
+    must: &mut impl FnMut(bool, &str),
+) {
+    let driver = stack.target.driver.as_ref();
+    let lifted = stack.forward_compat.is_some();
+    let (major, minor) = (stack.toolkit.parts()[0], stack.toolkit.parts()[1]);
+    for toolkit in &matrix.toolkits {
+        if toolkit.cuda == stack.toolkit {
+            must(
+                lifted || driver.is_none_or(|driver| *driver >= toolkit.min_driver),
+                "the driver is too old",
+            );
+        }
+    }
+    let mut newest_cuda = None;
+    for branch in &matrix.branches {
+        if driver.is_some_and(|driver| branch.branch <= driver.major()) {
+            newest_cuda = newest_cuda.max(Some((branch.max_cuda.major(), branch.max_cuda.minor())));
+        }
+    }
+    let ptx_known = driver.is_none() || lifted || newest_cuda >= Some((major, minor));
+    let ptx_runs = |code: &[ComputeCapability], gpu| ptx_known && code.iter().any(|one| *one <= gpu);
+    for gpu in stack.target.gpus.iter().map(|gpu| gpu.compute_capability) {
+        must(arch.is_none_or(|arch| cubin(arch, gpu) || ptx_runs(ptx, gpu)), "no code for the GPU");
+        for row in matrix.capabilities.iter().filter(|row| row.cc == gpu) {
+            let dropped =
+                row.last_driver_branch.zip(driver).is_some_and(|(last, driver)| driver.major() > last);
+            must(!dropped, "the driver dropped the GPU");
+            let last = row.last_cuda.as_ref().map(|last| (last.major(), last.minor()));
+            must(last.is_none_or(|last| last >= (major, minor)), "the toolkit dropped the GPU");
+        }
+        for build in &matrix.cudnn {
+            if Some(&build.version) == stack.cudnn.as_ref() && u32::from(build.cuda_major) == major {
+                let runs = cubin(&build.code.sass, gpu) || ptx_runs(&build.code.ptx, gpu);
+                must(runs, "cuDNN has no code for the GPU");
+            }
+        }
+    }
+}

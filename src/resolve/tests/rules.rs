@@ -1,0 +1,210 @@
+//! One test for each rule, several on a matrix changed so that the rule has something to say.
+
+use rstest::rstest;
+
+use super::{spec, target, x86};
+use crate::compat::Matrix;
+use crate::resolve::{Refusal, ResolveOptions, Rule, resolve};
+use crate::target::Target;
+use crate::versions::Machine;
+
+fn refused(text: &str, target: &Target, matrix: &Matrix) -> Refusal {
+    resolve(&spec(text), target, matrix, &ResolveOptions::default()).expect_err(text)
+}
+
+fn rules(refusal: &Refusal) -> Vec<Rule> {
+    refusal.refusals.iter().map(|refused| refused.rule).collect()
+}
+
+fn text_of(refusal: &Refusal, rule: Rule) -> &str {
+    let found = refusal.refusals.iter().find(|refused| refused.rule == rule);
+    &found.unwrap_or_else(|| panic!("{rule} is not in {:?}", refusal.refusals)).text
+}
+
+#[rstest]
+#[case("pytroch-cuda:2.8", &[], None, &[Rule::UnknownName])]
+#[case("pytorch-cuda:2.88", &[], None, &[Rule::UnknownVersion])]
+#[case("pytorch-cuda:2.8-cu118", &[], None, &[Rule::VariantUnpublished])]
+#[case("pytorch-cuda:2.8-cu118-py3.15", &[], None, &[Rule::VariantUnpublished, Rule::PythonUnsupported, Rule::NoBaseForPython])]
+#[case("pytorch-cuda:2.8-py3.8", &[], None, &[Rule::PythonUnsupported])]
+#[case("pytorch-cuda:2.15-py3.15", &[], None, &[Rule::NoBaseForPython])]
+#[case("pytorch-cuda:2.8-cu128", &["sm_80"], Some("470.256.02"), &[Rule::DriverTooOld])]
+#[case("pytorch-cuda:2.8-cu126", &["sm_61"], Some("590.48.01"), &[Rule::DriverDropsGpu])]
+#[case("pytorch-cuda:2.8-cu126", &["sm_90"], Some("470.256.02"), &[Rule::DriverTooOld, Rule::DriverDropsGpu])]
+#[case("pytorch-cuda:2.6-cu124", &["sm_120"], Some("580.65.06"), &[Rule::GpuNotInBinary])]
+#[case("pytorch-cuda:2.11-cu130", &["sm_70"], Some("580.65.06"), &[Rule::GpuNotInBinary, Rule::ToolkitDropsGpu, Rule::CudnnDropsGpu])]
+#[case("pytorch-cuda:2.6-cu118", &["sm_37"], Some("470.256.02"), &[Rule::CudnnDropsGpu])]
+fn the_rules_that_speak_are_exactly_these(
+    #[case] text: &str,
+    #[case] gpus: &[&str],
+    #[case] driver: Option<&str>,
+    #[case] wanted: &[Rule],
+) {
+    let refusal = refused(text, &x86(gpus, driver), Matrix::embedded());
+    assert_eq!(rules(&refusal), wanted, "{:#?}", refusal.refusals);
+    assert_eq!(refusal.exit_code(), 1);
+}
+
+#[test]
+fn the_refusal_of_2_8_on_cu118_names_the_last_release_and_the_builds_there_are() {
+    let refusal = refused("pytorch-cuda:2.8-cu118", &x86(&[], None), Matrix::embedded());
+    let text = text_of(&refusal, Rule::VariantUnpublished);
+    assert!(text.contains("2.0.0 to 2.7.1") && text.contains("cu126, cu128, cu129"), "{text}");
+    let offers: Vec<_> = refusal.alternatives.iter().map(|offer| offer.spec.to_string()).collect();
+    assert_eq!(offers, ["pytorch-cuda:2.8.0-cu126", "pytorch-cuda:2.7.1-cu118", "pytorch-cuda:2.8.0-cu128"]);
+}
+
+#[test]
+fn ptx_serves_a_newer_gpu_only_under_a_driver_that_knows_it() {
+    let mut matrix = Matrix::embedded().clone();
+    for row in &mut matrix.variants {
+        row.arch = Some(vec!["8.0".parse().expect("a capability")]);
+        row.ptx = vec!["8.0".parse().expect("a capability")];
+    }
+    let options = ResolveOptions::default();
+    let asked = spec("pytorch-cuda:2.8-cu128");
+    let old = x86(&["sm_90"], Some("550.54.14"));
+    let text = text_of(&refused("pytorch-cuda:2.8-cu128", &old, &matrix), Rule::GpuNotInBinary).to_owned();
+    assert!(text.contains("newer than this driver can translate"), "{text}");
+    assert!(resolve(&asked, &x86(&["sm_90"], Some("570.124.06")), &matrix, &options).is_ok());
+    let unknown = resolve(&asked, &x86(&["sm_90"], None), &matrix, &options).expect("allowed and stated");
+    assert_eq!(unknown.requires.driver, unknown.requires.driver_native);
+    // Never downwards: PTX of 8.0 does nothing for a 7.5.
+    let older = refused("pytorch-cuda:2.8-cu128", &x86(&["sm_75"], None), &matrix);
+    assert_eq!(rules(&older), [Rule::GpuNotInBinary]);
+}
+
+#[test]
+fn a_base_with_an_old_c_library_is_refused() {
+    let mut matrix = Matrix::embedded().clone();
+    for base in &mut matrix.bases {
+        base.glibc = "2.17".parse().expect("a glibc");
+    }
+    let refusal = refused("pytorch-cuda:2.8", &x86(&[], None), &matrix);
+    assert_eq!(rules(&refusal), [Rule::GlibcTooOld]);
+    assert!(text_of(&refusal, Rule::GlibcTooOld).contains(">= 2.28"));
+}
+
+#[test]
+fn devel_refuses_compilers_that_nvcc_does_not_accept() {
+    let mut matrix = Matrix::embedded().clone();
+    for base in &mut matrix.bases {
+        base.gcc = vec![99];
+        base.clang = vec![99];
+    }
+    let refusal = refused("pytorch-cuda:2.8-devel", &x86(&[], None), &matrix);
+    assert_eq!(rules(&refusal), [Rule::HostCompilerTooNew]);
+    assert!(resolve(&spec("pytorch-cuda:2.8"), &x86(&[], None), &matrix, &ResolveOptions::default()).is_ok());
+}
+
+#[test]
+fn devel_without_any_source_of_nvcc_is_refused_and_offers_devel() {
+    let mut options = ResolveOptions::default();
+    options.toolkit.vendor = false;
+    let asked = spec("pytorch-cuda:2.8-cu128-devel");
+    let refusal = resolve(&asked, &x86(&[], None), Matrix::embedded(), &options).expect_err("no nvcc 12.8");
+    assert_eq!(rules(&refusal), [Rule::ToolkitUnavailable]);
+    let offers: Vec<_> = refusal.alternatives.iter().map(|offer| offer.spec.to_string()).collect();
+    assert!(offers.len() == 3 && offers.iter().all(|offer| offer.ends_with("-devel")), "{offers:?}");
+}
+
+#[test]
+fn numpy_of_the_wrong_line_is_refused() {
+    let mut matrix = Matrix::embedded().clone();
+    matrix.stacks.retain(|stack| stack.numpy_line == "2.x");
+    let refusal = refused("pytorch-cuda:2.1-py3.11", &x86(&[], None), &matrix);
+    assert_eq!(rules(&refusal), [Rule::NumpyAbi]);
+}
+
+#[test]
+fn forward_compatibility_is_mentioned_where_it_would_help_and_used_only_when_admitted() {
+    let h100 = x86(&["NVIDIA H100 80GB HBM3"], Some("535.104.05"));
+    let refusal = refused("pytorch-cuda:2.15", &h100, Matrix::embedded());
+    assert!(text_of(&refusal, Rule::DriverTooOld).contains("`--forward-compat`"));
+    let admit = ResolveOptions { forward_compat: true, ..ResolveOptions::default() };
+    let stack =
+        resolve(&spec("pytorch-cuda:2.15"), &h100, Matrix::embedded(), &admit).expect("legal on R535");
+    assert_eq!(stack.forward_compat.expect("in use").package, "cuda-compat-13-2");
+    let geforce = x86(&["NVIDIA GeForce RTX 4090"], Some("535.104.05"));
+    let refusal = refused("pytorch-cuda:2.15", &geforce, Matrix::embedded());
+    assert!(!text_of(&refusal, Rule::DriverTooOld).contains("`--forward-compat`"));
+    assert!(resolve(&spec("pytorch-cuda:2.15"), &geforce, Matrix::embedded(), &admit).is_err());
+    let unknown_gpu = x86(&[], Some("535.104.05"));
+    assert!(resolve(&spec("pytorch-cuda:2.15"), &unknown_gpu, Matrix::embedded(), &admit).is_err());
+}
+
+#[test]
+fn what_is_left_out_is_chosen_as_documented() {
+    let choose = |text: &str, target: &Target| {
+        resolve(&spec(text), target, Matrix::embedded(), &ResolveOptions::default()).expect(text).name
+    };
+    assert_eq!(choose("pytorch-cuda:2.8", &x86(&[], None)), "pytorch-cuda:2.8.0-cu128-py3.11");
+    assert_eq!(choose("pytorch-cuda:2.5", &x86(&[], None)), "pytorch-cuda:2.5.1-cu124-py3.11");
+    assert_eq!(choose("pytorch-cuda:2.8", &x86(&["sm_61"], None)), "pytorch-cuda:2.8.0-cu126-py3.11");
+    assert_eq!(choose("pytorch-cuda", &x86(&["sm_70"], None)), "pytorch-cuda:2.14.1-cu126-py3.11");
+    assert_eq!(choose("pytorch-cuda:2-cu118", &x86(&[], None)), "pytorch-cuda:2.7.1-cu118-py3.11");
+    assert_eq!(choose("pytorch-cuda:2.8-devel", &x86(&[], None)), "pytorch-cuda:2.8.0-cu128-py3.11-devel");
+}
+
+#[test]
+fn experimental_builds_are_never_chosen_unnamed() {
+    let blackwell = x86(&["sm_120"], None);
+    let refusal = refused("pytorch-cuda:2.7", &blackwell, Matrix::embedded());
+    assert_eq!(rules(&refusal), [Rule::GpuNotInBinary]);
+    assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.7.1-cu128");
+    let named =
+        resolve(&spec("pytorch-cuda:2.7-cu128"), &blackwell, Matrix::embedded(), &ResolveOptions::default());
+    assert!(named.expect("named").experimental);
+}
+
+#[test]
+fn gpu_code_that_is_not_established_decides_nothing_but_is_said() {
+    let arm = target(&["9.0"], None, Machine::Aarch64);
+    let answer =
+        resolve(&spec("pytorch-cuda:2.8-cu129"), &arm, Matrix::embedded(), &ResolveOptions::default());
+    let stack = answer.expect("named");
+    let said = stack.reasons.iter().find(|reason| reason.field == "gpu").expect("a reason");
+    assert!(said.because.contains("not established"), "{}", said.because);
+    assert!(stack.requires.gpu.is_empty());
+}
+
+#[test]
+fn a_misspelt_name_is_offered_under_its_real_one() {
+    let refusal = refused("torch:2.8-cu128", &x86(&[], None), Matrix::embedded());
+    assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.8-cu128");
+    assert_eq!(refusal.hints(), ["run `envforge build pytorch-cuda:2.8-cu128`"]);
+}
+
+#[test]
+fn a_version_known_without_rows_says_what_is_known_and_offers_the_nearest() {
+    let mut matrix = Matrix::embedded().clone();
+    matrix.known_versions = vec![crate::compat::tables::KnownVersion {
+        framework: "pytorch".to_owned(),
+        version: "1.9.1".parse().expect("a version"),
+        what: "published for CUDA 10.2 and 11.1".to_owned(),
+        source: "a test".to_owned(),
+    }];
+    let refusal = refused("pytorch-cuda:1.9", &x86(&[], None), &matrix);
+    let text = text_of(&refusal, Rule::UnknownVersion);
+    assert!(
+        text.contains("published for CUDA 10.2 and 11.1") && text.contains("the nearest are 1.12."),
+        "{text}"
+    );
+    assert_eq!(refusal.refusals[0].source, "a test");
+    assert!(refusal.alternatives[0].spec.to_string().starts_with("pytorch-cuda:1.12."));
+}
+
+#[test]
+fn a_misspelt_version_is_offered_as_the_one_a_keystroke_away() {
+    let refusal = refused("pytorch-cuda:2.88", &x86(&[], None), Matrix::embedded());
+    assert!(text_of(&refusal, Rule::UnknownVersion).contains("the nearest are 2.8.0"));
+    assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.8.0-cu128");
+}
+
+#[test]
+fn a_python_that_has_to_go_goes_in_one_offer_only() {
+    let refusal = refused("pytorch-cuda:2.8-py3.8", &x86(&[], None), Matrix::embedded());
+    let offers: Vec<_> = refusal.alternatives.iter().map(|offer| offer.spec.to_string()).collect();
+    assert_eq!(offers[0], "pytorch-cuda:2.8.0-cu128");
+    assert!(offers[1..].iter().all(|offer| offer.ends_with("-py3.8")), "{offers:?}");
+}
