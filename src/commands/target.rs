@@ -53,7 +53,7 @@ fn named_gpu(name: &str, matrix: &Matrix) -> Result<TargetGpu, CommandError> {
         return Ok(TargetGpu { name: None, compute_capability });
     }
     let found = matrix.gpu_named(name)?;
-    Ok(TargetGpu { name: Some(found.name.to_owned()), compute_capability: found.compute_capability })
+    Ok(TargetGpu { name: Some(found.name.clone()), compute_capability: found.compute_capability })
 }
 
 fn detected(machine: Machine, facts: Result<HostFacts, GpuError>, reporter: &dyn Reporter) -> Target {
