@@ -11,6 +11,7 @@ use bollard::models::SystemInfo;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Deserialize;
 
+use super::build::serves_buildkit;
 use super::fault::fault;
 use super::{EngineError, EngineInfo};
 use crate::sha256::sha256_hex;
@@ -191,13 +192,14 @@ impl Daemon {
             return Err(EngineError::Unreachable { address: address.to_string(), cause });
         };
         let (client, version, info) = answer.map_err(|error| daemon.fault("its greeting", error))?;
+        let buildkit = serves_buildkit(&address).await;
         let podman = version.components.iter().flatten().any(|part| part.name.contains("Podman"));
         let info = EngineInfo {
             name: if podman { "Podman" } else { "Docker" }.to_owned(),
             version: version.version.unwrap_or_default(),
             api: client.client_version().to_string(),
             machine: machine(&address, &info)?,
-            buildkit: !podman,
+            buildkit,
             runtimes: runtimes(&info),
             cdi_devices: cdi_devices(&info),
             local: matches!(address, Address::Unix(_)),

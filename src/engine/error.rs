@@ -42,6 +42,16 @@ pub enum EngineError {
         /// What it said.
         machine: String,
     },
+    /// A secret is larger than the engine takes.
+    #[error("secret `{id}` has {size} bytes; the engine takes {limit}")]
+    SecretTooLarge {
+        /// Its id.
+        id: String,
+        /// Its size.
+        size: usize,
+        /// The most the engine takes.
+        limit: usize,
+    },
     /// The image is not there.
     #[error("the engine has no image `{reference}`")]
     NoSuchImage {
@@ -99,6 +109,7 @@ impl EngineError {
             Self::BadAddress { .. } => "give DOCKER_HOST as `unix:///path/to.sock` or `tcp://host:port`",
             Self::BadContext { .. } => "list the contexts with `docker context ls`, or unset DOCKER_CONTEXT",
             Self::Machine { .. } => "use an engine on x86_64 or aarch64",
+            Self::SecretTooLarge { .. } => "give a smaller certificate bundle or credential",
             Self::NoSuchImage { .. } => "pull or build it first",
             Self::DiskFull { .. } => {
                 "free space on the engine's disk (`docker system df` shows what takes it), then run the same command again"
@@ -111,10 +122,10 @@ impl EngineError {
         vec![hint.to_owned()]
     }
 
-    /// The program's exit code: 2 for a wrong address or context, 3 for all that failed outside.
+    /// The program's exit code: 2 for a wrong address, context or secret, 3 for all that failed outside.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::BadAddress { .. } | Self::BadContext { .. } => 2,
+            Self::BadAddress { .. } | Self::BadContext { .. } | Self::SecretTooLarge { .. } => 2,
             _ => 3,
         }
     }

@@ -3,6 +3,7 @@
 //! Owns the [`Engine`] trait and its values. `docker.rs` is the one real implementation: `connect` finds the daemon,
 //! `images`, `container`, `run` and `export` speak HTTP with it, `fault` translates what it refuses.
 
+mod build;
 mod connect;
 mod container;
 mod docker;
@@ -10,8 +11,12 @@ mod error;
 mod export;
 mod fault;
 mod images;
+mod progress;
 mod run;
+mod session;
 mod stream;
+mod sync;
+mod upgrade;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
-use envforge::engine::{ContainerFile, Docker, Engine, EngineError, EngineSettings, Network, RunRequest};
+use envforge::context::{ContextContent, ContextEntry};
+use envforge::engine::{
+    BuildRequest, ContainerFile, Docker, Engine, EngineError, EngineSettings, Network, RunRequest, Secret,
+};
 use envforge::report::{Event, Reporter, Silent};
 
 /// One static program that does what the tests need of a system.
@@ -260,4 +263,206 @@ async fn an_export_holds_what_the_run_wrote_and_a_failed_run_none() {
     assert!(names.contains(&"made".to_owned()), "{names:?}");
     assert_eq!(fs_err::read_dir(folder.path()).unwrap().count(), 1);
     assert!(!containers().contains(&image.tag), "{}", containers());
+}
+
+fn build_request(image: &Image, name: &str, lines: &str) -> (BuildRequest, Image) {
+    let result = Image { tag: format!("{}-{name}", image.tag) };
+    let entry = |path: &str, text: String| ContextEntry {
+        path: path.to_owned(),
+        mode: 0o644,
+        content: ContextContent::Bytes(Bytes::from(text)),
+    };
+    let request = BuildRequest {
+        context: vec![
+            entry("Dockerfile", format!("FROM {}\n{lines}", image.tag)),
+            entry("data/deep/a", "from the context".to_owned()),
+            entry("data/empty", String::new()),
+        ],
+        secrets: Vec::new(),
+        build_args: std::collections::BTreeMap::new(),
+        labels: [("io.envforge.test".to_owned(), "yes".to_owned())].into(),
+        network: Network::Bridge,
+        no_cache: false,
+        scratch_tag: result.tag.clone(),
+    };
+    (request, result)
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn a_build_takes_its_context_and_tells_its_steps() {
+    let docker = docker().await;
+    assert!(docker.info().buildkit);
+    let image = base(&docker, "build").await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = utf8(folder.path()).join("big");
+    let bytes = vec![b'x'; 300_000];
+    fs_err::write(&file, &bytes).unwrap();
+    let lines =
+        "COPY data /data\nCOPY big /big\nRUN copy /data/deep/a /made\nRUN talk 0\nENV A=b\nUSER 1000\n";
+    let (mut request, result) = build_request(&image, "result", lines);
+    request.context.push(ContextEntry {
+        path: "big".to_owned(),
+        mode: 0o644,
+        content: ContextContent::File {
+            path: file,
+            size: bytes.len() as u64,
+            sha256: envforge::sha256::sha256_hex(&bytes),
+        },
+    });
+    let seen = Arc::new(Seen::default());
+    let info = docker.build(request.clone(), seen.clone()).await.unwrap();
+    assert_eq!((info.user.as_str(), info.labels["io.envforge.test"].as_str()), ("1000", "yes"));
+    assert!(info.env.contains(&"A=b".to_owned()) && info.tags == [result.tag.clone()], "{info:?}");
+    assert!(info.history.last().is_some_and(|line| line.contains("USER")), "{:?}", info.history);
+    assert!(seen.lines().contains(&"to stdout".to_owned()), "{:?}", seen.lines());
+    assert!(seen.lines().contains(&"no newline".to_owned()), "{:?}", seen.lines());
+    let outcome = docker.run(run(&result, &["cat", "/made"]), Arc::new(Silent)).await.unwrap();
+    assert_eq!(outcome.stdout, b"from the context");
+    let outcome = docker.run(run(&result, &["cat", "/big"]), Arc::new(Silent)).await.unwrap();
+    assert_eq!(outcome.stdout, bytes);
+
+    let seen = Arc::new(Seen::default());
+    // Another tag: one that moves leaves an untagged image behind.
+    let second = Image { tag: format!("{}-again", result.tag) };
+    request.scratch_tag.clone_from(&second.tag);
+    let again = docker.build(request, seen.clone()).await.unwrap();
+    assert_eq!(again.layers, info.layers);
+    let events = seen.0.lock().unwrap();
+    let cached =
+        events.iter().filter(|event| matches!(event, Event::StepFinished { cached: true, .. })).count();
+    assert!(cached >= 4, "{events:?}");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn changed_content_of_the_same_size_is_seen() {
+    let docker = docker().await;
+    let image = base(&docker, "samesize").await;
+    for text in ["one", "two"] {
+        let (mut request, result) = build_request(&image, "result", "COPY file /file\n");
+        let content = ContextContent::Bytes(Bytes::from(text));
+        request.context.push(ContextEntry { path: "file".to_owned(), mode: 0o644, content });
+        docker.build(request, Arc::new(Silent)).await.unwrap();
+        let outcome = docker.run(run(&result, &["cat", "/file"]), Arc::new(Silent)).await.unwrap();
+        assert_eq!(outcome.stdout, text.as_bytes());
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn a_secret_is_read_by_the_step_and_kept_nowhere() {
+    let docker = docker().await;
+    let image = base(&docker, "secret").await;
+    let lines = "RUN --mount=type=secret,id=token,required=true cat /run/secrets/token\n";
+    let (mut request, result) = build_request(&image, "result", lines);
+    let missing = docker.build(request.clone(), Arc::new(Silent)).await.unwrap_err();
+    assert!(missing.to_string().contains("token"), "{missing}");
+    let value = format!("very-secret-{:016x}", std::process::id());
+    request.secrets = vec![Secret { id: "token".to_owned(), bytes: Bytes::from(value.clone()) }];
+    request.no_cache = true;
+    let seen = Arc::new(Seen::default());
+    let info = docker.build(request.clone(), seen.clone()).await.unwrap();
+    assert!(seen.lines().contains(&value), "the step must have read the secret: {:?}", seen.lines());
+    assert!(!info.history.join("\n").contains(&value));
+    let folder = tempfile::tempdir().unwrap();
+    let archive = utf8(folder.path()).join("image.tar");
+    let save = Command::new("docker").args(["save", "-o", archive.as_str(), &result.tag]).status().unwrap();
+    assert!(save.success());
+    let bytes = fs_err::read(&archive).unwrap();
+    assert!(
+        !bytes.windows(value.len()).any(|window| window == value.as_bytes()),
+        "the secret is in the image"
+    );
+
+    // Another secret leaves the layer cached.
+    request.no_cache = false;
+    request.secrets = vec![Secret { id: "token".to_owned(), bytes: Bytes::from_static(b"another") }];
+    let second = Image { tag: format!("{}-again", result.tag) };
+    request.scratch_tag.clone_from(&second.tag);
+    let seen = Arc::new(Seen::default());
+    assert_eq!(docker.build(request, seen.clone()).await.unwrap().layers, info.layers);
+    assert!(seen.lines().is_empty(), "{:?}", seen.lines());
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn a_failing_step_gives_its_exit_code_and_last_lines_and_no_tag() {
+    let docker = docker().await;
+    let image = base(&docker, "fail").await;
+    let (request, result) = build_request(&image, "result", "RUN talk 7\n");
+    let error = docker.build(request, Arc::new(Silent)).await.unwrap_err();
+    let EngineError::BuildFailed { text, output } = &error else { panic!("{error}") };
+    assert!(text.contains("exit code: 7"), "{text}");
+    assert!(output.contains(&"no newline".to_owned()), "{output:?}");
+    assert_eq!(docker.image(&result.tag).await.unwrap(), None);
+    let (request, _) = build_request(&image, "result", "NONSENSE\n");
+    let error = docker.build(request, Arc::new(Silent)).await.unwrap_err();
+    assert!(error.to_string().contains("NONSENSE"), "{error}");
+}
+
+fn running(words: &str) -> bool {
+    fs_err::read_dir("/proc").unwrap().filter_map(Result::ok).any(|entry| {
+        let line = fs_err::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).replace('\0', " ").contains(words)
+    })
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..100 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("not within 10 s: {what}");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn a_build_that_is_dropped_ends_in_the_daemon_and_leaves_no_tag() {
+    let docker = docker().await;
+    let image = base(&docker, "cancel").await;
+    // A time no other process sleeps, so that the step is found among this machine's processes.
+    let words = format!("sleep {}", 100_000 + std::process::id());
+    let (request, result) = build_request(&image, "result", &format!("RUN {words}\n"));
+    {
+        let mut build = std::pin::pin!(docker.build(request, Arc::new(Silent)));
+        let started = until("the step runs", || running(&words));
+        tokio::select! {
+            ended = &mut build => panic!("the build ended: {ended:?}"),
+            () = started => {}
+        }
+    }
+    until("no process of the build is left", || !running(&words)).await;
+    assert_eq!(docker.image(&result.tag).await.unwrap(), None);
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn builds_at_the_same_time_do_not_disturb_each_other() {
+    let docker = docker().await;
+    let image = base(&docker, "both").await;
+    let (first, _first) = build_request(&image, "one", "COPY data /data\nRUN copy /data/deep/a /one\n");
+    let (second, _second) = build_request(&image, "two", "COPY data /data\nRUN copy /data/deep/a /two\n");
+    let (one, two) =
+        tokio::join!(docker.build(first, Arc::new(Silent)), docker.build(second, Arc::new(Silent)));
+    assert_ne!(one.unwrap().id, two.unwrap().id);
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn a_build_may_use_the_hosts_network() {
+    let docker = docker().await;
+    let image = base(&docker, "host").await;
+    let (mut request, _result) = build_request(&image, "result", "RUN cat /proc/net/dev\n");
+    request.no_cache = true;
+    request.network = Network::Host;
+    let seen = Arc::new(Seen::default());
+    docker.build(request.clone(), seen.clone()).await.unwrap();
+    let host = seen.lines().len();
+    request.network = Network::None;
+    let seen = Arc::new(Seen::default());
+    docker.build(request, seen.clone()).await.unwrap();
+    assert!(host > seen.lines().len(), "host: {host}, none: {:?}", seen.lines());
 }
