@@ -8,6 +8,10 @@ use crate::versions::PythonVersion;
 
 const HEAD: [&str; 7] = ["SPEC", "CHANNEL", "PYTHON", "CUDNN", "GPU", "DRIVER>=", "RUNS"];
 
+/// What the marks of the table mean.
+const LEGEND: &str = "\nown: the framework's own index; *: experimental upstream; ?: in no official list;\n\
+                      +: with PTX for newer GPUs; RUNS: on the target, - if that is open\n";
+
 /// The entries as a table, one line each.
 pub fn list_text(entries: &[ListEntry]) -> String {
     if entries.is_empty() {
@@ -30,6 +34,7 @@ pub fn list_text(entries: &[ListEntry]) -> String {
         out.push_str(line.trim_end());
         out.push('\n');
     }
+    out.push_str(LEGEND);
     out
 }
 
