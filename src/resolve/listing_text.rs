@@ -9,8 +9,10 @@ use crate::versions::PythonVersion;
 const HEAD: [&str; 7] = ["SPEC", "CHANNEL", "PYTHON", "CUDNN", "GPU", "DRIVER>=", "RUNS"];
 
 /// What the marks of the table mean.
-const LEGEND: &str = "\nown: the framework's own index; *: experimental upstream; ?: in no official list;\n\
-                      +: with PTX for newer GPUs; RUNS: on the target, - if that is open\n";
+const LEGEND: &str = "
+own: the framework's own index  *: experimental upstream  ?: in no official list
++: with PTX for newer GPUs  RUNS: on the target, - if that is open
+";
 
 /// The entries as a table, one line each.
 pub fn list_text(entries: &[ListEntry]) -> String {
