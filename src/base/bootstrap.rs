@@ -200,11 +200,11 @@ impl Bootstrap<'_> {
         let broken = |cause| StoreError::File { purpose: "cannot write the archive of the base", cause };
         let source = std::fs::File::open(exported).map_err(broken)?;
         let target = self.store.temp_file()?;
-        let content = canonicalise(
+        let done = canonicalise(
             std::io::BufReader::with_capacity(1 << 20, source),
             BufWriter::with_capacity(1 << 20, target.as_file()),
         )?;
-        let mut record = Record::new(&self.request.suite, &content);
+        let mut record = Record::new(&self.request.suite, &done.content, &done.sha256);
         record.keep_archive(self.store, target)?;
         record.write(self.store, key)?;
         Ok(record)
@@ -219,7 +219,7 @@ impl Bootstrap<'_> {
     ) -> Result<Base, BaseError> {
         let archive = record.archive(self.store).unwrap_or_else(|| record.archive_path(self.store));
         let tag = format!("{PRIVATE}:{}", &record.content[..16]);
-        let present = self.engine.image(&tag).await?.filter(|image| record.images.contains(&image.id));
+        let present = self.engine.image(&tag).await?.filter(|image| record.is_image(image));
         let image = if let Some(image) = present {
             image
         } else {

@@ -35,11 +35,20 @@ struct Node {
     offset: u64,
 }
 
-/// Writes the canonical archive of `source` to `out` and gives its content digest.
-pub(crate) fn canonicalise(mut source: impl Read + Seek, out: impl Write) -> Result<String, ContentError> {
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Canonical {
+    /// Content digest of the file system, hex.
+    pub(crate) content: String,
+    /// SHA-256 of the archive, hex.
+    pub(crate) sha256: String,
+}
+
+/// Writes the canonical archive of `source` to `out`.
+pub(crate) fn canonicalise(mut source: impl Read + Seek, out: impl Write) -> Result<Canonical, ContentError> {
     let (nodes, groups) = read_nodes(&mut source)?;
     let mut content = ContentDigest::default();
-    let mut tar = tar::Builder::new(out);
+    let mut tar = tar::Builder::new(HashedOut { out, hash: Sha256Hex::default() });
     let mut first_of: BTreeMap<&[u8], (&[u8], ContentKind)> = BTreeMap::new();
     for (path, node) in &nodes {
         let group = groups.get(path).map(Vec::as_slice);
@@ -56,8 +65,9 @@ pub(crate) fn canonicalise(mut source: impl Read + Seek, out: impl Write) -> Res
         }
         content.insert(path, entry_of(node, kind)?);
     }
-    tar.into_inner()?.flush()?;
-    Ok(content.hex())
+    let mut done = tar.into_inner()?;
+    done.flush()?;
+    Ok(Canonical { content: content.hex(), sha256: done.hash.finish() })
 }
 
 type Nodes = BTreeMap<Vec<u8>, Node>;
@@ -185,6 +195,23 @@ impl<R: Read> Read for Hashed<R> {
         let count = self.content.read(buffer)?;
         self.hash.update(&buffer[..count]);
         Ok(count)
+    }
+}
+
+/// Hashes what is written through it.
+struct HashedOut<W> {
+    out: W,
+    hash: Sha256Hex,
+}
+
+impl<W: Write> Write for HashedOut<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        Ok(count)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -321,8 +348,9 @@ mod tests {
 
     fn canonical(bytes: &[u8]) -> (Vec<u8>, String) {
         let mut out = Vec::new();
-        let digest = canonicalise(Cursor::new(bytes), &mut out).expect("canonical");
-        (out, digest)
+        let done = canonicalise(Cursor::new(bytes), &mut out).expect("canonical");
+        assert_eq!(done.sha256, crate::sha256::sha256_hex(&out));
+        (out, done.content)
     }
 
     fn listing(bytes: &[u8]) -> Vec<(String, String)> {

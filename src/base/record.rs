@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bootstrap::SECOND_STAGE;
 use super::error::BaseError;
+use crate::engine::ImageInfo;
 use crate::lock::LockedDeb;
 use crate::sha256::sha256_hex;
 use crate::store::{Store, StoreError};
@@ -25,8 +26,9 @@ pub(super) struct Record {
     /// File name of the archive in the cache's folder `base`.
     archive: String,
     /// Size of the archive.
-    #[serde(default)]
     size: u64,
+    /// SHA-256 of the archive, hex: the one layer of an image imported from it.
+    sha256: String,
     /// Ids of images imported from it, newest last.
     pub(super) images: Vec<String>,
 }
@@ -40,9 +42,9 @@ pub(super) fn list_key(suite: &str, machine: Machine, packages: &[LockedDeb]) ->
 }
 
 impl Record {
-    pub(super) fn new(suite: &str, content: &str) -> Self {
+    pub(super) fn new(suite: &str, content: &str, sha256: &str) -> Self {
         let archive = format!("base-{suite}-{}.tar", &content[..16]);
-        Self { content: content.to_owned(), archive, size: 0, images: Vec::new() }
+        Self { content: content.to_owned(), archive, size: 0, sha256: sha256.to_owned(), images: Vec::new() }
     }
 
     /// The record of a list, if there is a readable one.
@@ -82,6 +84,13 @@ impl Record {
         self.size = file.as_file().metadata().map_err(broken)?.len();
         file.persist(&path).map_err(|error| broken(error.error))?;
         Ok(())
+    }
+
+    /// True if an image holds this base and nothing else: it was imported here, or its one layer is the archive.
+    /// Other state folders import the same base on the same engine.
+    pub(super) fn is_image(&self, image: &ImageInfo) -> bool {
+        let plain = image.env.is_empty() && image.user.is_empty() && image.labels.is_empty();
+        self.images.contains(&image.id) || plain && image.layers == [format!("sha256:{}", self.sha256)]
     }
 
     pub(super) fn add_image(&mut self, id: &str) {
@@ -131,7 +140,7 @@ mod tests {
     #[test]
     fn a_record_is_kept_with_its_archive_and_a_cut_archive_does_not_count() {
         let (store, _folder) = store();
-        let mut record = Record::new("bookworm", &"ab".repeat(32));
+        let mut record = Record::new("bookworm", &"ab".repeat(32), &"cd".repeat(32));
         let mut file = store.temp_file().expect("file");
         std::io::Write::write_all(&mut file, b"archive").expect("write");
         record.keep_archive(&store, file).expect("kept");
@@ -155,8 +164,30 @@ mod tests {
     }
 
     #[test]
+    fn an_image_counts_by_its_id_or_by_its_one_layer_and_nothing_added() {
+        let mut record = Record::new("trixie", &"ab".repeat(32), &"cd".repeat(32));
+        let image = |id: &str, layer: &str, env: &[&str]| ImageInfo {
+            id: id.to_owned(),
+            tags: Vec::new(),
+            digests: Vec::new(),
+            size: 0,
+            labels: std::collections::BTreeMap::new(),
+            env: env.iter().map(|text| (*text).to_owned()).collect(),
+            user: String::new(),
+            layers: vec![format!("sha256:{}", layer.repeat(32))],
+            history: Vec::new(),
+            architecture: "amd64".to_owned(),
+        };
+        assert!(record.is_image(&image("sha256:1", "cd", &[])));
+        assert!(!record.is_image(&image("sha256:1", "ee", &[])));
+        assert!(!record.is_image(&image("sha256:1", "cd", &["LD_PRELOAD=/x"])));
+        record.add_image("sha256:1");
+        assert!(record.is_image(&image("sha256:1", "ee", &[])));
+    }
+
+    #[test]
     fn only_the_newest_image_ids_are_remembered() {
-        let mut record = Record::new("trixie", &"ab".repeat(32));
+        let mut record = Record::new("trixie", &"ab".repeat(32), &"cd".repeat(32));
         (0..20).for_each(|number| record.add_image(&number.to_string()));
         assert_eq!(record.images.len(), IMAGES);
         assert_eq!(record.images.last().map(String::as_str), Some("19"));

@@ -15,6 +15,7 @@ mod scene;
 #[path = "../support/wheels.rs"]
 mod wheels;
 
+mod base;
 mod export;
 mod faults;
 mod interrupts;

@@ -1,0 +1,145 @@
+//! Bases built from the distribution's packages by a real engine, from a real mirror.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use envforge::base::{Base, BaseRequest, MirrorSources, ProviderChoice, prepare, read_apt_sources};
+use envforge::content_digest::content_digest_of_tar;
+use envforge::engine::{Docker, Engine, EngineSettings, Network, RunRequest};
+use envforge::fetch::{FetchSettings, Fetcher};
+use envforge::lock::LockedBase;
+use envforge::report::Silent;
+use envforge::store::Store;
+use envforge::versions::Machine;
+
+struct Fixture {
+    engine: Docker,
+    fetch: Fetcher,
+    root: Utf8PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let settings = EngineSettings {
+            docker_host: std::env::var("DOCKER_HOST").ok(),
+            docker_context: None,
+            docker_config: None,
+        };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self {
+            engine: Docker::connect(&settings).await.expect("an engine"),
+            fetch: Fetcher::new(&FetchSettings::default()).expect("a client"),
+            root: Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8"),
+            _folder: folder,
+        }
+    }
+
+    /// Downloads are shared, what was built is not.
+    fn store(&self, state: &str) -> Store {
+        Store::open(&self.root.join("cache"), &self.root.join(state)).expect("a store")
+    }
+
+    async fn base(&self, store: &Store, request: &BaseRequest<'_>) -> Base {
+        let started = Instant::now();
+        let base =
+            prepare(&self.engine, request, store, &self.fetch, Arc::new(Silent)).await.expect("a base");
+        let seconds = started.elapsed().as_secs_f64();
+        let size = base.archive.as_ref().map(|path| std::fs::metadata(path).expect("archive").len());
+        tracing::info!(seconds, size, reference = base.reference, "base");
+        base
+    }
+
+    async fn run(&self, base: &Base, command: &str) -> String {
+        let request = RunRequest {
+            image: base.reference.clone(),
+            command: ["/bin/sh", "-c", command].map(str::to_owned).into(),
+            network: Network::None,
+            ..RunRequest::default()
+        };
+        let outcome = self.engine.run(request, Arc::new(Silent)).await.expect("a container");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!(outcome.code, 0, "{command}: {}{}", text(&outcome.stdout), text(&outcome.stderr));
+        text(&outcome.stdout).trim_end().to_owned()
+    }
+}
+
+fn request<'a>(name: &str, suite: &str, locked: Option<&'a LockedBase>) -> BaseRequest<'a> {
+    let mirrors = MirrorSources {
+        main: std::env::var("ENVFORGE_DEBIAN_MIRROR").ok(),
+        security: std::env::var("ENVFORGE_DEBIAN_SECURITY_MIRROR").ok(),
+        apt: read_apt_sources(Utf8Path::new("/etc/apt")).expect("apt sources"),
+    };
+    BaseRequest {
+        name: name.to_owned(),
+        suite: suite.to_owned(),
+        provider: ProviderChoice::Bootstrap,
+        machine: Machine::X86_64,
+        mirrors,
+        locked,
+        accept_expired: false,
+        now: jiff::Timestamp::now(),
+    }
+}
+
+async fn built_twice(name: &str, suite: &str) {
+    let f = Fixture::new().await;
+    let store = f.store("state-one");
+    let first = f.base(&store, &request(name, suite, None)).await;
+    assert_eq!(
+        first.reference,
+        format!("envforge-base:{}", &first.content.as_deref().expect("content")[..16])
+    );
+    let bytes = std::fs::File::open(first.archive.as_ref().expect("archive")).expect("archive");
+    assert_eq!(content_digest_of_tar(std::io::BufReader::new(bytes)).ok(), first.content);
+    first.check_unchanged(&f.engine).await.expect("the tag is ours");
+
+    // The same list, where nothing was built before, and no mirror is known: downloads come from the cache.
+    let locked = first.locked();
+    let lone = BaseRequest { mirrors: MirrorSources::default(), ..request(name, suite, Some(&locked)) };
+    let second = f.base(&f.store("state-two"), &lone).await;
+    assert_eq!(second.content, first.content);
+    assert_eq!(second.image_id, first.image_id, "the engine has that base already");
+
+    let started = Instant::now();
+    let again = f.base(&store, &lone).await;
+    assert_eq!(again, first);
+    assert!(started.elapsed().as_secs() < 5, "what is there is not built again");
+    let left = std::fs::read_dir(store.cache_dir().join("temp")).expect("folder").count();
+    assert_eq!(left, 0, "temporary files are removed");
+    let stages = f.engine.image(&format!("envforge-base:stage-{}", "0".repeat(16))).await.expect("engine");
+    assert_eq!(stages, None);
+
+    // A whole, quiet, merged system with the distribution's own sources.
+    assert_eq!(f.run(&first, "dpkg --audit; dpkg -l | grep -c ^ii").await, first.packages.len().to_string());
+    assert_eq!(
+        f.run(&first, "readlink /bin /lib /sbin; . /etc/os-release; echo $VERSION_CODENAME")
+            .await
+            .lines()
+            .last(),
+        Some(suite)
+    );
+    assert!(
+        f.run(&first, "cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true")
+            .await
+            .contains(suite)
+    );
+    assert_eq!(
+        f.run(&first, "apt-get --simulate install apt >/dev/null && stat -c %a:%u:%g /tmp /etc/shadow").await,
+        "1777:0:0\n640:0:42"
+    );
+    assert_eq!(f.run(&first, "find / -xdev -name '*-old' -o -xdev -name '*.dpkg-*' -type f | grep -v '^/proc' | grep -v '^/usr' || true").await, "");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+async fn debian_12_built_twice_is_the_same() {
+    built_twice("debian:12", "bookworm").await;
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+async fn debian_13_built_twice_is_the_same() {
+    built_twice("debian:13", "trixie").await;
+}
