@@ -158,8 +158,9 @@ mod tests {
     fn the_matrix_holds_every_row_of_the_facts() {
         let matrix = Matrix::embedded();
         assert_eq!(matrix.variants.iter().filter(|row| row.version >= version("1.12")).count(), 127);
+        assert_eq!(matrix.variants.iter().filter(|row| row.version < version("1.12")).count(), 20);
         assert_eq!(matrix.gpus.len(), 131);
-        assert_eq!(matrix.companions.len(), 60);
+        assert_eq!(matrix.companions.len(), 76);
         assert_eq!(matrix.rows().iter().filter(|row| row.source().is_empty()).count(), 0);
     }
 

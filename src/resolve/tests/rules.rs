@@ -180,18 +180,18 @@ fn a_version_known_without_rows_says_what_is_known_and_offers_the_nearest() {
     let mut matrix = Matrix::embedded().clone();
     matrix.known_versions = vec![crate::compat::tables::KnownVersion {
         framework: "pytorch".to_owned(),
-        version: "1.9.1".parse().expect("a version"),
-        what: "published for CUDA 10.2 and 11.1".to_owned(),
+        version: "1.6.0".parse().expect("a version"),
+        what: "published for CUDA 9.2, 10.1 and 10.2".to_owned(),
         source: "a test".to_owned(),
     }];
-    let refusal = refused("pytorch-cuda:1.9", &x86(&[], None), &matrix);
+    let refusal = refused("pytorch-cuda:1.6", &x86(&[], None), &matrix);
     let text = text_of(&refusal, Rule::UnknownVersion);
     assert!(
-        text.contains("published for CUDA 10.2 and 11.1") && text.contains("the nearest are 1.12."),
+        text.contains("published for CUDA 9.2, 10.1 and 10.2") && text.contains("the nearest are 1.8."),
         "{text}"
     );
     assert_eq!(refusal.refusals[0].source, "a test");
-    assert!(refusal.alternatives[0].spec.to_string().starts_with("pytorch-cuda:1.12."));
+    assert!(refusal.alternatives[0].spec.to_string().starts_with("pytorch-cuda:1.8."));
 }
 
 #[test]
