@@ -1,5 +1,10 @@
-//! The engine against the machine's own daemon, with an image made here: no registry is asked.
+//! The engine against the machine's own daemon (`cargo test --features docker`), with an image made here: no registry
+//! is asked. `faults` plays a daemon that misbehaves and always runs.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
+
+#[path = "../support/daemon.rs"]
+mod daemon;
+mod faults;
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -455,12 +460,14 @@ async fn builds_at_the_same_time_do_not_disturb_each_other() {
 async fn a_build_may_use_the_hosts_network() {
     let docker = docker().await;
     let image = base(&docker, "host").await;
-    let (mut request, _result) = build_request(&image, "result", "RUN cat /proc/net/dev\n");
+    let (mut request, result) = build_request(&image, "result", "RUN cat /proc/net/dev\n");
     request.no_cache = true;
     request.network = Network::Host;
     let seen = Arc::new(Seen::default());
     docker.build(request.clone(), seen.clone()).await.unwrap();
     let host = seen.lines().len();
+    let second = Image { tag: format!("{}-none", result.tag) };
+    request.scratch_tag.clone_from(&second.tag);
     request.network = Network::None;
     let seen = Arc::new(Seen::default());
     docker.build(request, seen.clone()).await.unwrap();
