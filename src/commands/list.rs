@@ -8,7 +8,7 @@ use crate::cli::ListArgs;
 use crate::compat::Matrix;
 use crate::compat::tables::Status;
 use crate::report::{Printer, reporter};
-use crate::resolve::{ListEntry, ListReport, ResolveOptions, entries, list_text};
+use crate::resolve::{ListEntry, ListReport, ResolveOptions, entries, list_text, refusal_text, resolve};
 use crate::settings::Settings;
 use crate::spec::Spec;
 use crate::target::Target;
@@ -23,6 +23,12 @@ pub(super) fn list(args: &ListArgs, settings: &Settings) -> Result<Exit, Command
         Target::any(machine(&args.target))
     };
     let options = ResolveOptions { forward_compat: args.target.forward_compat, ..ResolveOptions::default() };
+    if let Some(spec) = filter.as_ref().filter(|spec| matrix.product(&spec.name).is_none())
+        && let Err(refusal) = resolve(spec, &target, matrix, &options)
+    {
+        Printer.say(&refusal_text(&refusal, &target));
+        return Ok(Exit::No);
+    }
     let mut found = entries(matrix, filter.as_ref(), &target, &options);
     if let Some(python) = &args.python {
         let python = python.parse().map_err(|cause| CommandError::Version { option: "--python", cause })?;
