@@ -127,7 +127,7 @@ impl Index {
 
     /// Waits until somebody asks for a path that contains that text.
     pub(crate) fn wait_for(&self, path: &str, limit: Duration) -> bool {
-        let asked = |state: &mut State| !state.seen.iter().any(|request| request.path.contains(path));
+        let asked = |state: &mut State| !state.seen.iter().any(|request| concerns(&request.path, path));
         let waited = self
             .shared
             .changed
@@ -165,7 +165,7 @@ fn answer(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
         let mut state = shared.lock();
         state.seen.push(request.clone());
         shared.changed.notify_all();
-        let fault = state.faults.iter().position(|(text, _)| request.path.contains(text.as_str()));
+        let fault = state.faults.iter().position(|(text, _)| concerns(&request.path, text));
         match fault.map(|at| (at, state.faults[at].1)) {
             Some((at, Fault::CutOnce)) => {
                 state.faults.remove(at);
@@ -237,6 +237,12 @@ fn content(path: &str, state: &State) -> (u16, &'static str, Vec<u8>) {
             .map_or_else(missing, |wheel| (200, "application/octet-stream", wheel.bytes.clone()));
     }
     state.wheels.get(last).map_or_else(missing, |files| (200, "text/html", page(files).into_bytes()))
+}
+
+/// True if the path contains that text; the metadata beside a wheel is another file than the wheel.
+fn concerns(path: &str, text: &str) -> bool {
+    const METADATA: &str = ".metadata";
+    path.contains(text) && path.ends_with(METADATA) == text.ends_with(METADATA)
 }
 
 fn is_wheel(path: &str) -> bool {

@@ -66,7 +66,12 @@ impl Program {
 
     /// The command, not started: standard input is empty, all output is caught.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_envforge"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_envforge")), args)
+    }
+
+    /// The same for a copy of the program.
+    pub(crate) fn command_of(&self, binary: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(binary);
         for name in self.without {
             command.env_remove(name);
         }

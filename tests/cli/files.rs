@@ -1,0 +1,38 @@
+//! Files that cannot be used: configuration, lock, folders.
+
+use crate::{assert_message, program, transcript};
+
+#[test]
+fn a_malformed_configuration_is_pointed_at_by_line_and_column() {
+    let program = program();
+    std::fs::write(program.path("config.toml"), "[mirrors]\ndebian = 'http://mirror'\nno equals sign\n")
+        .expect("ours");
+    let run = program.run(&["plan", "pytorch-cuda:2.8-cu128", "--config", "config.toml"]);
+    assert_message(&run, 2, &["config.toml", "line 3, column 4"]);
+    insta::assert_snapshot!(transcript(&program, &run));
+}
+
+#[test]
+fn an_unknown_key_of_the_configuration_is_pointed_at() {
+    let program = program().with("ENVFORGE_CONFIG", "config.toml");
+    std::fs::write(program.path("config.toml"), "[mirrors]\ndebain = 'http://mirror'\n").expect("ours");
+    let run = program.run(&["list"]);
+    assert_message(&run, 2, &["config.toml", "line 2, column 1", "debain"]);
+    insta::assert_snapshot!(transcript(&program, &run));
+}
+
+#[test]
+fn a_configuration_that_is_named_must_be_there() {
+    let program = program();
+    let run = program.run(&["plan", "pytorch-cuda:2.8-cu128", "--config", "absent.toml"]);
+    assert_message(&run, 2, &["absent.toml"]);
+    insta::assert_snapshot!(transcript(&program, &run));
+}
+
+#[test]
+fn a_setting_with_a_wrong_value_is_named_with_what_is_allowed() {
+    let program = program().with("ENVFORGE_NETWORK", "carrier-pigeon");
+    let run = program.run(&["plan", "pytorch-cuda:2.8-cu128"]);
+    assert_message(&run, 2, &["carrier-pigeon", "bridge", "host"]);
+    insta::assert_snapshot!(transcript(&program, &run));
+}

@@ -1,0 +1,66 @@
+//! `list`: text and JSON.
+
+use serde_json::Value;
+
+use crate::{assert_80_columns, envforge, said};
+
+fn entries(args: &[&str]) -> Vec<Value> {
+    let run = envforge(&[&["list", "--json"], args].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(list["schema"], 1);
+    list["entries"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn the_list_reads_well() {
+    insta::assert_snapshot!(said(&["list", "pytorch-cuda:2.7", "--gpu", "sm_61"]));
+}
+
+#[test]
+fn lists_fit_80_columns() {
+    for args in [vec![], vec!["pytorch-cuda", "--all"], vec!["--gpu", "sm_61"], vec!["--for-this-machine"]] {
+        let run = envforge(&[&["list"], args.as_slice()].concat());
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+        assert_80_columns(&run);
+    }
+}
+
+#[test]
+fn entries_have_the_documented_fields() {
+    let all = entries(&["pytorch-cuda", "--all"]);
+    assert!(all.len() >= 80, "{} entries", all.len());
+    for entry in &all {
+        let fields = entry.as_object().expect("an object");
+        for field in
+            ["spec", "channel", "python", "cudnn", "nccl", "gpu", "ptx", "driver", "runs_here", "why_not"]
+        {
+            assert!(fields.contains_key(field), "`{field}` is missing in {entry}");
+        }
+        assert!(entry["python"].as_array().is_some_and(|pythons| !pythons.is_empty()), "{entry}");
+    }
+}
+
+#[test]
+fn a_filter_by_machine_keeps_what_runs_there_and_agrees_with_plan() {
+    let kept =
+        entries(&["pytorch-cuda", "--all", "--for-this-machine", "--gpu", "sm_61", "--driver", "535.104.05"]);
+    assert!(!kept.is_empty());
+    for entry in kept.iter().step_by(7) {
+        let spec = entry["spec"].as_str().expect("a spec");
+        let run = envforge(&["plan", spec, "--gpu", "sm_61", "--driver", "535.104.05"]);
+        assert_eq!(run.code, 0, "{spec} is listed but refused: {}", run.stderr);
+    }
+    let cuda = entries(&["pytorch-cuda", "--all", "--cuda", "cu118"]);
+    assert!(!cuda.is_empty());
+    assert!(
+        cuda.iter().all(|entry| entry["spec"].as_str().is_some_and(|spec| spec.contains("-cu118"))),
+        "{cuda:?}"
+    );
+}
+
+#[test]
+fn an_unknown_name_is_not_an_empty_list() {
+    insta::assert_snapshot!(said(&["list", "pytroch-cuda"]));
+    assert_eq!(envforge(&["list", "pytroch-cuda"]).code, 1);
+}

@@ -1,0 +1,98 @@
+//! The whole program without a container engine and without network: exit code, stdout and stderr.
+#![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
+
+#[path = "../support/program.rs"]
+mod program;
+
+mod files;
+mod help;
+mod list;
+mod plan;
+mod refusals;
+mod specs;
+
+use program::{Program, Run};
+
+/// Variables of the caller that must not reach the program under test.
+const AMBIENT: [&str; 34] = [
+    "ENVFORGE_CACHE_DIR",
+    "ENVFORGE_STATE_DIR",
+    "ENVFORGE_CONFIG",
+    "ENVFORGE_GPU",
+    "ENVFORGE_DRIVER",
+    "ENVFORGE_INDEX",
+    "ENVFORGE_FRAMEWORK_INDEX",
+    "ENVFORGE_DEBIAN_MIRROR",
+    "ENVFORGE_DEBIAN_SECURITY_MIRROR",
+    "ENVFORGE_NETWORK",
+    "ENVFORGE_CA_BUNDLE",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CONFIG_HOME",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX_URL",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "NO_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "RUST_LOG",
+    "TERM",
+    "COLUMNS",
+];
+
+/// The program with nothing of the caller's.
+fn program() -> Program {
+    Program::new(&AMBIENT)
+}
+
+/// Runs it once in folders of its own.
+fn envforge(args: &[&str]) -> Run {
+    program().run(args)
+}
+
+/// Everything a run said, for a snapshot; the program's own folder is written `[FOLDER]`, the matrix' edition `[EDITION]`.
+fn transcript(program: &Program, run: &Run) -> String {
+    let folder = program.path("").to_string_lossy().trim_end_matches('/').to_owned();
+    let text = format!("exit {}\n--- stdout\n{}--- stderr\n{}", run.code, run.stdout, run.stderr);
+    let text = text.replace(&folder, "[FOLDER]");
+    let mut parts = text.split("matrix 20");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "matrix [EDITION]" + &part[part.find('\n').unwrap_or(part.len())..])
+}
+
+/// The transcript of one run.
+fn said(args: &[&str]) -> String {
+    let program = program();
+    let run = program.run(args);
+    transcript(&program, &run)
+}
+
+/// Asserts that nothing is wider than a terminal of 80 columns.
+#[track_caller]
+fn assert_80_columns(run: &Run) {
+    for line in run.stdout.lines().chain(run.stderr.lines()) {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+}
+
+/// Asserts one clear message: it says all of that, and is not a panic.
+#[track_caller]
+fn assert_message(run: &Run, code: i32, says: &[&str]) {
+    assert_eq!(run.code, code, "{}", run.stderr);
+    assert!(run.stderr.matches("error:").count() <= 1, "more than one error: {}", run.stderr);
+    assert!(!run.stderr.contains("panicked") && !run.stderr.contains("RUST_BACKTRACE"), "{}", run.stderr);
+    for part in says {
+        assert!(run.stderr.contains(part), "`{part}` is missing in: {}", run.stderr);
+    }
+}

@@ -1,0 +1,164 @@
+//! `plan`: text and JSON.
+
+use serde_json::Value;
+
+use crate::{assert_80_columns, envforge, said};
+
+fn plan(args: &[&str]) -> (i32, Value) {
+    let run = envforge(&[&["plan", "--json"], args].concat());
+    let value = serde_json::from_str(&run.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", run.stdout, run.stderr));
+    (run.code, value)
+}
+
+#[test]
+fn the_plan_of_a_stack_reads_well() {
+    insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu128"]));
+}
+
+#[test]
+fn the_plan_for_a_named_machine_says_why() {
+    insta::assert_snapshot!(said(&[
+        "plan",
+        "pytorch-cuda:2.7",
+        "--gpu",
+        "NVIDIA A100-SXM4-80GB",
+        "--driver",
+        "535.104.05"
+    ]));
+}
+
+#[test]
+fn the_plan_as_json_has_the_documented_fields() {
+    let (code, plan) = plan(&["pytorch-cuda:2.8-cu128-py311"]);
+    assert_eq!(code, 0);
+    let fields: Vec<_> = plan.as_object().expect("an object").keys().map(String::as_str).collect();
+    for field in [
+        "schema",
+        "spec",
+        "verdict",
+        "name",
+        "flavour",
+        "platform",
+        "channel",
+        "experimental",
+        "stack",
+        "requires",
+        "target",
+        "base",
+        "reasons",
+        "refusals",
+        "alternatives",
+    ] {
+        assert!(fields.contains(&field), "`{field}` is missing in {fields:?}");
+    }
+    assert_eq!(plan["schema"], 1);
+    assert_eq!(plan["spec"], "pytorch-cuda:2.8-cu128-py311");
+    assert_eq!(plan["verdict"], "ok");
+    assert_eq!(plan["name"], "pytorch-cuda:2.8.0-cu128-py3.11");
+    assert_eq!(plan["flavour"], "runtime");
+    assert_eq!(plan["platform"], "linux/amd64");
+    assert_eq!(plan["channel"], "default");
+    assert_eq!(plan["experimental"], false);
+    let stack = &plan["stack"];
+    assert_eq!(stack["framework"]["name"], "pytorch");
+    assert_eq!(stack["framework"]["version"], "2.8.0");
+    assert_eq!(stack["cuda"]["variant"], "cu128");
+    assert_eq!(stack["python"], "3.11");
+    for field in ["cudnn", "nccl", "triton", "torchvision", "torchaudio", "glibc"] {
+        assert!(stack[field].is_string(), "stack.{field}: {stack}");
+    }
+    assert!(plan["requires"]["driver"].as_str().is_some_and(|floor| floor.starts_with(">=")), "{plan}");
+    assert!(
+        plan["requires"]["gpu"].as_array().is_some_and(|gpus| gpus.contains(&Value::from("9.0"))),
+        "{plan}"
+    );
+    assert_eq!(plan["target"]["source"], "any");
+    assert_eq!(plan["base"]["name"], "debian:12");
+    assert_eq!(plan["base"]["digest"], Value::Null);
+    let reasons = plan["reasons"].as_array().expect("a list");
+    for reason in reasons {
+        for field in ["field", "chosen", "because", "source"] {
+            assert!(reason[field].as_str().is_some_and(|text| !text.is_empty()), "{reason}");
+        }
+    }
+    assert_eq!(plan["refusals"], Value::Array(vec![]));
+}
+
+#[test]
+fn a_refusal_as_json_has_rules_sources_and_commands() {
+    let (code, plan) = plan(&["pytorch-cuda:2.8-cu118"]);
+    assert_eq!(code, 1);
+    assert_eq!(plan["verdict"], "impossible");
+    assert_eq!(plan["name"], Value::Null);
+    let refusals = plan["refusals"].as_array().expect("a list");
+    assert!(refusals.iter().any(|refusal| refusal["rule"] == "variant-unpublished"), "{plan}");
+    assert!(
+        refusals.iter().all(|refusal| refusal["source"].as_str().is_some_and(|text| !text.is_empty())),
+        "{plan}"
+    );
+    let alternatives = plan["alternatives"].as_array().expect("a list");
+    assert!((1..=3).contains(&alternatives.len()), "{plan}");
+    for alternative in alternatives {
+        let spec = alternative["spec"].as_str().expect("a spec");
+        assert_eq!(alternative["command"], format!("envforge build {spec}"));
+        assert_eq!(envforge(&["plan", spec]).code, 0, "{spec} is offered but impossible");
+    }
+}
+
+#[test]
+fn the_environment_names_the_target_and_an_argument_wins() {
+    let program = crate::program().with("ENVFORGE_GPU", "sm_90").with("ENVFORGE_DRIVER", "535.104.05");
+    let target = |args: &[&str]| {
+        let run = program.run(&[&["plan", "--json", "pytorch-cuda:2.6-cu124"], args].concat());
+        let plan: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        plan["target"].clone()
+    };
+    assert_eq!(target(&[])["source"], "named");
+    assert_eq!(target(&[])["driver"], "535.104.05");
+    assert_eq!(target(&["--target", "any"])["source"], "any");
+    assert_eq!(target(&["--driver", "550.54.15"])["driver"], "550.54.15");
+}
+
+#[test]
+fn no_version_means_the_newest_that_runs_on_the_target() {
+    let (code, newest) = plan(&["pytorch-cuda"]);
+    assert_eq!(code, 0);
+    let (code, for_pascal) =
+        plan(&["pytorch-cuda", "--gpu", "NVIDIA GeForce GTX 1080 Ti", "--driver", "580.95.05"]);
+    assert_eq!(code, 0, "{for_pascal}");
+    assert_ne!(newest["name"], for_pascal["name"]);
+    assert_eq!(for_pascal["target"]["source"], "named");
+}
+
+#[test]
+fn plans_and_refusals_fit_80_columns() {
+    for args in [
+        vec!["pytorch-cuda"],
+        vec!["pytorch-cuda:2.8-cu128"],
+        vec!["pytorch-cuda:2.7-cu118"],
+        vec!["pytorch-cuda:2.6-cu124-py3.10"],
+        vec!["pytorch-cuda:1.13"],
+        vec!["pytorch-cuda:2.8-cu118"],
+        vec!["pytorch-cuda:2.8-cu128-py3.8"],
+        vec!["pytorch-cuda:2.8-cu128", "--driver", "470.57.02"],
+        vec!["pytorch-cuda:2.8-cu128", "--gpu", "sm_61"],
+        vec!["pytorch-cuda:2.8-cu128", "--gpu", "NVIDIA Tesla K80", "--driver", "470.57.02"],
+        vec!["pytorch-cuda:2.8-cu128", "--gpu", "no such GPU at all"],
+    ] {
+        let run = envforge(&[&["plan"], args.as_slice()].concat());
+        assert!(run.code <= 2, "{args:?}: {}", run.stderr);
+        assert_80_columns(&run);
+    }
+}
+
+#[test]
+fn a_plan_needs_neither_engine_nor_network_nor_a_writable_home() {
+    let program = crate::program()
+        .with("DOCKER_HOST", "unix:///nonexistent.sock")
+        .with("ENVFORGE_INDEX", "http://127.0.0.1:9/simple")
+        .with("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian")
+        .with("ENVFORGE_CACHE_DIR", "/proc/nowhere")
+        .with("ENVFORGE_STATE_DIR", "/proc/nowhere");
+    assert_eq!(program.run(&["plan", "pytorch-cuda:2.8-cu128"]).code, 0);
+}
