@@ -23,6 +23,7 @@ pub mod engine;
 pub mod fetch;
 pub mod gpu;
 pub mod lock;
+pub mod packages;
 pub mod report;
 pub mod resolve;
 pub mod settings;

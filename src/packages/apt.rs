@@ -1,0 +1,154 @@
+//! What apt would install, as locked packages without addresses.
+
+use std::collections::BTreeMap;
+
+use super::error::PackagesError;
+use crate::lock::{Lock, LockedBase, LockedDeb};
+use crate::sha256::is_sha256_hex;
+
+/// Reads sections `uris` and `show`: each file apt would fetch, with the SHA-256 the signed index gives it.
+pub(super) fn locked_debs(uris: &str, show: &str) -> Result<Vec<LockedDeb>, PackagesError> {
+    let known = records(show);
+    let mut debs = Vec::new();
+    for line in uris.lines().filter(|line| !line.trim().is_empty()) {
+        let bad = |detail: String| PackagesError::Output { what: "list of distribution packages", detail };
+        let (uri, file) = line.rsplit_once(' ').ok_or_else(|| bad(format!("`{line}`")))?;
+        let uri = decoded(uri.trim_matches('\''));
+        let record = known.iter().find(|deb| uri.ends_with(&format!("/{}", deb.path)));
+        debs.push(record.cloned().ok_or_else(|| bad(format!("no SHA-256 of `{file}`")))?);
+    }
+    debs.sort();
+    debs.dedup();
+    Ok(debs)
+}
+
+/// Roots of the mirrors apt would fetch from: each address without the package's own path.
+pub(super) fn mirror_roots(uris: &str, debs: &[LockedDeb]) -> Vec<String> {
+    let mut roots: Vec<String> = uris
+        .lines()
+        .filter_map(|line| {
+            let uri = decoded(line.split(' ').next()?.trim_matches('\''));
+            debs.iter().find_map(|deb| uri.strip_suffix(&format!("/{}", deb.path)).map(str::to_owned))
+        })
+        .collect();
+    roots.sort();
+    roots.dedup();
+    roots
+}
+
+/// The old packages, if the new ones are the same by name on the same base: an update then changes none of them.
+pub(super) fn kept(new: Vec<LockedDeb>, previous: Option<&Lock>, base: &LockedBase) -> Vec<LockedDeb> {
+    let names = |debs: &[LockedDeb]| -> Vec<(String, String)> {
+        debs.iter().map(|deb| (deb.name.clone(), deb.architecture.clone())).collect()
+    };
+    match previous {
+        Some(lock) if same_base(&lock.base, base) && names(&lock.system) == names(&new) => {
+            lock.system.clone()
+        }
+        _ => new,
+    }
+}
+
+/// True if both are the same bytes; the content digest is a record and does not count.
+fn same_base(one: &LockedBase, other: &LockedBase) -> bool {
+    one.provider == other.provider && one.digest == other.digest && one.packages == other.packages
+}
+
+fn records(show: &str) -> Vec<LockedDeb> {
+    let stanza = |text: &str| {
+        let fields: BTreeMap<_, _> = text.lines().filter_map(|line| line.split_once(": ")).collect();
+        let field = |name: &str| fields.get(name).map(|value| value.trim().to_owned());
+        Some(LockedDeb {
+            name: field("Package")?,
+            version: field("Version")?,
+            architecture: field("Architecture")?,
+            sha256: field("SHA256").filter(|hash| is_sha256_hex(hash))?,
+            size: field("Size")?.parse().ok()?,
+            // A flat repository writes `./x.deb`.
+            path: field("Filename")?.trim_start_matches("./").to_owned(),
+        })
+    };
+    show.split("\n\n").filter_map(stanza).collect()
+}
+
+/// Undoes percent-encoding; what is not valid stays as it is.
+pub(super) fn decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let escaped = if *first == b'%' { tail.get(..2) } else { None };
+        let byte = escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        out.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::sample;
+    use crate::packages::output::{RECORDED, Sections};
+
+    fn recorded() -> (&'static str, Vec<LockedDeb>) {
+        let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
+        let (uris, show) = (sections.named("uris").expect("uris"), sections.named("show").expect("show"));
+        (uris, locked_debs(uris, show).expect("debs"))
+    }
+
+    #[test]
+    fn every_file_apt_would_fetch_is_locked_with_sha256_and_without_address() {
+        let (uris, debs) = recorded();
+        assert_eq!(debs.len(), uris.lines().filter(|line| line.starts_with('\'')).count());
+        assert!(debs.len() > 90, "{}", debs.len());
+        assert!(debs.windows(2).all(|pair| pair[0].name < pair[1].name));
+        for deb in &debs {
+            assert!(is_sha256_hex(&deb.sha256) && deb.size > 0 && !deb.path.contains("://"), "{deb:?}");
+        }
+        let vim = debs.iter().find(|deb| deb.name == "vim").expect("vim");
+        assert_eq!(vim.version, "2:9.0.1378-2+deb12u2");
+        assert_eq!(vim.path, "pool/main/v/vim/vim_9.0.1378-2+deb12u2_amd64.deb");
+        assert_eq!(vim.sha256, "298464600a708a3cc7fd7e55a7719dd1adfa8d2de1645c3ecbd05b5d24ffae73");
+    }
+
+    #[test]
+    fn the_roots_of_the_mirrors_are_told_apart() {
+        let (uris, debs) = recorded();
+        assert_eq!(
+            mirror_roots(uris, &debs),
+            ["http://mirror.example.test/debian", "http://mirror.example.test/debian-security"]
+        );
+    }
+
+    #[test]
+    fn a_file_without_sha256_is_an_error_that_names_it() {
+        let uris = "'http://m.test/debian/pool/main/t/tini/tini_0.19.0-1_amd64.deb' tini_0.19.0-1_amd64.deb";
+        let show = "Package: tini\nVersion: 0.19.0-1\nArchitecture: amd64\nFilename: pool/main/t/tini/tini_0.19.0-1_amd64.deb\nSize: 5\nSHA256: abc\n";
+        for show in ["", show] {
+            let error = locked_debs(uris, show).expect_err("refused");
+            assert!(error.to_string().contains("tini_0.19.0-1_amd64.deb"), "{error}");
+        }
+        assert!(locked_debs("nonsense", "").is_err());
+        assert_eq!(locked_debs("\n", "").expect("nothing to install"), []);
+    }
+
+    #[test]
+    fn an_update_keeps_the_old_packages_unless_base_or_names_changed() {
+        let old = sample::lock();
+        let newer = vec![sample::deb("python3", "3.11.2-9")];
+        assert_eq!(kept(newer.clone(), Some(&old), &old.base), old.system);
+        assert_eq!(kept(newer.clone(), None, &old.base), newer);
+        let more = vec![sample::deb("python3", "3.11.2-9"), sample::deb("tini", "1")];
+        assert_eq!(kept(more.clone(), Some(&old), &old.base), more);
+        let mut base = old.base.clone();
+        base.content = None;
+        assert_eq!(kept(newer.clone(), Some(&old), &base), old.system, "the content digest is a record");
+        base.packages[0].version = "2.37".to_owned();
+        assert_eq!(kept(newer.clone(), Some(&old), &base), newer);
+    }
+
+    #[test]
+    fn percent_signs_are_decoded() {
+        assert_eq!(decoded("a%7eb%2Bc%3a%zz%4"), "a~b+c:%zz%4");
+    }
+}

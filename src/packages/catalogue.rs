@@ -1,0 +1,148 @@
+//! `templates/packages/packages.toml` as values: what every image holds beside the framework, and uv.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::lock::LockedTool;
+use crate::versions::Machine;
+
+/// What `templates/packages/packages.toml` holds.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Catalogue {
+    /// Version of the file's format.
+    pub schema: u32,
+    /// When its facts were read.
+    pub checked: String,
+    pub(super) index: DefaultIndex,
+    pub(super) framework_index: Vec<DefaultFrameworkIndex>,
+    uv: Uv,
+    system: Vec<Entry>,
+    wheel: Vec<Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DefaultIndex {
+    pub(super) default: String,
+    source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DefaultFrameworkIndex {
+    pub(super) framework: String,
+    pub(super) address: String,
+    source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Uv {
+    version: String,
+    source: String,
+    wheel: Vec<UvWheel>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UvWheel {
+    machine: Machine,
+    file: String,
+    sha256: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    package: String,
+    reason: String,
+}
+
+/// The catalogue this program was built with.
+pub fn catalogue() -> &'static Catalogue {
+    static PARSED: LazyLock<Catalogue> = LazyLock::new(|| {
+        toml::from_str(include_str!("../../templates/packages/packages.toml"))
+            .expect("templates/packages/packages.toml is tested")
+    });
+    &PARSED
+}
+
+impl Catalogue {
+    /// Distribution packages asked of apt.
+    pub fn system(&self) -> impl Iterator<Item = &str> {
+        self.system.iter().map(|entry| entry.package.as_str())
+    }
+    /// Requirements of the developer stack, uv's own version among them.
+    pub fn developer_wheels(&self) -> impl Iterator<Item = String> {
+        let wheels = self.wheel.iter().map(|entry| entry.package.clone());
+        wheels.chain([format!("uv=={}", self.uv.version)])
+    }
+    /// Why a package or wheel is in every image.
+    pub fn reason_of(&self, package: &str) -> Option<&str> {
+        let entry = self.system.iter().chain(&self.wheel).find(|entry| entry.package == package)?;
+        Some(&entry.reason)
+    }
+    /// Where each fact of the catalogue comes from.
+    pub fn sources(&self) -> impl Iterator<Item = &str> {
+        let indexes = self.framework_index.iter().map(|index| index.source.as_str());
+        [self.index.source.as_str(), self.uv.source.as_str()].into_iter().chain(indexes)
+    }
+    /// uv for that processor; `None`: no wheel of it is known.
+    pub fn uv(&self, machine: Machine) -> Option<LockedTool> {
+        let wheel = self.uv.wheel.iter().find(|wheel| wheel.machine == machine)?;
+        Some(LockedTool {
+            name: "uv".to_owned(),
+            version: self.uv.version.clone(),
+            file: wheel.file.clone(),
+            sha256: wheel.sha256.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packages::wheel_name::WheelName;
+    use crate::sha256::is_sha256_hex;
+
+    #[test]
+    fn every_row_says_why_it_is_there_or_where_it_comes_from() {
+        let all = catalogue();
+        assert_eq!(all.schema, 1);
+        let rows = all.system.iter().chain(&all.wheel);
+        assert!(rows.clone().count() > 15);
+        for row in rows {
+            assert!(!row.reason.is_empty() && !row.package.is_empty(), "{row:?}");
+        }
+        assert!(!all.checked.is_empty());
+        assert!(all.sources().count() >= 3 && all.sources().all(|source| !source.is_empty()));
+        assert!(all.reason_of("gcc").is_some_and(|reason| reason.contains("Triton")));
+        assert_eq!(all.reason_of("emacs"), None);
+        for index in &all.framework_index {
+            assert!(index.address.contains("{cuda}"), "{index:?}");
+        }
+    }
+
+    #[test]
+    fn no_package_is_listed_twice() {
+        let mut system: Vec<_> = catalogue().system().collect();
+        let count = system.len();
+        system.sort_unstable();
+        system.dedup();
+        assert_eq!(system.len(), count);
+    }
+
+    #[test]
+    fn uv_is_known_for_both_processors_with_a_hash_and_a_wheel_of_its_version() {
+        for machine in [Machine::X86_64, Machine::Aarch64] {
+            let tool = catalogue().uv(machine).expect("a wheel");
+            assert!(is_sha256_hex(&tool.sha256), "{tool:?}");
+            let name: WheelName = tool.file.parse().expect("a wheel's name");
+            assert_eq!((name.package.as_str(), name.version.as_str()), ("uv", tool.version.as_str()));
+            assert!(tool.file.contains(&machine.to_string()), "{tool:?}");
+        }
+        assert!(catalogue().developer_wheels().any(|wheel| wheel.starts_with("uv==")));
+    }
+}

@@ -1,0 +1,239 @@
+//! Why packages could not be resolved or fetched.
+
+use crate::engine::EngineError;
+use crate::fetch::FetchError;
+use crate::store::StoreError;
+
+/// Why packages could not be resolved or fetched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackagesError {
+    /// Nobody publishes the framework's binary.
+    #[error("`{package} {version}` for `{cuda}` is published by nobody")]
+    Unpublished {
+        /// The package.
+        package: String,
+        /// Its version.
+        version: String,
+        /// The variant.
+        cuda: String,
+    },
+    /// No address of the framework's own index is known.
+    #[error("no index of `{framework}` is known for its `{cuda}` wheels")]
+    NoFrameworkIndex {
+        /// The framework.
+        framework: String,
+        /// The variant.
+        cuda: String,
+    },
+    /// A requirement of the user's is none that can be pinned.
+    #[error("`{text}` is not a requirement such as `requests>=2`")]
+    Requirement {
+        /// What was given.
+        text: String,
+    },
+    /// No uv runs on that processor.
+    #[error("no wheel of uv is known for `{machine}`")]
+    NoUv {
+        /// The processor.
+        machine: String,
+    },
+    /// The package index could not be read.
+    #[error("the package index cannot be reached{}", of_package(package.as_ref()))]
+    Index {
+        /// The package it was asked for, if it said so.
+        package: Option<String>,
+        /// The resolver's words, without addresses.
+        #[source]
+        cause: Words,
+    },
+    /// The package index wants credentials.
+    #[error("the package index refuses access")]
+    IndexAccess {
+        /// The resolver's words, without addresses.
+        #[source]
+        cause: Words,
+    },
+    /// The index has no set of versions that fits together.
+    #[error("no set of versions fits together")]
+    NoSolution {
+        /// The resolver's words, without addresses.
+        #[source]
+        cause: Words,
+        /// True if packages of the user's were among the wishes.
+        with_additions: bool,
+    },
+    /// The index has no file of the tool.
+    #[error("the package index has no `{file}`")]
+    NoUvWheel {
+        /// The file wanted.
+        file: String,
+    },
+    /// The distribution's mirror could not be read.
+    #[error("the distribution's mirror cannot be reached from a container of the base")]
+    Mirror {
+        /// apt's words, without addresses.
+        #[source]
+        cause: Words,
+        /// True if no name could be resolved: the container has no network.
+        no_network: bool,
+    },
+    /// The mirror's signed index is too old.
+    #[error("the distribution's index has expired")]
+    Expired {
+        /// apt's words, without addresses.
+        #[source]
+        cause: Words,
+    },
+    /// apt cannot satisfy the packages of the image.
+    #[error("the distribution packages of the image cannot be had on this base")]
+    System {
+        /// apt's words, without addresses.
+        #[source]
+        cause: Words,
+    },
+    /// uv failed for a reason of its own.
+    #[error("the resolver failed")]
+    Resolver {
+        /// Its words, without addresses.
+        #[source]
+        cause: Words,
+    },
+    /// The base has another Python than the stack.
+    #[error("the base brings Python {found}, the stack needs {wanted}")]
+    Python {
+        /// The base's.
+        found: String,
+        /// The stack's.
+        wanted: String,
+    },
+    /// What came out of the container makes no sense.
+    #[error("the resolver's {what} cannot be understood: {detail}")]
+    Output {
+        /// Which part.
+        what: &'static str,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A package has no wheel that fits.
+    #[error("`{package} {version}` has no wheel for Python {python} on {machine}")]
+    NoWheel {
+        /// The package.
+        package: String,
+        /// Its version.
+        version: String,
+        /// The Python.
+        python: String,
+        /// The processor.
+        machine: String,
+    },
+    /// The index gives other versions than the matrix says.
+    #[error("the matrix says {package} {wanted}, the index resolves to {found}")]
+    OtherVersion {
+        /// The package.
+        package: String,
+        /// By the matrix.
+        wanted: String,
+        /// By the index.
+        found: String,
+    },
+    /// A locked package is nowhere any more.
+    #[error("`{name} {version}` is neither in the cache nor on a mirror any more")]
+    DebGone {
+        /// The package.
+        name: String,
+        /// The version locked.
+        version: String,
+    },
+    /// A locked package is not in the cache and no mirror is known.
+    #[error("`{name} {version}` is not in the cache, and no mirror of the distribution is known")]
+    NoMirror {
+        /// The package.
+        name: String,
+        /// The version locked.
+        version: String,
+    },
+    /// The lock names no uv.
+    #[error("the lock names no uv")]
+    NoUvLocked,
+    /// The wheel of uv holds no program.
+    #[error("`{file}` holds no uv: {detail}")]
+    UvWheel {
+        /// The wheel.
+        file: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A download failed.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The cache failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What another tool said, whole but without addresses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Words(pub(super) String);
+
+fn of_package(package: Option<&String>) -> String {
+    package.map_or_else(String::new, |package| format!(" (asked for `{package}`)"))
+}
+
+impl PackagesError {
+    /// What the user can do.
+    pub fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Index { .. } | Self::NoUvWheel { .. } => {
+                "set the index with `[index] default` (ENVFORGE_INDEX) or, for the framework's own wheels, `[index] \
+                 framework` (ENVFORGE_FRAMEWORK_INDEX); if only containers cannot reach it, set `[network] mode = \
+                 \"host\"` (ENVFORGE_NETWORK=host)"
+            }
+            Self::IndexAccess { .. } => {
+                "put user and token into the address of `[index] default` (ENVFORGE_INDEX); it is never written to an image"
+            }
+            Self::NoFrameworkIndex { .. } => "set `[index] framework` (ENVFORGE_FRAMEWORK_INDEX)",
+            Self::Mirror { no_network: true, .. } => {
+                "containers have no network here: set `[network] mode = \"host\"` (ENVFORGE_NETWORK=host), or give the \
+                 engine a DNS server"
+            }
+            Self::Mirror { .. } | Self::NoMirror { .. } => {
+                "set `[mirrors] debian` (ENVFORGE_DEBIAN_MIRROR) to a mirror that containers can reach"
+            }
+            Self::Expired { .. } => "use a current mirror, or set `[mirrors] accept-expired = true`",
+            Self::NoSolution { with_additions: true, .. } => "loosen or leave out one of the added packages",
+            Self::NoSolution { .. } => {
+                "the index lacks a version the matrix knows: check `[index] default` (ENVFORGE_INDEX) and `[index] \
+                 framework` (ENVFORGE_FRAMEWORK_INDEX)"
+            }
+            Self::DebGone { .. } => {
+                "mirrors delete old versions: `envforge lock --upgrade SPEC` chooses current ones"
+            }
+            Self::NoUvLocked => "make a new lock with `envforge lock --upgrade SPEC`",
+            Self::Python { .. } => "leave out --base, so that the base fits the Python",
+            Self::Engine(error) => return error.hints(),
+            Self::Fetch(error) => return error.hints(),
+            Self::Store(error) => return error.hints(),
+            _ => return Vec::new(),
+        };
+        vec![hint.to_owned()]
+    }
+
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Unpublished { .. }
+            | Self::NoSolution { with_additions: true, .. }
+            | Self::NoWheel { .. }
+            | Self::Python { .. }
+            | Self::OtherVersion { .. } => 1,
+            Self::Requirement { .. } | Self::NoUvLocked => 2,
+            Self::Engine(error) => error.exit_code(),
+            _ => 3,
+        }
+    }
+}

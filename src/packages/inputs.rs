@@ -1,0 +1,298 @@
+//! The files `resolve.sh` reads: what is wanted, and where it may come from. They live in a throwaway container only.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+
+use super::catalogue::catalogue;
+use super::error::PackagesError;
+use super::pylock::preferences;
+use super::resolve::PackageRequest;
+use super::settings::PackageSettings;
+use crate::address::Address;
+use crate::compat::tables::Channel;
+use crate::engine::ContainerFile;
+use crate::stack::Stack;
+use crate::versions::Machine;
+
+/// The script the container runs.
+pub(super) const SCRIPT: &str = "/envforge/resolve.sh";
+const CA_BUNDLE: &str = "/envforge/ca.crt";
+
+/// Every file of the container, the program `uv` among them.
+pub(super) fn files(
+    request: &PackageRequest<'_>,
+    settings: &PackageSettings,
+    uv: Bytes,
+) -> Result<Vec<ContainerFile>, PackagesError> {
+    let framework = framework_requirements(request.stack)?;
+    let developer: String = catalogue().developer_wheels().map(|wheel| wheel + "\n").collect();
+    let stack = format!("{framework}{developer}");
+    let system: String = catalogue().system().flat_map(|package| [package, "\n"]).collect();
+    let mut files = vec![
+        file("resolve.sh", 0o644, include_str!("../../templates/packages/resolve.sh")),
+        file("env", 0o600, environment(settings)),
+        file("apt.conf", 0o644, apt_configuration(settings)),
+        file("sources.list", 0o600, sources(settings)),
+        file("system.list", 0o644, system),
+        file("uv.toml", 0o600, uv_configuration(request.stack, settings)?),
+        file("framework.in", 0o644, framework),
+        ContainerFile { path: "/envforge/uv".to_owned(), mode: 0o755, bytes: uv },
+    ];
+    if request.requested.is_empty() {
+        files.push(file("all.in", 0o644, stack));
+    } else {
+        files.push(file("all.in", 0o644, format!("{stack}{}", additions(request.requested)?)));
+        files.push(file("stack.in", 0o644, stack));
+    }
+    if let Some(previous) = request.previous {
+        files.push(file("pylock.all.toml", 0o644, preferences(previous)));
+    }
+    if let Some(bundle) = &settings.index.ca_bundle {
+        files.push(ContainerFile { path: CA_BUNDLE.to_owned(), mode: 0o644, bytes: bundle.clone() });
+    }
+    Ok(files)
+}
+
+fn file(name: &str, mode: u32, text: impl Into<String>) -> ContainerFile {
+    ContainerFile { path: format!("/envforge/{name}"), mode, bytes: text.into().into() }
+}
+
+/// The framework and its companions, pinned as the matrix says.
+fn framework_requirements(stack: &Stack) -> Result<String, PackagesError> {
+    let Stack { package, version, cuda, .. } = stack;
+    let (local, companion_local) = match stack.channel {
+        Channel::Default => (String::new(), String::new()),
+        // Companions for Arm are published there without the variant in their version.
+        Channel::Framework if stack.machine == Machine::Aarch64 => (format!("+{cuda}"), String::new()),
+        Channel::Framework => (format!("+{cuda}"), format!("+{cuda}")),
+        Channel::Source => {
+            let (package, version, cuda) = (package.clone(), version.to_string(), cuda.to_string());
+            return Err(PackagesError::Unpublished { package, version, cuda });
+        }
+    };
+    let mut text = format!("{package}=={version}{local}\n");
+    for (name, version) in &stack.companions {
+        let _ = writeln!(text, "{name}=={version}{companion_local}");
+    }
+    if let Some(bound) = &stack.numpy {
+        let _ = writeln!(text, "numpy{bound}");
+    }
+    Ok(text)
+}
+
+/// The user's own requirements. A line that uv would read as an option or an address is refused: it cannot be pinned
+/// without an address.
+fn additions(requested: &[String]) -> Result<String, PackagesError> {
+    let plain = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && !text.contains(['\n', '\r', '@', '#', '\\'])
+            && !text.contains("://")
+    };
+    match requested.iter().find(|text| !plain(text)) {
+        Some(text) => Err(PackagesError::Requirement { text: text.clone() }),
+        None => Ok(requested.iter().flat_map(|text| [text, "\n"]).collect()),
+    }
+}
+
+/// Proxies and certificates, as shell assignments.
+fn environment(settings: &PackageSettings) -> String {
+    let mut text = String::new();
+    for (name, value) in &settings.index.proxies.0 {
+        let quoted = value.replace('\'', r"'\''");
+        let _ = writeln!(text, "export {name}='{quoted}' {}='{quoted}'", name.to_lowercase());
+    }
+    if settings.index.ca_bundle.is_some() {
+        let _ = writeln!(text, "export SSL_CERT_FILE={CA_BUNDLE}");
+    }
+    text
+}
+
+fn apt_configuration(settings: &PackageSettings) -> String {
+    let mut text = "\
+Acquire::Retries \"3\";
+Acquire::Languages \"none\";
+APT::Update::Error-Mode \"any\";
+"
+    .to_owned();
+    if settings.index.ca_bundle.is_some() {
+        let _ = writeln!(text, "Acquire::https::CAInfo \"{CA_BUNDLE}\";");
+    }
+    if settings.accept_expired {
+        text.push_str("Acquire::Check-Valid-Until \"false\";\n");
+    }
+    if !settings.archives.is_empty() {
+        text.push_str(
+            "Dir::Etc::SourceList \"/envforge/sources.list\";\nDir::Etc::SourceParts \"/dev/null\";\n",
+        );
+    }
+    text
+}
+
+fn sources(settings: &PackageSettings) -> String {
+    let line = |archive: &super::settings::Archive| {
+        format!("deb {} {} {}\n", archive.root.expose(), archive.suite, archive.components)
+    };
+    settings.archives.iter().map(line).collect()
+}
+
+/// Indexes and rules. The best version of either index counts; where both have it, the default index gives it.
+fn uv_configuration(stack: &Stack, settings: &PackageSettings) -> Result<String, PackagesError> {
+    let mut indexes = vec![settings.index.default_index()];
+    if stack.channel == Channel::Framework {
+        let index = settings.index.framework_index(&stack.framework, stack.cuda);
+        indexes.push(index.ok_or_else(|| PackagesError::NoFrameworkIndex {
+            framework: stack.framework.clone(),
+            cuda: stack.cuda.to_string(),
+        })?);
+    }
+    let mut text = "index-strategy = \"unsafe-best-match\"\n".to_owned();
+    let last = indexes.len() - 1;
+    for (position, index) in indexes.iter().enumerate() {
+        // uv asks the one called default last, and would add its own if none were.
+        text.push_str(&index_table(index, position == last));
+    }
+    text.push_str("\n[pip]\nonly-binary = [\":all:\"]\n");
+    Ok(text)
+}
+
+fn index_table(index: &Address, last: bool) -> String {
+    let url = toml::Value::from(index.expose());
+    format!("\n[[index]]\nurl = {url}\ndefault = {last}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::lock::sample;
+    use crate::packages::settings::{Archive, IndexSettings, Proxies};
+
+    fn settings() -> PackageSettings {
+        PackageSettings {
+            index: IndexSettings {
+                default: Some("https://u:hunter2@index.example.test/simple".parse().unwrap()),
+                framework: Some("https://index.example.test/whl/{cuda}".parse().unwrap()),
+                ca_bundle: Some(Bytes::from_static(b"PEM")),
+                proxies: Proxies(BTreeMap::from([("HTTPS_PROXY".to_owned(), "http://a'b".to_owned())])),
+            },
+            archives: Archive::debian("bookworm", &"http://m.example.test/debian".parse().unwrap(), None),
+            ..PackageSettings::default()
+        }
+    }
+
+    fn made(stack: &Stack, requested: &[String], settings: &PackageSettings) -> BTreeMap<String, String> {
+        let lock = sample::lock();
+        let request = PackageRequest {
+            base_reference: "base",
+            base: &lock.base,
+            stack,
+            requested,
+            previous: Some(&lock),
+        };
+        let files = files(&request, settings, Bytes::new()).expect("files");
+        let text = |file: ContainerFile| (file.path, String::from_utf8(file.bytes.to_vec()).unwrap());
+        files.into_iter().map(text).collect()
+    }
+
+    fn framework_stack() -> Stack {
+        let cuda = "cu118".parse().unwrap();
+        Stack {
+            version: "2.7.1".parse().unwrap(),
+            cuda,
+            channel: Channel::Framework,
+            numpy: Some("<2".to_owned()),
+            companions: BTreeMap::from([("torchvision".to_owned(), "0.22.1".to_owned())]),
+            ..sample::stack()
+        }
+    }
+
+    #[test]
+    fn the_default_channel_pins_plain_versions_and_asks_one_index() {
+        let files = made(&sample::stack(), &[], &settings());
+        assert_eq!(files["/envforge/framework.in"], "torch==2.8.0\ntorchaudio==2.8.0\ntorchvision==0.23.0\n");
+        assert!(files["/envforge/all.in"].contains("\njupyterlab\n"));
+        assert!(!files.contains_key("/envforge/stack.in"));
+        assert_eq!(files["/envforge/uv.toml"].matches("[[index]]").count(), 1);
+        assert!(files["/envforge/pylock.all.toml"].contains("name = \"torch\""));
+    }
+
+    #[test]
+    fn the_framework_channel_pins_the_variant_and_asks_its_index_last() {
+        let files = made(&framework_stack(), &[], &settings());
+        assert_eq!(
+            files["/envforge/framework.in"],
+            "torch==2.7.1+cu118\ntorchvision==0.22.1+cu118\nnumpy<2\n"
+        );
+        let uv: toml::Table = files["/envforge/uv.toml"].parse().expect("valid TOML");
+        let indexes = uv["index"].as_array().expect("a list");
+        assert_eq!(indexes[0]["default"].as_bool(), Some(false));
+        assert_eq!(indexes[1]["url"].as_str(), Some("https://index.example.test/whl/cu118"));
+        assert_eq!(indexes[1]["default"].as_bool(), Some(true));
+        let arm = Stack { machine: Machine::Aarch64, ..framework_stack() };
+        assert!(framework_requirements(&arm).unwrap().contains("torchvision==0.22.1\n"));
+    }
+
+    #[test]
+    fn what_nobody_publishes_is_refused() {
+        let stack = Stack { channel: Channel::Source, ..sample::stack() };
+        let error = framework_requirements(&stack).expect_err("refused");
+        assert_eq!(error.to_string(), "`torch 2.8.0` for `cu128` is published by nobody");
+        assert_eq!(error.exit_code(), 1);
+        let unheard = Stack { framework: "unheard-of".to_owned(), ..framework_stack() };
+        let error = uv_configuration(&unheard, &PackageSettings::default()).expect_err("no index");
+        assert!(error.hints()[0].contains("ENVFORGE_FRAMEWORK_INDEX"));
+    }
+
+    #[test]
+    fn additions_are_resolved_with_the_rest_but_told_apart() {
+        let files = made(&sample::stack(), &["requests>=2".to_owned()], &settings());
+        assert!(files["/envforge/all.in"].ends_with("requests>=2\n"));
+        assert!(!files["/envforge/stack.in"].contains("requests"));
+        for bad in ["-r /etc/passwd", "--index-url=x", "x @ http://h/x.whl", "a\nb", "", "http://h/x.whl"] {
+            let error = additions(&[bad.to_owned()]).expect_err(bad);
+            assert_eq!(error.exit_code(), 2);
+        }
+    }
+
+    #[test]
+    fn secrets_lie_only_in_files_others_cannot_read() {
+        let lock = sample::lock();
+        let stack = sample::stack();
+        let request = PackageRequest {
+            base_reference: "base",
+            base: &lock.base,
+            stack: &stack,
+            requested: &[],
+            previous: None,
+        };
+        for file in files(&request, &settings(), Bytes::new()).expect("files") {
+            let secret = String::from_utf8_lossy(&file.bytes).contains("hunter2");
+            assert!(!secret || file.mode == 0o600, "{}", file.path);
+        }
+    }
+
+    #[test]
+    fn proxies_certificates_and_archives_reach_apt_and_uv() {
+        let files = made(&sample::stack(), &[], &settings());
+        let env = &files["/envforge/env"];
+        assert!(env.contains(r"export HTTPS_PROXY='http://a'\''b' https_proxy='http://a'\''b'"), "{env}");
+        assert!(env.contains("SSL_CERT_FILE=/envforge/ca.crt"), "{env}");
+        assert_eq!(
+            files["/envforge/sources.list"],
+            "deb http://m.example.test/debian bookworm main\ndeb http://m.example.test/debian bookworm-updates main\n"
+        );
+        let apt = &files["/envforge/apt.conf"];
+        assert!(
+            apt.contains("CAInfo") && apt.contains("SourceParts") && !apt.contains("Valid-Until"),
+            "{apt}"
+        );
+        let bare = PackageSettings { accept_expired: true, ..PackageSettings::default() };
+        let apt = apt_configuration(&bare);
+        assert!(
+            !apt.contains("CAInfo") && !apt.contains("SourceParts") && apt.contains("Valid-Until"),
+            "{apt}"
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! What is put on top of a base: distribution packages resolved by apt, wheels resolved by uv, both in one throwaway
+//! container of that base.
+//!
+//! Owns the way from a stack to locked packages, and having the locked ones in the cache. Must not know how an image is
+//! laid out, nor where settings come from.
+
+mod apt;
+mod catalogue;
+mod error;
+mod failure;
+mod gather;
+mod inputs;
+mod output;
+mod pylock;
+mod redact;
+mod resolve;
+mod settings;
+mod uv;
+mod wheel_name;
+mod wheels;
+
+pub use catalogue::{Catalogue, catalogue};
+pub use error::PackagesError;
+pub use gather::{gather_debs, gather_uv};
+pub use resolve::{PackageRequest, PackageTools, Resolved, resolve_packages};
+pub use settings::{Archive, FrameworkIndex, IndexSettings, PackageSettings, Proxies};
+pub use uv::uv_binary;

@@ -1,0 +1,166 @@
+//! `pylock.toml` as uv writes it: one wheel per package. Its addresses are dropped here.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+
+use super::apt::decoded;
+use super::error::PackagesError;
+use super::wheel_name::{WheelName, normalised};
+use crate::lock::Lock;
+use crate::sha256::is_sha256_hex;
+use crate::stack::Stack;
+
+/// One wheel, as the resolver chose it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Resolution {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) file: String,
+    pub(super) sha256: String,
+    pub(super) size: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Pylock {
+    #[serde(default)]
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: Option<String>,
+    #[serde(default)]
+    wheels: Vec<Wheel>,
+}
+
+#[derive(Deserialize)]
+struct Wheel {
+    name: Option<String>,
+    url: Option<String>,
+    size: Option<u64>,
+    hashes: Hashes,
+}
+
+#[derive(Deserialize)]
+struct Hashes {
+    sha256: Option<String>,
+}
+
+/// The wheels of a `pylock.toml`, each checked to fit the stack's Python and processor.
+pub(super) fn resolutions(text: &str, stack: &Stack) -> Result<Vec<Resolution>, PackagesError> {
+    let pylock: Pylock = parse(text)?;
+    pylock.packages.into_iter().map(|package| resolution(package, stack)).collect()
+}
+
+/// The package names of a `pylock.toml`.
+pub(super) fn names(text: &str) -> Result<Vec<String>, PackagesError> {
+    Ok(parse(text)?.packages.iter().map(|package| normalised(&package.name)).collect())
+}
+
+/// A `pylock.toml` that uv takes as preferences: the names and versions of an older lock.
+pub(super) fn preferences(lock: &Lock) -> String {
+    let mut text = "lock-version = \"1.0\"\ncreated-by = \"envforge\"\n".to_owned();
+    for wheel in &lock.wheels {
+        let (name, version) =
+            (toml::Value::from(wheel.name.as_str()), toml::Value::from(wheel.version.as_str()));
+        let _ = writeln!(text, "\n[[packages]]\nname = {name}\nversion = {version}");
+    }
+    text
+}
+
+fn parse(text: &str) -> Result<Pylock, PackagesError> {
+    toml::from_str(text).map_err(|error| bad(error.message().to_owned()))
+}
+
+fn bad(detail: String) -> PackagesError {
+    PackagesError::Output { what: "pylock.toml", detail }
+}
+
+fn resolution(package: Package, stack: &Stack) -> Result<Resolution, PackagesError> {
+    let name = normalised(&package.name);
+    let version = package.version.ok_or_else(|| bad(format!("`{name}` has no version")))?;
+    for wheel in package.wheels {
+        let Some(file) = file_of(&wheel) else { continue };
+        let Ok(parsed) = file.parse::<WheelName>() else { continue };
+        if parsed.package != name || !parsed.fits(stack.python, stack.machine) {
+            continue;
+        }
+        let sha256 = wheel.hashes.sha256.filter(|hash| is_sha256_hex(hash));
+        let sha256 = sha256.ok_or_else(|| bad(format!("the index gives no SHA-256 of `{file}`")))?;
+        return Ok(Resolution { name, version, file, sha256, size: wheel.size });
+    }
+    let (python, machine) = (stack.python.to_string(), stack.machine.to_string());
+    Err(PackagesError::NoWheel { package: name, version, python, machine })
+}
+
+fn file_of(wheel: &Wheel) -> Option<String> {
+    if let Some(name) = &wheel.name {
+        return Some(name.clone());
+    }
+    let path = wheel.url.as_deref()?.split(['#', '?']).next()?;
+    Some(decoded(path.rsplit('/').next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::sample;
+    use crate::packages::output::{RECORDED, Sections};
+
+    fn one(wheel: &str) -> Result<Vec<Resolution>, PackagesError> {
+        let text =
+            format!("lock-version = \"1.0\"\n[[packages]]\nname = \"Foo.Bar\"\nversion = \"1\"\n{wheel}");
+        resolutions(&text, &sample::stack())
+    }
+
+    #[test]
+    fn a_recorded_resolution_gives_one_wheel_per_package_without_address() {
+        let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
+        let found = resolutions(sections.named("all").expect("all"), &sample::stack()).expect("wheels");
+        assert!(found.len() > 100, "{}", found.len());
+        let torch = found.iter().find(|wheel| wheel.name == "torch").expect("torch");
+        assert_eq!(torch.version, "2.8.0");
+        assert_eq!(torch.file, "torch-2.8.0-cp311-cp311-manylinux_2_28_x86_64.whl");
+        assert!(found.iter().all(|wheel| !wheel.file.contains('/')));
+        assert_eq!(names(sections.named("framework").expect("there")).expect("names").len(), 29);
+    }
+
+    #[test]
+    fn a_local_version_is_read_from_an_encoded_address() {
+        let hash = "a".repeat(64);
+        let found = one(&format!(
+            "wheels = [{{ url = \"http://i.test/foo_bar-1%2Bcu118-py3-none-any.whl#x\", size = 7, hashes = {{ sha256 = \"{hash}\" }} }}]"
+        ))
+        .expect("one wheel");
+        assert_eq!(found[0].file, "foo_bar-1+cu118-py3-none-any.whl");
+        assert_eq!((found[0].name.as_str(), found[0].size), ("foo-bar", Some(7)));
+    }
+
+    #[test]
+    fn a_package_without_a_wheel_that_fits_is_named() {
+        for wheels in [
+            "",
+            "wheels = [{ name = \"foo_bar-1-cp312-cp312-manylinux_2_17_x86_64.whl\", hashes = {} }]",
+            "wheels = [{ name = \"other-1-py3-none-any.whl\", hashes = {} }]",
+        ] {
+            let error = one(wheels).expect_err(wheels);
+            assert_eq!(error.to_string(), "`foo-bar 1` has no wheel for Python 3.11 on x86_64");
+            assert_eq!(error.exit_code(), 1);
+        }
+    }
+
+    #[test]
+    fn a_wheel_without_sha256_and_a_broken_file_are_refused() {
+        let error = one("wheels = [{ name = \"foo_bar-1-py3-none-any.whl\", hashes = { md5 = \"x\" } }]")
+            .expect_err("no hash");
+        assert!(error.to_string().contains("SHA-256"), "{error}");
+        assert!(resolutions("= nonsense", &sample::stack()).is_err());
+    }
+
+    #[test]
+    fn preferences_name_every_wheel_of_the_old_lock() {
+        assert_eq!(names(&preferences(&sample::lock())).expect("parses"), ["torch"]);
+    }
+}

@@ -1,0 +1,175 @@
+//! One run of a throwaway container of the base: stack in, locked packages out.
+#![expect(clippy::disallowed_methods, reason = "edge: times its step and reads uv from the cache")]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use camino::Utf8PathBuf;
+
+use super::apt::{kept, locked_debs, mirror_roots};
+use super::catalogue::catalogue;
+use super::error::PackagesError;
+use super::failure::explain;
+use super::inputs::{SCRIPT, files};
+use super::output::Sections;
+use super::pylock::{names, resolutions};
+use super::settings::PackageSettings;
+use super::uv::uv_binary;
+use super::wheels::{Layers, check_versions, locked_wheels};
+use crate::address::Address;
+use crate::engine::{Engine, RunRequest};
+use crate::fetch::Fetcher;
+use crate::lock::{Lock, LockedBase, LockedDeb, LockedTool, LockedWheel};
+use crate::report::{Event, Reporter};
+use crate::stack::Stack;
+use crate::store::{Store, StoreError};
+
+const STEP: &str = "packages";
+
+/// What packages are resolved for.
+#[derive(Debug, Clone, Copy)]
+pub struct PackageRequest<'a> {
+    /// The base in the engine, by tag or id.
+    pub base_reference: &'a str,
+    /// The base as the lock will have it.
+    pub base: &'a LockedBase,
+    /// The stack.
+    pub stack: &'a Stack,
+    /// What the user added, as requirements.
+    pub requested: &'a [String],
+    /// A lock whose pins are kept where they still fit; `None` (`--upgrade`): everything anew.
+    pub previous: Option<&'a Lock>,
+}
+
+/// What packages are resolved with.
+#[derive(Clone)]
+pub struct PackageTools<'a> {
+    /// The engine that has the base.
+    pub engine: &'a dyn Engine,
+    /// The cache.
+    pub store: &'a Store,
+    /// Downloads.
+    pub fetcher: &'a Fetcher,
+    /// Where packages come from.
+    pub settings: &'a PackageSettings,
+    /// Who is told.
+    pub reporter: Arc<dyn Reporter>,
+}
+
+/// Everything above the base, pinned.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// Distribution packages, sorted by name.
+    pub system: Vec<LockedDeb>,
+    /// Wheels, sorted by layer, then name.
+    pub wheels: Vec<LockedWheel>,
+    /// uv.
+    pub tools: Vec<LockedTool>,
+    /// The program uv, a file of the cache.
+    pub uv_binary: Utf8PathBuf,
+    /// Mirrors apt would fetch from: for `gather_debs` where no setting names one. Never part of a lock.
+    pub mirrors: Vec<Address>,
+}
+
+/// Resolves everything above the base of a stack.
+pub async fn resolve_packages(
+    tools: &PackageTools<'_>,
+    request: &PackageRequest<'_>,
+) -> Result<Resolved, PackagesError> {
+    let machine = request.stack.machine;
+    let tool = catalogue().uv(machine).ok_or_else(|| PackagesError::NoUv { machine: machine.to_string() })?;
+    let PackageTools { store, fetcher, settings, reporter, .. } = tools;
+    let uv_binary = uv_binary(&tool, &settings.index, store, fetcher, Arc::clone(reporter)).await?;
+
+    let started = Instant::now();
+    let id = STEP.to_owned();
+    let text = "resolve distribution packages and wheels in a container of the base".to_owned();
+    reporter.report(Event::StepStarted { id: id.clone(), text });
+    let done = run(tools, request, &uv_binary).await.and_then(|stdout| read(&stdout, request));
+    reporter.report(match &done {
+        Ok(_) => Event::StepFinished { id, cached: false, seconds: started.elapsed().as_secs_f64() },
+        Err(error) => Event::StepFailed { id, text: error.to_string() },
+    });
+    let (system, wheels, mirrors) = done?;
+    Ok(Resolved { system, wheels, tools: vec![tool], uv_binary, mirrors })
+}
+
+async fn run(
+    tools: &PackageTools<'_>,
+    request: &PackageRequest<'_>,
+    uv: &Utf8PathBuf,
+) -> Result<Vec<u8>, PackagesError> {
+    let uv =
+        fs_err::read(uv).map_err(|cause| StoreError::File { purpose: "cannot read the cache", cause })?;
+    let container = RunRequest {
+        image: request.base_reference.to_owned(),
+        command: vec!["/bin/sh".to_owned(), SCRIPT.to_owned()],
+        user: Some("0:0".to_owned()),
+        files: files(request, tools.settings, uv.into())?,
+        network: tools.settings.network,
+        // Its lines are not reported: they hold addresses.
+        report_as: None,
+        ..RunRequest::default()
+    };
+    let outcome = tools.engine.run(container, Arc::clone(&tools.reporter)).await?;
+    if outcome.code == 0 {
+        return Ok(outcome.stdout);
+    }
+    Err(explain(outcome.code, &outcome.stderr, !request.requested.is_empty()))
+}
+
+type Read = (Vec<LockedDeb>, Vec<LockedWheel>, Vec<Address>);
+
+fn read(stdout: &[u8], request: &PackageRequest<'_>) -> Result<Read, PackagesError> {
+    let sections = Sections::parse(stdout)?;
+    let (found, wanted) = (sections.named("python")?.trim().to_owned(), request.stack.python.to_string());
+    if found != wanted {
+        return Err(PackagesError::Python { found, wanted });
+    }
+    let uris = sections.named("uris")?;
+    let fresh = locked_debs(uris, sections.named("show")?)?;
+    let mirrors = mirror_roots(uris, &fresh).iter().filter_map(|root| root.parse().ok()).collect();
+    let system = kept(fresh, request.previous, request.base);
+
+    let layers = Layers {
+        framework: names(sections.named("framework")?)?.into_iter().collect(),
+        stack: sections.optional("stack").map(names).transpose()?.map(|names| names.into_iter().collect()),
+    };
+    let wheels = resolutions(sections.named("all")?, request.stack)?;
+    let wheels = locked_wheels(wheels, &layers, request.stack);
+    check_versions(&wheels, request.stack)?;
+    Ok((system, wheels, mirrors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::{WheelLayer, sample};
+    use crate::packages::output::RECORDED;
+
+    fn request<'a>(lock: &'a Lock, stack: &'a Stack) -> PackageRequest<'a> {
+        PackageRequest { base_reference: "base", base: &lock.base, stack, requested: &[], previous: None }
+    }
+
+    #[test]
+    fn a_recorded_run_becomes_locked_packages_and_mirrors() {
+        let (lock, stack) = (sample::lock(), sample::stack());
+        let (system, wheels, mirrors) = read(RECORDED.as_bytes(), &request(&lock, &stack)).expect("reads");
+        assert!(system.iter().any(|deb| deb.name == "python3.11"));
+        assert_eq!(wheels.iter().filter(|wheel| wheel.layer == WheelLayer::Cuda).count(), 14);
+        assert_eq!(mirrors.len(), 2);
+        let whole = Lock { system, wheels, ..sample::lock() };
+        let text = whole.to_toml();
+        assert_eq!(Lock::from_toml("envforge.lock", &text).expect("reads"), whole);
+        assert!(!text.contains("://"), "no address is in a lock");
+    }
+
+    #[test]
+    fn a_base_with_another_python_is_refused() {
+        let lock = sample::lock();
+        let stack = Stack { python: "3.12".parse().unwrap(), ..sample::stack() };
+        let error = read(RECORDED.as_bytes(), &request(&lock, &stack)).expect_err("refused");
+        assert_eq!(error.to_string(), "the base brings Python 3.11, the stack needs 3.12");
+        assert_eq!(error.exit_code(), 1);
+    }
+}

@@ -1,0 +1,179 @@
+//! Where packages come from: addresses, certificates, proxies. Everything here may be secret and prints nothing of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use bytes::Bytes;
+
+use crate::address::{Address, AddressError};
+use crate::engine::Network;
+use crate::versions::CudaVariant;
+
+use super::catalogue::catalogue;
+
+/// Everything `resolve_packages` needs to know of its surroundings.
+#[derive(Debug, Clone, Default)]
+pub struct PackageSettings {
+    /// Package indexes, certificates and proxies.
+    pub index: IndexSettings,
+    /// Archives apt reads, in place of those the base names; empty: those the base names.
+    pub archives: Vec<Archive>,
+    /// Accept a signed index of a distribution whose validity has ended.
+    pub accept_expired: bool,
+    /// Where the throwaway container gets its network from.
+    pub network: Network,
+}
+
+/// One suite of a distribution's archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archive {
+    /// The folder that holds `dists/` and `pool/`.
+    pub root: Address,
+    /// `bookworm-updates`.
+    pub suite: String,
+    /// `main`.
+    pub components: String,
+}
+
+impl Archive {
+    /// The suites of a Debian release: itself, its updates and, if a mirror for it is known, its security updates.
+    pub fn debian(suite: &str, main: &Address, security: Option<&Address>) -> Vec<Self> {
+        let archive =
+            |root: &Address, suite: String| Self { root: root.clone(), suite, components: "main".to_owned() };
+        let mut all = vec![archive(main, suite.to_owned()), archive(main, format!("{suite}-updates"))];
+        all.extend(security.map(|root| archive(root, format!("{suite}-security"))));
+        all
+    }
+}
+
+/// Where wheels come from and how they are reached.
+#[derive(Clone, Default)]
+pub struct IndexSettings {
+    /// The package index (simple API); `None`: the tools' own default.
+    pub default: Option<Address>,
+    /// The framework's own index; `None`: the one its project names.
+    pub framework: Option<FrameworkIndex>,
+    /// CA certificates to trust, PEM.
+    pub ca_bundle: Option<Bytes>,
+    /// Proxies.
+    pub proxies: Proxies,
+}
+
+impl fmt::Debug for IndexSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexSettings")
+            .field("default", &self.default)
+            .field("framework", &self.framework)
+            .field("ca_bundle", &self.ca_bundle.as_ref().map(Bytes::len))
+            .field("proxies", &self.proxies)
+            .finish()
+    }
+}
+
+impl IndexSettings {
+    /// The package index to ask.
+    pub fn default_index(&self) -> Address {
+        let fallback =
+            || catalogue().index.default.parse().expect("templates/packages/packages.toml is tested");
+        self.default.clone().unwrap_or_else(fallback)
+    }
+    /// The framework's own index for a variant; `None`: neither a setting nor the catalogue names one.
+    pub fn framework_index(&self, framework: &str, cuda: CudaVariant) -> Option<Address> {
+        if let Some(index) = &self.framework {
+            return Some(index.of(cuda));
+        }
+        let known = catalogue().framework_index.iter().find(|index| index.framework == framework)?;
+        let index: FrameworkIndex =
+            known.address.parse().expect("templates/packages/packages.toml is tested");
+        Some(index.of(cuda))
+    }
+}
+
+/// The address of a framework's own index; `{cuda}` in it stands for the variant.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FrameworkIndex(String);
+
+impl FrameworkIndex {
+    /// The index of one variant.
+    pub fn of(&self, cuda: CudaVariant) -> Address {
+        self.0.replace("{cuda}", &cuda.to_string()).parse().expect("parsed once with a variant in it")
+    }
+}
+
+impl FromStr for FrameworkIndex {
+    type Err = AddressError;
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let _: Address = text.replace("{cuda}", "cu128").parse()?;
+        Ok(Self(text.trim().to_owned()))
+    }
+}
+
+impl fmt::Debug for FrameworkIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: Result<Address, _> = self.0.parse();
+        write!(
+            f,
+            "FrameworkIndex({})",
+            shown.map_or_else(|_| "***".to_owned(), |address| address.to_string())
+        )
+    }
+}
+
+/// Proxy variables by their upper-case names (`HTTPS_PROXY`). Only the names are printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Proxies(pub BTreeMap<String, String>);
+
+impl fmt::Debug for Proxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_is_printed() {
+        let settings = PackageSettings {
+            index: IndexSettings {
+                default: Some("https://u:hunter2@index.example.test/simple".parse().unwrap()),
+                framework: Some("https://u:hunter2@index.example.test/{cuda}?t=hunter2".parse().unwrap()),
+                ca_bundle: Some(Bytes::from_static(b"hunter2")),
+                proxies: Proxies(BTreeMap::from([(
+                    "HTTPS_PROXY".to_owned(),
+                    "http://u:hunter2@p".to_owned(),
+                )])),
+            },
+            archives: Archive::debian("bookworm", &"http://u:hunter2@m.example.test/".parse().unwrap(), None),
+            ..PackageSettings::default()
+        };
+        let shown = format!("{settings:?}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains("HTTPS_PROXY") && shown.contains("index.example.test"), "{shown}");
+    }
+
+    #[test]
+    fn the_framework_index_is_that_of_the_variant_and_a_setting_wins() {
+        let cuda = "cu118".parse().unwrap();
+        let mut settings = IndexSettings::default();
+        let default = settings.framework_index("pytorch", cuda).expect("known");
+        assert!(default.to_string().ends_with("/cu118"), "{default}");
+        assert_eq!(settings.framework_index("unheard-of", cuda), None);
+        settings.framework = Some("http://index.example.test/whl/{cuda}/".parse().unwrap());
+        let set = settings.framework_index("pytorch", cuda).expect("set");
+        assert_eq!(set.to_string(), "http://index.example.test/whl/cu118/");
+        assert!("no address".parse::<FrameworkIndex>().is_err());
+    }
+
+    #[test]
+    fn security_updates_are_read_only_where_a_mirror_of_them_is_known() {
+        let main = "http://m.example.test/debian".parse().unwrap();
+        let suites = |security| -> Vec<String> {
+            Archive::debian("trixie", &main, security).into_iter().map(|archive| archive.suite).collect()
+        };
+        assert_eq!(suites(None), ["trixie", "trixie-updates"]);
+        assert_eq!(suites(Some(&main)), ["trixie", "trixie-updates", "trixie-security"]);
+    }
+}

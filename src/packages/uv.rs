@@ -1,0 +1,238 @@
+//! uv's own wheel: found on the package index, checked against its known hash, its program taken out.
+#![expect(clippy::disallowed_methods, reason = "edge: times its step")]
+
+use std::io::Read as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use camino::Utf8PathBuf;
+
+use super::apt::decoded;
+use super::error::{PackagesError, Words};
+use super::redact::without_addresses;
+use super::settings::IndexSettings;
+use crate::address::Address;
+use crate::fetch::{Download, FetchError, Fetcher, Transfer};
+use crate::lock::LockedTool;
+use crate::report::{Event, Reporter};
+use crate::sha256::sha256_hex;
+use crate::store::Store;
+
+const STEP: &str = "uv";
+/// More than any index page (uv's own is 2 MB).
+const PAGE_LIMIT: u64 = 64 << 20;
+/// More than any release of uv.
+const PROGRAM_LIMIT: u64 = 512 << 20;
+
+/// The program uv of a locked tool, as a file of the cache.
+pub async fn uv_binary(
+    tool: &LockedTool,
+    index: &IndexSettings,
+    store: &Store,
+    fetcher: &Fetcher,
+    reporter: Arc<dyn Reporter>,
+) -> Result<Utf8PathBuf, PackagesError> {
+    let record = format!("uv/{}", tool.sha256);
+    if let Some(program) = store.read_state(&record)?.and_then(|hash| String::from_utf8(hash).ok())
+        && let Ok(Some(path)) = store.find(&program)
+    {
+        return Ok(path);
+    }
+    if store.find(&tool.sha256)?.is_none() {
+        download(tool, index, store, fetcher, reporter).await?;
+    }
+    let wheel = store.read(&tool.sha256)?.ok_or_else(|| unusable(tool, "it vanished from the cache"))?;
+    let program = program_of(&wheel).map_err(|detail| unusable(tool, &detail))?;
+    let hash = sha256_hex(&program);
+    let path = store.put(&hash, &program)?;
+    store.write_state(&record, hash.as_bytes())?;
+    Ok(path)
+}
+
+async fn download(
+    tool: &LockedTool,
+    index: &IndexSettings,
+    store: &Store,
+    fetcher: &Fetcher,
+    reporter: Arc<dyn Reporter>,
+) -> Result<(), PackagesError> {
+    let started = Instant::now();
+    let id = STEP.to_owned();
+    reporter.report(Event::StepStarted { id: id.clone(), text: format!("download uv {}", tool.version) });
+    let done = fetch_wheel(tool, index, store, fetcher, Arc::clone(&reporter)).await;
+    reporter.report(match &done {
+        Ok(()) => Event::StepFinished { id, cached: false, seconds: started.elapsed().as_secs_f64() },
+        Err(error) => Event::StepFailed { id, text: error.to_string() },
+    });
+    done
+}
+
+async fn fetch_wheel(
+    tool: &LockedTool,
+    index: &IndexSettings,
+    store: &Store,
+    fetcher: &Fetcher,
+    reporter: Arc<dyn Reporter>,
+) -> Result<(), PackagesError> {
+    let page = index.default_index().join("uv/");
+    let absent = || PackagesError::NoUvWheel { file: tool.file.clone() };
+    let listed = fetcher.document(&page, PAGE_LIMIT).await.map_err(|error| index_fault(error, &tool.file))?;
+    let address = link_to(&tool.file, &String::from_utf8_lossy(&listed), &page).ok_or_else(absent)?;
+    let (name, sha256) = (tool.file.clone(), tool.sha256.clone());
+    let download = Download { name, addresses: vec![address], sha256, size: None };
+    let transfer = Transfer::new(reporter, STEP, None);
+    fetcher.into_store(store, &download, &transfer).await.map_err(|error| index_fault(error, &tool.file))?;
+    Ok(())
+}
+
+/// A failed request of an index, in words that name the setting.
+fn index_fault(error: FetchError, file: &str) -> PackagesError {
+    let cause = Words(without_addresses(&error.to_string()));
+    match error {
+        FetchError::NotFound { .. } => PackagesError::NoUvWheel { file: file.to_owned() },
+        FetchError::Status { status, .. } if status.starts_with("401") || status.starts_with("403") => {
+            PackagesError::IndexAccess { cause }
+        }
+        FetchError::Transfer { .. } | FetchError::Status { .. } => {
+            PackagesError::Index { package: Some("uv".to_owned()), cause }
+        }
+        other => other.into(),
+    }
+}
+
+/// The address a page of a simple index gives for a file.
+fn link_to(file: &str, page: &str, base: &Address) -> Option<Address> {
+    page.split("href=").skip(1).find_map(|rest| {
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        let href = rest[1..].split(quote).next()?.replace("&amp;", "&");
+        let path = href.split(['#', '?']).next()?;
+        let found = decoded(path.rsplit('/').next()?) == file;
+        if found { base.url().join(&href).ok()?.as_str().parse().ok() } else { None }
+    })
+}
+
+/// The program inside a wheel of uv.
+fn program_of(wheel: &[u8]) -> Result<Vec<u8>, String> {
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(wheel)).map_err(|error| error.to_string())?;
+    let inside = archive.file_names().find(|name| name.ends_with(".data/scripts/uv")).map(str::to_owned);
+    let inside = inside.ok_or("there is no `.data/scripts/uv` in it")?;
+    let entry = archive.by_name(&inside).map_err(|error| error.to_string())?;
+    let mut program = Vec::new();
+    entry.take(PROGRAM_LIMIT).read_to_end(&mut program).map_err(|error| error.to_string())?;
+    Ok(program)
+}
+
+fn unusable(tool: &LockedTool, detail: &str) -> PackagesError {
+    PackagesError::UvWheel { file: tool.file.clone(), detail: detail.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use wiremock::matchers::path;
+    use wiremock::{Mock, MockServer, ResponseTemplate};
+
+    use super::*;
+    use crate::fetch::FetchSettings;
+    use crate::report::Silent;
+
+    fn wheel(inside: &str) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        writer.start_file(inside, zip::write::SimpleFileOptions::default()).expect("entry");
+        writer.write_all(b"program").expect("written");
+        writer.finish().expect("zip").into_inner()
+    }
+
+    struct Fixture {
+        server: MockServer,
+        store: Store,
+        fetcher: Fetcher,
+        tool: LockedTool,
+        _folder: tempfile::TempDir,
+    }
+
+    async fn fixture(served: &[u8], page: Option<&str>) -> Fixture {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let settings = FetchSettings { attempts: 1, ..FetchSettings::default() };
+        let server = MockServer::start().await;
+        let file = "uv-0.0.1-py3-none-any.whl";
+        if let Some(page) = page {
+            let page = ResponseTemplate::new(200).set_body_string(page);
+            Mock::given(path("/simple/uv/")).respond_with(page).mount(&server).await;
+        }
+        let body = ResponseTemplate::new(200).set_body_bytes(served);
+        Mock::given(path(format!("/files/{file}"))).respond_with(body).mount(&server).await;
+        Fixture {
+            server,
+            store: Store::open(&root.join("cache"), &root.join("state")).expect("store"),
+            fetcher: Fetcher::new(&settings).expect("client"),
+            tool: LockedTool {
+                name: "uv".to_owned(),
+                version: "0.0.1".to_owned(),
+                file: file.to_owned(),
+                sha256: sha256_hex(&wheel("uv-0.0.1.data/scripts/uv")),
+            },
+            _folder: folder,
+        }
+    }
+
+    impl Fixture {
+        async fn get(&self) -> Result<Utf8PathBuf, PackagesError> {
+            let default = Some(format!("{}/simple", self.server.uri()).parse().expect("address"));
+            let index = IndexSettings { default, ..IndexSettings::default() };
+            uv_binary(&self.tool, &index, &self.store, &self.fetcher, Arc::new(Silent)).await
+        }
+    }
+
+    const PAGE: &str = "<a href=\"../../files/other.whl\">x</a>\n<a href='../../files/uv-0.0.1-py3-none-any.whl#sha256=00'>uv</a>";
+
+    #[tokio::test]
+    async fn the_program_is_taken_out_of_the_wheel_once() {
+        let f = fixture(&wheel("uv-0.0.1.data/scripts/uv"), Some(PAGE)).await;
+        let program = f.get().await.expect("program");
+        assert_eq!(std::fs::read(&program).expect("read"), b"program");
+        assert_eq!(f.get().await.expect("again"), program);
+        assert_eq!(f.server.received_requests().await.expect("recorded").len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_tampered_wheel_is_refused() {
+        let f = fixture(&wheel("uv-0.0.1.data/scripts/uvx"), Some(PAGE)).await;
+        let error = f.get().await.expect_err("refused");
+        assert!(matches!(error, PackagesError::Fetch(FetchError::WrongHash { .. })), "{error:?}");
+        assert_eq!(error.exit_code(), 3);
+    }
+
+    #[tokio::test]
+    async fn an_index_without_that_file_is_an_error_naming_it() {
+        for page in [None, Some("<a href=\"other.whl\">")] {
+            let f = fixture(b"", page).await;
+            let error = f.get().await.expect_err("absent");
+            assert_eq!(error.to_string(), "the package index has no `uv-0.0.1-py3-none-any.whl`");
+            assert!(error.hints()[0].contains("ENVFORGE_INDEX"));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_index_that_is_down_is_named_by_its_setting_and_not_by_its_address() {
+        let mut f = fixture(b"", None).await;
+        f.server.reset().await;
+        Mock::given(path("/simple/uv/")).respond_with(ResponseTemplate::new(403)).mount(&f.server).await;
+        assert!(matches!(f.get().await.expect_err("refused"), PackagesError::IndexAccess { .. }));
+        f.server = MockServer::start().await;
+        f.server.reset().await;
+        Mock::given(path("/simple/uv/")).respond_with(ResponseTemplate::new(503)).mount(&f.server).await;
+        let error = f.get().await.expect_err("down");
+        assert!(matches!(error, PackagesError::Index { .. }), "{error:?}");
+        let cause = std::error::Error::source(&error).expect("cause").to_string();
+        assert!(cause.contains("503") && !cause.contains("127.0.0.1"), "{cause}");
+    }
+
+    #[test]
+    fn a_wheel_without_program_is_unusable() {
+        assert!(program_of(&wheel("uv/__init__.py")).expect_err("none").contains("scripts/uv"));
+        assert!(program_of(b"no zip").is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! The name of a wheel's file and whether such a wheel fits a Python and a processor.
+
+use std::str::FromStr;
+
+use crate::versions::{Machine, PythonVersion};
+
+/// The parts of `torch-2.8.0-cp311-cp311-manylinux_2_28_x86_64.whl`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WheelName {
+    pub(super) package: String,
+    pub(super) version: String,
+    pythons: String,
+    abis: String,
+    platforms: String,
+}
+
+impl FromStr for WheelName {
+    type Err = ();
+    fn from_str(file: &str) -> Result<Self, ()> {
+        let parts: Vec<&str> = file.strip_suffix(".whl").ok_or(())?.split('-').collect();
+        // A build number may stand after the version.
+        let (5 | 6) = parts.len() else { return Err(()) };
+        if parts.iter().any(|part| part.is_empty()) {
+            return Err(());
+        }
+        let text = |part: usize| parts[part].to_owned();
+        let tags = parts.len() - 3;
+        Ok(Self {
+            package: normalised(parts[0]),
+            version: text(1),
+            pythons: text(tags),
+            abis: text(tags + 1),
+            platforms: text(tags + 2),
+        })
+    }
+}
+
+impl WheelName {
+    /// True if that Python on that processor can load the wheel (glibc was the resolver's to check).
+    pub(super) fn fits(&self, python: PythonVersion, machine: Machine) -> bool {
+        let PythonVersion { major, minor } = python;
+        let exact = format!("cp{major}{minor}");
+        let stable_abi = self.abis.split('.').any(|abi| abi == "abi3");
+        let older = |tag: &str| {
+            let digits =
+                tag.strip_prefix(&format!("cp{major}")).or_else(|| tag.strip_prefix(&format!("py{major}")));
+            digits.and_then(|digits| digits.parse::<u8>().ok()).is_some_and(|found| found <= minor)
+        };
+        let python_fits = self.pythons.split('.').any(|tag| {
+            tag == exact
+                || tag == format!("py{major}")
+                || (tag.starts_with("cp") && stable_abi && older(tag))
+                || (tag.starts_with("py") && older(tag))
+        });
+        let abi_fits = self.abis.split('.').any(|abi| {
+            // Before 3.8 the tag carried an `m`; free-threaded builds carry a `t` and do not fit.
+            abi == "none" || abi == "abi3" || abi == exact
+        });
+        let processor = format!("_{machine}");
+        let platform_fits = self.platforms.split('.').any(|tag| {
+            tag == "any" || (tag.contains("linux") && !tag.contains("musl") && tag.ends_with(&processor))
+        });
+        python_fits && abi_fits && platform_fits
+    }
+}
+
+/// A package's name as indexes compare it: lower-case, runs of `-`, `_` and `.` as one `-`.
+pub(super) fn normalised(name: &str) -> String {
+    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(file: &str, python: &str, machine: Machine) -> bool {
+        file.parse::<WheelName>().expect(file).fits(python.parse().unwrap(), machine)
+    }
+
+    #[test]
+    fn wheels_of_this_python_and_processor_fit() {
+        for file in [
+            "torch-2.8.0-cp311-cp311-manylinux_2_28_x86_64.whl",
+            "torch-2.7.1+cu118-cp311-cp311-manylinux_2_28_x86_64.whl",
+            "jinja2-3.1.6-py3-none-any.whl",
+            "six-1.17.0-py2.py3-none-any.whl",
+            "psutil-7.0.0-cp36-abi3-manylinux_2_12_x86_64.manylinux2010_x86_64.whl",
+            "nvidia_nccl_cu12-2.27.3-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
+            "foo-1-2-py3-none-any.whl",
+        ] {
+            assert!(fits(file, "3.11", Machine::X86_64), "{file}");
+        }
+    }
+
+    #[test]
+    fn wheels_of_another_python_processor_or_system_do_not() {
+        for file in [
+            "torch-2.8.0-cp312-cp312-manylinux_2_28_x86_64.whl",
+            "torch-2.8.0-cp311-cp311-manylinux_2_28_aarch64.whl",
+            "torch-2.8.0-cp311-none-macosx_11_0_arm64.whl",
+            "torch-2.8.0-cp311-cp311-win_amd64.whl",
+            "x-1-cp311-cp311-musllinux_1_1_x86_64.whl",
+            "x-1-cp312-abi3-manylinux_2_17_x86_64.whl",
+            "x-1-py312-none-any.whl",
+            "x-1-cp311-cp311t-manylinux_2_17_x86_64.whl",
+            "x-1-py2-none-any.whl",
+        ] {
+            assert!(!fits(file, "3.11", Machine::X86_64), "{file}");
+        }
+    }
+
+    #[test]
+    fn other_files_are_no_wheels() {
+        for file in ["torch-2.8.0.tar.gz", "torch.whl", "a-b-c-d.whl", "a--c-d-e.whl", ".whl"] {
+            assert!(file.parse::<WheelName>().is_err(), "{file}");
+        }
+        assert_eq!(normalised("Jupyter_Server.Terminals"), "jupyter-server-terminals");
+    }
+}

@@ -1,0 +1,211 @@
+//! Which layer each wheel belongs to, and whether the index gave what the matrix says.
+
+use std::collections::BTreeSet;
+use std::str::FromStr as _;
+
+use pep440_rs::Version;
+
+use super::error::PackagesError;
+use super::pylock::Resolution;
+use crate::compat::tables::Channel;
+use crate::lock::{IndexKind, LockedWheel, WheelLayer};
+use crate::stack::Stack;
+
+/// The names that decide layers.
+pub(super) struct Layers {
+    /// The framework, its companions and all they need.
+    pub(super) framework: BTreeSet<String>,
+    /// The same and the developer stack; `None`: the user added nothing, so that is everything.
+    pub(super) stack: Option<BTreeSet<String>>,
+}
+
+impl Layers {
+    fn of(&self, name: &str) -> WheelLayer {
+        let in_stack = self.stack.as_ref().is_none_or(|stack| stack.contains(name));
+        match (self.framework.contains(name), in_stack) {
+            (true, _) if name.starts_with("nvidia-") => WheelLayer::Cuda,
+            (true, _) => WheelLayer::Framework,
+            (false, true) => WheelLayer::Stack,
+            (false, false) => WheelLayer::User,
+        }
+    }
+}
+
+/// The wheels as the lock keeps them, sorted by layer, then name.
+pub(super) fn locked_wheels(resolved: Vec<Resolution>, layers: &Layers, stack: &Stack) -> Vec<LockedWheel> {
+    let variant = format!("+{}", stack.cuda);
+    let mut wheels: Vec<_> = resolved
+        .into_iter()
+        .map(|wheel| {
+            let own = stack.channel == Channel::Framework && wheel.version.ends_with(&variant);
+            LockedWheel {
+                layer: layers.of(&wheel.name),
+                index: if own { IndexKind::Framework } else { IndexKind::Default },
+                name: wheel.name,
+                version: wheel.version,
+                file: wheel.file,
+                sha256: wheel.sha256,
+                size: wheel.size,
+            }
+        })
+        .collect();
+    wheels.sort_by(|one, other| (one.layer, &one.name).cmp(&(other.layer, &other.name)));
+    wheels
+}
+
+/// Checks that the framework, its companions, cuDNN, NCCL and Triton have the versions of the matrix. Libraries that
+/// the framework's own wheel bundles have no wheel to look at; the checks of the image look inside.
+pub(super) fn check_versions(wheels: &[LockedWheel], stack: &Stack) -> Result<(), PackagesError> {
+    let version_of = |fits: &dyn Fn(&str) -> bool| {
+        wheels.iter().find(|wheel| fits(&wheel.name)).map(|wheel| wheel.version.clone())
+    };
+    let pinned = stack.companions.iter().map(|(name, version)| (name.as_str(), version.clone()));
+    for (name, wanted) in pinned.chain([(stack.package.as_str(), stack.version.to_string())]) {
+        let found = version_of(&|other| other == name).unwrap_or_else(|| "nothing".to_owned());
+        same(name, &wanted, &found)?;
+    }
+    let libraries =
+        [("cuDNN", "nvidia-cudnn-", stack.cudnn.as_ref()), ("NCCL", "nvidia-nccl-", stack.nccl.as_ref())];
+    for (what, prefix, wanted) in libraries {
+        if let (Some(wanted), Some(found)) = (wanted, version_of(&|name| name.starts_with(prefix))) {
+            same(what, &wanted.to_string(), &found)?;
+        }
+    }
+    let triton = version_of(&|name| matches!(name, "triton" | "pytorch-triton"));
+    match (&stack.triton, triton) {
+        (Some(wanted), Some(found)) => same("triton", wanted, &found),
+        _ => Ok(()),
+    }
+}
+
+/// Compares as versions, without local parts: the variant is pinned where there is one.
+fn same(package: &str, wanted: &str, found: &str) -> Result<(), PackagesError> {
+    let public = |text: &str| Version::from_str(text).ok().map(Version::without_local);
+    let equal = match (public(wanted), public(found)) {
+        (Some(wanted), Some(found)) => wanted == found,
+        _ => false,
+    };
+    if equal {
+        return Ok(());
+    }
+    let (package, wanted, found) = (package.to_owned(), wanted.to_owned(), found.to_owned());
+    Err(PackagesError::OtherVersion { package, wanted, found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::sample;
+    use crate::packages::output::{RECORDED, Sections};
+    use crate::packages::pylock::{names, resolutions};
+
+    fn recorded(change: impl FnOnce(&mut Stack)) -> (Vec<LockedWheel>, Stack) {
+        let mut stack = sample::stack();
+        change(&mut stack);
+        let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
+        let set = |name| names(sections.named(name).expect("there")).expect("names").into_iter().collect();
+        let layers = Layers { framework: set("framework"), stack: Some(set("stack")) };
+        let all = resolutions(sections.named("all").expect("all"), &stack).expect("wheels");
+        (locked_wheels(all, &layers, &stack), stack)
+    }
+
+    fn layer(wheels: &[LockedWheel], name: &str) -> WheelLayer {
+        wheels.iter().find(|wheel| wheel.name == name).unwrap_or_else(|| panic!("{name}")).layer
+    }
+
+    #[test]
+    fn each_wheel_of_a_recorded_resolution_gets_its_layer() {
+        let (wheels, _) = recorded(|_| {});
+        for (name, wanted) in [
+            ("nvidia-cudnn-cu12", WheelLayer::Cuda),
+            ("nvidia-nccl-cu12", WheelLayer::Cuda),
+            ("torch", WheelLayer::Framework),
+            ("torchvision", WheelLayer::Framework),
+            ("triton", WheelLayer::Framework),
+            ("sympy", WheelLayer::Framework),
+            ("numpy", WheelLayer::Framework),
+            ("jupyterlab", WheelLayer::Stack),
+            ("uv", WheelLayer::Stack),
+            ("httpx", WheelLayer::Stack),
+        ] {
+            assert_eq!(layer(&wheels, name), wanted, "{name}");
+        }
+        assert!(
+            wheels.windows(2).all(|pair| (pair[0].layer, &pair[0].name) < (pair[1].layer, &pair[1].name))
+        );
+        assert!(wheels.iter().all(|wheel| wheel.index == IndexKind::Default));
+    }
+
+    #[test]
+    fn what_only_the_user_needs_is_the_users_layer() {
+        let layers = Layers {
+            framework: ["torch", "nvidia-nccl-cu12"].map(str::to_owned).into(),
+            stack: Some(["torch", "nvidia-nccl-cu12", "pip"].map(str::to_owned).into()),
+        };
+        assert_eq!(layers.of("rich"), WheelLayer::User);
+        assert_eq!(layers.of("nvidia-ml-py"), WheelLayer::User);
+        assert_eq!(layers.of("pip"), WheelLayer::Stack);
+        assert_eq!(layers.of("nvidia-nccl-cu12"), WheelLayer::Cuda);
+        assert_eq!(Layers { stack: None, ..layers }.of("rich"), WheelLayer::Stack);
+    }
+
+    #[test]
+    fn a_wheel_of_the_variant_comes_from_the_frameworks_index() {
+        let stack = Stack { channel: Channel::Framework, ..sample::stack() };
+        let wheel = |name: &str, version: &str| Resolution {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            file: "x.whl".to_owned(),
+            sha256: "0".repeat(64),
+            size: None,
+        };
+        let layers = Layers { framework: BTreeSet::new(), stack: None };
+        let wheels =
+            locked_wheels(vec![wheel("torch", "2.8.0+cu128"), wheel("sympy", "1.14.0")], &layers, &stack);
+        assert_eq!(wheels[0].index, IndexKind::Default);
+        assert_eq!(wheels[1].index, IndexKind::Framework);
+    }
+
+    #[test]
+    fn the_recorded_resolution_has_the_versions_of_the_matrix() {
+        let (wheels, stack) = recorded(|_| {});
+        check_versions(&wheels, &stack).expect("equal");
+    }
+
+    #[test]
+    fn a_version_that_differs_from_the_matrix_is_an_error_naming_both() {
+        let refused = |change: fn(&mut Stack), text: &str| {
+            let (wheels, stack) = recorded(change);
+            let error = check_versions(&wheels, &stack).expect_err(text);
+            assert_eq!(error.to_string(), text);
+            assert_eq!(error.exit_code(), 1);
+        };
+        refused(
+            |stack| stack.cudnn = Some("9.8.0.87".parse().unwrap()),
+            "the matrix says cuDNN 9.8.0.87, the index resolves to 9.10.2.21",
+        );
+        refused(
+            |stack| stack.nccl = Some("2.26.2".parse().unwrap()),
+            "the matrix says NCCL 2.26.2, the index resolves to 2.27.3",
+        );
+        refused(
+            |stack| stack.triton = Some("3.3.1".to_owned()),
+            "the matrix says triton 3.3.1, the index resolves to 3.4.0",
+        );
+        refused(
+            |stack| stack.version = "2.8.1".parse().unwrap(),
+            "the matrix says torch 2.8.1, the index resolves to 2.8.0",
+        );
+        refused(
+            |stack| drop(stack.companions.insert("torchtext".to_owned(), "0.18".to_owned())),
+            "the matrix says torchtext 0.18, the index resolves to nothing",
+        );
+    }
+
+    #[test]
+    fn versions_are_compared_as_versions() {
+        same("x", "2.27", "2.27.0").expect("equal");
+        same("torch", "2.7.1", "2.7.1+cu118").expect("equal but for the variant");
+        assert!(same("x", "3.4.0", "3.4.0.post1").is_err());
+    }
+}
