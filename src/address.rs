@@ -33,6 +33,10 @@ impl Address {
     pub fn expose(&self) -> &str {
         self.0.as_str()
     }
+    /// Scheme, host and port: no path, no secret.
+    pub fn origin(&self) -> String {
+        self.0.origin().ascii_serialization()
+    }
     pub(crate) fn url(&self) -> Url {
         Url::clone(&self.0)
     }
@@ -81,6 +85,7 @@ mod tests {
         assert_eq!(address.to_string(), "https://***@example.test/simple?***");
         assert!(!format!("{address:?}").contains("hunter"));
         assert!(address.expose().contains("hunter2"));
+        assert_eq!(address.origin(), "https://example.test");
     }
 
     #[test]

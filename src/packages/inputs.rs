@@ -136,29 +136,25 @@ fn sources(settings: &PackageSettings) -> String {
     settings.archives.iter().map(line).collect()
 }
 
-/// Indexes and rules. The best version of either index counts; where both have it, the default index gives it.
+/// Indexes and rules. The best version of either index counts; where both have it, the framework's own gives it.
 fn uv_configuration(stack: &Stack, settings: &PackageSettings) -> Result<String, PackagesError> {
-    let mut indexes = vec![settings.index.default_index()];
+    let mut text = "index-strategy = \"unsafe-best-match\"\n".to_owned();
     if stack.channel == Channel::Framework {
         let index = settings.index.framework_index(&stack.framework, stack.cuda);
-        indexes.push(index.ok_or_else(|| PackagesError::NoFrameworkIndex {
+        let index = index.ok_or_else(|| PackagesError::NoFrameworkIndex {
             framework: stack.framework.clone(),
             cuda: stack.cuda.to_string(),
-        })?);
+        })?;
+        text.push_str(&index_table(&index, false));
     }
-    let mut text = "index-strategy = \"unsafe-best-match\"\n".to_owned();
-    let last = indexes.len() - 1;
-    for (position, index) in indexes.iter().enumerate() {
-        // uv asks the one called default last, and would add its own if none were.
-        text.push_str(&index_table(index, position == last));
-    }
+    text.push_str(&index_table(&settings.index.default_index(), true));
     text.push_str("\n[pip]\nonly-binary = [\":all:\"]\n");
     Ok(text)
 }
 
-fn index_table(index: &Address, last: bool) -> String {
+fn index_table(index: &Address, default: bool) -> String {
     let url = toml::Value::from(index.expose());
-    format!("\n[[index]]\nurl = {url}\ndefault = {last}\n")
+    format!("\n[[index]]\nurl = {url}\ndefault = {default}\n")
 }
 
 #[cfg(test)]
@@ -219,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_framework_channel_pins_the_variant_and_asks_its_index_last() {
+    fn the_framework_channel_pins_the_variant_and_asks_its_index_too() {
         let files = made(&framework_stack(), &[], &settings());
         assert_eq!(
             files["/envforge/framework.in"],
@@ -227,8 +223,8 @@ mod tests {
         );
         let uv: toml::Table = files["/envforge/uv.toml"].parse().expect("valid TOML");
         let indexes = uv["index"].as_array().expect("a list");
+        assert_eq!(indexes[0]["url"].as_str(), Some("https://index.example.test/whl/cu118"));
         assert_eq!(indexes[0]["default"].as_bool(), Some(false));
-        assert_eq!(indexes[1]["url"].as_str(), Some("https://index.example.test/whl/cu118"));
         assert_eq!(indexes[1]["default"].as_bool(), Some(true));
         let arm = Stack { machine: Machine::Aarch64, ..framework_stack() };
         assert!(framework_requirements(&arm).unwrap().contains("torchvision==0.22.1\n"));

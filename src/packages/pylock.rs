@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::apt::decoded;
 use super::error::PackagesError;
 use super::wheel_name::{WheelName, normalised};
+use crate::address::Address;
 use crate::lock::Lock;
 use crate::sha256::is_sha256_hex;
 use crate::stack::Stack;
@@ -19,6 +20,8 @@ pub(super) struct Resolution {
     pub(super) file: String,
     pub(super) sha256: String,
     pub(super) size: Option<u64>,
+    /// Scheme, host and port it would come from: to tell indexes apart, never for the lock.
+    pub(super) origin: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -89,10 +92,15 @@ fn resolution(package: Package, stack: &Stack) -> Result<Resolution, PackagesErr
         }
         let sha256 = wheel.hashes.sha256.filter(|hash| is_sha256_hex(hash));
         let sha256 = sha256.ok_or_else(|| bad(format!("the index gives no SHA-256 of `{file}`")))?;
-        return Ok(Resolution { name, version, file, sha256, size: wheel.size });
+        let origin = wheel.url.as_deref().and_then(origin_of);
+        return Ok(Resolution { name, version, file, sha256, size: wheel.size, origin });
     }
     let (python, machine) = (stack.python.to_string(), stack.machine.to_string());
     Err(PackagesError::NoWheel { package: name, version, python, machine })
+}
+
+fn origin_of(url: &str) -> Option<String> {
+    url.parse::<Address>().ok().map(|address| address.origin())
 }
 
 fn file_of(wheel: &Wheel) -> Option<String> {

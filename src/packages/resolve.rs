@@ -15,7 +15,7 @@ use super::output::Sections;
 use super::pylock::{names, resolutions};
 use super::settings::PackageSettings;
 use super::uv::uv_binary;
-use super::wheels::{Layers, check_versions, locked_wheels};
+use super::wheels::{FrameworkOrigin, Layers, check_versions, locked_wheels};
 use crate::address::Address;
 use crate::engine::{Engine, RunRequest};
 use crate::fetch::Fetcher;
@@ -85,7 +85,7 @@ pub async fn resolve_packages(
     let id = STEP.to_owned();
     let text = "resolve distribution packages and wheels in a container of the base".to_owned();
     reporter.report(Event::StepStarted { id: id.clone(), text });
-    let done = run(tools, request, &uv_binary).await.and_then(|stdout| read(&stdout, request));
+    let done = run(tools, request, &uv_binary).await.and_then(|stdout| read(&stdout, request, settings));
     reporter.report(match &done {
         Ok(_) => Event::StepFinished { id, cached: false, seconds: started.elapsed().as_secs_f64() },
         Err(error) => Event::StepFailed { id, text: error.to_string() },
@@ -120,7 +120,11 @@ async fn run(
 
 type Read = (Vec<LockedDeb>, Vec<LockedWheel>, Vec<Address>);
 
-fn read(stdout: &[u8], request: &PackageRequest<'_>) -> Result<Read, PackagesError> {
+fn read(
+    stdout: &[u8],
+    request: &PackageRequest<'_>,
+    settings: &PackageSettings,
+) -> Result<Read, PackagesError> {
     let sections = Sections::parse(stdout)?;
     let (found, wanted) = (sections.named("python")?.trim().to_owned(), request.stack.python.to_string());
     if found != wanted {
@@ -135,8 +139,9 @@ fn read(stdout: &[u8], request: &PackageRequest<'_>) -> Result<Read, PackagesErr
         framework: names(sections.named("framework")?)?.into_iter().collect(),
         stack: sections.optional("stack").map(names).transpose()?.map(|names| names.into_iter().collect()),
     };
+    let origin = FrameworkOrigin::of(request.stack, &settings.index);
     let wheels = resolutions(sections.named("all")?, request.stack)?;
-    let wheels = locked_wheels(wheels, &layers, request.stack);
+    let wheels = locked_wheels(wheels, &layers, &origin, request.stack);
     check_versions(&wheels, request.stack)?;
     Ok((system, wheels, mirrors))
 }
@@ -154,7 +159,8 @@ mod tests {
     #[test]
     fn a_recorded_run_becomes_locked_packages_and_mirrors() {
         let (lock, stack) = (sample::lock(), sample::stack());
-        let (system, wheels, mirrors) = read(RECORDED.as_bytes(), &request(&lock, &stack)).expect("reads");
+        let (system, wheels, mirrors) =
+            read(RECORDED.as_bytes(), &request(&lock, &stack), &PackageSettings::default()).expect("reads");
         assert!(system.iter().any(|deb| deb.name == "python3.11"));
         assert_eq!(wheels.iter().filter(|wheel| wheel.layer == WheelLayer::Cuda).count(), 14);
         assert_eq!(mirrors.len(), 2);
@@ -168,7 +174,8 @@ mod tests {
     fn a_base_with_another_python_is_refused() {
         let lock = sample::lock();
         let stack = Stack { python: "3.12".parse().unwrap(), ..sample::stack() };
-        let error = read(RECORDED.as_bytes(), &request(&lock, &stack)).expect_err("refused");
+        let error = read(RECORDED.as_bytes(), &request(&lock, &stack), &PackageSettings::default())
+            .expect_err("refused");
         assert_eq!(error.to_string(), "the base brings Python 3.11, the stack needs 3.12");
         assert_eq!(error.exit_code(), 1);
     }

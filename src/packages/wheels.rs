@@ -7,6 +7,7 @@ use pep440_rs::Version;
 
 use super::error::PackagesError;
 use super::pylock::Resolution;
+use super::settings::IndexSettings;
 use crate::compat::tables::Channel;
 use crate::lock::{IndexKind, LockedWheel, WheelLayer};
 use crate::stack::Stack;
@@ -31,22 +32,42 @@ impl Layers {
     }
 }
 
+/// How wheels of the framework's own index are told from others.
+pub(super) struct FrameworkOrigin(Option<String>);
+
+impl FrameworkOrigin {
+    /// By where its files come from, if that is a server of its own; else by the variant in the version alone.
+    pub(super) fn of(stack: &Stack, index: &IndexSettings) -> Self {
+        let own = index.framework_index(&stack.framework, stack.cuda).map(|index| index.origin());
+        Self(own.filter(|own| *own != index.default_index().origin()))
+    }
+    fn kind(&self, wheel: &Resolution, stack: &Stack) -> IndexKind {
+        let variant = wheel.version.ends_with(&format!("+{}", stack.cuda));
+        let origin = self.0.is_some() && self.0 == wheel.origin;
+        if stack.channel == Channel::Framework && (variant || origin) {
+            return IndexKind::Framework;
+        }
+        IndexKind::Default
+    }
+}
+
 /// The wheels as the lock keeps them, sorted by layer, then name.
-pub(super) fn locked_wheels(resolved: Vec<Resolution>, layers: &Layers, stack: &Stack) -> Vec<LockedWheel> {
-    let variant = format!("+{}", stack.cuda);
+pub(super) fn locked_wheels(
+    resolved: Vec<Resolution>,
+    layers: &Layers,
+    origin: &FrameworkOrigin,
+    stack: &Stack,
+) -> Vec<LockedWheel> {
     let mut wheels: Vec<_> = resolved
         .into_iter()
-        .map(|wheel| {
-            let own = stack.channel == Channel::Framework && wheel.version.ends_with(&variant);
-            LockedWheel {
-                layer: layers.of(&wheel.name),
-                index: if own { IndexKind::Framework } else { IndexKind::Default },
-                name: wheel.name,
-                version: wheel.version,
-                file: wheel.file,
-                sha256: wheel.sha256,
-                size: wheel.size,
-            }
+        .map(|wheel| LockedWheel {
+            layer: layers.of(&wheel.name),
+            index: origin.kind(&wheel, stack),
+            name: wheel.name,
+            version: wheel.version,
+            file: wheel.file,
+            sha256: wheel.sha256,
+            size: wheel.size,
         })
         .collect();
     wheels.sort_by(|one, other| (one.layer, &one.name).cmp(&(other.layer, &other.name)));
@@ -106,7 +127,7 @@ mod tests {
         let set = |name| names(sections.named(name).expect("there")).expect("names").into_iter().collect();
         let layers = Layers { framework: set("framework"), stack: Some(set("stack")) };
         let all = resolutions(sections.named("all").expect("all"), &stack).expect("wheels");
-        (locked_wheels(all, &layers, &stack), stack)
+        (locked_wheels(all, &layers, &FrameworkOrigin(None), &stack), stack)
     }
 
     fn layer(wheels: &[LockedWheel], name: &str) -> WheelLayer {
@@ -150,20 +171,32 @@ mod tests {
     }
 
     #[test]
-    fn a_wheel_of_the_variant_comes_from_the_frameworks_index() {
+    fn wheels_of_the_frameworks_index_are_told_by_variant_or_server() {
         let stack = Stack { channel: Channel::Framework, ..sample::stack() };
-        let wheel = |name: &str, version: &str| Resolution {
-            name: name.to_owned(),
+        let wheel = |version: &str, origin: &str| Resolution {
+            name: "x".to_owned(),
             version: version.to_owned(),
             file: "x.whl".to_owned(),
             sha256: "0".repeat(64),
             size: None,
+            origin: Some(origin.to_owned()),
         };
-        let layers = Layers { framework: BTreeSet::new(), stack: None };
-        let wheels =
-            locked_wheels(vec![wheel("torch", "2.8.0+cu128"), wheel("sympy", "1.14.0")], &layers, &stack);
-        assert_eq!(wheels[0].index, IndexKind::Default);
-        assert_eq!(wheels[1].index, IndexKind::Framework);
+        let own = IndexSettings {
+            default: Some("https://index.example.test/simple".parse().unwrap()),
+            framework: Some("https://torch.example.test/whl/{cuda}".parse().unwrap()),
+            ..IndexSettings::default()
+        };
+        let kind = |index: &IndexSettings, stack: &Stack, version, origin| {
+            FrameworkOrigin::of(stack, index).kind(&wheel(version, origin), stack)
+        };
+        let (torch, other) = ("https://torch.example.test", "https://files.example.test");
+        assert_eq!(kind(&own, &stack, "2.8.0+cu128", other), IndexKind::Framework);
+        assert_eq!(kind(&own, &stack, "1.0", torch), IndexKind::Framework);
+        assert_eq!(kind(&own, &stack, "1.0", other), IndexKind::Default);
+        assert_eq!(kind(&own, &sample::stack(), "1.0", torch), IndexKind::Default, "it is not asked");
+        let shared = IndexSettings { default: Some(format!("{torch}/simple").parse().unwrap()), ..own };
+        assert_eq!(kind(&shared, &stack, "1.0", torch), IndexKind::Default, "one server for both");
+        assert_eq!(kind(&shared, &stack, "2.8.0+cu128", torch), IndexKind::Framework);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod base;
 mod export;
 mod faults;
 mod interrupts;
+mod packages;
 mod pytorch_28;
 mod secrets;
 mod small_build;

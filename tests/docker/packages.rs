@@ -1,0 +1,252 @@
+//! Packages resolved by apt and uv in a container of a bootstrapped base, from the real mirror and index.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use camino::{Utf8Path, Utf8PathBuf};
+use envforge::base::{BaseRequest, MirrorSources, ProviderChoice, discover, prepare, read_apt_sources};
+use envforge::compat::tables::{Channel, Status};
+use envforge::engine::{Docker, EngineSettings};
+use envforge::fetch::{FetchSettings, Fetcher};
+use envforge::lock::{IndexKind, Lock, LockedBase, Records, SCHEMA, WheelLayer};
+use envforge::packages::{
+    Archive, IndexSettings, PackageRequest, PackageSettings, PackageTools, PackagesError, Resolved,
+    gather_debs, resolve_packages,
+};
+use envforge::report::Silent;
+use envforge::stack::{Flavour, Requires, Stack};
+use envforge::store::Store;
+use envforge::target::Target;
+use envforge::versions::Machine;
+
+use crate::engine::bridge_address;
+use crate::framework::TORCH_2_7_CU118;
+use crate::index::Index;
+
+/// One at a time: each has a state folder of its own, and bootstraps of the same base would meet in the engine.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+struct Fixture {
+    _alone: tokio::sync::MutexGuard<'static, ()>,
+    engine: Docker,
+    fetcher: Fetcher,
+    store: Store,
+    settings: PackageSettings,
+    base: LockedBase,
+    base_reference: String,
+    _folder: tempfile::TempDir,
+}
+
+fn mirrors() -> MirrorSources {
+    MirrorSources {
+        main: std::env::var("ENVFORGE_DEBIAN_MIRROR").ok(),
+        security: std::env::var("ENVFORGE_DEBIAN_SECURITY_MIRROR").ok(),
+        apt: read_apt_sources(Utf8Path::new("/etc/apt")).expect("apt sources"),
+    }
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let alone = ALONE.lock().await;
+        let docker_host = std::env::var("DOCKER_HOST").ok();
+        let settings = EngineSettings { docker_host, docker_context: None, docker_config: None };
+        let engine = Docker::connect(&settings).await.expect("an engine");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let fetcher = Fetcher::new(&FetchSettings::default()).expect("a client");
+        let request = BaseRequest {
+            name: "debian:12".to_owned(),
+            suite: "bookworm".to_owned(),
+            provider: ProviderChoice::Bootstrap,
+            machine: Machine::X86_64,
+            mirrors: mirrors(),
+            locked: None,
+            accept_expired: false,
+            now: jiff::Timestamp::now(),
+        };
+        let base = prepare(&engine, &request, &store, &fetcher, Arc::new(Silent)).await.expect("a base");
+        let found = discover(&mirrors()).expect("a mirror");
+        let bundle = std::fs::read("/etc/ssl/certs/ca-certificates.crt").ok().map(Bytes::from);
+        let index = ["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "PIP_INDEX_URL"];
+        let index = index.iter().find_map(|name| std::env::var(name).ok());
+        let settings = PackageSettings {
+            index: IndexSettings {
+                default: index.map(|text| text.parse().expect("an address")),
+                ca_bundle: bundle,
+                ..IndexSettings::default()
+            },
+            archives: Archive::debian("bookworm", &found.main, found.security.as_ref()),
+            ..PackageSettings::default()
+        };
+        let (base_reference, base) = (base.reference.clone(), base.locked());
+        Self { _alone: alone, engine, fetcher, store, settings, base, base_reference, _folder: folder }
+    }
+
+    async fn resolve(
+        &self,
+        stack: &Stack,
+        requested: &[String],
+        previous: Option<&Lock>,
+    ) -> Result<Resolved, PackagesError> {
+        let tools = PackageTools {
+            engine: &self.engine,
+            store: &self.store,
+            fetcher: &self.fetcher,
+            settings: &self.settings,
+            reporter: Arc::new(Silent),
+        };
+        let base_reference = &self.base_reference;
+        let request = PackageRequest { base_reference, base: &self.base, stack, requested, previous };
+        resolve_packages(&tools, &request).await
+    }
+
+    fn lock(&self, stack: &Stack, resolved: &Resolved) -> Lock {
+        Lock {
+            schema: SCHEMA,
+            spec: stack.name.clone(),
+            requested: Vec::new(),
+            stack: stack.clone(),
+            base: self.base.clone(),
+            tools: resolved.tools.clone(),
+            system: resolved.system.clone(),
+            wheels: resolved.wheels.clone(),
+            environment: BTreeMap::new(),
+            records: Records::default(),
+        }
+    }
+}
+
+fn stack(version: &str, cuda: &str, channel: Channel, companions: [(&str, &str); 2]) -> Stack {
+    Stack {
+        name: format!("pytorch-cuda:{version}-{cuda}-py3.11"),
+        product: "pytorch-cuda".to_owned(),
+        framework: "pytorch".to_owned(),
+        package: "torch".to_owned(),
+        version: version.parse().expect("a version"),
+        cuda: cuda.parse().expect("a variant"),
+        toolkit: "12.8.1".parse().expect("a toolkit"),
+        cudnn: None,
+        nccl: None,
+        triton: None,
+        companions: companions.map(|(name, version)| (name.to_owned(), version.to_owned())).into(),
+        python: "3.11".parse().expect("a Python"),
+        glibc: "2.28".parse().expect("a glibc"),
+        flavour: Flavour::Runtime,
+        machine: Machine::X86_64,
+        channel,
+        status: Status::Stable,
+        experimental: false,
+        base: "debian:12".to_owned(),
+        suite: "bookworm".to_owned(),
+        requires: Requires { driver: None, driver_native: None, gpu: Vec::new(), ptx: Vec::new() },
+        forward_compat: None,
+        numpy: None,
+        target: Target::any(Machine::X86_64),
+        matrix: "test".to_owned(),
+        reasons: Vec::new(),
+    }
+}
+
+fn torch_2_8() -> Stack {
+    Stack {
+        cudnn: Some("9.10.2.21".parse().expect("cuDNN")),
+        nccl: Some("2.27.3".parse().expect("NCCL")),
+        triton: Some("3.4.0".to_owned()),
+        ..stack("2.8.0", "cu128", Channel::Default, [("torchvision", "0.23.0"), ("torchaudio", "2.8.0")])
+    }
+}
+
+fn version(resolved: &Resolved, name: &str) -> String {
+    resolved
+        .wheels
+        .iter()
+        .find(|wheel| wheel.name == name)
+        .unwrap_or_else(|| panic!("{name}"))
+        .version
+        .clone()
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+async fn everything_above_the_base_is_pinned_and_old_pins_are_kept() {
+    let f = Fixture::new().await;
+    let stack = torch_2_8();
+    let started = Instant::now();
+    let resolved = f.resolve(&stack, &[], None).await.expect("resolved");
+    let seconds = started.elapsed().as_secs_f64();
+    tracing::info!(seconds, debs = resolved.system.len(), wheels = resolved.wheels.len(), "resolved");
+
+    assert!(resolved.system.iter().any(|deb| deb.name == "python3.11"));
+    assert!(resolved.wheels.iter().any(|w| w.name == "nvidia-cudnn-cu12" && w.layer == WheelLayer::Cuda));
+    let lock = f.lock(&stack, &resolved);
+    let text = lock.to_toml();
+    assert!(!text.contains("://"), "no address is in a lock");
+    assert_eq!(Lock::from_toml("envforge.lock", &text).expect("reads"), lock);
+
+    // One package of the lock is older than the newest: an update with an addition keeps it, --upgrade does not.
+    let mut old = lock.clone();
+    let pandas = old.wheels.iter_mut().find(|wheel| wheel.name == "pandas").expect("pandas");
+    pandas.version = "2.2.3".to_owned();
+    let updated = f.resolve(&stack, &["rich".to_owned()], Some(&old)).await.expect("updated");
+    assert_eq!(version(&updated, "pandas"), "2.2.3");
+    let rich = updated.wheels.iter().find(|wheel| wheel.name == "rich").expect("rich");
+    assert_eq!(rich.layer, WheelLayer::User);
+    assert_eq!(updated.system, old.system);
+    assert_ne!(version(&resolved, "pandas"), "2.2.3");
+
+    let few = Lock { system: lock.system[..3].to_vec(), ..lock };
+    gather_debs(&few, &f.store, &f.fetcher, &resolved.mirrors, Arc::new(Silent)).await.expect("downloaded");
+    for deb in &few.system {
+        assert!(f.store.find(&deb.sha256).expect("cache").is_some(), "{}", deb.name);
+    }
+    gather_debs(&few, &f.store, &f.fetcher, &[], Arc::new(Silent)).await.expect("from the cache");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+async fn the_frameworks_own_index_gives_the_variant_and_its_faults_are_named() {
+    let mut f = Fixture::new().await;
+    let index = Index::on(bridge_address(), TORCH_2_7_CU118.wheels("cp311", "packages"));
+    let framework = format!("{}/{{cuda}}", index.url_with("user", "hunter2"));
+    f.settings.index.framework = Some(framework.parse().expect("an address"));
+    let stack =
+        stack("2.7.1", "cu118", Channel::Framework, [("torchvision", "0.22.1"), ("torchaudio", "2.7.1")]);
+    let resolved = f.resolve(&stack, &[], None).await.expect("resolved");
+    assert_eq!(version(&resolved, "torch"), "2.7.1+cu118");
+    for name in ["torch", "torchvision", "nvidia-cudnn-cu11"] {
+        let wheel = resolved.wheels.iter().find(|wheel| wheel.name == name).expect(name);
+        assert_eq!(wheel.index, IndexKind::Framework, "{name}");
+    }
+    assert!(!f.lock(&stack, &resolved).to_toml().contains("hunter2"));
+
+    index.fail("/cu118/torch/", crate::index::Fault::Status(404));
+    let error = f.resolve(&stack, &[], None).await.expect_err("no such release");
+    assert!(matches!(error, PackagesError::NoSolution { .. }), "{error:?}");
+    index.heal();
+    drop(index);
+    let error = f.resolve(&stack, &[], None).await.expect_err("nobody listens");
+    assert!(matches!(error, PackagesError::Index { .. }), "{error:?}");
+    assert_eq!(error.exit_code(), 3);
+    assert!(error.hints()[0].contains("ENVFORGE_FRAMEWORK_INDEX"));
+    let all = format!("{error} {error:?}");
+    assert!(!all.contains("hunter2") && !all.contains(&bridge_address().to_string()), "{all}");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+async fn a_mirror_that_is_down_and_a_container_without_network_are_told_apart() {
+    let mut f = Fixture::new().await;
+    let dead = "http://127.0.0.1:9/debian".parse().expect("an address");
+    let good = std::mem::replace(&mut f.settings.archives, Archive::debian("bookworm", &dead, None));
+    let error = f.resolve(&torch_2_8(), &[], None).await.expect_err("down");
+    assert!(matches!(error, PackagesError::Mirror { no_network: false, .. }), "{error:?}");
+    f.settings.archives = good;
+    f.settings.network = envforge::engine::Network::None;
+    let error = f.resolve(&torch_2_8(), &[], None).await.expect_err("no network");
+    assert!(matches!(error, PackagesError::Mirror { no_network: true, .. }), "{error:?}");
+    assert_eq!(error.exit_code(), 3);
+    assert!(error.hints()[0].contains("ENVFORGE_NETWORK=host"));
+}
