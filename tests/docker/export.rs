@@ -1,5 +1,6 @@
 //! An exported Dockerfile builds with nothing but the engine's own client.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::engine::docker;
@@ -32,11 +33,16 @@ fn an_exported_dockerfile_builds_without_envforge() {
     scene.assert_nothing_left();
 
     let _untag = Untag;
-    let secret = scene.program.path("framework-index");
-    std::fs::write(&secret, format!("{}/cu118", scene.index.url())).expect("a file of ours");
-    let secret = format!("id=framework_index,src={}", secret.display());
+    let index = scene.program.path("index-secret");
+    let export = format!("export ENVFORGE_FRAMEWORK_INDEX='{}/cu118'\n", scene.index.url());
+    std::fs::write(&index, export).expect("a file of ours");
     let mut build = Command::new("docker");
-    build.env("DOCKER_BUILDKIT", "1").args(["build", "-q", "-t", EXPORTED, "--secret", &secret]);
+    build.env("DOCKER_BUILDKIT", "1").args(["build", "-q", "-t", EXPORTED]);
+    build.arg("--secret").arg(format!("id=index,src={}", index.display()));
+    let bundle = Path::new("/etc/ssl/certs/ca-certificates.crt");
+    if bundle.is_file() {
+        build.arg("--secret").arg(format!("id=ca,src={}", bundle.display()));
+    }
     let output = build.arg(&folder).output().expect("the docker client starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(python_in(EXPORTED, "import torch; print(torch.version.cuda)"), "11.8");

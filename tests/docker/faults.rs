@@ -81,11 +81,12 @@ fn without_mirror_and_image_there_is_no_base_and_the_setting_is_named() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_image_that_cannot_be_had_is_no_base() {
+fn a_mirror_that_is_down_while_the_base_is_there_is_named_too() {
     let scene = Scene::new();
-    let base = "127.0.0.1:9/envforge-nowhere:1";
-    scene.fail(&["build", SPEC, "--base", base, "--base-provider", "image"], 3, &[base]);
-    scene.assert_nothing_left();
+    scene.succeed(&["lock", SPEC]);
+    let scene = scene.set("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
+    scene.fail(&["lock", SPEC, "--upgrade"], 3, &["ENVFORGE_DEBIAN_MIRROR"]);
+    scene.succeed(&["build", SPEC]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::index::{Fault, Index};
-use crate::scene::{SPEC, Scene, TAG, interrupt};
+use crate::scene::{SPEC, Scene, TAG, interrupt, interrupt_when};
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -18,6 +18,27 @@ fn ctrl_c_while_the_base_is_made_leaves_nothing() {
         scene.program.command(&["build", SPEC, "--base-provider", "bootstrap"]).spawn().expect("it starts");
     assert!(mirror.wait_for("/dists/", LIMIT), "nobody asked the mirror");
     let run = interrupt(child);
+    assert_eq!(run.code, 130, "{}", run.stderr);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn ctrl_c_while_the_base_is_installed_leaves_no_half_made_base() {
+    let scene = Scene::new().with_empty_cache();
+    let child =
+        scene.program.command(&["lock", SPEC, "--base-provider", "bootstrap", "--progress", "json"]).spawn();
+    let run = interrupt_when(child.expect("it starts"), "\"import:");
+    assert_eq!(run.code, 130, "{}", run.stderr);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn ctrl_c_while_the_image_is_checked_leaves_no_image() {
+    let scene = Scene::new();
+    let child = scene.program.command(&["build", SPEC, "--progress", "json"]).spawn();
+    let run = interrupt_when(child.expect("it starts"), "\"id\":\"checks\"");
     assert_eq!(run.code, 130, "{}", run.stderr);
     scene.assert_nothing_left();
 }

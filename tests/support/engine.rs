@@ -51,7 +51,7 @@ impl Inventory {
         let lines = |args: &[&str]| docker(args).lines().map(str::to_owned).collect();
         let ours = |line: &String| line.contains("envforge") || line.contains("pytorch-cuda");
         let tags: BTreeSet<_> = lines(&["images", "--format", "{{.Repository}}:{{.Tag}}"]);
-        let containers: BTreeSet<_> =
+        let containers: BTreeSet<String> =
             lines(&["ps", "-a", "--no-trunc", "--format", "{{.ID}} {{.Image}} {{.Names}} {{.Labels}}"]);
         Self {
             containers: containers.into_iter().filter(ours).collect(),
@@ -60,12 +60,12 @@ impl Inventory {
         }
     }
 
-    /// What is there now and was not then. A base is kept on purpose: the next build starts from it.
+    /// What is there now and was not then. A finished base is kept on purpose: the next build starts from it.
     pub(crate) fn added(&self) -> Self {
         let now = Self::now();
         let new = |then: &BTreeSet<String>, now: BTreeSet<String>| now.difference(then).cloned().collect();
         let mut tags: BTreeSet<_> = new(&self.tags, now.tags);
-        tags.retain(|tag| !tag.starts_with("envforge-base:"));
+        tags.retain(|tag| !is_finished_base(tag));
         Self {
             containers: new(&self.containers, now.containers),
             tags,
@@ -77,4 +77,10 @@ impl Inventory {
     pub(crate) fn is_empty(&self) -> bool {
         self.containers.is_empty() && self.tags.is_empty() && self.untagged.is_empty()
     }
+}
+
+/// `envforge-base:` and 16 hex digits; anything else under that name is a base in the making.
+fn is_finished_base(tag: &str) -> bool {
+    let digest = tag.strip_prefix("envforge-base:").unwrap_or_default();
+    digest.len() == 16 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

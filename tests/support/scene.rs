@@ -2,11 +2,10 @@
 //! at the end.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
 
 use crate::engine::{Inventory, bridge_address, docker};
 use crate::framework::TORCH_2_7_CU118;
@@ -140,8 +139,13 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         let added = self.before.added();
-        for tag in &added.tags {
-            drop(std::process::Command::new("docker").args(["rmi", "-f", tag]).output());
+        let ours = |id: &&String| {
+            let label = "{{index .Config.Labels \"io.envforge.name\"}}";
+            let label = std::process::Command::new("docker").args(["inspect", "-f", label, id]).output();
+            label.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("pytorch-cuda:2.7"))
+        };
+        for image in added.tags.iter().chain(added.untagged.iter().filter(ours)) {
+            drop(std::process::Command::new("docker").args(["rmi", "-f", image]).output());
         }
     }
 }
@@ -173,24 +177,36 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Sends Ctrl-C and waits for the end.
-pub(crate) fn interrupt(mut child: Child) -> Run {
-    let id = child.id().to_string();
-    let sent = std::process::Command::new("kill").args(["-INT", &id]).status().expect("kill starts");
-    assert!(sent.success(), "the program ended before it was interrupted: {}", rest_of(&mut child));
-    let end = Instant::now() + Duration::from_secs(30);
-    while child.try_wait().expect("a child of ours").is_none() {
-        assert!(Instant::now() < end, "the program still runs 30 s after Ctrl-C");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Run::of(&child.wait_with_output().expect("a child of ours"))
+pub(crate) fn interrupt(child: Child) -> Run {
+    send_interrupt(&child);
+    let output = child.wait_with_output().expect("a child of ours");
+    Run::of(&output)
 }
 
-fn rest_of(child: &mut Child) -> String {
-    let mut text = String::new();
-    if let Some(stderr) = child.stderr.as_mut() {
-        drop(stderr.read_to_string(&mut text));
+/// Reads what the program says until a line contains that text, then sends Ctrl-C and waits for the end.
+pub(crate) fn interrupt_when(mut child: Child, text: &str) -> Run {
+    let mut lines = BufReader::new(child.stderr.take().expect("standard error is caught")).lines();
+    let mut said = String::new();
+    let mut seen = false;
+    for line in lines.by_ref().map_while(Result::ok) {
+        said = said + &line + "\n";
+        if line.contains(text) {
+            seen = true;
+            break;
+        }
     }
-    text
+    assert!(seen, "`{text}` was never said: {said}");
+    send_interrupt(&child);
+    said.extend(lines.map_while(Result::ok).map(|line| line + "\n"));
+    let mut run = Run::of(&child.wait_with_output().expect("a child of ours"));
+    run.stderr = said;
+    run
+}
+
+fn send_interrupt(child: &Child) {
+    let id = child.id().to_string();
+    let sent = std::process::Command::new("kill").args(["-INT", &id]).status().expect("kill starts");
+    assert!(sent.success(), "the program ended before it was interrupted");
 }
 
 /// Runs Python in an image and gives what it prints.
