@@ -11,7 +11,8 @@ pub fn read_apt_sources(folder: &Utf8Path) -> Result<Vec<(String, String)>, Base
     if let Ok(entries) = fs_err::read_dir(folder.join("sources.list.d")) {
         paths.extend(entries.flatten().filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok()));
     }
-    paths.retain(|path| matches!(path.extension(), Some("list" | "sources")));
+    // A folder of that name is none of apt's: bind mounts of a container leave such.
+    paths.retain(|path| matches!(path.extension(), Some("list" | "sources")) && !path.is_dir());
     paths.sort_unstable();
     let mut texts = Vec::new();
     for path in paths {
@@ -37,6 +38,7 @@ mod tests {
         for (name, text) in [("b.sources", "B"), ("a.list", "A"), ("a.list.save", "old")] {
             fs_err::write(root.join("sources.list.d").join(name), text).expect("write");
         }
+        fs_err::create_dir_all(root.join("sources.list.d/folder.list")).expect("folder");
         fs_err::write(root.join("sources.list"), "main").expect("write");
         let texts: Vec<_> =
             read_apt_sources(&root).expect("read").into_iter().map(|(_, text)| text).collect();

@@ -18,7 +18,7 @@ use super::record::{Record, list_key};
 use super::request::{Base, BaseRequest};
 use super::signature::Keyring;
 use super::suite::SuiteReader;
-use crate::engine::{Engine, Network, RunRequest};
+use crate::engine::{Engine, EngineError, Network, RunRequest};
 use crate::fetch::{Download, FetchError, Fetcher, Transfer};
 use crate::lock::{BaseProvider, LockedDeb};
 use crate::report::{Event, Reporter};
@@ -145,6 +145,7 @@ impl Bootstrap<'_> {
         let exported_path = utf8(exported.path());
         let tag = format!("{PRIVATE}:stage-{}", &key[..16]);
         let stage_path = utf8(stage.path());
+        let guard = StageImage { engine: self.engine, tag: Some(tag.clone()) };
         let installed = async {
             self.engine.import(stage_path, &tag, Arc::clone(&self.reporter)).await?;
             let request = RunRequest {
@@ -160,7 +161,7 @@ impl Bootstrap<'_> {
             self.engine.run_and_export(request, exported_path.clone(), Arc::clone(&self.reporter)).await
         }
         .await;
-        self.engine.remove_image(&tag).await?;
+        guard.remove().await?;
         let outcome = installed?;
         if outcome.code != 0 {
             let text = String::from_utf8_lossy(&outcome.stdout).into_owned()
@@ -259,6 +260,31 @@ impl Bootstrap<'_> {
             Err(error) => Event::StepFailed { id: id.to_owned(), text: error.to_string() },
         });
         result
+    }
+}
+
+/// The image dpkg runs in: gone on every path, Ctrl-C included.
+struct StageImage<'a> {
+    engine: &'a dyn Engine,
+    tag: Option<String>,
+}
+
+impl StageImage<'_> {
+    async fn remove(mut self) -> Result<(), EngineError> {
+        if let Some(tag) = &self.tag {
+            self.engine.remove_image(tag).await?;
+        }
+        // Only now: if this was dropped while waiting, the guard still has work.
+        self.tag = None;
+        Ok(())
+    }
+}
+
+impl Drop for StageImage<'_> {
+    fn drop(&mut self) {
+        if let Some(tag) = self.tag.take() {
+            self.engine.discard_image(&tag);
+        }
     }
 }
 

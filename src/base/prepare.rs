@@ -52,3 +52,339 @@ fn choice(request: &BaseRequest<'_>) -> ProviderChoice {
         None => request.provider,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use camino::Utf8PathBuf;
+
+    use super::*;
+    use crate::base::deb::tests::ar;
+    use crate::base::mirrors::MirrorSources;
+    use crate::engine::{BuildRequest, EngineError, EngineInfo, ImageInfo, RunOutcome, RunRequest};
+    use crate::fetch::FetchSettings;
+    use crate::lock::{LockedBase, LockedDeb};
+    use crate::report::Silent;
+    use crate::sha256::sha256_hex;
+    use crate::versions::Machine;
+
+    /// An engine of maps: images by reference, a registry, and the code every container ends with.
+    struct Fake {
+        info: EngineInfo,
+        images: Mutex<BTreeMap<String, ImageInfo>>,
+        registry: BTreeMap<String, ImageInfo>,
+        code: i64,
+    }
+
+    /// The code of a container that does not end.
+    const NEVER: i64 = -1;
+
+    fn fake() -> Fake {
+        let info = EngineInfo {
+            name: "Docker".to_owned(),
+            version: "20.10.24".to_owned(),
+            api: "1.41".to_owned(),
+            machine: Machine::X86_64,
+            buildkit: true,
+            runtimes: Vec::new(),
+            cdi_devices: Vec::new(),
+            local: true,
+            data_root: None,
+        };
+        Fake { info, images: Mutex::default(), registry: BTreeMap::new(), code: 0 }
+    }
+
+    fn image(id: &str, digests: &[&str]) -> ImageInfo {
+        ImageInfo {
+            id: id.to_owned(),
+            tags: Vec::new(),
+            digests: digests.iter().map(|text| (*text).to_owned()).collect(),
+            size: 1,
+            labels: BTreeMap::new(),
+            env: Vec::new(),
+            user: String::new(),
+            layers: Vec::new(),
+            history: Vec::new(),
+            architecture: "amd64".to_owned(),
+        }
+    }
+
+    impl Fake {
+        fn has(&self, reference: &str) -> bool {
+            self.images.lock().expect("one thread").contains_key(reference)
+        }
+        fn put(&self, reference: &str, image: ImageInfo) {
+            self.images.lock().expect("one thread").insert(reference.to_owned(), image);
+        }
+    }
+
+    #[async_trait]
+    impl Engine for Fake {
+        fn info(&self) -> &EngineInfo {
+            &self.info
+        }
+        async fn image(&self, reference: &str) -> Result<Option<ImageInfo>, EngineError> {
+            Ok(self.images.lock().expect("one thread").get(reference).cloned())
+        }
+        async fn build(&self, _: BuildRequest, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+            unreachable!("a base is not built by the engine")
+        }
+        async fn tag(&self, image: &str, tag: &str) -> Result<(), EngineError> {
+            let images = self.images.lock().expect("one thread");
+            let found = images.values().find(|found| found.id == image).cloned().expect("the image is there");
+            drop(images);
+            self.put(tag, found);
+            Ok(())
+        }
+        async fn remove_image(&self, reference: &str) -> Result<(), EngineError> {
+            self.discard_image(reference);
+            Ok(())
+        }
+        fn discard_image(&self, reference: &str) {
+            self.images.lock().expect("one thread").remove(reference);
+        }
+        async fn pull(&self, reference: &str, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+            let refused =
+                || EngineError::Refused { during: "a pull".to_owned(), text: "no such host".to_owned() };
+            let found = self.registry.get(reference).cloned().ok_or_else(refused)?;
+            self.put(reference, found.clone());
+            Ok(found)
+        }
+        async fn import(
+            &self,
+            archive: Utf8PathBuf,
+            tag: &str,
+            _: Arc<dyn Reporter>,
+        ) -> Result<ImageInfo, EngineError> {
+            let imported = image(&format!("sha256:{}", sha256_hex(archive.as_str().as_bytes())), &[]);
+            self.put(tag, imported.clone());
+            Ok(imported)
+        }
+        async fn run(&self, _: RunRequest, _: Arc<dyn Reporter>) -> Result<RunOutcome, EngineError> {
+            unreachable!("a base is exported")
+        }
+        /// "Installs" one file.
+        async fn run_and_export(
+            &self,
+            request: RunRequest,
+            archive: Utf8PathBuf,
+            _: Arc<dyn Reporter>,
+        ) -> Result<RunOutcome, EngineError> {
+            assert!(self.has(&request.image), "the first stage is there");
+            if self.code == NEVER {
+                std::future::pending::<()>().await;
+            }
+            let mut builder = tar::Builder::new(fs_err::OpenOptions::new().write(true).open(archive)?);
+            let mut header = tar::Header::new_gnu();
+            header.set_size(2);
+            header.set_mode(0o644);
+            header.set_uid(0);
+            header.set_gid(0);
+            builder.append_data(&mut header, "etc/installed", b"ok".as_slice())?;
+            builder.into_inner()?;
+            let stderr = b"dpkg: error processing libc6".to_vec();
+            Ok(RunOutcome { code: self.code, stderr, ..RunOutcome::default() })
+        }
+    }
+
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<String>>);
+
+    impl Reporter for Notes {
+        fn report(&self, event: Event) {
+            if let Event::Note { text } = event {
+                self.0.lock().expect("one thread").push(text);
+            }
+        }
+    }
+
+    struct Fixture {
+        store: Store,
+        fetch: Fetcher,
+        _folder: tempfile::TempDir,
+    }
+
+    fn fixture() -> Fixture {
+        let folder = tempfile::tempdir().expect("folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
+        let settings = FetchSettings { attempts: 1, ..FetchSettings::default() };
+        Fixture { store, fetch: Fetcher::new(&settings).expect("client"), _folder: folder }
+    }
+
+    impl Fixture {
+        async fn prepare(&self, engine: &Fake, request: &BaseRequest<'_>) -> Result<Base, BaseError> {
+            prepare(engine, request, &self.store, &self.fetch, Arc::new(Silent)).await
+        }
+        /// A list of one package, which is in the cache.
+        fn locked(&self) -> LockedBase {
+            let deb = ar(&[("debian-binary", b"2.0\n"), ("data.tar", &[0; 1024])]);
+            let sha256 = sha256_hex(&deb);
+            self.store.put(&sha256, &deb).expect("put");
+            LockedBase { packages: vec![package(&sha256)], ..locked(BaseProvider::Bootstrap) }
+        }
+    }
+
+    fn package(sha256: &str) -> LockedDeb {
+        LockedDeb {
+            name: "libc6".to_owned(),
+            version: "2.36-9".to_owned(),
+            architecture: "amd64".to_owned(),
+            sha256: sha256.to_owned(),
+            size: 1,
+            path: "pool/main/g/glibc/libc6.deb".to_owned(),
+        }
+    }
+
+    fn locked(provider: BaseProvider) -> LockedBase {
+        LockedBase {
+            provider,
+            name: "debian:12".to_owned(),
+            suite: "bookworm".to_owned(),
+            digest: None,
+            content: None,
+            packages: Vec::new(),
+        }
+    }
+
+    fn request(locked: Option<&LockedBase>) -> BaseRequest<'_> {
+        BaseRequest {
+            name: "debian:12".to_owned(),
+            suite: "bookworm".to_owned(),
+            provider: ProviderChoice::Auto,
+            machine: Machine::X86_64,
+            mirrors: MirrorSources::default(),
+            locked,
+            accept_expired: false,
+            now: jiff::Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_image_that_can_be_pulled_is_pinned_by_its_registry_digest() {
+        let mut engine = fake();
+        let pulled = image("sha256:id", &["other@sha256:no", "debian@sha256:beef"]);
+        engine.registry.insert("debian:12".to_owned(), pulled.clone());
+        let f = fixture();
+        let base = f.prepare(&engine, &request(None)).await.expect("base");
+        assert_eq!((base.reference.as_str(), base.provider), ("debian@sha256:beef", BaseProvider::Image));
+        assert_eq!(base.digest.as_deref(), Some("sha256:beef"));
+
+        // The tag moves on; the lock does not.
+        let mut later = fake();
+        later.registry.insert("debian:12".to_owned(), image("sha256:new", &["debian@sha256:feed"]));
+        later.registry.insert("debian@sha256:beef".to_owned(), pulled);
+        let lock = base.locked();
+        let locked = f.prepare(&later, &request(Some(&lock))).await.expect("locked");
+        assert_eq!(locked, base);
+    }
+
+    #[tokio::test]
+    async fn a_local_image_without_digest_gets_a_private_tag_of_its_id_that_is_checked() {
+        let (engine, f) = (fake(), fixture());
+        let id = format!("sha256:{}", "ab".repeat(32));
+        engine.put("debian:12", image(&id, &[]));
+        engine.put(&id, image(&id, &[]));
+        let base = f.prepare(&engine, &request(None)).await.expect("base");
+        assert_eq!(base.reference, "envforge-base:abababababababab");
+        assert_eq!(base.digest.as_ref(), Some(&id));
+        let lock = base.locked();
+        assert_eq!(f.prepare(&engine, &request(Some(&lock))).await.expect("again"), base);
+        base.check_unchanged(&engine).await.expect("unchanged");
+        engine.put(&base.reference, image("sha256:else", &[]));
+        let error = base.check_unchanged(&engine).await.expect_err("moved");
+        assert!(matches!(error, BaseError::TagMoved { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn without_image_the_base_is_bootstrapped_and_a_note_says_so() {
+        let (f, notes) = (fixture(), Arc::new(Notes::default()));
+        let reporter: Arc<dyn Reporter> = Arc::clone(&notes) as Arc<dyn Reporter>;
+        let error =
+            prepare(&fake(), &request(None), &f.store, &f.fetch, reporter).await.expect_err("no mirror");
+        assert_eq!(error.exit_code(), 3);
+        assert!(error.hints()[0].contains("ENVFORGE_DEBIAN_MIRROR"), "{:?}", error.hints());
+        assert_eq!(notes.0.lock().expect("one thread").len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_debian_and_cannot_be_pulled_is_no_base() {
+        let f = fixture();
+        let ubuntu = |provider| BaseRequest {
+            name: "ubuntu:22.04".to_owned(),
+            suite: "jammy".to_owned(),
+            provider,
+            ..request(None)
+        };
+        let auto = f.prepare(&fake(), &ubuntu(ProviderChoice::Auto)).await.expect_err("none");
+        assert!(matches!(auto, BaseError::NotPullable { .. }), "{auto}");
+        let bootstrap = f.prepare(&fake(), &ubuntu(ProviderChoice::Bootstrap)).await.expect_err("none");
+        assert!(matches!(bootstrap, BaseError::NotBootstrappable { .. }), "{bootstrap}");
+    }
+
+    #[tokio::test]
+    async fn a_locked_list_is_built_once_without_any_mirror() {
+        let (engine, f) = (fake(), fixture());
+        let lock = f.locked();
+        let base = f.prepare(&engine, &request(Some(&lock))).await.expect("base");
+        assert_eq!(base.packages, lock.packages);
+        assert!(base.archive.as_ref().is_some_and(|path| path.is_file()));
+        assert_eq!(engine.images.lock().expect("one thread").len(), 1, "only the base is left");
+        // A container that fails shows that nothing runs again.
+        let engine = Fake { code: 9, ..engine };
+        assert_eq!(f.prepare(&engine, &request(Some(&lock))).await.expect("again"), base);
+    }
+
+    #[tokio::test]
+    async fn a_moved_tag_is_put_back() {
+        let (engine, f) = (fake(), fixture());
+        let lock = f.locked();
+        let base = f.prepare(&engine, &request(Some(&lock))).await.expect("base");
+        engine.put(&base.reference, image("sha256:foreign", &[]));
+        assert_eq!(f.prepare(&engine, &request(Some(&lock))).await.expect("again"), base);
+    }
+
+    #[tokio::test]
+    async fn a_failed_installation_says_what_dpkg_said_and_leaves_nothing() {
+        let (engine, f) = (Fake { code: 1, ..fake() }, fixture());
+        let lock = f.locked();
+        let error = f.prepare(&engine, &request(Some(&lock))).await.expect_err("failed");
+        assert!(error.to_string().contains("error processing libc6"), "{error}");
+        assert_eq!(engine.images.lock().expect("one thread").len(), 0);
+        assert_eq!(fs_err::read_dir(f.store.cache_dir().join("temp")).expect("folder").count(), 0);
+        f.prepare(&fake(), &request(Some(&lock))).await.expect("the next run works");
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_installation_leaves_no_image_no_file_and_no_lock() {
+        let (engine, f) = (Fake { code: NEVER, ..fake() }, fixture());
+        let lock = f.locked();
+        let soon = std::time::Duration::from_millis(200);
+        assert!(tokio::time::timeout(soon, f.prepare(&engine, &request(Some(&lock)))).await.is_err());
+        assert_eq!(engine.images.lock().expect("one thread").len(), 0);
+        assert_eq!(fs_err::read_dir(f.store.cache_dir().join("temp")).expect("folder").count(), 0);
+        f.prepare(&fake(), &request(Some(&lock))).await.expect("the next run works");
+    }
+
+    #[tokio::test]
+    async fn a_locked_package_the_mirror_lost_is_named() {
+        let (f, server) = (fixture(), wiremock::MockServer::start().await);
+        let lock =
+            LockedBase { packages: vec![package(&"ab".repeat(32))], ..locked(BaseProvider::Bootstrap) };
+        let mirrors = MirrorSources { main: Some(server.uri()), ..MirrorSources::default() };
+        let error =
+            f.prepare(&fake(), &BaseRequest { mirrors, ..request(Some(&lock)) }).await.expect_err("lost");
+        assert!(error.to_string().contains("`libc6` 2.36-9"), "{error}");
+        assert!(error.hints()[0].contains("lock --upgrade"));
+    }
+
+    #[tokio::test]
+    async fn a_lock_of_another_base_is_refused() {
+        let lock = LockedBase { name: "debian:13".to_owned(), ..locked(BaseProvider::Bootstrap) };
+        let error = fixture().prepare(&fake(), &request(Some(&lock))).await.expect_err("other");
+        assert_eq!(error.exit_code(), 1);
+    }
+}

@@ -82,6 +82,8 @@ impl Record {
         let path = self.archive_path(store);
         store.make_folder_of(&path)?;
         self.size = file.as_file().metadata().map_err(broken)?.len();
+        let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        file.as_file().set_permissions(readable).map_err(broken)?;
         file.persist(&path).map_err(|error| broken(error.error))?;
         Ok(())
     }

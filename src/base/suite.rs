@@ -95,3 +95,80 @@ impl SuiteReader<'_> {
         Ok(text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use camino::Utf8PathBuf;
+    use wiremock::matchers::path;
+    use wiremock::{Mock, MockServer, ResponseTemplate};
+
+    use super::*;
+    use crate::base::release::ReleaseError;
+    use crate::base::signature::{SignatureError, test_keyring};
+    use crate::fetch::FetchSettings;
+    use crate::report::Silent;
+
+    /// What reading the suite gives if the mirror serves this `InRelease` and these packages.
+    async fn read(in_release: &[u8], packages: &[u8], now: &str) -> Result<PackageIndex, BaseError> {
+        let server = MockServer::start().await;
+        for (file, body) in [("InRelease", in_release), ("main/binary-amd64/Packages.xz", packages)] {
+            Mock::given(path(format!("/dists/bookworm/{file}")))
+                .respond_with(ResponseTemplate::new(200).set_body_bytes(body))
+                .mount(&server)
+                .await;
+        }
+        let folder = tempfile::tempdir().expect("folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let reader = SuiteReader {
+            fetch: &Fetcher::new(&FetchSettings { attempts: 1, ..FetchSettings::default() }).expect("client"),
+            store: &Store::open(&root.join("cache"), &root.join("state")).expect("store"),
+            keyring: &test_keyring(),
+            mirrors: &Mirrors { main: server.uri().parse().expect("address"), security: None },
+            machine: Machine::X86_64,
+            now: now.parse().expect("time"),
+            accept_expired: false,
+            transfer: &Transfer::new(Arc::new(Silent), "test", None),
+        };
+        reader.index("bookworm").await
+    }
+
+    const GOOD: &[u8] = include_bytes!("fixtures/good.InRelease");
+    const OTHER: &[u8] = include_bytes!("fixtures/other.InRelease");
+    const NOW: &str = "2026-11-21T00:00:00Z";
+
+    #[tokio::test]
+    async fn packages_other_than_the_signed_ones_are_refused() {
+        let error = read(GOOD, b"y", NOW).await.expect_err("refused");
+        assert!(matches!(error, BaseError::Fetch(FetchError::WrongHash { .. })), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn signed_packages_are_read_up_to_their_packing() {
+        // The fixture promises the one letter `x`, which is the right file but no xz.
+        let error = read(GOOD, b"x", NOW).await.expect_err("no xz");
+        assert!(matches!(error, BaseError::Fetch(FetchError::Unreadable { .. })), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn an_index_of_another_key_and_an_expired_one_are_refused_by_address() {
+        let error = read(OTHER, b"x", NOW).await.expect_err("other key");
+        assert!(error.to_string().contains("/dists/bookworm/InRelease"), "{error}");
+        assert!(
+            matches!(&error, BaseError::Signature { source: SignatureError::UnknownKey { .. }, .. }),
+            "{error:?}"
+        );
+        let error = read(GOOD, b"x", "2026-12-01T00:00:00Z").await.expect_err("expired");
+        assert!(
+            matches!(&error, BaseError::Release { source: ReleaseError::Expired { .. }, .. }),
+            "{error:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_unsigned_index_is_refused() {
+        let error = read(b"Codename: bookworm\n", b"x", NOW).await.expect_err("unsigned");
+        assert!(matches!(error, BaseError::Signature { .. }), "{error:?}");
+    }
+}

@@ -52,6 +52,15 @@ impl Engine for Docker {
         self.daemon.remove_image(reference).await
     }
 
+    fn discard_image(&self, reference: &str) {
+        let (daemon, reference) = (self.daemon.clone(), reference.to_owned());
+        finish_on_a_thread(async move {
+            if let Err(error) = daemon.remove_image(&reference).await {
+                tracing::warn!(%reference, %error, "image could not be removed");
+            }
+        });
+    }
+
     async fn pull(&self, reference: &str, reporter: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
         self.daemon.pull(reference, reporter.as_ref()).await
     }

@@ -193,6 +193,8 @@ pub trait Engine: Send + Sync {
     async fn tag(&self, image: &str, tag: &str) -> Result<(), EngineError>;
     /// Takes a tag off, or removes an untagged image; absent is fine.
     async fn remove_image(&self, reference: &str) -> Result<(), EngineError>;
+    /// As [`Engine::remove_image`], but for guards that run while a future is dropped: waits, and fails silently.
+    fn discard_image(&self, reference: &str);
     /// Pulls an image by reference.
     async fn pull(&self, reference: &str, reporter: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError>;
     /// Makes an image of one layer from a tar file, under a tag.
