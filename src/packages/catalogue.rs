@@ -15,18 +15,10 @@ pub struct Catalogue {
     pub schema: u32,
     /// When its facts were read.
     pub checked: String,
-    pub(super) index: DefaultIndex,
     pub(super) framework_index: Vec<DefaultFrameworkIndex>,
     uv: Uv,
     system: Vec<Entry>,
     wheel: Vec<Entry>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DefaultIndex {
-    pub(super) default: String,
-    source: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -87,7 +79,7 @@ impl Catalogue {
     /// Where each fact of the catalogue comes from.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
         let indexes = self.framework_index.iter().map(|index| index.source.as_str());
-        [self.index.source.as_str(), self.uv.source.as_str()].into_iter().chain(indexes)
+        [self.uv.source.as_str()].into_iter().chain(indexes)
     }
     /// uv for that processor; `None`: no wheel of it is known.
     pub fn uv(&self, machine: Machine) -> Option<LockedTool> {
@@ -117,7 +109,7 @@ mod tests {
             assert!(!row.reason.is_empty() && !row.package.is_empty(), "{row:?}");
         }
         assert!(!all.checked.is_empty());
-        assert!(all.sources().count() >= 3 && all.sources().all(|source| !source.is_empty()));
+        assert!(all.sources().count() >= 2 && all.sources().all(|source| !source.is_empty()));
         assert!(all.reason_of("gcc").is_some_and(|reason| reason.contains("Triton")));
         assert_eq!(all.reason_of("emacs"), None);
         for index in &all.framework_index {

@@ -164,6 +164,22 @@ pub enum PackagesError {
         /// What is wrong with it.
         detail: String,
     },
+    /// The index gives another wheel of uv than the one that is known.
+    #[error("the package index gives another `{file}` than the known one")]
+    UvHash {
+        /// The wheel.
+        file: String,
+        /// pip's words, without addresses.
+        #[source]
+        cause: Words,
+    },
+    /// pip, asked for uv because no index is set, failed for a reason of its own.
+    #[error("pip in a container of the base cannot fetch uv")]
+    Pip {
+        /// Its or apt's words, without addresses.
+        #[source]
+        cause: Words,
+    },
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -189,12 +205,15 @@ impl PackagesError {
     pub fn hints(&self) -> Vec<String> {
         let hint = match self {
             Self::Index { .. } | Self::NoUvWheel { .. } => {
-                "set the index with `[index] default` (ENVFORGE_INDEX) or, for the framework's own wheels, `[index] \
+                "set the index with `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL) or, for the framework's own wheels, `[index] \
                  framework` (ENVFORGE_FRAMEWORK_INDEX); if only containers cannot reach it, set `[network] mode = \
                  \"host\"` (ENVFORGE_NETWORK=host)"
             }
             Self::IndexAccess { .. } => {
-                "put user and token into the address of `[index] default` (ENVFORGE_INDEX); it is never written to an image"
+                "put user and token into the address of `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL); it is never written to an image"
+            }
+            Self::Pip { .. } | Self::UvHash { .. } => {
+                "set the index with `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL): uv is then had without pip"
             }
             Self::NoFrameworkIndex { .. } => "set `[index] framework` (ENVFORGE_FRAMEWORK_INDEX)",
             Self::Mirror { no_network: true, .. } => {

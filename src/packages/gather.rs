@@ -7,8 +7,7 @@ use std::time::Instant;
 use camino::Utf8PathBuf;
 
 use super::error::PackagesError;
-use super::settings::IndexSettings;
-use super::uv::uv_binary;
+use super::uv::{UvSource, uv_binary};
 use crate::address::Address;
 use crate::fetch::{Download, FetchError, Fetcher, Transfer};
 use crate::lock::{Lock, LockedDeb};
@@ -57,13 +56,13 @@ pub async fn gather_debs(
 /// The program uv a lock names, as a file of the cache.
 pub async fn gather_uv(
     lock: &Lock,
-    index: &IndexSettings,
+    source: &UvSource<'_>,
     store: &Store,
     fetcher: &Fetcher,
     reporter: Arc<dyn Reporter>,
 ) -> Result<Utf8PathBuf, PackagesError> {
     let tool = lock.tools.iter().find(|tool| tool.name == "uv").ok_or(PackagesError::NoUvLocked)?;
-    uv_binary(tool, index, store, fetcher, reporter).await
+    uv_binary(tool, source, store, fetcher, reporter).await
 }
 
 fn download(deb: &LockedDeb, mirrors: &[Address]) -> Download {
@@ -93,6 +92,8 @@ mod tests {
     use super::*;
     use crate::fetch::FetchSettings;
     use crate::lock::sample;
+    use crate::packages::settings::PackageSettings;
+    use crate::packages::test_engine::OneRun;
     use crate::report::Silent;
     use crate::sha256::sha256_hex;
 
@@ -171,9 +172,10 @@ mod tests {
     async fn a_lock_without_uv_is_said_so() {
         let mut f = fixture().await;
         f.lock.tools.clear();
-        let index = IndexSettings::default();
+        let (engine, settings) = (OneRun::default(), PackageSettings::default());
+        let source = UvSource { engine: &engine, base_reference: "base", settings: &settings };
         let error =
-            gather_uv(&f.lock, &index, &f.store, &f.fetcher, Arc::new(Silent)).await.expect_err("none");
+            gather_uv(&f.lock, &source, &f.store, &f.fetcher, Arc::new(Silent)).await.expect_err("none");
         assert_eq!(error.exit_code(), 2);
     }
 }

@@ -31,9 +31,6 @@ pub(super) fn files(
     let system: String = catalogue().system().flat_map(|package| [package, "\n"]).collect();
     let mut files = vec![
         file("resolve.sh", 0o644, include_str!("../../templates/packages/resolve.sh")),
-        file("env", 0o600, environment(settings)),
-        file("apt.conf", 0o644, apt_configuration(settings)),
-        file("sources.list", 0o600, sources(settings)),
         file("system.list", 0o644, system),
         file("uv.toml", 0o600, uv_configuration(request.stack, settings)?),
         file("framework.in", 0o644, framework),
@@ -48,13 +45,25 @@ pub(super) fn files(
     if let Some(previous) = request.previous {
         files.push(file("pylock.all.toml", 0o644, preferences(previous)));
     }
-    if let Some(bundle) = &settings.index.ca_bundle {
-        files.push(ContainerFile { path: CA_BUNDLE.to_owned(), mode: 0o644, bytes: bundle.clone() });
-    }
+    files.extend(surroundings(settings));
     Ok(files)
 }
 
-fn file(name: &str, mode: u32, text: impl Into<String>) -> ContainerFile {
+/// What every script here is given: proxies, certificates, apt's archives.
+pub(super) fn surroundings(settings: &PackageSettings) -> Vec<ContainerFile> {
+    let mut files = vec![
+        file("env", 0o600, environment(settings)),
+        file("apt.conf", 0o644, apt_configuration(settings)),
+        file("sources.list", 0o600, sources(settings)),
+    ];
+    if let Some(bundle) = &settings.index.ca_bundle {
+        files.push(ContainerFile { path: CA_BUNDLE.to_owned(), mode: 0o644, bytes: bundle.clone() });
+    }
+    files
+}
+
+/// A file of the folder the scripts read.
+pub(super) fn file(name: &str, mode: u32, text: impl Into<String>) -> ContainerFile {
     ContainerFile { path: format!("/envforge/{name}"), mode, bytes: text.into().into() }
 }
 
@@ -103,7 +112,7 @@ fn environment(settings: &PackageSettings) -> String {
         let _ = writeln!(text, "export {name}='{quoted}' {}='{quoted}'", name.to_lowercase());
     }
     if settings.index.ca_bundle.is_some() {
-        let _ = writeln!(text, "export SSL_CERT_FILE={CA_BUNDLE}");
+        let _ = writeln!(text, "export SSL_CERT_FILE={CA_BUNDLE} PIP_CERT={CA_BUNDLE}");
     }
     text
 }
@@ -147,7 +156,10 @@ fn uv_configuration(stack: &Stack, settings: &PackageSettings) -> Result<String,
         })?;
         text.push_str(&index_table(&index, false));
     }
-    text.push_str(&index_table(&settings.index.default_index(), true));
+    // Where none is set, uv adds its own default, last.
+    if let Some(index) = &settings.index.default {
+        text.push_str(&index_table(index, true));
+    }
     text.push_str("\n[pip]\nonly-binary = [\":all:\"]\n");
     Ok(text)
 }
@@ -231,6 +243,23 @@ mod tests {
     }
 
     #[test]
+    fn where_no_index_is_set_uv_is_given_no_default() {
+        let indexes = |stack: &Stack| {
+            let uv: toml::Table = uv_configuration(stack, &PackageSettings::default())
+                .expect("made")
+                .parse()
+                .expect("valid TOML");
+            assert_eq!(uv["index-strategy"].as_str(), Some("unsafe-best-match"));
+            uv.get("index").map(|list| list.as_array().expect("a list").clone()).unwrap_or_default()
+        };
+        assert_eq!(indexes(&sample::stack()), []);
+        let framework = indexes(&framework_stack());
+        assert_eq!(framework.len(), 1);
+        assert_eq!(framework[0]["default"].as_bool(), Some(false));
+        assert!(framework[0]["url"].as_str().is_some_and(|url| url.ends_with("/cu118")));
+    }
+
+    #[test]
     fn what_nobody_publishes_is_refused() {
         let stack = Stack { channel: Channel::Source, ..sample::stack() };
         let error = framework_requirements(&stack).expect_err("refused");
@@ -274,7 +303,9 @@ mod tests {
         let files = made(&sample::stack(), &[], &settings());
         let env = &files["/envforge/env"];
         assert!(env.contains(r"export HTTPS_PROXY='http://a'\''b' https_proxy='http://a'\''b'"), "{env}");
-        assert!(env.contains("SSL_CERT_FILE=/envforge/ca.crt"), "{env}");
+        for name in ["SSL_CERT_FILE", "PIP_CERT"] {
+            assert!(env.contains(&format!("{name}=/envforge/ca.crt")), "{env}");
+        }
         assert_eq!(
             files["/envforge/sources.list"],
             "deb http://m.example.test/debian bookworm main\ndeb http://m.example.test/debian bookworm-updates main\n"

@@ -15,7 +15,10 @@ mod pylock;
 mod redact;
 mod resolve;
 mod settings;
+#[cfg(test)]
+mod test_engine;
 mod uv;
+mod uv_by_pip;
 mod wheel_name;
 mod wheels;
 
@@ -24,4 +27,4 @@ pub use error::PackagesError;
 pub use gather::{gather_debs, gather_uv};
 pub use resolve::{PackageRequest, PackageTools, Resolved, resolve_packages};
 pub use settings::{Archive, FrameworkIndex, IndexSettings, PackageSettings, Proxies};
-pub use uv::uv_binary;
+pub use uv::{UvSource, uv_binary};

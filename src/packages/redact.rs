@@ -20,6 +20,17 @@ pub(super) fn without_addresses(text: &str) -> String {
         rest = &after[end..];
     }
     out.push_str(rest);
+    without_hosts(&out)
+}
+
+/// pip names a server as `host='…'`.
+fn without_hosts(text: &str) -> String {
+    let mut parts = text.split("host='");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str("host='<host>'");
+        out.push_str(part.split_once('\'').map_or("", |(_, rest)| rest));
+    }
     out
 }
 
@@ -37,6 +48,10 @@ mod tests {
             ("https://h.test", "<address>"),
             ("error for url (https://u:p/q@h.test)", "error for url (<address>)"),
             ("two https://a.test/x and ftp://b.test/y.", "two <address>/x and <address>/y"),
+            (
+                "HTTPSConnectionPool(host='h.test', port=443): no",
+                "HTTPSConnectionPool(host='<host>', port=443): no",
+            ),
             ("nothing here: torch==2.8.0", "nothing here: torch==2.8.0"),
         ];
         for (text, wanted) in cases {

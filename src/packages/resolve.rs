@@ -14,7 +14,7 @@ use super::inputs::{SCRIPT, files};
 use super::output::Sections;
 use super::pylock::{names, resolutions};
 use super::settings::PackageSettings;
-use super::uv::uv_binary;
+use super::uv::{UvSource, uv_binary};
 use super::wheels::{FrameworkOrigin, Layers, check_versions, locked_wheels};
 use crate::address::Address;
 use crate::engine::{Engine, RunRequest};
@@ -78,8 +78,9 @@ pub async fn resolve_packages(
 ) -> Result<Resolved, PackagesError> {
     let machine = request.stack.machine;
     let tool = catalogue().uv(machine).ok_or_else(|| PackagesError::NoUv { machine: machine.to_string() })?;
-    let PackageTools { store, fetcher, settings, reporter, .. } = tools;
-    let uv_binary = uv_binary(&tool, &settings.index, store, fetcher, Arc::clone(reporter)).await?;
+    let PackageTools { engine, store, fetcher, settings, reporter } = tools;
+    let source = UvSource { engine: *engine, base_reference: request.base_reference, settings };
+    let uv_binary = uv_binary(&tool, &source, store, fetcher, Arc::clone(reporter)).await?;
 
     let started = Instant::now();
     let id = STEP.to_owned();

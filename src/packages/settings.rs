@@ -72,12 +72,6 @@ impl fmt::Debug for IndexSettings {
 }
 
 impl IndexSettings {
-    /// The package index to ask.
-    pub fn default_index(&self) -> Address {
-        let fallback =
-            || catalogue().index.default.parse().expect("templates/packages/packages.toml is tested");
-        self.default.clone().unwrap_or_else(fallback)
-    }
     /// The framework's own index for a variant; `None`: neither a setting nor the catalogue names one.
     pub fn framework_index(&self, framework: &str, cuda: CudaVariant) -> Option<Address> {
         if let Some(index) = &self.framework {

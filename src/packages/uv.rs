@@ -10,8 +10,10 @@ use camino::Utf8PathBuf;
 use super::apt::decoded;
 use super::error::{PackagesError, Words};
 use super::redact::without_addresses;
-use super::settings::IndexSettings;
+use super::settings::PackageSettings;
+use super::uv_by_pip::wheel_by_pip;
 use crate::address::Address;
+use crate::engine::Engine;
 use crate::fetch::{Download, FetchError, Fetcher, Transfer};
 use crate::lock::LockedTool;
 use crate::report::{Event, Reporter};
@@ -24,10 +26,21 @@ const PAGE_LIMIT: u64 = 64 << 20;
 /// More than any release of uv.
 const PROGRAM_LIMIT: u64 = 512 << 20;
 
+/// Where uv comes from: the index of the settings, else what pip in a container of the base takes by default.
+#[derive(Clone, Copy)]
+pub struct UvSource<'a> {
+    /// The engine that has the base.
+    pub engine: &'a dyn Engine,
+    /// The base in the engine, by tag or id.
+    pub base_reference: &'a str,
+    /// Where packages come from.
+    pub settings: &'a PackageSettings,
+}
+
 /// The program uv of a locked tool, as a file of the cache.
 pub async fn uv_binary(
     tool: &LockedTool,
-    index: &IndexSettings,
+    source: &UvSource<'_>,
     store: &Store,
     fetcher: &Fetcher,
     reporter: Arc<dyn Reporter>,
@@ -39,7 +52,7 @@ pub async fn uv_binary(
         return Ok(path);
     }
     if store.find(&tool.sha256)?.is_none() {
-        download(tool, index, store, fetcher, reporter).await?;
+        download(tool, source, store, fetcher, reporter).await?;
     }
     let wheel = store.read(&tool.sha256)?.ok_or_else(|| unusable(tool, "it vanished from the cache"))?;
     let program = program_of(&wheel).map_err(|detail| unusable(tool, &detail))?;
@@ -51,15 +64,23 @@ pub async fn uv_binary(
 
 async fn download(
     tool: &LockedTool,
-    index: &IndexSettings,
+    source: &UvSource<'_>,
     store: &Store,
     fetcher: &Fetcher,
     reporter: Arc<dyn Reporter>,
 ) -> Result<(), PackagesError> {
     let started = Instant::now();
     let id = STEP.to_owned();
-    reporter.report(Event::StepStarted { id: id.clone(), text: format!("download uv {}", tool.version) });
-    let done = fetch_wheel(tool, index, store, fetcher, Arc::clone(&reporter)).await;
+    let how =
+        if source.settings.index.default.is_some() { "" } else { " with pip in a container of the base" };
+    let text = format!("download uv {}{how}", tool.version);
+    reporter.report(Event::StepStarted { id: id.clone(), text });
+    let done = match &source.settings.index.default {
+        Some(index) => fetch_wheel(tool, index, store, fetcher, Arc::clone(&reporter)).await,
+        None => wheel_by_pip(tool, source, Arc::clone(&reporter))
+            .await
+            .and_then(|wheel| Ok(store.put(&tool.sha256, &wheel).map(drop)?)),
+    };
     reporter.report(match &done {
         Ok(()) => Event::StepFinished { id, cached: false, seconds: started.elapsed().as_secs_f64() },
         Err(error) => Event::StepFailed { id, text: error.to_string() },
@@ -69,12 +90,12 @@ async fn download(
 
 async fn fetch_wheel(
     tool: &LockedTool,
-    index: &IndexSettings,
+    index: &Address,
     store: &Store,
     fetcher: &Fetcher,
     reporter: Arc<dyn Reporter>,
 ) -> Result<(), PackagesError> {
-    let page = index.default_index().join("uv/");
+    let page = index.join("uv/");
     let absent = || PackagesError::NoUvWheel { file: tool.file.clone() };
     let listed = fetcher.document(&page, PAGE_LIMIT).await.map_err(|error| index_fault(error, &tool.file))?;
     let address = link_to(&tool.file, &String::from_utf8_lossy(&listed), &page).ok_or_else(absent)?;
@@ -122,7 +143,7 @@ fn program_of(wheel: &[u8]) -> Result<Vec<u8>, String> {
     Ok(program)
 }
 
-fn unusable(tool: &LockedTool, detail: &str) -> PackagesError {
+pub(super) fn unusable(tool: &LockedTool, detail: &str) -> PackagesError {
     PackagesError::UvWheel { file: tool.file.clone(), detail: detail.to_owned() }
 }
 
@@ -134,8 +155,12 @@ mod tests {
     use wiremock::{Mock, MockServer, ResponseTemplate};
 
     use super::*;
+    use crate::engine::RunOutcome;
     use crate::fetch::FetchSettings;
+    use crate::packages::settings::IndexSettings;
+    use crate::packages::test_engine::OneRun;
     use crate::report::Silent;
+    use crate::store::StoreError;
 
     fn wheel(inside: &str) -> Vec<u8> {
         let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -181,8 +206,17 @@ mod tests {
     impl Fixture {
         async fn get(&self) -> Result<Utf8PathBuf, PackagesError> {
             let default = Some(format!("{}/simple", self.server.uri()).parse().expect("address"));
+            self.get_from(&OneRun::default(), default).await
+        }
+        async fn get_from(
+            &self,
+            engine: &OneRun,
+            default: Option<Address>,
+        ) -> Result<Utf8PathBuf, PackagesError> {
             let index = IndexSettings { default, ..IndexSettings::default() };
-            uv_binary(&self.tool, &index, &self.store, &self.fetcher, Arc::new(Silent)).await
+            let settings = PackageSettings { index, ..PackageSettings::default() };
+            let source = UvSource { engine, base_reference: "base", settings: &settings };
+            uv_binary(&self.tool, &source, &self.store, &self.fetcher, Arc::new(Silent)).await
         }
     }
 
@@ -195,6 +229,40 @@ mod tests {
         assert_eq!(std::fs::read(&program).expect("read"), b"program");
         assert_eq!(f.get().await.expect("again"), program);
         assert_eq!(f.server.received_requests().await.expect("recorded").len(), 2);
+    }
+
+    /// A container whose `/tmp/wheel` holds that wheel.
+    fn container_with(f: &Fixture, wheel: &[u8]) -> OneRun {
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(wheel.len() as u64);
+        tar.append_data(&mut header, format!("wheel/{}", f.tool.file), wheel).expect("appended");
+        let collected = [("/tmp/wheel".to_owned(), tar.into_inner().expect("tar"))].into();
+        OneRun { outcome: RunOutcome { collected, ..RunOutcome::default() }, ..OneRun::default() }
+    }
+
+    #[tokio::test]
+    async fn without_an_index_pip_fetches_the_wheel_in_the_base_once() {
+        let f = fixture(b"", None).await;
+        let engine = container_with(&f, &wheel("uv-0.0.1.data/scripts/uv"));
+        let program = f.get_from(&engine, None).await.expect("program");
+        assert_eq!(std::fs::read(&program).expect("read"), b"program");
+        assert_eq!(f.get_from(&engine, None).await.expect("again"), program);
+        assert!(f.server.received_requests().await.expect("recorded").is_empty());
+        let asked = engine.asked.lock().expect("asked");
+        assert_eq!(asked.len(), 1);
+        assert_eq!(asked[0].image, "base");
+        let requirement = asked[0].files.iter().find(|file| file.path == "/envforge/uv.in").expect("there");
+        assert!(String::from_utf8_lossy(&requirement.bytes).contains(&f.tool.sha256));
+    }
+
+    #[tokio::test]
+    async fn a_wheel_of_pip_that_is_another_or_missing_is_refused() {
+        let f = fixture(b"", None).await;
+        let error = f.get_from(&container_with(&f, b"other"), None).await.expect_err("another");
+        assert!(matches!(error, PackagesError::Store(StoreError::WrongContent { .. })), "{error:?}");
+        let error = f.get_from(&OneRun::default(), None).await.expect_err("missing");
+        assert!(matches!(error, PackagesError::NoUvWheel { .. }), "{error:?}");
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ use pep440_rs::Version;
 use super::error::PackagesError;
 use super::pylock::Resolution;
 use super::settings::IndexSettings;
+use crate::address::Address;
 use crate::compat::tables::Channel;
 use crate::lock::{IndexKind, LockedWheel, WheelLayer};
 use crate::stack::Stack;
@@ -39,7 +40,8 @@ impl FrameworkOrigin {
     /// By where its files come from, if that is a server of its own; else by the variant in the version alone.
     pub(super) fn of(stack: &Stack, index: &IndexSettings) -> Self {
         let own = index.framework_index(&stack.framework, stack.cuda).map(|index| index.origin());
-        Self(own.filter(|own| *own != index.default_index().origin()))
+        let default = index.default.as_ref().map(Address::origin);
+        Self(own.filter(|own| Some(own) != default.as_ref()))
     }
     fn kind(&self, wheel: &Resolution, stack: &Stack) -> IndexKind {
         let variant = wheel.version.ends_with(&format!("+{}", stack.cuda));
@@ -194,6 +196,9 @@ mod tests {
         assert_eq!(kind(&own, &stack, "1.0", torch), IndexKind::Framework);
         assert_eq!(kind(&own, &stack, "1.0", other), IndexKind::Default);
         assert_eq!(kind(&own, &sample::stack(), "1.0", torch), IndexKind::Default, "it is not asked");
+        let unset = IndexSettings { default: None, ..own.clone() };
+        assert_eq!(kind(&unset, &stack, "1.0", torch), IndexKind::Framework);
+        assert_eq!(kind(&unset, &stack, "1.0", other), IndexKind::Default);
         let shared = IndexSettings { default: Some(format!("{torch}/simple").parse().unwrap()), ..own };
         assert_eq!(kind(&shared, &stack, "1.0", torch), IndexKind::Default, "one server for both");
         assert_eq!(kind(&shared, &stack, "2.8.0+cu128", torch), IndexKind::Framework);

@@ -10,10 +10,10 @@ use envforge::base::{BaseRequest, MirrorSources, ProviderChoice, discover, prepa
 use envforge::compat::tables::{Channel, Status};
 use envforge::engine::{Docker, EngineSettings};
 use envforge::fetch::{FetchSettings, Fetcher};
-use envforge::lock::{IndexKind, Lock, LockedBase, Records, SCHEMA, WheelLayer};
+use envforge::lock::{IndexKind, Lock, LockedBase, LockedTool, Records, SCHEMA, WheelLayer};
 use envforge::packages::{
-    Archive, IndexSettings, PackageRequest, PackageSettings, PackageTools, PackagesError, Resolved,
-    gather_debs, resolve_packages,
+    Archive, IndexSettings, PackageRequest, PackageSettings, PackageTools, PackagesError, Proxies, Resolved,
+    UvSource, catalogue, gather_debs, resolve_packages, uv_binary,
 };
 use envforge::report::Silent;
 use envforge::stack::{Flavour, Requires, Stack};
@@ -101,6 +101,12 @@ impl Fixture {
         let base_reference = &self.base_reference;
         let request = PackageRequest { base_reference, base: &self.base, stack, requested, previous };
         resolve_packages(&tools, &request).await
+    }
+
+    async fn uv(&self, tool: &LockedTool) -> Result<Utf8PathBuf, PackagesError> {
+        let source =
+            UvSource { engine: &self.engine, base_reference: &self.base_reference, settings: &self.settings };
+        uv_binary(tool, &source, &self.store, &self.fetcher, Arc::new(Silent)).await
     }
 
     fn lock(&self, stack: &Stack, resolved: &Resolved) -> Lock {
@@ -233,6 +239,36 @@ async fn the_frameworks_own_index_gives_the_variant_and_its_faults_are_named() {
     assert!(error.hints()[0].contains("ENVFORGE_FRAMEWORK_INDEX"));
     let all = format!("{error} {error:?}");
     assert!(!all.contains("hunter2") && !all.contains(&bridge_address().to_string()), "{all}");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+async fn without_an_index_setting_uv_is_had_from_the_default_of_pip() {
+    let mut f = Fixture::new().await;
+    f.settings.index.default = None;
+    let tool = catalogue().uv(Machine::X86_64).expect("known");
+
+    let other = LockedTool { sha256: "0".repeat(64), ..tool.clone() };
+    let error = f.uv(&other).await.expect_err("another wheel");
+    assert!(matches!(error, PackagesError::UvHash { .. }), "{error:?}");
+    let absent = LockedTool { version: "0.0.0.1".to_owned(), ..tool.clone() };
+    let error = f.uv(&absent).await.expect_err("no such version");
+    assert!(matches!(error, PackagesError::NoUvWheel { .. }), "{error:?}");
+
+    let mirror = f.settings.archives[0].root.origin();
+    let host = mirror.rsplit("//").next().and_then(|rest| rest.split(':').next()).expect("a host").to_owned();
+    let dead = [("HTTPS_PROXY".to_owned(), "http://127.0.0.1:9".to_owned()), ("NO_PROXY".to_owned(), host)];
+    f.settings.index.proxies = Proxies(dead.into());
+    let error = f.uv(&tool).await.expect_err("the index is behind a dead proxy");
+    assert!(matches!(error, PackagesError::Index { .. }), "{error:?}");
+    assert!(error.hints()[0].contains("PIP_INDEX_URL"));
+    f.settings.index.proxies = Proxies::default();
+
+    let program = f.uv(&tool).await.expect("uv");
+    assert!(std::fs::read(&program).expect("a file of the cache").starts_with(b"\x7fELF"));
+    assert!(f.store.find(&tool.sha256).expect("cache").is_some());
+    f.settings.network = envforge::engine::Network::None;
+    assert_eq!(f.uv(&tool).await.expect("from the cache"), program);
 }
 
 #[tokio::test]
