@@ -1,4 +1,4 @@
-//! Build script: turns `compat/*.toml` into the compact matrix the program embeds.
+//! Build script: turns `compat/*.toml` into the compact matrix the program embeds, and compiles the agent.
 #![expect(clippy::disallowed_methods, reason = "a build script reads files and cargo's environment")]
 
 use std::error::Error;
@@ -9,6 +9,9 @@ use std::{env, fs};
 #[expect(dead_code, unreachable_pub, reason = "shared with the program, which uses the rest")]
 #[path = "src/versions.rs"]
 mod versions;
+
+#[path = "build/agent.rs"]
+mod agent;
 
 /// The files of `src/compat/` that do not need the embedded matrix.
 #[expect(dead_code, unreachable_pub, reason = "shared with the program, which uses the rest")]
@@ -24,7 +27,7 @@ mod compat {
 }
 
 fn main() -> ExitCode {
-    match embed_matrix() {
+    match embed_matrix().and_then(|()| agent::embed()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             for line in error.to_string().lines() {

@@ -1,6 +1,6 @@
 //! The build context: a list of entries first, a deterministic tar second.
 //!
-//! Owns ordering, modes and hashing. Does no I/O while listing: file contents are read when the tar is written.
+//! Owns ordering, modes and the tar's form. Reads a file's content only while the tar is written.
 
 use bytes::Bytes;
 use camino::Utf8PathBuf;
@@ -30,4 +30,24 @@ pub struct ContextEntry {
     pub mode: u32,
     /// Its content.
     pub content: ContextContent,
+}
+
+impl ContextEntry {
+    /// A readable file with that content.
+    pub fn text(path: &str, content: impl Into<Bytes>) -> Self {
+        Self { path: path.to_owned(), mode: 0o644, content: ContextContent::Bytes(content.into()) }
+    }
+
+    /// An executable file with that content.
+    pub fn program(path: &str, content: impl Into<Bytes>) -> Self {
+        Self { mode: 0o755, ..Self::text(path, content) }
+    }
+
+    /// The size of its content, bytes.
+    pub fn size(&self) -> u64 {
+        match &self.content {
+            ContextContent::Bytes(bytes) => bytes.len() as u64,
+            ContextContent::File { size, .. } => *size,
+        }
+    }
 }

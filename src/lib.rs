@@ -13,6 +13,7 @@
 //! `commands` uses both; nothing uses `commands` or `cli`.
 
 pub mod address;
+pub mod agent;
 pub mod base;
 pub mod cli;
 pub mod commands;
@@ -24,6 +25,8 @@ pub mod fetch;
 pub mod gpu;
 pub mod lock;
 pub mod packages;
+pub mod plan;
+pub mod render;
 pub mod report;
 pub mod resolve;
 pub mod settings;
@@ -32,4 +35,5 @@ pub mod spec;
 pub mod stack;
 pub mod store;
 pub mod target;
+pub mod verdict;
 pub mod versions;

@@ -38,6 +38,9 @@ pub struct LockSource {
     /// Use the lock as it is; exit 1 if there is none or it does not fit.
     #[arg(long, conflicts_with = "upgrade")]
     pub locked: bool,
+    /// A package beside the framework, as a requirement (repeatable): `--with transformers`.
+    #[arg(long, value_name = "REQUIREMENT")]
+    pub with: Vec<String>,
     /// The base image instead of the chosen one, such as debian:13.
     #[arg(long, value_name = "IMAGE")]
     pub base: Option<String>,
@@ -47,4 +50,11 @@ pub struct LockSource {
     /// Where containers get their network from.
     #[arg(long, value_name = "NETWORK", value_parser = ["bridge", "host"])]
     pub network: Option<String>,
+}
+
+impl LockSource {
+    /// How the base is had; `auto` if nothing was typed.
+    pub fn provider(&self) -> &str {
+        self.base_provider.as_deref().unwrap_or("auto")
+    }
 }

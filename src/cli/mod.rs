@@ -79,10 +79,17 @@ pub struct GlobalArgs {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Build a spec, check it, tag it.
+    Build(BuildArgs),
     /// Show what would be built, and why; touches neither network nor engine.
     Plan(PlanArgs),
     /// List what can be built.
     List(ListArgs),
+    /// Pin every byte of a spec in a lock, without building it.
+    Lock(LockArgs),
+    /// Write a spec's image in another tool's form.
+    #[command(subcommand)]
+    Export(ExportCommand),
     /// Write shell completions or manual pages.
     #[command(subcommand)]
     Generate(GenerateCommand),

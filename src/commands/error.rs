@@ -6,10 +6,12 @@ use std::process::ExitCode;
 use owo_colors::OwoColorize;
 
 use crate::address::AddressError;
+use crate::base::BaseError;
 use crate::compat::{CompatError, GpuNameError};
 use crate::engine::EngineError;
 use crate::fetch::FetchError;
 use crate::lock::LockError;
+use crate::packages::PackagesError;
 use crate::settings::SettingsError;
 use crate::spec::SpecError;
 use crate::store::StoreError;
@@ -95,6 +97,12 @@ pub enum CommandError {
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The base.
+    #[error(transparent)]
+    Base(#[from] BaseError),
+    /// Packages.
+    #[error(transparent)]
+    Packages(#[from] PackagesError),
     /// Downloads.
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -121,14 +129,14 @@ pub enum CommandError {
         why: &'static str,
     },
     /// The engine's disk has too little space.
-    #[error("too little disk space: {need_gb:.1} GB needed in `{folder}`, {free_gb:.1} GB free")]
+    #[error("too little disk space: {} needed in `{folder}`, {} free", gigabytes(*need_bytes), gigabytes(*free_bytes))]
     NoSpace {
         /// The folder.
         folder: String,
-        /// What a build needs, GB.
-        need_gb: f64,
-        /// What is free, GB.
-        free_gb: f64,
+        /// What a build needs, bytes.
+        need_bytes: u64,
+        /// What is free, bytes.
+        free_bytes: u64,
     },
     /// The folder to write to holds something else.
     #[error("`{dir}` is not empty")]
@@ -166,6 +174,8 @@ impl CommandError {
             Self::Compat(error) => error.exit_code(),
             Self::Gpu(error) => error.exit_code(),
             Self::Engine(error) => error.exit_code(),
+            Self::Base(error) => error.exit_code(),
+            Self::Packages(error) => error.exit_code(),
             Self::Fetch(error) => error.exit_code(),
             Self::Store(error) => error.exit_code(),
             Self::Lock(error) => error.exit_code(),
@@ -187,6 +197,8 @@ impl CommandError {
             Self::Compat(error) => error.hints(),
             Self::Gpu(error) => error.hints(),
             Self::Engine(error) => error.hints(),
+            Self::Base(error) => error.hints(),
+            Self::Packages(error) => error.hints(),
             Self::Fetch(error) => error.hints(),
             Self::Store(error) => error.hints(),
             Self::Lock(error) => error.hints(),
@@ -226,6 +238,11 @@ impl CommandError {
             }
             cause = error.source();
         }
+        if let Self::Engine(EngineError::BuildFailed { output, .. }) = self {
+            for line in output {
+                text.extend(["\n  | ", line]);
+            }
+        }
         let mut hints = self.hints();
         hints.dedup();
         if !hints.is_empty() {
@@ -237,4 +254,9 @@ impl CommandError {
         }
         text
     }
+}
+
+/// Bytes as gigabytes with one decimal: `7.3 GB`.
+fn gigabytes(bytes: u64) -> String {
+    format!("{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10)
 }

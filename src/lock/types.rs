@@ -165,3 +165,10 @@ pub struct Lock {
     /// Records.
     pub records: Records,
 }
+
+impl Lock {
+    /// True if a wheel comes from the framework's own index.
+    pub fn uses_framework_index(&self) -> bool {
+        self.wheels.iter().any(|wheel| wheel.index == IndexKind::Framework)
+    }
+}

@@ -1,0 +1,39 @@
+//! Just enough JSON to write a report: text, numbers and lists of text.
+
+/// A text as a JSON string.
+pub(crate) fn string(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            control if u32::from(control) < 0x20 => out.push_str(&format!("\\u{:04x}", u32::from(control))),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Pairs of name and text as a JSON object.
+pub(crate) fn object(pairs: &[(String, String)]) -> String {
+    let inside: Vec<_> =
+        pairs.iter().map(|(name, value)| format!("{}:{}", string(name), string(value))).collect();
+    format!("{{{}}}", inside.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_becomes_one_line_that_reads_back() {
+        let text = "a\"b\\c\nd\te\u{1}ü";
+        let written = string(text);
+        assert!(!written.contains('\n'));
+        assert_eq!(serde_json::from_str::<String>(&written).expect("JSON"), text);
+    }
+}

@@ -1,0 +1,96 @@
+//! Asks the image's Python what its framework is: one import, since it takes seconds.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Prints `key=value` lines. Works without a GPU: what needs one is not asked.
+const SCRIPT: &str = r"
+import sys
+print('python=%d.%d' % sys.version_info[:2])
+import torch
+print('version=' + torch.__version__)
+print('cuda=' + str(torch.version.cuda))
+try:
+    print('cudnn=' + str(torch.backends.cudnn.version()))
+except Exception as error:
+    print('cudnn=' + repr(error))
+try:
+    nccl = torch.cuda.nccl.version()
+    print('nccl=' + ('.'.join(map(str, nccl)) if isinstance(nccl, tuple) else str(nccl)))
+except Exception as error:
+    print('nccl=' + repr(error))
+try:
+    print('flags=' + (torch._C._cuda_getArchFlags() or ''))
+except Exception as error:
+    print('flags=')
+try:
+    import importlib.metadata
+    print('triton=' + importlib.metadata.version('triton'))
+except Exception:
+    pass
+print('end=')
+";
+
+/// What the framework said of itself, or why it said nothing.
+pub(crate) fn framework(python: &Path) -> Result<BTreeMap<String, String>, String> {
+    let output = Command::new(python)
+        .args(["-c", SCRIPT])
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .env("HOME", "/tmp")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{} could not be started: {error}", python.display()))?;
+    let answers = parse(&String::from_utf8_lossy(&output.stdout));
+    if answers.contains_key("end") {
+        return Ok(answers);
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    Err(format!("the framework cannot be imported: {last}"))
+}
+
+fn parse(text: &str) -> BTreeMap<String, String> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// cuDNN's number as a version: 91002 is 9.10.2, 8907 is 8.9.7.
+pub(crate) fn cudnn_version(number: &str) -> Option<String> {
+    let number: u32 = number.parse().ok()?;
+    let (major, minor, patch) = if number >= 90_000 {
+        (number / 10_000, number / 100 % 100, number % 100)
+    } else {
+        (number / 1000, number / 100 % 10, number % 100)
+    };
+    Some(format!("{major}.{minor}.{patch}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn cudnn_numbers_are_versions() {
+        assert_eq!(cudnn_version("91002").as_deref(), Some("9.10.2"));
+        assert_eq!(cudnn_version("8907").as_deref(), Some("8.9.7"));
+        assert_eq!(cudnn_version("None"), None);
+    }
+
+    #[test]
+    fn a_python_that_cannot_import_says_why() {
+        let folder = tempfile::tempdir().expect("folder");
+        let python = folder.path().join("python");
+        std::fs::write(
+            &python,
+            "#!/bin/sh\necho python=3.11\necho 'ImportError: libcudnn.so.9' >&2\nexit 1\n",
+        )
+        .expect("written");
+        std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).expect("mode");
+        assert!(framework(&python).unwrap_err().ends_with("ImportError: libcudnn.so.9"));
+    }
+}

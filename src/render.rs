@@ -1,0 +1,73 @@
+//! Build plan to Dockerfile, by minijinja over `templates/Dockerfile.j2`. Pure; undefined variables are errors.
+
+use minijinja::value::Serde;
+use minijinja::{Environment, UndefinedBehavior, Value};
+use serde_json::json;
+
+use crate::lock::Lock;
+use crate::plan::{BASE_ARCHIVE, Bottom, BuildPlan};
+
+const TEMPLATE: &str = include_str!("../templates/Dockerfile.j2");
+
+/// The Dockerfile of a plan.
+pub(crate) fn render(lock: &Lock, plan: &BuildPlan, bottom: &Bottom) -> String {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_filter("quoted", |text: &str| quoted(text));
+    let (reference, archive) = match bottom {
+        Bottom::Image(reference) => (reference.as_str(), ""),
+        Bottom::Archive(_) => ("scratch", BASE_ARCHIVE),
+    };
+    let layers: Vec<_> =
+        plan.layers.iter().map(|layer| json!({ "title": layer.title, "files": layer.files })).collect();
+    let values = json!({
+        "name": plan.name,
+        "envforge": env!("CARGO_PKG_VERSION"),
+        "matrix": lock.stack.matrix,
+        "lock": plan.lock,
+        "cuda": lock.stack.cuda,
+        "python": lock.stack.python,
+        "framework_index": lock.uses_framework_index(),
+        "base": {
+            "name": lock.base.name,
+            "suite": lock.base.suite,
+            "packages": lock.base.packages.len(),
+            "reference": reference,
+            "archive": archive,
+        },
+        "system": { "packages": lock.system.len() },
+        "layers": layers,
+        "environment": plan.environment.iter().collect::<Vec<_>>(),
+        "labels": plan.labels.iter().collect::<Vec<_>>(),
+    });
+    let mut text = environment
+        .render_str(TEMPLATE, Value::from(Serde(&values)))
+        .expect("the template is part of the program and tested");
+    text.push('\n');
+    text
+}
+
+/// A double-quoted Dockerfile word: `$` stays itself.
+fn quoted(text: &str) -> String {
+    let mut word = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' | '$' => word.extend(['\\', character]),
+            '\n' | '\r' => word.push(' '),
+            other => word.push(other),
+        }
+    }
+    word.push('"');
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_so_that_nothing_expands() {
+        assert_eq!(quoted("driver>=525.60.13"), "\"driver>=525.60.13\"");
+        assert_eq!(quoted("a\"$HOME\\"), "\"a\\\"\\$HOME\\\\\"");
+    }
+}

@@ -1,0 +1,378 @@
+//! The agent's lines and the image's configuration against what the plan requires: passed, failed, with findings.
+//!
+//! Pure. A required check without a line is an error, never a pass.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::ImageInfo;
+use crate::lock::Lock;
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It is not as it must be.
+    Failed,
+    /// It could not be found out.
+    Errored,
+    /// It does not apply.
+    Skipped,
+    /// It is as it must be.
+    Passed,
+}
+
+/// One check of a report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// Its id: `framework-cuda`.
+    pub id: String,
+    /// `static` or `gpu`.
+    pub stage: String,
+    /// True if an image gets no tag without it.
+    #[serde(default)]
+    pub required: bool,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What was found, or what went wrong.
+    pub detail: String,
+    /// Values found.
+    #[serde(default)]
+    pub measured: BTreeMap<String, String>,
+    /// Values promised.
+    #[serde(default)]
+    pub expected: BTreeMap<String, String>,
+    /// What to do.
+    #[serde(default)]
+    pub hint: Option<String>,
+}
+
+/// What the report says in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Word {
+    /// Everything required ran on a GPU and passed.
+    Passed,
+    /// Something failed or errored.
+    Failed,
+    /// Nothing failed, and nothing ran on a GPU.
+    StaticOnly,
+}
+
+/// The report of one image, as `verify --json` prints it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Version of this form.
+    pub schema: u32,
+    /// The image's id.
+    pub image: String,
+    /// True if anything was executed on a GPU.
+    pub executed: bool,
+    /// The verdict in a word.
+    pub verdict: Word,
+    /// The checks, in the order they ran.
+    pub checks: Vec<Check>,
+    /// GPUs the checks ran on.
+    pub gpus: Vec<String>,
+    /// Versions found inside.
+    pub versions: BTreeMap<String, String>,
+    /// Wall-clock seconds inside the container.
+    pub seconds: f64,
+}
+
+impl Verdict {
+    /// How many checks stand in the way of a tag: failed, errored, or required and skipped.
+    pub fn failures(&self) -> usize {
+        self.checks.iter().filter(|check| check.is_bad()).count()
+    }
+}
+
+impl Check {
+    fn is_bad(&self) -> bool {
+        match self.outcome {
+            Outcome::Failed | Outcome::Errored => true,
+            Outcome::Skipped => self.required,
+            Outcome::Passed => false,
+        }
+    }
+
+    fn made_here(id: &str, problems: &[String], good: &str) -> Self {
+        let outcome = if problems.is_empty() { Outcome::Passed } else { Outcome::Failed };
+        let detail = if problems.is_empty() { good.to_owned() } else { problems.join("; ") };
+        let (measured, expected) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            id: id.into(),
+            stage: "static".into(),
+            required: false,
+            outcome,
+            detail,
+            measured,
+            expected,
+            hint: None,
+        }
+    }
+}
+
+/// What an image must be.
+#[derive(Clone)]
+pub struct Expected {
+    /// Ids of the required checks.
+    pub required: Vec<String>,
+    /// Texts that must be nowhere in its configuration.
+    pub forbidden: Vec<String>,
+}
+
+impl std::fmt::Debug for Expected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Expected({} required, {} forbidden texts)", self.required.len(), self.forbidden.len())
+    }
+}
+
+/// The last line of a whole report.
+#[derive(Deserialize)]
+struct Done {
+    #[expect(dead_code, reason = "its presence says that the report is whole")]
+    done: bool,
+    seconds: f64,
+}
+
+/// The verdict on an image: `lines` is what the agent printed, `code` how it ended.
+pub fn judge(lines: &str, code: i64, image: &ImageInfo, expected: &Expected) -> Verdict {
+    let mut checks: Vec<Check> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let done: Option<Done> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).next_back();
+    checks.extend(image_checks(image, &expected.forbidden));
+    for id in &expected.required {
+        match checks.iter_mut().find(|check| check.id == *id) {
+            Some(check) => check.required = true,
+            None => checks.push(Check {
+                required: true,
+                outcome: Outcome::Errored,
+                ..Check::made_here(
+                    id,
+                    &[],
+                    &format!("the agent said nothing of it and ended with code {code}"),
+                )
+            }),
+        }
+    }
+    if done.is_none() {
+        let detail = format!("the report breaks off; the agent ended with code {code}");
+        checks.push(Check { outcome: Outcome::Errored, ..Check::made_here("agent", &[], &detail) });
+    }
+    let bad = checks.iter().any(Check::is_bad);
+    let versions = checks
+        .iter()
+        .filter_map(|check| {
+            Some((check.id.strip_suffix("-version")?.to_owned(), check.measured.get("value")?.clone()))
+        })
+        .collect();
+    Verdict {
+        schema: 1,
+        image: image.id.clone(),
+        executed: false,
+        verdict: if bad { Word::Failed } else { Word::StaticOnly },
+        checks,
+        gpus: Vec::new(),
+        versions,
+        seconds: done.map_or(0.0, |done| done.seconds),
+    }
+}
+
+/// What the image's configuration says: who it runs as, and that nothing of the building machine is in it.
+fn image_checks(image: &ImageInfo, forbidden: &[String]) -> Vec<Check> {
+    let user =
+        if image.user == "1000:1000" { vec![] } else { vec![format!("the image runs as `{}`", image.user)] };
+    let labels = image.labels.iter().map(|(name, value)| (format!("label {name}"), value.clone()));
+    let places: Vec<(String, String)> = labels
+        .chain(image.env.iter().map(|line| {
+            let (name, value) = line.split_once('=').unwrap_or((line, ""));
+            (format!("variable {name}"), value.to_owned())
+        }))
+        .chain(
+            image
+                .history
+                .iter()
+                .enumerate()
+                .map(|(n, line)| (format!("history line {}", n + 1), line.clone())),
+        )
+        .collect();
+    let mut problems = Vec::new();
+    for (place, text) in &places {
+        if forbidden.iter().any(|secret| text.contains(secret.as_str())) {
+            problems.push(format!("{place} holds a credential"));
+        } else if has_credentials(text) {
+            problems.push(format!("{place} holds an address with credentials"));
+        }
+        let name = place.strip_prefix("variable ").unwrap_or_default().to_ascii_lowercase();
+        if name.ends_with("_proxy")
+            || matches!(name.as_str(), "pip_index_url" | "uv_default_index" | "uv_index_url")
+        {
+            problems.push(format!("{place} is the building machine's"));
+        }
+    }
+    vec![
+        Check::made_here("image-user", &user, "1000:1000"),
+        Check::made_here(
+            "image-addresses",
+            &problems,
+            "labels, variables and history name no address or credential",
+        ),
+    ]
+}
+
+/// True for `scheme://user:password@host`.
+fn has_credentials(text: &str) -> bool {
+    text.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', ' ', '"', '\'', '?']).next().unwrap_or_default();
+        authority.split_once('@').is_some_and(|(user, _)| user.contains(':'))
+    })
+}
+
+/// What the lock promises, in the form the agent reads.
+pub fn expectation_file(lock: &Lock) -> String {
+    let stack = &lock.stack;
+    let mut text = String::new();
+    let mut line = |key: &str, value: &str| {
+        let _ = writeln!(text, "{key}={value}");
+    };
+    line("framework", &stack.package);
+    line("version", &format!("{}+{}", stack.version, stack.cuda));
+    line("cuda", &stack.cuda.dotted());
+    line("python", &stack.python.to_string());
+    for (key, value) in [("cudnn", &stack.cudnn), ("nccl", &stack.nccl)] {
+        if let Some(value) = value {
+            line(key, &value.to_string());
+        }
+    }
+    if let Some(triton) = &stack.triton {
+        line("triton", triton);
+    }
+    for (key, all) in [("arch", &stack.requires.gpu), ("ptx", &stack.requires.ptx)] {
+        for capability in all {
+            line(key, &capability.dotted());
+        }
+    }
+    for wheel in &lock.wheels {
+        line("distribution", &format!("{}=={}", wheel.name, wheel.version));
+    }
+    text
+}
+
+/// One line per check, what stands in the way first, each with its hint.
+pub fn verdict_text(verdict: &Verdict) -> String {
+    let mut checks: Vec<_> = verdict.checks.iter().collect();
+    checks.sort_by_key(|check| check.outcome);
+    let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for check in checks {
+        let word = match check.outcome {
+            Outcome::Failed => "failed",
+            Outcome::Errored => "error",
+            Outcome::Skipped => "skipped",
+            Outcome::Passed => "ok",
+        };
+        let _ = writeln!(text, "{word:7} {:width$}  {}", check.id, check.detail);
+        if let Some(hint) = &check.hint {
+            let _ = writeln!(text, "{:7} {:width$}  hint: {hint}", "", "");
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image() -> ImageInfo {
+        ImageInfo {
+            id: "sha256:1".into(),
+            tags: vec![],
+            digests: vec![],
+            size: 1,
+            labels: BTreeMap::from([("io.envforge.name".to_owned(), "x".to_owned())]),
+            env: vec!["PATH=/bin".into()],
+            user: "1000:1000".into(),
+            layers: vec![],
+            history: vec!["RUN /bin/sh -c sh /mnt/system.sh".into()],
+            architecture: "amd64".into(),
+        }
+    }
+
+    fn expected() -> Expected {
+        let required = ["one", "image-user", "image-addresses"].map(str::to_owned).to_vec();
+        Expected { required, forbidden: vec!["planted-token".into()] }
+    }
+
+    const GOOD: &str = r#"{"schema":1,"agent":"envforge-agent"}
+{"id":"one","stage":"static","outcome":"passed","detail":"fine","measured":{},"expected":{},"hint":null}
+{"done":true,"seconds":1.25}
+"#;
+
+    #[test]
+    fn a_good_report_is_static_only_and_never_passed() {
+        let verdict = judge(GOOD, 0, &image(), &expected());
+        assert_eq!((verdict.failures(), verdict.verdict, verdict.executed), (0, Word::StaticOnly, false));
+        assert!((verdict.seconds - 1.25).abs() < f64::EPSILON);
+        assert!(verdict.checks.iter().all(|check| check.required));
+    }
+
+    #[test]
+    fn a_required_check_without_a_line_is_an_error() {
+        for cut in ["", "garbage\n", &GOOD[..GOOD.find("{\"id\"").expect("a line")]] {
+            let verdict = judge(cut, 137, &image(), &expected());
+            assert_eq!(verdict.verdict, Word::Failed, "{cut}");
+            let one = verdict.checks.iter().find(|check| check.id == "one").expect("named");
+            assert_eq!(one.outcome, Outcome::Errored);
+            assert!(one.detail.contains("137"));
+        }
+    }
+
+    #[test]
+    fn a_report_that_breaks_off_fails_even_with_every_line() {
+        let cut = GOOD.split("{\"done\"").next().expect("a head");
+        assert_eq!(judge(cut, 0, &image(), &expected()).failures(), 1);
+    }
+
+    #[test]
+    fn a_required_check_that_was_skipped_stands_in_the_way() {
+        let skipped = GOOD.replace("\"passed\"", "\"skipped\"");
+        assert_eq!(judge(&skipped, 0, &image(), &expected()).failures(), 1);
+    }
+
+    #[test]
+    fn the_configuration_of_the_image_is_judged_too() {
+        type Change = fn(&mut ImageInfo);
+        let cases: [(&str, Change); 5] = [
+            ("runs as `root`", |image| image.user = "root".into()),
+            ("variable X holds a credential", |image| image.env.push("X=planted-token".into())),
+            ("history line 2 holds an address", |image| image.history.push("RUN curl http://u:p@h/".into())),
+            ("variable https_proxy", |image| image.env.push("https_proxy=http://p".into())),
+            ("label l holds a credential", |image| {
+                drop(image.labels.insert("l".into(), "planted-token".into()));
+            }),
+        ];
+        for (words, change) in cases {
+            let mut image = image();
+            change(&mut image);
+            let verdict = judge(GOOD, 0, &image, &expected());
+            assert_eq!(verdict.failures(), 1, "{words}");
+            let text = verdict_text(&verdict);
+            assert!(text.starts_with("failed") && text.contains(words), "{text}");
+            assert!(!text.contains("planted"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_lock_becomes_lines_the_agent_reads() {
+        let lock = crate::lock::sample::lock();
+        let text = expectation_file(&lock);
+        assert!(text.starts_with("framework=torch\nversion=2.8.0+cu128\ncuda=12.8\n"), "{text}");
+        assert!(
+            text.contains("arch=7.0\narch=9.0\n") && text.contains("distribution=torch==2.8.0"),
+            "{text}"
+        );
+    }
+}

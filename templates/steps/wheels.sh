@@ -1,0 +1,23 @@
+# Installs the wheels of one layer into /opt/env. Arguments: requirement files below /run/envforge, each with hashes.
+set -eu
+umask 022
+export HOME=/root PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 UV_CACHE_DIR=/run/envforge/uv-cache UV_LINK_MODE=copy UV_NO_CONFIG=1 UV_NO_PROGRESS=1 \
+    UV_PYTHON_DOWNLOADS=never UV_NO_INSTALLER_METADATA=1 UV_HTTP_TIMEOUT=180
+# Secrets are files that exist during this step only.
+if [ -f /run/secrets/ca ]; then export SSL_CERT_FILE=/run/secrets/ca; fi
+if [ -f /run/secrets/netrc ]; then export NETRC=/run/secrets/netrc; fi
+if [ -f /run/secrets/index ]; then . /run/secrets/index; fi
+
+[ -d /opt/env ] || /run/envforge/uv venv --quiet --no-project --python /usr/bin/python3 /opt/env
+for file in "$@"; do
+    case "$file" in
+    # The framework's own index serves exactly these; everything else comes from the default one.
+    *.framework.txt) index=${ENVFORGE_FRAMEWORK_INDEX:?the build secret index must export ENVFORGE_FRAMEWORK_INDEX} ;;
+    *) index=${UV_DEFAULT_INDEX:-} ;;
+    esac
+    env ${index:+UV_DEFAULT_INDEX="$index"} /run/envforge/uv pip install --python /opt/env/bin/python --no-deps \
+        --only-binary :all: --require-hashes --requirements "/run/envforge/$file"
+done
+# Compiled once, here: without byte code Jupyter takes twice as long to start, and /opt/env is read-only later.
+/opt/env/bin/python /run/envforge/compile.py /opt/env/lib
+rm -rf /opt/env/.lock /root/.cache /root/.local /tmp/* /var/tmp/*
