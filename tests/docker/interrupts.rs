@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::index::{Fault, Index};
 use crate::scene::{SPEC, Scene, TAG, interrupt, interrupt_when};
 
-const LIMIT: Duration = Duration::from_mins(5);
+const LIMIT: Duration = Duration::from_mins(3);
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]

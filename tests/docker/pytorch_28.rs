@@ -13,7 +13,5 @@ fn the_real_pytorch_is_built_from_nothing() {
     let said = python_in(TAG, "import torch; print(torch.__version__, torch.version.cuda)");
     assert_eq!(said, "2.8.0+cu128 12.8");
     assert_eq!(docker(&["inspect", "-f", "{{.Config.User}}", TAG]), "1000:1000");
-    let added = scene.added();
-    assert!(added.containers.is_empty() && added.untagged.is_empty(), "{added:#?}");
-    scene.assert_no_temporary_files();
+    scene.assert_only_tags_added();
 }

@@ -13,10 +13,7 @@ fn a_framework_from_its_own_index_is_locked_built_checked_and_tagged() {
     assert_eq!(said, "2.7.1+cu118 11.8");
     assert_the_lock_names_the_kind_of_index_only(&scene);
 
-    let added = scene.added();
-    assert!(added.containers.is_empty() && added.untagged.is_empty(), "{added:#?}");
-    assert!(added.tags.iter().all(|tag| tag.ends_with("-unverified")), "{added:#?}");
-    scene.assert_no_temporary_files();
+    scene.assert_only_tags_added();
     assert_eq!(docker(&["inspect", "-f", "{{.Config.User}}", TAG]), "1000:1000");
 
     let id = docker(&["inspect", "-f", "{{.Id}}", TAG]);
@@ -72,9 +69,7 @@ fn two_builds_of_one_spec_at_once_both_end_well() {
         let output = child.wait_with_output().expect("a child of ours");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let added = scene.added();
-    assert!(added.containers.is_empty() && added.untagged.is_empty(), "{added:#?}");
-    scene.assert_no_temporary_files();
+    scene.assert_only_tags_added();
     assert_eq!(python_in(TAG, "import torch; print(torch.version.cuda)"), "11.8");
 }
 
