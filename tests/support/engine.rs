@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::path::Path;
 use std::process::Command;
 
 /// Runs the docker client; the test fails if it fails.
@@ -54,7 +55,11 @@ impl Inventory {
         let containers: BTreeSet<String> =
             lines(&["ps", "-a", "--no-trunc", "--format", "{{.ID}} {{.Image}} {{.Names}} {{.Labels}}"]);
         Self {
-            containers: containers.into_iter().filter(ours).collect(),
+            containers: containers
+                .into_iter()
+                .filter(ours)
+                .filter(|line| !belongs_to_a_running_program(line))
+                .collect(),
             tags: tags.into_iter().filter(ours).collect(),
             untagged: lines(&["images", "--no-trunc", "-q", "--filter", "dangling=true"]),
         }
@@ -83,4 +88,10 @@ impl Inventory {
 fn is_finished_base(tag: &str) -> bool {
     let digest = tag.strip_prefix("envforge-base:").unwrap_or_default();
     digest.len() == 16 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// True if the program that made the container still runs: on a shared engine that is somebody else's.
+fn belongs_to_a_running_program(line: &str) -> bool {
+    let pid = line.split("io.envforge.run=").nth(1).and_then(|label| label.split('-').next());
+    pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
 }
