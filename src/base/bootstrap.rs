@@ -143,7 +143,8 @@ impl Bootstrap<'_> {
         let stage = self.write_first_stage(packages)?;
         let exported = self.store.temp_file()?;
         let exported_path = utf8(exported.path());
-        let tag = format!("{PRIVATE}:stage-{}", &key[..16]);
+        // Unique: another user of this engine may install the same list at the same time.
+        let tag = format!("{PRIVATE}:stage-{}-{:016x}", &key[..16], rand::random::<u64>());
         let stage_path = utf8(stage.path());
         let guard = StageImage { engine: self.engine, tag: Some(tag.clone()) };
         let installed = async {
