@@ -75,6 +75,25 @@ fn two_builds_of_one_spec_at_once_both_end_well() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn two_users_of_one_engine_make_the_same_base_at_once() {
+    let scene = Scene::new().with_empty_cache();
+    let start = |user: &str| {
+        let mut command = scene.program.command(&["lock", SPEC, "--base-provider", "bootstrap"]);
+        for (name, folder) in [("ENVFORGE_CACHE_DIR", "cache"), ("ENVFORGE_STATE_DIR", "state")] {
+            command.env(name, scene.program.path(format!("{folder}-of-{user}")));
+        }
+        command.spawn().expect("the program starts")
+    };
+    let (one, two) = (start("one"), start("two"));
+    for child in [one, two] {
+        let output = child.wait_with_output().expect("a child of ours");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_framework_that_reports_another_cuda_gets_no_tag() {
     let scene = Scene::new();
     scene.index.publish(crate::framework::TORCH_2_7_CU118_MISBUILT.wheels("cp311", "misbuilt"));

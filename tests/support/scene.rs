@@ -43,6 +43,7 @@ pub(crate) struct Scene {
     pub(crate) index: Index,
     /// The program, which knows that index.
     pub(crate) program: Program,
+    keeps_bases: bool,
     before: Inventory,
     _alone: File,
 }
@@ -62,7 +63,8 @@ impl Scene {
         let program = Program::new(&AMBIENT)
             .with("ENVFORGE_CACHE_DIR", SHARED_CACHE.to_string_lossy())
             .with("ENVFORGE_FRAMEWORK_INDEX", format!("{}/{{cuda}}", index.url()));
-        Self { index, program, before, _alone: alone }
+        copy_folder(&SHARED_CACHE.join("records-of-bases"), &program.path("state/base"));
+        Self { index, program, keeps_bases: true, before, _alone: alone }
     }
 
     /// One test at a time, whichever runner started it.
@@ -80,8 +82,11 @@ impl Scene {
     }
 
     /// Gives the program a cache of its own instead of the shared one.
-    pub(crate) fn with_empty_cache(self) -> Self {
+    pub(crate) fn with_empty_cache(mut self) -> Self {
+        self.keeps_bases = false;
         let path = self.program.path("cache");
+        // Without its record a base is made again.
+        drop(std::fs::remove_dir_all(self.program.path("state/base")));
         self.set("ENVFORGE_CACHE_DIR", path.to_string_lossy())
     }
 
@@ -115,7 +120,7 @@ impl Scene {
     /// Asserts that nothing is left: no tag, container or untagged image, no temporary file, no half-written state.
     #[track_caller]
     pub(crate) fn assert_nothing_left(&self) {
-        self.assert_on_the_engine(|added| added.is_empty());
+        self.assert_on_the_engine(Inventory::is_empty);
         self.assert_no_temporary_files();
     }
 
@@ -160,6 +165,9 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
+        if self.keeps_bases {
+            copy_folder(&self.program.path("state/base"), &SHARED_CACHE.join("records-of-bases"));
+        }
         let added = self.before.added();
         let ours = |id: &&String| {
             let label = "{{index .Config.Labels \"io.envforge.name\"}}";
@@ -179,6 +187,15 @@ pub(crate) fn assert_message(stderr: &str, says: &[&str]) {
     assert!(!stderr.contains("panicked"), "{stderr}");
     for part in says {
         assert!(stderr.contains(part), "`{part}` is missing in: {stderr}");
+    }
+}
+
+/// Copies the files of one folder into another, which is made; no file if there is no such folder.
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder of ours");
+    for file in files_below(from) {
+        let name = file.file_name().expect("a file has a name");
+        std::fs::copy(&file, to.join(name)).expect("a file of ours");
     }
 }
 
