@@ -36,3 +36,25 @@ fn a_setting_with_a_wrong_value_is_named_with_what_is_allowed() {
     assert_message(&run, 2, &["carrier-pigeon", "bridge", "host"]);
     insta::assert_snapshot!(transcript(&program, &run));
 }
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_malformed_lock_is_pointed_at_by_line_and_column_and_left_alone() {
+    let program = program();
+    let text = "schema = 1\nspec = \"pytorch-cuda:2.8-cu128\"\n[stack\n";
+    std::fs::write(program.path("envforge.lock"), text).expect("ours");
+    for command in ["lock", "build"] {
+        let run = program.run(&[command, "pytorch-cuda:2.8-cu128", "--lockfile", "envforge.lock"]);
+        assert_message(&run, 2, &["envforge.lock", "line 3, column 7"]);
+    }
+    assert_eq!(std::fs::read_to_string(program.path("envforge.lock")).expect("still there"), text);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_lock_of_a_newer_schema_is_said_so() {
+    let program = program();
+    std::fs::write(program.path("envforge.lock"), "schema = 999\n").expect("ours");
+    let run = program.run(&["build", "pytorch-cuda:2.8-cu128", "--lockfile", "envforge.lock"]);
+    assert_message(&run, 2, &["envforge.lock", "999"]);
+}

@@ -2,13 +2,21 @@
 
 use crate::{envforge, program, said};
 
-const COMMANDS: [&[&str]; 5] =
-    [&["plan"], &["list"], &["generate", "completions"], &["generate", "man"], &[]];
+const COMMANDS: [&[&str]; 8] = [
+    &["build"],
+    &["plan"],
+    &["list"],
+    &["lock"],
+    &["export", "dockerfile"],
+    &["generate", "completions"],
+    &["generate", "man"],
+    &[],
+];
 
 #[test]
 fn the_short_help_names_every_command() {
     let run = envforge(&["--help"]);
-    for command in ["plan", "list", "generate"] {
+    for command in ["build", "plan", "list", "lock", "export", "generate"] {
         assert!(run.stdout.contains(&format!("\n  {command} ")), "{}", run.stdout);
     }
 }
@@ -25,13 +33,14 @@ fn every_help_has_worked_examples() {
 
 #[test]
 fn an_unknown_command_gets_the_nearest_one() {
-    insta::assert_snapshot!(said(&["plam", "pytorch-cuda"]));
+    insta::assert_snapshot!(said(&["biuld", "pytorch-cuda"]));
 }
 
 #[test]
 fn no_command_is_a_wrong_call() {
     assert_eq!(envforge(&[]).code, 2);
     assert_eq!(envforge(&["plan"]).code, 2);
+    assert_eq!(envforge(&["build", "pytorch-cuda", "--locked", "--upgrade"]).code, 2);
 }
 
 #[test]
@@ -58,7 +67,7 @@ fn manual_pages_are_written_one_per_command() {
     let program = program();
     let run = program.run(&["generate", "man", "pages"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    for page in ["envforge.1", "envforge-plan.1", "envforge-list.1"] {
+    for page in ["envforge.1", "envforge-build.1", "envforge-plan.1", "envforge-list.1", "envforge-lock.1"] {
         let text = std::fs::read_to_string(program.path("pages").join(page)).expect(page);
         assert!(text.contains(".TH"), "{page}");
     }

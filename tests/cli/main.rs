@@ -4,6 +4,7 @@
 #[path = "../support/program.rs"]
 mod program;
 
+mod engine;
 mod files;
 mod help;
 mod list;

@@ -48,3 +48,12 @@ fn a_driver_that_is_no_version() {
 fn a_python_without_wheel() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu128-py3.8"]));
 }
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn what_cannot_run_is_never_built() {
+    let program = crate::program();
+    for command in ["lock", "build"] {
+        assert_message(&program.run(&[command, "pytorch-cuda:2.8-cu118"]), 1, &["variant-unpublished"]);
+    }
+}

@@ -1,6 +1,6 @@
 //! Specs that cannot be read or are not in the matrix.
 
-use crate::{assert_message, envforge, said};
+use crate::{assert_80_columns, assert_message, envforge, said};
 
 #[test]
 fn an_unknown_name_gets_the_nearest_ones() {
@@ -18,6 +18,23 @@ fn an_unknown_version_gets_the_nearest_ones() {
 fn a_spec_that_is_no_spec_is_pointed_at() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu128-py3.11-nonsense"]));
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu"]));
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn every_command_that_takes_a_spec_refuses_a_wrong_one_before_anything_else() {
+    for args in [
+        vec!["plan", "pytorch-cuba"],
+        vec!["lock", "pytorch-cuba"],
+        vec!["build", "pytorch-cuba"],
+        vec!["export", "dockerfile", "pytorch-cuba", "out"],
+    ] {
+        let program = crate::program();
+        let run = program.run(&args);
+        assert_message(&run, 1, &["unknown-name", "pytorch-cuba", "pytorch-cuda"]);
+        assert_80_columns(&run);
+        assert!(!program.path("out").exists());
+    }
 }
 
 #[test]

@@ -1,0 +1,71 @@
+//! Engines that do not answer.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+
+use crate::program::Run;
+use crate::{assert_message, program, transcript};
+
+#[test]
+fn an_engine_that_is_not_running() {
+    let program = program().with("DOCKER_HOST", "unix:///nonexistent.sock");
+    for command in ["lock", "build"] {
+        let run = program.run(&[command, "pytorch-cuda:2.8-cu128"]);
+        assert_message(&run, 3, &["/nonexistent.sock"]);
+        insta::assert_snapshot!(format!("engine_not_running_{command}"), transcript(&program, &run));
+    }
+    let run = program.run(&["export", "dockerfile", "pytorch-cuda:2.8-cu128", "out"]);
+    assert_message(&run, 3, &["/nonexistent.sock"]);
+    assert!(!program.path("out").exists());
+}
+
+/// Root may open every socket, so as root the program runs as another user.
+#[test]
+fn no_permission_on_the_socket() {
+    let program = program();
+    let socket = program.path("docker.sock");
+    let _listener = UnixListener::bind(&socket).expect("a socket of ours");
+    let mode = |path: &std::path::Path, bits: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(bits)).expect("ours to change");
+    };
+    mode(&socket, 0o000);
+    for folder in ["home", "cache", "state", "tmp"] {
+        mode(&program.path(folder), 0o777);
+    }
+    mode(&program.path(""), 0o755);
+    let program = program.with("DOCKER_HOST", format!("unix://{}", socket.display()));
+    let binary = program.path("envforge");
+    std::fs::copy(env!("CARGO_BIN_EXE_envforge"), &binary).expect("a copy anybody may run");
+    mode(&binary, 0o755);
+    let mut command = program.command_of(&binary, &["build", "pytorch-cuda:2.8-cu128"]);
+    if is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let run = Run::of(&command.output().expect("the program starts"));
+    assert_message(&run, 3, &["permission", "docker.sock"]);
+    insta::assert_snapshot!(transcript(&program, &run));
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+#[test]
+fn something_that_is_no_engine() {
+    let program = program();
+    let socket = program.path("other.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket of ours");
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let program = program.with("DOCKER_HOST", format!("unix://{}", socket.display()));
+    let run = program.run(&["build", "pytorch-cuda:2.8-cu128"]);
+    assert_message(&run, 3, &["greeting", "hint:"]);
+}
+
+#[test]
+fn an_address_that_is_none() {
+    let program = program().with("DOCKER_HOST", "carrier-pigeon://loft");
+    let run = program.run(&["build", "pytorch-cuda:2.8-cu128"]);
+    assert_message(&run, 2, &["carrier-pigeon", "DOCKER_HOST"]);
+}
