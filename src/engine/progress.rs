@@ -71,8 +71,10 @@ impl<'a> Progress<'a> {
         if vertex.started.is_some() && !step.started {
             step.started = true;
             self.exporting |= vertex.name == EXPORT;
-            self.reporter
-                .report(Event::StepStarted { id: step_id(&vertex.digest), text: vertex.name.clone() });
+            self.reporter.report(Event::StepStarted {
+                id: step_id(&vertex.digest),
+                text: without_mounts(&vertex.name),
+            });
         }
     }
 
@@ -158,6 +160,11 @@ pub(super) fn plain(text: &str) -> &str {
         text = rest;
     }
     text
+}
+
+/// A step's name as people read it: `[stage-0 3/8] RUN sh x`, without the mounts it runs with.
+fn without_mounts(name: &str) -> String {
+    name.split_whitespace().filter(|word| !word.starts_with("--mount=")).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -261,5 +268,11 @@ mod tests {
     fn the_words_lose_their_wrapping() {
         let text = "failed to solve with frontend dockerfile.v0: failed to build LLB: exit code: 7";
         assert_eq!(plain(text), "exit code: 7");
+    }
+
+    #[test]
+    fn a_step_is_named_by_what_it_does_not_by_its_mounts() {
+        let name = "[stage-0 2/8] RUN --mount=type=bind,source=debs,target=/d     --mount=type=secret,id=ca     sh /x y";
+        assert_eq!(without_mounts(name), "[stage-0 2/8] RUN sh /x y");
     }
 }
