@@ -1,6 +1,6 @@
 //! An exported Dockerfile builds with nothing but the engine's own client.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::engine::docker;
@@ -36,7 +36,7 @@ fn an_exported_dockerfile_builds_without_envforge() {
     let index = scene.program.path("index-secret");
     let export = format!("export ENVFORGE_FRAMEWORK_INDEX='{}/cu118'\n", scene.index.url());
     std::fs::write(&index, export).expect("a file of ours");
-    let mut build = Command::new("docker");
+    let mut build = Command::new(buildkit_client());
     build.env("DOCKER_BUILDKIT", "1").args(["build", "-q", "-t", EXPORTED]);
     build.arg("--secret").arg(format!("id=index,src={}", index.display()));
     let bundle = Path::new("/etc/ssl/certs/ca-certificates.crt");
@@ -59,4 +59,21 @@ fn a_folder_with_files_of_others_is_not_written_to() {
     let path = folder.to_string_lossy();
     scene.fail(&["export", "dockerfile", SPEC, &path], 2, &[&path, "--force"]);
     assert_eq!(std::fs::read_to_string(folder.join("Dockerfile")).expect("still there"), "FROM scratch\n");
+}
+
+/// A docker client that builds with BuildKit: one with the buildx component, or one from before that was split off.
+fn buildkit_client() -> PathBuf {
+    let says = |client: &Path, args: &[&str]| {
+        let output = Command::new(client).args(args).output().ok().filter(|output| output.status.success());
+        output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let builds = |client: &PathBuf| {
+        let version = says(client, &["version", "--format", "{{.Client.Version}}"]).unwrap_or_default();
+        let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        major.is_some_and(|major| major < 23) || says(client, &["buildx", "version"]).is_some()
+    };
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let mut clients =
+        std::env::split_paths(&path).map(|folder| folder.join("docker")).filter(|file| file.is_file());
+    clients.find(builds).expect("a docker client with the buildx component, or one older than 23")
 }

@@ -1,6 +1,7 @@
 //! What goes wrong outside: each gives one clear message and the right exit code, leaves nothing, and the next run works.
 
 use crate::engine::docker;
+use crate::framework::TORCH_2_7_CU118;
 use crate::index::Fault;
 use crate::scene::{SPEC, Scene, TAG};
 
@@ -11,8 +12,8 @@ const TORCH_WHEEL: &str = "torch-2.7.1%2Bcu118-cp311-cp311-manylinux_2_28_x86_64
 fn a_tampered_wheel_is_refused_by_its_hash_and_the_next_build_works() {
     let scene = Scene::new();
     scene.succeed(&["lock", SPEC]);
-    scene.index.fail(TORCH_WHEEL, Fault::Tampered);
-    scene.fail(&["build", SPEC], 3, &["torch", "hash"]);
+    scene.index.tamper(TORCH_2_7_CU118.wheels("cp311", "tampered"));
+    scene.fail(&["build", SPEC], 3, &["torch", "Hash mismatch"]);
     scene.assert_nothing_left();
     scene.index.heal();
     scene.succeed(&["build", SPEC]);

@@ -15,8 +15,6 @@ use crate::wheels::{Wheel, sha256};
 /// What goes wrong with requests whose path contains a given text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The body differs from what the page announces, in the middle, at the same length.
-    Tampered,
     /// The connection ends in the middle of the body, the first time only.
     CutOnce,
     /// The connection ends in the middle of the body, each time.
@@ -41,6 +39,7 @@ pub(crate) struct Seen {
 #[derive(Default)]
 struct State {
     wheels: BTreeMap<String, Vec<Wheel>>,
+    tampered: BTreeMap<String, Vec<u8>>,
     faults: Vec<(String, Fault)>,
     seen: Vec<Seen>,
     closing: bool,
@@ -90,6 +89,11 @@ impl Index {
         }
     }
 
+    /// Serves other bytes for files of the same names; the pages go on announcing the hashes of the true ones.
+    pub(crate) fn tamper(&self, wheels: Vec<Wheel>) {
+        self.shared.lock().tampered.extend(wheels.into_iter().map(|wheel| (wheel.file, wheel.bytes)));
+    }
+
     /// Makes requests fail whose path contains that text.
     pub(crate) fn fail(&self, path: &str, fault: Fault) {
         self.shared.lock().faults.push((path.to_owned(), fault));
@@ -97,7 +101,10 @@ impl Index {
 
     /// Takes all faults back.
     pub(crate) fn heal(&self) {
-        self.shared.lock().faults.clear();
+        let mut state = self.shared.lock();
+        state.faults.clear();
+        state.tampered.clear();
+        drop(state);
         self.shared.changed.notify_all();
     }
 
@@ -174,7 +181,7 @@ fn answer(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
             other => other.map(|(_, fault)| fault),
         }
     };
-    let (status, kind, mut body) = match fault {
+    let (status, kind, body) = match fault {
         Some(Fault::Status(status)) => (status, "text/plain", b"told to fail\n".to_vec()),
         Some(Fault::Stall) => {
             let stalled =
@@ -185,9 +192,6 @@ fn answer(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
         _ => content(&request.path, &shared.lock()),
     };
     let middle = body.len() / 2;
-    if fault == Some(Fault::Tampered) && middle > 0 {
-        body[middle] ^= 1;
-    }
     write!(
         stream,
         "HTTP/1.1 {status} {}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -230,6 +234,9 @@ fn content(path: &str, state: &State) -> (u16, &'static str, Vec<u8>) {
         return wheels()
             .find(|wheel| wheel.file == name)
             .map_or_else(missing, |wheel| (200, "text/plain", wheel.metadata.clone().into_bytes()));
+    }
+    if let Some(bytes) = state.tampered.get(last) {
+        return (200, "application/octet-stream", bytes.clone());
     }
     if is_wheel(last) {
         return wheels()
@@ -311,10 +318,11 @@ mod tests {
     fn faults_are_those_asked_for() {
         let index = Index::local(vec![wheel()]);
         let path = "/files/demo_tool-1.0+local-py3-none-any.whl";
-        index.fail(".whl", Fault::Tampered);
-        let body = get(&index, path).1;
-        assert_eq!(body.len(), wheel().bytes.len());
-        assert_ne!(body, wheel().bytes);
+        let other = WheelSpec::new("demo-tool", "1.0+local").file("demo_tool.py", "x = 2\n").build();
+        index.tamper(vec![other.clone()]);
+        assert_eq!(get(&index, path).1, other.bytes);
+        let page = String::from_utf8(get(&index, "/demo-tool/").1).expect("text");
+        assert!(page.contains(&sha256(&wheel().bytes)) && !page.contains(&sha256(&other.bytes)), "{page}");
         index.heal();
         index.fail(".whl", Fault::CutOnce);
         assert_eq!(get(&index, path).1.len(), wheel().bytes.len() / 2);
