@@ -187,19 +187,23 @@ fn secrets(session: &Session<'_>, lock: &Lock) -> Vec<Secret> {
 }
 
 /// The private tag a build result has until it is checked.
+/// Taken off on every path, Ctrl-C included.
 struct ScratchTag<'a> {
     session: &'a Session<'a>,
     tag: String,
+    gone: bool,
 }
 
 impl<'a> ScratchTag<'a> {
     fn new(session: &'a Session<'a>) -> Self {
-        Self { session, tag: format!("envforge-scratch:{:016x}", rand::random::<u64>()) }
+        Self { session, tag: format!("envforge-scratch:{:016x}", rand::random::<u64>()), gone: false }
     }
 
     /// Takes the tag off an image that has others.
-    async fn remove(self) -> Result<(), CommandError> {
-        Ok(self.session.engine.remove_image(&self.tag).await?)
+    async fn remove(mut self) -> Result<(), CommandError> {
+        self.session.engine.remove_image(&self.tag).await?;
+        self.gone = true;
+        Ok(())
     }
 
     /// Takes the tag off and leaves the image under its id: removing an image's last tag would remove the image, so the
@@ -207,6 +211,14 @@ impl<'a> ScratchTag<'a> {
     async fn leave_image(self, base: &Base) -> Result<(), CommandError> {
         self.session.engine.tag(&base.image_id, &self.tag).await?;
         self.remove().await
+    }
+}
+
+impl Drop for ScratchTag<'_> {
+    fn drop(&mut self) {
+        if !self.gone {
+            self.session.engine.discard_image(&self.tag);
+        }
     }
 }
 
