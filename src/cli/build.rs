@@ -12,7 +12,7 @@ Examples:
   envforge build pytorch-cuda:2.8-cu128 --locked        exactly what the lock says, or exit 1
   envforge build pytorch-cuda:2.8-cu128 --dry-run       list layers and context, build nothing
 
-The tag ends in -unverified until checks have run on a GPU.";
+Every tag, yours too, ends in -unverified until checks have run on a GPU.";
 
 /// Arguments of `build`.
 #[derive(Debug, Clone, Args)]

@@ -114,9 +114,19 @@ fn tags(args: &BuildArgs, lock: &Lock, plan: &BuildPlan) -> Vec<String> {
     if lock.requested.is_empty() && args.spec.contains(':') && !args.spec.ends_with(":latest") {
         tags.push(format!("{typed}{UNVERIFIED}"));
     }
-    tags.extend(args.tags.iter().cloned());
+    tags.extend(args.tags.iter().map(|tag| unverified(tag)));
     tags.dedup();
     tags
+}
+
+/// A reference with the suffix at its tag; one without a tag means `latest`, as Docker reads it.
+fn unverified(reference: &str) -> String {
+    let name = reference.rsplit('/').next().unwrap_or(reference);
+    if name.contains(':') {
+        format!("{reference}{UNVERIFIED}")
+    } else {
+        format!("{reference}:latest{UNVERIFIED}")
+    }
 }
 
 /// Makes everything the context needs present in the cache.
@@ -243,4 +253,15 @@ fn dry_run_text(plan: &BuildPlan) -> String {
         text.extend(["  ", check, "\n"]);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unverified;
+
+    #[test]
+    fn a_tag_of_the_user_is_not_verified_either() {
+        assert_eq!(unverified("torch:2.8"), "torch:2.8-unverified");
+        assert_eq!(unverified("host:5000/team/torch"), "host:5000/team/torch:latest-unverified");
+    }
 }
