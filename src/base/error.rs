@@ -129,7 +129,13 @@ impl BaseError {
         let hint = |text: &str| vec![text.to_owned()];
         match self {
             Self::Mirror(error) => error.hints(),
-            Self::Fetch(error) => error.hints(),
+            Self::Fetch(error) => {
+                let mut hints = error.hints();
+                hints.push(
+                    "or name another mirror: `[mirrors] debian` or `ENVFORGE_DEBIAN_MIRROR`".to_owned(),
+                );
+                hints
+            }
             Self::Store(error) => error.hints(),
             Self::Signature { .. } => hint("use another mirror: this one does not serve what Debian signed"),
             Self::Release { source: ReleaseError::Expired { .. }, .. } => hint(
