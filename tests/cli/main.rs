@@ -5,6 +5,7 @@
 mod program;
 
 mod engine;
+mod examples;
 mod files;
 mod help;
 mod list;
