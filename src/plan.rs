@@ -65,6 +65,8 @@ pub struct LayerPlan {
     pub title: String,
     /// Its requirement files in the context.
     pub files: Vec<String>,
+    /// True for what the user added: it changes most often and lies on top.
+    pub user: bool,
 }
 
 /// Everything the engine needs to build an image, and everything that must then be true of it.
@@ -141,7 +143,7 @@ pub fn plan(lock: &Lock, files: Files) -> BuildPlan {
         context.push(ContextEntry { path: format!("debs/{file}"), mode: 0o644, content });
     }
     context.push(files.uv.entry("tools/uv".to_owned(), 0o755));
-    context.push(ContextEntry::program("agent", files.agent));
+    context.push(ContextEntry::program("files/opt/envforge/agent", files.agent));
     context.push(ContextEntry::text("Dockerfile", render(lock, &plan, &files.bottom)));
     if let Bottom::Archive(archive) = files.bottom {
         context.push(archive.entry(BASE_ARCHIVE.to_owned(), 0o644));
@@ -213,7 +215,12 @@ fn one_layer(lock: &Lock, layer: WheelLayer) -> Option<(LayerPlan, Vec<ContextEn
     }
     let files = entries.iter().map(|entry| entry.path.clone()).collect();
     let plural = if count == 1 { "wheel" } else { "wheels" };
-    (count > 0).then(|| (LayerPlan { title: format!("{what}, {count} {plural}."), files }, entries))
+    (count > 0).then(|| {
+        (
+            LayerPlan { title: format!("{what}, {count} {plural}."), files, user: layer == WheelLayer::User },
+            entries,
+        )
+    })
 }
 
 fn requirements(wheels: &[&LockedWheel]) -> String {

@@ -18,8 +18,11 @@ pub(crate) fn render(lock: &Lock, plan: &BuildPlan, bottom: &Bottom) -> String {
         Bottom::Image(reference) => (reference.as_str(), ""),
         Bottom::Archive(_) => ("scratch", BASE_ARCHIVE),
     };
-    let layers: Vec<_> =
-        plan.layers.iter().map(|layer| json!({ "title": layer.title, "files": layer.files })).collect();
+    let layers: Vec<_> = plan
+        .layers
+        .iter()
+        .map(|layer| json!({ "title": layer.title, "files": layer.files, "user": layer.user }))
+        .collect();
     let values = json!({
         "name": plan.name,
         "envforge": env!("CARGO_PKG_VERSION"),
