@@ -10,7 +10,7 @@ use camino::Utf8PathBuf;
 use serde::Serialize;
 
 use super::check::check;
-use super::lock::{Locked, lock_for, mirrors, package_settings};
+use super::lock::{Locked, lock_for, mirrors, package_settings, stack};
 use super::session::Session;
 use super::{CommandError, Exit};
 use crate::agent;
@@ -49,10 +49,11 @@ struct BuildReport<'a> {
 }
 
 pub(super) async fn build(args: &BuildArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let stack = stack(settings, &args.spec, &args.source, &args.target)?;
     let session = Session::open(settings, args.source.network.as_deref()).await?;
     let mut seconds = Seconds::default();
     let started = Instant::now();
-    let locked = lock_for(&session, &args.spec, &args.source, &args.target).await?;
+    let locked = lock_for(&session, stack, &args.spec, &args.source).await?;
     let files =
         files(&session, &locked.lock, &locked.base, Bottom::Image(locked.base.reference.clone())).await?;
     let plan = plan(&locked.lock, files);

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use camino::Utf8Path;
 
 use super::build::{cached_file, files};
-use super::lock::{Locked, lock_for};
+use super::lock::{Locked, lock_for, stack};
 use super::session::Session;
 use super::{CommandError, Exit};
 use crate::cli::DockerfileArgs;
@@ -21,8 +21,9 @@ const MARK: &str = ".envforge-export";
 pub(super) async fn dockerfile(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
+    let stack = stack(settings, &args.spec, &args.source, &args.target)?;
     let session = Session::open(settings, args.source.network.as_deref()).await?;
-    let Locked { lock, base, .. } = lock_for(&session, &args.spec, &args.source, &args.target).await?;
+    let Locked { lock, base, .. } = lock_for(&session, stack, &args.spec, &args.source).await?;
     let bottom = match &base.archive {
         Some(archive) => Bottom::Archive(cached_file(archive.clone())?),
         None => Bottom::Image(base.reference.clone()),

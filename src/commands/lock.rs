@@ -12,10 +12,11 @@ use super::target::target;
 use super::{CommandError, Exit};
 use crate::base::{Base, BaseRequest, Mirrors, ProviderChoice, discover, prepare};
 use crate::cli::{LockArgs, LockSource, TargetArgs};
+use crate::compat::Matrix;
 use crate::lock::{Lock, Records, SCHEMA};
 use crate::packages::{Archive, PackageRequest, PackageSettings, PackageTools, resolve_packages};
 use crate::plan::environment;
-use crate::report::{Event, Printer};
+use crate::report::{Event, Printer, reporter};
 use crate::resolve::{ResolveOptions, plan_report, refusal_text, resolve};
 use crate::settings::Settings;
 use crate::spec::Spec;
@@ -46,8 +47,9 @@ struct LockReport<'a> {
 }
 
 pub(super) async fn lock(args: &LockArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let stack = stack(settings, &args.spec, &args.source, &args.target)?;
     let session = Session::open(settings, args.source.network.as_deref()).await?;
-    let locked = lock_for(&session, &args.spec, &args.source, &args.target).await?;
+    let locked = lock_for(&session, stack, &args.spec, &args.source).await?;
     let report = LockReport {
         schema: 1,
         name: &crate::plan::name(&locked.lock),
@@ -68,11 +70,15 @@ pub(super) async fn lock(args: &LockArgs, settings: &Settings) -> Result<Exit, C
 /// The lock for a spec: the one that lies there if it fits, else a new one, written before this returns.
 pub(super) async fn lock_for(
     session: &Session<'_>,
+    stack: Stack,
     spec: &str,
     source: &LockSource,
-    machine: &TargetArgs,
 ) -> Result<Locked, CommandError> {
-    let stack = stack(session, spec, source, machine)?;
+    if stack.machine != session.engine.info().machine {
+        let why =
+            "the engine runs another processor, and building for a foreign one comes with a later version";
+        return Err(CommandError::Unsupported { what: stack.machine.platform().to_owned(), why });
+    }
     let path = lock_path(session, &stack, source);
     let guard = session.store.lock(&format!("spec-{}", file_name(&stack.name))).await?;
     let old = read_lock(&path)?;
@@ -105,22 +111,23 @@ pub(super) async fn lock_for(
     Ok(Locked { lock, path, base, new: true, _guard: guard })
 }
 
-/// The stack for what was typed, or every reason why there is none.
-fn stack(
-    session: &Session<'_>,
+/// The stack for what was typed, or every reason why there is none. Asks neither engine nor network.
+pub(super) fn stack(
+    settings: &Settings,
     typed: &str,
     source: &LockSource,
     machine: &TargetArgs,
 ) -> Result<Stack, CommandError> {
+    let matrix = Matrix::embedded();
     let spec: Spec = typed.parse()?;
-    let target = target(machine, &session.settings.target, session.matrix, &*session.reporter)?;
+    let target = target(machine, &settings.target, matrix, &*reporter(settings.output))?;
     let options = ResolveOptions {
         forward_compat: machine.forward_compat,
         base: source.base.clone(),
         ..ResolveOptions::default()
     };
-    let answer = resolve(&spec, &target, session.matrix, &options);
-    if session.settings.output.json && answer.is_err() {
+    let answer = resolve(&spec, &target, matrix, &options);
+    if settings.output.json && answer.is_err() {
         Printer.json(&plan_report(typed, &spec, &target, source.provider(), &answer));
     }
     let stack =
@@ -128,11 +135,6 @@ fn stack(
     if stack.flavour == Flavour::Devel {
         let why = "the devel flavour comes with a later version; the runtime flavour has a C++ compiler and headers";
         return Err(CommandError::Unsupported { what: typed.to_owned(), why });
-    }
-    if stack.machine != session.engine.info().machine {
-        let why =
-            "the engine runs another processor, and building for a foreign one comes with a later version";
-        return Err(CommandError::Unsupported { what: stack.machine.platform().to_owned(), why });
     }
     Ok(stack)
 }

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use super::CommandError;
 use crate::address::Address;
 use crate::base::{MirrorSources, read_apt_sources};
-use crate::compat::Matrix;
 use crate::engine::{Docker, Engine, EngineSettings, Network};
 use crate::fetch::{FetchSettings, Fetcher};
 use crate::packages::{IndexSettings, Proxies};
@@ -19,7 +18,6 @@ use crate::store::Store;
 /// Everything a command that works holds.
 pub(super) struct Session<'a> {
     pub(super) settings: &'a Settings,
-    pub(super) matrix: &'static Matrix,
     pub(super) reporter: Arc<dyn Reporter>,
     pub(super) store: Store,
     pub(super) fetch: Fetcher,
@@ -44,7 +42,6 @@ impl<'a> Session<'a> {
         .await?;
         Ok(Self {
             settings,
-            matrix: Matrix::embedded(),
             reporter: reporter(settings.output),
             store: Store::open(&settings.cache_dir, &settings.state_dir)?,
             fetch,

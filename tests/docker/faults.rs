@@ -76,7 +76,11 @@ fn a_release_the_index_does_not_have_is_said_so() {
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn without_mirror_and_image_there_is_no_base() {
     let scene = Scene::new().with_empty_cache().set("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
-    scene.fail(&["build", SPEC, "--base-provider", "bootstrap"], 3, &["127.0.0.1:9/debian", "ENVFORGE_DEBIAN_MIRROR"]);
+    scene.fail(
+        &["build", SPEC, "--base-provider", "bootstrap"],
+        3,
+        &["127.0.0.1:9/debian", "ENVFORGE_DEBIAN_MIRROR"],
+    );
     scene.assert_nothing_left();
 }
 
