@@ -18,7 +18,7 @@ Every tag, yours too, ends in -unverified until checks have run on a GPU.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct BuildArgs {
-    /// What to build: NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR].
+    /// What to build: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
     pub spec: String,
     /// Another tag for the image (repeatable).
     #[arg(short, long = "tag", value_name = "REF")]

@@ -21,7 +21,7 @@ pub enum ExportCommand {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DockerfileArgs {
-    /// What to export: NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR].
+    /// What to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
     pub spec: String,
     /// The folder to write; must be empty or absent, unless --force.
     pub dir: Utf8PathBuf,

@@ -15,7 +15,7 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LockArgs {
-    /// What to lock: NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR].
+    /// What to lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
     pub spec: String,
     /// Where the lock lies.
     #[command(flatten)]

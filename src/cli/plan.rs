@@ -14,7 +14,7 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
-    /// What to plan: NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR].
+    /// What to plan: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
     pub spec: String,
     /// The machine that will run it.
     #[command(flatten)]
