@@ -18,10 +18,12 @@ struct Fixture {
     fetch: Fetcher,
     root: Utf8PathBuf,
     _folder: tempfile::TempDir,
+    _alone: std::fs::File,
 }
 
 impl Fixture {
     async fn new() -> Self {
+        let alone = crate::scene::Scene::wait_for_the_engine();
         let settings = EngineSettings {
             docker_host: std::env::var("DOCKER_HOST").ok(),
             docker_context: None,
@@ -33,6 +35,7 @@ impl Fixture {
             fetch: Fetcher::new(&FetchSettings::default()).expect("a client"),
             root: Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8"),
             _folder: folder,
+            _alone: alone,
         }
     }
 

@@ -25,11 +25,8 @@ use crate::engine::bridge_address;
 use crate::framework::TORCH_2_7_CU118;
 use crate::index::Index;
 
-/// One at a time: each has a state folder of its own, and bootstraps of the same base would meet in the engine.
-static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-
 struct Fixture {
-    _alone: tokio::sync::MutexGuard<'static, ()>,
+    _alone: std::fs::File,
     engine: Docker,
     fetcher: Fetcher,
     store: Store,
@@ -49,7 +46,7 @@ fn mirrors() -> MirrorSources {
 
 impl Fixture {
     async fn new() -> Self {
-        let alone = ALONE.lock().await;
+        let alone = crate::scene::Scene::wait_for_the_engine();
         let docker_host = std::env::var("DOCKER_HOST").ok();
         let settings = EngineSettings { docker_host, docker_context: None, docker_config: None };
         let engine = Docker::connect(&settings).await.expect("an engine");

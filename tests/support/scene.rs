@@ -67,8 +67,8 @@ impl Scene {
         Self { index, program, keeps_bases: true, before, _alone: alone }
     }
 
-    /// One test at a time, whichever runner started it.
-    fn wait_for_the_engine() -> File {
+    /// One test at a time, whichever runner started it, for as long as the result lives.
+    pub(crate) fn wait_for_the_engine() -> File {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docker-tests.lock");
         let file = File::create(path).expect("the target folder is writable");
         file.lock().expect("the file system has locks");
