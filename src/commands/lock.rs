@@ -214,6 +214,7 @@ async fn resolved(
         created: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         envforge: env!("CARGO_PKG_VERSION").to_owned(),
         matrix: stack.matrix.clone(),
+        agent: Some(crate::agent::sha256()),
         ..Records::default()
     };
     let mut requested = source.with.clone();
