@@ -24,6 +24,8 @@ mod compat {
     pub(crate) mod rows;
     #[path = "../src/compat/tables.rs"]
     pub(crate) mod tables;
+    #[path = "../src/compat/toolkit.rs"]
+    pub(crate) mod toolkit;
 }
 
 fn main() -> ExitCode {

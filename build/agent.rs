@@ -9,6 +9,8 @@ use std::{env, fs};
 pub(crate) fn embed() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=ENVFORGE_AGENT");
     println!("cargo::rerun-if-changed=kernels/agent");
+    println!("cargo::rerun-if-changed=kernels/cuda");
+    println!("cargo::rerun-if-changed=kernels/ptx");
     println!("cargo::rerun-if-changed=build/agent.rs");
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?).join("agent");
@@ -21,7 +23,11 @@ pub(crate) fn embed() -> Result<(), Box<dyn Error>> {
     let status = Command::new(env::var("RUSTC")?)
         .args(["--edition", "2024", "--crate-name", "envforge_agent", "--crate-type", "bin"])
         .args(["--target", &env::var("TARGET")?])
-        .args(["-C", "opt-level=s", "-C", "strip=symbols", "-C", "panic=abort", "-C", "codegen-units=1"])
+        // It travels into every image: small is worth a minute of the compiler's.
+        .args(["-C", "opt-level=z", "-C", "lto=fat", "-C", "strip=symbols", "-C", "panic=abort"])
+        // No panic unwinds here, and nothing needs the program to lie at any address.
+        .args(["-C", "codegen-units=1", "-C", "force-unwind-tables=no", "-C", "relocation-model=static"])
+        .args(["-C", "link-arg=-Wl,--no-eh-frame-hdr,--build-id=none"])
         .arg(format!("--remap-path-prefix={}=envforge", root.display()))
         .arg("-o")
         .arg(&out)

@@ -29,6 +29,13 @@ impl Address {
         url.set_path(&path);
         Self(Arc::new(url))
     }
+    /// The same address asked with these fields, beside those it has.
+    #[must_use]
+    pub fn with_query(&self, fields: &[(&str, &str)]) -> Self {
+        let mut url = Url::clone(&self.0);
+        url.query_pairs_mut().extend_pairs(fields);
+        Self(Arc::new(url))
+    }
     /// The whole address, secrets included: for the client that uses it, never for a text.
     pub fn expose(&self) -> &str {
         self.0.as_str()

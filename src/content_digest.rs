@@ -1,74 +1,19 @@
 //! The content digest: one SHA-256 over what a file system holds, the same on every engine.
 //!
-//! Owns the algorithm (DESIGN §6). Reads tar streams given to it; opens nothing.
-//!
-//! # The algorithm, for those who write it again
-//!
-//! Every entry below `/` (not `/` itself) makes one record; records are put together in the order of their raw path
-//! bytes, and the digest is the SHA-256 of the result, as lower-case hex. A record is a row of netstrings
-//! (`LENGTH:BYTES,`, length in decimal):
-//!
-//! 1. the path, without leading `/` or `./` and without trailing `/`;
-//! 2. the kind: `f` regular file, `d` directory, `l` symbolic link, `c` and `b` device, `p` named pipe;
-//! 3. `mode & 07777` as four octal digits;
-//! 4. the user id and 5. the group id, in decimal;
-//! 6. the number of extended attributes, then for each, sorted by name: 7. its name, 8. its value. Only
-//!    `security.capability` and `user.*` count;
-//! 9. by kind: `f`: the size in decimal, then the SHA-256 of the content as lower-case hex; `l`: the target; `c` and `b`:
-//!    `MAJOR:MINOR`; `d` and `p`: nothing.
-//!
-//! A hard link is a regular file with the content of its target. No times, no size of directories. A socket is an error.
-//! Left out: everything below `proc`, `sys`, `dev`, `run`, `tmp` (the folders themselves count), and the paths
-//! `.dockerenv`, `etc/hosts`, `etc/hostname`, `etc/resolv.conf`, `etc/mtab`.
-//!
-//! Test vector: directory `etc` (0755, 0:0), file `etc/motd` (0644, 0:0, content `hello\n`), symbolic link `motd`
-//! (0777, 1000:1000) to `etc/motd`, and file `ping` (0755, 0:0, empty, `security.capability` = bytes 01 02) give
-//! `83f01b5965ec72d7d313cd1373fabba0e65f7f0ac0b694e738b929277876c77b`.
+//! The algorithm stands in `kernels/agent/content.rs` with its test vector: the agent computes it inside an image, this
+//! module over tar streams, and over the records the agent lists. Opens nothing.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
 use crate::sha256::Sha256Hex;
 
-/// What an entry is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ContentKind {
-    /// A regular file, hard links included.
-    File {
-        /// Its size in bytes.
-        size: u64,
-        /// SHA-256 of its content, hex.
-        sha256: String,
-    },
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Symlink {
-        /// Where it points, as written.
-        target: Vec<u8>,
-    },
-    /// A character device: major, minor.
-    Character(u32, u32),
-    /// A block device: major, minor.
-    Block(u32, u32),
-    /// A named pipe.
-    Pipe,
-}
+#[cfg_attr(test, expect(clippy::duplicate_mod, reason = "the agent's source is part of the tests too"))]
+#[path = "../kernels/agent/content.rs"]
+mod definition;
 
-/// One entry of a file system, as far as it counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ContentEntry {
-    /// What it is.
-    pub kind: ContentKind,
-    /// Permission bits.
-    pub mode: u32,
-    /// Owner.
-    pub uid: u64,
-    /// Group.
-    pub gid: u64,
-    /// Extended attributes; those that do not count are left out.
-    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
-}
+pub(crate) use definition::{ContentEntry, ContentKind, FOLDERS};
+use definition::{counts, is_left_out, record};
 
 /// Why there is no content digest.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +44,7 @@ pub struct ContentDigest(BTreeMap<Vec<u8>, ContentEntry>);
 
 impl ContentDigest {
     /// Adds an entry; one of the same path is replaced, one that is left out is ignored.
-    pub fn insert(&mut self, path: &[u8], entry: ContentEntry) {
+    pub(crate) fn insert(&mut self, path: &[u8], entry: ContentEntry) {
         let path = relative(path);
         if !path.is_empty() && !is_left_out(path) {
             self.0.insert(path.to_owned(), entry);
@@ -114,34 +59,176 @@ impl ContentDigest {
         }
         hash.finish()
     }
+
+    /// The records the digest is the SHA-256 of.
+    pub(crate) fn records(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|(path, entry)| record(path, entry)).collect()
+    }
+
+    /// Forgets an entry.
+    pub(crate) fn remove(&mut self, path: &str) {
+        self.0.remove(path.as_bytes());
+    }
+
+    /// Takes the entries of another one.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Reads records back; `None` if these are none.
+    pub(crate) fn from_records(records: &[u8]) -> Option<Self> {
+        let (mut fields, mut content) = (Fields(records), Self::default());
+        while !fields.0.is_empty() {
+            let (path, entry) = fields.entry()?;
+            content.0.insert(path, entry);
+        }
+        Some(content)
+    }
+
+    /// What another file system has otherwise, by path.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<ContentDifference> {
+        let mut paths: Vec<_> = self.0.keys().chain(other.0.keys()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let what = |path: &Vec<u8>| match (self.0.get(path), other.0.get(path)) {
+            (Some(_), None) => Some("gone"),
+            (None, Some(_)) => Some("new"),
+            (Some(one), Some(two)) if one == two => None,
+            (Some(one), Some(two)) => Some(changed(one, two)),
+            (None, None) => None,
+        };
+        let difference = |path: &Vec<u8>| Some(ContentDifference { path: lossy(path), what: what(path)? });
+        paths.into_iter().filter_map(difference).collect()
+    }
+}
+
+/// One path that two file systems do not have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContentDifference {
+    /// The path, without leading `/`.
+    pub path: String,
+    /// How it differs, in a word or two.
+    pub what: &'static str,
+}
+
+impl std::fmt::Display for ContentDifference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "/{}: {}", self.path, self.what)
+    }
+}
+
+/// The first property that differs, the weightiest first.
+fn changed(one: &ContentEntry, two: &ContentEntry) -> &'static str {
+    use ContentKind::{File, Symlink};
+    match (&one.kind, &two.kind) {
+        (File { .. }, File { .. }) if one.kind != two.kind => "another content",
+        (Symlink { .. }, Symlink { .. }) if one.kind != two.kind => "another target",
+        _ if one.kind != two.kind => "another kind",
+        _ if (one.uid, one.gid) != (two.uid, two.gid) => "another owner",
+        _ if one.mode != two.mode => "another mode",
+        _ => "another extended attribute",
+    }
+}
+
+/// Netstrings, read from the front.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let colon = self.0.iter().take(20).position(|byte| *byte == b':')?;
+        let length: usize = std::str::from_utf8(&self.0[..colon]).ok()?.parse().ok()?;
+        let rest = &self.0[colon + 1..];
+        let (field, rest) = rest.split_at_checked(length)?;
+        self.0 = rest.strip_prefix(b",")?;
+        Some(field)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.next()?).ok()
+    }
+
+    fn entry(&mut self) -> Option<(Vec<u8>, ContentEntry)> {
+        let path = self.next()?.to_owned();
+        let kind = self.next()?;
+        let mode = u32::from_str_radix(self.text()?, 8).ok()?;
+        let (uid, gid) = (self.text()?.parse().ok()?, self.text()?.parse().ok()?);
+        let mut xattrs = BTreeMap::new();
+        for _ in 0..self.text()?.parse::<u32>().ok()? {
+            xattrs.insert(self.next()?.to_owned(), self.next()?.to_owned());
+        }
+        let kind = match kind {
+            b"f" => ContentKind::File { size: self.text()?.parse().ok()?, sha256: self.text()?.to_owned() },
+            b"d" => ContentKind::Directory,
+            b"l" => ContentKind::Symlink { target: self.next()?.to_owned() },
+            b"c" | b"b" => {
+                let (major, minor) = self.text()?.split_once(':')?;
+                let (major, minor) = (major.parse().ok()?, minor.parse().ok()?);
+                if kind == b"c" {
+                    ContentKind::Character(major, minor)
+                } else {
+                    ContentKind::Block(major, minor)
+                }
+            }
+            b"p" => ContentKind::Pipe,
+            _ => return None,
+        };
+        Some((path, ContentEntry { kind, mode, uid, gid, xattrs }))
+    }
 }
 
 /// The content digest of a file system given as a tar stream.
 pub fn content_digest_of_tar(archive: impl Read) -> Result<String, ContentError> {
+    Ok(content_of_tar(archive)?.hex())
+}
+
+/// What a file system given as a tar stream holds.
+pub(crate) fn content_of_tar(archive: impl Read) -> Result<ContentDigest, ContentError> {
     let mut archive = tar::Archive::new(archive);
     let mut content = ContentDigest::default();
     // Hard links may point at files that are themselves left out.
-    let mut files: BTreeMap<Vec<u8>, ContentKind> = BTreeMap::new();
+    let mut files: BTreeMap<Vec<u8>, File> = BTreeMap::new();
     for entry in archive.entries()? {
         let mut entry = entry?;
         let path = relative(&entry.path_bytes()).to_owned();
-        let xattrs = counted_xattrs(&mut entry)?;
-        let kind = kind_of(&mut entry, &path, &files)?;
+        let mut xattrs = counted_xattrs(&mut entry)?;
+        let kind = if entry.header().entry_type() == tar::EntryType::Link {
+            let file = linked(&entry, &path, &files)?;
+            // tar writes them with the first name only.
+            xattrs = file.xattrs;
+            file.kind
+        } else {
+            kind_of(&mut entry, &path)?
+        };
         if matches!(kind, ContentKind::File { .. }) {
-            files.insert(path.clone(), kind.clone());
+            files.insert(path.clone(), File { kind: kind.clone(), xattrs: xattrs.clone() });
         }
         let header = entry.header();
-        let (mode, uid, gid) = (header.mode()?, header.uid()?, header.gid()?);
+        // Some engines write the kind into the mode too.
+        let (mode, uid, gid) = (header.mode()? & 0o7777, header.uid()?, header.gid()?);
         content.insert(&path, ContentEntry { kind, mode, uid, gid, xattrs });
     }
-    Ok(content.hex())
+    Ok(content)
 }
 
-fn kind_of(
-    entry: &mut tar::Entry<'_, impl Read>,
+/// What all names of a file have in common.
+#[derive(Clone)]
+struct File {
+    kind: ContentKind,
+    xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+/// The file a hard link points at.
+fn linked(
+    entry: &tar::Entry<'_, impl Read>,
     path: &[u8],
-    files: &BTreeMap<Vec<u8>, ContentKind>,
-) -> Result<ContentKind, ContentError> {
+    files: &BTreeMap<Vec<u8>, File>,
+) -> Result<File, ContentError> {
+    let target = entry.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default();
+    let dangling = || ContentError::DanglingLink { path: lossy(path), target: lossy(&target) };
+    files.get(relative(&target)).cloned().ok_or_else(dangling)
+}
+
+fn kind_of(entry: &mut tar::Entry<'_, impl Read>, path: &[u8]) -> Result<ContentKind, ContentError> {
     use tar::EntryType as Type;
     let target = entry.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default();
     let device = |entry: &tar::Entry<'_, _>| -> std::io::Result<(u32, u32)> {
@@ -154,10 +241,6 @@ fn kind_of(
             let size = std::io::copy(entry, &mut hash)?;
             ContentKind::File { size, sha256: hash.finish() }
         }
-        Type::Link => files
-            .get(relative(&target))
-            .cloned()
-            .ok_or_else(|| ContentError::DanglingLink { path: lossy(path), target: lossy(&target) })?,
         Type::Directory => ContentKind::Directory,
         Type::Symlink => ContentKind::Symlink { target },
         Type::Char => device(entry).map(|(major, minor)| ContentKind::Character(major, minor))?,
@@ -184,10 +267,6 @@ pub(crate) fn counted_xattrs(
     Ok(found)
 }
 
-fn counts(xattr: &[u8]) -> bool {
-    xattr == b"security.capability" || xattr.starts_with(b"user.")
-}
-
 /// A path without leading `/` or `./` and without trailing `/`.
 pub(crate) fn relative(path: &[u8]) -> &[u8] {
     let mut path = path;
@@ -198,51 +277,6 @@ pub(crate) fn relative(path: &[u8]) -> &[u8] {
         path = rest;
     }
     if path == b"." { b"" } else { path }
-}
-
-fn is_left_out(path: &[u8]) -> bool {
-    const FOLDERS: [&[u8]; 5] = [b"proc/", b"sys/", b"dev/", b"run/", b"tmp/"];
-    const PATHS: [&[u8]; 5] = [b".dockerenv", b"etc/hosts", b"etc/hostname", b"etc/resolv.conf", b"etc/mtab"];
-    FOLDERS.iter().any(|folder| path.starts_with(folder)) || PATHS.contains(&path)
-}
-
-fn record(path: &[u8], entry: &ContentEntry) -> Vec<u8> {
-    let mut record = Vec::new();
-    let mut field = |bytes: &[u8]| {
-        record.extend_from_slice(format!("{}:", bytes.len()).as_bytes());
-        record.extend_from_slice(bytes);
-        record.push(b',');
-    };
-    field(path);
-    field(match entry.kind {
-        ContentKind::File { .. } => b"f",
-        ContentKind::Directory => b"d",
-        ContentKind::Symlink { .. } => b"l",
-        ContentKind::Character(..) => b"c",
-        ContentKind::Block(..) => b"b",
-        ContentKind::Pipe => b"p",
-    });
-    field(format!("{:04o}", entry.mode & 0o7777).as_bytes());
-    field(entry.uid.to_string().as_bytes());
-    field(entry.gid.to_string().as_bytes());
-    let xattrs: Vec<_> = entry.xattrs.iter().filter(|(name, _)| counts(name)).collect();
-    field(xattrs.len().to_string().as_bytes());
-    for (name, value) in xattrs {
-        field(name);
-        field(value);
-    }
-    match &entry.kind {
-        ContentKind::File { size, sha256 } => {
-            field(size.to_string().as_bytes());
-            field(sha256.as_bytes());
-        }
-        ContentKind::Symlink { target } => field(target),
-        ContentKind::Character(major, minor) | ContentKind::Block(major, minor) => {
-            field(format!("{major}:{minor}").as_bytes());
-        }
-        ContentKind::Directory | ContentKind::Pipe => {}
-    }
-    record
 }
 
 fn lossy(bytes: &[u8]) -> String {
@@ -284,6 +318,9 @@ mod tests {
             header.set_gid(item.owner);
             header.set_mtime(item.mtime);
             header.set_size(item.content.len() as u64);
+            if item.kind == tar::EntryType::Char {
+                header.set_device_major(1).and_then(|()| header.set_device_minor(3)).expect("a device");
+            }
             if item.link.is_empty() {
                 builder.append_data(&mut header, item.path, item.content).expect("entry");
             } else {
@@ -310,7 +347,7 @@ mod tests {
     #[test]
     fn the_published_vector_holds_and_stands_in_the_docs() {
         assert_eq!(digest(&vector_items()).expect("digest"), VECTOR);
-        assert!(include_str!("content_digest.rs").contains(&format!("`{VECTOR}`")));
+        assert!(include_str!("../kernels/agent/content.rs").contains(&format!("`{VECTOR}`")));
     }
 
     #[test]
@@ -353,8 +390,57 @@ mod tests {
         let file = |path| Item { content: b"same", ..item(path, T::Regular, 0o644) };
         let linked = [file("a"), Item { link: "./a", ..item("b", T::Link, 0o644) }];
         assert_eq!(digest(&linked).expect("linked"), digest(&[file("a"), file("b")]).expect("copied"));
+        let capable = Item { capability: Some(&[1]), ..file("a") };
+        let capable_linked =
+            digest(&[capable, Item { link: "a", ..item("b", T::Link, 0o644) }]).expect("linked");
+        let both =
+            [Item { capability: Some(&[1]), ..file("a") }, Item { capability: Some(&[1]), ..file("b") }];
+        assert_eq!(capable_linked, digest(&both).expect("copied"), "its attributes are the file's");
         let dangling = digest(&linked[1..]).expect_err("dangling");
         assert!(matches!(dangling, ContentError::DanglingLink { .. }), "{dangling}");
+    }
+
+    #[test]
+    fn records_read_back_and_their_hash_is_the_digest() {
+        let mut items = vector_items();
+        items.push(item("pipe", tar::EntryType::Fifo, 0o600));
+        items.push(item("null", tar::EntryType::Char, 0o666));
+        items[0].mode = 0o40_755;
+        let content = content_of_tar(archive(&items).as_slice()).expect("content");
+        let records = content.records();
+        assert_eq!(crate::sha256::sha256_hex(&records), content.hex());
+        assert_eq!(ContentDigest::from_records(&records), Some(content), "and nothing differs");
+        for cut in 1..records.len() {
+            let read = ContentDigest::from_records(&records[..cut]);
+            assert!(
+                read.is_none_or(|read| read.hex() == crate::sha256::sha256_hex(&records[..cut])),
+                "{cut}"
+            );
+        }
+    }
+
+    #[test]
+    fn differences_name_path_and_property() {
+        let content = |items: &[Item<'_>]| content_of_tar(archive(items).as_slice()).expect("content");
+        let before = content(&vector_items());
+        let mut items = vector_items();
+        items[1].content = b"hellO\n";
+        items[2].link = "etc/mot";
+        items[3].path = "pong";
+        items[0].owner = 7;
+        let after = content(&items);
+        let said: Vec<_> = before.differences(&after).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "/etc: another owner",
+                "/etc/motd: another content",
+                "/motd: another target",
+                "/ping: gone",
+                "/pong: new"
+            ]
+        );
+        assert_eq!(before.differences(&before), []);
     }
 
     #[test]

@@ -9,12 +9,15 @@ use bytes::Bytes;
 use camino::Utf8PathBuf;
 
 use crate::context::{ContextContent, ContextEntry};
-use crate::lock::{IndexKind, Lock, LockedWheel, WheelLayer};
+use crate::lock::{IndexKind, Lock, LockedDeb, LockedWheel, WheelLayer};
 use crate::render::render;
+use crate::required::{gpu_checks, static_checks};
 use crate::stack::Stack;
 
 /// Version of the image's labels and layout.
 const SCHEMA: u32 = 1;
+/// The label that names the lock of an image.
+pub const LOCK_LABEL: &str = "io.envforge.lock";
 /// What a tag ends in until checks have run on a GPU.
 pub const UNVERIFIED: &str = "-unverified";
 
@@ -52,6 +55,14 @@ pub struct Files {
     pub bottom: Bottom,
     /// The .deb files, in the order of `lock.system`.
     pub debs: Vec<Utf8PathBuf>,
+    /// The .deb files to unpack, in the order of `lock.unpacked`.
+    pub unpacked: Vec<Utf8PathBuf>,
+    /// The .deb files the user added, in the order of `lock.apt`.
+    pub apt: Vec<Utf8PathBuf>,
+    /// The files of the project, below `copy/`.
+    pub copies: Vec<ContextEntry>,
+    /// The wheels by file name, where no index is asked; empty: the steps download them.
+    pub wheels: Vec<(String, CachedFile)>,
     /// The program uv.
     pub uv: CachedFile,
     /// The agent.
@@ -82,10 +93,14 @@ pub struct BuildPlan {
     pub environment: BTreeMap<String, String>,
     /// Wheel layers, lowest first.
     pub layers: Vec<LayerPlan>,
+    /// True if the wheels lie in the context.
+    pub vendored: bool,
     /// The context, sorted by path; holds the Dockerfile.
     pub context: Vec<ContextEntry>,
-    /// Ids of the checks that must pass before the tag.
+    /// Ids of the checks that must pass before any tag.
     pub checks: Vec<String>,
+    /// Ids of those that must also have run on a GPU before a tag without `-unverified`.
+    pub gpu_checks: Vec<String>,
 }
 
 /// The environment variables of an image with this stack. They are written in the lock.
@@ -103,6 +118,11 @@ pub fn environment(stack: &Stack) -> BTreeMap<String, String> {
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .collect();
+    if toolkit(stack).is_some() {
+        let path = all.get_mut("PATH").expect("set above");
+        *path = path.replace(":/usr/local/sbin", ":/usr/local/cuda/bin:/usr/local/sbin");
+        all.insert("CUDA_HOME".to_owned(), "/usr/local/cuda".to_owned());
+    }
     // The floor by minor-version compatibility: what a `cuda>=` condition would ask is more than the wheels need.
     if let Some(driver) = &stack.requires.driver {
         all.insert("NVIDIA_REQUIRE_CUDA".to_owned(), format!("driver>={driver}"));
@@ -110,20 +130,54 @@ pub fn environment(stack: &Stack) -> BTreeMap<String, String> {
     all
 }
 
+/// The step that makes /usr/local/cuda.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ToolkitStep {
+    /// What it holds, for people.
+    pub(crate) title: String,
+    /// `runtime`, or the gcc major nvcc takes.
+    pub(crate) argument: String,
+}
+
+/// The step that makes /usr/local/cuda: in the devel flavour, and where the toolkit's wheels are pinned.
+pub(crate) fn toolkit(stack: &Stack) -> Option<ToolkitStep> {
+    let home = "/usr/local/cuda, links to the libraries and headers above";
+    match &stack.nvcc {
+        Some(nvcc) => Some(ToolkitStep {
+            title: format!(
+                "{home}, and nvcc {} from {}, which compiles with gcc {}.",
+                stack.toolkit_minor(),
+                nvcc.source,
+                nvcc.gcc
+            ),
+            argument: nvcc.gcc.to_string(),
+        }),
+        None if !stack.parts.is_empty() => {
+            Some(ToolkitStep { title: format!("{home}."), argument: "runtime".to_owned() })
+        }
+        None => None,
+    }
+}
+
 /// The name of what a lock builds.
 pub fn name(lock: &Lock) -> String {
-    if lock.requested.is_empty() {
-        return lock.stack.name.clone();
+    match &lock.added.project {
+        None if lock.added.is_empty() => lock.stack.name.clone(),
+        project => {
+            let project = project.as_ref().unwrap_or(&lock.stack.product);
+            format!("envforge/{project}:{}", &lock.hash()[..12])
+        }
     }
-    format!("envforge/{}:{}", lock.stack.product, &lock.hash()[..12])
 }
 
 /// The plan for a lock.
 ///
 /// # Panics
-/// If `files.debs` does not have one path for each package of `lock.system`.
+/// If `files` does not have one path for each package of `lock.system`, `lock.unpacked` and `lock.apt`.
 pub fn plan(lock: &Lock, files: Files) -> BuildPlan {
     assert_eq!(lock.system.len(), files.debs.len(), "one file for each locked package");
+    assert_eq!(lock.unpacked.len(), files.unpacked.len(), "one file for each package to unpack");
+    assert_eq!(lock.apt.len(), files.apt.len(), "one file for each package the user added");
     let layers = layers(lock);
     let mut plan = BuildPlan {
         name: name(lock),
@@ -131,16 +185,31 @@ pub fn plan(lock: &Lock, files: Files) -> BuildPlan {
         labels: labels(lock),
         environment: lock.environment.clone(),
         layers: layers.iter().map(|(layer, _)| layer.clone()).collect(),
+        vendored: false,
         context: Vec::new(),
-        checks: checks(&lock.stack),
+        checks: static_checks(lock),
+        gpu_checks: gpu_checks(&lock.stack, true),
     };
     let mut context: Vec<_> = layers.into_iter().flat_map(|(_, entries)| entries).collect();
     context.extend(steps());
     context.extend(image_files(lock));
-    for (deb, path) in lock.system.iter().zip(files.debs) {
-        let file = deb.path.rsplit('/').next().unwrap_or(&deb.path);
-        let content = ContextContent::File { path, size: deb.size, sha256: deb.sha256.clone() };
-        context.push(ContextEntry { path: format!("debs/{file}"), mode: 0o644, content });
+    let mut debs = |folder: &str, locked: &[LockedDeb], paths: Vec<Utf8PathBuf>| {
+        for (deb, path) in locked.iter().zip(paths) {
+            let file = deb.path.rsplit('/').next().unwrap_or(&deb.path);
+            let content = ContextContent::File { path, size: deb.size, sha256: deb.sha256.clone() };
+            context.push(ContextEntry { path: format!("{folder}/{file}"), mode: 0o644, content });
+        }
+    };
+    debs("debs", &lock.system, files.debs);
+    debs("toolkit", &lock.unpacked, files.unpacked);
+    debs("apt", &lock.apt, files.apt);
+    context.extend(files.copies);
+    plan.vendored = !files.wheels.is_empty();
+    for (file, wheel) in files.wheels {
+        context.push(wheel.entry(format!("vendor/{file}"), 0o644));
+    }
+    if toolkit(&lock.stack).is_some() {
+        context.push(ContextEntry::text("steps/toolkit.py", include_str!("../templates/steps/toolkit.py")));
     }
     context.push(files.uv.entry("tools/uv".to_owned(), 0o755));
     context.push(ContextEntry::program("files/opt/envforge/agent", files.agent));
@@ -201,7 +270,9 @@ fn one_layer(lock: &Lock, layer: WheelLayer) -> Option<(LayerPlan, Vec<ContextEn
             ("framework", format!("{} {} and what it needs", stack.framework, stack.version))
         }
         WheelLayer::Stack => ("stack", "developer stack".to_owned()),
-        WheelLayer::User => ("user", format!("what was asked for beside it: {}", lock.requested.join(", "))),
+        WheelLayer::User => {
+            ("user", format!("what was asked for beside it: {}", asked_for(&lock.added.python)))
+        }
     };
     let mut entries = Vec::new();
     let mut count = 0;
@@ -223,6 +294,16 @@ fn one_layer(lock: &Lock, layer: WheelLayer) -> Option<(LayerPlan, Vec<ContextEn
     })
 }
 
+/// What was asked for, in a line: of a long list its beginning.
+pub(crate) fn asked_for(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 fn requirements(wheels: &[&LockedWheel]) -> String {
     let mut text = String::new();
     for wheel in wheels {
@@ -233,13 +314,7 @@ fn requirements(wheels: &[&LockedWheel]) -> String {
 
 fn labels(lock: &Lock) -> BTreeMap<String, String> {
     let stack = &lock.stack;
-    let title = format!(
-        "{} {} on CUDA {}, Python {}",
-        stack.framework,
-        stack.version,
-        stack.cuda.dotted(),
-        stack.python
-    );
+    let title = format!("{}, Python {}", stack.title(), stack.python);
     [
         ("org.opencontainers.image.title", name(lock)),
         ("org.opencontainers.image.description", title),
@@ -248,7 +323,7 @@ fn labels(lock: &Lock) -> BTreeMap<String, String> {
         ("io.envforge.schema", SCHEMA.to_string()),
         ("io.envforge.spec", lock.spec.clone()),
         ("io.envforge.name", name(lock)),
-        ("io.envforge.lock", lock.hash()),
+        (LOCK_LABEL, lock.hash()),
         ("io.envforge.matrix", lock.stack.matrix.clone()),
     ]
     .into_iter()
@@ -256,37 +331,14 @@ fn labels(lock: &Lock) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// The checks without which an image of this stack gets no tag.
-fn checks(stack: &Stack) -> Vec<String> {
-    let mut all = vec![
-        "distributions",
-        "pip-check",
-        "linker-closure",
-        "one-cuda",
-        "user",
-        "compiler",
-        "leftovers",
-        "secrets",
-        "image-user",
-        "image-addresses",
-        "framework-version",
-        "framework-cuda",
-    ];
-    all.extend(stack.cudnn.as_ref().map(|_| "cudnn-version"));
-    all.extend(stack.nccl.as_ref().map(|_| "nccl-version"));
-    all.extend(stack.triton.as_ref().map(|_| "triton-version"));
-    if !stack.requires.gpu.is_empty() {
-        all.push("framework-architectures");
-    }
-    all.into_iter().map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compat::Matrix;
     use crate::compat::tables::Channel;
-    use crate::lock::{BaseProvider, LockedBase, LockedDeb, LockedTool, Records, SCHEMA};
+    use crate::lock::{
+        Added, BaseProvider, LockedBase, LockedCheck, LockedCopy, LockedRun, LockedTool, Records, SCHEMA,
+    };
     use crate::resolve::{ResolveOptions, resolve};
     use crate::stack::Stack;
     use crate::target::Target;
@@ -311,6 +363,17 @@ mod tests {
         resolve(&spec, &target, Matrix::embedded(), &ResolveOptions::default()).expect("resolves")
     }
 
+    fn unpacked(name: &str) -> LockedDeb {
+        LockedDeb {
+            name: name.into(),
+            version: "1".into(),
+            architecture: "amd64".into(),
+            sha256: "e".repeat(64),
+            size: 84_000_000,
+            path: format!("pool/non-free/n/{name}_1_amd64.deb"),
+        }
+    }
+
     /// A lock of few wheels for what the matrix really says of that spec.
     fn lock(spec: &str) -> Lock {
         let mut stack = stack(spec);
@@ -331,13 +394,14 @@ mod tests {
         Lock {
             schema: SCHEMA,
             spec: spec.to_owned(),
-            requested: Vec::new(),
+            added: Added::default(),
             base: LockedBase {
                 provider: BaseProvider::Bootstrap,
                 name: stack.base.clone(),
                 suite: stack.suite.clone(),
                 digest: None,
                 content: None,
+                cuda: false,
                 packages: vec![deb.clone()],
             },
             tools: vec![LockedTool {
@@ -347,6 +411,8 @@ mod tests {
                 sha256: "c".repeat(64),
             }],
             system: vec![deb],
+            apt: Vec::new(),
+            unpacked: stack.nvcc.iter().flat_map(|nvcc| &nvcc.packages).map(|name| unpacked(name)).collect(),
             wheels: vec![
                 wheel(&format!("nvidia-cudnn-cu{major}"), &cudnn, WheelLayer::Cuda, index),
                 wheel("torch", &format!("{}{local}", stack.version), WheelLayer::Framework, index),
@@ -362,7 +428,14 @@ mod tests {
     fn planned(lock: &Lock, bottom: Bottom) -> BuildPlan {
         let uv = CachedFile { path: "/cache/uv".into(), size: 1, sha256: "0".repeat(64) };
         let debs = lock.system.iter().map(|deb| Utf8PathBuf::from(format!("/cache/{}", deb.name))).collect();
-        plan(lock, Files { bottom, debs, uv, agent: Bytes::from_static(b"agent") })
+        let unpacked =
+            lock.unpacked.iter().map(|deb| Utf8PathBuf::from(format!("/cache/{}", deb.name))).collect();
+        let apt = lock.apt.iter().map(|deb| Utf8PathBuf::from(format!("/cache/{}", deb.name))).collect();
+        let (copies, wheels) = (vec![], vec![]);
+        plan(
+            lock,
+            Files { bottom, debs, unpacked, apt, copies, wheels, uv, agent: Bytes::from_static(b"agent") },
+        )
     }
 
     fn text<'a>(plan: &'a BuildPlan, path: &str) -> &'a str {
@@ -383,6 +456,27 @@ mod tests {
             let dockerfile =
                 text(&plan, "Dockerfile").replace(&plan.lock, "LOCK").replace(&plan.lock[..12], "LOCK");
             insta::assert_snapshot!(spec, dockerfile);
+        }
+    }
+
+    #[test]
+    fn dockerfiles_with_nvcc_from_each_source() {
+        for (source, spec) in [
+            ("vendor", "pytorch-cuda:2.8-cu128-devel"),
+            ("distribution", "cuda:11.8-devel"),
+            ("wheels", "cuda:13.2-devel"),
+            ("none", "cuda:12.8"),
+        ] {
+            let plan = planned(&lock(spec), image());
+            let dockerfile = text(&plan, "Dockerfile");
+            let start = dockerfile.find("# 1. System").expect("the steps");
+            let dockerfile = dockerfile.replace(&plan.lock, "LOCK");
+            let start = start.min(dockerfile.len());
+            insta::assert_snapshot!(format!("nvcc-from-{source}"), &dockerfile[start..]);
+            let debs: Vec<_> =
+                plan.context.iter().filter(|entry| entry.path.starts_with("toolkit/")).collect();
+            assert_eq!(debs.len(), lock(spec).unpacked.len(), "{source}");
+            assert_eq!(plan.checks.iter().any(|check| check == "nvcc"), source != "none", "{source}");
         }
     }
 
@@ -428,12 +522,46 @@ mod tests {
     fn a_build_with_additions_never_takes_a_canonical_name() {
         let mut with = lock("pytorch-cuda:2.8-cu128");
         assert_eq!(name(&with), "pytorch-cuda:2.8.0-cu128-py3.11");
-        with.requested = vec!["humanize".to_owned()];
+        with.added.python = vec!["humanize".to_owned()];
         with.wheels.push(wheel("humanize", "4.15.0", WheelLayer::User, IndexKind::Default));
         assert_eq!(name(&with), format!("envforge/pytorch-cuda:{}", &with.hash()[..12]));
         let plan = planned(&with, image());
         assert_eq!(plan.layers.len(), 4);
         assert!(plan.layers[3].title.contains("humanize"));
+    }
+
+    #[test]
+    fn a_project_puts_its_packages_files_and_commands_above_the_framework() {
+        let mut with = lock("pytorch-cuda:2.8-cu128");
+        let copy = |from: &str, to: &str, folder| LockedCopy {
+            from: from.into(),
+            to: to.into(),
+            folder,
+            sha256: "c".repeat(64),
+        };
+        let run = |command: &str, secrets: &[&str]| LockedRun {
+            command: command.into(),
+            secrets: secrets.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        with.added = Added {
+            project: Some("vision-train".into()),
+            python: vec!["humanize".into()],
+            apt: vec!["ffmpeg".into()],
+            indexes: vec!["internal".into()],
+            variables: BTreeMap::from([("GREETING".into(), "a $HOME \"b\"".into())]),
+            copy: vec![copy("configs", "/opt/my configs", true), copy("a.txt", "/opt/a.txt", false)],
+            run: vec![run("echo \"$GREETING\" \\\n  > ~/x # '\"", &[]), run("cat /run/secrets/hf", &["hf"])],
+            checks: vec![LockedCheck { name: "imports".into(), command: "python -c 1".into() }],
+        };
+        with.environment.extend(with.added.variables.clone());
+        with.apt = vec![unpacked("ffmpeg")];
+        with.wheels.push(wheel("humanize", "4.15.0", WheelLayer::User, IndexKind::Default));
+        assert_eq!(name(&with), format!("envforge/vision-train:{}", &with.hash()[..12]));
+        let plan = planned(&with, image());
+        let dockerfile =
+            text(&plan, "Dockerfile").replace(&plan.lock, "LOCK").replace(&plan.lock[..12], "LOCK");
+        let start = dockerfile.find("WORKDIR").expect("the user's part");
+        insta::assert_snapshot!("a-project", &dockerfile[start..]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use minijinja::{Environment, UndefinedBehavior, Value};
 use serde_json::json;
 
 use crate::lock::Lock;
-use crate::plan::{BASE_ARCHIVE, Bottom, BuildPlan};
+use crate::plan::{BASE_ARCHIVE, Bottom, BuildPlan, asked_for, toolkit};
 
 const TEMPLATE: &str = include_str!("../templates/Dockerfile.j2");
 
@@ -40,6 +40,26 @@ pub(crate) fn render(lock: &Lock, plan: &BuildPlan, bottom: &Bottom) -> String {
         },
         "system": { "packages": lock.system.len() },
         "layers": layers,
+        "toolkit": toolkit(&lock.stack).map(|step| json!({
+            "title": step.title,
+            "argument": step.argument,
+            "debs": !lock.unpacked.is_empty(),
+        })),
+        "apt": (!lock.apt.is_empty()).then(|| json!({
+            "packages": lock.apt.len(),
+            "names": asked_for(&lock.added.apt),
+        })),
+        "vendored": plan.vendored,
+        "indexes": !lock.added.indexes.is_empty(),
+        "copies": lock.added.copy.iter().enumerate().map(|(number, copy)| {
+            let (tail, end) = if copy.folder { ("", "/") } else { ("file", "") };
+            let to = format!("{}{end}", copy.to.trim_end_matches('/'));
+            json!({ "from": copy.from, "words": json!([format!("copy/{number}/{tail}"), to]).to_string() })
+        }).collect::<Vec<_>>(),
+        "runs": lock.added.run.iter().map(|run| json!({
+            "words": json!(["/bin/bash", "-euc", run.command]).to_string(),
+            "secrets": run.secrets,
+        })).collect::<Vec<_>>(),
         "environment": plan.environment.iter().collect::<Vec<_>>(),
         "labels": plan.labels.iter().collect::<Vec<_>>(),
     });

@@ -4,6 +4,14 @@
 //! holds the precedence: argument, then environment, then configuration file, then the host's own tool settings.
 #![expect(clippy::disallowed_methods, reason = "the one place that reads environment and configuration")]
 
+mod named;
+mod registry;
+mod toolkit;
+
+pub use named::{NamedIndexes, NamedSecret, SecretSource};
+pub use registry::{ImageMirrorConfig, RegistryConfig};
+pub use toolkit::ToolkitConfig;
+
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -11,6 +19,10 @@ use serde::Deserialize;
 
 use crate::cli::{GlobalArgs, ProgressMode};
 use crate::engine::Network;
+use crate::registry::{MirrorRuleError, RegistrySettings};
+use crate::resolve::ToolkitSources;
+use registry::registry_settings;
+use toolkit::toolkit_sources;
 
 /// The environment as it was when the program started.
 pub type Environment = BTreeMap<String, String>;
@@ -31,6 +43,18 @@ pub struct Config {
     /// The container engine.
     #[serde(default)]
     pub engine: EngineConfig,
+    /// Image registries.
+    #[serde(default)]
+    pub registry: RegistryConfig,
+    /// Further package indexes, by the names projects call them.
+    #[serde(default)]
+    pub indexes: NamedIndexes,
+    /// Secrets of run steps, by the names projects call them.
+    #[serde(default)]
+    pub secrets: BTreeMap<String, SecretSource>,
+    /// The compiler of the devel flavour.
+    #[serde(default)]
+    pub toolkit: ToolkitConfig,
 }
 
 /// `[mirrors]`.
@@ -44,6 +68,15 @@ pub struct MirrorConfig {
     /// Accept a signed index whose validity has ended.
     #[serde(default)]
     pub accept_expired: bool,
+    /// For image registries by host: where else their images may be had.
+    #[serde(default)]
+    pub images: ImageMirrorConfig,
+    /// A copy of the vendor's apt repositories: the folder that holds `debian12/` and its like.
+    pub nvidia: Option<String>,
+    /// A file with their signing key, if it does not lie beside their index.
+    pub nvidia_key: Option<Utf8PathBuf>,
+    /// The fingerprint of that key, if it is not the vendor's own.
+    pub nvidia_fingerprint: Option<String>,
 }
 
 /// `[index]`. Addresses may hold credentials, so this type has no `Debug` that prints them.
@@ -133,6 +166,12 @@ pub struct Settings {
     pub config_file: Utf8PathBuf,
     /// Address of the engine, if one was named.
     pub engine_host: Option<String>,
+    /// `DOCKER_TLS_VERIFY`: the engine's tcp address is spoken to with TLS.
+    pub tls_verify: bool,
+    /// `DOCKER_CERT_PATH`: where the files for TLS lie.
+    pub cert_path: Option<Utf8PathBuf>,
+    /// `XDG_RUNTIME_DIR`: where engines without root listen.
+    pub runtime_dir: Option<Utf8PathBuf>,
     /// Docker context, if one was named.
     pub docker_context: Option<String>,
     /// The user's Docker configuration folder.
@@ -141,16 +180,26 @@ pub struct Settings {
     pub network: Network,
     /// Debian mirror and its security mirror, as configured.
     pub mirrors: MirrorConfig,
+    /// Where nvcc may come from.
+    pub toolkit: ToolkitSources,
     /// Python package indexes.
     pub index: IndexConfig,
+    /// Further package indexes by name. They may hold credentials.
+    pub indexes: BTreeMap<String, String>,
+    /// Secrets of run steps by name.
+    pub secrets: BTreeMap<String, NamedSecret>,
     /// Proxy variables, by their upper-case names.
     pub proxies: BTreeMap<String, String>,
     /// CA certificates this machine trusts, if a bundle was found.
     pub ca_bundle: Option<Utf8PathBuf>,
+    /// How image registries are reached.
+    pub registry: RegistrySettings,
     /// Target named by the environment.
     pub target: TargetOverrides,
     /// The caller's working folder.
     pub current_dir: Utf8PathBuf,
+    /// The caller's environment, for what is passed on by name.
+    pub environment: Environment,
 }
 
 /// A setting that cannot be used.
@@ -181,6 +230,14 @@ pub enum SettingsError {
         /// What is allowed.
         allowed: &'static str,
     },
+    /// A mirror of an image registry cannot be used.
+    #[error("`[mirrors] images` (ENVFORGE_IMAGE_MIRROR): {0}")]
+    ImageMirror(#[from] MirrorRuleError),
+    /// A login without the registry it is for: it is sent to no other.
+    #[error(
+        "ENVFORGE_REGISTRY_USER and ENVFORGE_REGISTRY_PASSWORD need ENVFORGE_REGISTRY, the registry they are for"
+    )]
+    LoginOfNoRegistry,
     /// Neither HOME nor the folders that replace it are set.
     #[error("no home folder: `HOME` is not set")]
     NoHome,
@@ -192,9 +249,16 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => vec!["name another file with --config, or fix its permissions".into()],
             Self::Malformed { .. } => {
-                vec!["known tables: [mirrors] [index] [network] [engine]; README.md lists their keys".into()]
+                let tables = "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit]";
+                vec![format!("known tables: {tables}; README.md lists their keys")]
             }
             Self::Value { allowed, .. } => vec![format!("allowed: {allowed}")],
+            Self::ImageMirror(_) => {
+                vec!["write `images = { \"docker.io\" = \"mirror.example.com/folder\" }`; a list names several".into()]
+            }
+            Self::LoginOfNoRegistry => {
+                vec!["set all three, such as ENVFORGE_REGISTRY=registry.example.com".into()]
+            }
             Self::NoHome => vec!["set HOME, or ENVFORGE_CACHE_DIR, ENVFORGE_STATE_DIR and --config".into()],
         }
     }
@@ -232,6 +296,9 @@ impl Settings {
         let first = |names: &[&str]| names.iter().find_map(|name| set(name));
         let dumb = set("TERM").is_some_and(|term| term == "dumb");
         let network = set("ENVFORGE_NETWORK").or(config.network.mode.clone());
+        let docker_config = set("DOCKER_CONFIG").map_or(folders.docker, Utf8PathBuf::from);
+        let registry =
+            registry_settings(&set, &config.mirrors.images, &config.registry, docker_config.clone())?;
         let mut proxies = BTreeMap::new();
         for (name, configured) in [
             ("HTTP_PROXY", &config.network.http_proxy),
@@ -258,19 +325,32 @@ impl Settings {
             state_dir: set("ENVFORGE_STATE_DIR").map_or(folders.state, Utf8PathBuf::from),
             config_file,
             engine_host: set("DOCKER_HOST").or(config.engine.host),
+            tls_verify: set("DOCKER_TLS_VERIFY").is_some(),
+            cert_path: set("DOCKER_CERT_PATH").map(Utf8PathBuf::from),
+            runtime_dir: set("XDG_RUNTIME_DIR").map(Utf8PathBuf::from),
             docker_context: set("DOCKER_CONTEXT"),
-            docker_config: set("DOCKER_CONFIG").map_or(folders.docker, Utf8PathBuf::from),
+            docker_config,
             network: parse_network(network.as_deref())?,
             mirrors: MirrorConfig {
                 debian: set("ENVFORGE_DEBIAN_MIRROR").or(config.mirrors.debian),
                 debian_security: set("ENVFORGE_DEBIAN_SECURITY_MIRROR").or(config.mirrors.debian_security),
                 accept_expired: config.mirrors.accept_expired,
+                images: config.mirrors.images,
+                nvidia: set("ENVFORGE_NVIDIA_MIRROR").or(config.mirrors.nvidia),
+                nvidia_key: set("ENVFORGE_NVIDIA_KEY").map(Utf8PathBuf::from).or(config.mirrors.nvidia_key),
+                nvidia_fingerprint: set("ENVFORGE_NVIDIA_FINGERPRINT").or(config.mirrors.nvidia_fingerprint),
             },
+            registry,
+            toolkit: toolkit_sources(
+                set("ENVFORGE_NVCC_SOURCES").map(|text| split_list(&text)).or(config.toolkit.sources),
+            )?,
             index: IndexConfig {
                 default: first(&["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"])
                     .or(config.index.default),
                 framework: set("ENVFORGE_FRAMEWORK_INDEX").or(config.index.framework),
             },
+            indexes: named::indexes(config.indexes, environment),
+            secrets: named::secrets(config.secrets, environment),
             proxies,
             ca_bundle: first(&["ENVFORGE_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT"])
                 .map(Utf8PathBuf::from)
@@ -280,6 +360,7 @@ impl Settings {
                 driver: environment.get("ENVFORGE_DRIVER").cloned(),
             },
             current_dir: Utf8PathBuf::from("."),
+            environment: environment.clone(),
         })
     }
 

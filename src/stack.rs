@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compat::tables::{Channel, Status};
@@ -12,7 +13,9 @@ use crate::versions::{
 };
 
 /// What the image is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Flavour {
     /// Framework, CUDA libraries, C/C++ compiler, Python headers, developer stack.
@@ -69,6 +72,59 @@ pub struct ForwardCompatChoice {
     pub source: String,
 }
 
+/// Where nvcc comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NvccSource {
+    /// The base distribution's own package, unpacked.
+    Distribution,
+    /// Wheels of the package index.
+    Wheels,
+    /// Packages of the vendor's apt repository, unpacked.
+    Vendor,
+}
+
+impl std::fmt::Display for NvccSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Distribution => "the base distribution's package",
+            Self::Wheels => "CUDA wheels of the package index",
+            Self::Vendor => "the vendor's apt repository",
+        })
+    }
+}
+
+/// The vendor's apt repository for a base and a processor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VendorRepository {
+    /// Its folder below the repositories' root: `debian12/x86_64`.
+    pub path: String,
+    /// The file of its signing key, in that folder.
+    pub key: String,
+    /// The fingerprint of that key.
+    pub fingerprint: String,
+}
+
+/// The compiler of the devel flavour.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nvcc {
+    /// Where it comes from.
+    pub source: NvccSource,
+    /// Packages that are unpacked and not installed: nvcc and profilers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<String>,
+    /// The part of the distribution's archive that holds them: `non-free`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// The newest gcc major of the base that it accepts.
+    pub gcc: u32,
+    /// The vendor's repository, if that is the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<VendorRepository>,
+}
+
 /// A consistent choice of everything, proven against the matrix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,6 +173,15 @@ pub struct Stack {
     pub requires: Requires,
     /// The forward-compatibility package in use, if admitted.
     pub forward_compat: Option<ForwardCompatChoice>,
+    /// What is asked of the package index for the framework; empty: its package in this version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub install: Vec<String>,
+    /// Wheels of the toolkit that are pinned, by the row, for nvcc or as the product: package to version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, String>,
+    /// The compiler, in the devel flavour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvcc: Option<Nvcc>,
     /// numpy requirement that follows from the framework's ABI (`<2`), if any.
     pub numpy: Option<String>,
     /// The target it was resolved for.
@@ -125,4 +190,36 @@ pub struct Stack {
     pub matrix: String,
     /// Why each field has its value.
     pub reasons: Vec<Reason>,
+}
+
+impl Stack {
+    /// True if the product is the toolkit alone, without a framework.
+    pub fn is_toolkit(&self) -> bool {
+        self.framework == crate::compat::TOOLKIT
+    }
+
+    /// The CUDA minor of the toolkit in the image: `12.8`.
+    pub fn toolkit_minor(&self) -> String {
+        format!("{}.{}", self.toolkit.major(), self.toolkit.minor())
+    }
+
+    /// What nvcc must compile for: the target's GPUs; if it names none, the oldest and the newest with code.
+    pub fn nvcc_targets(&self) -> Vec<ComputeCapability> {
+        let named = self.target.capabilities();
+        if !named.is_empty() {
+            return named;
+        }
+        let all = &self.requires.gpu;
+        let mut ends: Vec<_> = all.iter().min().into_iter().chain(all.iter().max()).copied().collect();
+        ends.dedup();
+        ends
+    }
+
+    /// What the image holds in one line: `pytorch 2.8.0 on CUDA 12.8`.
+    pub fn title(&self) -> String {
+        if self.is_toolkit() {
+            return format!("CUDA {}", self.version);
+        }
+        format!("{} {} on CUDA {}", self.framework, self.version, self.cuda.dotted())
+    }
 }

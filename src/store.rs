@@ -12,16 +12,20 @@
 #![expect(clippy::disallowed_methods, reason = "edge: owns the cache and state folders")]
 
 use std::fs::TryLockError;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::owner::{own_name, owner_of};
 use crate::sha256::{is_sha256_hex, sha256_hex};
 
 /// Leftovers younger than this may belong to a process that is still at work.
 const LEFTOVER_AGE: Duration = Duration::from_hours(24);
+/// How files in the making are called: in the cache, and beside the file they become.
+const TEMPORARY: &str = "envforge-";
+const HIDDEN: &str = ".envforge-";
 /// How often a held lock is asked for again.
 const LOCK_POLL: Duration = Duration::from_millis(50);
 
@@ -60,14 +64,17 @@ impl StoreError {
     /// What the user can do.
     pub fn hints(&self) -> Vec<String> {
         match self {
-            Self::File { cause, .. } if cause.kind() == std::io::ErrorKind::StorageFull => {
-                vec!["free some disk space, or move the cache with `ENVFORGE_CACHE_DIR`".to_owned()]
-            }
-            Self::File { cause, .. } if cause.kind() == std::io::ErrorKind::PermissionDenied => {
-                vec![
-                    "make the folder writable for you, or move the cache with `ENVFORGE_CACHE_DIR`"
-                        .to_owned(),
-                ]
+            Self::File { cause, .. } => {
+                let cure = match cause.kind() {
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some disk space",
+                    ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                        "make the folder writable for you"
+                    }
+                    _ => return Vec::new(),
+                };
+                vec![format!(
+                    "{cure}, or name others: `ENVFORGE_CACHE_DIR` for downloads, `ENVFORGE_STATE_DIR` for locks and reports"
+                )]
             }
             _ => Vec::new(),
         }
@@ -107,6 +114,7 @@ impl Store {
     }
 
     fn sweep_leftovers(&self, now: SystemTime) {
+        remove_remains(&self.cache.join("temp"), TEMPORARY);
         for folder in ["temp", "partial"] {
             let Ok(entries) = fs_err::read_dir(self.cache.join(folder)) else { continue };
             for entry in entries.flatten() {
@@ -180,9 +188,7 @@ impl Store {
 
     /// A file in the making, on the cache's disk; it is removed when dropped unless it was moved away.
     pub fn temp_file(&self) -> Result<tempfile::NamedTempFile, StoreError> {
-        tempfile::Builder::new()
-            .prefix("envforge-")
-            .tempfile_in(self.cache.join("temp"))
+        passing_file(TEMPORARY, &self.cache.join("temp"))
             .map_err(StoreError::file("cannot make a temporary file in the cache"))
     }
 
@@ -249,12 +255,31 @@ pub fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError>
         let text = format!("`{path}`: {cause}");
         StoreError::File { purpose: "cannot write a file", cause: std::io::Error::new(cause.kind(), text) }
     };
-    let mut file = tempfile::Builder::new().prefix(".envforge-").tempfile_in(parent).map_err(named)?;
+    remove_remains(parent, HIDDEN);
+    let mut file = passing_file(HIDDEN, parent).map_err(named)?;
     file.write_all(bytes).map_err(named)?;
     file.as_file().sync_data().map_err(named)?;
     set_readable(file.as_file()).map_err(named)?;
     file.persist(path).map_err(|error| named(error.error))?;
     Ok(())
+}
+
+/// A file that its owner removes or moves away; if the owner is killed, [`remove_remains`] finds it by its name.
+fn passing_file(prefix: &str, folder: &Utf8Path) -> std::io::Result<tempfile::NamedTempFile> {
+    tempfile::Builder::new().prefix(&format!("{prefix}{}", own_name())).rand_bytes(0).tempfile_in(folder)
+}
+
+/// Removes files in the making whose owner has ended. A courtesy: what cannot be removed is in nobody's way.
+fn remove_remains(folder: &Utf8Path, prefix: &str) {
+    let Ok(entries) = fs_err::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with(prefix)) else { continue };
+        if owner_of(name).is_some_and(|owner| owner.is_gone()) {
+            tracing::debug!(path = %entry.path().display(), "removing what a killed run left");
+            let _ = fs_err::remove_file(entry.path());
+        }
+    }
 }
 
 /// Temporary files are born 0600; what stays gets the usual mode.

@@ -2,13 +2,23 @@
 //!
 //! Pure. A required check without a line is an error, never a pass.
 
+#[cfg(test)]
+mod fuzz;
+mod junit;
+mod ran;
+
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
 
+pub use junit::junit;
+pub use ran::{RanOn, allowed_skip, is_kernel_check, ran_on};
+
+use crate::diagnosis::diagnose;
 use crate::engine::ImageInfo;
 use crate::lock::Lock;
+use crate::versions::{ComputeCapability, FrameworkVersion};
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,7 +39,7 @@ pub enum Outcome {
 pub struct Check {
     /// Its id: `framework-cuda`.
     pub id: String,
-    /// `static` or `gpu`.
+    /// `static`, `gpu` or `perf`.
     pub stage: String,
     /// True if an image gets no tag without it.
     #[serde(default)]
@@ -80,6 +90,21 @@ pub struct Verdict {
     pub versions: BTreeMap<String, String>,
     /// Wall-clock seconds inside the container.
     pub seconds: f64,
+    /// What was asked to be checked, as typed.
+    #[serde(default)]
+    pub name: String,
+    /// Registry digests of the image (`name@sha256:...`).
+    #[serde(default)]
+    pub digests: Vec<String>,
+    /// The level that was run: `static`, `quick`, `full`, `perf`.
+    #[serde(default)]
+    pub level: String,
+    /// Compute capabilities that the image is for and on which nothing ran.
+    #[serde(default)]
+    pub not_proven: Vec<ComputeCapability>,
+    /// When it was checked, RFC 3339, UTC.
+    #[serde(default)]
+    pub checked: String,
 }
 
 impl Verdict {
@@ -93,8 +118,33 @@ impl Check {
     fn is_bad(&self) -> bool {
         match self.outcome {
             Outcome::Failed | Outcome::Errored => true,
-            Outcome::Skipped => self.required,
+            Outcome::Skipped => self.required && !allowed_skip(self),
             Outcome::Passed => false,
+        }
+    }
+
+    /// The check, with what its words mean as its hint if it has none.
+    fn diagnosed(mut self) -> Self {
+        if self.hint.is_none() && matches!(self.outcome, Outcome::Failed | Outcome::Errored) {
+            self.hint = diagnose(&self.detail).map(|finding| finding.hint());
+        }
+        self
+    }
+
+    /// A check of the project itself: its command ended with that code, and this is the last it said.
+    pub fn of_project(name: &str, code: i64, last: &str) -> Self {
+        const SHOWN: usize = 200;
+        let said: String = last.chars().take(SHOWN).collect();
+        let problems = match (code, said.as_str()) {
+            (0, _) => Vec::new(),
+            (code, "") => vec![format!("its command ended with code {code}")],
+            (code, said) => vec![format!("its command ended with code {code}: {said}")],
+        };
+        let good = if said.is_empty() { "its command succeeded" } else { &said };
+        Self {
+            stage: "project".into(),
+            required: true,
+            ..Self::made_here(&format!("project-{name}"), &problems, good)
         }
     }
 
@@ -116,13 +166,31 @@ impl Check {
 }
 
 /// What an image must be.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Expected {
     /// Ids of the required checks.
     pub required: Vec<String>,
     /// Texts that must be nowhere in its configuration.
     pub forbidden: Vec<String>,
+    /// True for an image that envforge did not build: it follows no rule of ours.
+    pub foreign: bool,
+    /// What came of the project's own checks.
+    pub extra: Vec<Check>,
 }
+
+/// Checks of the rules that only our images follow, and of the places where only ours have things.
+const OWN_RULES: [&str; 10] = [
+    "distributions",
+    "pip-check",
+    "linker-closure",
+    "one-cuda",
+    "user",
+    "leftovers",
+    "secrets",
+    "compiler",
+    "nvcc-version",
+    "nvcc",
+];
 
 impl std::fmt::Debug for Expected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -140,9 +208,15 @@ struct Done {
 
 /// The verdict on an image: `lines` is what the agent printed, `code` how it ended.
 pub fn judge(lines: &str, code: i64, image: &ImageInfo, expected: &Expected) -> Verdict {
-    let mut checks: Vec<Check> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let checks = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let mut checks: Vec<Check> = checks.map(|check: Check| Check { required: false, ..check }).collect();
     let done: Option<Done> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).next_back();
-    checks.extend(image_checks(image, &expected.forbidden));
+    if expected.foreign {
+        checks.retain(|check| !OWN_RULES.contains(&check.id.as_str()));
+    } else {
+        checks.extend(image_checks(image, &expected.forbidden));
+    }
+    checks.extend(expected.extra.iter().cloned());
     for id in &expected.required {
         match checks.iter_mut().find(|check| check.id == *id) {
             Some(check) => check.required = true,
@@ -161,7 +235,10 @@ pub fn judge(lines: &str, code: i64, image: &ImageInfo, expected: &Expected) -> 
         let detail = format!("the report breaks off; the agent ended with code {code}");
         checks.push(Check { outcome: Outcome::Errored, ..Check::made_here("agent", &[], &detail) });
     }
+    let checks: Vec<_> = checks.into_iter().map(Check::diagnosed).collect();
     let bad = checks.iter().any(Check::is_bad);
+    let gpus = ran_on(&checks);
+    let executed = !gpus.is_empty();
     let versions = checks
         .iter()
         .filter_map(|check| {
@@ -171,12 +248,21 @@ pub fn judge(lines: &str, code: i64, image: &ImageInfo, expected: &Expected) -> 
     Verdict {
         schema: 1,
         image: image.id.clone(),
-        executed: false,
-        verdict: if bad { Word::Failed } else { Word::StaticOnly },
+        executed,
+        verdict: match (bad, executed) {
+            (true, _) => Word::Failed,
+            (false, true) => Word::Passed,
+            (false, false) => Word::StaticOnly,
+        },
         checks,
-        gpus: Vec::new(),
+        gpus: gpus.into_iter().map(|gpu| gpu.label).collect(),
         versions,
         seconds: done.map_or(0.0, |done| done.seconds),
+        name: String::new(),
+        digests: image.digests.clone(),
+        level: String::new(),
+        not_proven: Vec::new(),
+        checked: String::new(),
     }
 }
 
@@ -230,6 +316,20 @@ fn has_credentials(text: &str) -> bool {
     })
 }
 
+/// The framework by the name of its Python module, which is what the agent asks.
+pub(crate) fn module(framework: &str) -> &str {
+    if framework == "pytorch" { "torch" } else { framework }
+}
+
+/// The version the framework will say of itself: PyTorch alone adds its variant.
+pub(crate) fn promised_version(
+    framework: &str,
+    version: &FrameworkVersion,
+    cuda: impl fmt::Display,
+) -> String {
+    if framework == "pytorch" { format!("{version}+{cuda}") } else { version.to_string() }
+}
+
 /// What the lock promises, in the form the agent reads.
 pub fn expectation_file(lock: &Lock) -> String {
     let stack = &lock.stack;
@@ -237,9 +337,9 @@ pub fn expectation_file(lock: &Lock) -> String {
     let mut line = |key: &str, value: &str| {
         let _ = writeln!(text, "{key}={value}");
     };
-    line("framework", &stack.package);
-    line("version", &format!("{}+{}", stack.version, stack.cuda));
-    line("cuda", &stack.cuda.dotted());
+    line("framework", module(&stack.framework));
+    line("version", &promised_version(&stack.framework, &stack.version, stack.cuda));
+    line("cuda", &stack.toolkit_minor());
     line("python", &stack.python.to_string());
     for (key, value) in [("cudnn", &stack.cudnn), ("nccl", &stack.nccl)] {
         if let Some(value) = value {
@@ -249,9 +349,21 @@ pub fn expectation_file(lock: &Lock) -> String {
     if let Some(triton) = &stack.triton {
         line("triton", triton);
     }
+    if lock.base.cuda {
+        line("base-cuda", "yes");
+    }
     for (key, all) in [("arch", &stack.requires.gpu), ("ptx", &stack.requires.ptx)] {
         for capability in all {
             line(key, &capability.dotted());
+        }
+    }
+    for capability in stack.target.capabilities() {
+        line("target", &capability.dotted());
+    }
+    if stack.nvcc.is_some() {
+        line("nvcc", &stack.toolkit_minor());
+        for capability in stack.nvcc_targets() {
+            line("nvcc-target", &capability.dotted());
         }
     }
     for wheel in &lock.wheels {
@@ -286,8 +398,14 @@ pub fn verdict_text(verdict: &Verdict) -> String {
 mod tests {
     use super::*;
 
-    fn image() -> ImageInfo {
+    /// The verdict on a good image whose agent printed that and nothing more.
+    pub(super) fn verdict_of(lines: &str) -> Verdict {
+        judge(lines, 0, &image(), &Expected::default())
+    }
+
+    pub(super) fn image() -> ImageInfo {
         ImageInfo {
+            sizes: Vec::new(),
             id: "sha256:1".into(),
             tags: vec![],
             digests: vec![],
@@ -303,7 +421,7 @@ mod tests {
 
     fn expected() -> Expected {
         let required = ["one", "image-user", "image-addresses"].map(str::to_owned).to_vec();
-        Expected { required, forbidden: vec!["planted-token".into()] }
+        Expected { required, forbidden: vec!["planted-token".into()], ..Expected::default() }
     }
 
     const GOOD: &str = r#"{"schema":1,"agent":"envforge-agent"}

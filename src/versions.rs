@@ -191,7 +191,8 @@ dotted_version!(
     /// The released version of a framework: `2.8.0`.
     FrameworkVersion,
     1..=4,
-    "a framework version such as `2.8.0`"
+    "a framework version such as `2.8.0`",
+    post = true
 );
 dotted_version!(
     /// The version of a CUDA library such as cuDNN (`9.10.2.21`) or NCCL (`2.27.3`, `2.25.1.post1`).

@@ -50,15 +50,15 @@ impl Source for [u8] {
 /// Larger tables than any real library has are refused.
 const LARGEST: u64 = 64 << 20;
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
@@ -152,6 +152,40 @@ fn strings(file: &(impl Source + ?Sized), segments: &[Segment], address: u64, si
     file.read(segment.offset.checked_add(address - segment.address)?, usize::try_from(size).ok()?)
 }
 
+/// How long the file must at least be to be loaded; `None` for what is no ELF file or is broken. The loader maps a
+/// shorter one all the same, and the process dies of SIGBUS when it touches what is not there.
+pub(crate) fn extent(file: &(impl Source + ?Sized)) -> Option<u64> {
+    let loaded = segments(file)?.into_iter().filter(|segment| segment.kind == PT_LOAD);
+    let ends = loaded.map(|segment| segment.offset.checked_add(segment.size)).collect::<Option<Vec<_>>>()?;
+    Some(ends.into_iter().max().unwrap_or(0))
+}
+
+/// Offset and size of the section of that name; `Ok(None)` if the file has none, `Err` if it cannot be told.
+pub(crate) fn section(file: &(impl Source + ?Sized), name: &str) -> Result<Option<(u64, u64)>, String> {
+    let header = file.read(0, 64).ok_or("it is shorter than a header")?;
+    if header[..6] != [0x7f, b'E', b'L', b'F', 2, 1] {
+        return Err("it is no 64-bit ELF file".to_owned());
+    }
+    let table = || -> Option<Vec<Vec<u8>>> {
+        let (offset, size, count) = (u64_at(&header, 40)?, u16_at(&header, 58)?, u16_at(&header, 60)?);
+        let table = file.read(offset, usize::from(size) * usize::from(count))?;
+        (size >= 64 && count > 0).then(|| table.chunks_exact(usize::from(size)).map(<[u8]>::to_vec).collect())
+    };
+    let table = table().ok_or("it has no table of sections")?;
+    let place = |entry: &[u8]| Some((u64_at(entry, 24)?, u64_at(entry, 32)?));
+    let names = || -> Option<Vec<u8>> {
+        let (offset, size) = place(table.get(usize::from(u16_at(&header, 62)?))?)?;
+        (size <= LARGEST).then(|| file.read(offset, usize::try_from(size).ok()?)).flatten()
+    };
+    let names = names().ok_or("the names of its sections cannot be read")?;
+    let wanted = [name.as_bytes(), &[0]].concat();
+    let found = table.iter().find(|entry| {
+        let at = u32_at(entry, 0).and_then(|at| usize::try_from(at).ok());
+        at.and_then(|at| names.get(at..)).is_some_and(|rest| rest.starts_with(&wanted))
+    });
+    Ok(found.and_then(|entry| place(entry)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +202,17 @@ mod tests {
     fn a_real_program_needs_the_c_library() {
         let dynamic = dynamic(own().as_slice()).expect("this test is an ELF file");
         assert!(dynamic.needed.iter().any(|name| name == "libc.so.6"), "{dynamic:?}");
+    }
+
+    #[test]
+    fn a_cut_file_is_shorter_than_its_extent_and_sections_are_found_by_name() {
+        let whole = own();
+        let extent = extent(whole.as_slice()).expect("an ELF file");
+        assert!(extent > 4096 && extent <= whole.len() as u64);
+        let (offset, size) = section(whole.as_slice(), ".text").expect("readable").expect("it has code");
+        assert!(offset + size <= extent);
+        assert_eq!(section(whole.as_slice(), ".nv_fatbin"), Ok(None));
+        assert!(section(&whole[..4096], ".text").is_err(), "unknown, not absent");
     }
 
     #[test]

@@ -18,6 +18,27 @@ pub(crate) fn string(text: &str) -> String {
     out
 }
 
+/// The text of the string that follows `"name":` in an object written by this module, and `None` for `null`.
+pub(crate) fn text_of(object: &str, name: &str) -> Option<String> {
+    let mut rest = object.split_once(&format!("\"{name}\":\""))?.1.chars();
+    let mut text = String::new();
+    loop {
+        match rest.next()? {
+            '"' => return Some(text),
+            '\\' => match rest.next()? {
+                'n' => text.push('\n'),
+                't' => text.push('\t'),
+                'u' => {
+                    let digits: String = rest.by_ref().take(4).collect();
+                    text.push(u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32)?);
+                }
+                other => text.push(other),
+            },
+            other => text.push(other),
+        }
+    }
+}
+
 /// Pairs of name and text as a JSON object.
 pub(crate) fn object(pairs: &[(String, String)]) -> String {
     let inside: Vec<_> =
@@ -35,5 +56,7 @@ mod tests {
         let written = string(text);
         assert!(!written.contains('\n'));
         assert_eq!(serde_json::from_str::<String>(&written).expect("JSON"), text);
+        assert_eq!(text_of(&format!("{{\"x\":{written},\"y\":null}}"), "x").as_deref(), Some(text));
+        assert_eq!(text_of("{\"y\":null}", "y"), None);
     }
 }

@@ -8,7 +8,7 @@ use super::elf::{self, Dynamic};
 use super::tree;
 
 /// Folders the loader searches by itself; ld.so.conf of Debian and Ubuntu adds the first two.
-const SYSTEM: [&str; 8] = [
+pub(crate) const SYSTEM: [&str; 8] = [
     "lib/x86_64-linux-gnu",
     "usr/lib/x86_64-linux-gnu",
     "lib/aarch64-linux-gnu",
@@ -21,7 +21,7 @@ const SYSTEM: [&str; 8] = [
 
 /// Sonames that come from the driver or optional network hardware, never from the image: the file that may lack them
 /// (empty: any) and the soname's beginning.
-const ALLOWED: [(&str, &str); 11] = [
+const ALLOWED: [(&str, &str); 13] = [
     ("", "libcuda.so"),
     ("", "libnvidia-"),
     ("", "libnvcuvid.so"),
@@ -34,6 +34,10 @@ const ALLOWED: [(&str, &str); 11] = [
     ("_torchaudio_sox", "libsox"),
     ("_torio_ffmpeg", "libav"),
     ("libtorio_ffmpeg", "libav"),
+    // One of three thread pools of Numba, for the CPU; it takes another where this one is missing.
+    ("tbbpool", "libtbb"),
+    // ONNX Runtime works through TensorRT where that is installed beside it.
+    ("libonnxruntime_providers_tensorrt", "libnv"),
 ];
 
 /// What the loader knows: folders it searches by itself, and what it would find there.

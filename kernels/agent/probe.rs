@@ -4,38 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Prints `key=value` lines. Works without a GPU: what needs one is not asked.
-const SCRIPT: &str = r"
-import sys
-print('python=%d.%d' % sys.version_info[:2])
-import torch
-print('version=' + torch.__version__)
-print('cuda=' + str(torch.version.cuda))
-try:
-    print('cudnn=' + str(torch.backends.cudnn.version()))
-except Exception as error:
-    print('cudnn=' + repr(error))
-try:
-    nccl = torch.cuda.nccl.version()
-    print('nccl=' + ('.'.join(map(str, nccl)) if isinstance(nccl, tuple) else str(nccl)))
-except Exception as error:
-    print('nccl=' + repr(error))
-try:
-    print('flags=' + (torch._C._cuda_getArchFlags() or ''))
-except Exception as error:
-    print('flags=')
-try:
-    import importlib.metadata
-    print('triton=' + importlib.metadata.version('triton'))
-except Exception:
-    pass
-print('end=')
-";
+const SCRIPT: &str = include_str!("python/probe.py");
+
+/// The frameworks it can ask, by the names of the lock.
+pub(crate) const NAMES: [&str; 7] = ["torch", "tensorflow", "jax", "cupy", "numba", "onnxruntime", "vllm"];
 
 /// What the framework said of itself, or why it said nothing.
-pub(crate) fn framework(python: &Path) -> Result<BTreeMap<String, String>, String> {
+pub(crate) fn framework(python: &Path, name: &str) -> Result<BTreeMap<String, String>, String> {
     let output = Command::new(python)
-        .args(["-c", SCRIPT])
+        .args(["-c", SCRIPT, name])
         .env("CUDA_VISIBLE_DEVICES", "")
         .env("HOME", "/tmp")
         .stdin(Stdio::null())
@@ -82,6 +59,12 @@ mod tests {
     }
 
     #[test]
+    fn the_script_knows_every_framework_and_no_other() {
+        let names = NAMES.join(", ");
+        assert!(SCRIPT.contains(&format!("for probe in ({names})}}")), "{names}");
+    }
+
+    #[test]
     fn a_python_that_cannot_import_says_why() {
         let folder = tempfile::tempdir().expect("folder");
         let python = folder.path().join("python");
@@ -91,6 +74,6 @@ mod tests {
         )
         .expect("written");
         std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).expect("mode");
-        assert!(framework(&python).unwrap_err().ends_with("ImportError: libcudnn.so.9"));
+        assert!(framework(&python, "torch").unwrap_err().ends_with("ImportError: libcudnn.so.9"));
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Report {
     pub(crate) measured: Vec<(String, String)>,
     pub(crate) expected: Vec<(String, String)>,
     pub(crate) hint: Option<String>,
+    /// `static`, `gpu` or `perf`.
+    stage: &'static str,
     /// The line as a child printed it, passed on unchanged.
     raw: Option<String>,
 }
@@ -45,7 +47,13 @@ pub(crate) struct Report {
 impl Report {
     pub(crate) fn new(id: &str, outcome: Outcome, detail: impl Into<String>) -> Self {
         let (measured, expected) = (Vec::new(), Vec::new());
-        Self { id: id.to_owned(), outcome, detail: detail.into(), measured, expected, hint: None, raw: None }
+        let (hint, stage, raw) = (None, "static", None);
+        Self { id: id.to_owned(), outcome, detail: detail.into(), measured, expected, hint, stage, raw }
+    }
+
+    /// The same as a line of another stage than `static`.
+    pub(crate) fn in_stage(self, stage: &'static str) -> Self {
+        Self { stage, ..self }
     }
 
     /// Passed or failed by whether there are problems; a failure lists the first of them.
@@ -69,9 +77,15 @@ impl Report {
             (Outcome::Failed, format!("`{found}`, and the lock says `{wanted}`"))
         };
         let mut report = Self::new(id, outcome, detail);
-        report.measured.push(("value".to_owned(), found.to_owned()));
+        report = report.measure("value", found);
         report.expected.push(("value".to_owned(), wanted.to_owned()));
         report
+    }
+
+    /// Adds a value that was found.
+    pub(crate) fn measure(mut self, name: &str, value: &str) -> Self {
+        self.measured.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     pub(crate) fn hint(mut self, hint: &str) -> Self {
@@ -93,8 +107,9 @@ impl Report {
         }
         let hint = self.hint.as_deref().map_or_else(|| "null".to_owned(), json::string);
         format!(
-            "{{\"id\":{},\"stage\":\"static\",\"outcome\":\"{}\",\"detail\":{},\"measured\":{},\"expected\":{},\"hint\":{hint}}}",
+            "{{\"id\":{},\"stage\":\"{}\",\"outcome\":\"{}\",\"detail\":{},\"measured\":{},\"expected\":{},\"hint\":{hint}}}",
             json::string(&self.id),
+            self.stage,
             self.outcome.word(),
             json::string(&self.detail),
             json::object(&self.measured),
@@ -104,10 +119,8 @@ impl Report {
 
     /// The line for people.
     pub(crate) fn text(&self) -> String {
-        match &self.raw {
-            Some(raw) => raw.clone(),
-            None => format!("{:8} {}: {}", self.outcome.word(), self.id, self.detail),
-        }
+        let hint = self.hint.as_ref().map(|hint| format!("\n         hint: {hint}")).unwrap_or_default();
+        format!("{:8} {}: {}{hint}", self.outcome.word(), self.id, self.detail)
     }
 
     /// A line that a child printed, if it is one. Ids and outcomes hold no character that JSON escapes.
@@ -117,7 +130,8 @@ impl Report {
         let (word, _) = rest.split_once("\"outcome\":\"")?.1.split_once('"')?;
         let all = [Outcome::Passed, Outcome::Failed, Outcome::Skipped, Outcome::Errored];
         let outcome = all.into_iter().find(|outcome| outcome.word() == word)?;
-        let mut report = Self::new(id, outcome, "");
+        let mut report = Self::new(id, outcome, json::text_of(line, "detail").unwrap_or_default());
+        report.hint = json::text_of(line, "hint");
         report.raw = Some(line.to_owned());
         line.ends_with('}').then_some(report)
     }
@@ -137,6 +151,7 @@ mod tests {
         let read = Report::parse(&line).expect("a report");
         assert_eq!((read.id.as_str(), read.outcome), ("a-b", Outcome::Failed));
         assert_eq!(read.json(), line);
+        assert_eq!(read.text(), "failed   a-b: `1\n2`, and the lock says `3`\n         hint: do it");
         assert!(Report::parse(&line[..line.len() - 1]).is_none(), "a cut line is none");
     }
 

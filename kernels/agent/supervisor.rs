@@ -13,14 +13,16 @@ use super::report::{Outcome, Report};
 const POLL: Duration = Duration::from_millis(5);
 
 /// The reports of a group: the child's own, and one for each check it said nothing of.
-pub(crate) fn run(group: &Group, options: &Options) -> Vec<Report> {
+pub(crate) fn run(group: &Group, stage: &'static str, options: &Options) -> Vec<Report> {
     let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut command = Command::new(program);
     command.args(["check", group.name]).args(options.words());
+    // Loading every kernel of cuBLAS or cuDNN at the start takes seconds; drivers before 12.2 do so unless told.
+    command.env("CUDA_MODULE_LOADING", "LAZY");
     if let (true, Some((uid, gid))) = (group.as_user, options.user) {
         command.uid(uid).gid(gid).env("HOME", "/tmp");
     }
-    supervise(command, group.ids, group.limit)
+    supervise(command, group.ids, group.limit).into_iter().map(|report| report.in_stage(stage)).collect()
 }
 
 /// Runs a command to its end or its limit.
@@ -40,7 +42,8 @@ pub(crate) fn supervise(mut command: Command, ids: &[&str], limit: Duration) -> 
     let why = reason(end, limit, &stderr);
     for id in ids {
         if !reports.iter().any(|report| report.id == **id) {
-            reports.push(Report::new(id, Outcome::Errored, why.clone()));
+            let report = Report::new(id, Outcome::Errored, why.clone());
+            reports.push(advice(end).map_or_else(|| report.clone(), |hint| report.clone().hint(hint)));
         }
     }
     reports
@@ -87,7 +90,7 @@ fn reason(end: Option<ExitStatus>, limit: Duration, stderr: &str) -> String {
     let what = match end {
         None => format!("did not end within {} s", limit.as_secs()),
         Some(status) => match (status.signal(), status.code()) {
-            (Some(signal), _) => format!("ended by signal {signal}"),
+            (Some(signal), _) => format!("ended by signal {signal}{}", name(signal)),
             (None, Some(code)) => format!("ended with code {code} and said nothing"),
             (None, None) => "ended without a code".to_owned(),
         },
@@ -95,6 +98,42 @@ fn reason(end: Option<ExitStatus>, limit: Duration, stderr: &str) -> String {
     let last: Vec<_> = stderr.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
     let last: Vec<_> = last.into_iter().rev().collect();
     if last.is_empty() { what } else { format!("{what}: {}", last.join(" | ")) }
+}
+
+/// ` (SIGBUS)`.
+fn name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        _ => "",
+    }
+}
+
+/// What to do about a child that ended so.
+fn advice(end: Option<ExitStatus>) -> Option<&'static str> {
+    Some(match end {
+        None => {
+            "a driver or library that hangs: look at the host's kernel log, and try again on an idle machine"
+        }
+        Some(status) => match status.signal()? {
+            4 => "the processor lacks an instruction that the library was built with",
+            6 => {
+                "the library gave up: a part of it is missing or of another version; install its package again"
+            }
+            7 => {
+                "a file is shorter than its header says, or the disk or /dev/shm is full: install the package again"
+            }
+            9 => "the kernel or the engine killed it: give the container more memory",
+            11 => {
+                "the library crashed: it is damaged, or two versions of it are mixed; install its package again"
+            }
+            _ => return None,
+        },
+    })
 }
 
 #[cfg(test)]
@@ -110,13 +149,15 @@ mod tests {
     #[test]
     fn an_abort_a_code_and_a_hang_become_lines() {
         for (script, word) in [
-            ("kill -ABRT $$", "signal 6"),
+            ("kill -ABRT $$", "signal 6 (SIGABRT)"),
+            ("echo loading x.so >&2; kill -BUS $$", "signal 7 (SIGBUS): loading x.so"),
             ("echo oh no >&2; exit 7", "code 7 and said nothing: oh no"),
             ("sleep 60", "did not end within 1 s"),
         ] {
             let reports = shell(script);
             assert_eq!((reports.len(), reports[0].outcome), (1, Outcome::Errored), "{script}");
             assert!(reports[0].detail.contains(word), "{}", reports[0].detail);
+            assert_eq!(reports[0].hint.is_some(), !script.contains("exit"), "{script}");
         }
     }
 

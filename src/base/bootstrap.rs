@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 
-use super::canonical::canonicalise;
 use super::closure::base_closure;
 use super::error::BaseError;
 use super::first_stage::{DEB_FOLDER, FirstStage};
@@ -18,14 +17,15 @@ use super::record::{Record, list_key};
 use super::request::{Base, BaseRequest};
 use super::signature::Keyring;
 use super::suite::SuiteReader;
-use crate::engine::{Engine, EngineError, Network, RunRequest};
+use crate::canonical::{Scope, canonicalise};
+use crate::engine::{Engine, Network, PassingTag, RunRequest};
 use crate::fetch::{Download, FetchError, Fetcher, Transfer};
 use crate::lock::{BaseProvider, LockedDeb};
 use crate::report::{Event, Reporter};
 use crate::store::{Store, StoreError};
 
 /// Suites whose keys this program carries.
-const SUITES: [&str; 2] = ["bookworm", "trixie"];
+const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie"];
 /// What is installed with what; part of the key of a list, as it decides the content too.
 pub(super) const SECOND_STAGE: &str = include_str!("second_stage.sh");
 /// The repository of private tags.
@@ -54,13 +54,7 @@ pub(super) fn is_bootstrappable(suite: &str) -> bool {
 impl Bootstrap<'_> {
     /// The base, built or found.
     pub(super) async fn base(&self) -> Result<Base, BaseError> {
-        if !is_bootstrappable(&self.request.suite) {
-            return Err(BaseError::NotBootstrappable { name: self.request.name.clone() });
-        }
-        let packages = match self.request.locked {
-            Some(locked) if !locked.packages.is_empty() => locked.packages.clone(),
-            _ => self.resolve().await?,
-        };
+        let packages = self.packages().await?;
         let key = list_key(&self.request.suite, self.request.machine, &packages);
         let _lock = self.store.lock(&format!("base-{}", &key[..16])).await?;
         let record =
@@ -69,6 +63,17 @@ impl Bootstrap<'_> {
                 None => self.build(&key, &packages).await?,
             };
         self.with_image(&key, record, packages).await
+    }
+
+    /// Its packages: those of the lock, else those the suite has now.
+    pub(super) async fn packages(&self) -> Result<Vec<LockedDeb>, BaseError> {
+        if !is_bootstrappable(&self.request.suite) {
+            return Err(BaseError::NotBootstrappable { name: self.request.name.clone() });
+        }
+        match self.request.locked {
+            Some(locked) if !locked.packages.is_empty() => Ok(locked.packages.clone()),
+            _ => self.resolve().await,
+        }
     }
 
     /// The packages the suite has now, chosen.
@@ -144,13 +149,14 @@ impl Bootstrap<'_> {
         let exported = self.store.temp_file()?;
         let exported_path = utf8(exported.path());
         // Unique: another user of this engine may install the same list at the same time.
-        let tag = format!("{PRIVATE}:stage-{}-{:016x}", &key[..16], rand::random::<u64>());
+        // The image dpkg runs in.
+        let stage_tag = PassingTag::new(self.engine);
+        let tag = stage_tag.name();
         let stage_path = utf8(stage.path());
-        let guard = StageImage { engine: self.engine, tag: Some(tag.clone()) };
         let installed = async {
-            self.engine.import(stage_path, &tag, Arc::clone(&self.reporter)).await?;
+            self.engine.import(stage_path, tag, Arc::clone(&self.reporter)).await?;
             let request = RunRequest {
-                image: tag.clone(),
+                image: tag.to_owned(),
                 command: ["/bin/sh", "-c", SECOND_STAGE, "second-stage", DEB_FOLDER]
                     .map(str::to_owned)
                     .into(),
@@ -162,7 +168,7 @@ impl Bootstrap<'_> {
             self.engine.run_and_export(request, exported_path.clone(), Arc::clone(&self.reporter)).await
         }
         .await;
-        guard.remove().await?;
+        stage_tag.remove().await?;
         let outcome = installed?;
         if outcome.code != 0 {
             let text = String::from_utf8_lossy(&outcome.stdout).into_owned()
@@ -205,6 +211,7 @@ impl Bootstrap<'_> {
         let done = canonicalise(
             std::io::BufReader::with_capacity(1 << 20, source),
             BufWriter::with_capacity(1 << 20, target.as_file()),
+            Scope::System,
         )?;
         let mut record = Record::new(&self.request.suite, &done.content, &done.sha256);
         record.keep_archive(self.store, target)?;
@@ -237,9 +244,13 @@ impl Bootstrap<'_> {
             reference: tag,
             image_id: image.id,
             digest: None,
+            published: None,
             content: Some(record.content),
             packages,
             archive: Some(archive),
+            glibc: None,
+            cuda: false,
+            mirrors: Vec::new(),
         })
     }
 
@@ -261,31 +272,6 @@ impl Bootstrap<'_> {
             Err(error) => Event::StepFailed { id: id.to_owned(), text: error.to_string() },
         });
         result
-    }
-}
-
-/// The image dpkg runs in: gone on every path, Ctrl-C included.
-struct StageImage<'a> {
-    engine: &'a dyn Engine,
-    tag: Option<String>,
-}
-
-impl StageImage<'_> {
-    async fn remove(mut self) -> Result<(), EngineError> {
-        if let Some(tag) = &self.tag {
-            self.engine.remove_image(tag).await?;
-        }
-        // Only now: if this was dropped while waiting, the guard still has work.
-        self.tag = None;
-        Ok(())
-    }
-}
-
-impl Drop for StageImage<'_> {
-    fn drop(&mut self) {
-        if let Some(tag) = self.tag.take() {
-            self.engine.discard_image(&tag);
-        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::address::Address;
 use crate::content_digest::ContentError;
 use crate::engine::EngineError;
 use crate::fetch::FetchError;
+use crate::registry::{DigestError, RegistryError};
 use crate::store::StoreError;
 
 /// Why there is no base.
@@ -76,7 +77,7 @@ pub enum BaseError {
     #[error("the installed base cannot be archived")]
     Archive(#[from] ContentError),
     /// A system that is not built from packages here, and whose image is not to be had.
-    #[error("base `{name}` is no Debian 12 or 13 and cannot be built from packages")]
+    #[error("base `{name}` is no Debian 11, 12 or 13 and cannot be built from packages")]
     NotBootstrappable {
         /// The base.
         name: String,
@@ -88,6 +89,20 @@ pub enum BaseError {
         reference: String,
         /// Why.
         source: EngineError,
+    },
+    /// A registry did not give the image.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The lock's digest of the base is none.
+    #[error("the lock's base has no usable digest")]
+    LockedDigest(#[source] DigestError),
+    /// The image the user names cannot be a base.
+    #[error("`{reference}` cannot be a base: {why}")]
+    NoBase {
+        /// The image.
+        reference: String,
+        /// Why not.
+        why: String,
     },
     /// The private tag points at another image than before.
     #[error("tag `{tag}` was moved: it is `{found}`, not `{wanted}`")]
@@ -138,22 +153,38 @@ impl BaseError {
             }
             Self::Store(error) => error.hints(),
             Self::Signature { .. } => hint("use another mirror: this one does not serve what Debian signed"),
-            Self::Release { source: ReleaseError::Expired { .. }, .. } => hint(
-                "use a mirror that is up to date, or set `[mirrors] accept-expired = true` to use this one as it is",
-            ),
+            Self::Release { source: ReleaseError::Expired { .. }, .. } => vec![
+                "set this machine's clock if it is wrong".to_owned(),
+                "else use a mirror that is up to date, or set `[mirrors] accept-expired = true` to use this one as it is"
+                    .to_owned(),
+            ],
             Self::Release { source: ReleaseError::NotYetValid { .. }, .. } => {
-                hint("check this machine's clock")
+                hint("set this machine's clock: it is behind, or the mirror's is ahead")
             }
             Self::Release { .. } | Self::Missing { .. } => hint("use another mirror: this one is incomplete"),
             Self::PackageLost { .. } => {
                 hint("mirrors delete superseded versions: `envforge lock --upgrade` takes the present ones")
             }
-            Self::NotPullable { .. } => hint(
-                "`docker pull` it by hand, or leave out `--base` so that the base is built from packages",
-            ),
+            Self::NotPullable { source, .. } => {
+                let mut hints = source.hints();
+                hints.push("or let the base be built from packages: `--base-provider bootstrap`".to_owned());
+                hints
+            }
+            Self::Registry(error) => error.hints(),
+            Self::LockedDigest(_) => hint("make a new lock: `envforge lock --upgrade`"),
             Self::TagMoved { .. } => hint("something else changed the tag during the build: run it again"),
+            Self::NoBase { .. } => hint("name an image of a Debian or Ubuntu kind, such as `debian:12`"),
             Self::OtherBase { .. } => hint("run `envforge lock` to make a lock of this base"),
             _ => Vec::new(),
+        }
+    }
+
+    /// The whole reason on one line, for a note.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Registry(error) => error.reason(),
+            Self::NotPullable { source, .. } => source.to_string(),
+            other => other.to_string(),
         }
     }
 
@@ -161,8 +192,9 @@ impl BaseError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Mirror(error) => error.exit_code(),
-            Self::NotBootstrappable { .. } => 2,
-            Self::OtherBase { .. } => 1,
+            Self::Registry(error) => error.exit_code(),
+            Self::NotBootstrappable { .. } | Self::LockedDigest(_) => 2,
+            Self::OtherBase { .. } | Self::NoBase { .. } => 1,
             _ => 3,
         }
     }
@@ -193,7 +225,8 @@ mod tests {
     fn an_expired_index_names_the_setting_that_accepts_it() {
         let address: Address = "http://mirror.test/debian".parse().expect("address");
         let valid_until = "2026-11-27T00:12:41Z".parse().expect("time");
-        let error = BaseError::Release { address, source: ReleaseError::Expired { valid_until } };
-        assert!(error.hints()[0].contains("accept-expired"));
+        let now = "2027-11-27T00:12:41Z".parse().expect("time");
+        let error = BaseError::Release { address, source: ReleaseError::Expired { valid_until, now } };
+        assert!(error.hints()[0].contains("clock") && error.hints()[1].contains("accept-expired"));
     }
 }

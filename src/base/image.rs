@@ -1,92 +1,159 @@
 //! The base as an image: local, or pulled from a registry; pinned by its registry digest.
 //!
-//! Owns the choice of the reference. An image without registry digest is pinned by its id and gets a private tag of that
-//! id (its content digest would need an export of it all, and the id already stands for it in this engine).
-
-use std::sync::Arc;
+//! Owns the choice of the reference. The registry is asked for the digest first, and the engine pulls by that digest: a
+//! tag that moves in between changes nothing. An image without registry digest is pinned by its id, and one that came
+//! over a mirror must not be named by the mirror's address: both get a private tag, of id or digest.
 
 use super::bootstrap::PRIVATE;
 use super::error::BaseError;
+use super::prepare::Means;
 use super::request::{Base, BaseRequest};
-use crate::engine::{Engine, EngineError, ImageInfo};
+use crate::engine::{EngineError, ImageInfo, PullRequest};
 use crate::lock::BaseProvider;
-use crate::report::Reporter;
+use crate::registry::{Digest, ImageRef, Patience, RegistryError};
+use crate::report::Event;
 
 /// The base of an image reference; a locked digest is the only image that will do.
 pub(super) async fn image_base(
-    engine: &dyn Engine,
+    means: &Means<'_>,
     request: &BaseRequest<'_>,
-    reporter: Arc<dyn Reporter>,
+    patience: Patience,
 ) -> Result<Base, BaseError> {
-    let locked = request.locked.and_then(|locked| locked.digest.as_deref());
-    let image = match locked {
-        None => local_or_pulled(engine, &request.name, reporter).await?,
-        Some(digest) => match engine.image(digest).await? {
-            // The id of a local image that came from no registry.
-            Some(image) if image.id == digest => image,
-            _ => {
-                let pinned = format!("{}@{digest}", repository(&request.name));
-                local_or_pulled(engine, &pinned, reporter).await?
+    let name: ImageRef = request.name.parse().map_err(RegistryError::from)?;
+    let provider = Provider { means, request, name, patience };
+    match request.locked.and_then(|locked| locked.digest.as_deref()) {
+        None => provider.current().await,
+        Some(digest) => provider.locked(digest).await,
+    }
+}
+
+struct Provider<'a> {
+    means: &'a Means<'a>,
+    request: &'a BaseRequest<'a>,
+    name: ImageRef,
+    patience: Patience,
+}
+
+impl Provider<'_> {
+    /// What the name means now: to the engine if it has it, else to the registry. An upgrade asks the registry first about
+    /// what came from there.
+    async fn current(&self) -> Result<Base, BaseError> {
+        let image = self.means.engine.image(&self.name.to_string()).await?;
+        let Some(image) = image.filter(|image| image.architecture == self.request.machine.debian()) else {
+            return self.resolved(&self.name).await;
+        };
+        let Some(digest) = image.digest_in(&self.name) else { return self.base_of_id(image).await };
+        if self.request.upgrade {
+            match self.resolved(&self.name).await {
+                Err(BaseError::Registry(error)) if error.is_unreachable() => {
+                    let text = format!("`{}` stays as the engine has it: {}", self.name, error.reason());
+                    self.means.reporter.report(Event::Warning { text });
+                }
+                newest => return newest,
             }
-        },
-    };
-    let digest = locked.map(str::to_owned).or_else(|| registry_digest(&image, &request.name));
-    if let Some(digest) = digest.filter(|digest| *digest != image.id) {
-        let reference = format!("{}@{digest}", repository(&request.name));
-        Ok(base_of(request, reference, image, Some(digest)))
-    } else {
+        }
+        self.base_at(&self.name, digest, image).await
+    }
+
+    /// Exactly that image, wherever it is.
+    async fn locked(&self, digest: &str) -> Result<Base, BaseError> {
+        // The id of a local image that came from no registry.
+        if let Some(image) = self.means.engine.image(digest).await?
+            && image.id == digest
+        {
+            return self.base_of_id(image).await;
+        }
+        let digest: Digest = digest.parse().map_err(BaseError::LockedDigest)?;
+        let pinned = self.name.pinned(&digest);
+        for source in self.means.registry.sources(&pinned) {
+            if let Some(image) = self.means.engine.image(&source.to_string()).await? {
+                return self.base_at(&source, digest, image).await;
+            }
+        }
+        self.resolved(&pinned).await
+    }
+
+    /// Asks the registry, then lets the engine pull by digest.
+    async fn resolved(&self, wanted: &ImageRef) -> Result<Base, BaseError> {
+        let (registry, machine) = (self.means.registry, self.request.machine);
+        match registry.resolve(wanted, machine, self.patience).await {
+            Ok(resolved) => {
+                let image = self.pull(&resolved.source).await?;
+                self.base_at(&resolved.source, resolved.digest, image).await
+            }
+            // The engine may reach what we do not: it has a network, proxies and mirrors of its own.
+            Err(error) if error.is_unreachable() && self.engine_may_try() => {
+                tracing::debug!(%error, "the engine is asked to pull without a digest");
+                let Ok(image) = self.pull(wanted).await else { return Err(error.into()) };
+                match wanted.digest().cloned().or_else(|| image.digest_in(wanted)) {
+                    Some(digest) => self.base_at(wanted, digest, image).await,
+                    None => self.base_of_id(image).await,
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn engine_may_try(&self) -> bool {
+        !self.patience.once || !self.means.engine.info().local
+    }
+
+    async fn pull(&self, source: &ImageRef) -> Result<ImageInfo, BaseError> {
+        let engine = self.means.engine;
+        let pull = PullRequest {
+            reference: source.to_string(),
+            machine: self.request.machine,
+            credential: self.means.registry.credential(source).await?,
+        };
+        engine.pull(pull, std::sync::Arc::clone(&self.means.reporter)).await.map_err(|error| match error {
+            EngineError::Registry { .. } | EngineError::Refused { .. } | EngineError::NoSuchImage { .. } => {
+                BaseError::NotPullable { reference: self.name.to_string(), source: error }
+            }
+            // Not the image's fault: another provider would fail the same way.
+            error => BaseError::Engine(error),
+        })
+    }
+
+    /// The base of an image that its registry knows by that digest.
+    async fn base_at(&self, source: &ImageRef, digest: Digest, image: ImageInfo) -> Result<Base, BaseError> {
+        let published = self.name.pinned(&digest).to_string();
+        let reference = if source.name() == self.name.name() {
+            published.clone()
+        } else {
+            self.private_tag(&image, digest.short()).await?
+        };
+        Ok(self.base(reference, image, digest.to_string(), Some(published)))
+    }
+
+    /// The base of a local image that no registry knows.
+    async fn base_of_id(&self, image: ImageInfo) -> Result<Base, BaseError> {
         let id = image.id.clone();
-        let short = id.strip_prefix("sha256:").unwrap_or(&id).chars().take(16).collect::<String>();
+        let short: String = id.strip_prefix("sha256:").unwrap_or(&id).chars().take(16).collect();
+        let reference = self.private_tag(&image, &short).await?;
+        Ok(self.base(reference, image, id, None))
+    }
+
+    async fn private_tag(&self, image: &ImageInfo, short: &str) -> Result<String, BaseError> {
         let tag = format!("{PRIVATE}:{short}");
-        engine.tag(&id, &tag).await?;
-        Ok(base_of(request, tag, image, Some(id)))
+        self.means.engine.tag(&image.id, &tag).await?;
+        Ok(tag)
     }
-}
 
-async fn local_or_pulled(
-    engine: &dyn Engine,
-    reference: &str,
-    reporter: Arc<dyn Reporter>,
-) -> Result<ImageInfo, BaseError> {
-    if let Some(image) = engine.image(reference).await? {
-        return Ok(image);
-    }
-    engine.pull(reference, reporter).await.map_err(|source| match source {
-        // Not the image's fault: another provider would fail the same way.
-        EngineError::Unreachable { .. }
-        | EngineError::NoPermission { .. }
-        | EngineError::DiskFull { .. }
-        | EngineError::Lost { .. } => BaseError::Engine(source),
-        source => BaseError::NotPullable { reference: reference.to_owned(), source },
-    })
-}
-
-/// `debian` of `debian:12`, `debian@sha256:…` and `debian`; `host:5000/debian` of `host:5000/debian:12`.
-fn repository(reference: &str) -> &str {
-    let name = reference.split('@').next().unwrap_or(reference);
-    let slash = name.rfind('/').map_or(0, |slash| slash + 1);
-    name[slash..].rfind(':').map_or(name, |colon| &name[..slash + colon])
-}
-
-fn registry_digest(image: &ImageInfo, name: &str) -> Option<String> {
-    let wanted = repository(name);
-    let of = |digest: &String| {
-        let (repository, digest) = digest.split_once('@')?;
-        (repository == wanted).then(|| digest.to_owned())
-    };
-    image.digests.iter().find_map(of)
-}
-
-fn base_of(request: &BaseRequest<'_>, reference: String, image: ImageInfo, digest: Option<String>) -> Base {
-    Base {
-        provider: BaseProvider::Image,
-        name: request.name.clone(),
-        suite: request.suite.clone(),
-        reference,
-        image_id: image.id,
-        digest,
-        content: None,
-        packages: Vec::new(),
-        archive: None,
+    fn base(&self, reference: String, image: ImageInfo, digest: String, published: Option<String>) -> Base {
+        Base {
+            provider: BaseProvider::Image,
+            name: self.request.name.clone(),
+            suite: self.request.suite.clone(),
+            reference,
+            image_id: image.id,
+            digest: Some(digest),
+            published,
+            content: None,
+            packages: Vec::new(),
+            archive: None,
+            glibc: None,
+            cuda: false,
+            mirrors: Vec::new(),
+        }
     }
 }

@@ -86,6 +86,17 @@ pub fn discover(sources: &MirrorSources) -> Result<Mirrors, MirrorError> {
     Ok(Mirrors { main, security: security.or_else(|| of(is_security)) })
 }
 
+/// Every archive some apt sources name, once each, in their order.
+pub(super) fn roots(apt: &[(String, String)]) -> Vec<Address> {
+    let mut found: Vec<Address> = Vec::new();
+    for source in apt.iter().flat_map(|(path, text)| apt_sources(path, text)) {
+        if !found.contains(&source.uri) {
+            found.push(source.uri);
+        }
+    }
+    found
+}
+
 /// The suites whose archive holds every release of Debian.
 fn is_release(suite: &str) -> bool {
     const RELEASES: [&str; 8] =

@@ -5,13 +5,15 @@
 
 mod apt;
 mod bootstrap;
-mod canonical;
 mod closure;
 mod deb;
 mod deb822;
 mod error;
 mod first_stage;
+#[cfg(test)]
+pub(crate) mod fuzzed;
 mod image;
+mod look;
 mod mirrors;
 mod packages;
 mod prepare;
@@ -25,8 +27,9 @@ mod version;
 pub use apt::read_apt_sources;
 pub use deb::DebError;
 pub use error::BaseError;
+pub use look::{FoundBase, look_into};
 pub use mirrors::{MirrorError, MirrorSources, Mirrors, discover};
-pub use prepare::prepare;
+pub use prepare::{Means, package_list, prepare};
 pub use release::ReleaseError;
 pub use request::{Base, BaseRequest, ProviderChoice};
-pub use signature::{Keyring, SignatureError};
+pub use signature::{Keyring, SignatureError, fingerprint_of};

@@ -8,40 +8,61 @@ use super::image::image_base;
 use super::request::{Base, BaseRequest, ProviderChoice};
 use crate::engine::Engine;
 use crate::fetch::Fetcher;
-use crate::lock::BaseProvider;
+use crate::lock::{BaseProvider, LockedDeb};
+use crate::registry::{Patience, Registry};
 use crate::report::{Event, Reporter};
 use crate::store::Store;
 
+/// What a base is made with.
+pub struct Means<'a> {
+    /// Has the image in the end.
+    pub engine: &'a dyn Engine,
+    /// Knows the digests of images.
+    pub registry: &'a Registry,
+    /// Keeps what was downloaded and made.
+    pub store: &'a Store,
+    /// Downloads packages.
+    pub fetch: &'a Fetcher,
+    /// Is told what happens.
+    pub reporter: Arc<dyn Reporter>,
+}
+
 /// The base of a request, present in the engine. What was made before is used again.
-pub async fn prepare(
-    engine: &dyn Engine,
-    request: &BaseRequest<'_>,
-    store: &Store,
-    fetch: &Fetcher,
-    reporter: Arc<dyn Reporter>,
-) -> Result<Base, BaseError> {
+pub async fn prepare(means: &Means<'_>, request: &BaseRequest<'_>) -> Result<Base, BaseError> {
     if let Some(locked) = request.locked
         && locked.name != request.name
     {
         return Err(BaseError::OtherBase { wanted: request.name.clone(), found: locked.name.clone() });
     }
-    let bootstrap = Bootstrap { engine, store, fetch, reporter: Arc::clone(&reporter), request };
+    let Means { engine, store, fetch, reporter, .. } = means;
+    let bootstrap = Bootstrap { engine: *engine, store, fetch, reporter: Arc::clone(reporter), request };
     match choice(request) {
-        ProviderChoice::Image => image_base(engine, request, reporter).await,
         ProviderChoice::Bootstrap => bootstrap.base().await,
-        ProviderChoice::Auto => match image_base(engine, request, Arc::clone(&reporter)).await {
-            Err(BaseError::NotPullable { reference, source }) if is_bootstrappable(&request.suite) => {
-                tracing::debug!(%reference, %source, "no image");
-                let text = format!(
-                    "image `{reference}` is neither local nor can it be pulled: the base is built from the \
-                     distribution's packages"
-                );
-                reporter.report(Event::Note { text });
-                bootstrap.base().await
+        ProviderChoice::Auto if is_bootstrappable(&request.suite) => {
+            match image_base(means, request, Patience::SHORT).await {
+                Err(error @ (BaseError::NotPullable { .. } | BaseError::Registry(_))) => {
+                    let text = format!(
+                        "image `{}` is not local and cannot be had ({}): the base is built from the distribution's \
+                         packages",
+                        request.name,
+                        error.reason()
+                    );
+                    reporter.report(Event::Note { text });
+                    bootstrap.base().await
+                }
+                other => other,
             }
-            other => other,
-        },
+        }
+        ProviderChoice::Image | ProviderChoice::Auto => image_base(means, request, Patience::NEEDED).await,
     }
+}
+
+/// The packages of a base for a processor the engine does not have: locked ones, else those the suite has now. Nothing is
+/// installed.
+pub async fn package_list(means: &Means<'_>, request: &BaseRequest<'_>) -> Result<Vec<LockedDeb>, BaseError> {
+    let Means { engine, store, fetch, reporter, .. } = means;
+    let reporter = Arc::clone(reporter);
+    Bootstrap { engine: *engine, store, fetch, reporter, request }.packages().await
 }
 
 /// A lock has chosen already.
@@ -64,10 +85,13 @@ mod tests {
     use super::*;
     use crate::base::deb::tests::ar;
     use crate::base::mirrors::MirrorSources;
-    use crate::engine::{BuildRequest, EngineError, EngineInfo, ImageInfo, RunOutcome, RunRequest};
+    use crate::engine::{
+        BuildRequest, EngineError, EngineInfo, ImageInfo, PullRequest, RunOutcome, RunRequest,
+    };
     use crate::fetch::FetchSettings;
-    use crate::lock::{LockedBase, LockedDeb};
-    use crate::report::Silent;
+    use crate::lock::LockedBase;
+    use crate::registry::{Credential, Digest, RegistrySettings};
+    use crate::report::{Recorder, Silent};
     use crate::sha256::sha256_hex;
     use crate::versions::Machine;
 
@@ -88,11 +112,13 @@ mod tests {
             version: "20.10.24".to_owned(),
             api: "1.41".to_owned(),
             machine: Machine::X86_64,
-            buildkit: true,
+            builds: crate::engine::Builds::BuildKit,
             runtimes: Vec::new(),
             cdi_devices: Vec::new(),
+            rootless: false,
             local: true,
             data_root: None,
+            cgroup_driver: None,
         };
         Fake { info, images: Mutex::default(), registry: BTreeMap::new(), code: 0 }
     }
@@ -108,6 +134,7 @@ mod tests {
             user: String::new(),
             layers: Vec::new(),
             history: Vec::new(),
+            sizes: Vec::new(),
             architecture: "amd64".to_owned(),
         }
     }
@@ -129,6 +156,9 @@ mod tests {
         async fn image(&self, reference: &str) -> Result<Option<ImageInfo>, EngineError> {
             Ok(self.images.lock().expect("one thread").get(reference).cloned())
         }
+        async fn images(&self, _: &str) -> Result<Vec<ImageInfo>, EngineError> {
+            unreachable!("no base is listed")
+        }
         async fn build(&self, _: BuildRequest, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
             unreachable!("a base is not built by the engine")
         }
@@ -146,12 +176,20 @@ mod tests {
         fn discard_image(&self, reference: &str) {
             self.images.lock().expect("one thread").remove(reference);
         }
-        async fn pull(&self, reference: &str, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+        async fn pull(&self, pull: PullRequest, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
             let refused =
-                || EngineError::Refused { during: "a pull".to_owned(), text: "no such host".to_owned() };
-            let found = self.registry.get(reference).cloned().ok_or_else(refused)?;
-            self.put(reference, found.clone());
+                || EngineError::Registry { during: "a pull".to_owned(), text: "no such host".to_owned() };
+            let found = self.registry.get(&pull.reference).cloned().ok_or_else(refused)?;
+            self.put(&pull.reference, found.clone());
             Ok(found)
+        }
+        async fn push(
+            &self,
+            _: &str,
+            _: Option<&Credential>,
+            _: Arc<dyn Reporter>,
+        ) -> Result<Digest, EngineError> {
+            unreachable!("a base is not pushed")
         }
         async fn import(
             &self,
@@ -162,6 +200,19 @@ mod tests {
             let imported = image(&format!("sha256:{}", sha256_hex(archive.as_str().as_bytes())), &[]);
             self.put(tag, imported.clone());
             Ok(imported)
+        }
+        async fn save(&self, _: &str, _: Utf8PathBuf) -> Result<(), EngineError> {
+            unreachable!("no image is saved")
+        }
+        async fn load(&self, _: Utf8PathBuf, _: Arc<dyn Reporter>) -> Result<(), EngineError> {
+            unreachable!("no image is loaded")
+        }
+        async fn read_files(
+            &self,
+            _: &str,
+            _: &[&str],
+        ) -> Result<std::collections::BTreeMap<String, Vec<u8>>, EngineError> {
+            unreachable!("no base reads files of an image")
         }
         async fn run(&self, _: RunRequest, _: Arc<dyn Reporter>) -> Result<RunOutcome, EngineError> {
             unreachable!("a base is exported")
@@ -190,20 +241,10 @@ mod tests {
         }
     }
 
-    #[derive(Default)]
-    struct Notes(Mutex<Vec<String>>);
-
-    impl Reporter for Notes {
-        fn report(&self, event: Event) {
-            if let Event::Note { text } = event {
-                self.0.lock().expect("one thread").push(text);
-            }
-        }
-    }
-
     struct Fixture {
         store: Store,
         fetch: Fetcher,
+        registry: Registry,
         _folder: tempfile::TempDir,
     }
 
@@ -211,13 +252,47 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
-        let settings = FetchSettings { attempts: 1, ..FetchSettings::default() };
-        Fixture { store, fetch: Fetcher::new(&settings).expect("client"), _folder: folder }
+        // No registry is reached through a proxy that is not there.
+        let nowhere = Some("http://127.0.0.1:1".parse().expect("an address"));
+        let settings = FetchSettings { attempts: 1, https_proxy: nowhere, ..FetchSettings::default() };
+        let fetch = Fetcher::new(&settings).expect("client");
+        let registry = Registry::new(fetch.clone(), RegistrySettings::default());
+        Fixture { store, fetch, registry, _folder: folder }
     }
 
     impl Fixture {
         async fn prepare(&self, engine: &Fake, request: &BaseRequest<'_>) -> Result<Base, BaseError> {
-            prepare(engine, request, &self.store, &self.fetch, Arc::new(Silent)).await
+            self.prepare_telling(engine, request, Arc::new(Silent)).await
+        }
+        async fn prepare_telling(
+            &self,
+            engine: &Fake,
+            request: &BaseRequest<'_>,
+            reporter: Arc<dyn Reporter>,
+        ) -> Result<Base, BaseError> {
+            let (store, fetch, registry) = (&self.store, &self.fetch, &self.registry);
+            prepare(&Means { engine, registry, store, fetch, reporter }, request).await
+        }
+        /// A registry that has one image of that name, and the name's digest.
+        async fn with_registry(mut self, name: &str, mirrored: bool) -> (Self, wiremock::MockServer, String) {
+            let server = wiremock::MockServer::start().await;
+            let body = format!(
+                r#"{{"schemaVersion":2,"manifests":[{{"digest":"{}","platform":{{"os":"linux","architecture":"amd64"}}}}]}}"#,
+                Digest::of(b"amd64")
+            );
+            let digest = Digest::of(body.as_bytes()).to_string();
+            for wanted in ["12", &digest] {
+                wiremock::Mock::given(wiremock::matchers::path(format!("/v2/{name}/manifests/{wanted}")))
+                    .respond_with(wiremock::ResponseTemplate::new(200).set_body_string(&body))
+                    .mount(&server)
+                    .await;
+            }
+            if mirrored {
+                let mut settings = RegistrySettings::default();
+                settings.mirrors.add("docker.io", &server.uri()).expect("a mirror");
+                self.registry = Registry::new(self.fetch.clone(), settings);
+            }
+            (self, server, digest)
         }
         /// A list of one package, which is in the cache.
         fn locked(&self) -> LockedBase {
@@ -246,6 +321,7 @@ mod tests {
             suite: "bookworm".to_owned(),
             digest: None,
             content: None,
+            cuda: false,
             packages: Vec::new(),
         }
     }
@@ -258,28 +334,67 @@ mod tests {
             machine: Machine::X86_64,
             mirrors: MirrorSources::default(),
             locked,
+            upgrade: false,
             accept_expired: false,
             now: jiff::Timestamp::UNIX_EPOCH,
         }
     }
 
     #[tokio::test]
-    async fn an_image_that_can_be_pulled_is_pinned_by_its_registry_digest() {
-        let mut engine = fake();
-        let pulled = image("sha256:id", &["other@sha256:no", "debian@sha256:beef"]);
-        engine.registry.insert("debian:12".to_owned(), pulled.clone());
-        let f = fixture();
+    async fn a_local_image_is_pinned_by_the_digest_its_registry_gave_it() {
+        let (engine, f) = (fake(), fixture());
+        let digest = Digest::of(b"debian").to_string();
+        let pulled = image("sha256:id", &["other@sha256:no", &format!("debian@{digest}")]);
+        engine.put("debian:12", pulled.clone());
         let base = f.prepare(&engine, &request(None)).await.expect("base");
-        assert_eq!((base.reference.as_str(), base.provider), ("debian@sha256:beef", BaseProvider::Image));
-        assert_eq!(base.digest.as_deref(), Some("sha256:beef"));
+        assert_eq!((base.reference, base.provider), (format!("debian@{digest}"), BaseProvider::Image));
+        assert_eq!(base.digest, Some(digest));
+    }
 
-        // The tag moves on; the lock does not.
-        let mut later = fake();
-        later.registry.insert("debian:12".to_owned(), image("sha256:new", &["debian@sha256:feed"]));
-        later.registry.insert("debian@sha256:beef".to_owned(), pulled);
+    #[tokio::test]
+    async fn an_image_is_pulled_by_the_digest_that_the_registry_names() {
+        let (f, server, digest) = fixture().with_registry("debian", false).await;
+        let name = format!("{}/debian", server.address());
+        let request = |locked| BaseRequest { name: format!("{name}:12"), ..request(locked) };
+        let pinned = format!("{name}@{digest}");
+        let mut engine = fake();
+        engine.registry.insert(pinned.clone(), image("sha256:id", &[]));
+        let base = f.prepare(&engine, &request(None)).await.expect("base");
+        assert_eq!((base.reference.as_str(), base.published.as_ref()), (pinned.as_str(), Some(&pinned)));
+        assert_eq!(base.digest.as_ref(), Some(&digest));
+        // The registry is gone; what the lock names is there.
+        drop(server);
         let lock = base.locked();
-        let locked = f.prepare(&later, &request(Some(&lock))).await.expect("locked");
-        assert_eq!(locked, base);
+        assert_eq!(f.prepare(&engine, &request(Some(&lock))).await.expect("locked"), base);
+    }
+
+    #[tokio::test]
+    async fn an_image_from_a_mirror_is_named_by_its_own_name_or_a_private_tag() {
+        let (f, server, digest) = fixture().with_registry("library/debian", true).await;
+        let mut engine = fake();
+        let mirrored = format!("{}/library/debian@{digest}", server.address());
+        engine.registry.insert(mirrored, image("sha256:id", &[]));
+        let base = f.prepare(&engine, &request(None)).await.expect("base");
+        assert_eq!(base.reference, format!("envforge-base:{}", &digest["sha256:".len()..][..16]));
+        assert_eq!(base.published, Some(format!("debian@{digest}")));
+        let lock = base.locked();
+        assert_eq!((lock.name.as_str(), lock.digest.as_ref()), ("debian:12", Some(&digest)));
+        drop(server);
+        assert_eq!(f.prepare(&engine, &request(Some(&lock))).await.expect("locked"), base);
+    }
+
+    #[tokio::test]
+    async fn a_local_image_of_another_processor_is_no_base() {
+        let (engine, f) = (fake(), fixture());
+        engine.put("ubuntu:22.04", ImageInfo { architecture: "arm64".to_owned(), ..image("sha256:id", &[]) });
+        let wanted = BaseRequest {
+            name: "ubuntu:22.04".to_owned(),
+            suite: "jammy".to_owned(),
+            provider: ProviderChoice::Image,
+            ..request(None)
+        };
+        let error = f.prepare(&engine, &wanted).await.expect_err("another processor");
+        assert!(matches!(error, BaseError::Registry(_)), "{error}");
     }
 
     #[tokio::test]
@@ -301,13 +416,20 @@ mod tests {
 
     #[tokio::test]
     async fn without_image_the_base_is_bootstrapped_and_a_note_says_so() {
-        let (f, notes) = (fixture(), Arc::new(Notes::default()));
+        let (f, notes) = (fixture(), Arc::new(Recorder::default()));
         let reporter: Arc<dyn Reporter> = Arc::clone(&notes) as Arc<dyn Reporter>;
-        let error =
-            prepare(&fake(), &request(None), &f.store, &f.fetch, reporter).await.expect_err("no mirror");
+        let error = f.prepare_telling(&fake(), &request(None), reporter).await.expect_err("no mirror");
         assert_eq!(error.exit_code(), 3);
         assert!(error.hints()[0].contains("ENVFORGE_DEBIAN_MIRROR"), "{:?}", error.hints());
-        assert_eq!(notes.0.lock().expect("one thread").len(), 1);
+        let notes: Vec<_> = notes
+            .take()
+            .into_iter()
+            .filter_map(|event| if let Event::Note { text } = event { Some(text) } else { None })
+            .collect();
+        assert_eq!(notes.len(), 1);
+        let wanted =
+            "image `debian:12` is not local and cannot be had (registry `docker.io` cannot be reached: ";
+        assert!(notes[0].starts_with(wanted) && notes[0].lines().count() == 1, "{notes:?}");
     }
 
     #[tokio::test]
@@ -320,7 +442,7 @@ mod tests {
             ..request(None)
         };
         let auto = f.prepare(&fake(), &ubuntu(ProviderChoice::Auto)).await.expect_err("none");
-        assert!(matches!(auto, BaseError::NotPullable { .. }), "{auto}");
+        assert!(matches!(auto, BaseError::Registry(_)), "{auto}");
         let bootstrap = f.prepare(&fake(), &ubuntu(ProviderChoice::Bootstrap)).await.expect_err("none");
         assert!(matches!(bootstrap, BaseError::NotBootstrappable { .. }), "{bootstrap}");
     }

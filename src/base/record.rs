@@ -169,6 +169,7 @@ mod tests {
     fn an_image_counts_by_its_id_or_by_its_one_layer_and_nothing_added() {
         let mut record = Record::new("trixie", &"ab".repeat(32), &"cd".repeat(32));
         let image = |id: &str, layer: &str, env: &[&str]| ImageInfo {
+            sizes: Vec::new(),
             id: id.to_owned(),
             tags: Vec::new(),
             digests: Vec::new(),

@@ -53,16 +53,20 @@ pub enum ReleaseError {
         found: String,
     },
     /// It is out of date, and by its own word not to be used any more.
-    #[error("it expired on {valid_until}")]
+    #[error("it expired on {valid_until}, and this machine's clock says {now}")]
     Expired {
         /// Its `Valid-Until`.
         valid_until: Timestamp,
+        /// The time it was compared with.
+        now: Timestamp,
     },
     /// It was made in the future: a clock is wrong.
-    #[error("it was made on {date}, which is in the future")]
+    #[error("it was made on {date}, and this machine's clock says {now}")]
     NotYetValid {
         /// Its `Date`.
         date: Timestamp,
+        /// The time it was compared with.
+        now: Timestamp,
     },
     /// The file is not among those it promises.
     #[error("it does not list `{path}`")]
@@ -103,11 +107,11 @@ impl Release {
         }
         // A day of grace: clocks of fresh machines are often off by a time zone.
         if self.date.as_second() > now.as_second() + 24 * 60 * 60 {
-            return Err(ReleaseError::NotYetValid { date: self.date });
+            return Err(ReleaseError::NotYetValid { date: self.date, now });
         }
         match self.valid_until {
             Some(valid_until) if valid_until < now && !accept_expired => {
-                Err(ReleaseError::Expired { valid_until })
+                Err(ReleaseError::Expired { valid_until, now })
             }
             _ => Ok(()),
         }

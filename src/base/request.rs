@@ -5,9 +5,10 @@ use jiff::Timestamp;
 
 use super::error::BaseError;
 use super::mirrors::MirrorSources;
+use crate::address::Address;
 use crate::engine::Engine;
 use crate::lock::{BaseProvider, LockedBase, LockedDeb};
-use crate::versions::Machine;
+use crate::versions::{GlibcVersion, Machine};
 
 /// Which provider makes the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,6 +37,8 @@ pub struct BaseRequest<'a> {
     pub mirrors: MirrorSources,
     /// The base of an existing lock: exactly this one is made.
     pub locked: Option<&'a LockedBase>,
+    /// Ask the registry what the name means now, even if the engine has an image of that name.
+    pub upgrade: bool,
     /// Use an index past its `Valid-Until`.
     pub accept_expired: bool,
     /// The time now.
@@ -57,12 +60,20 @@ pub struct Base {
     pub image_id: String,
     /// The registry digest (`sha256:…`), or the id of a local image that has none; `None` for a bootstrap.
     pub digest: Option<String>,
+    /// `debian@sha256:…` if a registry has it: what any engine can build on.
+    pub published: Option<String>,
     /// Content digest of a bootstrapped base, hex.
     pub content: Option<String>,
     /// Its packages, if it was bootstrapped.
     pub packages: Vec<LockedDeb>,
     /// Its archive in the cache, if it was bootstrapped.
     pub archive: Option<Utf8PathBuf>,
+    /// Its C library, where that is known.
+    pub glibc: Option<GlibcVersion>,
+    /// True if it holds a CUDA of its own.
+    pub cuda: bool,
+    /// Roots of the archives its own apt reads, where it is no system of the matrix.
+    pub mirrors: Vec<Address>,
 }
 
 impl Base {
@@ -75,6 +86,7 @@ impl Base {
             digest: self.digest.clone(),
             content: self.content.clone(),
             packages: self.packages.clone(),
+            cuda: self.cuda,
         }
     }
 

@@ -7,7 +7,10 @@ use pgp::packet::{Signature, SignatureType};
 use pgp::types::{KeyDetails, VerifyingKey};
 
 /// Debian's archive keys; `keys/README.md` says where they come from.
-const DEBIAN_KEYS: [&[u8]; 6] = [
+const DEBIAN_KEYS: [&[u8]; 9] = [
+    include_bytes!("keys/debian-archive-bullseye-automatic.gpg"),
+    include_bytes!("keys/debian-archive-bullseye-security-automatic.gpg"),
+    include_bytes!("keys/debian-archive-bullseye-stable.gpg"),
     include_bytes!("keys/debian-archive-bookworm-automatic.gpg"),
     include_bytes!("keys/debian-archive-bookworm-security-automatic.gpg"),
     include_bytes!("keys/debian-archive-bookworm-stable.gpg"),
@@ -34,12 +37,25 @@ pub enum SignatureError {
     /// A known key is named, but the text is not what it signed.
     #[error("the signature does not fit the text: it was changed")]
     Changed,
-    /// A key this program carries cannot be read.
-    #[error("a built-in key cannot be read: {cause}")]
+    /// A key cannot be read.
+    #[error("the key cannot be read: {cause}")]
     Key {
         /// The reader's words.
         cause: String,
     },
+}
+
+/// The fingerprint (hex) of a key, armoured or not. More than one key in the file is an error: only one was checked.
+pub fn fingerprint_of(key: &[u8]) -> Result<String, SignatureError> {
+    let bad = |cause: String| SignatureError::Key { cause };
+    let (keys, _) = SignedPublicKey::from_reader_many(key).map_err(|error| bad(error.to_string()))?;
+    let keys: Vec<_> = keys.collect::<Result<_, _>>().map_err(|error| bad(error.to_string()))?;
+    // A second armoured block is not read by us, but it may be by others.
+    let blocks = String::from_utf8_lossy(key).matches("-----BEGIN PGP").count();
+    match keys.as_slice() {
+        [one] if blocks <= 1 => Ok(format!("{:X}", one.primary_key.fingerprint())),
+        _ => Err(bad(format!("{} keys where one was expected", keys.len().max(blocks)))),
+    }
 }
 
 /// The keys an index may be signed with.

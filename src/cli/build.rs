@@ -1,38 +1,92 @@
 //! `envforge build`.
 
+use std::num::NonZeroUsize;
+
+use camino::Utf8PathBuf;
 use clap::Args;
 
-use super::{LockSource, TargetArgs};
+use super::{LockSource, ProjectArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   envforge build pytorch-cuda:2.8-cu128
-  envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8
+  envforge build                                        what envforge.toml here says
+  envforge build -e train                               its environment `train`
+  envforge build pytorch-cuda:2.8-cu128 --with transformers --apt ffmpeg
+  envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push
   envforge build pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\"
   envforge build pytorch-cuda:2.8-cu128 --locked        exactly what the lock says, or exit 1
+  envforge build --offline ./vendor                     without network, from `envforge vendor ./vendor`
   envforge build pytorch-cuda:2.8-cu128 --dry-run       list layers and context, build nothing
+  envforge build pytorch-cuda:2.8-cu128 pytorch-cuda:2.9-cu128
+  envforge build --all-supported pytorch-cuda:2.8       each CUDA of 2.8 that this machine runs
 
 Every tag, yours too, ends in -unverified until checks have run on a GPU.";
 
 /// Arguments of `build`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct BuildArgs {
-    /// What to build: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
-    pub spec: String,
+    /// What to build: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`, one or more [default: the project here].
+    #[arg(value_name = "SPEC")]
+    pub specs: Vec<String>,
+    /// Every variant that the filter covers and the target can run, newest patches only: `pytorch-cuda:2.8`.
+    #[arg(long, value_name = "FILTER", conflicts_with_all = ["specs", "tags", "lockfile"])]
+    pub all_supported: Option<String>,
+    /// How many are built at a time.
+    #[arg(long, value_name = "N", default_value = "2")]
+    pub jobs: NonZeroUsize,
     /// Another tag for the image (repeatable).
     #[arg(short, long = "tag", value_name = "REF")]
     pub tags: Vec<String>,
+    /// Push the tags of --tag that name a registry, and print their digests.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub push: bool,
     /// Lock and print the layers and context, but build nothing.
     #[arg(long)]
     pub dry_run: bool,
+    /// Exit with 1 unless the checks ran on a GPU of the target.
+    #[arg(long)]
+    pub require_gpu: bool,
     /// Do not use cached layers.
     #[arg(long)]
     pub no_cache: bool,
+    /// Build without any network, from a folder that `envforge vendor` filled; its lock, or the one that is there, must fit.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["all_supported", "push"])]
+    pub offline: Option<Utf8PathBuf>,
+    /// Give the same image digest each time: the image is written anew without times (takes its size twice on the cache's
+    /// disk while it runs).
+    #[arg(long)]
+    pub bit_identical: bool,
+    /// Which project.
+    #[command(flatten)]
+    pub project: ProjectArgs,
     /// Which lock is used and how.
     #[command(flatten)]
     pub source: LockSource,
     /// The machine that will run it.
     #[command(flatten)]
     pub target: TargetArgs,
+}
+
+impl BuildArgs {
+    /// What `envforge build SPEC` alone means.
+    pub fn of(spec: &str) -> Self {
+        Self {
+            specs: vec![spec.to_owned()],
+            all_supported: None,
+            jobs: NonZeroUsize::MIN,
+            tags: Vec::new(),
+            push: false,
+            dry_run: false,
+            require_gpu: false,
+            no_cache: false,
+            offline: None,
+            bit_identical: false,
+            project: ProjectArgs::default(),
+            source: LockSource::default(),
+            target: TargetArgs::default(),
+        }
+    }
 }

@@ -3,11 +3,14 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Subcommand};
 
-use super::{LockSource, TargetArgs};
+use super::{LockSource, ProjectArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   envforge export dockerfile pytorch-cuda:2.8-cu128 ./image
+  envforge export dockerfile ./image                   the project here
+  envforge export compose ./compose && docker compose -f ./compose/compose.yaml up --build
+  envforge export devcontainer pytorch-cuda:2.8-cu128 .devcontainer
   DOCKER_BUILDKIT=1 docker build -t torch ./image      on an engine that never saw envforge";
 
 /// The forms an image can be exported in.
@@ -15,19 +18,26 @@ Examples:
 pub enum ExportCommand {
     /// A Dockerfile with its whole context: `docker build DIR` gives the same content.
     Dockerfile(DockerfileArgs),
+    /// A Compose project: the Dockerfile with its context, and a compose.yaml that builds and opens it.
+    Compose(DockerfileArgs),
+    /// A folder `.devcontainer` that VS Code builds and opens: devcontainer.json with that Dockerfile beside it.
+    Devcontainer(DockerfileArgs),
 }
 
-/// Arguments of `export dockerfile`.
+/// Arguments of `export dockerfile`, `export compose` and `export devcontainer`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, allow_missing_positional = true)]
 pub struct DockerfileArgs {
-    /// What to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
-    pub spec: String,
+    /// What to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: the project here].
+    pub spec: Option<String>,
     /// The folder to write; must be empty or absent, unless --force.
     pub dir: Utf8PathBuf,
     /// Overwrite what an earlier export left in DIR.
     #[arg(long)]
     pub force: bool,
+    /// Which project.
+    #[command(flatten)]
+    pub project: ProjectArgs,
     /// Which lock is used and how.
     #[command(flatten)]
     pub source: LockSource,

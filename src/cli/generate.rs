@@ -8,6 +8,10 @@ const COMPLETION_EXAMPLES: &str = "\
 Examples:
   envforge generate completions bash > ~/.local/share/bash-completion/completions/envforge";
 
+const SCHEMA_EXAMPLES: &str = "\
+Examples:
+  envforge generate schema > envforge.schema.json    then `#:schema ./envforge.schema.json` on the file's first line";
+
 const MAN_EXAMPLES: &str = "\
 Examples:
   envforge generate man ~/.local/share/man/man1";
@@ -17,8 +21,14 @@ Examples:
 pub enum GenerateCommand {
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
+    /// Print the JSON schema of envforge.toml.
+    Schema(SchemaArgs),
     /// Write manual pages, one per command.
     Man(ManArgs),
+    /// Print every rule that can refuse a combination, with an example.
+    Rules,
+    /// Print the support table of the matrix.
+    Support,
 }
 
 /// Arguments of `generate completions`.
@@ -29,6 +39,11 @@ pub struct CompletionsArgs {
     #[arg(value_enum)]
     pub shell: Shell,
 }
+
+/// Arguments of `generate schema`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = SCHEMA_EXAMPLES)]
+pub struct SchemaArgs {}
 
 /// Arguments of `generate man`.
 #[derive(Debug, Clone, Args)]

@@ -17,6 +17,9 @@ Examples:
 pub struct ListArgs {
     /// Only this product, such as pytorch-cuda.
     pub name: Option<String>,
+    /// Only this framework, such as jax.
+    #[arg(long, value_name = "NAME", conflicts_with = "name")]
+    pub framework: Option<String>,
     /// Only what runs on this machine, or on the one named by --gpu and --driver.
     #[arg(long)]
     pub for_this_machine: bool,

@@ -1,28 +1,51 @@
 //! What can be typed. Holds and validates arguments; no defaults that need the machine, no work.
 
 mod build;
+mod compat;
+mod containers;
+mod doctor;
 mod export;
 mod generate;
+mod images;
+mod init;
 mod list;
 mod lock;
+mod outdated;
 mod plan;
+mod project;
+mod shell;
 mod target;
+mod vendor;
+mod verify;
 
 use camino::Utf8PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub use build::BuildArgs;
+pub use compat::{CompatCommand, CompatLintArgs, CompatShowArgs};
+pub use containers::{LogsArgs, PsArgs, StopArgs};
+pub use doctor::DoctorArgs;
 pub use export::{DockerfileArgs, ExportCommand};
 pub use generate::{CompletionsArgs, GenerateCommand, ManArgs};
+pub use images::{DiffArgs, ImagesArgs, InspectArgs, PruneArgs, SizeArgs};
+pub use init::InitArgs;
 pub use list::ListArgs;
 pub use lock::{LockArgs, LockSource};
+pub use outdated::OutdatedArgs;
 pub use plan::PlanArgs;
+pub use project::ProjectArgs;
+pub use shell::{InsideArgs, LimitArgs, ServiceArgs, ShellArgs, StartArgs};
 pub use target::TargetArgs;
+pub use vendor::VendorArgs;
+pub use verify::{Level, VerifyArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
   envforge plan pytorch-cuda:2.8-cu128        what would be built, and why
   envforge build pytorch-cuda:2.8-cu128       build it, check it, tag it
+  envforge init && envforge build             the same for a project, written down in envforge.toml
+  envforge verify pytorch-cuda:2.8-cu128      check an image, ours or not
+  envforge shell pytorch-cuda:2.8-cu128       work in it, in this folder
   envforge list --gpu \"NVIDIA A100-SXM4-80GB\" what runs on that GPU
   envforge export dockerfile pytorch-cuda:2.8 ./image
 
@@ -79,18 +102,49 @@ pub struct GlobalArgs {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Build a spec, check it, tag it.
+    /// Write a first envforge.toml for the project in this folder.
+    Init(InitArgs),
+    /// Build a spec or the project here, check it, tag it.
     Build(BuildArgs),
     /// Show what would be built, and why; touches neither network nor engine.
     Plan(PlanArgs),
     /// List what can be built.
     List(ListArgs),
-    /// Pin every byte of a spec in a lock, without building it.
+    /// Pin every byte of a spec or the project here in a lock, without building it.
     Lock(LockArgs),
+    /// Show what choosing every package anew would change.
+    Outdated(OutdatedArgs),
+    /// Check images, ours and others', on a GPU if there is one.
+    Verify(VerifyArgs),
+    /// Open an image: a terminal or one command in this folder, closed to everything else.
+    Shell(ShellArgs),
+    /// List the containers of `shell`.
+    Ps(PsArgs),
+    /// End containers of `shell`.
+    Stop(StopArgs),
+    /// Show what the command of a container has written.
+    Logs(LogsArgs),
+    /// Gather everything a lock names in a folder, for builds without network.
+    Vendor(VendorArgs),
+    /// List the images envforge built on this engine, and what they share.
+    Images(ImagesArgs),
+    /// Show what an image or lock holds; its bill of materials with --sbom.
+    Inspect(InspectArgs),
+    /// Show how two images or locks differ: versions, packages, layers, content.
+    Diff(DiffArgs),
+    /// Show an image by its components, and what other images share of it.
+    Size(SizeArgs),
+    /// Remove images that no lock in use names; lists them first.
+    Prune(PruneArgs),
     /// Write a spec's image in another tool's form.
     #[command(subcommand)]
     Export(ExportCommand),
-    /// Write shell completions or manual pages.
+    /// Say what this machine is fit for, or what a message means.
+    Doctor(DoctorArgs),
+    /// Check or show the compatibility matrix.
+    #[command(subcommand)]
+    Compat(CompatCommand),
+    /// Write shell completions, manual pages, or what follows from the matrix.
     #[command(subcommand)]
     Generate(GenerateCommand),
 }

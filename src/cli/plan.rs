@@ -2,11 +2,12 @@
 
 use clap::Args;
 
-use super::TargetArgs;
+use super::{ProjectArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   envforge plan pytorch-cuda:2.8-cu128
+  envforge plan -e train                          of envforge.toml here
   envforge plan pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\" --driver 580.95.05
   envforge plan pytorch-cuda:2.8 --gpu sm_90 --gpu sm_80 --json";
 
@@ -14,8 +15,11 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
-    /// What to plan: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
-    pub spec: String,
+    /// What to plan: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: the project here].
+    pub spec: Option<String>,
+    /// Which project.
+    #[command(flatten)]
+    pub project: ProjectArgs,
     /// The machine that will run it.
     #[command(flatten)]
     pub target: TargetArgs,

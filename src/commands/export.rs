@@ -1,19 +1,26 @@
-//! `export dockerfile`: the context of a build, written to a folder that any engine can build.
+//! `export dockerfile` and `export devcontainer`: the context of a build, written to a folder that any engine can build.
 #![expect(clippy::disallowed_methods, reason = "writes the folder")]
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use camino::Utf8Path;
 
+use super::base::check_processor;
 use super::build::{cached_file, files};
 use super::lock::{Locked, lock_for, stack};
+use super::named_base::named_base;
 use super::session::Session;
+use super::wanted::wanted;
 use super::{CommandError, Exit};
 use crate::cli::DockerfileArgs;
 use crate::context::{ContextContent, ContextEntry};
+use crate::lock::Lock;
 use crate::plan::{Bottom, plan};
+use crate::project::Shell;
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::shell::{self, IMAGE_FOLDER};
+use crate::store::write_atomically;
 
 /// Written last, so that a folder which holds it is a whole export of ours.
 const MARK: &str = ".envforge-export";
@@ -21,20 +28,61 @@ const MARK: &str = ".envforge-export";
 pub(super) async fn dockerfile(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
-    let stack = stack(settings, &args.spec, &args.source, &args.target)?;
-    let session = Session::open(settings, args.source.network.as_deref()).await?;
-    let Locked { lock, base, .. } = lock_for(&session, stack, &args.spec, &args.source).await?;
+    exported(args, &dir, settings).await?;
+    Printer.text(dir.as_str());
+    Ok(Exit::Done)
+}
+
+/// The Dockerfile's folder below `DIR/image`, and a `compose.yaml` that builds and opens it.
+pub(super) async fn compose(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let dir = settings.current_dir.join(&args.dir);
+    check_empty(&dir, args.force)?;
+    let (lock, shell) = exported(args, &dir.join("image"), settings).await?;
+    fs_err::write(dir.join("compose.yaml"), crate::compose::compose(&lock, &shell))?;
+    fs_err::write(dir.join("README.md"), "Build and open it: `docker compose up --build`.\n")?;
+    fs_err::write(dir.join(MARK), format!("{}\n", lock.hash()))?;
+    Printer.text(dir.as_str());
+    Ok(Exit::Done)
+}
+
+/// The same below `image/`, with the devcontainer.json that builds and opens it.
+pub(super) async fn devcontainer(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let dir = settings.current_dir.join(&args.dir);
+    let (file, image) = (dir.join("devcontainer.json"), dir.join(IMAGE_FOLDER));
+    if file.exists() && !args.force {
+        return Err(CommandError::NotEmpty { dir: dir.to_string() });
+    }
+    check_empty(&image, args.force)?;
+    let (lock, _) = exported(args, &image, settings).await?;
+    let value = shell::devcontainer(&crate::plan::name(&lock));
+    let json = serde_json::to_string_pretty(&value).expect("it holds text keys only");
+    write_atomically(&file, format!("{json}\n").as_bytes())?;
+    Printer.text(file.as_str());
+    Ok(Exit::Done)
+}
+
+/// Writes the context of the image to a folder.
+async fn exported(
+    args: &DockerfileArgs,
+    dir: &Utf8Path,
+    settings: &Settings,
+) -> Result<(Lock, Shell), CommandError> {
+    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+    let named = named_base(settings, &wanted.source, &wanted.target).await?;
+    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
+    let session = Session::open(settings, wanted.source.network.as_deref()).await?;
+    let Locked { lock, base, .. } = lock_for(&session, stack, named.as_ref(), &wanted).await?;
+    check_processor(&session, &lock.stack)?;
     let bottom = match &base.archive {
         Some(archive) => Bottom::Archive(cached_file(archive.clone())?),
-        None => Bottom::Image(base.reference.clone()),
+        None => Bottom::Image(base.published.clone().unwrap_or_else(|| base.reference.clone())),
     };
-    let plan = plan(&lock, files(&session, &lock, &base, bottom).await?);
-    write_folder(&dir, &plan.context)?;
+    let plan = plan(&lock, files(&session, &lock, &base, bottom, &wanted).await?);
+    write_folder(dir, &plan.context)?;
     fs_err::write(dir.join("envforge.lock"), lock.to_toml())?;
     fs_err::write(dir.join(".dockerignore"), "envforge.lock\n.dockerignore\n.envforge-export\n")?;
     fs_err::write(dir.join(MARK), format!("{}\n", plan.lock))?;
-    Printer.text(dir.as_str());
-    Ok(Exit::Done)
+    Ok((lock, wanted.shell))
 }
 
 fn check_empty(dir: &Utf8Path, force: bool) -> Result<(), CommandError> {

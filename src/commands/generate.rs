@@ -1,16 +1,28 @@
-//! `generate`: completions and manual pages, from the argument parser itself.
+//! `generate`: completions and manual pages from the argument parser, rules and support table from the matrix.
 #![expect(clippy::disallowed_methods, reason = "writes the pages")]
 
 use clap::CommandFactory;
 
 use super::{CommandError, Exit};
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
+use crate::compat::Matrix;
 use crate::report::Printer;
+use crate::resolve::{rules_text, support_text};
 
 pub(super) fn completions(args: &CompletionsArgs) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "envforge", &mut script);
     Printer.bytes(&script);
+    Exit::Done
+}
+
+pub(super) fn rules() -> Exit {
+    Printer.text(&rules_text(Matrix::embedded()));
+    Exit::Done
+}
+
+pub(super) fn support() -> Exit {
+    Printer.text(&support_text(Matrix::embedded()));
     Exit::Done
 }
 
@@ -37,4 +49,10 @@ fn write_pages(command: &clap::Command, name: &str, args: &ManArgs) -> Result<()
 /// clap keeps command names for the life of the program.
 fn leaked(name: &str) -> &'static str {
     Box::leak(name.to_owned().into_boxed_str())
+}
+
+/// The JSON schema of the project file, on stdout.
+pub(super) fn schema() -> Exit {
+    Printer.json(&crate::project::json_schema());
+    Exit::Done
 }

@@ -1,21 +1,20 @@
 //! `list`: what is published, and whether it runs on the target.
 
-use std::collections::BTreeSet;
-
+use super::supported::newest_patches;
 use super::target::{machine, target};
 use super::{CommandError, Exit};
 use crate::cli::ListArgs;
 use crate::compat::Matrix;
-use crate::compat::tables::Status;
+use crate::compat::tables::Product;
 use crate::report::{Printer, reporter};
-use crate::resolve::{ListEntry, ListReport, ResolveOptions, entries, list_text, refusal_text, resolve};
+use crate::resolve::{ListReport, ResolveOptions, entries, list_text, refusal_text, resolve};
 use crate::settings::Settings;
 use crate::spec::Spec;
 use crate::target::Target;
 
 pub(super) fn list(args: &ListArgs, settings: &Settings) -> Result<Exit, CommandError> {
     let matrix = Matrix::embedded();
-    let filter = filter(args)?;
+    let filter = filter(args, matrix)?;
     let named = args.for_this_machine || !args.target.gpu.is_empty() || args.target.driver.is_some();
     let target = if named {
         target(&args.target, &settings.target, matrix, &*reporter(settings.output))?
@@ -52,21 +51,15 @@ pub(super) fn list(args: &ListArgs, settings: &Settings) -> Result<Exit, Command
     Ok(Exit::Done)
 }
 
-fn filter(args: &ListArgs) -> Result<Option<Spec>, CommandError> {
-    Ok(args.name.as_deref().map(str::parse).transpose()?)
+fn filter(args: &ListArgs, matrix: &Matrix) -> Result<Option<Spec>, CommandError> {
+    let framework = args.framework.as_deref().map(|framework| product(matrix, framework));
+    Ok(args.name.as_deref().or(framework).map(str::parse).transpose()?)
 }
 
-/// Of each minor release and CUDA the newest patch, without what upstream lists nowhere. Entries come newest first.
-fn newest_patches(entries: Vec<ListEntry>) -> Vec<ListEntry> {
-    let mut seen = BTreeSet::new();
-    let mut newest = |entry: &ListEntry| {
-        let spec: Spec = entry.spec.parse().expect("list entries are named by specs");
-        let minor = spec.version.map(|version| (version.major(), version.minor()));
-        seen.insert((spec.name, minor, spec.cuda))
+/// The product of a framework, by any word people use for it; a word that is none stays, for the refusal to name.
+fn product<'a>(matrix: &'a Matrix, framework: &'a str) -> &'a str {
+    let named = |product: &&Product| {
+        product.framework == framework || product.aliases.iter().any(|alias| alias == framework)
     };
-    entries
-        .into_iter()
-        .filter(|entry| entry.status != Status::Unlisted)
-        .filter(|entry| newest(entry))
-        .collect()
+    matrix.products.iter().find(named).map_or(framework, |product| &product.name)
 }

@@ -1,27 +1,40 @@
 //! `lock`, and the part of every build that comes before it: spec to stack to base to lock.
 #![expect(clippy::disallowed_methods, reason = "reads and writes the lock, stamps it with the time")]
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::base::base_of;
+use super::content::digest_of;
+use super::error::Conflict;
+use super::known_locks::{OF_SPECS, remember_project};
+use super::named_base::{NamedBase, named_base};
+use super::outdated::{check, diff};
 use super::session::Session;
 use super::target::target;
+use super::wanted::{Wanted, wanted};
 use super::{CommandError, Exit};
-use crate::base::{Base, BaseRequest, Mirrors, ProviderChoice, discover, prepare};
-use crate::cli::{LockArgs, LockSource, TargetArgs};
+use crate::address::Address;
+use crate::base::{Base, Mirrors, discover};
+use crate::cli::{LockArgs, LockSource};
 use crate::compat::Matrix;
-use crate::lock::{Lock, Records, SCHEMA};
-use crate::packages::{Archive, PackageRequest, PackageSettings, PackageTools, resolve_packages};
-use crate::plan::environment;
+use crate::lock::{Added, Lock, LockedWheel, Records, SCHEMA};
+use crate::packages::{
+    Archive, IndexSettings, PackageRequest, PackageSettings, PackageTools, PackagesError, resolve_packages,
+};
+use crate::plan::{LOCK_LABEL, UNVERIFIED, environment};
 use crate::report::{Event, Printer, reporter};
-use crate::resolve::{ResolveOptions, plan_report, refusal_text, resolve};
+use crate::resolve::{ResolveOptions, ToolkitSources, plan_report, refusal_text, resolve};
 use crate::settings::Settings;
+use crate::sha256::sha256_hex;
 use crate::spec::Spec;
-use crate::stack::{Flavour, Stack};
-use crate::store::{StoreLock, write_atomically};
+use crate::stack::{NvccSource, Stack};
+use crate::store::{Store, StoreLock, write_atomically};
 
 /// A lock that fits what was asked, with its base in the engine.
 pub(super) struct Locked {
@@ -44,98 +57,151 @@ struct LockReport<'a> {
     new: bool,
     packages: usize,
     wheels: usize,
+    content: Option<&'a str>,
 }
 
 pub(super) async fn lock(args: &LockArgs, settings: &Settings) -> Result<Exit, CommandError> {
-    let stack = stack(settings, &args.spec, &args.source, &args.target)?;
-    let session = Session::open(settings, args.source.network.as_deref()).await?;
-    let locked = lock_for(&session, stack, &args.spec, &args.source).await?;
+    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+    if args.check {
+        return check(&wanted, settings);
+    }
+    if args.diff {
+        return diff(args, &wanted, settings).await;
+    }
+    let named = named_base(settings, &wanted.source, &wanted.target).await?;
+    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
+    let session = Session::open(settings, wanted.source.network.as_deref()).await?;
+    let locked = lock_for(&session, stack, named.as_ref(), &wanted).await?;
+    let content = if args.digest {
+        Some(content(&session, &locked, &wanted.spec).await?)
+    } else {
+        locked.lock.records.content.clone()
+    };
     let report = LockReport {
         schema: 1,
         name: &crate::plan::name(&locked.lock),
         lock: &locked.lock.hash(),
         file: locked.path.as_str(),
         new: locked.new,
-        packages: locked.lock.system.len() + locked.lock.base.packages.len(),
+        packages: locked.lock.debs().count() + locked.lock.base.packages.len(),
         wheels: locked.lock.wheels.len(),
+        content: content.as_deref(),
     };
     if settings.output.json {
         Printer.json(&report);
+    } else if let (true, Some(digest)) = (args.digest, &content) {
+        Printer.text(digest);
     } else {
         Printer.text(report.file);
     }
     Ok(Exit::Done)
 }
 
+/// The content digest of a lock: of its image in the engine, which must be the recorded one; else the record alone.
+async fn content(session: &Session<'_>, locked: &Locked, spec: &str) -> Result<String, CommandError> {
+    let name = crate::plan::name(&locked.lock);
+    let hash = locked.lock.hash();
+    for tag in [name.clone(), format!("{name}{UNVERIFIED}")] {
+        if let Some(image) = session.engine.image(&tag).await?
+            && image.labels.get(LOCK_LABEL) == Some(&hash)
+        {
+            return digest_of(session, locked, &image.id).await;
+        }
+    }
+    let not_built = || CommandError::NotBuilt { tag: name + UNVERIFIED, spec: spec.to_owned() };
+    locked.lock.records.content.clone().ok_or_else(not_built)
+}
+
 /// The lock for a spec: the one that lies there if it fits, else a new one, written before this returns.
 pub(super) async fn lock_for(
     session: &Session<'_>,
     stack: Stack,
-    spec: &str,
-    source: &LockSource,
+    named: Option<&NamedBase>,
+    wanted: &Wanted,
 ) -> Result<Locked, CommandError> {
-    if stack.machine != session.engine.info().machine {
-        let why =
-            "the engine runs another processor, and building for a foreign one comes with a later version";
-        return Err(CommandError::Unsupported { what: stack.machine.platform().to_owned(), why });
+    let source = &wanted.source;
+    let path = lock_path(session.settings, &session.store, &stack, source);
+    let guard = session.store.lock(&format!("lock-{}", &sha256_hex(path.as_str().as_bytes())[..16])).await?;
+    if wanted.added.project.is_some() {
+        remember_project(&session.store, &path)?;
     }
-    let path = lock_path(session, &stack, source);
-    let guard = session.store.lock(&format!("spec-{}", file_name(&stack.name))).await?;
     let old = read_lock(&path)?;
     let differences: Vec<String> = old
         .iter()
-        .flat_map(|old| old.satisfied_by(&stack, &source.with))
+        .flat_map(|old| old.satisfied_by(&stack, &wanted.added))
         .map(|difference| difference.to_string())
         .collect();
     let stale = || CommandError::Stale { file: path.to_string(), differences: differences.clone() };
     match &old {
-        Some(old) if differences.is_empty() && !source.upgrade => {
+        Some(old) if differences.is_empty() && !source.upgrade && source.upgrade_package.is_empty() => {
             session
                 .reporter
                 .report(Event::Note { text: format!("using the lock of {}: {path}", old.records.created) });
-            let base = base_of(session, &stack, source, Some(old)).await?;
+            let base = base_of(session, &stack, named, source, Some(old)).await?;
             return Ok(Locked { lock: old.clone(), path, base, new: false, _guard: guard });
         }
         _ if source.locked => return Err(stale()),
-        Some(_) if !source.upgrade => {
+        Some(_) if !differences.is_empty() && !source.upgrade => {
             let text = format!("the lock is updated, it no longer fits: {}", differences.join("; "));
             session.reporter.report(Event::Note { text });
         }
         _ => {}
     }
     let kept = old.filter(|_| !source.upgrade);
-    let base =
-        base_of(session, &stack, source, kept.as_ref().filter(|old| old.stack.base == stack.base)).await?;
-    let lock = resolved(session, spec, stack, source, &base, kept.as_ref()).await?;
+    let same_base = kept.as_ref().filter(|old| old.stack.base == stack.base);
+    let base = base_of(session, &stack, named, source, same_base).await?;
+    let lock = next_lock(session, stack, wanted, &base, kept).await?;
     write_atomically(&path, lock.to_toml().as_bytes())?;
     Ok(Locked { lock, path, base, new: true, _guard: guard })
 }
 
-/// The stack for what was typed, or every reason why there is none. Asks neither engine nor network.
+/// A lock for what is wanted, with as few changes of `kept` as can be. Nothing is written.
+pub(super) async fn next_lock(
+    session: &Session<'_>,
+    stack: Stack,
+    wanted: &Wanted,
+    base: &Base,
+    kept: Option<Lock>,
+) -> Result<Lock, CommandError> {
+    match kept {
+        // Nothing that is downloaded changed: what was resolved stays.
+        Some(old)
+            if wanted.source.upgrade_package.is_empty()
+                && old.differs_from(&stack).is_empty()
+                && old.added.same_packages(&wanted.added) =>
+        {
+            Ok(changed_around_packages(old, wanted))
+        }
+        kept => Box::pin(resolved(session, stack, wanted, base, kept.as_ref())).await,
+    }
+}
+
+/// The stack for what was typed, or every reason why there is none. Asks neither engine nor network: a base that had to be
+/// looked into is given.
 pub(super) fn stack(
     settings: &Settings,
     typed: &str,
     source: &LockSource,
-    machine: &TargetArgs,
+    machine: &crate::cli::TargetArgs,
+    named: Option<&NamedBase>,
 ) -> Result<Stack, CommandError> {
-    let matrix = Matrix::embedded();
+    let mut matrix = Cow::Borrowed(Matrix::embedded());
+    if let Some(named) = named {
+        matrix.to_mut().bases.push(named.row.clone());
+    }
+    let matrix = &*matrix;
     let spec: Spec = typed.parse()?;
     let target = target(machine, &settings.target, matrix, &*reporter(settings.output))?;
     let options = ResolveOptions {
         forward_compat: machine.forward_compat,
         base: source.base.clone(),
-        ..ResolveOptions::default()
+        toolkit: settings.toolkit,
     };
     let answer = resolve(&spec, &target, matrix, &options);
-    if settings.output.json && answer.is_err() {
-        Printer.json(&plan_report(typed, &spec, &target, source.provider(), &answer));
-    }
-    let stack =
-        answer.map_err(|refusal| CommandError::Impossible { text: refusal_text(&refusal, &target) })?;
-    if stack.flavour == Flavour::Devel {
-        let why = "the devel flavour comes with a later version; the runtime flavour has a C++ compiler and headers";
-        return Err(CommandError::Unsupported { what: typed.to_owned(), why });
-    }
+    let stack = answer.map_err(|refusal| CommandError::Impossible {
+        text: refusal_text(&refusal, &target),
+        plan: Box::new(plan_report(typed, &spec, &target, source.provider(), &Err(refusal))),
+    })?;
     Ok(stack)
 }
 
@@ -143,16 +209,29 @@ fn file_name(name: &str) -> String {
     name.replace(['/', ':'], "_")
 }
 
-fn lock_path(session: &Session<'_>, stack: &Stack, source: &LockSource) -> Utf8PathBuf {
+/// Where the lock lies.
+pub(super) fn lock_path(
+    settings: &Settings,
+    store: &Store,
+    stack: &Stack,
+    source: &LockSource,
+) -> Utf8PathBuf {
     if let Some(file) = &source.lockfile {
-        return session.settings.current_dir.join(file);
+        return settings.current_dir.join(file);
     }
-    let added = if source.with.is_empty() { String::new() } else { format!("+{}", source.with.join("+")) };
-    let name = format!("{}{}-{}.lock", file_name(&stack.name), file_name(&added), stack.machine);
-    session.store.state_dir().join("locks-of-specs").join(name)
+    // The wishes may be long and hold anything.
+    let wishes = [source.with.join("\n"), source.apt.join("\n")].join("\n\n");
+    let added = if source.with.is_empty() && source.apt.is_empty() {
+        String::new()
+    } else {
+        format!("+{}", &sha256_hex(wishes.as_bytes())[..12])
+    };
+    let name = format!("{}{added}-{}.lock", file_name(&stack.name), stack.machine);
+    store.state_dir().join(OF_SPECS).join(name)
 }
 
-fn read_lock(path: &Utf8PathBuf) -> Result<Option<Lock>, CommandError> {
+/// The lock at that path, if there is one.
+pub(super) fn read_lock(path: &Utf8PathBuf) -> Result<Option<Lock>, CommandError> {
     match fs_err::read_to_string(path) {
         Ok(text) => Ok(Some(Lock::from_toml(path.as_str(), &text)?)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -160,40 +239,15 @@ fn read_lock(path: &Utf8PathBuf) -> Result<Option<Lock>, CommandError> {
     }
 }
 
-async fn base_of(
-    session: &Session<'_>,
-    stack: &Stack,
-    source: &LockSource,
-    lock: Option<&Lock>,
-) -> Result<Base, CommandError> {
-    let request = BaseRequest {
-        name: stack.base.clone(),
-        suite: stack.suite.clone(),
-        provider: match source.provider() {
-            "image" => ProviderChoice::Image,
-            "bootstrap" => ProviderChoice::Bootstrap,
-            _ => ProviderChoice::Auto,
-        },
-        machine: stack.machine,
-        mirrors: session.mirror_sources()?,
-        locked: lock.map(|lock| &lock.base),
-        accept_expired: session.settings.mirrors.accept_expired,
-        now: Timestamp::now(),
-    };
-    let reporter = Arc::clone(&session.reporter);
-    Ok(prepare(&*session.engine, &request, &session.store, &session.fetch, reporter).await?)
-}
-
 /// Everything above the base, resolved in a throwaway container, as a lock.
 async fn resolved(
     session: &Session<'_>,
-    spec: &str,
     stack: Stack,
-    source: &LockSource,
+    wanted: &Wanted,
     base: &Base,
     previous: Option<&Lock>,
 ) -> Result<Lock, CommandError> {
-    let settings = package_settings(session, &stack);
+    let settings = package_settings(session, &stack, &wanted.indexes);
     let tools = PackageTools {
         engine: &*session.engine,
         store: &session.store,
@@ -206,10 +260,19 @@ async fn resolved(
         base_reference: &base.reference,
         base: &locked_base,
         stack: &stack,
-        requested: &source.with,
+        added: &wanted.added,
         previous,
+        fresh: &wanted.source.upgrade_package,
     };
-    let found = resolve_packages(&tools, &request).await?;
+    let found = match resolve_packages(&tools, &request).await {
+        Err(cause) if cause.is_of_nvcc() => {
+            let nearest = without_that_source(&wanted.spec, &stack, session.settings.toolkit);
+            return Err(CommandError::NvccOutOfReach { cause, nearest });
+        }
+        Err(cause) if cause.is_conflict() => return Err(conflict(cause, wanted, &stack)),
+        found => found?,
+    };
+    check_hashes(&found.wheels, &wanted.hashes)?;
     let records = Records {
         created: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         envforge: env!("CARGO_PKG_VERSION").to_owned(),
@@ -217,20 +280,80 @@ async fn resolved(
         agent: Some(crate::agent::sha256()),
         ..Records::default()
     };
-    let mut requested = source.with.clone();
-    requested.sort();
     Ok(Lock {
         schema: SCHEMA,
-        spec: spec.to_owned(),
-        requested,
-        environment: environment(&stack),
+        spec: wanted.spec.clone(),
+        added: wanted.added.clone(),
+        environment: environment_of(&stack, &wanted.added),
         stack,
         base: locked_base,
         tools: found.tools,
         system: found.system,
+        unpacked: found.unpacked,
+        apt: found.apt,
         wheels: found.wheels,
         records,
     })
+}
+
+/// The lock with another environment, other files, commands or checks, and the same packages.
+fn changed_around_packages(old: Lock, wanted: &Wanted) -> Lock {
+    let environment = environment_of(&old.stack, &wanted.added);
+    let records = Records { content: None, ..old.records };
+    Lock { spec: wanted.spec.clone(), added: wanted.added.clone(), environment, records, ..old }
+}
+
+/// The image's variables, and the user's.
+fn environment_of(stack: &Stack, added: &Added) -> BTreeMap<String, String> {
+    let mut all = environment(stack);
+    all.extend(added.variables.clone());
+    all
+}
+
+/// Refuses a wheel whose hash a requirement file does not allow.
+fn check_hashes(
+    wheels: &[LockedWheel],
+    allowed: &BTreeMap<String, Vec<String>>,
+) -> Result<(), PackagesError> {
+    let refused = wheels
+        .iter()
+        .find(|wheel| allowed.get(&wheel.name).is_some_and(|hashes| !hashes.contains(&wheel.sha256)));
+    match refused {
+        None => Ok(()),
+        Some(wheel) => Err(PackagesError::OtherHash {
+            package: wheel.name.clone(),
+            file: wheel.file.clone(),
+            found: wheel.sha256.clone(),
+        }),
+    }
+}
+
+/// A conflict in the user's words: which of his wishes are in it, and where they stand.
+fn conflict(cause: PackagesError, wanted: &Wanted, stack: &Stack) -> CommandError {
+    let words = std::error::Error::source(&cause).map(ToString::to_string).unwrap_or_default();
+    let named = |name: &str| {
+        words.split(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).any(|word| word == name)
+    };
+    let wishes = wanted.origins.iter().filter(|wish| named(&wish.name));
+    let wishes = wishes.map(|wish| format!("`{}` is asked for by {}", wish.text, wish.origin)).collect();
+    let pin = format!("{} {}", stack.package, stack.version);
+    let pinned = named(&stack.package).then_some(pin);
+    Box::new(Conflict { cause, wishes, pinned, product: stack.product.clone() }).into()
+}
+
+/// The nearest devel specs whose nvcc comes from another source than this stack's, as commands.
+fn without_that_source(typed: &str, stack: &Stack, sources: ToolkitSources) -> Vec<String> {
+    let (Ok(spec), Some(nvcc)) = (typed.parse::<Spec>(), &stack.nvcc) else { return Vec::new() };
+    let mut options = ResolveOptions { toolkit: sources, ..ResolveOptions::default() };
+    match nvcc.source {
+        NvccSource::Distribution => options.toolkit.distribution = false,
+        NvccSource::Wheels => options.toolkit.wheels = false,
+        NvccSource::Vendor => options.toolkit.vendor = false,
+    }
+    match resolve(&spec, &stack.target, Matrix::embedded(), &options) {
+        Ok(other) => vec![format!("envforge build {}", other.name)],
+        Err(refusal) => refusal.alternatives.into_iter().map(|offer| offer.command).collect(),
+    }
 }
 
 /// The mirrors of the distribution; none for one that has its own (its base names them).
@@ -239,17 +362,24 @@ pub(super) fn mirrors(session: &Session<'_>) -> Option<Mirrors> {
 }
 
 /// Where packages of a stack come from.
-pub(super) fn package_settings(session: &Session<'_>, stack: &Stack) -> PackageSettings {
+pub(super) fn package_settings(
+    session: &Session<'_>,
+    stack: &Stack,
+    further: &BTreeMap<String, Address>,
+) -> PackageSettings {
+    let debian = |row: &crate::compat::tables::Base| row.distribution == "debian" && row.suite == stack.suite;
     let archives = match mirrors(session) {
-        Some(found) if stack.base.starts_with("debian:") => {
-            Archive::debian(&stack.suite, &found.main, found.security.as_ref())
+        Some(found) if Matrix::embedded().bases.iter().any(debian) => {
+            let component = stack.nvcc.as_ref().and_then(|nvcc| nvcc.component.as_deref());
+            Archive::debian(&stack.suite, &found.main, found.security.as_ref(), component)
         }
         _ => Vec::new(),
     };
     PackageSettings {
-        index: session.index.clone(),
+        index: IndexSettings { further: further.clone(), ..session.index.clone() },
         archives,
         accept_expired: session.settings.mirrors.accept_expired,
         network: session.network,
+        vendor: session.vendor.clone(),
     }
 }

@@ -1,8 +1,9 @@
 //! `plan`: spec and target to a stack or a refusal. Touches neither network nor engine.
 
 use super::target::target;
+use super::wanted::wanted;
 use super::{CommandError, Exit};
-use crate::cli::PlanArgs;
+use crate::cli::{LockSource, PlanArgs};
 use crate::compat::Matrix;
 use crate::report::{Printer, reporter};
 use crate::resolve::{ResolveOptions, plan_report, plan_text, refusal_text, resolve};
@@ -11,16 +12,18 @@ use crate::spec::Spec;
 
 pub(super) fn plan(args: &PlanArgs, settings: &Settings) -> Result<Exit, CommandError> {
     let matrix = Matrix::embedded();
-    let spec: Spec = args.spec.parse()?;
-    let target = target(&args.target, &settings.target, matrix, &*reporter(settings.output))?;
+    let source = LockSource { base: args.base.clone(), ..LockSource::default() };
+    let wanted = wanted(args.spec.as_deref(), &args.project, &source, &args.target, settings)?;
+    let spec: Spec = wanted.spec.parse()?;
+    let target = target(&wanted.target, &settings.target, matrix, &*reporter(settings.output))?;
     let options = ResolveOptions {
-        forward_compat: args.target.forward_compat,
-        base: args.base.clone(),
-        ..ResolveOptions::default()
+        forward_compat: wanted.target.forward_compat,
+        base: wanted.source.base.clone(),
+        toolkit: settings.toolkit,
     };
     let answer = resolve(&spec, &target, matrix, &options);
     if settings.output.json {
-        Printer.json(&plan_report(&args.spec, &spec, &target, "auto", &answer));
+        Printer.json(&plan_report(&wanted.spec, &spec, &target, "auto", &answer));
     } else {
         match &answer {
             Ok(stack) => Printer.text(&plan_text(stack)),

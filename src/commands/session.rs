@@ -1,6 +1,7 @@
 //! What every command that works needs: settings made into an engine, a store, a fetcher and addresses.
 #![expect(clippy::disallowed_methods, reason = "reads the CA bundle")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,11 +9,12 @@ use bytes::Bytes;
 use super::CommandError;
 use crate::address::Address;
 use crate::base::{MirrorSources, read_apt_sources};
-use crate::engine::{Docker, Engine, EngineSettings, Network};
+use crate::engine::{Containers, Docker, Engine, EngineSettings, Network};
 use crate::fetch::{FetchSettings, Fetcher};
-use crate::packages::{IndexSettings, Proxies};
+use crate::packages::{IndexSettings, Proxies, VendorSettings};
+use crate::registry::Registry;
 use crate::report::{Reporter, reporter};
-use crate::settings::Settings;
+use crate::settings::{NamedSecret, Settings};
 use crate::store::Store;
 
 /// Everything a command that works holds.
@@ -21,9 +23,12 @@ pub(super) struct Session<'a> {
     pub(super) reporter: Arc<dyn Reporter>,
     pub(super) store: Store,
     pub(super) fetch: Fetcher,
+    pub(super) registry: Registry,
     pub(super) engine: Arc<dyn Engine>,
+    pub(super) containers: Arc<dyn Containers>,
     pub(super) index: IndexSettings,
     pub(super) network: Network,
+    pub(super) vendor: VendorSettings,
 }
 
 impl<'a> Session<'a> {
@@ -34,21 +39,36 @@ impl<'a> Session<'a> {
         let ca_bundle = settings.ca_bundle.as_ref().map(fs_err::read).transpose()?.map(Bytes::from);
         let fetch = Fetcher::new(&fetch_settings(settings, ca_bundle.clone())?)?;
         let index = index_settings(settings, ca_bundle)?;
-        let engine = Docker::connect(&EngineSettings {
-            docker_host: settings.engine_host.clone(),
-            docker_context: settings.docker_context.clone(),
-            docker_config: Some(settings.docker_config.clone()),
-        })
-        .await?;
+        let docker = Arc::new(connect(settings).await?);
+        let (engine, containers) = (Arc::clone(&docker) as Arc<dyn Engine>, docker as Arc<dyn Containers>);
         Ok(Self {
             settings,
             reporter: reporter(settings.output),
             store: Store::open(&settings.cache_dir, &settings.state_dir)?,
+            registry: Registry::new(fetch.clone(), settings.registry.clone()),
             fetch,
-            engine: Arc::new(engine),
+            engine,
+            containers,
             index,
             network,
+            vendor: vendor_settings(settings)?,
         })
+    }
+
+    /// The same session with another reporter.
+    pub(super) fn with_reporter(&self, reporter: Arc<dyn Reporter>) -> Self {
+        Self {
+            settings: self.settings,
+            reporter,
+            store: self.store.clone(),
+            fetch: self.fetch.clone(),
+            registry: self.registry.clone(),
+            engine: Arc::clone(&self.engine),
+            containers: Arc::clone(&self.containers),
+            index: self.index.clone(),
+            network: self.network,
+            vendor: self.vendor.clone(),
+        }
     }
 
     /// Where mirrors of the distribution are looked for: settings first, then this machine's own apt sources.
@@ -62,11 +82,30 @@ impl<'a> Session<'a> {
 
     /// What must be found nowhere in an image: addresses and credentials of this machine's settings.
     pub(super) fn forbidden(&self) -> Vec<String> {
-        let mirrors = [&self.settings.mirrors.debian, &self.settings.mirrors.debian_security];
+        let mirrors = &self.settings.mirrors;
+        let mirrors = [&mirrors.debian, &mirrors.debian_security, &mirrors.nvidia];
         let indexes = [&self.settings.index.default, &self.settings.index.framework];
-        let addresses = mirrors.into_iter().chain(indexes).flatten().chain(self.settings.proxies.values());
-        addresses.flat_map(|text| credentials(text)).collect()
+        let named = self.settings.indexes.values().chain(self.settings.proxies.values());
+        let addresses = mirrors.into_iter().chain(indexes).flatten().chain(named);
+        let secrets = self.settings.secrets.values().filter_map(|secret| match secret {
+            NamedSecret::Value(value) if value.len() >= 4 => Some(value.clone()),
+            _ => None,
+        });
+        addresses.flat_map(|text| credentials(text)).chain(secrets).collect()
     }
+}
+
+/// The engine that the settings lead to.
+pub(super) async fn connect(settings: &Settings) -> Result<Docker, CommandError> {
+    let engine = EngineSettings {
+        docker_host: settings.engine_host.clone(),
+        tls_verify: settings.tls_verify,
+        cert_path: settings.cert_path.clone(),
+        runtime_dir: settings.runtime_dir.clone(),
+        docker_context: settings.docker_context.clone(),
+        docker_config: Some(settings.docker_config.clone()),
+    };
+    Ok(Docker::connect(&engine).await?)
 }
 
 /// User name with password, and password alone, of an address that has them.
@@ -97,9 +136,23 @@ fn index_settings(settings: &Settings, ca_bundle: Option<Bytes>) -> Result<Index
     let framework = settings.index.framework.as_ref().map(|text| text.parse()).transpose();
     Ok(IndexSettings {
         default: address("index.default (ENVFORGE_INDEX)", settings.index.default.as_ref())?,
+        further: BTreeMap::new(),
         framework: framework.map_err(|cause| CommandError::Address { setting: FRAMEWORK, cause })?,
         ca_bundle,
         proxies: Proxies(settings.proxies.clone()),
+    })
+}
+
+/// Where the vendor's repositories lie and whose key signs them.
+fn vendor_settings(settings: &Settings) -> Result<VendorSettings, CommandError> {
+    let mirrors = &settings.mirrors;
+    let parse = |text: &String| {
+        text.parse().map_err(|cause| CommandError::Address { setting: "[mirrors] nvidia", cause })
+    };
+    Ok(VendorSettings {
+        root: mirrors.nvidia.as_ref().map(parse).transpose()?,
+        key: mirrors.nvidia_key.as_ref().map(fs_err::read).transpose()?.map(Bytes::from),
+        fingerprint: mirrors.nvidia_fingerprint.clone(),
     })
 }
 

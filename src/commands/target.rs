@@ -3,7 +3,7 @@
 use super::CommandError;
 use crate::cli::TargetArgs;
 use crate::compat::Matrix;
-use crate::gpu::{self, GpuError, HostFacts};
+use crate::host::{self, GpuError, HostFacts};
 use crate::report::{Event, Reporter};
 use crate::settings::TargetOverrides;
 use crate::target::{Target, TargetGpu, TargetSource};
@@ -32,7 +32,7 @@ pub(super) fn target(
     let named_gpus = if args.gpu.is_empty() { overrides.gpu.clone() } else { Some(args.gpu.clone()) };
     let named_driver = args.driver.clone().or_else(|| overrides.driver.clone());
     if named_gpus.is_none() && named_driver.is_none() {
-        return Ok(detected(machine, gpu::detect(), reporter));
+        return Ok(detected(machine, host::detect(), reporter));
     }
     let gpus = named_gpus
         .unwrap_or_default()

@@ -2,9 +2,12 @@
 //!
 //! Owns finding rows. Must not judge them: whether a row fits a target is for `resolve`.
 
+use std::collections::BTreeMap;
+
 use super::tables::{
-    Base, Capability, Companion, Compiler, Components, CudnnBuild, DeveloperStack, DriverBranch,
-    ForwardCompat, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, Product, Toolkit, Variant,
+    Base, Capability, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
+    DriverBranch, ForwardCompat, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, Product, Toolkit,
+    Variant,
 };
 use crate::versions::{
     ComputeCapability, CudaApiVersion, CudaVariant, DriverVersion, FrameworkVersion, LibraryVersion, Machine,
@@ -72,6 +75,22 @@ impl Matrix {
     /// The component wheels of exactly this toolkit release.
     pub fn components_of(&self, version: &ToolkitVersion) -> Option<&Components> {
         self.components.iter().find(|row| row.cuda == *version)
+    }
+
+    /// Wheels of some parts of a toolkit release with their versions: `nvidia-cublas-cu12` to `12.8.4.1`. Parts that
+    /// this release does not have are left out; `None`: nothing is known of the release.
+    pub fn wheels_of(
+        &self,
+        toolkit: &ToolkitVersion,
+        wanted: impl Fn(&ComponentWheel) -> bool,
+    ) -> Option<BTreeMap<String, String>> {
+        let versions = &self.components_of(toolkit)?.versions;
+        let suffix = if toolkit.major() < 13 { format!("-cu{}", toolkit.major()) } else { String::new() };
+        let wheels = self.component_wheels.iter().filter(|wheel| wanted(wheel));
+        let pin = |wheel: &ComponentWheel| {
+            Some((format!("{}{suffix}", wheel.package), versions.get(&wheel.part)?.clone()))
+        };
+        Some(wheels.filter_map(pin).collect())
     }
 
     /// The lowest driver for a CUDA major by minor-version compatibility.
@@ -157,8 +176,9 @@ mod tests {
     #[test]
     fn the_matrix_holds_every_row_of_the_facts() {
         let matrix = Matrix::embedded();
-        assert_eq!(matrix.variants.iter().filter(|row| row.version >= version("1.12")).count(), 127);
-        assert_eq!(matrix.variants.iter().filter(|row| row.version < version("1.12")).count(), 20);
+        let pytorch = || matrix.variants.iter().filter(|row| row.framework == "pytorch");
+        assert_eq!(pytorch().filter(|row| row.version >= version("1.12")).count(), 127);
+        assert_eq!(pytorch().filter(|row| row.version < version("1.12")).count(), 20);
         assert_eq!(matrix.gpus.len(), 131);
         assert_eq!(matrix.companions.len(), 76);
         assert_eq!(matrix.rows().iter().filter(|row| row.source().is_empty()).count(), 0);
@@ -178,7 +198,7 @@ mod tests {
         assert_eq!(found[0].toolkit, version("12.8.1"));
         query.cuda = Some(version("cu12"));
         assert_eq!(matrix.variants_of(&query).count(), 3);
-        query.framework = "tensorflow";
+        query.framework = "caffe";
         assert_eq!(matrix.variants_of(&query).count(), 0);
     }
 
@@ -243,7 +263,7 @@ mod tests {
         assert_eq!(matrix.default_base().unwrap().name, "debian:12");
         let built: Vec<_> =
             matrix.bases.iter().filter(|row| row.bootstrap).map(|row| row.name.as_str()).collect();
-        assert_eq!(built, ["debian:12", "debian:13"]);
+        assert_eq!(built, ["debian:11", "debian:12", "debian:13"]);
     }
 
     #[test]
@@ -258,7 +278,7 @@ mod tests {
     fn products_are_known_with_and_without_rows() {
         let matrix = Matrix::embedded();
         assert_eq!(matrix.product("pytorch-cuda").unwrap().package.as_deref(), Some("torch"));
-        assert!(!matrix.product("jax-cuda").unwrap().rows);
+        assert!(matrix.product("jax-cuda").unwrap().rows);
         assert!(matrix.product("pytorch").is_none());
     }
 }

@@ -9,9 +9,12 @@ mod lookup;
 pub mod parse;
 pub mod rows;
 pub mod tables;
+mod toolkit;
 
 pub use gpu_name::{GpuNameError, NamedGpu};
+pub use lint::{Fault, faults};
 pub use lookup::VariantQuery;
-pub use parse::CompatError;
+pub use parse::{CompatError, read};
 pub use rows::Row;
 pub use tables::Matrix;
+pub use toolkit::TOOLKIT;

@@ -13,10 +13,11 @@ use thiserror::Error;
 use super::lint::{self, Fault};
 use super::rows::{Row, every_table};
 use super::tables::{
-    Base, Capability, Chip, Companion, Compiler, Components, CudnnBuild, DeveloperStack, DriverBranch,
-    ForwardCompat, Gpu, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, Product, Toolkit,
-    UnmeasuredLibrary, Variant,
+    Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
+    DriverBranch, ForwardCompat, Gpu, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage,
+    NvccRepository, NvccVendor, NvccWheels, Product, Profilers, Toolkit, UnmeasuredLibrary, Variant,
 };
+use super::toolkit;
 
 /// The schema of the files this program reads.
 const SCHEMA: u32 = 1;
@@ -226,6 +227,7 @@ pub fn read(files: &[(&str, &str)]) -> Result<Matrix, CompatError> {
         }
         newest = newest.max(file.pour_into(&mut matrix, name)?);
     }
+    toolkit::add(&mut matrix);
     matrix.edition = edition(&newest, &files);
     Ok(matrix)
 }

@@ -3,9 +3,9 @@
 //! Owns naming rows in messages. Must not judge them: that is `lint`. Also compiled into `build.rs`.
 
 use super::tables::{
-    Base, Capability, Chip, Companion, Compiler, Components, CudnnBuild, DeveloperStack, DriverBranch,
-    ForwardCompat, Gpu, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, Product, Toolkit,
-    UnmeasuredLibrary, Variant,
+    Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
+    DriverBranch, ForwardCompat, Gpu, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage,
+    NvccRepository, NvccVendor, NvccWheels, Product, Profilers, Toolkit, UnmeasuredLibrary, Variant,
 };
 
 /// A row of the matrix, whatever its table.
@@ -18,6 +18,8 @@ pub trait Row {
     fn source(&self) -> &str;
     /// The source, to be replaced by its full text.
     fn source_mut(&mut self) -> &mut String;
+    /// Every field, as TOML.
+    fn fields(&self) -> String;
     /// File and row in one: `pytorch.toml: variant 2.8.0 cu128 x86_64`.
     fn reference(&self) -> String {
         format!("{}: {}", self.file(), self.label())
@@ -37,6 +39,9 @@ macro_rules! row {
             }
             fn source(&self) -> &str {
                 &self.source
+            }
+            fn fields(&self) -> String {
+                toml::to_string_pretty(self).expect("rows hold texts, numbers and lists")
             }
             fn source_mut(&mut self) -> &mut String {
                 &mut self.source
@@ -59,10 +64,18 @@ row!(UnmeasuredLibrary, |row| format!("{}.toml", row.library), |row| {
     format!("unmeasured {} {} for CUDA {}", row.library, row.version, row.cuda_major)
 });
 row!(Components, |_| "components.toml".into(), |row| format!("components {}", row.cuda));
+row!(ComponentWheel, |_| "components.toml".into(), |row| format!("component {}", row.part));
+row!(NvccPackage, |_| "nvcc.toml".into(), |row| format!("nvcc_package {}", row.base));
+row!(NvccWheels, |_| "nvcc.toml".into(), |row| format!("nvcc_wheels {}", row.cuda_major));
+row!(NvccRepository, |_| "nvcc.toml".into(), |row| format!("nvcc_repository {}", row.base));
+row!(NvccVendor, |_| "nvcc.toml".into(), |row| format!("nvcc_vendor {}", row.first));
+row!(Profilers, |_| "nvcc.toml".into(), |row| format!("profilers {}", row.cuda));
 row!(Variant, |row| format!("{}.toml", row.framework), |row| {
-    format!("variant {} {} {}", row.version, row.cuda, row.machine)
+    format!("variant {} {} {} {}", row.framework, row.version, row.cuda, row.machine)
 });
-row!(KnownVersion, |row| format!("{}.toml", row.framework), |row| format!("known_version {}", row.version));
+row!(KnownVersion, |row| format!("{}.toml", row.framework), |row| {
+    format!("known_version {} {}", row.framework, row.version)
+});
 row!(Companion, |_| "pytorch.toml".into(), |row| format!("companion {} {}", row.package, row.version));
 row!(NumpyLimit, |row| format!("{}.toml", row.framework), |row| {
     let end = |version: Option<&_>| version.map_or_else(|| "..".to_owned(), ToString::to_string);
@@ -97,6 +110,12 @@ macro_rules! every_table {
             base: Base => bases,
             stack: DeveloperStack => stacks,
             product: Product => products,
+            component: ComponentWheel => component_wheels,
+            nvcc_package: NvccPackage => nvcc_packages,
+            nvcc_wheels: NvccWheels => nvcc_wheels,
+            nvcc_repository: NvccRepository => nvcc_repositories,
+            nvcc_vendor: NvccVendor => nvcc_vendor,
+            profilers: Profilers => profilers,
         }
     };
 }

@@ -56,6 +56,18 @@ pub struct Matrix {
     pub numpy_limits: Vec<NumpyLimit>,
     /// Library builds that frameworks bundle and whose GPU code is not known.
     pub unmeasured: Vec<UnmeasuredLibrary>,
+    /// The wheels that carry the parts of a toolkit.
+    pub component_wheels: Vec<ComponentWheel>,
+    /// nvcc from a base distribution's own package.
+    pub nvcc_packages: Vec<NvccPackage>,
+    /// nvcc from wheels.
+    pub nvcc_wheels: Vec<NvccWheels>,
+    /// The vendor's apt repositories.
+    pub nvcc_repositories: Vec<NvccRepository>,
+    /// The packages of one toolkit in the vendor's repositories.
+    pub nvcc_vendor: Vec<NvccVendor>,
+    /// The profilers of each toolkit in the vendor's repositories.
+    pub profilers: Vec<Profilers>,
 }
 
 /// A library build that exists and whose GPU code nobody here has read.
@@ -326,6 +338,106 @@ pub struct Components {
     pub source: String,
 }
 
+/// The wheel that carries a part of a toolkit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ComponentWheel {
+    /// The part, as [`Components::versions`] names it: `cublas`.
+    pub part: String,
+    /// Its package, without the suffix of older majors: `nvidia-cublas`.
+    pub package: String,
+    /// True for libraries: they make up the toolkit as a product of its own.
+    pub library: bool,
+    /// The oldest glibc any of its wheels needs.
+    pub glibc: GlibcVersion,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// nvcc from a base distribution's own package.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NvccPackage {
+    /// The base: `debian:12`.
+    pub base: String,
+    /// The toolkit.
+    pub cuda: ToolkitVersion,
+    /// The part of the archive that holds it: `non-free`.
+    pub component: String,
+    /// The package.
+    pub package: String,
+    /// Parts of the toolkit that are needed as wheels beside it: `nvcc`, `cccl`.
+    pub headers: Vec<String>,
+    /// Packages of the command-line profilers.
+    pub profilers: Vec<String>,
+    /// Remarks.
+    pub note: Option<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// nvcc from wheels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NvccWheels {
+    /// The CUDA major whose wheels hold nvcc.
+    pub cuda_major: u32,
+    /// The parts that are needed.
+    pub parts: Vec<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// One of the vendor's apt repositories.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NvccRepository {
+    /// The base it is for: `debian:12`.
+    pub base: String,
+    /// Its folder: `debian12`.
+    pub path: String,
+    /// The folder below it for each processor it serves.
+    pub machines: BTreeMap<Machine, String>,
+    /// The CUDA minors that were seen there.
+    pub cuda: Vec<ToolkitVersion>,
+    /// The file of its signing key, beside the index.
+    pub key: String,
+    /// The fingerprint of that key, hex.
+    pub fingerprint: String,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// The packages of one toolkit in the vendor's repositories.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NvccVendor {
+    /// The first CUDA minor packaged so.
+    pub first: ToolkitVersion,
+    /// The last one; `None`: to the newest.
+    pub last: Option<ToolkitVersion>,
+    /// The packages, without `-<major>-<minor>` at their ends.
+    pub packages: Vec<String>,
+    /// Parts of the toolkit that are needed as wheels beside them.
+    pub headers: Vec<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// The profilers of a toolkit in the vendor's repositories.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profilers {
+    /// The toolkit.
+    pub cuda: ToolkitVersion,
+    /// The package of Nsight Compute.
+    pub compute: String,
+    /// The package of Nsight Systems, if known.
+    pub systems: Option<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
 /// Where a variant can be installed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -352,7 +464,7 @@ pub enum Status {
     Unlisted,
 }
 
-/// One published binary: framework x CUDA x machine.
+/// One published binary: framework x CUDA x machine. A `cuda` without minor stands for a wheel of a whole major.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
@@ -368,6 +480,14 @@ pub struct Variant {
     pub released: String,
     /// The toolkit release the variant stands for.
     pub toolkit: ToolkitVersion,
+    /// The package that carries it, where it is not the product's: `cupy-cuda12x`.
+    pub package: Option<String>,
+    /// What is asked of the package index; empty: the package in this version alone.
+    #[serde(default)]
+    pub install: Vec<String>,
+    /// Parts of the toolkit that are pinned as wheels and linked at /usr/local/cuda: `runtime`, `cublas`.
+    #[serde(default)]
+    pub parts: Vec<String>,
     /// CUDA runtime pinned or bundled.
     pub cudart: Option<String>,
     /// cuDNN pinned or bundled.
@@ -461,8 +581,6 @@ pub struct Base {
     /// Host clang majors it has.
     #[serde(default)]
     pub clang: Vec<u32>,
-    /// The toolkit whose nvcc its packages bring, if any.
-    pub nvcc: Option<ToolkitVersion>,
     /// True if `bootstrap` can build it; else it is an image base only.
     pub bootstrap: bool,
     /// True for the base chosen when nothing else decides.

@@ -16,11 +16,12 @@ use hyper_util::rt::TokioIo;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use super::connect::{Address, Daemon};
-use super::fault::{is_disk_full, lost};
+use super::connect::Daemon;
+use super::dial::Dialer;
+use super::fault::{lost, step_failure};
 use super::progress::{Progress, plain};
 use super::session::Session;
-use super::upgrade::upgrade;
+use super::upgrade::grpc;
 use super::{BuildRequest, EngineError, ImageInfo, Network};
 use crate::report::Reporter;
 
@@ -67,7 +68,7 @@ impl Daemon {
     }
 
     async fn control(&self) -> Result<Control, EngineError> {
-        let pipe = upgrade(&self.address, "/grpc", &[]).await?;
+        let pipe = grpc(&self.dialer, "/grpc", &[]).await?;
         let mut pipe = Some(TokioIo::new(pipe));
         // The address is never looked up: the connection is there already.
         let endpoint = Endpoint::from_static("http://engine");
@@ -142,25 +143,19 @@ fn failure(status: &Status, output: Vec<String>) -> EngineError {
     if matches!(status.code(), Code::Unavailable | Code::Cancelled) || text.ends_with("context canceled") {
         return EngineError::Lost { during: during.to_owned(), cause: text };
     }
-    if is_disk_full(&text) {
-        return EngineError::DiskFull { text };
-    }
-    match output.iter().rev().find(|line| is_disk_full(line)) {
-        Some(line) => EngineError::DiskFull { text: line.clone() },
-        None => EngineError::BuildFailed { text, output },
-    }
+    step_failure(text, output)
 }
 
 /// Sees to it that a build that was dropped leaves no tag, also where the drop came while the image was written.
-struct ScratchTag {
+pub(super) struct ScratchTag {
     daemon: Daemon,
     tag: String,
-    exporting: AtomicBool,
-    done: bool,
+    pub(super) exporting: AtomicBool,
+    pub(super) done: bool,
 }
 
 impl ScratchTag {
-    fn new(daemon: &Daemon, tag: &str) -> Self {
+    pub(super) fn new(daemon: &Daemon, tag: &str) -> Self {
         Self { daemon: daemon.clone(), tag: tag.to_owned(), exporting: AtomicBool::new(false), done: false }
     }
 }
@@ -190,8 +185,8 @@ impl Drop for ScratchTag {
 }
 
 /// True if the daemon serves BuildKit over its API.
-pub(super) async fn serves_buildkit(address: &Address) -> bool {
-    upgrade(address, "/grpc", &[]).await.is_ok()
+pub(super) async fn serves_buildkit(dialer: &Dialer) -> bool {
+    grpc(dialer, "/grpc", &[]).await.is_ok()
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! The guard knows the name before the daemon does, so nothing is lost between the two. If it is dropped before
 //! [`Container::remove`] (Ctrl-C, an error), it removes the container from a thread of its own and waits for it, as the
-//! runtime may be about to end. What a killed envforge leaves carries the label `io.envforge.run=<pid>-<random>`.
+//! runtime may be about to end. What a killed envforge leaves carries the label `io.envforge.run=<owner>-<random>`, by
+//! which `remains` finds it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOp
 use super::connect::Daemon;
 use super::images::is_absent;
 use super::{EngineError, Network, RunRequest};
+use crate::owner::own_name;
 
 /// The label of every container we make.
 pub(super) const RUN_LABEL: &str = "io.envforge.run";
@@ -38,28 +40,28 @@ impl Container {
     pub(super) async fn create(daemon: &Daemon, request: &RunRequest) -> Result<Self, EngineError> {
         let volumes = sandbox_volumes(request);
         if volumes.is_empty() {
-            return Self::create_one(daemon, request, create_body(request)).await;
+            return Self::create_one(daemon, &request.image, create_body(request)).await;
         }
-        let body = ContainerCreateBody { volumes: Some(volumes), ..feeder_body(request) };
-        let feeder = Self::create_one(daemon, request, body).await?;
+        let body = ContainerCreateBody { volumes: Some(volumes), ..feeder_body(&request.image) };
+        let feeder = Self::create_one(daemon, &request.image, body).await?;
         let mut body = create_body(request);
         if let Some(host) = body.host_config.as_mut() {
             host.volumes_from = Some(vec![feeder.name.clone()]);
         }
-        let mut container = Self::create_one(daemon, request, body).await?;
+        let mut container = Self::create_one(daemon, &request.image, body).await?;
         container.feeder = Some(Box::new(feeder));
         Ok(container)
     }
 
-    async fn create_one(
+    /// Creates a container of that image; its label is added to those of the body.
+    pub(super) async fn create_one(
         daemon: &Daemon,
-        request: &RunRequest,
+        image: &str,
         mut body: ContainerCreateBody,
     ) -> Result<Self, EngineError> {
-        let random = format!("{:016x}", rand::random::<u64>());
-        let name = format!("envforge-run-{random}");
-        body.labels =
-            Some(HashMap::from([(RUN_LABEL.to_owned(), format!("{}-{random}", std::process::id()))]));
+        let own = own_name();
+        let name = format!("envforge-run-{own}");
+        body.labels.get_or_insert_default().insert(RUN_LABEL.to_owned(), own);
         let mut container =
             Self { daemon: daemon.clone(), name, feeder: None, created: false, removed: false };
         let options = CreateContainerOptionsBuilder::new().name(&container.name).build();
@@ -70,9 +72,9 @@ impl Container {
                 let refused = matches!(error, bollard::errors::Error::DockerResponseServerError { .. });
                 container.removed = refused;
                 return Err(if is_absent(&error) {
-                    EngineError::NoSuchImage { reference: request.image.clone() }
+                    EngineError::NoSuchImage { reference: image.to_owned() }
                 } else {
-                    daemon.fault(&format!("creating a container of `{}`", request.image), error)
+                    daemon.fault(&format!("creating a container of `{image}`"), error)
                 });
             }
         }
@@ -100,7 +102,8 @@ impl Drop for Container {
             (self.daemon.clone(), self.name.clone(), if self.created { 1 } else { LATE.0 });
         super::docker::finish_on_a_thread(async move {
             for _ in 0..tries {
-                match remove_by_name(&daemon, &name).await {
+                let removed = super::docker::patiently(|| remove_by_name(&daemon, &name));
+                match removed.await {
                     Ok(true) => return,
                     Ok(false) => tokio::time::sleep(LATE.1).await,
                     Err(error) => {
@@ -114,7 +117,7 @@ impl Drop for Container {
 }
 
 /// Removes a container, running or not; false if there is none of that name.
-async fn remove_by_name(daemon: &Daemon, name: &str) -> Result<bool, EngineError> {
+pub(super) async fn remove_by_name(daemon: &Daemon, name: &str) -> Result<bool, EngineError> {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
     match daemon.client.remove_container(name, Some(options)).await {
         Ok(()) => Ok(true),
@@ -124,9 +127,9 @@ async fn remove_by_name(daemon: &Daemon, name: &str) -> Result<bool, EngineError
 }
 
 /// A container that only lends its volumes.
-fn feeder_body(request: &RunRequest) -> ContainerCreateBody {
+pub(super) fn feeder_body(image: &str) -> ContainerCreateBody {
     ContainerCreateBody {
-        image: Some(request.image.clone()),
+        image: Some(image.to_owned()),
         entrypoint: Some(vec!["/never-started".to_owned()]),
         ..ContainerCreateBody::default()
     }
@@ -138,17 +141,23 @@ fn create_body(request: &RunRequest) -> ContainerCreateBody {
         network_mode: Some(network_mode(request.network).to_owned()),
         ..HostConfig::default()
     };
+    let mut env = request.env.clone();
+    if let Some(gpus) = &request.gpus {
+        gpus.apply(&mut host, &mut env);
+    }
+    host.shm_size = request.shm_size.and_then(|size| i64::try_from(size).ok());
     if request.sandbox {
         host.readonly_rootfs = Some(true);
         host.tmpfs = Some(HashMap::from([("/tmp".to_owned(), "rw,nosuid,nodev,exec,mode=1777".to_owned())]));
         host.cap_drop = Some(vec!["ALL".to_owned()]);
+        host.cap_add = (!request.keeps.is_empty()).then(|| request.keeps.clone());
         host.security_opt = Some(vec!["no-new-privileges".to_owned()]);
     }
     ContainerCreateBody {
         image: Some(request.image.clone()),
         // As the entrypoint, so that the image's own one and its command are both out.
         entrypoint: (!request.command.is_empty()).then(|| request.command.clone()),
-        env: Some(request.env.clone()),
+        env: Some(env),
         user: request.user.clone(),
         tty: Some(false),
         attach_stdout: Some(true),
@@ -190,6 +199,8 @@ pub(super) fn sandbox_volumes(request: &RunRequest) -> Vec<String> {
         paths.filter(|path| !bound(path)).map(|path| folder_of(path).to_owned()).collect();
     folders.sort();
     folders.dedup();
+    // What lies in the root is collected as the image has it: nothing can be mounted there.
+    folders.retain(|folder| folder != "/");
     folders
 }
 
@@ -204,7 +215,7 @@ mod tests {
             |path: &str| ContainerFile { path: path.to_owned(), mode: 0o644, bytes: bytes::Bytes::new() };
         let mut request = RunRequest {
             files: vec![file("/in/a"), file("/in/b"), file("/cache/c")],
-            collect: vec!["/out/lock".to_owned()],
+            collect: vec!["/out/lock".to_owned(), "/proc".to_owned()],
             binds: vec!["vol:/cache:rw".to_owned()],
             sandbox: true,
             ..RunRequest::default()

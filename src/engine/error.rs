@@ -26,6 +26,14 @@ pub enum EngineError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A certificate or key for the connection cannot be used.
+    #[error("the certificate file `{path}` cannot be used: {cause}")]
+    BadCertificate {
+        /// The file.
+        path: camino::Utf8PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
     /// A Docker context was named that is not there or cannot be read.
     #[error("no usable docker context `{name}`: {cause}")]
     BadContext {
@@ -88,6 +96,14 @@ pub enum EngineError {
         /// The engine's words.
         text: String,
     },
+    /// A registry did not let the engine pull or push.
+    #[error("{during} failed: {text}")]
+    Registry {
+        /// What was asked: `the pull of …`.
+        during: String,
+        /// The engine's words.
+        text: String,
+    },
     /// A local file could not be read or written.
     #[error(transparent)]
     File(#[from] std::io::Error),
@@ -100,13 +116,24 @@ impl EngineError {
             Self::Unreachable { address, .. } if address.starts_with("unix://") => {
                 "start it with `systemctl start docker`, or name another with DOCKER_HOST or `docker context use`"
             }
+            Self::Unreachable { address, .. } if address.starts_with("ssh://") => {
+                "check that `ssh` gets there without a question (key in the agent, host known) and that `docker` runs there"
+            }
+            Self::Unreachable { cause, .. } if cause.contains("certificate") || cause.contains("alert") => {
+                "check ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH: ca.pem must have signed the engine's certificate, which must name this host"
+            }
             Self::Unreachable { .. } => {
                 "check that the engine listens there, or name another with DOCKER_HOST or `docker context use`"
             }
             Self::NoPermission { .. } => {
                 "join the group of the socket (`sudo usermod -aG docker $USER`, then log in again), or use a rootless engine through DOCKER_HOST"
             }
-            Self::BadAddress { .. } => "give DOCKER_HOST as `unix:///path/to.sock` or `tcp://host:port`",
+            Self::BadAddress { .. } => {
+                "give DOCKER_HOST as `unix:///path/to.sock`, `tcp://host:port` or `ssh://user@host`"
+            }
+            Self::BadCertificate { .. } => {
+                "name the folder that holds ca.pem, cert.pem and key.pem with DOCKER_CERT_PATH"
+            }
             Self::BadContext { .. } => "list the contexts with `docker context ls`, or unset DOCKER_CONTEXT",
             Self::Machine { .. } => "use an engine on x86_64 or aarch64",
             Self::SecretTooLarge { .. } => "give a smaller certificate bundle or credential",
@@ -117,16 +144,87 @@ impl EngineError {
             Self::Lost { .. } => {
                 "see the engine's log (`journalctl -u docker`), then run the same command again"
             }
-            Self::BuildFailed { .. } | Self::Refused { .. } | Self::File(_) => return Vec::new(),
+            Self::Registry { text, .. } => {
+                return registry_hint(text).map(str::to_owned).into_iter().collect();
+            }
+            Self::BuildFailed { .. } | Self::Refused { .. } => {
+                return self
+                    .finding()
+                    .map(|finding| vec![finding.why.to_owned(), finding.cure.to_owned()])
+                    .unwrap_or_default();
+            }
+            Self::File(_) => return Vec::new(),
         };
         vec![hint.to_owned()]
     }
 
-    /// The program's exit code: 2 for a wrong address, context or secret, 3 for all that failed outside.
+    /// The program's exit code: 2 for a wrong address, context, certificate or secret, 3 for all that failed outside.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::BadAddress { .. } | Self::BadContext { .. } | Self::SecretTooLarge { .. } => 2,
+            Self::BadAddress { .. }
+            | Self::BadContext { .. }
+            | Self::BadCertificate { .. }
+            | Self::SecretTooLarge { .. } => 2,
             _ => 3,
+        }
+    }
+}
+
+/// What helps against the engine's commonest words about a registry.
+fn registry_hint(text: &str) -> Option<&'static str> {
+    let text = text.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if says(&["server gave http response to https client"]) {
+        Some("that registry speaks no TLS: name it in `insecure-registries` of the engine's daemon.json")
+    } else if says(&["x509", "certificate"]) {
+        Some(
+            "the engine does not trust that registry: put its CA into /etc/docker/certs.d/HOST/ca.crt on the engine's machine",
+        )
+    } else if says(&["unauthorized", "denied", "authentication required", "no basic auth"]) {
+        Some("log in with `docker login HOST`, or ask the registry's owner for the right to this repository")
+    } else if says(&["toomanyrequests", "429"]) {
+        Some(
+            "the registry limits requests: wait, log in for a higher limit, or name a mirror: `[mirrors] images`",
+        )
+    } else if says(&["manifest unknown", "not found"]) {
+        Some("check name and tag; a locked digest that was deleted needs `envforge lock --upgrade`")
+    } else if says(&[
+        "unexpected eof",
+        "connection reset",
+        "timeout",
+        "no such host",
+        "connection refused",
+        "no route",
+    ]) {
+        Some(
+            "the engine's way to the registry is broken: check its proxy and network, then run the same command again",
+        )
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engines_words_about_a_registry_lead_to_what_helps() {
+        let table = [
+            (
+                "Get https://box:5000/v2/: http: server gave HTTP response to HTTPS client",
+                "insecure-registries",
+            ),
+            ("x509: certificate signed by unknown authority", "certs.d"),
+            ("unauthorized: authentication required", "docker login"),
+            ("toomanyrequests: You have reached your pull rate limit", "mirror"),
+            ("manifest unknown", "--upgrade"),
+            ("unexpected EOF", "run the same command again"),
+        ];
+        for (text, hint) in table {
+            let error = EngineError::Registry { during: "the pull of `a`".to_owned(), text: text.to_owned() };
+            assert!(error.hints()[0].contains(hint), "{text}: {:?}", error.hints());
+            assert_eq!(error.exit_code(), 3);
         }
     }
 }

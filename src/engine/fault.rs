@@ -8,7 +8,7 @@ use std::io;
 use bollard::errors::Error;
 
 use super::EngineError;
-use super::connect::Address;
+use super::address::Address;
 
 /// Translates an error met while doing `during`.
 pub(super) fn fault(address: &Address, during: &str, error: Error) -> EngineError {
@@ -17,15 +17,11 @@ pub(super) fn fault(address: &Address, during: &str, error: Error) -> EngineErro
         Error::DockerStreamError { error } | Error::DockerContainerWaitError { error, .. } => {
             refused(during, &error)
         }
-        Error::SocketNotFoundError(path) => EngineError::Unreachable {
-            address: address.to_string(),
-            cause: format!("`{path}` does not exist"),
-        },
         Error::HyperLegacyError { err } if err.is_connect() => unconnected(address, &err),
         Error::HyperLegacyError { .. }
         | Error::HyperResponseError { .. }
         | Error::IOError { .. }
-        | Error::RequestTimeoutError => lost(during, &error),
+        | Error::RequestTimeoutError => broken(address, during, &error),
         other => refused(during, &root_text(&other)),
     }
 }
@@ -40,9 +36,30 @@ pub(super) fn refused(during: &str, text: &str) -> EngineError {
     }
 }
 
+/// A step of a build failed: with a full disk, if that is what it said.
+pub(super) fn step_failure(text: String, output: Vec<String>) -> EngineError {
+    if is_disk_full(&text) {
+        return EngineError::DiskFull { text };
+    }
+    match output.iter().rev().find(|line| is_disk_full(line)) {
+        Some(line) => EngineError::DiskFull { text: line.clone() },
+        None => EngineError::BuildFailed { text, output },
+    }
+}
+
 /// The connection broke.
 pub(super) fn lost(during: &str, error: &(dyn StdError + 'static)) -> EngineError {
     EngineError::Lost { during: during.to_owned(), cause: root_text(error) }
+}
+
+/// The connection broke, or turns out never to have come about: ssh and the client's certificate fail late.
+pub(super) fn broken(address: &Address, during: &str, error: &(dyn StdError + 'static)) -> EngineError {
+    let late = io_kind(error) == Some(io::ErrorKind::NotConnected);
+    if late || root_text(error).contains("received fatal alert") {
+        unconnected(address, error)
+    } else {
+        lost(during, error)
+    }
 }
 
 /// No connection came about.
@@ -55,7 +72,7 @@ pub(super) fn unconnected(address: &Address, error: &(dyn StdError + 'static)) -
 }
 
 /// True if the words say that the disk is full.
-pub(super) fn is_disk_full(text: &str) -> bool {
+fn is_disk_full(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     text.contains("no space left on device") || text.contains("disk quota exceeded")
 }
@@ -123,7 +140,8 @@ mod tests {
         let address = Address::default();
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         assert!(matches!(unconnected(&address, &denied), EngineError::NoPermission { .. }));
-        let absent = fault(&address, "connecting", Error::SocketNotFoundError("/x.sock".to_owned()));
+        let absent = io::Error::new(io::ErrorKind::NotFound, "`/x.sock` does not exist");
+        let absent = unconnected(&address, &absent);
         assert!(matches!(absent, EngineError::Unreachable { .. }));
         assert!(absent.hints()[0].contains("systemctl start docker"));
     }

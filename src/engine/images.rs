@@ -1,18 +1,22 @@
-//! Images of the daemon: look, tag, untag, pull, import.
+//! Images of the daemon: look, tag, untag, import.
 //!
 //! Never forces a removal: an image that another tag or container holds stays.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bollard::models::{CreateImageInfo, ImageHistoryResponseItem, ImageInspect};
-use bollard::query_parameters::{CreateImageOptionsBuilder, RemoveImageOptions, TagImageOptionsBuilder};
+use bollard::query_parameters::{
+    CreateImageOptionsBuilder, ImportImageOptions, ListImagesOptionsBuilder, RemoveImageOptions,
+    TagImageOptionsBuilder,
+};
+use bytes::Bytes;
 use camino::Utf8Path;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use tokio_util::io::ReaderStream;
 
 use super::connect::Daemon;
-use super::stream::PullProgress;
 use super::{EngineError, ImageInfo};
 use crate::report::{Event, Reporter};
 
@@ -22,11 +26,17 @@ const CHUNK: usize = 256 * 1024;
 const PROGRESS: u64 = 8 * 1024 * 1024;
 
 /// A name with its tag apart: `debian:12` is `debian` and `12`; a port is no tag.
-fn split_tag(reference: &str) -> (&str, Option<&str>) {
+pub(super) fn split_tag(reference: &str) -> (&str, Option<&str>) {
     match reference.rsplit_once(':') {
         Some((name, tag)) if !tag.contains('/') && !name.is_empty() => (name, Some(tag)),
         _ => (reference, None),
     }
+}
+
+/// A name as it was given: Podman writes out where Docker would look for it.
+fn familiar(reference: &str) -> String {
+    let name = reference.strip_prefix("docker.io/").unwrap_or(reference);
+    name.strip_prefix("library/").unwrap_or(name).to_owned()
 }
 
 /// True if the error is the daemon's "there is none".
@@ -50,6 +60,20 @@ impl Daemon {
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(self.fault(&during, error)),
         }
+    }
+
+    /// The images that carry a label of that name.
+    pub(super) async fn images(&self, label: &str) -> Result<Vec<ImageInfo>, EngineError> {
+        let filters = HashMap::from([("label", vec![label])]);
+        let options = ListImagesOptionsBuilder::new().filters(&filters).build();
+        let found = self.client.list_images(Some(options)).await;
+        let found = found.map_err(|error| self.fault("listing images", error))?;
+        let mut all = Vec::new();
+        for summary in found {
+            // One that went meanwhile is not there any more.
+            all.extend(self.image(&summary.id).await?);
+        }
+        Ok(all)
     }
 
     /// The image that an action just made.
@@ -80,33 +104,6 @@ impl Daemon {
         }
     }
 
-    /// Pulls an image.
-    pub(super) async fn pull(
-        &self,
-        reference: &str,
-        reporter: &dyn Reporter,
-    ) -> Result<ImageInfo, EngineError> {
-        let step = Step::begin(reporter, format!("pull:{reference}"), format!("pull {reference}"));
-        let mut options = CreateImageOptionsBuilder::new().from_image(reference);
-        // Without a tag the daemon would pull every tag of the name.
-        if !reference.contains('@') && split_tag(reference).1.is_none() {
-            options = options.tag("latest");
-        }
-        let messages = self.client.create_image(Some(options.build()), None, None);
-        let mut progress = PullProgress::default();
-        let during = format!("the pull of `{reference}`");
-        let result = self.follow(&during, messages, |message| {
-            if let Some((done, total)) = progress.update(message) {
-                step.progress(done, Some(total));
-            }
-        });
-        let result = match result.await {
-            Ok(()) => self.made_image(reference).await,
-            Err(error) => Err(error),
-        };
-        step.end(result)
-    }
-
     /// Makes an image of one layer from a tar file.
     pub(super) async fn import(
         &self,
@@ -114,26 +111,16 @@ impl Daemon {
         tag: &str,
         reporter: Arc<dyn Reporter>,
     ) -> Result<ImageInfo, EngineError> {
-        let file = fs_err::tokio::File::open(archive.as_std_path()).await?;
-        let total = file.metadata().await?.len();
         let id = format!("import:{tag}");
         let step = Step::begin(reporter.as_ref(), id.clone(), format!("import {tag}"));
-        let (mut done, mut told) = (0, 0);
-        let sender = Arc::clone(&reporter);
-        let body = ReaderStream::with_capacity(file, CHUNK).inspect_ok(move |chunk| {
-            done += chunk.len() as u64;
-            if done - told >= PROGRESS || done == total {
-                told = done;
-                sender.report(Event::StepProgress { id: id.clone(), done, total: Some(total) });
-            }
-        });
+        let body = bollard::body_try_stream(upload(archive, id, Arc::clone(&reporter)).await?);
         let (name, version) = split_tag(tag);
         let options = CreateImageOptionsBuilder::new()
             .from_src("-")
             .repo(name)
             .tag(version.unwrap_or("latest"))
             .build();
-        let messages = self.client.create_image(Some(options), Some(bollard::body_try_stream(body)), None);
+        let messages = self.client.create_image(Some(options), Some(body), None);
         let mut made = None;
         let during = format!("the import of `{archive}`");
         let followed = self.follow(&during, messages, |message| {
@@ -149,8 +136,29 @@ impl Daemon {
         step.end(result)
     }
 
+    /// Takes in the images of an archive, under the tags it names.
+    pub(super) async fn load(
+        &self,
+        archive: &Utf8Path,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<(), EngineError> {
+        let id = format!("load:{archive}");
+        let step = Step::begin(reporter.as_ref(), id.clone(), "load the image".to_owned());
+        let body = bollard::body_try_stream(upload(archive, id, Arc::clone(&reporter)).await?);
+        let mut messages =
+            std::pin::pin!(self.client.import_image(ImportImageOptions::default(), body, None));
+        let mut result = Ok(());
+        while let Some(message) = messages.next().await {
+            if let Err(error) = message {
+                result = Err(self.fault("loading an image", error));
+                break;
+            }
+        }
+        step.end(result)
+    }
+
     /// Reads a message stream to its end; an error inside it is an error, whatever the status said.
-    async fn follow(
+    pub(super) async fn follow(
         &self,
         during: &str,
         messages: impl Stream<Item = Result<CreateImageInfo, bollard::errors::Error>>,
@@ -164,20 +172,39 @@ impl Daemon {
     }
 }
 
+/// A file as the body of a request; how much of it went is told under `id`.
+async fn upload(
+    archive: &Utf8Path,
+    id: String,
+    reporter: Arc<dyn Reporter>,
+) -> std::io::Result<impl Stream<Item = std::io::Result<Bytes>> + use<>> {
+    let file = fs_err::tokio::File::open(archive.as_std_path()).await?;
+    let total = file.metadata().await?.len();
+    let (mut done, mut told) = (0, 0);
+    Ok(ReaderStream::with_capacity(file, CHUNK).inspect_ok(move |chunk| {
+        done += chunk.len() as u64;
+        if done - told >= PROGRESS || done == total {
+            told = done;
+            reporter.report(Event::StepProgress { id: id.clone(), done, total: Some(total) });
+        }
+    }))
+}
+
 fn image_info(image: ImageInspect, history: Vec<ImageHistoryResponseItem>) -> ImageInfo {
     let config = image.config.unwrap_or_default();
-    let mut history: Vec<_> = history.into_iter().map(|item| item.created_by).collect();
-    history.reverse();
+    let lines = history.into_iter().rev();
+    let (history, sizes) = lines.map(|item| (item.created_by, u64::try_from(item.size).unwrap_or(0))).unzip();
     ImageInfo {
         id: image.id.unwrap_or_default(),
-        tags: image.repo_tags.unwrap_or_default(),
-        digests: image.repo_digests.unwrap_or_default(),
+        tags: image.repo_tags.unwrap_or_default().iter().map(|name| familiar(name)).collect(),
+        digests: image.repo_digests.unwrap_or_default().iter().map(|name| familiar(name)).collect(),
         size: image.size.and_then(|size| u64::try_from(size).ok()).unwrap_or(0),
         labels: config.labels.unwrap_or_default().into_iter().collect(),
         env: config.env.unwrap_or_default(),
         user: config.user.unwrap_or_default(),
         layers: image.root_fs.and_then(|fs| fs.layers).unwrap_or_default(),
         history,
+        sizes,
         architecture: image.architecture.unwrap_or_default(),
     }
 }
@@ -223,6 +250,13 @@ mod tests {
         assert_eq!(split_tag("debian"), ("debian", None));
         assert_eq!(split_tag("box:5000/a/b"), ("box:5000/a/b", None));
         assert_eq!(split_tag("box:5000/a/b:c"), ("box:5000/a/b", Some("c")));
+    }
+
+    #[test]
+    fn names_of_podman_are_those_of_docker() {
+        assert_eq!(familiar("docker.io/library/envforge-base:1"), "envforge-base:1");
+        assert_eq!(familiar("docker.io/team/a:1"), "team/a:1");
+        assert_eq!(familiar("box:5000/a:1"), "box:5000/a:1");
     }
 
     #[test]

@@ -2,17 +2,15 @@
 //!
 //! Owns what is known of every step of one build. Pure apart from the reporter it is given.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bollard_buildkit_proto::google::protobuf::Timestamp;
 use bollard_buildkit_proto::moby::buildkit::v1::{StatusResponse, Vertex, VertexLog, VertexStatus};
 
-use super::stream::Lines;
+use super::stream::{LastLines, Lines};
 use crate::report::{Event, Reporter};
 
-/// Lines of output kept of each step.
-const KEPT: usize = 40;
 /// The step in which BuildKit writes the image and puts the tag on it.
 const EXPORT: &str = "exporting to image";
 
@@ -23,7 +21,7 @@ struct StepState {
     amounts: BTreeMap<String, (u64, u64)>,
     told: (u64, u64),
     lines: BTreeMap<i64, Lines>,
-    kept: VecDeque<String>,
+    kept: LastLines,
 }
 
 /// The steps of one build.
@@ -81,7 +79,7 @@ impl<'a> Progress<'a> {
     fn log(&mut self, log: &VertexLog) {
         let step = self.steps.entry(log.vertex.clone()).or_default();
         for line in step.lines.entry(log.stream).or_default().push(&log.msg) {
-            step.keep(&line);
+            step.kept.push(&line);
             self.reporter.report(Event::StepOutput { id: step_id(&log.vertex), line });
         }
     }
@@ -107,7 +105,7 @@ impl<'a> Progress<'a> {
         let id = step_id(&vertex.digest);
         let rest: Vec<_> = step.lines.values_mut().filter_map(Lines::finish).collect();
         for line in rest {
-            step.keep(&line);
+            step.kept.push(&line);
             self.reporter.report(Event::StepOutput { id: id.clone(), line });
         }
         if vertex.error.is_empty() {
@@ -116,20 +114,11 @@ impl<'a> Progress<'a> {
         } else {
             // Steps that were stopped because another failed say `context canceled`: they are not the reason.
             if !vertex.error.contains("context canceled") && self.failed.is_none() {
-                self.failed = Some(step.kept.iter().cloned().collect());
+                self.failed = Some(step.kept.take());
             }
             let text = plain(&vertex.error).lines().next().unwrap_or_default().to_owned();
             self.reporter.report(Event::StepFailed { id, text });
         }
-    }
-}
-
-impl StepState {
-    fn keep(&mut self, line: &str) {
-        if self.kept.len() == KEPT {
-            self.kept.pop_front();
-        }
-        self.kept.push_back(line.to_owned());
     }
 }
 
@@ -163,24 +152,15 @@ pub(super) fn plain(text: &str) -> &str {
 }
 
 /// A step's name as people read it: `[stage-0 3/8] RUN sh x`, without the mounts it runs with.
-fn without_mounts(name: &str) -> String {
+pub(super) fn without_mounts(name: &str) -> String {
     name.split_whitespace().filter(|word| !word.starts_with("--mount=")).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
-
-    #[derive(Default)]
-    struct Seen(Mutex<Vec<Event>>);
-
-    impl Reporter for Seen {
-        fn report(&self, event: Event) {
-            self.0.lock().unwrap().push(event);
-        }
-    }
+    use crate::engine::stream::KEPT;
+    use crate::report::Recorder;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp { seconds, nanos: 500_000_000 }
@@ -203,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_failing_step_is_told_in_order_and_keeps_its_last_lines() {
-        let seen = Seen::default();
+        let seen = Recorder::default();
         let mut progress = Progress::new(&seen);
         progress.apply(&StatusResponse { vertexes: vec![vertex(at(1), None, "")], ..Default::default() });
         let many = "a line\n".repeat(50);
@@ -215,7 +195,7 @@ mod tests {
         let output = progress.failed_output();
         assert_eq!(output.len(), KEPT);
         assert_eq!(output.last().map(String::as_str), Some("the end"));
-        let events = seen.0.into_inner().unwrap();
+        let events = seen.take();
         let id = "build:sha256:aa".to_owned();
         assert_eq!(events[0], Event::StepStarted { id: id.clone(), text: "[2/2] RUN make".to_owned() });
         let text = "executor failed running [/bin/sh -c make]: exit code: 2".to_owned();
@@ -225,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_step_that_was_only_stopped_is_not_the_reason() {
-        let seen = Seen::default();
+        let seen = Recorder::default();
         let mut progress = Progress::new(&seen);
         let stopped = vertex(at(1), Some(at(2)), "context canceled");
         progress.apply(&StatusResponse {
@@ -238,7 +218,7 @@ mod tests {
 
     #[test]
     fn seconds_and_bytes_are_told() {
-        let seen = Seen::default();
+        let seen = Recorder::default();
         let mut progress = Progress::new(&seen);
         let part = |id: &str, current, total| VertexStatus {
             id: id.to_owned(),
@@ -255,7 +235,7 @@ mod tests {
         });
         progress
             .apply(&StatusResponse { vertexes: vec![vertex(at(1), Some(at(3)), "")], ..Default::default() });
-        let events = seen.0.into_inner().unwrap();
+        let events = seen.take();
         let id = "build:sha256:aa".to_owned();
         assert!(
             events.contains(&Event::StepProgress { id: id.clone(), done: 6, total: Some(40) }),

@@ -1,5 +1,7 @@
 //! Runs a throwaway container: put files in, attach, start, wait, collect.
 
+use std::collections::BTreeMap;
+
 use bollard::container::LogOutput;
 use bollard::errors::Error;
 use bollard::query_parameters::{
@@ -12,7 +14,7 @@ use super::connect::Daemon;
 use super::container::{Container, folder_of, sandbox_volumes};
 use super::images::is_absent;
 use super::stream::Lines;
-use super::{ContainerFile, EngineError, RunOutcome, RunRequest};
+use super::{ContainerFile, EngineError, Network, RunOutcome, RunRequest};
 use crate::report::{Event, Reporter};
 
 impl Daemon {
@@ -26,6 +28,26 @@ impl Daemon {
         let outcome = self.run_in(&container, request, reporter).await?;
         container.remove().await?;
         Ok(outcome)
+    }
+
+    /// Reads files of an image through a container that is never started.
+    pub(super) async fn read_files(
+        &self,
+        image: &str,
+        paths: &[&str],
+    ) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
+        let command = vec!["/never-started".to_owned()];
+        let request =
+            RunRequest { image: image.to_owned(), command, network: Network::None, ..RunRequest::default() };
+        let container = Container::create(self, &request).await?;
+        let mut found = BTreeMap::new();
+        for path in paths {
+            if let Some(tar) = self.collect(&container, path).await? {
+                found.insert((*path).to_owned(), tar);
+            }
+        }
+        container.remove().await?;
+        Ok(found)
     }
 
     /// Runs a created container to its end and leaves it there.
@@ -64,7 +86,15 @@ impl Daemon {
         let lent = |file: &&ContainerFile| volumes.iter().any(|volume| folder_of(&file.path) == volume);
         let (fed, own): (Vec<_>, Vec<_>) = request.files.iter().partition(lent);
         if let Some(feeder) = &container.feeder {
-            self.put_tar(feeder, "/", files_tar(&volumes, "/", &fed, owner)?).await?;
+            self.put_tar(feeder, "/", files_tar(&volumes, "/", &[], owner)?).await?;
+            // Podman finds a volume only by a path that begins in it.
+            for volume in &volumes {
+                let files: Vec<_> =
+                    fed.iter().copied().filter(|file| folder_of(&file.path) == volume).collect();
+                if !files.is_empty() {
+                    self.put_tar(feeder, volume, files_tar(&[], volume, &files, owner)?).await?;
+                }
+            }
         }
         if request.sandbox {
             // What lies below a bind: the daemon takes it only at a path that is not of the read-only root.
@@ -78,7 +108,12 @@ impl Daemon {
         Ok(())
     }
 
-    async fn put_tar(&self, container: &Container, path: &str, tar: Vec<u8>) -> Result<(), EngineError> {
+    pub(super) async fn put_tar(
+        &self,
+        container: &Container,
+        path: &str,
+        tar: Vec<u8>,
+    ) -> Result<(), EngineError> {
         let options = UploadToContainerOptionsBuilder::new().path(path).build();
         let body = bollard::body_full(Bytes::from(tar));
         let sent = self.client.upload_to_container(&container.name, Some(options), body).await;
@@ -113,9 +148,13 @@ impl Daemon {
 
     /// The exit code. Asked after the start, when `not-running` cannot be true too early.
     async fn wait(&self, container: &Container) -> Result<i64, EngineError> {
-        let during = "waiting for a container";
+        self.wait_for(&container.name, "waiting for a container").await
+    }
+
+    /// The exit code of a container that was started.
+    pub(super) async fn wait_for(&self, name: &str, during: &str) -> Result<i64, EngineError> {
         // bollard sends nothing before the first poll, and gives a code other than 0 as an error.
-        match std::pin::pin!(self.client.wait_container(&container.name, None)).next().await {
+        match std::pin::pin!(self.client.wait_container(name, None)).next().await {
             Some(Ok(answer)) => Ok(answer.status_code),
             Some(Err(Error::DockerContainerWaitError { error, code })) if error.is_empty() => Ok(code),
             Some(Err(error)) => Err(self.fault(during, error)),
@@ -126,7 +165,11 @@ impl Daemon {
         }
     }
 
-    async fn collect(&self, container: &Container, path: &str) -> Result<Option<Vec<u8>>, EngineError> {
+    pub(super) async fn collect(
+        &self,
+        container: &Container,
+        path: &str,
+    ) -> Result<Option<Vec<u8>>, EngineError> {
         let options = DownloadFromContainerOptionsBuilder::new().path(path).build();
         let parts = self.client.download_from_container(&container.name, Some(options));
         let tar = parts.try_fold(Vec::new(), |mut tar, part| async move {

@@ -20,7 +20,7 @@ use tonic::{Request, Response, Status};
 
 use super::connect::Daemon;
 use super::sync::{ContextSync, shared_key};
-use super::upgrade::upgrade;
+use super::upgrade::grpc;
 use super::{BuildRequest, EngineError, Secret};
 
 /// The most that BuildKit accepts of one secret.
@@ -45,7 +45,7 @@ impl Session {
             ("X-Docker-Expose-Session-Grpc-Method", "/moby.filesync.v1.FileSync/DiffCopy"),
             ("X-Docker-Expose-Session-Grpc-Method", "/moby.buildkit.secrets.v1.Secrets/GetSecret"),
         ];
-        let pipe = upgrade(&daemon.address, "/session", &headers).await?;
+        let pipe = grpc(&daemon.dialer, "/session", &headers).await?;
         let router = tonic::transport::Server::builder()
             .add_service(HealthServer::new(Alive))
             .add_service(SecretsServer::new(secrets))

@@ -25,9 +25,9 @@ const CHUNK: usize = 32 * 1024;
 
 /// One thing of the context in walk order; `None` is a folder.
 #[derive(Debug, Clone)]
-struct Item {
-    path: String,
-    entry: Option<ContextEntry>,
+pub(super) struct Item {
+    pub(super) path: String,
+    pub(super) entry: Option<ContextEntry>,
 }
 
 /// Serves a context.
@@ -61,7 +61,7 @@ pub(super) fn shared_key(entries: &[ContextEntry]) -> String {
 }
 
 /// Entries with their folders, parents first, in the order of a walk: `a/b` comes before `a.txt`.
-fn walk(entries: &[ContextEntry]) -> Vec<Item> {
+pub(super) fn walk(entries: &[ContextEntry]) -> Vec<Item> {
     let mut items: BTreeMap<Vec<String>, Option<ContextEntry>> = BTreeMap::new();
     for entry in entries {
         let parts: Vec<_> = entry.path.split('/').map(str::to_owned).collect();

@@ -1,85 +1,78 @@
-//! A connection to the daemon that leaves HTTP for gRPC: `POST /grpc` and `POST /session` with `Upgrade: h2c`.
+//! A connection to the daemon that leaves HTTP: for gRPC (`/grpc`, `/session`) or for the bytes of a program's terminal.
 //!
-//! Written by hand because bollard keeps its own upgraded connections to itself, and with them the build's progress.
+//! Written by hand because bollard keeps its own upgraded connections to itself, and with them the build's progress; and
+//! because it takes a terminal's bytes for frames where they begin with a NUL.
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
-use tonic::transport::server::Connected;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::EngineError;
-use super::connect::Address;
-use super::fault::{lost, refused, unconnected};
+use super::dial::{Dialer, Pipe};
+use super::fault::{broken, refused, unconnected};
 
 /// Longest head of an answer that is read.
 const HEAD: usize = 16 * 1024;
 
-trait Both: AsyncRead + AsyncWrite + Send {}
-impl<T: AsyncRead + AsyncWrite + Send> Both for T {}
-
-/// Bytes both ways, over whatever the daemon listens on.
-pub(super) struct Pipe(Pin<Box<dyn Both>>);
-
-impl AsyncRead for Pipe {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.0.as_mut().poll_read(cx, buf)
-    }
+/// What is asked for.
+pub(super) struct Upgrade<'a> {
+    /// What this is for, in errors.
+    pub(super) during: &'a str,
+    /// Path and query.
+    pub(super) path: &'a str,
+    /// `h2c` or `tcp`.
+    pub(super) protocol: &'a str,
+    pub(super) headers: &'a [(&'a str, &'a str)],
+    /// JSON, or empty.
+    pub(super) body: &'a str,
 }
 
-impl AsyncWrite for Pipe {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.as_mut().poll_write(cx, buf)
-    }
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.as_mut().poll_flush(cx)
-    }
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.as_mut().poll_shutdown(cx)
-    }
-}
-
-impl Connected for Pipe {
-    type ConnectInfo = ();
-    fn connect_info(&self) -> Self::ConnectInfo {}
-}
-
-/// Opens a connection, asks for the upgrade with these headers, and gives what lies behind it.
-pub(super) async fn upgrade(
-    address: &Address,
-    path: &str,
-    headers: &[(&str, &str)],
-) -> Result<Pipe, EngineError> {
-    let opened = match address {
-        Address::Unix(socket) => {
-            UnixStream::connect(socket.as_std_path()).await.map(|stream| Pipe(Box::pin(stream)))
-        }
-        Address::Tcp(host) => TcpStream::connect(host.as_str()).await.map(|stream| Pipe(Box::pin(stream))),
-    };
-    let mut pipe = opened.map_err(|error| unconnected(address, &error))?;
-    let during = "opening a build session";
+/// Opens a connection, asks for the upgrade, and gives what lies behind it.
+pub(super) async fn upgrade(dialer: &Dialer, ask: &Upgrade<'_>) -> Result<Pipe, EngineError> {
+    let address = &dialer.address;
+    let broken = |error: io::Error| broken(address, ask.during, &error);
+    let mut pipe = dialer.dial().await.map_err(|error| unconnected(address, &error))?;
+    let Upgrade { path, protocol, .. } = ask;
     let mut request =
-        format!("POST {path} HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n");
-    for (name, value) in headers {
+        format!("POST {path} HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n");
+    for (name, value) in ask.headers {
         request.extend([name, ": ", value, "\r\n"]);
     }
-    request.push_str("Content-Length: 0\r\n\r\n");
-    pipe.write_all(request.as_bytes()).await.map_err(|error| lost(during, &error))?;
-    let head = read_head(&mut pipe).await.map_err(|error| lost(during, &error))?;
+    if !ask.body.is_empty() {
+        request.push_str("Content-Type: application/json\r\n");
+    }
+    request.extend([&format!("Content-Length: {}\r\n\r\n", ask.body.len()), ask.body]);
+    pipe.write_all(request.as_bytes()).await.map_err(broken)?;
+    let head = read_head(&mut pipe).await.map_err(broken)?;
     let status = head.lines().next().unwrap_or_default();
     match status.split(' ').nth(1) {
         Some("101") => Ok(pipe),
-        _ => Err(refused(during, &format!("`{path}` answered `{status}`; builds need BuildKit"))),
+        // An engine that names no protocol says 200 and goes on in the same way.
+        Some("200") if *protocol == "tcp" => Ok(pipe),
+        _ => Err(refused(ask.during, &said(&head, status, &mut pipe).await)),
     }
 }
 
-/// Reads up to the empty line and not a byte more: what follows belongs to gRPC.
+/// The upgrade to gRPC.
+pub(super) async fn grpc(dialer: &Dialer, path: &str, headers: &[(&str, &str)]) -> Result<Pipe, EngineError> {
+    let during = "opening a build session";
+    upgrade(dialer, &Upgrade { during, path, protocol: "h2c", headers, body: "" }).await
+}
+
+/// The daemon's own words about a refusal: its JSON message, else the status line.
+async fn said(head: &str, status: &str, pipe: &mut Pipe) -> String {
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    let mut body = vec![0; length.unwrap_or(0).min(HEAD)];
+    let read = pipe.read_exact(&mut body).await.is_ok();
+    let answer: Option<serde_json::Value> = read.then(|| serde_json::from_slice(&body).ok()).flatten();
+    let message = answer.as_ref().and_then(|answer| answer["message"].as_str());
+    message.unwrap_or(status).to_owned()
+}
+
+/// Reads up to the empty line and not a byte more: what follows belongs to the other protocol.
 async fn read_head(pipe: &mut Pipe) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

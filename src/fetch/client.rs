@@ -32,8 +32,8 @@ pub struct Download {
 /// The one HTTP client for files.
 #[derive(Clone)]
 pub struct Fetcher {
-    client: reqwest::Client,
-    retries: ExponentialBuilder,
+    pub(super) client: reqwest::Client,
+    pub(super) retries: ExponentialBuilder,
     parallel: usize,
 }
 
@@ -74,7 +74,10 @@ impl Fetcher {
         loop {
             match self.try_document(address, limit).await {
                 Err(error) if error.is_worth_retrying() => match pauses.next() {
-                    Some(pause) => pause_before_retry(&error, pause).await,
+                    Some(pause) => {
+                        tracing::debug!(%error, "failed");
+                        pause_before_retry(address, pause).await;
+                    }
                     None => return Err(error),
                 },
                 done => return done,
@@ -155,7 +158,10 @@ impl Fetcher {
                 // An older half may have belonged to another file: once more from the start.
                 Err(FetchError::WrongHash { .. }) if resumed => {}
                 Err(error) if error.is_worth_retrying() => match pauses.next() {
-                    Some(pause) => pause_before_retry(&error, pause).await,
+                    Some(pause) => {
+                        tracing::debug!(%error, "failed");
+                        pause_before_retry(address, pause).await;
+                    }
                     None => return Err(error),
                 },
                 done => return done,
@@ -232,8 +238,8 @@ impl Fetcher {
     }
 }
 
-async fn pause_before_retry(error: &FetchError, pause: Duration) {
-    tracing::debug!(%error, ?pause, "trying again");
+pub(super) async fn pause_before_retry(address: &Address, pause: Duration) {
+    tracing::debug!(%address, ?pause, "trying again after a pause");
     tokio::time::sleep(pause).await;
 }
 

@@ -78,9 +78,7 @@ impl FetchError {
     pub(super) fn is_worth_retrying(&self) -> bool {
         match self {
             Self::Transfer { .. } => true,
-            Self::Status { status, .. } => {
-                ["408", "425", "429", "500", "502", "503", "504"].iter().any(|code| status.starts_with(code))
-            }
+            Self::Status { status, .. } => is_passing(status),
             _ => false,
         }
     }
@@ -104,6 +102,11 @@ impl FetchError {
     pub fn exit_code(&self) -> u8 {
         3
     }
+}
+
+/// True if a status may be another one soon: a server that is busy, restarting or behind a tired proxy.
+pub(super) fn is_passing(status: &str) -> bool {
+    ["408", "425", "429", "500", "502", "503", "504"].iter().any(|code| status.starts_with(code))
 }
 
 /// An error with all its causes, on one line.

@@ -2,12 +2,14 @@
 //!
 //! Owns retries, resuming, proxies and progress of downloads. Must not know what the files mean, nor any address.
 
+mod ask;
 mod client;
 mod error;
 mod partial;
 mod settings;
 mod transfer;
 
+pub use ask::{Answer, Ask};
 pub use client::{Download, Fetcher};
 pub use error::FetchError;
 pub use settings::FetchSettings;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::added::Added;
 use super::types::Lock;
 use crate::stack::Stack;
 use crate::target::{Target, TargetSource};
@@ -39,7 +40,14 @@ impl Lock {
     ///
     /// Records, reasons and the edition of the matrix never count. Nor does a target that was merely detected on
     /// this host (or not given at all): a lock is made to be used elsewhere. A target the user names does.
-    pub fn satisfied_by(&self, wanted: &Stack, requested: &[String]) -> Vec<Difference> {
+    pub fn satisfied_by(&self, wanted: &Stack, added: &Added) -> Vec<Difference> {
+        let mut all = self.differs_from(wanted);
+        all.extend(self.added.differences(added));
+        all
+    }
+
+    /// Every way in which this lock's stack is another one.
+    pub fn differs_from(&self, wanted: &Stack) -> Vec<Difference> {
         let locked = &self.stack;
         let mut found = Vec::new();
         let mut compare = |what: &str, locked: Option<String>, wanted: Option<String>| {
@@ -66,18 +74,57 @@ impl Lock {
         compare("channel", channel(locked), channel(wanted));
         compare("base", text(&locked.base), text(&wanted.base));
         compare("suite of the base", text(&locked.suite), text(&wanted.suite));
+        compare("source of nvcc", nvcc(locked), nvcc(wanted));
+        for name in locked.parts.keys().chain(wanted.parts.keys()).collect::<BTreeSet<_>>() {
+            compare(name, locked.parts.get(name).cloned(), wanted.parts.get(name).cloned());
+        }
         compare("forward-compatibility package", forward_compat(locked), forward_compat(wanted));
         if wanted.target.source == TargetSource::Named {
             compare("target", text(&target(&locked.target)), text(&target(&wanted.target)));
         }
-        let (had, wants): (BTreeSet<_>, BTreeSet<_>) =
-            (self.requested.iter().collect(), requested.iter().collect());
-        for gone in had.difference(&wants) {
-            compare("added package", Some((*gone).clone()), None);
-        }
-        for new in wants.difference(&had) {
-            compare("added package", None, Some((*new).clone()));
-        }
+        found
+    }
+}
+
+impl Added {
+    /// Every way in which something else is wanted beside the stack.
+    fn differences(&self, wanted: &Self) -> Vec<Difference> {
+        let mut found = Vec::new();
+        let project = |added: &Self| added.project.iter().cloned().collect::<Vec<_>>();
+        let copies = |added: &Self| -> Vec<String> {
+            let word = |copy: &super::added::LockedCopy| {
+                format!("{} at {}, content {}", copy.from, copy.to, &copy.sha256[..12])
+            };
+            added.copy.iter().map(word).collect()
+        };
+        let runs = |added: &Self| -> Vec<String> {
+            let all = added.run.iter().enumerate();
+            all.map(|(place, run)| match run.secrets.as_slice() {
+                [] => format!("{}. {}", place + 1, run.command),
+                secrets => format!("{}. {} (reads {})", place + 1, run.command, secrets.join(", ")),
+            })
+            .collect()
+        };
+        let checks = |added: &Self| -> Vec<String> {
+            added.checks.iter().map(|check| format!("{}: {}", check.name, check.command)).collect()
+        };
+        let variables = |added: &Self| -> Vec<String> {
+            added.variables.iter().map(|(name, value)| format!("{name}={value}")).collect()
+        };
+        let mut compare = |what: &str, had: &[String], wants: &[String]| {
+            let (had, wants): (BTreeSet<_>, BTreeSet<_>) = (had.iter().collect(), wants.iter().collect());
+            let one = |locked, wanted| Difference { what: what.to_owned(), locked, wanted };
+            found.extend(had.difference(&wants).map(|gone| one(Some((*gone).clone()), None)));
+            found.extend(wants.difference(&had).map(|new| one(None, Some((*new).clone()))));
+        };
+        compare("project", &project(self), &project(wanted));
+        compare("added package", &self.python, &wanted.python);
+        compare("added distribution package", &self.apt, &wanted.apt);
+        compare("package index", &self.indexes, &wanted.indexes);
+        compare("variable", &variables(self), &variables(wanted));
+        compare("copied files", &copies(self), &copies(wanted));
+        compare("run step", &runs(self), &runs(wanted));
+        compare("check", &checks(self), &checks(wanted));
         found
     }
 }
@@ -89,6 +136,12 @@ fn option(value: Option<&impl ToString>) -> Option<String> {
 fn channel(stack: &Stack) -> Option<String> {
     let text = serde_json::to_value(stack.channel).ok()?;
     text.as_str().map(str::to_owned)
+}
+
+fn nvcc(stack: &Stack) -> Option<String> {
+    let nvcc = stack.nvcc.as_ref()?;
+    let packages = nvcc.packages.join(", ");
+    Some(if packages.is_empty() { nvcc.source.to_string() } else { format!("{}: {packages}", nvcc.source) })
 }
 
 fn forward_compat(stack: &Stack) -> Option<String> {
@@ -115,7 +168,7 @@ mod tests {
         let lock = sample::lock();
         let mut wanted = lock.stack.clone();
         change(&mut wanted);
-        lock.satisfied_by(&wanted, &lock.requested).iter().map(ToString::to_string).collect()
+        lock.satisfied_by(&wanted, &lock.added).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -174,7 +227,8 @@ mod tests {
     #[test]
     fn what_the_user_adds_or_takes_away_counts() {
         let lock = sample::lock();
-        let wanted = ["requests>=2".to_owned(), "rich".to_owned()];
+        let python = ["requests>=2".to_owned(), "rich".to_owned()].to_vec();
+        let wanted = Added { python, ..Added::default() };
         let found = lock.satisfied_by(&lock.stack, &wanted);
         let found: Vec<_> = found.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -185,5 +239,42 @@ mod tests {
                 "added package: `rich` is wanted, the lock has none"
             ]
         );
+    }
+
+    #[test]
+    fn each_part_of_a_project_counts_and_is_told() {
+        use crate::lock::{LockedCheck, LockedCopy, LockedRun};
+        let mut lock = sample::lock();
+        lock.added = Added::default();
+        let said = |change: fn(&mut Added)| {
+            let mut wanted = Added::default();
+            change(&mut wanted);
+            let found = lock.satisfied_by(&lock.stack, &wanted);
+            assert_eq!(found.len(), 1, "{found:?}");
+            found[0].to_string()
+        };
+        let copy = |from: &str| LockedCopy {
+            from: from.into(),
+            to: "/x".into(),
+            folder: true,
+            sha256: "a".repeat(64),
+        };
+        assert_eq!(
+            said(|a| a.apt.push("ffmpeg".into())),
+            "added distribution package: `ffmpeg` is wanted, the lock has none"
+        );
+        assert!(said(|a| drop(a.variables.insert("A".into(), "1".into()))).starts_with("variable: `A=1`"));
+        assert!(
+            said(|a| a.run.push(LockedRun { command: "ls".into(), secrets: vec![] })).contains("`1. ls`")
+        );
+        assert!(
+            said(|a| a.checks.push(LockedCheck { name: "n".into(), command: "c".into() })).contains("`n: c`")
+        );
+        assert!(said(|a| a.project = Some("p".into())).starts_with("project: `p`"));
+        assert!(said(|a| a.indexes.push("i".into())).starts_with("package index: `i`"));
+        lock.added.copy.push(copy("a"));
+        let wanted =
+            Added { copy: vec![LockedCopy { sha256: "b".repeat(64), ..copy("a") }], ..Added::default() };
+        assert_eq!(lock.satisfied_by(&lock.stack, &wanted).len(), 2, "another content is another file");
     }
 }

@@ -2,13 +2,18 @@
 //!
 //! Pure. Must not touch a file: `store.rs` writes what [`Lock::to_toml`] says.
 
+mod added;
+mod changes;
 mod difference;
 mod fields;
 #[cfg(test)]
 pub(crate) mod sample;
+mod sbom;
 mod toml;
 mod types;
 
+pub use added::{Added, LockedCheck, LockedCopy, LockedRun};
+pub use changes::{Change, layer_name};
 pub use difference::Difference;
 pub use toml::{LockError, SCHEMA};
 pub use types::{

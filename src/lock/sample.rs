@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use super::added::Added;
 use super::types::{
     BaseProvider, IndexKind, Lock, LockedBase, LockedDeb, LockedTool, LockedWheel, Records, WheelLayer,
 };
@@ -45,6 +46,9 @@ pub(crate) fn stack() -> Stack {
             ptx: Vec::new(),
         },
         forward_compat: None,
+        install: Vec::new(),
+        parts: BTreeMap::new(),
+        nvcc: None,
         numpy: None,
         target: Target::any(Machine::X86_64),
         matrix: "2026-11-20.1a2b3c4d5e6f".to_owned(),
@@ -62,7 +66,7 @@ pub(crate) fn lock() -> Lock {
     Lock {
         schema: 1,
         spec: "pytorch-cuda:2.8-cu128".to_owned(),
-        requested: vec!["httpx".to_owned()],
+        added: Added { python: vec!["httpx".to_owned()], ..Added::default() },
         stack: stack(),
         base: LockedBase {
             provider: BaseProvider::Bootstrap,
@@ -70,6 +74,7 @@ pub(crate) fn lock() -> Lock {
             suite: "bookworm".to_owned(),
             digest: None,
             content: Some("1".repeat(64)),
+            cuda: false,
             packages: vec![deb("libc6", "2.36-9+deb12u14")],
         },
         tools: vec![LockedTool {
@@ -79,6 +84,8 @@ pub(crate) fn lock() -> Lock {
             sha256: "2".repeat(64),
         }],
         system: vec![deb("python3", "3.11.2-1+b1")],
+        unpacked: Vec::new(),
+        apt: Vec::new(),
         wheels: vec![LockedWheel {
             name: "torch".to_owned(),
             version: "2.8.0".to_owned(),
@@ -136,10 +143,11 @@ fn any_wheel() -> impl Strategy<Value = LockedWheel> {
 pub(crate) fn any_lock() -> impl Strategy<Value = Lock> {
     let wheels = prop::collection::vec(any_wheel(), 0..5);
     let environment = prop::collection::btree_map(".{0,10}", ".{0,20}", 0..5);
-    let requested = prop::collection::vec(".{0,20}", 0..3);
-    (wheels, environment, requested, ".{0,20}", any::<bool>(), any::<Option<u16>>()).prop_map(
-        |(wheels, environment, requested, spec, bootstrap, nccl)| {
-            let mut lock = Lock { wheels, environment, requested, spec: spec.clone(), ..lock() };
+    let python = prop::collection::vec(".{0,20}", 0..3);
+    (wheels, environment, python, ".{0,20}", any::<bool>(), any::<Option<u16>>()).prop_map(
+        |(wheels, environment, python, spec, bootstrap, nccl)| {
+            let added = Added { python, ..Added::default() };
+            let mut lock = Lock { wheels, environment, added, spec: spec.clone(), ..lock() };
             lock.stack.nccl = nccl.map(|minor| format!("2.{minor}").parse().unwrap());
             lock.stack.reasons[0].because = spec;
             if !bootstrap {

@@ -10,7 +10,7 @@ pub const SCHEMA: u32 = 1;
 
 const HEADER: &str = "\
 # Made by envforge: every version and hash an image is built from.
-# Commit it, but do not edit it by hand: `envforge lock SPEC` updates it, `--upgrade` chooses everything anew.
+# Commit it, but do not edit it by hand: `envforge lock` updates it, `--upgrade` chooses everything anew.
 
 ";
 

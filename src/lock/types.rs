@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::added::Added;
 use super::fields::{file_name, pool_path, sha256};
 use crate::stack::Stack;
 
@@ -90,6 +91,9 @@ pub struct LockedBase {
     /// Content digest of a bootstrapped base (hex SHA-256 by DESIGN §6), a record: its packages decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
+    /// True if it holds a CUDA of its own, beside which the framework's is put.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cuda: bool,
     /// Every package of a bootstrapped base.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<LockedDeb>,
@@ -121,6 +125,21 @@ pub struct LockedTool {
     pub sha256: String,
 }
 
+impl LockedTool {
+    /// The wheel it comes in, as one of the default index.
+    pub fn as_wheel(&self) -> LockedWheel {
+        LockedWheel {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            file: self.file.clone(),
+            sha256: self.sha256.clone(),
+            size: None,
+            index: IndexKind::Default,
+            layer: WheelLayer::Stack,
+        }
+    }
+}
+
 /// Records that never make a lock stale.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -147,9 +166,9 @@ pub struct Lock {
     pub schema: u32,
     /// What was asked for, as typed: `pytorch-cuda:2.8-cu128`.
     pub spec: String,
-    /// What the user added, as requirements (`requests>=2`), sorted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub requested: Vec<String>,
+    /// What is wanted beside the stack.
+    #[serde(default, skip_serializing_if = "Added::is_empty")]
+    pub added: Added,
     /// The stack it was resolved to, with its target.
     pub stack: Stack,
     /// The base.
@@ -158,6 +177,12 @@ pub struct Lock {
     pub tools: Vec<LockedTool>,
     /// Distribution packages above the base, sorted by name.
     pub system: Vec<LockedDeb>,
+    /// Distribution or vendor packages that are unpacked and not installed: nvcc and profilers, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unpacked: Vec<LockedDeb>,
+    /// Distribution packages the user added and what they need, in a layer of their own, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apt: Vec<LockedDeb>,
     /// Wheels, sorted by layer, then name.
     pub wheels: Vec<LockedWheel>,
     /// Environment variables of the image.
@@ -167,6 +192,11 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// Every .deb above the base, in the order they are installed.
+    pub fn debs(&self) -> impl Iterator<Item = &LockedDeb> {
+        self.system.iter().chain(&self.unpacked).chain(&self.apt)
+    }
+
     /// True if a wheel comes from the framework's own index.
     pub fn uses_framework_index(&self) -> bool {
         self.wheels.iter().any(|wheel| wheel.index == IndexKind::Framework)

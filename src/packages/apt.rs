@@ -37,14 +37,17 @@ pub(super) fn mirror_roots(uris: &str, debs: &[LockedDeb]) -> Vec<String> {
 }
 
 /// The old packages, if the new ones are the same by name on the same base: an update then changes none of them.
-pub(super) fn kept(new: Vec<LockedDeb>, previous: Option<&Lock>, base: &LockedBase) -> Vec<LockedDeb> {
+pub(super) fn kept(
+    new: Vec<LockedDeb>,
+    previous: Option<&Lock>,
+    base: &LockedBase,
+    of: impl Fn(&Lock) -> &Vec<LockedDeb>,
+) -> Vec<LockedDeb> {
     let names = |debs: &[LockedDeb]| -> Vec<(String, String)> {
         debs.iter().map(|deb| (deb.name.clone(), deb.architecture.clone())).collect()
     };
     match previous {
-        Some(lock) if same_base(&lock.base, base) && names(&lock.system) == names(&new) => {
-            lock.system.clone()
-        }
+        Some(lock) if same_base(&lock.base, base) && names(of(lock)) == names(&new) => of(lock).clone(),
         _ => new,
     }
 }
@@ -136,15 +139,19 @@ mod tests {
     fn an_update_keeps_the_old_packages_unless_base_or_names_changed() {
         let old = sample::lock();
         let newer = vec![sample::deb("python3", "3.11.2-9")];
-        assert_eq!(kept(newer.clone(), Some(&old), &old.base), old.system);
-        assert_eq!(kept(newer.clone(), None, &old.base), newer);
+        assert_eq!(kept(newer.clone(), Some(&old), &old.base, |lock| &lock.system), old.system);
+        assert_eq!(kept(newer.clone(), None, &old.base, |lock| &lock.system), newer);
         let more = vec![sample::deb("python3", "3.11.2-9"), sample::deb("tini", "1")];
-        assert_eq!(kept(more.clone(), Some(&old), &old.base), more);
+        assert_eq!(kept(more.clone(), Some(&old), &old.base, |lock| &lock.system), more);
         let mut base = old.base.clone();
         base.content = None;
-        assert_eq!(kept(newer.clone(), Some(&old), &base), old.system, "the content digest is a record");
+        assert_eq!(
+            kept(newer.clone(), Some(&old), &base, |lock| &lock.system),
+            old.system,
+            "the content digest is a record"
+        );
         base.packages[0].version = "2.37".to_owned();
-        assert_eq!(kept(newer.clone(), Some(&old), &base), newer);
+        assert_eq!(kept(newer.clone(), Some(&old), &base, |lock| &lock.system), newer);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::address::Address;
 use crate::lock::LockedTool;
 use crate::versions::Machine;
 
@@ -16,6 +17,7 @@ pub struct Catalogue {
     /// When its facts were read.
     pub checked: String,
     pub(super) framework_index: Vec<DefaultFrameworkIndex>,
+    vendor_repositories: VendorRepositories,
     uv: Uv,
     system: Vec<Entry>,
     wheel: Vec<Entry>,
@@ -26,6 +28,14 @@ pub struct Catalogue {
 pub(super) struct DefaultFrameworkIndex {
     pub(super) framework: String,
     pub(super) address: String,
+    source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VendorRepositories {
+    address: String,
+    #[expect(dead_code, reason = "says where the address comes from")]
     source: String,
 }
 
@@ -62,6 +72,10 @@ pub fn catalogue() -> &'static Catalogue {
 }
 
 impl Catalogue {
+    /// The folder of the vendor's apt repositories.
+    pub(super) fn vendor_repositories(&self) -> Address {
+        self.vendor_repositories.address.parse().expect("templates/packages/packages.toml is tested")
+    }
     /// Distribution packages asked of apt.
     pub fn system(&self) -> impl Iterator<Item = &str> {
         self.system.iter().map(|entry| entry.package.as_str())

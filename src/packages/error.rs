@@ -78,6 +78,28 @@ pub enum PackagesError {
         /// True if no name could be resolved: the container has no network.
         no_network: bool,
     },
+    /// The vendor's apt repository could not be read.
+    #[error("the vendor's apt repository, where nvcc comes from, cannot be reached")]
+    Vendor {
+        /// apt's or the client's words, without addresses.
+        #[source]
+        cause: Words,
+    },
+    /// The repository is signed by another key than the matrix names.
+    #[error("the key of the vendor's apt repository is not the expected one: {found}, expected {wanted}")]
+    VendorKey {
+        /// The fingerprint found, or why there is none.
+        found: String,
+        /// The fingerprint wanted.
+        wanted: String,
+    },
+    /// The source of nvcc has no such packages.
+    #[error("the packages of nvcc cannot be had from the source that should have them")]
+    Nvcc {
+        /// apt's words, without addresses.
+        #[source]
+        cause: Words,
+    },
     /// The mirror's signed index is too old.
     #[error("the distribution's index has expired")]
     Expired {
@@ -91,6 +113,30 @@ pub enum PackagesError {
         /// apt's words, without addresses.
         #[source]
         cause: Words,
+    },
+    /// The distribution has no such packages, or they fit nothing.
+    #[error("the distribution packages asked for cannot be had on this base")]
+    Apt {
+        /// apt's words, without addresses.
+        #[source]
+        cause: Words,
+    },
+    /// They would put others in the place of the image's own.
+    #[error("the distribution packages asked for would change packages every image has")]
+    AptChanges {
+        /// Those it would change, without addresses.
+        #[source]
+        cause: Words,
+    },
+    /// The index has other bytes than a requirement file allows.
+    #[error("`{file}` has SHA-256 {found}, which the requirement files do not allow for `{package}`")]
+    OtherHash {
+        /// The package.
+        package: String,
+        /// The file chosen.
+        file: String,
+        /// Its hash.
+        found: String,
     },
     /// uv failed for a reason of its own.
     #[error("the resolver failed")]
@@ -144,6 +190,18 @@ pub enum PackagesError {
         name: String,
         /// The version locked.
         version: String,
+    },
+    /// A locked wheel is nowhere any more.
+    #[error("`{file}` is neither in the cache nor on an index any more")]
+    WheelGone {
+        /// The file.
+        file: String,
+    },
+    /// A wheel is to be downloaded here, and no index is set.
+    #[error("`{file}` cannot be downloaded: no package index is set")]
+    NoIndexNamed {
+        /// The file.
+        file: String,
     },
     /// A locked package is not in the cache and no mirror is known.
     #[error("`{name} {version}` is not in the cache, and no mirror of the distribution is known")]
@@ -223,6 +281,14 @@ impl PackagesError {
             Self::Mirror { .. } | Self::NoMirror { .. } => {
                 "set `[mirrors] debian` (ENVFORGE_DEBIAN_MIRROR) to a mirror that containers can reach"
             }
+            Self::Vendor { .. } => {
+                "set `[mirrors] nvidia` (ENVFORGE_NVIDIA_MIRROR) to a copy of the repositories that this machine and \
+                 containers can reach, or leave the vendor out of `[toolkit] sources` (ENVFORGE_NVCC_SOURCES)"
+            }
+            Self::VendorKey { .. } => {
+                "a repository that is signed anew needs `[mirrors] nvidia-fingerprint` (ENVFORGE_NVIDIA_FINGERPRINT) \
+                 and, if the key does not lie beside its index, `nvidia-key` (ENVFORGE_NVIDIA_KEY)"
+            }
             Self::Expired { .. } => "use a current mirror, or set `[mirrors] accept-expired = true`",
             Self::NoSolution { with_additions: true, .. } => "loosen or leave out one of the added packages",
             Self::NoSolution { .. } => {
@@ -231,6 +297,15 @@ impl PackagesError {
             }
             Self::DebGone { .. } => {
                 "mirrors delete old versions: `envforge lock --upgrade SPEC` chooses current ones"
+            }
+            Self::Apt { .. } => "correct or leave out what is asked for by --apt or `[packages] apt`",
+            Self::AptChanges { .. } => "leave out what conflicts with them",
+            Self::OtherHash { .. } => {
+                "make the requirement file anew, or leave its hashes out: the lock has its own"
+            }
+            Self::WheelGone { .. } => "`envforge lock --upgrade` chooses what there is now",
+            Self::NoIndexNamed { .. } => {
+                "set it with `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL): builds may rely on uv's own default, downloads may not"
             }
             Self::NoUvLocked => "make a new lock with `envforge lock --upgrade SPEC`",
             Self::Python { .. } => "leave out --base, so that the base fits the Python",
@@ -242,15 +317,28 @@ impl PackagesError {
         vec![hint.to_owned()]
     }
 
+    /// True if what the user added fits nothing.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::NoSolution { with_additions: true, .. })
+    }
+
+    /// True if nvcc alone is out of reach: another CUDA, whose nvcc comes from elsewhere, can still be had.
+    pub fn is_of_nvcc(&self) -> bool {
+        matches!(self, Self::Vendor { .. } | Self::VendorKey { .. } | Self::Nvcc { .. })
+    }
+
     /// The process's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Unpublished { .. }
             | Self::NoSolution { with_additions: true, .. }
             | Self::NoWheel { .. }
+            | Self::Apt { .. }
+            | Self::AptChanges { .. }
+            | Self::OtherHash { .. }
             | Self::Python { .. }
             | Self::OtherVersion { .. } => 1,
-            Self::Requirement { .. } | Self::NoUvLocked => 2,
+            Self::Requirement { .. } | Self::NoUvLocked | Self::NoIndexNamed { .. } => 2,
             Self::Engine(error) => error.exit_code(),
             _ => 3,
         }

@@ -8,6 +8,10 @@ pub(super) fn explain(code: i64, stderr: &[u8], with_additions: bool) -> Package
     let text = without_addresses(String::from_utf8_lossy(stderr).trim());
     match code {
         40 | 42 => mirror(text),
+        47 => PackagesError::Vendor { cause: Words(text) },
+        48 => PackagesError::Nvcc { cause: Words(text) },
+        49 => PackagesError::Apt { cause: Words(text) },
+        50 => PackagesError::AptChanges { cause: Words(text) },
         41 => PackagesError::System { cause: Words(text) },
         43 => resolver(text, with_additions),
         code => {

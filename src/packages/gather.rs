@@ -26,7 +26,7 @@ pub async fn gather_debs(
 ) -> Result<(), PackagesError> {
     let started = Instant::now();
     let mut missing = Vec::new();
-    for deb in &lock.system {
+    for deb in lock.debs() {
         if store.find(&deb.sha256)?.is_none() {
             missing.push(deb);
         }

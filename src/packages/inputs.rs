@@ -9,26 +9,36 @@ use super::error::PackagesError;
 use super::pylock::preferences;
 use super::resolve::PackageRequest;
 use super::settings::PackageSettings;
+use super::vendor::VendorSource;
 use crate::address::Address;
+use crate::compat::Matrix;
 use crate::compat::tables::Channel;
 use crate::engine::ContainerFile;
+use crate::lock::LockedDeb;
 use crate::stack::Stack;
 use crate::versions::Machine;
 
 /// The script the container runs.
 pub(super) const SCRIPT: &str = "/envforge/resolve.sh";
+/// apt wants armoured keys to be called so.
+const VENDOR_KEY: &str = "/envforge/vendor.asc";
 const CA_BUNDLE: &str = "/envforge/ca.crt";
 
-/// Every file of the container, the program `uv` among them.
+/// Every file of the container, the program `uv` among them. `runs_on` is the container's own processor.
 pub(super) fn files(
     request: &PackageRequest<'_>,
     settings: &PackageSettings,
+    vendor: Option<&VendorSource>,
     uv: Bytes,
+    runs_on: Machine,
 ) -> Result<Vec<ContainerFile>, PackagesError> {
     let framework = framework_requirements(request.stack)?;
     let developer: String = catalogue().developer_wheels().map(|wheel| wheel + "\n").collect();
     let stack = format!("{framework}{developer}");
-    let system: String = catalogue().system().flat_map(|package| [package, "\n"]).collect();
+    let mut system: String = catalogue().system().flat_map(|package| [package, "\n"]).collect();
+    if let Some(nvcc) = &request.stack.nvcc {
+        let _ = writeln!(system, "g++-{}", nvcc.gcc);
+    }
     let mut files = vec![
         file("resolve.sh", 0o644, include_str!("../../templates/packages/resolve.sh")),
         file("system.list", 0o644, system),
@@ -36,17 +46,47 @@ pub(super) fn files(
         file("framework.in", 0o644, framework),
         ContainerFile { path: "/envforge/uv".to_owned(), mode: 0o755, bytes: uv },
     ];
-    if request.requested.is_empty() {
+    if !request.added.apt.is_empty() {
+        files.push(file("apt.list", 0o644, request.added.apt.join("\n") + "\n"));
+    }
+    let requested = &request.added.python;
+    if requested.is_empty() {
         files.push(file("all.in", 0o644, stack));
     } else {
-        files.push(file("all.in", 0o644, format!("{stack}{}", additions(request.requested)?)));
+        files.push(file("all.in", 0o644, format!("{stack}{}", additions(requested)?)));
         files.push(file("stack.in", 0o644, stack));
     }
+    if let Some(nvcc) = request.stack.nvcc.as_ref().filter(|nvcc| !nvcc.packages.is_empty()) {
+        files.push(file("unpack.list", 0o644, nvcc.packages.join("\n") + "\n"));
+    }
     if let Some(previous) = request.previous {
-        files.push(file("pylock.all.toml", 0o644, preferences(previous)));
+        files.push(file("pylock.all.toml", 0o644, preferences(previous, request.fresh)));
+    }
+    if request.stack.machine != runs_on {
+        let list = |deb: &LockedDeb| format!("{}={}\n", deb.name, deb.version);
+        files.push(file("foreign", 0o644, foreign(request.stack)));
+        files.push(file("base.list", 0o644, request.base.packages.iter().map(list).collect::<String>()));
+    }
+    if let Some(vendor) = vendor {
+        let line = format!("deb [signed-by={VENDOR_KEY}] {} /\n", vendor.root.expose());
+        files.push(file("vendor.list", 0o600, line));
+        files.push(ContainerFile { path: VENDOR_KEY.to_owned(), mode: 0o644, bytes: vendor.key.clone() });
     }
     files.extend(surroundings(settings));
     Ok(files)
+}
+
+/// Another processor than the container's, as Debian and as uv name it. uv is told the base's C library, up to the newest
+/// one it knows: it decides which wheels run there.
+fn foreign(stack: &Stack) -> String {
+    const UV_KNOWS: std::ops::RangeInclusive<u32> = 31..=40;
+    let glibc = Matrix::embedded().base(&stack.base).map(|base| base.glibc.parts().to_vec());
+    let minor = match glibc.as_deref() {
+        Some([2, minor, ..]) if *minor >= *UV_KNOWS.start() => (*minor).min(*UV_KNOWS.end()),
+        Some([2, minor, ..]) if *minor >= 28 => 28,
+        _ => 17,
+    };
+    format!("{} {}-manylinux_2_{minor}\n", stack.machine.debian(), stack.machine)
 }
 
 /// What every script here is given: proxies, certificates, apt's archives.
@@ -80,7 +120,16 @@ fn framework_requirements(stack: &Stack) -> Result<String, PackagesError> {
             return Err(PackagesError::Unpublished { package, version, cuda });
         }
     };
-    let mut text = format!("{package}=={version}{local}\n");
+    let mut text = String::new();
+    if !stack.is_toolkit() && stack.install.is_empty() {
+        let _ = writeln!(text, "{package}=={version}{local}");
+    }
+    for requirement in &stack.install {
+        let _ = writeln!(text, "{requirement}");
+    }
+    for (name, version) in &stack.parts {
+        let _ = writeln!(text, "{name}=={version}");
+    }
     for (name, version) in &stack.companions {
         let _ = writeln!(text, "{name}=={version}{companion_local}");
     }
@@ -156,6 +205,9 @@ fn uv_configuration(stack: &Stack, settings: &PackageSettings) -> Result<String,
         })?;
         text.push_str(&index_table(&index, false));
     }
+    for index in settings.index.further.values() {
+        text.push_str(&index_table(index, false));
+    }
     // Where none is set, uv adds its own default, last.
     if let Some(index) = &settings.index.default {
         text.push_str(&index_table(index, true));
@@ -174,7 +226,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::lock::sample;
+    use crate::lock::{Added, sample};
     use crate::packages::settings::{Archive, IndexSettings, Proxies};
 
     fn settings() -> PackageSettings {
@@ -182,10 +234,16 @@ mod tests {
             index: IndexSettings {
                 default: Some("https://u:hunter2@index.example.test/simple".parse().unwrap()),
                 framework: Some("https://index.example.test/whl/{cuda}".parse().unwrap()),
+                further: BTreeMap::new(),
                 ca_bundle: Some(Bytes::from_static(b"PEM")),
                 proxies: Proxies(BTreeMap::from([("HTTPS_PROXY".to_owned(), "http://a'b".to_owned())])),
             },
-            archives: Archive::debian("bookworm", &"http://m.example.test/debian".parse().unwrap(), None),
+            archives: Archive::debian(
+                "bookworm",
+                &"http://m.example.test/debian".parse().unwrap(),
+                None,
+                None,
+            ),
             ..PackageSettings::default()
         }
     }
@@ -196,10 +254,11 @@ mod tests {
             base_reference: "base",
             base: &lock.base,
             stack,
-            requested,
+            added: &Added { python: requested.to_vec(), ..Added::default() },
             previous: Some(&lock),
+            fresh: &[],
         };
-        let files = files(&request, settings, Bytes::new()).expect("files");
+        let files = files(&request, settings, None, Bytes::new(), Machine::X86_64).expect("files");
         let text = |file: ContainerFile| (file.path, String::from_utf8(file.bytes.to_vec()).unwrap());
         files.into_iter().map(text).collect()
     }
@@ -260,6 +319,38 @@ mod tests {
     }
 
     #[test]
+    fn further_indexes_stand_before_the_default_one() {
+        let mut settings = settings();
+        let own: Address = "https://u:hunter2@own.example.test/simple".parse().unwrap();
+        settings.index.further = BTreeMap::from([("own".to_owned(), own)]);
+        let text = uv_configuration(&sample::stack(), &settings).expect("made");
+        let uv: toml::Table = text.parse().expect("valid TOML");
+        let urls: Vec<_> =
+            uv["index"].as_array().expect("a list").iter().map(|one| one["default"].as_bool()).collect();
+        assert_eq!(urls, [Some(false), Some(true)]);
+        assert!(text.contains("hunter2"), "uv is given the credentials");
+    }
+
+    #[test]
+    fn distribution_packages_are_resolved_beside_those_of_every_image() {
+        let lock = sample::lock();
+        let stack = sample::stack();
+        let added = Added { apt: vec!["ffmpeg".to_owned(), "libgl1".to_owned()], ..Added::default() };
+        let request = PackageRequest {
+            base_reference: "base",
+            base: &lock.base,
+            stack: &stack,
+            added: &added,
+            previous: None,
+            fresh: &[],
+        };
+        let files = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
+        let list = files.iter().find(|file| file.path == "/envforge/apt.list").expect("there");
+        assert_eq!(list.bytes, "ffmpeg\nlibgl1\n");
+        assert!(!made(&stack, &[], &settings()).contains_key("/envforge/apt.list"));
+    }
+
+    #[test]
     fn what_nobody_publishes_is_refused() {
         let stack = Stack { channel: Channel::Source, ..sample::stack() };
         let error = framework_requirements(&stack).expect_err("refused");
@@ -282,6 +373,22 @@ mod tests {
     }
 
     #[test]
+    fn another_processor_is_named_to_apt_and_uv_with_the_bases_packages() {
+        let stack = Stack { machine: Machine::Aarch64, ..sample::stack() };
+        let files = made(&stack, &[], &settings());
+        assert_eq!(files["/envforge/foreign"], "arm64 aarch64-manylinux_2_36\n");
+        let first = &sample::lock().base.packages[0];
+        assert!(files["/envforge/base.list"].starts_with(&format!("{}={}\n", first.name, first.version)));
+        assert!(!made(&sample::stack(), &[], &settings()).contains_key("/envforge/foreign"));
+        for (base, platform) in
+            [("debian:13", "2_40"), ("debian:11", "2_31"), ("ubuntu:20.04", "2_31"), ("mine:1", "2_17")]
+        {
+            let stack = Stack { base: base.to_owned(), ..stack.clone() };
+            assert_eq!(foreign(&stack), format!("arm64 aarch64-manylinux_{platform}\n"), "{base}");
+        }
+    }
+
+    #[test]
     fn secrets_lie_only_in_files_others_cannot_read() {
         let lock = sample::lock();
         let stack = sample::stack();
@@ -289,10 +396,11 @@ mod tests {
             base_reference: "base",
             base: &lock.base,
             stack: &stack,
-            requested: &[],
+            added: &Added::default(),
             previous: None,
+            fresh: &[],
         };
-        for file in files(&request, &settings(), Bytes::new()).expect("files") {
+        for file in files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files") {
             let secret = String::from_utf8_lossy(&file.bytes).contains("hunter2");
             assert!(!secret || file.mode == 0o600, "{}", file.path);
         }

@@ -62,10 +62,10 @@ pub(super) fn names(text: &str) -> Result<Vec<String>, PackagesError> {
     Ok(parse(text)?.packages.iter().map(|package| normalised(&package.name)).collect())
 }
 
-/// A `pylock.toml` that uv takes as preferences: the names and versions of an older lock.
-pub(super) fn preferences(lock: &Lock) -> String {
+/// A `pylock.toml` that uv takes as preferences: the names and versions of an older lock but those of `fresh`.
+pub(super) fn preferences(lock: &Lock, fresh: &[String]) -> String {
     let mut text = "lock-version = \"1.0\"\ncreated-by = \"envforge\"\n".to_owned();
-    for wheel in &lock.wheels {
+    for wheel in lock.wheels.iter().filter(|wheel| !fresh.contains(&wheel.name)) {
         let (name, version) =
             (toml::Value::from(wheel.name.as_str()), toml::Value::from(wheel.version.as_str()));
         let _ = writeln!(text, "\n[[packages]]\nname = {name}\nversion = {version}");
@@ -169,6 +169,8 @@ mod tests {
 
     #[test]
     fn preferences_name_every_wheel_of_the_old_lock() {
-        assert_eq!(names(&preferences(&sample::lock())).expect("parses"), ["torch"]);
+        assert_eq!(names(&preferences(&sample::lock(), &[])).expect("parses"), ["torch"]);
+        let fresh = preferences(&sample::lock(), &["torch".to_owned()]);
+        assert_eq!(names(&fresh).expect("parses"), Vec::<String>::new());
     }
 }

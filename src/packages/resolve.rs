@@ -15,14 +15,16 @@ use super::output::Sections;
 use super::pylock::{names, resolutions};
 use super::settings::PackageSettings;
 use super::uv::{UvSource, uv_binary};
+use super::vendor::vendor_source;
 use super::wheels::{FrameworkOrigin, Layers, check_versions, locked_wheels};
 use crate::address::Address;
 use crate::engine::{Engine, RunRequest};
 use crate::fetch::Fetcher;
-use crate::lock::{Lock, LockedBase, LockedDeb, LockedTool, LockedWheel};
+use crate::lock::{Added, Lock, LockedBase, LockedDeb, LockedTool, LockedWheel};
 use crate::report::{Event, Reporter};
 use crate::stack::Stack;
 use crate::store::{Store, StoreError};
+use crate::versions::Machine;
 
 const STEP: &str = "packages";
 
@@ -35,10 +37,12 @@ pub struct PackageRequest<'a> {
     pub base: &'a LockedBase,
     /// The stack.
     pub stack: &'a Stack,
-    /// What the user added, as requirements.
-    pub requested: &'a [String],
+    /// What the user added.
+    pub added: &'a Added,
     /// A lock whose pins are kept where they still fit; `None` (`--upgrade`): everything anew.
     pub previous: Option<&'a Lock>,
+    /// Packages whose old pins are not kept.
+    pub fresh: &'a [String],
 }
 
 /// What packages are resolved with.
@@ -61,11 +65,15 @@ pub struct PackageTools<'a> {
 pub struct Resolved {
     /// Distribution packages, sorted by name.
     pub system: Vec<LockedDeb>,
+    /// Packages to unpack, sorted by name.
+    pub unpacked: Vec<LockedDeb>,
+    /// Packages of the distribution that the user added and what they need, sorted by name.
+    pub apt: Vec<LockedDeb>,
     /// Wheels, sorted by layer, then name.
     pub wheels: Vec<LockedWheel>,
     /// uv.
     pub tools: Vec<LockedTool>,
-    /// The program uv, a file of the cache.
+    /// The program uv that resolved, a file of the cache.
     pub uv_binary: Utf8PathBuf,
     /// Mirrors apt would fetch from: for `gather_debs` where no setting names one. Never part of a lock.
     pub mirrors: Vec<Address>,
@@ -77,10 +85,14 @@ pub async fn resolve_packages(
     request: &PackageRequest<'_>,
 ) -> Result<Resolved, PackagesError> {
     let machine = request.stack.machine;
-    let tool = catalogue().uv(machine).ok_or_else(|| PackagesError::NoUv { machine: machine.to_string() })?;
+    let uv = |machine: Machine| {
+        catalogue().uv(machine).ok_or_else(|| PackagesError::NoUv { machine: machine.to_string() })
+    };
     let PackageTools { engine, store, fetcher, settings, reporter } = tools;
+    // The lock names the image's uv, the container runs its own.
+    let (tool, own) = (uv(machine)?, uv(engine.info().machine)?);
     let source = UvSource { engine: *engine, base_reference: request.base_reference, settings };
-    let uv_binary = uv_binary(&tool, &source, store, fetcher, Arc::clone(reporter)).await?;
+    let uv_binary = uv_binary(&own, &source, store, fetcher, Arc::clone(reporter)).await?;
 
     let started = Instant::now();
     let id = STEP.to_owned();
@@ -91,8 +103,8 @@ pub async fn resolve_packages(
         Ok(_) => Event::StepFinished { id, cached: false, seconds: started.elapsed().as_secs_f64() },
         Err(error) => Event::StepFailed { id, text: error.to_string() },
     });
-    let (system, wheels, mirrors) = done?;
-    Ok(Resolved { system, wheels, tools: vec![tool], uv_binary, mirrors })
+    let Read { system, unpacked, apt, wheels, mirrors } = done?;
+    Ok(Resolved { system, unpacked, apt, wheels, tools: vec![tool], uv_binary, mirrors })
 }
 
 async fn run(
@@ -100,13 +112,15 @@ async fn run(
     request: &PackageRequest<'_>,
     uv: &Utf8PathBuf,
 ) -> Result<Vec<u8>, PackagesError> {
+    let nvcc = request.stack.nvcc.as_ref();
+    let vendor = vendor_source(nvcc, &tools.settings.vendor, tools.fetcher).await?;
     let uv =
         fs_err::read(uv).map_err(|cause| StoreError::File { purpose: "cannot read the cache", cause })?;
     let container = RunRequest {
         image: request.base_reference.to_owned(),
         command: vec!["/bin/sh".to_owned(), SCRIPT.to_owned()],
         user: Some("0:0".to_owned()),
-        files: files(request, tools.settings, uv.into())?,
+        files: files(request, tools.settings, vendor.as_ref(), uv.into(), tools.engine.info().machine)?,
         network: tools.settings.network,
         // Its lines are not reported: they hold addresses.
         report_as: None,
@@ -116,10 +130,17 @@ async fn run(
     if outcome.code == 0 {
         return Ok(outcome.stdout);
     }
-    Err(explain(outcome.code, &outcome.stderr, !request.requested.is_empty()))
+    Err(explain(outcome.code, &outcome.stderr, !request.added.python.is_empty()))
 }
 
-type Read = (Vec<LockedDeb>, Vec<LockedWheel>, Vec<Address>);
+/// What a run of the container found.
+struct Read {
+    system: Vec<LockedDeb>,
+    unpacked: Vec<LockedDeb>,
+    apt: Vec<LockedDeb>,
+    wheels: Vec<LockedWheel>,
+    mirrors: Vec<Address>,
+}
 
 fn read(
     stdout: &[u8],
@@ -133,8 +154,20 @@ fn read(
     }
     let uris = sections.named("uris")?;
     let fresh = locked_debs(uris, sections.named("show")?)?;
-    let mirrors = mirror_roots(uris, &fresh).iter().filter_map(|root| root.parse().ok()).collect();
-    let system = kept(fresh, request.previous, request.base);
+    let mut mirrors = mirror_roots(uris, &fresh);
+    let mut unpacked = Vec::new();
+    if let Some(uris) = sections.optional("unpack-uris") {
+        unpacked = locked_debs(uris, sections.named("unpack-show")?)?;
+        mirrors.extend(mirror_roots(uris, &unpacked));
+    }
+    let mut apt = Vec::new();
+    if let Some(uris) = sections.optional("apt-uris") {
+        apt = locked_debs(uris, sections.named("apt-show")?)?;
+        mirrors.extend(mirror_roots(uris, &apt));
+        apt = kept(apt, request.previous, request.base, |lock| &lock.apt);
+    }
+    let mirrors = mirrors.iter().filter_map(|root| root.parse().ok()).collect();
+    let system = kept(fresh, request.previous, request.base, |lock| &lock.system);
 
     let layers = Layers {
         framework: names(sections.named("framework")?)?.into_iter().collect(),
@@ -144,7 +177,7 @@ fn read(
     let wheels = resolutions(sections.named("all")?, request.stack)?;
     let wheels = locked_wheels(wheels, &layers, &origin, request.stack);
     check_versions(&wheels, request.stack)?;
-    Ok((system, wheels, mirrors))
+    Ok(Read { system, unpacked, apt, wheels, mirrors })
 }
 
 #[cfg(test)]
@@ -153,18 +186,20 @@ mod tests {
     use crate::lock::{WheelLayer, sample};
     use crate::packages::output::RECORDED;
 
-    fn request<'a>(lock: &'a Lock, stack: &'a Stack) -> PackageRequest<'a> {
-        PackageRequest { base_reference: "base", base: &lock.base, stack, requested: &[], previous: None }
+    fn request<'a>(lock: &'a Lock, stack: &'a Stack, added: &'a Added) -> PackageRequest<'a> {
+        PackageRequest { base_reference: "base", base: &lock.base, stack, added, previous: None, fresh: &[] }
     }
 
     #[test]
     fn a_recorded_run_becomes_locked_packages_and_mirrors() {
         let (lock, stack) = (sample::lock(), sample::stack());
-        let (system, wheels, mirrors) =
-            read(RECORDED.as_bytes(), &request(&lock, &stack), &PackageSettings::default()).expect("reads");
+        let none = Added::default();
+        let Read { system, unpacked, apt, wheels, mirrors } =
+            read(RECORDED.as_bytes(), &request(&lock, &stack, &none), &PackageSettings::default())
+                .expect("reads");
         assert!(system.iter().any(|deb| deb.name == "python3.11"));
         assert_eq!(wheels.iter().filter(|wheel| wheel.layer == WheelLayer::Cuda).count(), 14);
-        assert_eq!(mirrors.len(), 2);
+        assert_eq!((mirrors.len(), unpacked.len(), apt.len()), (2, 0, 0));
         let whole = Lock { system, wheels, ..sample::lock() };
         let text = whole.to_toml();
         assert_eq!(Lock::from_toml("envforge.lock", &text).expect("reads"), whole);
@@ -175,8 +210,13 @@ mod tests {
     fn a_base_with_another_python_is_refused() {
         let lock = sample::lock();
         let stack = Stack { python: "3.12".parse().unwrap(), ..sample::stack() };
-        let error = read(RECORDED.as_bytes(), &request(&lock, &stack), &PackageSettings::default())
-            .expect_err("refused");
+        let error = read(
+            RECORDED.as_bytes(),
+            &request(&lock, &stack, &Added::default()),
+            &PackageSettings::default(),
+        )
+        .err()
+        .expect("refused");
         assert_eq!(error.to_string(), "the base brings Python 3.11, the stack needs 3.12");
         assert_eq!(error.exit_code(), 1);
     }

@@ -23,6 +23,19 @@ pub struct PackageSettings {
     pub accept_expired: bool,
     /// Where the throwaway container gets its network from.
     pub network: Network,
+    /// The vendor's apt repositories.
+    pub vendor: VendorSettings,
+}
+
+/// Where the vendor's apt repositories lie and whose key signs them.
+#[derive(Debug, Clone, Default)]
+pub struct VendorSettings {
+    /// The folder that holds one repository for each distribution; `None`: the vendor's own.
+    pub root: Option<Address>,
+    /// The signing key; `None`: the one beside the index.
+    pub key: Option<Bytes>,
+    /// The fingerprint the key must have; `None`: the matrix's.
+    pub fingerprint: Option<String>,
 }
 
 /// One suite of a distribution's archive.
@@ -38,9 +51,19 @@ pub struct Archive {
 
 impl Archive {
     /// The suites of a Debian release: itself, its updates and, if a mirror for it is known, its security updates.
-    pub fn debian(suite: &str, main: &Address, security: Option<&Address>) -> Vec<Self> {
-        let archive =
-            |root: &Address, suite: String| Self { root: root.clone(), suite, components: "main".to_owned() };
+    /// `component` is wanted beside `main`.
+    pub fn debian(
+        suite: &str,
+        main: &Address,
+        security: Option<&Address>,
+        component: Option<&str>,
+    ) -> Vec<Self> {
+        let components = component.map_or_else(|| "main".to_owned(), |extra| format!("main {extra}"));
+        let archive = |root: &Address, suite: String| Self {
+            root: root.clone(),
+            suite,
+            components: components.clone(),
+        };
         let mut all = vec![archive(main, suite.to_owned()), archive(main, format!("{suite}-updates"))];
         all.extend(security.map(|root| archive(root, format!("{suite}-security"))));
         all
@@ -54,6 +77,8 @@ pub struct IndexSettings {
     pub default: Option<Address>,
     /// The framework's own index; `None`: the one its project names.
     pub framework: Option<FrameworkIndex>,
+    /// Further indexes by name: what a project or the user asks for may come from there, too.
+    pub further: BTreeMap<String, Address>,
     /// CA certificates to trust, PEM.
     pub ca_bundle: Option<Bytes>,
     /// Proxies.
@@ -65,6 +90,7 @@ impl fmt::Debug for IndexSettings {
         f.debug_struct("IndexSettings")
             .field("default", &self.default)
             .field("framework", &self.framework)
+            .field("further", &self.further)
             .field("ca_bundle", &self.ca_bundle.as_ref().map(Bytes::len))
             .field("proxies", &self.proxies)
             .finish()
@@ -135,12 +161,21 @@ mod tests {
                 default: Some("https://u:hunter2@index.example.test/simple".parse().unwrap()),
                 framework: Some("https://u:hunter2@index.example.test/{cuda}?t=hunter2".parse().unwrap()),
                 ca_bundle: Some(Bytes::from_static(b"hunter2")),
+                further: BTreeMap::from([(
+                    "own".to_owned(),
+                    "https://u:hunter2@own.test/s".parse().unwrap(),
+                )]),
                 proxies: Proxies(BTreeMap::from([(
                     "HTTPS_PROXY".to_owned(),
                     "http://u:hunter2@p".to_owned(),
                 )])),
             },
-            archives: Archive::debian("bookworm", &"http://u:hunter2@m.example.test/".parse().unwrap(), None),
+            archives: Archive::debian(
+                "bookworm",
+                &"http://u:hunter2@m.example.test/".parse().unwrap(),
+                None,
+                None,
+            ),
             ..PackageSettings::default()
         };
         let shown = format!("{settings:?}");
@@ -165,7 +200,10 @@ mod tests {
     fn security_updates_are_read_only_where_a_mirror_of_them_is_known() {
         let main = "http://m.example.test/debian".parse().unwrap();
         let suites = |security| -> Vec<String> {
-            Archive::debian("trixie", &main, security).into_iter().map(|archive| archive.suite).collect()
+            Archive::debian("trixie", &main, security, None)
+                .into_iter()
+                .map(|archive| archive.suite)
+                .collect()
         };
         assert_eq!(suites(None), ["trixie", "trixie-updates"]);
         assert_eq!(suites(Some(&main)), ["trixie", "trixie-updates", "trixie-security"]);

@@ -1,11 +1,15 @@
 //! An engine for tests that need one run of a container only: gives a known outcome and remembers what was asked.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 
-use crate::engine::{BuildRequest, Engine, EngineError, EngineInfo, ImageInfo, RunOutcome, RunRequest};
+use crate::engine::{
+    BuildRequest, Engine, EngineError, EngineInfo, ImageInfo, PullRequest, RunOutcome, RunRequest,
+};
+use crate::registry::{Credential, Digest};
 use crate::report::Reporter;
 
 /// Runs give `outcome`; everything else fails the test.
@@ -23,6 +27,9 @@ impl Engine for OneRun {
     async fn image(&self, _: &str) -> Result<Option<ImageInfo>, EngineError> {
         unreachable!("nothing but runs is asked")
     }
+    async fn images(&self, _: &str) -> Result<Vec<ImageInfo>, EngineError> {
+        unreachable!("nothing but runs is asked")
+    }
     async fn build(&self, _: BuildRequest, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
         unreachable!("nothing but runs is asked")
     }
@@ -35,10 +42,27 @@ impl Engine for OneRun {
     fn discard_image(&self, _: &str) {
         unreachable!("nothing but runs is asked")
     }
-    async fn pull(&self, _: &str, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+    async fn push(
+        &self,
+        _: &str,
+        _: Option<&Credential>,
+        _: Arc<dyn Reporter>,
+    ) -> Result<Digest, EngineError> {
+        unreachable!("packages are not pushed")
+    }
+    async fn pull(&self, _: PullRequest, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
         unreachable!("nothing but runs is asked")
     }
     async fn import(&self, _: Utf8PathBuf, _: &str, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+        unreachable!("nothing but runs is asked")
+    }
+    async fn save(&self, _: &str, _: Utf8PathBuf) -> Result<(), EngineError> {
+        unreachable!("no image is saved")
+    }
+    async fn load(&self, _: Utf8PathBuf, _: Arc<dyn Reporter>) -> Result<(), EngineError> {
+        unreachable!("no image is loaded")
+    }
+    async fn read_files(&self, _: &str, _: &[&str]) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
         unreachable!("nothing but runs is asked")
     }
     async fn run(&self, request: RunRequest, _: Arc<dyn Reporter>) -> Result<RunOutcome, EngineError> {

@@ -122,13 +122,23 @@ fn index_fault(error: FetchError, file: &str) -> PackagesError {
 }
 
 /// The address a page of a simple index gives for a file.
-fn link_to(file: &str, page: &str, base: &Address) -> Option<Address> {
+pub(super) fn link_to(file: &str, page: &str, base: &Address) -> Option<Address> {
     page.split("href=").skip(1).find_map(|rest| {
         let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
         let href = rest[1..].split(quote).next()?.replace("&amp;", "&");
         let path = href.split(['#', '?']).next()?;
         let found = decoded(path.rsplit('/').next()?) == file;
         if found { base.url().join(&href).ok()?.as_str().parse().ok() } else { None }
+    })
+}
+
+/// The link's whole tag on a page of a simple index: its hash and whether it was withdrawn stand in it.
+pub(super) fn page_tag<'a>(file: &str, page: &'a str) -> Option<&'a str> {
+    page.split("<a ").skip(1).map(|rest| rest.split('>').next().unwrap_or(rest)).find(|tag| {
+        let href = tag.split("href=").nth(1).unwrap_or_default();
+        let path =
+            href.trim_start_matches(['"', '\'']).split(['#', '?', '"', '\'']).next().unwrap_or_default();
+        decoded(path.rsplit('/').next().unwrap_or_default()) == file
     })
 }
 

@@ -48,6 +48,11 @@ fn files(tool: &LockedTool, source: &UvSource<'_>) -> Result<Vec<ContainerFile>,
     let mut files = surroundings(source.settings);
     files.push(file("uv_by_pip.sh", 0o644, include_str!("../../templates/packages/uv_by_pip.sh")));
     files.push(file("uv.in", 0o644, requirement(tool)?));
+    files.push(file(
+        "platform",
+        0o644,
+        platform(tool).ok_or_else(|| unusable(tool, "its name says no platform"))?,
+    ));
     Ok(files)
 }
 
@@ -56,6 +61,12 @@ fn requirement(tool: &LockedTool) -> Result<String, PackagesError> {
     let version: Version =
         tool.version.parse().map_err(|_| unusable(tool, &format!("`{}` is no version", tool.version)))?;
     Ok(format!("uv=={version} --hash=sha256:{}\n", tool.sha256))
+}
+
+/// The first platform the wheel's name says: pip is asked for that one, whatever it runs on.
+fn platform(tool: &LockedTool) -> Option<String> {
+    let tag = tool.file.strip_suffix(".whl")?.rsplit('-').next()?.split('.').next()?;
+    tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_').then(|| format!("{tag}\n"))
 }
 
 fn file_of_tar(tar: &[u8], name: &str) -> std::io::Result<Option<Vec<u8>>> {

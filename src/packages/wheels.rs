@@ -25,7 +25,7 @@ impl Layers {
     fn of(&self, name: &str) -> WheelLayer {
         let in_stack = self.stack.as_ref().is_none_or(|stack| stack.contains(name));
         match (self.framework.contains(name), in_stack) {
-            (true, _) if name.starts_with("nvidia-") => WheelLayer::Cuda,
+            (true, _) if name.starts_with("nvidia-") || name.starts_with("cutensor-") => WheelLayer::Cuda,
             (true, _) => WheelLayer::Framework,
             (false, true) => WheelLayer::Stack,
             (false, false) => WheelLayer::User,
@@ -82,8 +82,10 @@ pub(super) fn check_versions(wheels: &[LockedWheel], stack: &Stack) -> Result<()
     let version_of = |fits: &dyn Fn(&str) -> bool| {
         wheels.iter().find(|wheel| fits(&wheel.name)).map(|wheel| wheel.version.clone())
     };
-    let pinned = stack.companions.iter().map(|(name, version)| (name.as_str(), version.clone()));
-    for (name, wanted) in pinned.chain([(stack.package.as_str(), stack.version.to_string())]) {
+    let pinned = stack.companions.iter().chain(&stack.parts);
+    let pinned = pinned.map(|(name, version)| (name.as_str(), version.clone()));
+    let framework = (!stack.is_toolkit()).then(|| (stack.package.as_str(), stack.version.to_string()));
+    for (name, wanted) in pinned.chain(framework) {
         let found = version_of(&|other| other == name).unwrap_or_else(|| "nothing".to_owned());
         same(name, &wanted, &found)?;
     }

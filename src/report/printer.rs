@@ -45,6 +45,17 @@ impl Printer {
         let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
     }
 
+    /// Another program's bytes on stdout, untouched; an error if nobody reads them.
+    pub fn pass_out(self, bytes: &[u8]) -> std::io::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(bytes).and_then(|()| stdout.flush())
+    }
+
+    /// Another program's bytes on stderr, untouched; an error if nobody reads them.
+    pub fn pass_err(self, bytes: &[u8]) -> std::io::Result<()> {
+        std::io::stderr().lock().write_all(bytes)
+    }
+
     /// A line of talk.
     pub fn say(self, line: &str) {
         let mut stderr = anstream::stderr().lock();

@@ -4,7 +4,7 @@
 //! never offered. Of one release line only the nearest is (of one line and CUDA, if a CUDA was asked for), and at most
 //! one offer leaves out the Python that was asked for.
 
-use super::candidate::Question;
+use super::candidate::{Question, cuda_of};
 use super::choose::solve;
 use super::distance::{self, Scale};
 use super::refusal::Alternative;
@@ -54,7 +54,7 @@ fn nearest_variants(question: &Question<'_>, product: &Product) -> Vec<Alternati
         .iter()
         .filter(|row| row.framework == product.framework && row.machine == question.target.machine)
         .filter(|row| row.verified && row.arch.is_some())
-        .flat_map(|row| offers_of(question, &scale, row))
+        .flat_map(|row| offers_of(question, product, &scale, row))
         .collect();
     offers.sort_by(|a, b| {
         let key = |offer: &Offer<'_>| (offer.distance, offer.version_distance);
@@ -88,11 +88,16 @@ impl Offer<'_> {
 }
 
 /// A row as a spec that keeps all of the rest, and again with what may have to go.
-fn offers_of<'a>(question: &Question<'_>, scale: &Scale<'_>, row: &'a Variant) -> Vec<Offer<'a>> {
+fn offers_of<'a>(
+    question: &Question<'_>,
+    product: &Product,
+    scale: &Scale<'_>,
+    row: &'a Variant,
+) -> Vec<Offer<'a>> {
     let base = scale.between(row);
     let version_distance = scale.version(&row.version);
     let whole =
-        Spec { version: Some(row.version.clone()), cuda: Some(row.cuda.into()), ..question.spec.clone() };
+        Spec { version: Some(row.version.clone()), cuda: cuda_of(product, row), ..question.spec.clone() };
     let mut specs = vec![(whole.clone(), base)];
     if whole.python.is_some() {
         specs.push((Spec { python: None, ..whole.clone() }, base + distance::PYTHON));

@@ -5,7 +5,7 @@ use super::refusal::Refused;
 use super::rule::Rule;
 use crate::compat::Matrix;
 use crate::compat::tables::{Base, DriverBranch, ForwardCompat, Product, Variant};
-use crate::spec::Spec;
+use crate::spec::{CudaWish, Spec};
 use crate::target::{Target, TargetGpu};
 use crate::versions::{ComputeCapability, CudaApiVersion, DriverVersion, PythonVersion, ToolkitVersion};
 
@@ -65,7 +65,18 @@ impl<'a> Question<'a> {
 impl<'a> Candidate<'a> {
     /// The binary as a package is named: `torch 2.8.0+cu128`.
     pub(crate) fn label(&self) -> String {
-        format!("{} {}+{}", package(self.product), self.variant.version, self.variant.cuda)
+        match &self.product.package {
+            Some(package) => {
+                let package = self.variant.package.as_ref().unwrap_or(package);
+                format!("{package} {}+{}", self.variant.version, self.variant.cuda)
+            }
+            None => format!("CUDA {}", self.variant.version),
+        }
+    }
+
+    /// The CUDA minor of the variant's toolkit: `12.8`.
+    pub(crate) fn toolkit_minor(&self) -> String {
+        format!("{}.{}", self.variant.toolkit.major(), self.variant.toolkit.minor())
     }
 
     /// A refusal that rests on the variant's own row.
@@ -128,6 +139,11 @@ impl<'a> Candidate<'a> {
 /// The package that carries a product: `torch`.
 pub(crate) fn package(product: &Product) -> &str {
     product.package.as_deref().unwrap_or(&product.framework)
+}
+
+/// The CUDA that names a row in a spec; the version of the toolkit alone says it already.
+pub(crate) fn cuda_of(product: &Product, row: &Variant) -> Option<CudaWish> {
+    product.package.as_ref().map(|_| row.cuda.into())
 }
 
 /// 12.8 of 12.8.1, as drivers count.

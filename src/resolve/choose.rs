@@ -17,7 +17,7 @@ use super::rules;
 use crate::compat::Matrix;
 use crate::compat::tables::{Base, Channel, Product, Status, Variant};
 use crate::spec::Spec;
-use crate::stack::Stack;
+use crate::stack::{Flavour, NvccSource, Stack};
 use crate::target::Target;
 use crate::versions::{FrameworkVersion, PythonVersion};
 
@@ -79,8 +79,8 @@ fn solve_version(
         refusals.extend(python_refusals(question, product, &rows));
         return Err(refusals);
     }
-    let named = wish.is_some_and(|wish| wish.minor.is_some());
-    let choosable: Vec<_> = asked.iter().copied().filter(|row| named || may_be_chosen(row)).collect();
+    let named = |row: &Variant| wish.is_some_and(|wish| wish.minor.is_some() || row.cuda.minor.is_none());
+    let choosable: Vec<_> = asked.iter().copied().filter(|row| named(row) || may_be_chosen(row)).collect();
     if choosable.is_empty() {
         return Err(vec![rules::nothing_to_choose(product, version, &asked)]);
     }
@@ -119,7 +119,7 @@ pub(crate) fn may_be_chosen(row: &Variant) -> bool {
 /// What Python alone refuses where there is no binary to judge.
 fn python_refusals(question: &Question<'_>, product: &Product, rows: &[&Variant]) -> Vec<Refused> {
     let Some(variant) = rows.first() else { return Vec::new() };
-    let Some((python, base)) = bases_in_order(question, variant).into_iter().next() else {
+    let Some((python, base)) = bases_in_order(question, product, variant).into_iter().next() else {
         return Vec::new();
     };
     rules::judge_python(&Candidate { question: *question, product, variant, python, base })
@@ -133,7 +133,7 @@ fn solve_variant(
 ) -> Result<Stack, Vec<Refused>> {
     let mut first = None;
     trail.bases.clear();
-    for (python, base) in bases_in_order(question, variant) {
+    for (python, base) in bases_in_order(question, product, variant) {
         let candidate = Candidate { question: *question, product, variant, python, base };
         let refusals = rules::judge(&candidate);
         match base {
@@ -152,7 +152,8 @@ fn solve_variant(
 /// Where Python is open, bases whose Python the companions have too go before those that only the framework serves.
 pub(crate) fn bases_in_order<'a>(
     question: &Question<'a>,
-    variant: &Variant,
+    product: &'a Product,
+    variant: &'a Variant,
 ) -> Vec<(PythonVersion, Option<&'a Base>)> {
     let named = question.options.base.as_deref();
     let mut bases: Vec<_> =
@@ -168,6 +169,15 @@ pub(crate) fn bases_in_order<'a>(
             fitting.push((python, None));
         }
         return fitting;
+    }
+    if product.package.is_none() && question.spec.flavour == Flavour::Devel {
+        // No framework asks for a Python: a base with that nvcc of its own goes before one that needs the vendor.
+        bases.sort_by_key(|base| {
+            let python = base.python;
+            let candidate = Candidate { question: *question, product, variant, python, base: Some(base) };
+            rules::toolkit::nvcc(&candidate).map_or(NvccSource::Vendor, |choice| choice.nvcc.source)
+                == NvccSource::Vendor
+        });
     }
     let own = |base: &&&Base| variant.python.contains(&base.python);
     let whole = |base: &&&Base| missing_companions(question.matrix, variant, base.python).is_empty();

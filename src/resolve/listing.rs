@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::candidate::{Candidate, Question};
+use super::candidate::{Candidate, Question, cuda_of};
 use super::options::ResolveOptions;
 use super::rule::Rule;
 use super::rules;
@@ -95,7 +95,7 @@ fn entry(
 ) -> ListEntry {
     let spec = Spec {
         version: Some(variant.version.clone()),
-        cuda: Some(variant.cuda.into()),
+        cuda: cuda_of(product, variant),
         ..Spec::of(&product.name)
     };
     let question = Question { spec: &spec, target, matrix, options };

@@ -6,12 +6,13 @@ use super::listing::ListEntry;
 use crate::compat::tables::{Channel, Status};
 use crate::versions::PythonVersion;
 
-const HEAD: [&str; 7] = ["SPEC", "CHANNEL", "PYTHON", "CUDNN", "GPU", "DRIVER>=", "RUNS"];
+const HEAD: [&str; 7] = ["SPEC", "FROM", "PYTHON", "CUDNN", "GPU", "DRIVER>=", "RUN"];
 
 /// What the marks of the table mean.
 const LEGEND: &str = "
-own: the framework's own index  *: experimental upstream  ?: in no official list
-+: with PTX for newer GPUs  RUNS: on the target, - if that is open
+FROM: - the default index, own the framework's own index, * experimental
+upstream, ? in no official list  GPU: + with PTX for newer ones, ? not
+established  RUN: on the target, - if that is open
 ";
 
 /// The entries as a table, one line each.
@@ -42,12 +43,13 @@ pub fn list_text(entries: &[ListEntry]) -> String {
 
 fn cells(entry: &ListEntry) -> [String; HEAD.len()] {
     let channel = match (entry.status, entry.channel) {
-        (Status::Experimental, Channel::Default) => "default*",
+        (Status::Experimental, Channel::Default) => "-*",
+        (Status::Unlisted, Channel::Default) => "-?",
         (Status::Experimental, _) => "own*",
         (Status::Unlisted, _) => "own?",
-        (_, Channel::Default) => "default",
+        (_, Channel::Default) => "-",
         (_, Channel::Framework) => "own",
-        (_, Channel::Source) => "source",
+        (_, Channel::Source) => "src",
     };
     let runs = match entry.runs_here {
         Some(true) => "yes",
@@ -55,7 +57,10 @@ fn cells(entry: &ListEntry) -> [String; HEAD.len()] {
         None => "-",
     };
     let library = |version: &Option<crate::versions::LibraryVersion>| {
-        version.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
+        let parts = |version: &crate::versions::LibraryVersion| {
+            version.parts().iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join(".")
+        };
+        version.as_ref().map_or_else(|| "-".to_owned(), parts)
     };
     let gpu = match (entry.gpu.first(), entry.gpu.last()) {
         (Some(first), Some(last)) => {

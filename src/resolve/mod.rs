@@ -15,7 +15,9 @@ mod refusal;
 mod report;
 mod report_text;
 mod rule;
+mod rule_guide;
 mod rules;
+mod support;
 mod wrap;
 
 #[cfg(test)]
@@ -29,3 +31,5 @@ pub use refusal::{Alternative, Refusal, Refused};
 pub use report::{PlanReport, plan_report};
 pub use report_text::{plan_text, refusal_text};
 pub use rule::Rule;
+pub use rule_guide::rules_text;
+pub use support::support_text;

@@ -1,10 +1,12 @@
 //! Puts the stack together and says why each field has its value.
 
+use std::collections::BTreeMap;
+
 use super::candidate::{Candidate, gpu_label};
 use super::choose::missing_companions;
 use super::rule::Rule;
-use super::rules::toolkit::nvcc_source;
-use crate::compat::tables::{Base, Channel, Status};
+use super::rules::toolkit::nvcc;
+use crate::compat::tables::{Base, Channel, ComponentWheel, Status};
 use crate::stack::{Flavour, ForwardCompatChoice, Reason, Requires, Stack};
 use crate::versions::{CudaVariant, DriverVersion, FrameworkVersion};
 
@@ -25,11 +27,14 @@ pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Trail)
     let flavour = question.spec.flavour;
     let suffix = if flavour == Flavour::Devel { "-devel" } else { "" };
     let numpy = question.matrix.numpy_limit(&variant.framework, &variant.version);
+    let choice = (flavour == Flavour::Devel).then(|| nvcc(candidate)).flatten();
+    // The version of the toolkit alone says its CUDA already.
+    let cuda = product.package.as_ref().map_or_else(String::new, |_| format!("-{}", variant.cuda));
     Stack {
-        name: format!("{}:{}-{}-py{python}{suffix}", product.name, variant.version, variant.cuda),
+        name: format!("{}:{}{cuda}-py{python}{suffix}", product.name, variant.version),
         product: product.name.clone(),
         framework: variant.framework.clone(),
-        package: super::candidate::package(product).to_owned(),
+        package: variant.package.clone().unwrap_or_else(|| super::candidate::package(product).to_owned()),
         version: variant.version.clone(),
         cuda: variant.cuda,
         toolkit: variant.toolkit.clone(),
@@ -50,11 +55,24 @@ pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Trail)
         forward_compat: candidate
             .forward_compat_in_use()
             .map(|row| ForwardCompatChoice { package: row.package.clone(), source: row.source.clone() }),
+        install: variant.install.clone(),
+        parts: parts(candidate, choice.as_ref().map_or(&[], |choice| choice.parts)),
+        nvcc: choice.map(|choice| choice.nvcc),
         numpy: numpy.and_then(|limit| limit.numpy.clone()),
         target: question.target.clone(),
         matrix: question.matrix.edition.clone(),
         reasons: reasons(candidate, base, trail),
     }
+}
+
+/// Wheels of the toolkit that are pinned: the row's parts, those nvcc needs, and for the toolkit alone every library.
+fn parts(candidate: &Candidate<'_>, nvcc: &[String]) -> BTreeMap<String, String> {
+    let alone = candidate.product.package.is_none();
+    let wanted = |wheel: &ComponentWheel| {
+        let named = candidate.variant.parts.contains(&wheel.part);
+        named || if wheel.library { alone } else { nvcc.contains(&wheel.part) }
+    };
+    candidate.question.matrix.wheels_of(&candidate.variant.toolkit, wanted).unwrap_or_default()
 }
 
 /// True if some GPU of the target runs the binary by PTX alone.
@@ -100,6 +118,7 @@ fn reasons(candidate: &Candidate<'_>, base: &Base, trail: &Trail) -> Vec<Reason>
         python_reason(candidate, base),
         base_reason(candidate, base, trail),
     ];
+    all.extend(library_reasons(candidate));
     all.extend(gpu_reason(candidate));
     all.extend(companion_reasons(candidate));
     all.extend(driver_reason(candidate));
@@ -133,6 +152,7 @@ fn cuda_reason(candidate: &Candidate<'_>, trail: &Trail) -> Reason {
     let passed =
         passed_over(trail.variants.first().map(|(cuda, rules)| (cuda.to_string(), rules.as_slice())));
     let mut because = match (candidate.question.spec.cuda, variant.channel) {
+        _ if candidate.product.package.is_none() => "the toolkit's own".to_owned(),
         (Some(wish), _) if wish.minor.is_some() => "asked for".to_owned(),
         (_, Channel::Default) => "the default index's variant, and the target can run it".to_owned(),
         (Some(wish), _) => {
@@ -180,9 +200,39 @@ fn base_reason(candidate: &Candidate<'_>, base: &Base, trail: &Trail) -> Reason 
         "the default base".to_owned()
     } else {
         let passed = passed_over(trail.bases.first().map(|(name, rules)| (name.clone(), rules.as_slice())));
-        format!("the first base that brings Python {}{passed}", candidate.python)
+        match candidate.product.package {
+            Some(_) => format!("the first base that brings Python {}{passed}", candidate.python),
+            None => format!("the first base whose own packages or wheels have that nvcc{passed}"),
+        }
     };
     reason("base", &base.name, because, &base.source)
+}
+
+/// The libraries that come with the binary, and those the row pins beside it.
+fn library_reasons(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let variant = candidate.variant;
+    let pinned = !variant.install.is_empty();
+    let (own, toolkit) = match (pinned, candidate.product.package.is_some()) {
+        (_, false) => return Vec::new(),
+        (true, _) => {
+            ("within what its METADATA and documentation ask", "the release its CUDA wheels are pinned to")
+        }
+        (false, _) => ("what the binary is built with", "the release the binary is built with"),
+    };
+    let mut all = vec![reason("toolkit", &variant.toolkit, toolkit, &variant.source)];
+    for (field, library) in [("cudnn", &variant.cudnn), ("nccl", &variant.nccl)] {
+        all.extend(library.iter().map(|version| reason(field, version, own, &variant.source)));
+    }
+    all.extend(variant.triton.iter().map(|version| reason("triton", version, own, &variant.source)));
+    let missing = missing_companions(candidate.question.matrix, variant, candidate.python);
+    for (package, version) in &variant.companions {
+        if !missing.iter().any(|(name, _)| name == package) {
+            let row = candidate.question.matrix.companion(package, version);
+            let source = row.map_or(&variant.source, |row| &row.source);
+            all.push(reason(package, version, "released together", source));
+        }
+    }
+    all
 }
 
 fn gpu_reason(candidate: &Candidate<'_>) -> Option<Reason> {
@@ -201,7 +251,7 @@ fn gpu_reason(candidate: &Candidate<'_>) -> Option<Reason> {
     let because = if needs_ptx(candidate) {
         format!(
             "runs by PTX, which a driver with CUDA {} or newer translates at first use",
-            variant.cuda.dotted()
+            candidate.toolkit_minor()
         )
     } else {
         "the binary holds machine code for it".to_owned()
@@ -226,7 +276,7 @@ fn driver_reason(candidate: &Candidate<'_>) -> Option<Reason> {
         let because = format!(
             "admitted by `--forward-compat`: driver {driver} is below the floor of CUDA {}, and the package is legal \
              on its branch and these GPUs",
-            candidate.variant.cuda.dotted()
+            candidate.toolkit_minor()
         );
         return Some(reason("forward-compat", &row.package, because, &row.source));
     }
@@ -244,6 +294,7 @@ fn nvcc_reason(candidate: &Candidate<'_>) -> Option<Reason> {
     if candidate.question.spec.flavour != Flavour::Devel {
         return None;
     }
-    let because = format!("from {}; looked up when the lock is made", nvcc_source(candidate)?);
-    Some(reason("nvcc", &candidate.variant.cuda.dotted(), because, &candidate.base?.source))
+    let choice = nvcc(candidate)?;
+    let because = format!("from {}; looked up when the lock is made", choice.nvcc.source);
+    Some(reason("nvcc", &candidate.toolkit_minor(), because, choice.source))
 }

@@ -29,11 +29,20 @@ pub fn plan_text(stack: &Stack) -> String {
         Channel::Framework => "the framework's own index",
         Channel::Source => "built from source",
     };
-    out += &field(&stack.framework, &format!("{} ({channel}{experimental})", stack.version));
-    out += &field("CUDA", &format!("{} (toolkit {})", stack.cuda, stack.toolkit));
-    let unknown = || "not established".to_owned();
-    out += &field("cuDNN", &stack.cudnn.as_ref().map_or_else(unknown, ToString::to_string));
-    out += &field("NCCL", &stack.nccl.as_ref().map_or_else(unknown, ToString::to_string));
+    if stack.is_toolkit() {
+        out += &field("CUDA", &format!("{} ({channel})", stack.version));
+    } else {
+        out += &field(&stack.framework, &format!("{} ({channel}{experimental})", stack.version));
+        out += &field("CUDA", &format!("{} (toolkit {})", stack.cuda, stack.toolkit));
+        for (name, library) in [("cuDNN", &stack.cudnn), ("NCCL", &stack.nccl)] {
+            let absent = if stack.install.is_empty() { "not established" } else { "none is added" };
+            out += &field(name, &library.as_ref().map_or_else(|| absent.to_owned(), ToString::to_string));
+        }
+    }
+    if let Some(nvcc) = &stack.nvcc {
+        out +=
+            &field("nvcc", &format!("{} with gcc {}, from {}", stack.toolkit_minor(), nvcc.gcc, nvcc.source));
+    }
     if let Some(triton) = &stack.triton {
         out += &field("Triton", triton);
     }
@@ -53,6 +62,8 @@ pub fn plan_text(stack: &Stack) -> String {
     for reason in &stack.reasons {
         out += &field(&reason.field, &format!("{}: {}", reason.chosen, reason.because));
     }
+    out.push_str("\nSources\n");
+    out += &sources_text(stack);
     out
 }
 
@@ -87,6 +98,21 @@ fn target_text(target: &Target) -> String {
     });
     let all: Vec<_> = driver.into_iter().chain(gpus).collect();
     if all.is_empty() { "any GPU and driver".to_owned() } else { all.join(", ") }
+}
+
+/// Where the choices come from, each source once with the fields that rest on it.
+fn sources_text(stack: &Stack) -> String {
+    let mut sources: Vec<(&str, Vec<&str>)> = Vec::new();
+    for reason in &stack.reasons {
+        match sources.iter_mut().find(|(source, _)| *source == reason.source) {
+            Some((_, fields)) => fields.push(&reason.field),
+            None => sources.push((&reason.source, vec![&reason.field])),
+        }
+    }
+    let line = |(source, fields): (&str, Vec<&str>)| {
+        hanging("  ", &format!("{}: {}", fields.join(", "), first_source(source)))
+    };
+    sources.into_iter().map(line).collect()
 }
 
 /// The first of several sources, with a word on the others, which `--json` prints in full.

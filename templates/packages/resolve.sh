@@ -1,6 +1,7 @@
 # Runs as root in a throwaway container of the base: apt resolves the distribution packages, uv the wheels.
 # Prints sections to stdout; src/packages/output.rs reads them. Nothing of this container is kept.
-# Inputs in /envforge: env (proxies), apt.conf, system.list, *.in, uv, uv.toml. The exit code says which step failed.
+# Inputs in /envforge: env (proxies), apt.conf, system.list, apt.list (the user's), *.in, uv, uv.toml; for an image of another processor foreign
+# (Debian's and uv's name of it) and base.list. The exit code says which step failed.
 set -u
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 APT_CONFIG=/envforge/apt.conf
 . /envforge/env
@@ -8,22 +9,85 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 APT_CONFIG=/envforge/apt.co
 section() { printf '\n==envforge:%s==\n' "$1"; }
 
 apt-get update -qq >&2 || exit 40
+# The vendor's repository on its own, so that its faults are told from the distribution's.
+if [ -f /envforge/vendor.list ]; then
+    if [ -s /envforge/sources.list ]; then
+        cat /envforge/vendor.list >>/envforge/sources.list
+    else
+        cp /envforge/vendor.list /etc/apt/sources.list.d/envforge-vendor.list
+    fi
+    apt-get update -qq >&2 || exit 47
+fi
+
+# apt of the image's processor. Where that is another one than this container's, it reads that one's indexes, and the
+# packages of the base (base.list) stand in its status as if they were installed.
+platform=
+the_apt() { "$@"; }
+if [ -f /envforge/foreign ]; then
+    read -r architecture platform </envforge/foreign
+    mkdir -p /tmp/foreign/lists/partial /tmp/foreign/archives/partial
+    : >/tmp/foreign/status
+    the_apt() {
+        program=$1
+        shift
+        "$program" -o APT::Architecture="$architecture" -o APT::Architectures::="$architecture" \
+            -o Dir::State::lists=/tmp/foreign/lists -o Dir::State::status=/tmp/foreign/status \
+            -o Dir::Cache=/tmp/foreign "$@"
+    }
+    the_apt apt-get update -qq >&2 || exit 40
+    # shellcheck disable=SC2046
+    the_apt apt-cache show $(cat /envforge/base.list) >/tmp/base.show || exit 41
+    sed 's/^Package: .*/&\nStatus: install ok installed/' /tmp/base.show >/tmp/foreign/status
+fi
 
 # shellcheck disable=SC2046
-apt-get install --no-install-recommends --print-uris -qq $(cat /envforge/system.list) >/tmp/uris || exit 41
+the_apt apt-get install --no-install-recommends --print-uris -qq $(cat /envforge/system.list) >/tmp/uris || exit 41
 section uris
 cut -d' ' -f1-2 /tmp/uris
 # `name_1%3a2.3_amd64.deb` -> `name:amd64=1:2.3`. print-uris of bookworm knows MD5 only; the index has SHA256.
-cut -d' ' -f2 /tmp/uris | sed 's/\.deb$//; s/%3a/:/' |
-    awk -F_ '$3 == "all" { print $1 "=" $2; next } { print $1 ":" $3 "=" $2 }' >/tmp/selected
+# show URIS: what the index says of these files.
+show() {
+    cut -d' ' -f2 "$1" | sed 's/\.deb$//; s/%3a/:/; s/%7e/~/g' |
+        awk -F_ '$3 == "all" { print $1 "=" $2; next } { print $1 ":" $3 "=" $2 }' >/tmp/selected
+    if [ -s /tmp/selected ]; then
+        # shellcheck disable=SC2046
+        the_apt apt-cache show $(cat /tmp/selected) >/tmp/show || exit 41
+        grep -E '^(Package|Version|Architecture|Filename|Size|SHA256): |^$' /tmp/show
+    fi
+}
 section show
-if [ -s /tmp/selected ]; then
-    xargs apt-cache show </tmp/selected >/tmp/show || exit 41
-    grep -E '^(Package|Version|Architecture|Filename|Size|SHA256): |^$' /tmp/show
+show /tmp/uris
+
+# What the user asked for: resolved together with the rest, of which it may change nothing.
+if [ -f /envforge/apt.list ]; then
+    # shellcheck disable=SC2046
+    the_apt apt-get install --no-install-recommends --print-uris -qq $(cat /envforge/system.list) \
+        $(cat /envforge/apt.list) >/tmp/both || exit 49
+    if grep -Fxvf /tmp/both /tmp/uris >&2; then exit 50; fi
+    grep -Fxvf /tmp/uris /tmp/both >/tmp/added || true
+    section apt-uris
+    cut -d' ' -f1-2 /tmp/added
+    section apt-show
+    show /tmp/added
+fi
+
+# nvcc and its profilers: their files alone, without what they depend on.
+if [ -f /envforge/unpack.list ]; then
+    # shellcheck disable=SC2046
+    the_apt apt-get download --print-uris -qq $(cat /envforge/unpack.list) >/tmp/unpack || exit 48
+    section unpack-uris
+    cut -d' ' -f1-2 /tmp/unpack
+    section unpack-show
+    show /tmp/unpack
 fi
 
 apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-unsafe-io \
     -o Dpkg::Use-Pty=0 python3 >/tmp/install.log 2>&1 || { cat /tmp/install.log >&2; exit 42; }
+# uv looks into a Python older than 3.10 with distutils, which Debian packages apart.
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
+    apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 python3-distutils >/tmp/install.log 2>&1 ||
+        { cat /tmp/install.log >&2; exit 42; }
+}
 section python
 python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' || exit 42
 
@@ -33,7 +97,7 @@ compile() {
     shift
     /envforge/uv pip compile "/envforge/$name.in" --output-file "/tmp/pylock.$name.toml" --format pylock.toml \
         --config-file /envforge/uv.toml --python /usr/bin/python3 --cache-dir /tmp/uv-cache \
-        --no-header --quiet "$@" || exit 43
+        --no-header --quiet ${platform:+--python-platform "$platform"} "$@" || exit 43
     section "$name"
     cat "/tmp/pylock.$name.toml"
 }

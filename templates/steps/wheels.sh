@@ -9,14 +9,27 @@ if [ -f /run/secrets/netrc ]; then export NETRC=/run/secrets/netrc; fi
 if [ -f /run/secrets/index ]; then . /run/secrets/index; fi
 
 [ -d /opt/env ] || /run/envforge/uv venv --quiet --no-project --python /usr/bin/python3 /opt/env
+# Without network the wheels lie beside the requirement files.
+offline=
+if [ -d /run/envforge/vendor ]; then
+    offline="--offline --no-index --find-links /run/envforge/vendor"
+    ENVFORGE_FRAMEWORK_INDEX=${ENVFORGE_FRAMEWORK_INDEX:-none}
+fi
 for file in "$@"; do
     case "$file" in
     # The framework's own index serves exactly these; everything else comes from the default one.
     *.framework.txt) index=${ENVFORGE_FRAMEWORK_INDEX:?the build secret index must export ENVFORGE_FRAMEWORK_INDEX} ;;
     *) index=${UV_DEFAULT_INDEX:-} ;;
     esac
-    env ${index:+UV_DEFAULT_INDEX="$index"} /run/envforge/uv pip install --python /opt/env/bin/python --no-deps \
-        --only-binary :all: --require-hashes --requirements "/run/envforge/$file"
+    # What the user added may come from further indexes; the hashes say which file it must be.
+    case "$file" in
+    wheels/user*) further=${ENVFORGE_INDEXES:-} ;;
+    *) further= ;;
+    esac
+    if [ -n "$offline" ]; then index= further=; fi
+    # shellcheck disable=SC2086
+    env ${index:+UV_DEFAULT_INDEX="$index"} ${further:+UV_INDEX="$further" UV_INDEX_STRATEGY=unsafe-best-match} /run/envforge/uv pip install --python /opt/env/bin/python --no-deps \
+        --only-binary :all: --require-hashes $offline --requirements "/run/envforge/$file"
 done
 # Compiled once, here: without byte code Jupyter takes twice as long to start, and /opt/env is read-only later.
 /opt/env/bin/python /run/envforge/compile.py /opt/env/lib

@@ -36,7 +36,10 @@ fn no_permission_on_the_socket() {
     mode(&program.path(""), 0o755);
     let program = program.with("DOCKER_HOST", format!("unix://{}", socket.display()));
     let binary = program.path("envforge");
-    std::fs::copy(env!("CARGO_BIN_EXE_envforge"), &binary).expect("a copy anybody may run");
+    // By another process: a file this one has open for writing would be inherited by programs other tests start meanwhile,
+    // and then it cannot be run.
+    let copied = std::process::Command::new("cp").arg(env!("CARGO_BIN_EXE_envforge")).arg(&binary).status();
+    assert!(copied.expect("cp").success(), "a copy anybody may run");
     mode(&binary, 0o755);
     let mut command = program.command_of(&binary, &["build", "pytorch-cuda:2.8-cu128"]);
     if is_root() {

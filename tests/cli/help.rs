@@ -2,12 +2,28 @@
 
 use crate::{envforge, program, said};
 
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 24] = [
+    &["init"],
+    &["vendor"],
+    &["images"],
+    &["inspect"],
+    &["diff"],
+    &["size"],
+    &["prune"],
+    &["outdated"],
+    &["generate", "schema"],
     &["build"],
+    &["verify"],
+    &["shell"],
+    &["ps"],
+    &["stop"],
+    &["logs"],
     &["plan"],
     &["list"],
     &["lock"],
     &["export", "dockerfile"],
+    &["export", "devcontainer"],
+    &["export", "compose"],
     &["generate", "completions"],
     &["generate", "man"],
     &[],
@@ -16,7 +32,10 @@ const COMMANDS: [&[&str]; 8] = [
 #[test]
 fn the_short_help_names_every_command() {
     let run = envforge(&["--help"]);
-    for command in ["build", "plan", "list", "lock", "export", "generate"] {
+    for command in [
+        "init", "build", "plan", "verify", "list", "lock", "shell", "ps", "stop", "logs", "export",
+        "generate",
+    ] {
         assert!(run.stdout.contains(&format!("\n  {command} ")), "{}", run.stdout);
     }
 }
@@ -39,7 +58,7 @@ fn an_unknown_command_gets_the_nearest_one() {
 #[test]
 fn no_command_is_a_wrong_call() {
     assert_eq!(envforge(&[]).code, 2);
-    assert_eq!(envforge(&["plan"]).code, 2);
+    assert_eq!(envforge(&["plan"]).code, 2, "there is no project here");
     assert_eq!(envforge(&["build", "pytorch-cuda", "--locked", "--upgrade"]).code, 2);
 }
 

@@ -60,6 +60,20 @@ fn a_filter_by_machine_keeps_what_runs_there_and_agrees_with_plan() {
 }
 
 #[test]
+fn a_framework_is_a_filter_by_any_of_its_names() {
+    for name in ["jax", "jaxlib", "jax-cuda"] {
+        let found = entries(&["--framework", name]);
+        assert!(!found.is_empty(), "{name}");
+        assert!(
+            found
+                .iter()
+                .all(|entry| entry["spec"].as_str().is_some_and(|spec| spec.starts_with("jax-cuda:")))
+        );
+    }
+    assert_eq!(envforge(&["list", "--framework", "caffe"]).code, 1);
+}
+
+#[test]
 fn an_unknown_name_is_not_an_empty_list() {
     insta::assert_snapshot!(said(&["list", "pytroch-cuda"]));
     assert_eq!(envforge(&["list", "pytroch-cuda"]).code, 1);

@@ -1,17 +1,29 @@
 //! The whole program without a container engine and without network: exit code, stdout and stderr.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
+#[path = "../support/fake_gpu.rs"]
+mod fake_gpu;
+#[path = "../support/gpu_daemon.rs"]
+mod gpu_daemon;
+#[path = "../support/http.rs"]
+mod http;
 #[path = "../support/program.rs"]
 mod program;
 
+mod agent_gpu;
+mod compat;
+mod doctor;
 mod engine;
 mod examples;
 mod files;
 mod help;
 mod list;
 mod plan;
+mod project;
 mod refusals;
+mod several;
 mod specs;
+mod verify;
 
 use program::{Program, Run};
 

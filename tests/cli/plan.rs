@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{assert_80_columns, envforge, said};
+use crate::{assert_80_columns, envforge, program, said};
 
 fn plan(args: &[&str]) -> (i32, Value) {
     let run = envforge(&[&["plan", "--json"], args].concat());
@@ -161,4 +161,18 @@ fn a_plan_needs_neither_engine_nor_network_nor_a_writable_home() {
         .with("ENVFORGE_CACHE_DIR", "/proc/nowhere")
         .with("ENVFORGE_STATE_DIR", "/proc/nowhere");
     assert_eq!(program.run(&["plan", "pytorch-cuda:2.8-cu128"]).code, 0);
+}
+
+#[test]
+fn fifty_plans_at_once_all_say_the_same() {
+    let program = program();
+    let start = || program.command(&["plan", "pytorch-cuda:2.8-cu128", "--json"]).spawn().expect("it starts");
+    let children: Vec<_> = (0..50).map(|_| start()).collect();
+    let said: Vec<_> = children
+        .into_iter()
+        .map(|child| child.wait_with_output().expect("a child of ours"))
+        .map(|output| (output.status.code(), output.stdout))
+        .collect();
+    assert_eq!(said[0].0, Some(0));
+    assert!(said.iter().all(|one| *one == said[0]), "all 50 say the same");
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use envforge::base::{Base, BaseRequest, MirrorSources, ProviderChoice, prepare, read_apt_sources};
+use envforge::base::{Base, BaseRequest, Means, MirrorSources, ProviderChoice, prepare, read_apt_sources};
 use envforge::content_digest::content_digest_of_tar;
 use envforge::engine::{Docker, Engine, EngineSettings, Network, RunRequest};
 use envforge::fetch::{FetchSettings, Fetcher};
 use envforge::lock::LockedBase;
+use envforge::registry::{Registry, RegistrySettings};
 use envforge::report::Silent;
 use envforge::store::Store;
 use envforge::versions::Machine;
@@ -24,11 +25,8 @@ struct Fixture {
 impl Fixture {
     async fn new() -> Self {
         let alone = crate::scene::Scene::wait_for_the_engine();
-        let settings = EngineSettings {
-            docker_host: std::env::var("DOCKER_HOST").ok(),
-            docker_context: None,
-            docker_config: None,
-        };
+        let settings =
+            EngineSettings { docker_host: std::env::var("DOCKER_HOST").ok(), ..EngineSettings::default() };
         let folder = tempfile::tempdir().expect("a temporary folder");
         Self {
             engine: Docker::connect(&settings).await.expect("an engine"),
@@ -46,8 +44,10 @@ impl Fixture {
 
     async fn base(&self, store: &Store, request: &BaseRequest<'_>) -> Base {
         let started = Instant::now();
-        let base =
-            prepare(&self.engine, request, store, &self.fetch, Arc::new(Silent)).await.expect("a base");
+        let registry = Registry::new(self.fetch.clone(), RegistrySettings::default());
+        let (engine, fetch, reporter) = (&self.engine, &self.fetch, Arc::new(Silent));
+        let means = Means { engine, registry: &registry, store, fetch, reporter };
+        let base = prepare(&means, request).await.expect("a base");
         let seconds = started.elapsed().as_secs_f64();
         let size = base.archive.as_ref().map(|path| std::fs::metadata(path).expect("archive").len());
         tracing::info!(seconds, size, reference = base.reference, "base");
@@ -81,6 +81,7 @@ fn request<'a>(name: &str, suite: &str, locked: Option<&'a LockedBase>) -> BaseR
         machine: Machine::X86_64,
         mirrors,
         locked,
+        upgrade: false,
         accept_expired: false,
         now: jiff::Timestamp::now(),
     }
@@ -133,6 +134,12 @@ async fn built_twice(name: &str, suite: &str) {
         "1777:0:0\n640:0:42"
     );
     assert_eq!(f.run(&first, "find / -xdev -name '*-old' -o -xdev -name '*.dpkg-*' -type f | grep -v '^/proc' | grep -v '^/usr' || true").await, "");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+async fn debian_11_built_twice_is_the_same() {
+    built_twice("debian:11", "bullseye").await;
 }
 
 #[tokio::test]

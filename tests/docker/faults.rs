@@ -10,7 +10,7 @@ const TORCH_WHEEL: &str = "torch-2.7.1%2Bcu118-cp311-cp311-manylinux_2_28_x86_64
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_tampered_wheel_is_refused_by_its_hash_and_the_next_build_works() {
-    let scene = Scene::new();
+    let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
     scene.index.tamper(TORCH_2_7_CU118.wheels("cp311", "tampered"));
     scene.fail(&["build", SPEC], 3, &["torch", "Hash mismatch"]);
@@ -23,7 +23,7 @@ fn a_tampered_wheel_is_refused_by_its_hash_and_the_next_build_works() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_download_cut_once_is_taken_up_again() {
-    let scene = Scene::new();
+    let scene = Scene::fresh();
     scene.index.fail(TORCH_WHEEL, Fault::CutOnce);
     scene.succeed(&["build", SPEC]);
     let tries = scene.index.take_downloads().iter().filter(|path| path.contains(TORCH_WHEEL)).count();
@@ -33,7 +33,7 @@ fn a_download_cut_once_is_taken_up_again() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_download_that_is_always_cut_ends_the_build_and_the_next_one_works() {
-    let scene = Scene::new();
+    let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
     scene.index.fail(TORCH_WHEEL, Fault::CutAlways);
     scene.fail(&["build", SPEC], 3, &["torch"]);
@@ -87,8 +87,7 @@ fn without_mirror_and_image_there_is_no_base() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_mirror_that_is_down_while_the_base_is_there_is_named_too() {
-    let scene = Scene::new();
-    scene.succeed(&["lock", SPEC]);
+    let scene = Scene::locked();
     let scene = scene.set("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
     scene.fail(&["lock", SPEC, "--upgrade"], 3, &["ENVFORGE_DEBIAN_MIRROR"]);
     scene.succeed(&["build", SPEC]);
@@ -97,8 +96,7 @@ fn a_mirror_that_is_down_while_the_base_is_there_is_named_too() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn the_base_is_kept_and_used_again() {
-    let scene = Scene::new();
-    scene.succeed(&["lock", SPEC]);
+    let scene = Scene::locked();
     let bases = || docker(&["images", "--format", "{{.Repository}}:{{.Tag}} {{.ID}}", "envforge-base"]);
     let first = bases();
     scene.succeed(&["lock", SPEC, "--upgrade"]);

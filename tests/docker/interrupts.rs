@@ -36,9 +36,9 @@ fn ctrl_c_while_the_base_is_installed_leaves_no_half_made_base() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn ctrl_c_while_the_image_is_checked_leaves_no_image() {
-    let scene = Scene::new();
+    let scene = Scene::locked();
     let child = scene.program.command(&["build", SPEC, "--progress", "json"]).spawn();
-    let run = interrupt_when(child.expect("it starts"), "\"id\":\"checks\"");
+    let run = interrupt_when(child.expect("it starts"), "\"id\":\"checks");
     assert_eq!(run.code, 130, "{}", run.stderr);
     scene.assert_nothing_left();
 }
@@ -61,7 +61,7 @@ fn ctrl_c_while_packages_are_resolved_leaves_nothing_and_the_next_lock_works() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn ctrl_c_while_the_image_is_built_leaves_nothing_and_the_next_build_works() {
-    let scene = Scene::new();
+    let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
     scene.index.take_downloads();
     scene.index.fail("torch-2.7.1", Fault::Stall);

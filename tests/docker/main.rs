@@ -2,6 +2,8 @@
 //! are listed as ignored; the helpers' own tests always run.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
+#[path = "../support/cut.rs"]
+mod cut;
 #[path = "../support/engine.rs"]
 mod engine;
 #[path = "../support/framework.rs"]
@@ -10,16 +12,38 @@ mod framework;
 mod index;
 #[path = "../support/program.rs"]
 mod program;
+#[path = "../support/registry.rs"]
+mod registry;
 #[path = "../support/scene.rs"]
 mod scene;
+#[path = "../support/shell.rs"]
+mod shell;
 #[path = "../support/wheels.rs"]
 mod wheels;
 
+mod arm64;
 mod base;
+mod content;
+mod engine_faults;
+mod engines;
 mod export;
 mod faults;
+mod folders;
 mod interrupts;
+mod kills;
+mod mirrors;
+mod named_base;
 mod packages;
+mod project;
 mod pytorch_28;
+mod registries;
 mod secrets;
+mod several;
+mod shell_containers;
+mod shell_owner;
+mod shell_packages;
+mod shell_services;
+mod shell_terminal;
 mod small_build;
+mod toolkit;
+mod verify;

@@ -6,15 +6,18 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
-use envforge::base::{BaseRequest, MirrorSources, ProviderChoice, discover, prepare, read_apt_sources};
+use envforge::base::{
+    BaseRequest, Means, MirrorSources, ProviderChoice, discover, prepare, read_apt_sources,
+};
 use envforge::compat::tables::{Channel, Status};
 use envforge::engine::{Docker, EngineSettings};
 use envforge::fetch::{FetchSettings, Fetcher};
-use envforge::lock::{IndexKind, Lock, LockedBase, LockedTool, Records, SCHEMA, WheelLayer};
+use envforge::lock::{Added, IndexKind, Lock, LockedBase, LockedTool, Records, SCHEMA, WheelLayer};
 use envforge::packages::{
     Archive, IndexSettings, PackageRequest, PackageSettings, PackageTools, PackagesError, Proxies, Resolved,
     UvSource, catalogue, gather_debs, resolve_packages, uv_binary,
 };
+use envforge::registry::{Registry, RegistrySettings};
 use envforge::report::Silent;
 use envforge::stack::{Flavour, Requires, Stack};
 use envforge::store::Store;
@@ -48,7 +51,7 @@ impl Fixture {
     async fn new() -> Self {
         let alone = crate::scene::Scene::wait_for_the_engine();
         let docker_host = std::env::var("DOCKER_HOST").ok();
-        let settings = EngineSettings { docker_host, docker_context: None, docker_config: None };
+        let settings = EngineSettings { docker_host, ..EngineSettings::default() };
         let engine = Docker::connect(&settings).await.expect("an engine");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
@@ -61,10 +64,14 @@ impl Fixture {
             machine: Machine::X86_64,
             mirrors: mirrors(),
             locked: None,
+            upgrade: false,
             accept_expired: false,
             now: jiff::Timestamp::now(),
         };
-        let base = prepare(&engine, &request, &store, &fetcher, Arc::new(Silent)).await.expect("a base");
+        let registry = Registry::new(fetcher.clone(), RegistrySettings::default());
+        let reporter = Arc::new(Silent);
+        let means = Means { engine: &engine, registry: &registry, store: &store, fetch: &fetcher, reporter };
+        let base = prepare(&means, &request).await.expect("a base");
         let found = discover(&mirrors()).expect("a mirror");
         let bundle = std::fs::read("/etc/ssl/certs/ca-certificates.crt").ok().map(Bytes::from);
         let index = ["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "PIP_INDEX_URL"];
@@ -75,7 +82,7 @@ impl Fixture {
                 ca_bundle: bundle,
                 ..IndexSettings::default()
             },
-            archives: Archive::debian("bookworm", &found.main, found.security.as_ref()),
+            archives: Archive::debian("bookworm", &found.main, found.security.as_ref(), None),
             ..PackageSettings::default()
         };
         let (base_reference, base) = (base.reference.clone(), base.locked());
@@ -96,7 +103,8 @@ impl Fixture {
             reporter: Arc::new(Silent),
         };
         let base_reference = &self.base_reference;
-        let request = PackageRequest { base_reference, base: &self.base, stack, requested, previous };
+        let added = &Added { python: requested.to_vec(), ..Added::default() };
+        let request = PackageRequest { base_reference, base: &self.base, stack, added, previous, fresh: &[] };
         resolve_packages(&tools, &request).await
     }
 
@@ -110,11 +118,13 @@ impl Fixture {
         Lock {
             schema: SCHEMA,
             spec: stack.name.clone(),
-            requested: Vec::new(),
+            added: Added::default(),
             stack: stack.clone(),
             base: self.base.clone(),
             tools: resolved.tools.clone(),
             system: resolved.system.clone(),
+            unpacked: resolved.unpacked.clone(),
+            apt: resolved.apt.clone(),
             wheels: resolved.wheels.clone(),
             environment: BTreeMap::new(),
             records: Records::default(),
@@ -146,6 +156,9 @@ fn stack(version: &str, cuda: &str, channel: Channel, companions: [(&str, &str);
         suite: "bookworm".to_owned(),
         requires: Requires { driver: None, driver_native: None, gpu: Vec::new(), ptx: Vec::new() },
         forward_compat: None,
+        install: Vec::new(),
+        parts: BTreeMap::new(),
+        nvcc: None,
         numpy: None,
         target: Target::any(Machine::X86_64),
         matrix: "test".to_owned(),
@@ -219,7 +232,7 @@ async fn the_frameworks_own_index_gives_the_variant_and_its_faults_are_named() {
         stack("2.7.1", "cu118", Channel::Framework, [("torchvision", "0.22.1"), ("torchaudio", "2.7.1")]);
     let resolved = f.resolve(&stack, &[], None).await.expect("resolved");
     assert_eq!(version(&resolved, "torch"), "2.7.1+cu118");
-    for name in ["torch", "torchvision", "nvidia-cudnn-cu11"] {
+    for name in ["torch", "torchvision", "nvidia-cufft-cu11"] {
         let wheel = resolved.wheels.iter().find(|wheel| wheel.name == name).expect(name);
         assert_eq!(wheel.index, IndexKind::Framework, "{name}");
     }
@@ -273,7 +286,7 @@ async fn without_an_index_setting_uv_is_had_from_the_default_of_pip() {
 async fn a_mirror_that_is_down_and_a_container_without_network_are_told_apart() {
     let mut f = Fixture::new().await;
     let dead = "http://127.0.0.1:9/debian".parse().expect("an address");
-    let good = std::mem::replace(&mut f.settings.archives, Archive::debian("bookworm", &dead, None));
+    let good = std::mem::replace(&mut f.settings.archives, Archive::debian("bookworm", &dead, None, None));
     let error = f.resolve(&torch_2_8(), &[], None).await.expect_err("down");
     assert!(matches!(error, PackagesError::Mirror { no_network: false, .. }), "{error:?}");
     f.settings.archives = good;
@@ -282,4 +295,78 @@ async fn a_mirror_that_is_down_and_a_container_without_network_are_told_apart() 
     assert!(matches!(error, PackagesError::Mirror { no_network: true, .. }), "{error:?}");
     assert_eq!(error.exit_code(), 3);
     assert!(error.hints()[0].contains("ENVFORGE_NETWORK=host"));
+}
+
+/// The fixture's repository on an address that containers reach.
+async fn vendor_repository() -> wiremock::MockServer {
+    let listener = std::net::TcpListener::bind((bridge_address(), 0)).expect("a port");
+    let server = wiremock::MockServer::builder().listener(listener).start().await;
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/vendor/debian12/x86_64");
+    for entry in std::fs::read_dir(folder).expect("the fixture") {
+        let entry = entry.expect("a file");
+        // The file names of a flat repository begin with `./`; clients keep that part of the path.
+        let name = entry.file_name().to_string_lossy().replace('.', r"\.").replace('+', r"\+");
+        let path = format!("^/repos/debian12/x86_64/(\\./)?{name}$");
+        let body = std::fs::read(entry.path()).expect("a file");
+        wiremock::Mock::given(wiremock::matchers::path_regex(path))
+            .respond_with(wiremock::ResponseTemplate::new(200).set_body_bytes(body))
+            .mount(&server)
+            .await;
+    }
+    server
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+async fn the_vendors_signed_repository_gives_nvcc_and_its_faults_are_named() {
+    let mut f = Fixture::new().await;
+    let server = vendor_repository().await;
+    let spec = "cuda:12.8-devel".parse().expect("a spec");
+    let options = envforge::resolve::ResolveOptions::default();
+    let target = Target::any(Machine::X86_64);
+    let stack = envforge::resolve::resolve(&spec, &target, envforge::compat::Matrix::embedded(), &options);
+    let stack = stack.expect("the vendor has nvcc 12.8 for debian:12");
+
+    f.settings.vendor.root = Some(format!("{}/repos", server.uri()).parse().expect("an address"));
+    let error = f.resolve(&stack, &[], None).await.expect_err("signed by the test, not by the vendor");
+    assert!(matches!(error, PackagesError::VendorKey { .. }), "{error:?}");
+
+    f.settings.vendor.fingerprint = Some("7440A2500DA815DC50E8D78280DFC67927037B68".to_owned());
+    let resolved = f.resolve(&stack, &[], None).await.expect("resolved");
+    let names: Vec<_> = resolved.unpacked.iter().map(|deb| deb.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "cuda-crt-12-8",
+            "cuda-cudart-dev-12-8",
+            "cuda-driver-dev-12-8",
+            "cuda-nvcc-12-8",
+            "cuda-nvvm-12-8",
+            "nsight-compute-2025.1.1",
+            "nsight-systems-2024.6.2"
+        ]
+    );
+    assert!(resolved.system.iter().any(|deb| deb.name == "g++-12"));
+    assert!(
+        resolved.system.iter().all(|deb| deb.name != "build-essential"),
+        "nothing it depends on is installed"
+    );
+    assert_eq!(version(&resolved, "nvidia-cuda-cccl-cu12"), "12.8.90");
+    let lock = f.lock(&stack, &resolved);
+    assert!(!lock.to_toml().contains("://"), "no address is in a lock");
+    let root = envforge::packages::vendor_root(
+        stack.nvcc.as_ref().and_then(|nvcc| nvcc.repository.as_ref()).expect("the vendor's"),
+        &f.settings.vendor,
+    );
+    let few = Lock { system: Vec::new(), ..lock };
+    gather_debs(&few, &f.store, &f.fetcher, &[root], Arc::new(Silent)).await.expect("downloaded");
+    for deb in &few.unpacked {
+        assert!(f.store.find(&deb.sha256).expect("cache").is_some(), "{}", deb.name);
+    }
+
+    server.reset().await;
+    let error = f.resolve(&stack, &[], None).await.expect_err("the repository is gone");
+    assert!(matches!(error, PackagesError::Vendor { .. }), "{error:?}");
+    assert_eq!(error.exit_code(), 3);
 }

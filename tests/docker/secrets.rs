@@ -15,7 +15,7 @@ fn with_token(scene: Scene, token: &str) -> Scene {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_token_in_the_index_address_is_found_nowhere_and_another_one_keeps_every_layer() {
-    let scene = with_token(Scene::new(), TOKEN);
+    let scene = with_token(Scene::fresh(), TOKEN);
     let run = scene.succeed(&["build", SPEC, "-v"]);
     assert!(
         scene.index.seen().iter().any(|request| request.authorization.is_some()),
@@ -63,7 +63,7 @@ fn assert_not_in_files(scene: &Scene) {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_token_is_not_in_the_message_of_a_failure() {
-    let scene = with_token(Scene::new(), TOKEN);
+    let scene = with_token(Scene::fresh(), TOKEN);
     scene.index.fail("/cu118/", crate::index::Fault::Status(401));
     let run = scene.program.run(&["lock", SPEC, "-vv"]);
     assert_eq!(run.code, 3, "{}", run.stderr);

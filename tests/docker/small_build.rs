@@ -61,20 +61,6 @@ fn a_second_lock_is_the_first_and_locked_refuses_to_make_one() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn two_builds_of_one_spec_at_once_both_end_well() {
-    let scene = Scene::new();
-    let start = || scene.program.command(&["build", SPEC]).spawn().expect("the program starts");
-    let (one, two) = (start(), start());
-    for child in [one, two] {
-        let output = child.wait_with_output().expect("a child of ours");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-    scene.assert_only_tags_added();
-    assert_eq!(python_in(TAG, "import torch; print(torch.version.cuda)"), "11.8");
-}
-
-#[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn two_users_of_one_engine_make_the_same_base_at_once() {
     let scene = Scene::new().with_empty_cache();
     let start = |user: &str| {

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use envforge::engine::{BuildRequest, Docker, Engine, EngineError, EngineSettings, Network, RunRequest};
+use envforge::engine::{
+    BuildRequest, Docker, Engine, EngineError, EngineSettings, Network, PullRequest, RunRequest,
+};
 use envforge::report::{Event, Silent};
+use envforge::versions::Machine;
 
 use crate::Seen;
-use crate::daemon::{FakeDaemon, json, stream};
+use crate::daemon::{FakeDaemon, stream};
+use crate::http::json;
 
 const LAYER: &str = r#"{"status":"Downloading","progressDetail":{"current":1,"total":9},"id":"aa"}"#;
 
@@ -52,26 +56,30 @@ async fn a_greeting_that_makes_no_sense_is_refused() {
     assert!(matches!(&error, EngineError::Machine { machine, .. } if machine == "mips"), "{error}");
 }
 
+fn debian_12() -> PullRequest {
+    PullRequest { reference: "debian:12".to_owned(), machine: Machine::X86_64, credential: None }
+}
+
 #[tokio::test]
 async fn an_error_in_the_middle_of_a_good_answer_is_an_error() {
     let message = r#"{"errorDetail":{"message":"write /x: no space left on device"},"error":"x"}"#;
     let daemon = FakeDaemon::start("/images/create", stream(&[LAYER, message], true));
     let seen = Arc::new(Seen::default());
-    let error = connected(&daemon).await.pull("debian:12", seen.clone()).await.unwrap_err();
+    let error = connected(&daemon).await.pull(debian_12(), seen.clone()).await.unwrap_err();
     assert!(matches!(error, EngineError::DiskFull { .. }), "{error}");
     let last = seen.0.lock().unwrap().pop();
     assert!(matches!(&last, Some(Event::StepFailed { id, .. }) if id == "pull:debian:12"), "{last:?}");
 
     let message = r#"{"errorDetail":{"message":"manifest unknown"},"error":"manifest unknown"}"#;
     let daemon = FakeDaemon::start("/images/create", stream(&[message], true));
-    let error = connected(&daemon).await.pull("debian:12", Arc::new(Silent)).await.unwrap_err();
-    assert_eq!(error.to_string(), "the engine refused the pull of `debian:12`: manifest unknown");
+    let error = connected(&daemon).await.pull(debian_12(), Arc::new(Silent)).await.unwrap_err();
+    assert_eq!(error.to_string(), "the pull of `debian:12` failed: manifest unknown");
 }
 
 #[tokio::test]
 async fn a_cut_connection_is_a_loss() {
     let daemon = FakeDaemon::start("/images/create", stream(&[LAYER], false));
-    let error = connected(&daemon).await.pull("debian:12", Arc::new(Silent)).await.unwrap_err();
+    let error = connected(&daemon).await.pull(debian_12(), Arc::new(Silent)).await.unwrap_err();
     assert!(matches!(&error, EngineError::Lost { during, .. } if during.contains("debian:12")), "{error}");
     assert_eq!(error.exit_code(), 3);
 
@@ -96,20 +104,29 @@ async fn an_import_that_names_no_image_is_a_loss() {
 }
 
 #[tokio::test]
-async fn an_engine_without_buildkit_says_so() {
-    let daemon = FakeDaemon::start("/nothing", "");
+async fn an_engine_without_buildkit_and_mounts_says_so() {
+    let words = "the --mount option requires BuildKit";
+    let message = format!(r#"{{"errorDetail":{{"message":"{words}"}},"error":"{words}"}}"#);
+    let daemon = FakeDaemon::start("/build", stream(&[&message], true));
     let docker = connected(&daemon).await;
-    assert!(!docker.info().buildkit);
+    assert!(!docker.info().supports_buildkit() && !docker.info().supports_mounts());
     let error = docker.build(build(), Arc::new(Silent)).await.unwrap_err();
     assert!(matches!(&error, EngineError::Refused { text, .. } if text.contains("BuildKit")), "{error}");
 }
 
 #[tokio::test]
-async fn a_build_whose_connection_is_cut_is_a_loss() {
-    let daemon = FakeDaemon::start("/session", "");
-    let error = connected(&daemon).await.build(build(), Arc::new(Silent)).await.unwrap_err();
-    assert!(matches!(error, EngineError::Lost { .. }), "{error}");
+async fn a_plain_build_whose_answer_is_cut_or_names_no_image_is_a_loss() {
+    let step = r#"{"stream":"STEP 1/1: FROM x\n"}"#;
+    for whole in [true, false] {
+        let daemon = FakeDaemon::start("/build", stream(&[step], whole));
+        let error = Docker::connect(&daemon.settings()).await.unwrap_err();
+        assert!(matches!(&error, EngineError::Lost { .. }), "{error}");
+        assert_eq!(error.exit_code(), 3);
+    }
+}
 
+#[tokio::test]
+async fn a_build_whose_connection_is_cut_is_a_loss() {
     // Both connections are upgraded and then hung up: the channel breaks under the build.
     let upgraded = "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
     let daemon = FakeDaemon::start("/session|/grpc", upgraded);

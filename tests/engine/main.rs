@@ -5,6 +5,9 @@
 #[path = "../support/daemon.rs"]
 mod daemon;
 mod faults;
+#[path = "../support/http.rs"]
+mod http;
+mod remote;
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -297,7 +300,7 @@ fn build_request(image: &Image, name: &str, lines: &str) -> (BuildRequest, Image
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
 async fn a_build_takes_its_context_and_tells_its_steps() {
     let docker = docker().await;
-    assert!(docker.info().buildkit);
+    assert!(docker.info().supports_mounts() && docker.info().supports_secrets(), "{:?}", docker.info());
     let image = base(&docker, "build").await;
     let folder = tempfile::tempdir().unwrap();
     let file = utf8(folder.path()).join("big");
@@ -319,7 +322,7 @@ async fn a_build_takes_its_context_and_tells_its_steps() {
     let info = docker.build(request.clone(), seen.clone()).await.unwrap();
     assert_eq!((info.user.as_str(), info.labels["io.envforge.test"].as_str()), ("1000", "yes"));
     assert!(info.env.contains(&"A=b".to_owned()) && info.tags == [result.tag.clone()], "{info:?}");
-    assert!(info.history.last().is_some_and(|line| line.contains("USER")), "{:?}", info.history);
+    assert!(info.history.iter().any(|line| line.contains("USER 1000")), "{:?}", info.history);
     assert!(seen.lines().contains(&"to stdout".to_owned()), "{:?}", seen.lines());
     assert!(seen.lines().contains(&"no newline".to_owned()), "{:?}", seen.lines());
     let outcome = docker.run(run(&result, &["cat", "/made"]), Arc::new(Silent)).await.unwrap();
@@ -398,8 +401,9 @@ async fn a_failing_step_gives_its_exit_code_and_last_lines_and_no_tag() {
     let (request, result) = build_request(&image, "result", "RUN talk 7\n");
     let error = docker.build(request, Arc::new(Silent)).await.unwrap_err();
     let EngineError::BuildFailed { text, output } = &error else { panic!("{error}") };
-    assert!(text.contains("exit code: 7"), "{text}");
-    assert!(output.contains(&"no newline".to_owned()), "{output:?}");
+    // Docker's words, or Podman's.
+    assert!(text.contains("exit code: 7") || text.contains("exit status 7"), "{text}");
+    assert!(output.iter().any(|line| line.contains("no newline")), "{output:?}");
     assert_eq!(docker.image(&result.tag).await.unwrap(), None);
     let (request, _) = build_request(&image, "result", "NONSENSE\n");
     let error = docker.build(request, Arc::new(Silent)).await.unwrap_err();
@@ -439,7 +443,10 @@ async fn a_build_that_is_dropped_ends_in_the_daemon_and_leaves_no_tag() {
             () = started => {}
         }
     }
-    until("no process of the build is left", || !running(&words)).await;
+    // Podman has no way to end a step that runs; the build ends with it.
+    if docker.info().supports_buildkit() {
+        until("no process of the build is left", || !running(&words)).await;
+    }
     assert_eq!(docker.image(&result.tag).await.unwrap(), None);
 }
 

@@ -1,9 +1,11 @@
 //! A tiny daemon on a unix socket that greets like Docker 20.10 and answers one path with bytes of the test's choice.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use envforge::engine::EngineSettings;
+
+use crate::http::{json, request};
 
 const VERSION: &str =
     r#"{"Version":"20.10.24","ApiVersion":"1.41","MinAPIVersion":"1.12","Os":"linux","Arch":"amd64"}"#;
@@ -41,13 +43,7 @@ impl FakeDaemon {
 }
 
 fn serve(mut stream: UnixStream, path: &str, answer: &str) {
-    let mut head = Vec::new();
-    let mut byte = [0];
-    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head);
-    let asked = head.split(' ').nth(1).unwrap_or_default();
+    let Some((asked, _)) = request(&mut stream) else { return };
     let answer = if path.split('|').any(|path| asked.contains(path)) {
         answer.to_owned()
     } else if asked.ends_with("/version") {
@@ -59,14 +55,6 @@ fn serve(mut stream: UnixStream, path: &str, answer: &str) {
     };
     // The other side may be gone already; that is what some tests are about.
     let _ = stream.write_all(answer.as_bytes());
-}
-
-/// A whole answer.
-pub(crate) fn json(status: u16, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
 }
 
 /// A stream of messages; `whole` says whether it ends as a stream must, or is cut.

@@ -40,6 +40,7 @@ pub(crate) struct Seen {
 struct State {
     wheels: BTreeMap<String, Vec<Wheel>>,
     tampered: BTreeMap<String, Vec<u8>>,
+    files: BTreeMap<String, Vec<u8>>,
     faults: Vec<(String, Fault)>,
     seen: Vec<Seen>,
     closing: bool,
@@ -92,6 +93,11 @@ impl Index {
     /// Serves other bytes for files of the same names; the pages go on announcing the hashes of the true ones.
     pub(crate) fn tamper(&self, wheels: Vec<Wheel>) {
         self.shared.lock().tampered.extend(wheels.into_iter().map(|wheel| (wheel.file, wheel.bytes)));
+    }
+
+    /// Serves bytes at a path, whatever they are.
+    pub(crate) fn serve(&self, path: &str, bytes: Vec<u8>) {
+        self.shared.lock().files.insert(path.to_owned(), bytes);
     }
 
     /// Makes requests fail whose path contains that text.
@@ -229,6 +235,9 @@ fn read_request(stream: &TcpStream) -> std::io::Result<Option<Seen>> {
 fn content(path: &str, state: &State) -> (u16, &'static str, Vec<u8>) {
     let path = path.split(['?', '#']).next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    if let Some(bytes) = state.files.get(&path) {
+        return (200, "application/octet-stream", bytes.clone());
+    }
     let wheels = || state.wheels.values().flatten();
     if let Some(name) = last.strip_suffix(".metadata") {
         return wheels()

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::engine::{Inventory, bridge_address, docker};
@@ -19,7 +19,7 @@ pub(crate) const SPEC: &str = "pytorch-cuda:2.7-cu118";
 pub(crate) const TAG: &str = "pytorch-cuda:2.7.1-cu118-py3.11-unverified";
 
 /// Variables of the caller that would lead the program to other folders or another target.
-const AMBIENT: [&str; 8] = [
+const AMBIENT: [&str; 13] = [
     "ENVFORGE_CACHE_DIR",
     "ENVFORGE_STATE_DIR",
     "ENVFORGE_CONFIG",
@@ -28,6 +28,11 @@ const AMBIENT: [&str; 8] = [
     "XDG_STATE_HOME",
     "XDG_CONFIG_HOME",
     "PIP_FIND_LINKS",
+    "ENVFORGE_IMAGE_MIRROR",
+    "ENVFORGE_REGISTRY",
+    "ENVFORGE_REGISTRY_USER",
+    "ENVFORGE_REGISTRY_PASSWORD",
+    "DOCKER_AUTH_CONFIG",
 ];
 
 /// Where all small builds keep downloads, so that only the first pays for them.
@@ -49,17 +54,44 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A scene whose framework wheels no cache has seen.
+    /// A scene with the same framework as every other: after the first build the engine's cache has its layers.
     pub(crate) fn new() -> Self {
+        Self::with_salt("")
+    }
+
+    /// As [`Scene::new`], with the lock of the small build in the state folder; the first one makes it for all.
+    pub(crate) fn locked() -> Self {
+        static LOCK: OnceLock<(PathBuf, String)> = OnceLock::new();
+        let scene = Self::new();
+        let state = scene.program.path("state");
+        if let Some((path, text)) = LOCK.get() {
+            let path = state.join(path);
+            std::fs::create_dir_all(path.parent().expect("a file in a folder")).expect("a folder of ours");
+            std::fs::write(path, text).expect("a file of ours");
+        } else {
+            scene.succeed(&["lock", SPEC]);
+            let path = scene.lock_path();
+            let path = path.strip_prefix(&state).expect("it lies there").to_owned();
+            // Another test may have been faster.
+            drop(LOCK.set((path, scene.lock())));
+        }
+        scene
+    }
+
+    /// A scene whose framework wheels no cache has seen, for tests that watch downloads or the steps of a build.
+    pub(crate) fn fresh() -> Self {
+        let salt = tempfile::Builder::new().rand_bytes(12).tempdir().expect("a temporary folder");
+        Self::with_salt(&salt.path().to_string_lossy())
+    }
+
+    fn with_salt(salt: &str) -> Self {
         let alone = Self::wait_for_the_engine();
         let before = Inventory::now();
         assert!(
             !before.tags.contains(TAG),
             "`{TAG}` exists: these tests would overwrite it; docker rmi {TAG}"
         );
-        let salt = tempfile::Builder::new().rand_bytes(12).tempdir().expect("a temporary folder");
-        let salt = salt.path().to_string_lossy().into_owned();
-        let index = Index::on(bridge_address(), TORCH_2_7_CU118.wheels("cp311", &salt));
+        let index = Index::on(bridge_address(), TORCH_2_7_CU118.wheels("cp311", salt));
         let program = Program::new(&AMBIENT)
             .with("ENVFORGE_CACHE_DIR", SHARED_CACHE.to_string_lossy())
             .with("ENVFORGE_FRAMEWORK_INDEX", format!("{}/{{cuda}}", index.url()));
@@ -69,8 +101,9 @@ impl Scene {
 
     /// One test at a time, whichever runner started it, for as long as the result lives.
     pub(crate) fn wait_for_the_engine() -> File {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docker-tests.lock");
-        let file = File::create(path).expect("the target folder is writable");
+        // Beside no target folder: checkouts of one machine share its engine.
+        let path = std::env::temp_dir().join("envforge-docker-tests.lock");
+        let file = File::create(path).expect("the temporary folder is writable");
         file.lock().expect("the file system has locks");
         file
     }
@@ -154,12 +187,19 @@ impl Scene {
 
     /// The one lock in the state folder, as text.
     pub(crate) fn lock(&self) -> String {
-        let state = files_below(&self.program.path("state"));
-        let locks: Vec<_> = state.iter().filter(|path| path.to_string_lossy().ends_with(".lock")).collect();
-        let locks: Vec<_> = locks.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
-        let locks: Vec<_> = locks.into_iter().filter(|text| text.contains("schema")).collect();
+        std::fs::read_to_string(self.lock_path()).expect("a file of ours")
+    }
+
+    /// Where that lock lies.
+    pub(crate) fn lock_path(&self) -> PathBuf {
+        let state = files_below(&self.program.path("state/locks-of-specs"));
+        let is_lock = |path: &&PathBuf| {
+            let text = || std::fs::read_to_string(path).unwrap_or_default();
+            path.to_string_lossy().ends_with(".lock") && text().contains("schema")
+        };
+        let locks: Vec<_> = state.iter().filter(is_lock).collect();
         assert_eq!(locks.len(), 1, "one lock in {state:?}");
-        locks.into_iter().next().expect("one")
+        locks[0].clone()
     }
 }
 

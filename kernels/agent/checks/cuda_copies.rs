@@ -21,10 +21,14 @@ const LIBRARIES: [&str; 8] = [
 ];
 /// Folders that may hold libraries.
 const FOLDERS: [&str; 4] = ["opt", "usr", "lib", "home"];
+/// Those that are ours, where the base brings a CUDA of its own: it was named by the user, who was warned.
+const OWN: [&str; 2] = ["opt/env", "home"];
 
 pub(crate) fn run(options: &Options) -> Vec<Report> {
     let mut found: BTreeMap<&str, Vec<PathBuf>> = BTreeMap::new();
-    for folder in FOLDERS {
+    let base_has_cuda = options.expectation().is_ok_and(|all| all.value("base-cuda").is_some());
+    let folders = if base_has_cuda { OWN.as_slice() } else { &FOLDERS };
+    for folder in folders {
         tree::visit(&options.root.join(folder), &mut |path| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if let Some(library) = LIBRARIES.iter().find(|library| name.starts_with(**library)) {
@@ -36,7 +40,9 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
     let problems: Vec<_> = twice
         .map(|paths| paths.iter().map(|path| shown(&options.root, path)).collect::<Vec<_>>().join(" and "))
         .collect();
-    let report = Report::of_problems(ID, format!("{} CUDA libraries, each once", found.len()), &problems);
+    let beside = if base_has_cuda { ", beside those of the base" } else { "" };
+    let good = format!("{} CUDA libraries, each once{beside}", found.len());
+    let report = Report::of_problems(ID, good, &problems);
     vec![report.hint("a package brought its own CUDA libraries beside the framework's")]
 }
 
@@ -64,5 +70,10 @@ mod tests {
             "{}",
             report.detail
         );
+        let expect = root.path().join("expect");
+        std::fs::write(&expect, "base-cuda=yes\n").expect("written");
+        let report = &run(&Options { expect: Some(expect), ..options })[0];
+        assert_eq!(report.outcome, Outcome::Passed);
+        assert!(report.detail.contains("beside those of the base"), "{}", report.detail);
     }
 }

@@ -18,18 +18,25 @@ pub(crate) const IDS: &[&str] = &[
 ];
 
 pub(crate) fn run(options: &Options) -> Vec<Report> {
-    let expected = match options.expectation() {
+    let expected = match options.promises() {
         Ok(expected) => expected,
         Err(problem) => return errored(IDS, &problem),
     };
-    if expected.value("framework") != Some("torch") {
-        return IDS
-            .iter()
-            .map(|id| Report::new(id, Outcome::Skipped, "this framework has no probe"))
-            .collect();
+    let skipped = |why: &str| IDS.iter().map(|id| Report::new(id, Outcome::Skipped, why)).collect();
+    let name = expected.value("framework").unwrap_or("torch").to_owned();
+    if !probe::NAMES.contains(&name.as_str()) {
+        return skipped("this framework has no probe");
     }
-    match probe::framework(&options.python()) {
+    let alone = expected.value("framework").is_none();
+    let python = if alone { options.any_python() } else { Some(options.python()) };
+    let Some(python) = python else {
+        return skipped("Python is not in the image");
+    };
+    match probe::framework(&python, &name) {
         Ok(answers) => judge(&answers, &expected),
+        Err(problem) if alone && problem.contains("No module named 'torch'") => {
+            skipped("PyTorch is not in the image")
+        }
         Err(problem) => IDS
             .iter()
             .map(|id| Report::new(id, Outcome::Failed, problem.clone()))
@@ -46,6 +53,12 @@ fn judge(answers: &BTreeMap<String, String>, expected: &Expectation) -> Vec<Repo
         Some(wanted) => Report::of_value(id, &found, &wanted).hint(
             "another build of the framework took its place: a wheel, an index or a constraint is wrong",
         ),
+        // The agent alone: nothing was promised.
+        None if expected.value("framework").is_none() => {
+            let mut report = Report::new(id, Outcome::Skipped, format!("{found}: told, not compared"));
+            report.measured.push(("value".to_owned(), found));
+            report
+        }
         None => Report::new(id, Outcome::Skipped, format!("{key} is not in the stack")),
     };
     let wanted = |key: &str| expected.value(key).map(str::to_owned);
@@ -62,7 +75,14 @@ fn judge(answers: &BTreeMap<String, String>, expected: &Expectation) -> Vec<Repo
             wanted("nccl").map(|version| first_three(&version)),
         ),
         compared("triton-version", "Triton", answer("triton").to_owned(), wanted("triton")),
-        architectures(answer("flags"), expected),
+        match answers.get("flags") {
+            Some(flags) => architectures(flags, expected),
+            None => Report::new(
+                "framework-architectures",
+                Outcome::Skipped,
+                "this framework does not say; `code-for-target` looks",
+            ),
+        },
     ]
 }
 
@@ -143,6 +163,14 @@ mod tests {
                 "{change:?}"
             );
         }
+    }
+
+    #[test]
+    fn without_a_promise_versions_are_told_and_not_compared() {
+        let reports = judge(&answers(&[]), &Expectation::default());
+        assert!(reports.iter().all(|report| report.outcome == Outcome::Skipped), "{reports:?}");
+        assert_eq!(reports[0].detail, "2.8.0+cu128: told, not compared");
+        assert_eq!(reports[0].measured, [("value".to_owned(), "2.8.0+cu128".to_owned())]);
     }
 
     #[test]

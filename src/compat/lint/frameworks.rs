@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::super::rows::Row;
-use super::super::tables::{Channel, Matrix, Variant};
+use super::super::tables::{Channel, Matrix, Product, Variant};
 use super::code::{known, same_minor};
 use super::{Faults, Problem};
-use crate::versions::LibraryVersion;
+use crate::versions::{FrameworkVersion, LibraryVersion};
 
 pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
     for variant in &matrix.variants {
@@ -14,6 +14,7 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
         code(matrix, variant, faults);
         libraries(matrix, variant, faults);
         companions(matrix, variant, faults);
+        wheels(matrix, variant, faults);
         bases(matrix, variant, faults);
         product(matrix, variant, &variant.framework, faults);
         if variant.python.is_empty() {
@@ -82,17 +83,43 @@ fn libraries(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     }
 }
 
-/// Companions have a row, and one that pins another version of the framework is no companion.
+/// Parts have a wheel of the variant's toolkit, and every requirement names a package and bounds its version.
+fn wheels(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
+    let components = matrix.components.iter().find(|row| row.cuda == variant.toolkit);
+    for part in &variant.parts {
+        let wheel = matrix.component_wheels.iter().any(|wheel| wheel.part == *part);
+        let version = components.is_some_and(|row| row.versions.contains_key(part));
+        faults.require(wheel && version, variant, "wheel of the toolkit's part", part);
+    }
+    for requirement in &variant.install {
+        let bounded = requirement.contains(['=', '<', '>']) && !requirement.contains(['@', '/', ' ']);
+        faults.require(bounded, variant, "bounded requirement", requirement);
+    }
+}
+
+/// Companions have a row or are a framework of the matrix themselves, and one that pins another version of the framework is no companion.
 fn companions(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     for (package, version) in &variant.companions {
         let row = matrix.companions.iter().find(|row| row.package == *package && row.version == *version);
         let Some(row) = row else {
+            let framework = |other: &Variant| {
+                let named = |product: &Product| {
+                    product.framework == other.framework && product.package.as_ref() == Some(package)
+                };
+                other.version.to_string() == *version && matrix.products.iter().any(named)
+            };
+            if matrix.variants.iter().any(framework) {
+                continue;
+            }
             faults.unknown(variant, "companion", format!("{package} {version}"));
             continue;
         };
         let pinned = row.requires.as_deref().and_then(|text| text.strip_prefix("=="));
         let pinned = pinned.map(|text| text.split('+').next().unwrap_or(text));
-        if pinned.is_some_and(|pinned| pinned.parse().is_ok_and(|pinned| variant.version != pinned)) {
+        // A product that brings another framework (vLLM: torch) has companions of that one.
+        let framework = variant.companions.get("torch").and_then(|version| version.parse().ok());
+        let framework: FrameworkVersion = framework.unwrap_or_else(|| variant.version.clone());
+        if pinned.is_some_and(|pinned| pinned.parse().is_ok_and(|pinned| framework != pinned)) {
             let differs = row.requires.clone().unwrap_or_default();
             faults.contradiction(variant, format!("companion {package} {version}"), row, differs);
         }
@@ -105,11 +132,12 @@ fn bases(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     faults.require(loadable, variant, "base with glibc", &variant.min_glibc);
 }
 
-/// The default index serves one variant of each release.
+/// The default index serves one variant of each release, or one for each CUDA major of frameworks that promise no more.
 fn defaults(matrix: &Matrix, faults: &mut Faults) {
     let mut seen: BTreeMap<_, &Variant> = BTreeMap::new();
     for variant in matrix.variants.iter().filter(|row| row.channel == Channel::Default) {
-        let key = (&variant.framework, &variant.version, variant.machine);
+        let major = variant.cuda.minor.is_none().then_some(variant.cuda.major);
+        let key = (&variant.framework, &variant.version, variant.machine, &variant.package, major);
         if let Some(other) = seen.insert(key, variant) {
             faults.contradiction(variant, "channel default".to_owned(), other, "the same".to_owned());
         }

@@ -8,6 +8,7 @@ mod code;
 mod drivers;
 mod frameworks;
 mod keys;
+mod nvcc;
 mod systems;
 #[cfg(test)]
 mod tests;
@@ -107,5 +108,6 @@ pub fn faults(matrix: &Matrix) -> Vec<Fault> {
     code::check(matrix, &mut faults);
     frameworks::check(matrix, &mut faults);
     systems::check(matrix, &mut faults);
+    nvcc::check(matrix, &mut faults);
     faults.0
 }

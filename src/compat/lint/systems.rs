@@ -5,10 +5,6 @@ use super::{Fault, Faults, Problem};
 
 pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
     for base in &matrix.bases {
-        if let Some(nvcc) = &base.nvcc {
-            let known = matrix.toolkits.iter().any(|row| row.cuda == *nvcc);
-            faults.require(known, base, "toolkit", nvcc);
-        }
         if base.gcc.is_empty() {
             faults.add(base, Problem::Empty { field: "gcc" });
         }

@@ -6,6 +6,7 @@ use crate::compat::tables::{Channel, KnownVersion, Matrix};
 /// The faults of the embedded matrix after `plant`.
 fn planted(plant: impl FnOnce(&mut Matrix)) -> Vec<Fault> {
     let mut matrix = Matrix::embedded().clone();
+    matrix.variants.sort_by_key(|row| row.framework != "pytorch");
     plant(&mut matrix);
     faults(&matrix)
 }
@@ -34,7 +35,7 @@ fn the_embedded_matrix_has_no_fault() {
 #[test]
 fn a_fault_names_its_file() {
     let found = planted(|matrix| matrix.variants[0].source.clear());
-    assert_eq!(found[0].to_string(), "pytorch.toml: variant 1.12.0 cu102 x86_64: it has no source");
+    assert_eq!(found[0].to_string(), "pytorch.toml: variant pytorch 1.12.0 cu102 x86_64: it has no source");
 }
 
 catches! {
@@ -107,53 +108,65 @@ catches! {
         |m| m.components[0].cuda = "11.9.0".parse().unwrap() => "components 11.9.0", "compiler `11.9.0`";
 
     a_variant_of_an_unknown_toolkit:
-        |m| m.variants[0].toolkit = "10.2.90".parse().unwrap() => "variant 1.12.0 cu102 x86_64", "toolkit `10.2.90`";
+        |m| m.variants[0].toolkit = "10.2.90".parse().unwrap() => "variant pytorch 1.12.0 cu102 x86_64", "toolkit `10.2.90`";
     a_variant_of_another_cuda_than_its_toolkit:
-        |m| m.variants[0].toolkit = "11.8.0".parse().unwrap() => "variant 1.12.0 cu102 x86_64", "CUDA 10.2";
+        |m| m.variants[0].toolkit = "11.8.0".parse().unwrap() => "variant pytorch 1.12.0 cu102 x86_64", "CUDA 10.2";
     a_variant_with_code_its_compiler_cannot_make:
         |m| m.variants[1].arch.as_mut().unwrap().push("12.0".parse().unwrap())
-        => "variant 1.12.0 cu113 x86_64", "code for sm_120";
+        => "variant pytorch 1.12.0 cu113 x86_64", "code for sm_120";
     a_variant_with_ptx_its_compiler_cannot_make:
-        |m| m.variants[1].ptx.push("12.0".parse().unwrap()) => "variant 1.12.0 cu113 x86_64", "code for sm_120";
+        |m| m.variants[1].ptx.push("12.0".parse().unwrap()) => "variant pytorch 1.12.0 cu113 x86_64", "code for sm_120";
     a_variant_with_an_empty_list_of_targets:
-        |m| m.variants[0].arch = Some(vec![]) => "variant 1.12.0 cu102 x86_64", "`arch` is empty";
+        |m| m.variants[0].arch = Some(vec![]) => "variant pytorch 1.12.0 cu102 x86_64", "`arch` is empty";
     a_variant_of_an_unknown_cudnn:
-        |m| m.variants[0].cudnn = Some("1.2.3".parse().unwrap()) => "variant 1.12.0 cu102 x86_64", "cuDNN `1.2.3`";
+        |m| m.variants[0].cudnn = Some("1.2.3".parse().unwrap()) => "variant pytorch 1.12.0 cu102 x86_64", "cuDNN `1.2.3`";
     a_variant_of_an_unknown_nccl:
-        |m| m.variants[0].nccl = Some("1.2.3".parse().unwrap()) => "variant 1.12.0 cu102 x86_64", "NCCL `1.2.3`";
+        |m| m.variants[0].nccl = Some("1.2.3".parse().unwrap()) => "variant pytorch 1.12.0 cu102 x86_64", "NCCL `1.2.3`";
     an_unmeasured_library_that_is_taken_away:
-        |m| m.unmeasured.clear() => "variant 1.12.0 cu102 x86_64", "cuDNN `7.6.5.32`";
+        |m| m.unmeasured.clear() => "variant pytorch 1.12.0 cu102 x86_64", "cuDNN `7.6.5.32`";
     a_variant_with_an_unknown_companion:
         |m| { m.variants[0].companions.insert("torchvision".into(), "0.1.0".into()); }
-        => "variant 1.12.0 cu102 x86_64", "companion `torchvision 0.1.0`";
+        => "variant pytorch 1.12.0 cu102 x86_64", "companion `torchvision 0.1.0`";
     a_companion_that_pins_another_version:
         |m| { m.variants[0].companions.insert("torchvision".into(), "0.23.0".into()); }
-        => "variant 1.12.0 cu102 x86_64", "==2.8.0";
+        => "variant pytorch 1.12.0 cu102 x86_64", "==2.8.0";
     a_variant_no_base_can_load:
-        |m| m.variants[0].min_glibc = "2.99".parse().unwrap() => "variant 1.12.0 cu102 x86_64", "glibc `2.99`";
+        |m| m.variants[0].min_glibc = "2.99".parse().unwrap() => "variant pytorch 1.12.0 cu102 x86_64", "glibc `2.99`";
     a_variant_without_python:
-        |m| m.variants[0].python.clear() => "variant 1.12.0 cu102 x86_64", "`python` is empty";
+        |m| m.variants[0].python.clear() => "variant pytorch 1.12.0 cu102 x86_64", "`python` is empty";
     a_variant_of_no_product:
-        |m| m.variants[0].framework = "caffe".into() => "variant 1.12.0 cu102 x86_64", "`caffe`";
+        |m| m.variants[0].framework = "caffe".into() => "variant caffe 1.12.0 cu102 x86_64", "`caffe`";
     two_defaults_of_one_release:
-        |m| m.variants[1].channel = Channel::Default => "variant 1.12.0 cu113 x86_64", "channel default";
+        |m| m.variants[1].channel = Channel::Default => "variant pytorch 1.12.0 cu113 x86_64", "channel default";
     a_known_version_that_has_rows: |m| m.known_versions.push(KnownVersion {
         framework: "pytorch".into(),
         version: "2.8.0".parse().unwrap(),
         what: "exists".into(),
         source: "test".into(),
-    }) => "known_version 2.8.0", "there is one";
+    }) => "known_version pytorch 2.8.0", "there is one";
     a_numpy_limit_of_no_product:
-        |m| m.numpy_limits[0].framework = "caffe".into() => "numpy_limit caffe .. to 2.2.2", "`caffe`";
+        |m| m.numpy_limits.iter_mut().find(|row| row.first.is_none()).unwrap().framework = "caffe".into() => "numpy_limit caffe .. to 2.2.2", "`caffe`";
     a_product_that_hides_its_rows:
         |m| m.products[0].rows = false => "product pytorch-cuda", "no rows";
     a_product_that_promises_rows:
-        |m| m.products[1].rows = true => "product tensorflow-cuda", "variants of";
+        |m| m.variants.retain(|row| row.framework != "tensorflow") => "product tensorflow-cuda", "variants of";
+    a_part_without_a_wheel_of_its_toolkit:
+        |m| m.variants[0].parts.push("cublas".into()) => "variant pytorch 1.12.0 cu102 x86_64", "part `cublas`";
+    a_requirement_without_a_bound:
+        |m| m.variants[0].install.push("setuptools".into()) => "variant pytorch 1.12.0 cu102 x86_64", "requirement `setuptools`";
     an_alias_of_two_products:
         |m| m.products[1].aliases.push("torch".into()) => "product tensorflow-cuda", "alias `torch`";
 
-    a_base_whose_nvcc_is_unknown:
-        |m| m.bases[0].nvcc = Some("11.2.9".parse().unwrap()) => "base debian:11", "toolkit `11.2.9`";
+    a_package_of_nvcc_on_no_base:
+        |m| m.nvcc_packages[0].base = "debian:1".into() => "nvcc_package debian:1", "base `debian:1`";
+    a_package_of_nvcc_of_no_toolkit:
+        |m| m.nvcc_packages[0].cuda = "11.19".parse().unwrap() => "nvcc_package debian:11", "toolkit `11.19`";
+    a_part_that_no_wheel_carries:
+        |m| m.nvcc_wheels[0].parts.push("nvcp".into()) => "nvcc_wheels 13", "component `nvcp`";
+    a_repository_with_half_a_fingerprint:
+        |m| m.nvcc_repositories[0].fingerprint.truncate(16) => "nvcc_repository debian:11", "fingerprint";
+    profilers_of_no_toolkit:
+        |m| m.profilers[0].cuda = "11.19.0".parse().unwrap() => "profilers 11.19.0", "toolkit `11.19.0`";
     a_base_without_compiler: |m| m.bases[0].gcc.clear() => "base debian:11", "`gcc` is empty";
     a_base_of_another_distribution:
         |m| m.bases[0].distribution = "ubuntu".into() => "base debian:11", "distribution `ubuntu`";

@@ -34,8 +34,12 @@ pub(super) fn gpu_not_in_binary(candidate: &Candidate<'_>) -> Option<Refused> {
         }
     );
     if without.iter().any(|gpu| candidate.has_ptx_for(*gpu)) {
-        write!(text, "; that PTX is CUDA {}'s, newer than this driver can translate", variant.cuda.dotted())
-            .expect("a String takes all");
+        write!(
+            text,
+            "; that PTX is CUDA {}'s, newer than this driver can translate",
+            candidate.toolkit_minor()
+        )
+        .expect("a String takes all");
     }
     if let Some(span) = builds_with_code(candidate, &without) {
         write!(text, "; {} builds with code for it: {span}", package(candidate.product))

@@ -70,7 +70,7 @@ pub(super) fn numpy_abi(candidate: &Candidate<'_>) -> Option<Refused> {
     let matrix = candidate.question.matrix;
     let limit = matrix.numpy_limit(&candidate.variant.framework, &candidate.variant.version)?;
     let needed = limit.numpy.as_deref()?;
-    let line = if needed.starts_with("<2") { "1.x" } else { return None };
+    let line = if needed == "<2" || needed.starts_with("<1.") { "1.x" } else { return None };
     let mut lines = matrix.stacks_of(candidate.python).peekable();
     if lines.peek().is_none() || lines.any(|stack| stack.numpy_line == line) {
         return None;

@@ -24,16 +24,14 @@ pub(super) fn host_compiler_too_new(candidate: &Candidate<'_>) -> Option<Refused
     let base = candidate.base?;
     let compiler = candidate.question.matrix.compiler(&candidate.variant.toolkit)?;
     let gcc = base.gcc.iter().any(|major| *major <= compiler.gcc_max);
-    let clang = base.clang.iter().any(|major| *major <= compiler.clang_max);
-    if gcc || clang {
+    if gcc {
         return None;
     }
     let majors = |list: &[u32]| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let text = format!(
-        "nvcc {} accepts gcc up to {} and clang up to {}; {} has gcc {}",
-        candidate.variant.cuda.dotted(),
+        "nvcc {} accepts gcc up to {}; {} has gcc {}",
+        candidate.toolkit_minor(),
         compiler.gcc_max,
-        compiler.clang_max,
         base.name,
         majors(&base.gcc)
     );

@@ -1,15 +1,11 @@
 //! Rules about the CUDA toolkit: the GPUs it knows, and where its compiler can be had.
 
+use crate::compat::tables::{Base, NvccRepository};
 use crate::resolve::candidate::{Candidate, gpu_label};
 use crate::resolve::refusal::Refused;
 use crate::resolve::rule::Rule;
-use crate::stack::Flavour;
+use crate::stack::{Flavour, Nvcc, NvccSource, VendorRepository};
 use crate::versions::ToolkitVersion;
-
-/// The first CUDA whose nvcc wheel is complete enough to compile with.
-const FIRST_NVCC_WHEEL_MAJOR: u32 = 13;
-/// Distributions the vendor keeps apt repositories for.
-const VENDOR_DISTRIBUTIONS: [&str; 2] = ["debian", "ubuntu"];
 
 /// The variant's toolkit is newer than the last one that knows a GPU of the target.
 pub(super) fn toolkit_drops_gpu(candidate: &Candidate<'_>) -> Option<Refused> {
@@ -24,7 +20,7 @@ pub(super) fn toolkit_drops_gpu(candidate: &Candidate<'_>) -> Option<Refused> {
         };
         texts.push(format!(
             "CUDA {} dropped {} ({}): the last CUDA for it is {last}",
-            candidate.variant.cuda.dotted(),
+            candidate.toolkit_minor(),
             gpu_label(question.target, gpu),
             row.arch
         ));
@@ -39,39 +35,130 @@ fn minor_of(toolkit: &ToolkitVersion) -> (u32, u32) {
 
 /// No configured source holds the nvcc of the variant's CUDA for this base.
 pub(super) fn toolkit_unavailable(candidate: &Candidate<'_>) -> Option<Refused> {
-    if candidate.question.spec.flavour != Flavour::Devel || nvcc_source(candidate).is_some() {
+    if candidate.question.spec.flavour != Flavour::Devel || nvcc(candidate).is_some() {
         return None;
     }
     let base = candidate.base?;
-    let sources = candidate.question.options.toolkit;
+    let matrix = candidate.question.matrix;
+    if matrix.compiler(&candidate.variant.toolkit).is_some() && host_gcc(candidate).is_none() {
+        return None; // `host-compiler-too-new` says it.
+    }
+    let allowed = candidate.question.options.toolkit;
     let state = |on: bool| if on { "" } else { " (switched off)" };
-    let own = base.nvcc.as_ref().map_or_else(
+    let own = matrix.nvcc_packages.iter().find(|row| serves(candidate, &row.base));
+    let packaged = own.map_or_else(
         || format!("{} has no nvcc package", base.name),
-        |nvcc| format!("{} packages nvcc {nvcc}", base.name),
+        |row| format!("{} packages nvcc {}", base.name, row.cuda),
     );
+    let majors: Vec<_> = matrix.nvcc_wheels.iter().map(|row| row.cuda_major.to_string()).collect();
+    let served = repository(candidate);
+    let vendor = match served {
+        None => "has none for this base".to_owned(),
+        Some(row) => {
+            let list: Vec<_> = row.cuda.iter().map(ToString::to_string).collect();
+            format!("for {} has {}", base.name, list.join(", "))
+        }
+    };
     let text = format!(
-        "no configured source has nvcc {}: {own}{}; wheels hold nvcc from CUDA {FIRST_NVCC_WHEEL_MAJOR} on{}; \
-         the vendor's apt repository{}",
-        candidate.variant.cuda.dotted(),
-        state(sources.distribution),
-        state(sources.wheels),
-        if sources.vendor { " serves other distributions" } else { " is switched off" }
+        "no configured source has nvcc {}: {packaged}{}; wheels hold nvcc of CUDA {}{}; the vendor's apt repository \
+         {vendor}{}",
+        candidate.toolkit_minor(),
+        state(allowed.distribution),
+        majors.join(", "),
+        state(allowed.wheels),
+        state(allowed.vendor),
     );
-    Some(Refused::new(Rule::ToolkitUnavailable, text, &base.source))
+    let sources = [own.map(|row| &row.source), served.map(|row| &row.source)];
+    let sources: Vec<_> = sources.into_iter().flatten().map(String::as_str).collect();
+    let source = if sources.is_empty() { base.source.clone() } else { sources.join("; ") };
+    Some(Refused::new(Rule::ToolkitUnavailable, text, &source))
 }
 
-/// Where nvcc would come from, in words: the distribution, wheels or the vendor's repository.
-pub(crate) fn nvcc_source(candidate: &Candidate<'_>) -> Option<&'static str> {
-    let base = candidate.base?;
+/// A source of nvcc for a choice: what is taken from it, and the fact it rests on.
+pub(crate) struct NvccChoice<'a> {
+    pub(crate) nvcc: Nvcc,
+    /// Parts of the toolkit that are needed as wheels.
+    pub(crate) parts: &'a [String],
+    pub(crate) source: &'a str,
+}
+
+/// The first source that is switched on and has the nvcc of this CUDA: the distribution, wheels, the vendor.
+pub(crate) fn nvcc<'a>(candidate: &Candidate<'a>) -> Option<NvccChoice<'a>> {
+    let allowed = candidate.question.options.toolkit;
+    let matrix = candidate.question.matrix;
+    // Without the versions of its parts no headers can be pinned.
+    matrix.components_of(&candidate.variant.toolkit)?;
+    let own = || allowed.distribution.then(|| packaged(candidate)).flatten();
+    let wheels = || allowed.wheels.then(|| in_wheels(candidate)).flatten();
+    let vendor = || allowed.vendor.then(|| at_vendor(candidate)).flatten();
+    own().or_else(wheels).or_else(vendor)
+}
+
+/// True if a row for that base serves this one: the same base, or an image of the same suite that the user named.
+fn serves(candidate: &Candidate<'_>, name: &str) -> bool {
+    candidate.base.is_some_and(|base| {
+        let suite = |row: &Base| row.distribution == base.distribution && row.suite == base.suite;
+        name == base.name || candidate.question.matrix.base(name).is_some_and(suite)
+    })
+}
+
+/// The newest gcc of the base that this nvcc accepts.
+fn host_gcc(candidate: &Candidate<'_>) -> Option<u32> {
+    let compiler = candidate.question.matrix.compiler(&candidate.variant.toolkit)?;
+    candidate.base?.gcc.iter().copied().filter(|major| *major <= compiler.gcc_max).max()
+}
+
+fn packaged<'a>(candidate: &Candidate<'a>) -> Option<NvccChoice<'a>> {
+    let row = candidate.question.matrix.nvcc_packages.iter().find(|row| {
+        serves(candidate, &row.base) && minor_of(&row.cuda) == minor_of(&candidate.variant.toolkit)
+    })?;
+    let nvcc = Nvcc {
+        source: NvccSource::Distribution,
+        packages: std::iter::once(&row.package).chain(&row.profilers).cloned().collect(),
+        component: Some(row.component.clone()),
+        gcc: host_gcc(candidate)?,
+        repository: None,
+    };
+    Some(NvccChoice { nvcc, parts: &row.headers, source: &row.source })
+}
+
+fn in_wheels<'a>(candidate: &Candidate<'a>) -> Option<NvccChoice<'a>> {
+    let rows = &candidate.question.matrix.nvcc_wheels;
+    let row = rows.iter().find(|row| row.cuda_major == candidate.variant.toolkit.major())?;
+    let gcc = host_gcc(candidate)?;
+    let nvcc =
+        Nvcc { source: NvccSource::Wheels, packages: Vec::new(), component: None, gcc, repository: None };
+    Some(NvccChoice { nvcc, parts: &row.parts, source: &row.source })
+}
+
+fn repository<'a>(candidate: &Candidate<'a>) -> Option<&'a NvccRepository> {
+    let machine = candidate.question.target.machine;
+    let rows = &candidate.question.matrix.nvcc_repositories;
+    rows.iter().find(|row| serves(candidate, &row.base) && row.machines.contains_key(&machine))
+}
+
+fn at_vendor<'a>(candidate: &Candidate<'a>) -> Option<NvccChoice<'a>> {
+    let matrix = candidate.question.matrix;
     let toolkit = &candidate.variant.toolkit;
-    let sources = candidate.question.options.toolkit;
-    let packaged = base.nvcc.as_ref().is_some_and(|nvcc| minor_of(nvcc) == minor_of(toolkit));
-    if sources.distribution && packaged {
-        return Some("the base distribution's package");
-    }
-    if sources.wheels && toolkit.major() >= FIRST_NVCC_WHEEL_MAJOR {
-        return Some("CUDA wheels of the package index");
-    }
-    let served = VENDOR_DISTRIBUTIONS.contains(&base.distribution.as_str());
-    (sources.vendor && served).then_some("the vendor's apt repository")
+    let row = repository(candidate)?;
+    row.cuda.iter().find(|cuda| minor_of(cuda) == minor_of(toolkit))?;
+    let names = matrix.nvcc_vendor.iter().find(|names| {
+        let last = names.last.as_ref().is_none_or(|last| minor_of(toolkit) <= minor_of(last));
+        minor_of(&names.first) <= minor_of(toolkit) && last
+    })?;
+    let versioned = |name: &String| format!("{name}-{}-{}", toolkit.major(), toolkit.minor());
+    let profilers = matrix.profilers.iter().find(|row| row.cuda == *toolkit);
+    let profilers = profilers.into_iter().flat_map(|row| std::iter::once(&row.compute).chain(&row.systems));
+    let nvcc = Nvcc {
+        source: NvccSource::Vendor,
+        packages: names.packages.iter().map(versioned).chain(profilers.cloned()).collect(),
+        component: None,
+        gcc: host_gcc(candidate)?,
+        repository: Some(VendorRepository {
+            path: format!("{}/{}", row.path, row.machines.get(&candidate.question.target.machine)?),
+            key: row.key.clone(),
+            fingerprint: row.fingerprint.clone(),
+        }),
+    };
+    Some(NvccChoice { nvcc, parts: &names.headers, source: &row.source })
 }

@@ -1,11 +1,13 @@
 //! Tests of the whole of `resolve` against the embedded matrix.
 
 mod cases;
+mod differential;
 mod listing;
 mod naive;
 mod properties;
 mod reports;
 mod rules;
+mod table;
 
 use crate::compat::Matrix;
 use crate::spec::Spec;

@@ -1,13 +1,58 @@
 //! A second opinion: checks an accepted stack against the tables by plain loops, sharing no code with the rules.
 
 use crate::compat::Matrix;
-use crate::compat::tables::{Channel, Status};
+use crate::compat::tables::{Channel, DriverBranch, Status, Variant};
 use crate::spec::Spec;
 use crate::stack::{Flavour, Stack};
-use crate::versions::ComputeCapability;
+use crate::target::Target;
+use crate::versions::{ComputeCapability, DriverVersion};
 
 fn cubin(code: &[ComputeCapability], gpu: ComputeCapability) -> bool {
     code.iter().any(|one| one.major == gpu.major && one.minor <= gpu.minor)
+}
+
+/// True if some base of the matrix brings a Python of the row and can load it.
+pub(super) fn has_base(row: &Variant, matrix: &Matrix) -> bool {
+    matrix.bases.iter().any(|base| row.python.contains(&base.python) && base.glibc >= row.min_glibc)
+}
+
+/// Everything that keeps a row from running on a target, without forward compatibility.
+pub(super) fn runs(row: &Variant, target: &Target, matrix: &Matrix) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let stack = Stack {
+        toolkit: row.toolkit.clone(),
+        cudnn: row.cudnn.clone(),
+        target: target.clone(),
+        forward_compat: None,
+        ..crate::lock::sample::stack()
+    };
+    let mut must = |holds: bool, what: &str| {
+        if !holds {
+            wrong.push(what.to_owned());
+        }
+    };
+    machine(&stack, matrix, row.arch.as_deref(), &row.ptx, &mut must);
+    wrong
+}
+
+/// The newest architecture a branch drives is the last word of its list that is the name of one.
+fn newer_than_the_branch(matrix: &Matrix, driver: &DriverVersion, gpu: ComputeCapability) -> bool {
+    let oldest_of =
+        |name: &str| matrix.capabilities.iter().filter(|row| row.arch == name).map(|row| row.cc).min();
+    let Some(row) = matrix.capabilities.iter().find(|row| row.cc == gpu) else { return false };
+    let mut branch = None;
+    for one in &matrix.branches {
+        if one.branch <= driver.major() && branch.is_none_or(|(number, _)| number < one.branch) {
+            branch = Some((one.branch, one));
+        }
+    }
+    let Some((_, branch)) = branch else { return false };
+    let list = branch.architectures.split('(').next().unwrap_or_default();
+    let last = list.split(['-', '\u{2013}']).next_back().unwrap_or_default().trim();
+    if row.arch.starts_with(last) {
+        return false;
+    }
+    oldest_of(last).zip(oldest_of(&row.arch)).is_some_and(|(last, own)| own > last)
 }
 
 /// Everything that is wrong with the stack; empty if it is as it should be.
@@ -43,7 +88,8 @@ pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<Str
         }
     }
     honours(spec, stack, &mut must);
-    if spec.cuda.is_none_or(|cuda| cuda.minor.is_none()) {
+    // A wheel of a whole major is named by the major alone.
+    if spec.cuda.is_none_or(|cuda| cuda.minor.is_none() && row.cuda.minor.is_some()) {
         let listed = row.status == Status::Stable || row.status == Status::Legacy;
         must(row.verified && row.arch.is_some(), "not verified, yet chosen unnamed");
         must(listed || row.channel == Channel::Default, "not listed, yet chosen unnamed");
@@ -51,7 +97,12 @@ pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<Str
     let base = matrix.bases.iter().find(|base| base.name == stack.base);
     must(base.is_some_and(|base| base.python == stack.python), "the base brings the Python");
     must(base.is_some_and(|base| base.glibc >= row.min_glibc), "the base's glibc is new enough");
+    must(stack.nvcc.is_some() == (stack.flavour == Flavour::Devel), "devel and only devel has nvcc");
     if stack.flavour == Flavour::Devel {
+        must(
+            base.is_some_and(|base| base.gcc.contains(&stack.nvcc.as_ref().map_or(0, |nvcc| nvcc.gcc))),
+            "the base has that gcc",
+        );
         for compiler in &matrix.compilers {
             if compiler.cuda.parts()[..2] == row.toolkit.parts()[..2] {
                 let gcc = base.is_some_and(|base| base.gcc.iter().any(|gcc| *gcc <= compiler.gcc_max));
@@ -114,6 +165,12 @@ fn machine(
             let dropped =
                 row.last_driver_branch.zip(driver).is_some_and(|(last, driver)| driver.major() > last);
             must(!dropped, "the driver dropped the GPU");
+            let unknown = driver.is_some_and(|driver| newer_than_the_branch(matrix, driver, gpu));
+            must(!unknown, "the driver does not know the GPU");
+            let below = |branch: &DriverBranch| driver.is_some_and(|driver| branch.branch <= driver.major());
+            let branch =
+                matrix.branches.iter().filter(|branch| below(branch)).max_by_key(|branch| branch.branch);
+            must(branch.is_none_or(|branch| branch.oldest_gpu <= gpu), "the branch begins with newer GPUs");
             let last = row.last_cuda.as_ref().map(|last| (last.major(), last.minor()));
             must(last.is_none_or(|last| last >= (major, minor)), "the toolkit dropped the GPU");
         }

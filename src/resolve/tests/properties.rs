@@ -36,13 +36,19 @@ static TURNED: LazyLock<Matrix> = LazyLock::new(|| {
     turned
 });
 
-fn any_version() -> impl Strategy<Value = Option<String>> {
-    let rows = &Matrix::embedded().variants;
-    let whole: Vec<String> = rows.iter().map(|row| row.version.to_string()).collect();
-    let lines = rows.iter().map(|row| format!("{}.{}", row.version.major(), row.version.minor()));
-    let all: Vec<String> =
-        whole.into_iter().chain(lines).chain(["1", "2", "2.88", "1.9"].map(str::to_owned)).collect();
-    proptest::option::of(select(all))
+/// A product with rows, and a version of it, a beginning of one, or one that does not exist.
+fn any_product() -> impl Strategy<Value = (String, Option<String>)> {
+    let matrix = Matrix::embedded();
+    let products: Vec<_> =
+        matrix.products.iter().map(|product| (&product.name, &product.framework)).collect();
+    select(products).prop_flat_map(|(name, framework)| {
+        let rows = Matrix::embedded().variants.iter().filter(|row| row.framework == *framework);
+        let versions = rows.flat_map(|row| {
+            [row.version.to_string(), format!("{}.{}", row.version.major(), row.version.minor())]
+        });
+        let all: Vec<String> = versions.chain(["1", "2", "2.88", "1.9"].map(str::to_owned)).collect();
+        (Just(name.clone()), proptest::option::of(select(all)))
+    })
 }
 
 fn any_cuda() -> impl Strategy<Value = Option<CudaVariant>> {
@@ -55,7 +61,7 @@ fn any_cuda() -> impl Strategy<Value = Option<CudaVariant>> {
 
 prop_compose! {
     fn any_spec()(
-        version in any_version(),
+        (name, version) in any_product(),
         cuda in any_cuda(),
         python in proptest::option::weighted(0.3, select(vec!["3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.15"])),
         devel in proptest::bool::weighted(0.2),
@@ -65,7 +71,7 @@ prop_compose! {
             cuda: cuda.map(Into::into),
             python: python.map(|text| text.parse().expect("a Python")),
             flavour: if devel { Flavour::Devel } else { Flavour::Runtime },
-            ..Spec::of("pytorch-cuda")
+            ..Spec::of(&name)
         }
     }
 }

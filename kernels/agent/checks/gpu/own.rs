@@ -1,0 +1,59 @@
+//! The kernels of this program, compiled by the image's own NVRTC for the GPU at hand.
+
+use super::super::super::gpu::device::Device;
+use super::super::super::kernels::{self, Capability, Kernel};
+use super::super::super::libraries::{self, Places};
+use super::super::super::nvrtc::{Nvrtc, Target};
+use super::super::Options;
+use super::{Trouble, library};
+
+/// Code of one source file for one GPU.
+pub(crate) struct Code {
+    pub(crate) bytes: Vec<u8>,
+    /// `sm_90`, or `compute_90` if the toolkit does not know the GPU and the driver has to compile.
+    pub(crate) target: String,
+}
+
+/// Compiles a kernel's source.
+pub(crate) fn code(options: &Options, device: &Device, name: &str) -> Result<Code, Trouble> {
+    let chip = device.facts.capability;
+    let kernel = kernels::kernel(name).ok_or_else(|| Trouble::error(format!("there is no kernel {name}")))?;
+    if libraries::first(&Places::of(&options.root).search(), "nvrtc").is_none() {
+        return made_ahead(kernel, chip);
+    }
+    let path = library(options, "nvrtc", &[])?;
+    let nvrtc =
+        Nvrtc::open(&path).map_err(|problem| Trouble::fail(format!("{}: {problem}", path.display())))?;
+    let known = nvrtc.architectures().map_err(Trouble::fail)?;
+    let target = Target::for_chip(chip, &known).ok_or_else(|| {
+        let text = format!("{} no longer makes code for sm_{}{}", path.display(), chip.0, chip.1);
+        Trouble::fail(text).hint("this GPU needs an older CUDA: `envforge list` shows which")
+    })?;
+    let bytes = nvrtc
+        .compile(name, kernel.source, target)
+        .map_err(|failure| Trouble::fail(format!("{name}: {}", failure.text())).hint(failure.hint()))?;
+    Ok(Code { bytes, target: target.name() })
+}
+
+/// The PTX that this program brings for images without NVRTC; the driver compiles it.
+fn made_ahead(kernel: &Kernel, chip: Capability) -> Result<Code, Trouble> {
+    let ptx = kernel.ptx_for(chip).ok_or_else(|| {
+        Trouble::fail(format!("NVRTC is not in the image, and no PTX of {} serves this GPU", kernel.name))
+    })?;
+    let target = format!("{}, made ahead", Target::Ptx(ptx.lowest).name());
+    Ok(Code { bytes: [ptx.text.as_bytes(), &[0]].concat(), target })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_nvrtc_the_ptx_made_ahead_is_taken_and_ends_as_the_driver_wants_it() {
+        let wmma = kernels::kernel("gemm_wmma").expect("in the table");
+        let Ok(code) = made_ahead(wmma, (9, 0)) else { panic!("there is one") };
+        assert_eq!(code.target, "compute_80, made ahead");
+        assert!(code.bytes.ends_with(b"\0") && !code.bytes[..code.bytes.len() - 1].contains(&0));
+        assert!(made_ahead(wmma, (6, 1)).is_err(), "no tensor cores there");
+    }
+}

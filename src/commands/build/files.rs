@@ -1,0 +1,59 @@
+//! What the context is made of, made present in the cache.
+#![expect(clippy::disallowed_methods, reason = "reads sizes of cached files")]
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use camino::Utf8PathBuf;
+
+use super::super::CommandError;
+use super::super::lock::{mirrors, package_settings};
+use super::super::session::Session;
+use super::super::wanted::Wanted;
+use crate::agent;
+use crate::base::Base;
+use crate::lock::Lock;
+use crate::packages::{UvSource, gather_debs, gather_uv, vendor_root};
+use crate::plan::{Bottom, CachedFile, Files};
+
+/// Makes everything the context needs present in the cache.
+pub(in crate::commands) async fn files(
+    session: &Session<'_>,
+    lock: &Lock,
+    base: &Base,
+    bottom: Bottom,
+    wanted: &Wanted,
+) -> Result<Files, CommandError> {
+    let mut mirrors: Vec<_> =
+        mirrors(session).into_iter().flat_map(|found| [Some(found.main), found.security]).flatten().collect();
+    mirrors.extend(base.mirrors.iter().cloned());
+    let (store, fetch) = (&session.store, &session.fetch);
+    let settings = package_settings(session, &lock.stack, &wanted.indexes);
+    let vendor = lock.stack.nvcc.as_ref().and_then(|nvcc| nvcc.repository.as_ref());
+    let vendor = vendor.map(|repository| vendor_root(repository, &settings.vendor));
+    let mirrors: Vec<_> = mirrors.into_iter().chain(vendor).collect();
+    gather_debs(lock, store, fetch, &mirrors, Arc::clone(&session.reporter)).await?;
+    let source = UvSource { engine: &*session.engine, base_reference: &base.reference, settings: &settings };
+    let uv = gather_uv(lock, &source, store, fetch, Arc::clone(&session.reporter)).await?;
+    let debs = lock.system.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
+    let unpacked = lock.unpacked.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
+    let apt = lock.apt.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
+    let (copies, wheels) = (wanted.copies.clone(), wanted.vendored.clone());
+    Ok(Files {
+        bottom,
+        debs,
+        unpacked,
+        apt,
+        copies,
+        wheels,
+        uv: cached_file(uv)?,
+        agent: Bytes::from_static(agent::AGENT),
+    })
+}
+
+/// A file of the cache, which is named by its SHA-256.
+pub(in crate::commands) fn cached_file(path: Utf8PathBuf) -> Result<CachedFile, CommandError> {
+    let bytes = fs_err::read(&path)?;
+    let sha256 = crate::sha256::sha256_hex(&bytes);
+    Ok(CachedFile { size: bytes.len() as u64, sha256, path })
+}

@@ -1,0 +1,75 @@
+//! `compat`: the matrix itself, checked and shown.
+#![expect(clippy::disallowed_methods, reason = "reads compat files")]
+
+use camino::Utf8Path;
+use serde_json::json;
+
+use super::{CommandError, Exit};
+use crate::cli::{CompatLintArgs, CompatShowArgs};
+use crate::compat::{Fault, Matrix, faults, read};
+use crate::report::Printer;
+use crate::settings::Settings;
+
+pub(super) fn lint(args: &CompatLintArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let (edition, rows, found) = match &args.dir {
+        None => {
+            let matrix = Matrix::embedded();
+            (matrix.edition.clone(), matrix.rows().len(), faults(matrix))
+        }
+        Some(folder) => {
+            let files = files(folder)?;
+            let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+            let matrix = read(&files)?;
+            (matrix.edition.clone(), matrix.rows().len(), faults(&matrix))
+        }
+    };
+    if settings.output.json {
+        let fault = |fault: &Fault| json!({ "file": fault.file, "row": fault.row, "problem": fault.problem.to_string() });
+        let faults: Vec<_> = found.iter().map(fault).collect();
+        Printer.json(&json!({ "schema": 1, "edition": edition, "rows": rows, "faults": faults }));
+    } else {
+        for fault in &found {
+            Printer.text(&fault.to_string());
+        }
+        Printer.text(&format!("edition {edition}: {rows} rows, {} faults", found.len()));
+    }
+    Ok(if found.is_empty() { Exit::Done } else { Exit::No })
+}
+
+/// The `.toml` files of a folder, by name.
+fn files(folder: &Utf8Path) -> Result<Vec<(String, String)>, CommandError> {
+    let mut files = Vec::new();
+    for entry in fs_err::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            files.push((name, fs_err::read_to_string(&path)?));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+pub(super) fn show(args: &CompatShowArgs, settings: &Settings) -> Exit {
+    let matrix = Matrix::embedded();
+    let wanted = args.row.trim().to_lowercase();
+    let rows = matrix.rows();
+    let found: Vec<_> = rows.iter().filter(|row| row.label().to_lowercase().starts_with(&wanted)).collect();
+    if settings.output.json {
+        let row = |row: &&&dyn crate::compat::Row| json!({ "row": row.label(), "file": row.file(), "fields": row.fields() });
+        let rows: Vec<_> = found.iter().map(row).collect();
+        Printer.json(&json!({ "schema": 1, "edition": matrix.edition, "rows": rows }));
+    } else {
+        for row in &found {
+            Printer.text(&format!("{}: {}\n{}", row.file(), row.label(), row.fields()));
+        }
+    }
+    if found.is_empty() {
+        Printer.say(&format!(
+            "no row is called `{}`; rows are named as in `variant pytorch 2.8.0 cu128 x86_64` or `toolkit 12.8.1`",
+            args.row
+        ));
+        return Exit::No;
+    }
+    Exit::Done
+}

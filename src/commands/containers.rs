@@ -1,0 +1,66 @@
+//! `stop` and `logs`: containers by the names that `ps` shows.
+
+use futures_util::StreamExt as _;
+use serde::Serialize;
+
+use super::session::connect;
+use super::shell::{Shell, shells};
+use super::{CommandError, Exit};
+use crate::cli::{LogsArgs, StopArgs};
+use crate::engine::{Containers as _, Output};
+use crate::report::Printer;
+use crate::settings::Settings;
+use crate::shell::{ShellError, caller_ids};
+
+#[derive(Serialize)]
+struct Stopped<'a> {
+    schema: u32,
+    stopped: Vec<&'a str>,
+}
+
+pub(super) async fn stop(args: &StopArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let docker = connect(settings).await?;
+    let shells = shells(&docker).await?;
+    let mine = format!("{}:", caller_ids().0);
+    let chosen: Vec<&Shell> = if args.all {
+        shells.iter().filter(|shell| shell.user.starts_with(&mine)).collect()
+    } else {
+        args.names.iter().map(|name| named(&shells, name)).collect::<Result<_, _>>()?
+    };
+    let stops = chosen.iter().map(|shell| docker.stop(&shell.container.id, args.time.into()));
+    futures_util::future::try_join_all(stops).await?;
+    let stopped: Vec<_> = chosen.iter().map(|shell| shell.name.as_str()).collect();
+    if settings.output.json {
+        Printer.json(&Stopped { schema: 1, stopped });
+    } else {
+        for name in stopped {
+            Printer.text(name);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn logs(args: &LogsArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let docker = connect(settings).await?;
+    let shells = shells(&docker).await?;
+    let shell = named(&shells, &args.name)?;
+    let mut lines = docker.logs(&shell.container.id, args.follow, args.tail);
+    while let Some(part) = lines.next().await {
+        let written = match part? {
+            Output::Out(bytes) => Printer.pass_out(&bytes),
+            Output::Err(bytes) => Printer.pass_err(&bytes),
+        };
+        // A closed pipe is the reader's choice.
+        if written.is_err() {
+            break;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn named<'a>(shells: &'a [Shell], name: &str) -> Result<&'a Shell, ShellError> {
+    shells.iter().find(|shell| shell.name == name).ok_or_else(|| ShellError::NotFound {
+        what: format!("is named `{name}`"),
+        known: shells.iter().map(|shell| shell.name.clone()).collect(),
+    })
+}

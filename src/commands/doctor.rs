@@ -1,0 +1,151 @@
+//! `doctor`: what this machine is fit for, and what a message means.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+
+use serde::Serialize;
+
+use super::session::connect;
+use super::{CommandError, Exit};
+use crate::cli::DoctorArgs;
+use crate::compat::Matrix;
+use crate::diagnosis::{Finding, diagnose};
+use crate::engine::{Engine as _, GpuAccess};
+use crate::host::{self, EngineFacts, HostFacts, HostFinding, HostReport, Severity, SystemFacts};
+use crate::report::Printer;
+use crate::settings::Settings;
+
+/// The object that `doctor --json` prints.
+#[derive(Serialize)]
+struct DoctorReport {
+    schema: u32,
+    findings: Vec<HostFinding>,
+}
+
+/// The object that `doctor --report` prints.
+#[derive(Serialize)]
+struct FullReport {
+    schema: u32,
+    envforge: &'static str,
+    matrix: String,
+    gpus: Option<HostFacts>,
+    gpus_unknown: Option<String>,
+    system: SystemFacts,
+    engine: Option<EngineFacts>,
+    findings: Vec<HostFinding>,
+}
+
+pub(super) async fn doctor(args: &DoctorArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    if let Some(text) = &args.explain {
+        return explain(text, settings.output.json);
+    }
+    let matrix = Matrix::embedded();
+    let report = HostReport {
+        gpus: host::detect(),
+        system: host::system("/".into()),
+        engine: engine(settings).await.map_err(|error| (error.to_string(), error.hints())),
+        overrides: overrides(settings),
+    };
+    let findings = host::findings(&report, matrix);
+    let bad = findings.iter().any(|finding| finding.severity == Severity::Error);
+    if args.report {
+        Printer.json(&FullReport {
+            schema: 1,
+            envforge: env!("CARGO_PKG_VERSION"),
+            matrix: matrix.edition.clone(),
+            gpus_unknown: report.gpus.as_ref().err().map(ToString::to_string),
+            gpus: report.gpus.ok(),
+            system: report.system,
+            engine: report.engine.ok(),
+            findings,
+        });
+    } else if settings.output.json {
+        Printer.json(&DoctorReport { schema: 1, findings });
+    } else {
+        Printer.text(&findings.iter().map(line).collect::<String>());
+    }
+    Ok(if bad { Exit::No } else { Exit::Done })
+}
+
+fn line(finding: &HostFinding) -> String {
+    let word = match finding.severity {
+        Severity::Ok => "ok     ",
+        Severity::Warning => "warning",
+        Severity::Error => "error  ",
+    };
+    let hint = finding.hint.as_ref().map_or_else(String::new, |hint| format!("         hint: {hint}\n"));
+    format!("{word}  {}\n{hint}", finding.text)
+}
+
+fn overrides(settings: &Settings) -> Vec<&'static str> {
+    let target = &settings.target;
+    let set = [("ENVFORGE_GPU", target.gpu.is_some()), ("ENVFORGE_DRIVER", target.driver.is_some())];
+    set.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect()
+}
+
+async fn engine(settings: &Settings) -> Result<EngineFacts, CommandError> {
+    let engine = connect(settings).await?;
+    let info = engine.info();
+    let access = info.gpu_access();
+    let disk = info.data_root.as_ref().filter(|_| info.local);
+    let free = disk.and_then(|folder| rustix::fs::statvfs(folder.as_str()).ok());
+    Ok(EngineFacts {
+        name: info.name.clone(),
+        version: info.version.clone(),
+        gpus: (access != GpuAccess::Request).then(|| access.to_string()),
+        cgroup_driver: info.cgroup_driver.clone(),
+        rootless: info.rootless,
+        local: info.local,
+        free: free.map(|found| found.f_bavail.saturating_mul(found.f_frsize)),
+    })
+}
+
+/// The known failures a text tells of, each once: line by line first, since a log holds many.
+fn told_by(text: &str) -> Vec<Finding> {
+    let mut seen = BTreeSet::new();
+    let lines = text.lines().filter_map(diagnose).chain(diagnose(text));
+    lines.filter(|finding| seen.insert(finding.id)).collect()
+}
+
+fn explain(text: &str, json: bool) -> Result<Exit, CommandError> {
+    let mut text = text.to_owned();
+    if text == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes)?;
+        text = String::from_utf8_lossy(&bytes).into_owned();
+    }
+    let found = told_by(&text);
+    if json {
+        let finding = |found: &Finding| HostFinding {
+            id: found.id,
+            severity: Severity::Error,
+            text: format!("{}: {}", found.what, found.why),
+            hint: Some(found.cure.to_owned()),
+        };
+        Printer.json(&DoctorReport { schema: 1, findings: found.iter().map(finding).collect() });
+    } else if found.is_empty() {
+        Printer
+            .say("nothing in this text is known to envforge; `envforge doctor` looks at the machine itself");
+    } else {
+        let block = |found: &Finding| {
+            let Finding { id, what, why, cure, source } = found;
+            format!("{id}: {what}\n  why: {why}\n  cure: {cure}\n  seen in: {source}\n")
+        };
+        Printer.text(&found.iter().map(block).collect::<Vec<_>>().join("\n"));
+    }
+    Ok(if found.is_empty() { Exit::No } else { Exit::Done })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_tells_each_failure_once() {
+        let log = "step 1\nFailed to initialize NVML: Unknown Error\nretry\nFailed to initialize NVML: Unknown Error\n\
+                   RuntimeError: CUDA error: no kernel image is available for execution on the device\n";
+        let ids: Vec<_> = told_by(log).iter().map(|finding| finding.id).collect();
+        assert_eq!(ids, ["gpu-lost", "no-code-for-gpu"]);
+        assert!(told_by("everything is fine").is_empty());
+    }
+}

@@ -1,0 +1,144 @@
+//! `images` and `prune`: what envforge built on this engine, and what of it no lock in use names.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::described::gigabytes;
+use super::known_locks::{in_use, known_lock};
+use super::session::Session;
+use super::{CommandError, Exit};
+use crate::cli::PruneArgs;
+use crate::engine::ImageInfo;
+use crate::inventory::shared;
+use crate::plan::{LOCK_LABEL, UNVERIFIED};
+use crate::report::Printer;
+use crate::settings::Settings;
+
+const NAME_LABEL: &str = "io.envforge.name";
+const SPEC_LABEL: &str = "io.envforge.spec";
+
+/// What `images --json` and `prune --json` print.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    /// True if they were removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<bool>,
+    images: Vec<Row<'a>>,
+}
+
+/// One image.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    name: &'a str,
+    spec: &'a str,
+    lock: &'a str,
+    tags: &'a [String],
+    /// True if a tag without `-unverified` says that its checks ran on a GPU.
+    verified: bool,
+    size: u64,
+    /// Bytes that other images of envforge share.
+    shared: u64,
+    /// True if a lock in use names it.
+    in_use: bool,
+}
+
+pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
+    let session = Session::open(settings, None).await?;
+    let all = session.engine.images(LOCK_LABEL).await?;
+    let used = in_use(&session.store);
+    let rows: Vec<_> = all.iter().map(|image| row(image, &all, used.contains(lock_of(image)))).collect();
+    if settings.output.json {
+        Printer.json(&Report { schema: 1, removed: None, images: rows });
+    } else {
+        Printer.text(table(&rows).trim_end());
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn prune(args: &PruneArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let session = Session::open(settings, None).await?;
+    let all = session.engine.images(LOCK_LABEL).await?;
+    let used = in_use(&session.store);
+    // An image of somebody else's state folder is somebody else's.
+    let ours = |image: &&ImageInfo| {
+        !used.contains(lock_of(image)) && known_lock(&session.store, lock_of(image)).is_some()
+    };
+    let unused: Vec<_> = all.iter().filter(ours).collect();
+    if args.yes {
+        for image in &unused {
+            if image.tags.is_empty() {
+                session.engine.remove_image(&image.id).await?;
+            }
+            for tag in &image.tags {
+                session.engine.remove_image(tag).await?;
+            }
+        }
+    }
+    let rows: Vec<_> = unused.iter().map(|image| row(image, &all, false)).collect();
+    let own: u64 = rows.iter().map(|row| row.size - row.shared.min(row.size)).sum();
+    if settings.output.json {
+        Printer.json(&Report { schema: 1, removed: Some(args.yes), images: rows });
+        return Ok(Exit::Done);
+    }
+    if !rows.is_empty() {
+        Printer.text(table(&rows).trim_end());
+    }
+    if !settings.output.quiet {
+        let count = rows.len();
+        let own = gigabytes(own);
+        Printer.say(&match (count, args.yes) {
+            (0, _) => "every image of this machine's state folder is named by a lock in use".to_owned(),
+            (_, true) => format!("{count} removed, at least {own} freed"),
+            (_, false) => format!("{count} would be removed, at least {own} freed: envforge prune --yes"),
+        });
+    }
+    Ok(Exit::Done)
+}
+
+fn lock_of(image: &ImageInfo) -> &str {
+    image.labels.get(LOCK_LABEL).map_or("", String::as_str)
+}
+
+fn row<'a>(image: &'a ImageInfo, all: &[ImageInfo], in_use: bool) -> Row<'a> {
+    let label = |name: &str| image.labels.get(name).map_or("", String::as_str);
+    Row {
+        id: &image.id,
+        name: label(NAME_LABEL),
+        spec: label(SPEC_LABEL),
+        lock: lock_of(image),
+        tags: &image.tags,
+        verified: image.tags.iter().any(|tag| !tag.ends_with(UNVERIFIED)),
+        size: image.size,
+        shared: shared(image, all),
+        in_use,
+    }
+}
+
+fn table(rows: &[Row<'_>]) -> String {
+    let name = |row: &Row<'_>| row.tags.first().map_or_else(|| row.id.to_owned(), Clone::clone);
+    let width = rows.iter().map(|row| name(row).len()).max().unwrap_or(0).max(5);
+    let mut text = format!(
+        "{:<width$}  {:<12}  {:<10}  {:>9}  {:>9}  use\n",
+        "IMAGE", "LOCK", "STATE", "SIZE", "SHARED"
+    );
+    for row in rows {
+        let state = match (row.tags.is_empty(), row.verified) {
+            (true, _) => "untagged",
+            (false, true) => "verified",
+            (false, false) => "unverified",
+        };
+        let _ = writeln!(
+            text,
+            "{:<width$}  {:<12}  {state:<10}  {:>9}  {:>9}  {}",
+            name(row),
+            row.lock.get(..12).unwrap_or(row.lock),
+            gigabytes(row.size),
+            gigabytes(row.shared),
+            if row.in_use { "by a lock" } else { "-" }
+        );
+    }
+    text
+}

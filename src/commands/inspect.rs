@@ -1,0 +1,228 @@
+//! `inspect`, `size` and `diff`: what an image or lock holds, what of it is shared, and what is another in another.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::content::kept_list;
+use super::described::{Described, described, gigabytes, readable};
+use super::session::Session;
+use super::{CommandError, Exit};
+use crate::cli::{DiffArgs, InspectArgs, ProjectArgs, SizeArgs};
+use crate::engine::ImageInfo;
+use crate::inventory::{Component, components, sharers};
+use crate::lock::{Change, Lock, layer_name};
+use crate::plan::LOCK_LABEL;
+use crate::report::Printer;
+use crate::settings::Settings;
+
+/// What `inspect --json` prints.
+#[derive(Serialize)]
+struct InspectReport<'a> {
+    schema: u32,
+    name: &'a str,
+    image: Option<&'a str>,
+    tags: &'a [String],
+    size: Option<u64>,
+    labels: Option<&'a std::collections::BTreeMap<String, String>>,
+    lock: Option<&'a Lock>,
+}
+
+/// What `size --json` prints.
+#[derive(Serialize)]
+struct SizeReport<'a> {
+    schema: u32,
+    name: &'a str,
+    size: u64,
+    components: Vec<SizeRow>,
+}
+
+/// One component, and how many other images have it.
+#[derive(Serialize)]
+struct SizeRow {
+    #[serde(flatten)]
+    component: Component,
+    shared_with: usize,
+}
+
+/// What `diff --json` prints.
+#[derive(Serialize)]
+struct DiffReport<'a> {
+    schema: u32,
+    from: &'a str,
+    to: &'a str,
+    changes: &'a [Change],
+    /// Layers both have, and how many each has; null: one is not built.
+    layers: Option<[usize; 3]>,
+    /// Paths that differ; null: the content of one was never listed (`build --locked` lists it).
+    paths: Option<&'a [String]>,
+}
+
+pub(super) async fn inspect(args: &InspectArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let session = Session::open(settings, None).await?;
+    let found = described(&session, args.name.as_deref(), &args.project).await?;
+    if args.sbom {
+        let lock = found.lock.as_ref().ok_or_else(|| unknown_lock(&found.name))?;
+        Printer.json(&lock.spdx(&found.name));
+        return Ok(Exit::Done);
+    }
+    let image = found.image.as_ref();
+    if settings.output.json {
+        Printer.json(&InspectReport {
+            schema: 1,
+            name: &found.name,
+            image: image.map(|image| image.id.as_str()),
+            tags: image.map_or(&[], |image| &image.tags),
+            size: image.map(|image| image.size),
+            labels: image.map(|image| &image.labels),
+            lock: found.lock.as_ref(),
+        });
+    } else {
+        Printer.text(text(&found).trim_end());
+    }
+    Ok(Exit::Done)
+}
+
+fn unknown_lock(name: &str) -> CommandError {
+    CommandError::UnknownLock { image: name.to_owned() }
+}
+
+fn text(found: &Described) -> String {
+    let mut text = format!("{}\n\n", found.name);
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:<12}  {value}");
+    };
+    match &found.image {
+        Some(image) => {
+            line("image", &image.id);
+            line("tags", &image.tags.join("  "));
+            line("size", &gigabytes(image.size));
+        }
+        None => line("image", "not built on this engine"),
+    }
+    let Some(lock) = &found.lock else {
+        if let Some(image) = &found.image {
+            for (name, value) in &image.labels {
+                line(name.rsplit('.').next().unwrap_or(name), value);
+            }
+        }
+        text.push_str("\nits lock is not on this machine: what it holds is known from its labels only\n");
+        return text;
+    };
+    line("spec", &lock.spec);
+    line("lock", &lock.hash());
+    line("made", &lock.records.created);
+    line("stack", &lock.stack.title());
+    line("python", &lock.stack.python.to_string());
+    line("base", &format!("{} ({})", lock.base.name, lock.base.suite));
+    if let Some(content) = &lock.records.content {
+        line("content", content);
+    }
+    for (name, value) in &lock.environment {
+        line("variable", &format!("{name}={value}"));
+    }
+    let debs = [
+        ("base", &lock.base.packages),
+        ("system", &lock.system),
+        ("toolkit", &lock.unpacked),
+        ("apt", &lock.apt),
+    ];
+    for (part, list) in debs {
+        for deb in list {
+            let _ = writeln!(text, "{part:<10} {} {}", deb.name, deb.version);
+        }
+    }
+    for wheel in &lock.wheels {
+        let _ = writeln!(text, "{:<10} {} {}", layer_name(wheel.layer), wheel.name, wheel.version);
+    }
+    text
+}
+
+pub(super) async fn size(args: &SizeArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let session = Session::open(settings, None).await?;
+    let found = described(&session, args.name.as_deref(), &args.project).await?;
+    let Some(image) = &found.image else {
+        return Err(CommandError::SpecNotBuilt { spec: found.name });
+    };
+    let all = session.engine.images(LOCK_LABEL).await?;
+    let rows: Vec<_> = components(image)
+        .into_iter()
+        .map(|component| SizeRow { shared_with: sharers(&component, image, &all), component })
+        .collect();
+    if settings.output.json {
+        Printer.json(&SizeReport { schema: 1, name: &found.name, size: image.size, components: rows });
+        return Ok(Exit::Done);
+    }
+    let mut text = String::new();
+    for SizeRow { component, shared_with } in rows.iter().filter(|row| row.component.size > 0) {
+        let _ = write!(text, "{:<28} {:>9}", component.name, readable(component.size));
+        match shared_with {
+            0 => text.push('\n'),
+            1 => text.push_str("  shared with 1 other image\n"),
+            count => {
+                let _ = writeln!(text, "  shared with {count} other images");
+            }
+        }
+    }
+    let own: u64 = rows.iter().filter(|row| row.shared_with == 0).map(|row| row.component.size).sum();
+    let _ = write!(text, "{:<28} {:>9}  of which its own {}", "all", readable(image.size), readable(own));
+    Printer.text(&text);
+    Ok(Exit::Done)
+}
+
+pub(super) async fn diff(args: &DiffArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let session = Session::open(settings, None).await?;
+    let project = ProjectArgs::default();
+    let (from, to) = (
+        described(&session, Some(&args.from), &project).await?,
+        described(&session, Some(&args.to), &project).await?,
+    );
+    let lock = |side: &Described| side.lock.clone().ok_or_else(|| unknown_lock(&side.name));
+    let (old, new) = (lock(&from)?, lock(&to)?);
+    let changes = old.changes(&new);
+    let layers = from.image.as_ref().zip(to.image.as_ref()).map(|(one, other)| common(one, other));
+    let paths = paths(&session, &old, &new)?;
+    if settings.output.json {
+        Printer.json(&DiffReport {
+            schema: 1,
+            from: &from.name,
+            to: &to.name,
+            changes: &changes,
+            layers,
+            paths: paths.as_deref(),
+        });
+        return Ok(Exit::Done);
+    }
+    for change in &changes {
+        Printer.text(&change.to_string());
+    }
+    for path in paths.iter().flatten() {
+        Printer.text(&format!("content: {path}"));
+    }
+    if !settings.output.quiet {
+        if let Some([both, one, other]) = layers {
+            Printer.say(&format!("{both} layers are shared, of {one} and {other}"));
+        }
+        match &paths {
+            None => Printer.say("which paths differ is known after `envforge build --locked` of both"),
+            Some(paths) => Printer.say(&format!("{} paths differ", paths.len())),
+        }
+        Printer.say(&format!("{} changes", changes.len()));
+    }
+    Ok(Exit::Done)
+}
+
+fn common(one: &ImageInfo, other: &ImageInfo) -> [usize; 3] {
+    let both = one.layers.iter().zip(&other.layers).take_while(|(one, other)| one == other).count();
+    [both, one.layers.len(), other.layers.len()]
+}
+
+/// The paths that differ, if the content of both was listed.
+fn paths(session: &Session<'_>, old: &Lock, new: &Lock) -> Result<Option<Vec<String>>, CommandError> {
+    let list = |lock: &Lock| match &lock.records.content {
+        Some(digest) => kept_list(session, &lock.hash(), digest),
+        None => Ok(None),
+    };
+    let (Some(old), Some(new)) = (list(old)?, list(new)?) else { return Ok(None) };
+    Ok(Some(old.differences(&new).iter().map(ToString::to_string).collect()))
+}

@@ -1,0 +1,138 @@
+//! Which container the call means: one that runs, or a new one of an image that may have to be built first.
+
+use super::super::CommandError;
+use super::super::build::{Done, build_one};
+use super::super::lock::stack;
+use super::super::session::Session;
+use super::super::verify::subject::{Named, found};
+use super::super::wanted::typed;
+use super::Started;
+use super::join::{Join, join, unchangeable};
+use super::labels::Shell;
+use super::launch::{Launch, launch};
+use super::serve::{Told, of_running};
+use crate::cli::{BuildArgs, ShellArgs};
+use crate::engine::{Containers, SHELL_LABEL};
+use crate::report::Event;
+use crate::shell::{Project, ShellError, User, caller_ids, is_interactive};
+use crate::verdict::verdict_text;
+
+/// What came of the call.
+pub(super) enum Opened {
+    /// A program that waits to be joined.
+    Program(Box<Started>),
+    /// A container that runs on its own, with what it serves; its id, if it goes with this call.
+    Served { told: Told, container: Option<String> },
+}
+
+pub(super) async fn open(session: &Session<'_>, args: &ShellArgs) -> Result<Opened, CommandError> {
+    let project = project(session)?;
+    let shells = shells(&*session.containers).await?;
+    let here = |shell: &&Shell| {
+        shell.runs() && shell.folder == project.folder && shell.user.starts_with(&format!("{}:", project.uid))
+    };
+    if args.start.attach {
+        let shell = attached_to(&shells, args.image.as_deref(), here)?;
+        return join(session, shell, Join::Tmux).await;
+    }
+    let name = args.image.as_deref().unwrap_or_default();
+    let image = image(session, name).await?;
+    let running = shells.iter().filter(here).find(|shell| {
+        shell.spec == image.reference && args.start.name.as_ref().is_none_or(|name| *name == shell.name)
+    });
+    match running {
+        Some(shell) if !args.start.new => {
+            if let Some(option) = unchangeable(args) {
+                return Err(ShellError::Running { name: shell.name.clone(), option }.into());
+            }
+            if args.services.any() || (args.start.detach && args.command.is_empty()) {
+                let user = User::on(session.engine.info(), caller_ids());
+                let told = of_running(session, &args.services, shell, &user).await?;
+                return Ok(Opened::Served { told, container: None });
+            }
+            note(session, shell, &image.image.id);
+            let what = if args.command.is_empty() { Join::Terminal } else { Join::Command(&args.command) };
+            join(session, shell, what).await
+        }
+        _ => {
+            let interactive = is_interactive();
+            launch(session, Launch { args, project: &project, image: &image, shells: &shells, interactive })
+                .await
+        }
+    }
+}
+
+/// The project: the caller's folder with no link in its path.
+fn project(session: &Session<'_>) -> Result<Project, CommandError> {
+    let folder = &session.settings.current_dir;
+    let folder = folder.canonicalize_utf8().unwrap_or_else(|_| folder.clone());
+    let project = Project { folder, uid: caller_ids().0 };
+    if project.is_root() {
+        return Err(ShellError::BadProject { path: project.folder.to_string() }.into());
+    }
+    Ok(project)
+}
+
+/// All containers of ours.
+pub(in crate::commands) async fn shells(engine: &dyn Containers) -> Result<Vec<Shell>, CommandError> {
+    Ok(engine.containers(SHELL_LABEL).await?.into_iter().filter_map(Shell::of).collect())
+}
+
+/// The running container that `--attach` means: by name or spec, else the one of this folder.
+fn attached_to<'a>(
+    shells: &'a [Shell],
+    name: Option<&str>,
+    here: impl Fn(&&Shell) -> bool,
+) -> Result<&'a Shell, ShellError> {
+    let running = || shells.iter().filter(|shell| shell.runs());
+    let known = || running().map(|shell| shell.name.clone()).collect();
+    let fitting: Vec<_> = match name {
+        Some(name) => match running().find(|shell| shell.name == name) {
+            Some(shell) => return Ok(shell),
+            None => running().filter(here).filter(|shell| shell.spec.starts_with(name)).collect(),
+        },
+        None => running().filter(here).collect(),
+    };
+    match fitting.as_slice() {
+        [one] => Ok(one),
+        [] => {
+            let what =
+                name.map_or_else(|| "runs for this folder".to_owned(), |name| format!("`{name}` runs"));
+            Err(ShellError::NotFound { what, known: known() })
+        }
+        several => {
+            Err(ShellError::Several { names: several.iter().map(|shell| shell.name.clone()).collect() })
+        }
+    }
+}
+
+/// The image; a spec that is not built yet is built first.
+async fn image(session: &Session<'_>, name: &str) -> Result<Named, CommandError> {
+    match found(session, name).await {
+        Err(CommandError::SpecNotBuilt { spec }) => {
+            let text = format!("`{spec}` is not built on this engine yet: building it first");
+            session.reporter.report(Event::Note { text });
+            let args = BuildArgs::of(name);
+            let wanted = typed(name, &args.source, &args.target)?;
+            let stack = stack(session.settings, name, &args.source, &args.target, None)?;
+            if let Done::Built(built) = Box::pin(build_one(session, &wanted, stack, None, &args)).await?
+                && let Some(error) = built.failure()
+            {
+                let text = verdict_text(&built.verdict);
+                session.reporter.report(Event::Note { text });
+                return Err(error);
+            }
+            found(session, name).await
+        }
+        answer => answer,
+    }
+}
+
+/// Tells which container is joined, and that it is not of today's image if it is not.
+fn note(session: &Session<'_>, shell: &Shell, image: &str) {
+    let mut text = format!("joining `{}`, which runs for this folder", shell.name);
+    if shell.container.image != image {
+        text.push_str("; it was started from an earlier build of this image");
+    }
+    session.reporter.report(Event::Note { text });
+}

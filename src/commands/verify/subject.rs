@@ -1,0 +1,181 @@
+//! What was named: which image of the engine it is, and whether envforge built it.
+#![expect(clippy::disallowed_methods, reason = "reads locks")]
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+
+use super::super::CommandError;
+use super::super::check::Origin;
+use super::super::known_locks::known_lock;
+use super::super::session::Session;
+use super::super::target::target;
+use crate::agent::needed_glibc;
+use crate::cli::TargetArgs;
+use crate::compat::Matrix;
+use crate::engine::{EngineError, ImageInfo, PullRequest};
+use crate::libc::{Libc, libc_of, libc_paths};
+use crate::lock::Lock;
+use crate::plan::UNVERIFIED;
+use crate::registry::ImageRef;
+use crate::report::{Event, Silent};
+use crate::resolve::{ResolveOptions, resolve};
+use crate::spec::{Spec, strip_unverified};
+use crate::verdict::{module, promised_version};
+
+const LABEL_LOCK: &str = "io.envforge.lock";
+const LABEL_NAME: &str = "io.envforge.name";
+
+/// An image of the engine.
+pub(in crate::commands) struct Named {
+    /// The reference it was found under.
+    pub(in crate::commands) reference: String,
+    pub(in crate::commands) image: ImageInfo,
+}
+
+/// The image that was named; one that is no spec of ours is pulled if the engine does not have it.
+pub(in crate::commands) async fn found(session: &Session<'_>, name: &str) -> Result<Named, CommandError> {
+    if let Some(named) = local(session, name).await? {
+        if named.reference != name && named.reference.ends_with(UNVERIFIED) {
+            let text = format!("{name} is not verified yet: taking {}", named.reference);
+            session.reporter.report(Event::Note { text });
+        }
+        return Ok(named);
+    }
+    if let Some(spec) = spec_of(strip_unverified(name).0) {
+        return Err(CommandError::SpecNotBuilt { spec: spec.to_string() });
+    }
+    Ok(Named { reference: name.to_owned(), image: pulled(session, name).await? })
+}
+
+/// The image, from the first of its registry's mirrors that has it.
+async fn pulled(session: &Session<'_>, name: &str) -> Result<ImageInfo, CommandError> {
+    let wanted: ImageRef = name.parse()?;
+    let mut refused = String::new();
+    for source in session.registry.sources(&wanted) {
+        let pull = PullRequest {
+            reference: source.to_string(),
+            machine: session.engine.info().machine,
+            credential: session.registry.credential(&source).await?,
+        };
+        match session.engine.pull(pull, Arc::clone(&session.reporter)).await {
+            Ok(image) => return Ok(image),
+            // The engine's words say which registry refused and why.
+            Err(EngineError::Refused { text, .. } | EngineError::Registry { text, .. }) => refused = text,
+            Err(other) => return Err(other.into()),
+        }
+    }
+    Err(CommandError::NoImage { image: name.to_owned(), text: refused })
+}
+
+/// The image of that name, if the engine has it.
+pub(in crate::commands) async fn local(
+    session: &Session<'_>,
+    name: &str,
+) -> Result<Option<Named>, CommandError> {
+    for reference in candidates(session, name) {
+        if let Some(image) = session.engine.image(&reference).await? {
+            return Ok(Some(Named { reference, image }));
+        }
+    }
+    Ok(None)
+}
+
+/// The references a name may stand for, best first.
+fn candidates(session: &Session<'_>, name: &str) -> Vec<String> {
+    let (typed, unverified) = strip_unverified(name);
+    let Some(spec) = spec_of(typed) else { return vec![name.to_owned()] };
+    let mut names = vec![typed.replace('+', "-")];
+    names.extend(canonical(session, &spec));
+    names.dedup();
+    if typed == spec.name {
+        names.remove(0);
+    }
+    let with_suffix = names.iter().map(|name| format!("{name}{UNVERIFIED}"));
+    if unverified { with_suffix.collect() } else { names.iter().cloned().chain(with_suffix).collect() }
+}
+
+/// A spec, if it reads as one of a product that is known: `debian:12` reads as one, too.
+fn spec_of(text: &str) -> Option<Spec> {
+    let spec: Spec = text.parse().ok()?;
+    Matrix::embedded().product(&spec.name)?;
+    Some(spec)
+}
+
+/// The canonical name that a build of the spec has here.
+fn canonical(session: &Session<'_>, spec: &Spec) -> Option<String> {
+    let matrix = Matrix::embedded();
+    let target = target(&TargetArgs::default(), &session.settings.target, matrix, &Silent).ok()?;
+    resolve(spec, &target, matrix, &ResolveOptions::default()).ok().map(|stack| stack.name)
+}
+
+/// Where the image comes from, with its lock if that is known. An image without one may hold anything: it is foreign
+/// whatever its labels say, and they are only what it says of itself.
+pub(super) async fn origin(
+    session: &Session<'_>,
+    file: Option<&Utf8Path>,
+    image: &ImageInfo,
+) -> Result<(Origin<'static>, Option<Lock>), CommandError> {
+    let label = image.labels.get(LABEL_LOCK);
+    let lock = match (file, label) {
+        (Some(file), _) => {
+            let path = session.settings.current_dir.join(file);
+            let lock = Lock::from_toml(file.as_str(), &fs_err::read_to_string(path)?)?;
+            if let Some(label) = label.filter(|label| **label != lock.hash()) {
+                return Err(CommandError::OtherLock {
+                    file: file.to_string(),
+                    hash: lock.hash(),
+                    label: label.clone(),
+                });
+            }
+            Some(lock)
+        }
+        (None, Some(label)) => known_lock(&session.store, label),
+        (None, None) => None,
+    };
+    if lock.is_none() {
+        if label.is_some() {
+            let text = "the image's lock is not on this machine: it is checked against its labels alone, in a sandbox; --lock FILE names it";
+            session.reporter.report(Event::Note { text: text.to_owned() });
+        }
+        agent_starts(session, image).await?;
+    }
+    Ok((Origin::Foreign { says: labels_say(image) }, lock))
+}
+
+/// What the labels promise, as lines the agent reads; nothing for an image without them.
+fn labels_say(image: &ImageInfo) -> String {
+    let mut text = String::new();
+    let Some(name) = image.labels.get(LABEL_NAME) else { return text };
+    let Some(spec) = spec_of(name) else { return text };
+    let product = Matrix::embedded().product(&spec.name);
+    let framework = product.filter(|product| product.package.is_some()).map(|product| &product.framework);
+    if let (Some(framework), Some(version), Some(cuda)) = (framework, &spec.version, spec.cuda) {
+        let version = promised_version(framework, version, cuda);
+        let _ = write!(text, "framework={}\nversion={version}\n", module(framework));
+        // A wheel of a whole major promises no minor in its name.
+        if cuda.minor.is_some() {
+            let _ = writeln!(text, "cuda={}", cuda.dotted());
+        }
+        if let Some(python) = spec.python {
+            let _ = writeln!(text, "python={python}");
+        }
+    }
+    text
+}
+
+/// An error if the agent cannot start on the image's C library.
+async fn agent_starts(session: &Session<'_>, image: &ImageInfo) -> Result<(), CommandError> {
+    let Some(needs) = needed_glibc() else { return Ok(()) };
+    let paths = libc_paths(session.engine.info().machine);
+    let libc = libc_of(&session.engine.read_files(&image.id, &paths).await?);
+    tracing::debug!(%libc, %needs, "the image's C library");
+    match libc {
+        Libc::Glibc(version) if version < needs => {
+            Err(CommandError::AgentCannotStart { libc: format!("glibc {version}"), needs: needs.to_string() })
+        }
+        Libc::Glibc(_) => Ok(()),
+        other => Err(CommandError::AgentCannotStart { libc: other.to_string(), needs: needs.to_string() }),
+    }
+}

@@ -1,0 +1,235 @@
+//! How a container gets GPUs: by CDI if the engine lists such devices, else by the nvidia runtime, else by Docker's own
+//! request, which an engine without a driver for it refuses.
+//!
+//! Pure: turns a choice into the container's configuration.
+
+use bollard::models::{DeviceRequest, HostConfig};
+
+use super::{EngineError, EngineInfo};
+use crate::diagnosis::{Finding, diagnose};
+
+/// What CDI calls NVIDIA's GPUs.
+const CDI_KIND: &str = "nvidia.com/gpu=";
+/// What of the driver a container gets.
+const CAPABILITIES: [&str; 2] = ["compute", "utility"];
+/// Failures that mean that the engine has no GPU to give, rather than one that does not work.
+const NO_GPU: [&str; 4] = ["no-gpu-runtime", "no-cdi-support", "toolkit-finds-no-driver", "toolkit-no-gpu"];
+
+/// The way an engine hands out GPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GpuAccess {
+    /// Devices by name, listed by the engine.
+    Cdi,
+    /// The `nvidia` runtime.
+    Runtime,
+    /// Docker's request: nothing is listed, so only a start shows whether there is a GPU.
+    Request,
+}
+
+impl std::fmt::Display for GpuAccess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Cdi => "CDI",
+            Self::Runtime => "the nvidia runtime",
+            Self::Request => "a device request",
+        })
+    }
+}
+
+/// Size of /dev/shm in bytes for that many GPUs; eight if they were not counted. It is a limit, not a reservation: NCCL
+/// and data loaders fail under the engine's 64 MB.
+pub fn shm_size(gpus: Option<usize>) -> u64 {
+    (1 + gpus.unwrap_or(8) as u64) << 30
+}
+
+/// Which GPUs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum GpuChoice {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of these indices, UUIDs or MIG UUIDs.
+    Named(Vec<String>),
+}
+
+/// The GPUs of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuRequest {
+    /// The way.
+    pub access: GpuAccess,
+    /// Which.
+    pub choice: GpuChoice,
+    /// Names of the CDI devices asked for; empty for the other ways.
+    cdi: Vec<String>,
+}
+
+impl EngineInfo {
+    /// The way this engine hands out GPUs.
+    pub fn gpu_access(&self) -> GpuAccess {
+        if self.cdi_devices.iter().any(|device| device.starts_with(CDI_KIND)) {
+            GpuAccess::Cdi
+        } else if self.supports_runtime("nvidia") {
+            GpuAccess::Runtime
+        } else {
+            GpuAccess::Request
+        }
+    }
+
+    /// Those GPUs, the way this engine hands them out.
+    pub fn gpus(&self, choice: GpuChoice) -> GpuRequest {
+        let access = self.gpu_access();
+        let listed = self.cdi_devices.iter().filter(|device| device.starts_with(CDI_KIND));
+        let all = format!("{CDI_KIND}all");
+        let cdi = match (&choice, access) {
+            (_, GpuAccess::Runtime | GpuAccess::Request) => Vec::new(),
+            (GpuChoice::All, _) if self.cdi_devices.contains(&all) => vec![all],
+            // An index and a UUID name the same GPU: numbers alone are each GPU once.
+            (GpuChoice::All, _) => listed.filter(|device| is_index(device)).cloned().collect(),
+            (GpuChoice::Named(names), _) => names.iter().map(|name| format!("{CDI_KIND}{name}")).collect(),
+        };
+        GpuRequest { access, choice, cdi }
+    }
+}
+
+fn is_index(device: &str) -> bool {
+    device.strip_prefix(CDI_KIND).is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+impl GpuRequest {
+    /// Puts the request into a container's configuration.
+    pub(super) fn apply(&self, host: &mut HostConfig, env: &mut Vec<String>) {
+        let names = match &self.choice {
+            GpuChoice::All => None,
+            GpuChoice::Named(names) => Some(names.clone()),
+        };
+        match self.access {
+            GpuAccess::Cdi => {
+                host.device_requests = Some(vec![DeviceRequest {
+                    driver: Some("cdi".to_owned()),
+                    device_ids: Some(self.cdi.clone()),
+                    ..DeviceRequest::default()
+                }]);
+            }
+            GpuAccess::Runtime => {
+                host.runtime = Some("nvidia".to_owned());
+                let visible = names.map_or_else(|| "all".to_owned(), |names| names.join(","));
+                env.push(format!("NVIDIA_VISIBLE_DEVICES={visible}"));
+                env.push(format!("NVIDIA_DRIVER_CAPABILITIES={}", CAPABILITIES.join(",")));
+            }
+            GpuAccess::Request => {
+                let capabilities = std::iter::once("gpu").chain(CAPABILITIES).map(str::to_owned).collect();
+                host.device_requests = Some(vec![DeviceRequest {
+                    count: names.is_none().then_some(-1),
+                    device_ids: names,
+                    capabilities: Some(vec![capabilities]),
+                    ..DeviceRequest::default()
+                }]);
+            }
+        }
+    }
+}
+
+impl EngineError {
+    /// What the engine's words mean, if they are known to.
+    pub fn finding(&self) -> Option<Finding> {
+        match self {
+            Self::Refused { text, .. } | Self::BuildFailed { text, .. } => diagnose(text),
+            _ => None,
+        }
+    }
+
+    /// The reason, if the error means that the engine has no GPU to give.
+    pub fn no_gpu(&self) -> Option<Finding> {
+        self.finding().filter(|finding| NO_GPU.contains(&finding.id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::versions::Machine;
+
+    fn engine(runtimes: &[&str], cdi: &[&str]) -> EngineInfo {
+        let owned = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect();
+        EngineInfo {
+            name: "Docker".into(),
+            version: "28.0".into(),
+            api: "1.48".into(),
+            machine: Machine::X86_64,
+            builds: crate::engine::Builds::BuildKit,
+            rootless: false,
+            runtimes: owned(runtimes),
+            cdi_devices: owned(cdi),
+            local: true,
+            data_root: None,
+            cgroup_driver: None,
+        }
+    }
+
+    fn configured(engine: &EngineInfo, choice: GpuChoice) -> (HostConfig, Vec<String>) {
+        let (mut host, mut env) = (HostConfig::default(), Vec::new());
+        engine.gpus(choice).apply(&mut host, &mut env);
+        (host, env)
+    }
+
+    fn named() -> GpuChoice {
+        GpuChoice::Named(vec!["0".into(), "GPU-5c".into()])
+    }
+
+    #[test]
+    fn cdi_wins_over_the_runtime_and_the_runtime_over_the_request() {
+        let all = ["nvidia.com/gpu=0", "nvidia.com/gpu=GPU-1", "nvidia.com/gpu=all"];
+        assert_eq!(engine(&["nvidia", "runc"], &all).gpu_access(), GpuAccess::Cdi);
+        assert_eq!(engine(&["nvidia", "runc"], &["vendor.com/net=a"]).gpu_access(), GpuAccess::Runtime);
+        assert_eq!(engine(&["runc"], &[]).gpu_access(), GpuAccess::Request);
+    }
+
+    #[test]
+    fn cdi_devices_are_named_each_gpu_once() {
+        let ids = |engine: &EngineInfo, choice| {
+            let (host, env) = configured(engine, choice);
+            assert!(env.is_empty());
+            let request = host.device_requests.expect("a request").remove(0);
+            assert_eq!(request.driver.as_deref(), Some("cdi"));
+            request.device_ids.expect("named")
+        };
+        let with_all = engine(&[], &["nvidia.com/gpu=0", "nvidia.com/gpu=all"]);
+        assert_eq!(ids(&with_all, GpuChoice::All), ["nvidia.com/gpu=all"]);
+        let without = engine(&[], &["nvidia.com/gpu=0", "nvidia.com/gpu=GPU-1", "nvidia.com/gpu=1"]);
+        assert_eq!(ids(&without, GpuChoice::All), ["nvidia.com/gpu=0", "nvidia.com/gpu=1"]);
+        assert_eq!(ids(&with_all, named()), ["nvidia.com/gpu=0", "nvidia.com/gpu=GPU-5c"]);
+    }
+
+    #[test]
+    fn the_runtime_is_told_by_variables() {
+        let engine = engine(&["nvidia"], &[]);
+        let (host, env) = configured(&engine, GpuChoice::All);
+        assert_eq!(host.runtime.as_deref(), Some("nvidia"));
+        assert_eq!(host.device_requests, None);
+        assert_eq!(env, ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"]);
+        assert_eq!(configured(&engine, named()).1[0], "NVIDIA_VISIBLE_DEVICES=0,GPU-5c");
+    }
+
+    #[test]
+    fn the_request_counts_or_names() {
+        let request =
+            |choice| configured(&engine(&[], &[]), choice).0.device_requests.expect("one").remove(0);
+        let all = request(GpuChoice::All);
+        assert_eq!((all.count, all.device_ids), (Some(-1), None));
+        assert_eq!(all.capabilities, Some(vec![vec!["gpu".into(), "compute".into(), "utility".into()]]));
+        let some = request(named());
+        assert_eq!((some.count, some.device_ids.map(|ids| ids.len())), (None, Some(2)));
+    }
+
+    #[test]
+    fn an_engine_without_gpu_is_told_apart_from_one_whose_gpu_fails() {
+        let refused =
+            |text: &str| EngineError::Refused { during: "starting `a`".into(), text: text.to_owned() };
+        let none = refused("could not select device driver \"\" with capabilities: [[gpu compute utility]]");
+        assert_eq!(none.no_gpu().map(|finding| finding.id), Some("no-gpu-runtime"));
+        let old = refused("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, ...");
+        assert_eq!(old.no_gpu(), None);
+        assert!(old.hints()[0].contains("older than the image's CUDA"), "{:?}", old.hints());
+        assert_eq!(refused("conflict: in use").hints(), Vec::<String>::new());
+    }
+}

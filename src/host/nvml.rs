@@ -1,0 +1,100 @@
+//! The NVIDIA driver's own answers, through NVML, in two seconds; where NVML is out of reach, through `nvidia-smi`.
+//!
+//! Must not decide anything: it returns facts or the reason there are none.
+
+use std::ffi::OsStr;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
+
+use super::facts::{GpuError, HostFacts, HostGpu};
+use super::smi;
+use crate::versions::ComputeCapability;
+
+/// A driver that works answers in milliseconds; one that hangs never does.
+pub(super) const LIMIT: Duration = Duration::from_secs(2);
+/// Where the Windows driver puts its library, which no loader's path need name.
+const WSL: &str = "/usr/lib/wsl/lib/libnvidia-ml.so.1";
+/// More GPUs than any machine has, more links than any GPU has.
+const MOST_GPUS: u32 = 256;
+const MOST_LINKS: u32 = 18;
+
+/// Asks the driver of this machine.
+pub fn detect() -> Result<HostFacts, GpuError> {
+    let (sender, answer) = mpsc::channel();
+    // A hanging driver cannot be interrupted: the thread is left behind.
+    std::thread::spawn(move || drop(sender.send(ask())));
+    match answer.recv_timeout(LIMIT) {
+        Ok(Err(GpuError::NoDriver)) => smi::ask(LIMIT),
+        Ok(found) => found,
+        Err(_) => Err(GpuError::Silent { seconds: LIMIT.as_secs() }),
+    }
+}
+
+fn ask() -> Result<HostFacts, GpuError> {
+    let nvml = match Nvml::init() {
+        Err(NvmlError::LibloadingError(_)) => Nvml::builder().lib_path(OsStr::new(WSL)).init(),
+        answer => answer,
+    };
+    let nvml = nvml.map_err(|error| match error {
+        NvmlError::LibloadingError(_) | NvmlError::DriverNotLoaded | NvmlError::LibraryNotFound => {
+            GpuError::NoDriver
+        }
+        other => GpuError::Driver { cause: format!("Failed to initialize NVML: {}", words(&other)) },
+    })?;
+    facts(&nvml)
+}
+
+fn facts(nvml: &Nvml) -> Result<HostFacts, GpuError> {
+    let told = |error: NvmlError| GpuError::Driver { cause: words(&error) };
+    let nonsense = |what: String| GpuError::Driver { cause: what };
+    let text = nvml.sys_driver_version().map_err(told)?;
+    let driver = text.parse().map_err(|_| nonsense(format!("it calls its version `{text}`")))?;
+    let cuda = nvml.sys_cuda_driver_version().ok();
+    let cuda = cuda.and_then(|number| format!("{}.{}", number / 1000, number % 1000 / 10).parse().ok());
+    let count = nvml.device_count().map_err(told)?;
+    if count > MOST_GPUS {
+        return Err(nonsense(format!("it counts {count} GPUs")));
+    }
+    let mut facts = HostFacts { driver, cuda, gpus: Vec::new(), troubled: Vec::new() };
+    for index in 0..count {
+        match nvml.device_by_index(index).and_then(|device| gpu(&device)) {
+            Ok(gpu) => facts.gpus.push(gpu),
+            Err(error) => facts.troubled.push((index, words(&error))),
+        }
+    }
+    Ok(facts)
+}
+
+fn gpu(device: &Device<'_>) -> Result<HostGpu, NvmlError> {
+    let capability = device.cuda_compute_capability()?;
+    let part = |number: i32| u8::try_from(number).map_err(|_| NvmlError::InvalidArg);
+    let compute_capability =
+        ComputeCapability { major: part(capability.major)?, minor: part(capability.minor)? };
+    if !(1..=30).contains(&compute_capability.major) {
+        return Err(NvmlError::InvalidArg);
+    }
+    let link = |link: &u32| device.link_wrapper_for(*link).is_active().unwrap_or(false);
+    let memory = device.memory_info().ok().map(|memory| memory.total);
+    Ok(HostGpu {
+        mig: device.mig_mode().ok().map(|mode| mode.current == 1),
+        persistence: device.is_in_persistent_mode().ok(),
+        ecc: device.is_ecc_enabled().ok().map(|mode| mode.currently_enabled),
+        nvlinks: (0..MOST_LINKS).filter(link).count(),
+        ..HostGpu::plain(device.name()?, compute_capability, memory)
+    })
+}
+
+/// NVML's own words, which `diagnosis` knows and people search for.
+fn words(error: &NvmlError) -> String {
+    match error {
+        NvmlError::LibRmVersionMismatch => "Driver/library version mismatch".to_owned(),
+        NvmlError::NoPermission => "Insufficient Permissions".to_owned(),
+        NvmlError::GpuLost => "GPU is lost".to_owned(),
+        NvmlError::Unknown => "Unknown Error".to_owned(),
+        NvmlError::InvalidArg => "it says something no GPU says".to_owned(),
+        other => other.to_string(),
+    }
+}

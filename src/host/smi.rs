@@ -1,0 +1,95 @@
+//! The same facts from `nvidia-smi`, where NVML cannot be loaded into this program.
+#![expect(clippy::disallowed_methods, reason = "runs nvidia-smi and waits for it")]
+
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::facts::{GpuError, HostFacts, HostGpu};
+
+const QUERY: [&str; 2] =
+    ["--query-gpu=driver_version,name,compute_cap,memory.total", "--format=csv,noheader,nounits"];
+
+/// Asks the program; without one there is no driver.
+pub(super) fn ask(limit: Duration) -> Result<HostFacts, GpuError> {
+    let text = said("nvidia-smi", &QUERY, limit)?;
+    read(&text).ok_or(GpuError::NoDriver)
+}
+
+/// What a program prints, if it is there and ends in time.
+pub(super) fn said(program: &str, words: &[&str], limit: Duration) -> Result<String, GpuError> {
+    let child = Command::new(program)
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut child = child.map_err(|_| GpuError::NoDriver)?;
+    let end = Instant::now() + limit;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => break,
+            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(10)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(GpuError::Silent { seconds: limit.as_secs() });
+            }
+        }
+    }
+    let mut text = String::new();
+    if let Some(mut pipe) = child.stdout.take() {
+        let _ = pipe.read_to_string(&mut text);
+    }
+    Ok(text)
+}
+
+/// Reads `570.86.15, NVIDIA H200, 9.0, 143771`, a line for each GPU. Nothing else is a GPU.
+fn read(text: &str) -> Option<HostFacts> {
+    let mut facts: Option<HostFacts> = None;
+    for line in text.lines() {
+        let parts: Vec<_> = line.split(',').map(str::trim).collect();
+        let [driver, name, capability, memory] = parts[..] else { continue };
+        let (Ok(driver), Ok(compute_capability)) = (driver.parse(), capability.parse()) else { continue };
+        let memory = memory.parse::<u64>().ok().map(|mebibytes| mebibytes << 20);
+        let gpu = HostGpu::plain(name.to_owned(), compute_capability, memory);
+        let facts = facts.get_or_insert_with(|| HostFacts {
+            driver,
+            cuda: None,
+            gpus: Vec::new(),
+            troubled: Vec::new(),
+        });
+        facts.gpus.push(gpu);
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_a_gpu_and_other_words_are_none() {
+        let text = "570.86.15, NVIDIA H200, 9.0, 143771\n570.86.15, Tesla T4, 7.5, [N/A]\n";
+        let facts = read(text).expect("GPUs");
+        assert_eq!(facts.driver.to_string(), "570.86.15");
+        let names: Vec<_> = facts.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+        assert_eq!(names, ["NVIDIA H200", "Tesla T4"]);
+        assert_eq!(facts.gpus[0].memory, Some(143_771 << 20));
+        assert_eq!(facts.gpus[1].memory, None);
+        for other in
+            ["", "No devices were found\n", "NVIDIA-SMI has failed because it couldn't communicate\n"]
+        {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended() {
+        let began = Instant::now();
+        let answer = said("sleep", &["30"], Duration::from_millis(200));
+        assert!(matches!(answer, Err(GpuError::Silent { .. })), "{answer:?}");
+        assert!(began.elapsed() < Duration::from_secs(10));
+        assert_eq!(said("no-such-program-envforge", &[], Duration::from_secs(1)), Err(GpuError::NoDriver));
+    }
+}

@@ -1,0 +1,85 @@
+//! What a user wants beside the stack, as the lock keeps it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::fields::sha256;
+
+/// Everything that is wanted beside the stack. Empty: the image is the spec's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Added {
+    /// `<project>` or `<project>-<environment>`; `None`: no project file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Python requirements (`requests>=2`), sorted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub python: Vec<String>,
+    /// Distribution packages by name, sorted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub apt: Vec<String>,
+    /// Names of the package indexes beside the default one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub indexes: Vec<String>,
+    /// Environment variables.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
+    /// Files of the project.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub copy: Vec<LockedCopy>,
+    /// Commands of the build, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub run: Vec<LockedRun>,
+    /// Commands that must succeed in the image.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<LockedCheck>,
+}
+
+/// Files of the project, pinned by their content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedCopy {
+    /// Where they lie in the project.
+    pub from: String,
+    /// Where they lie in the image.
+    pub to: String,
+    /// True for a folder, whose content lies there.
+    pub folder: bool,
+    /// SHA-256 over names, modes and content, hex.
+    #[serde(deserialize_with = "sha256")]
+    pub sha256: String,
+}
+
+/// A command of the build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedRun {
+    /// The command.
+    pub command: String,
+    /// Names of the secrets it may read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+}
+
+/// A command that must succeed in the image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedCheck {
+    /// Its name in the report.
+    pub name: String,
+    /// The command.
+    pub command: String,
+}
+
+impl Added {
+    /// True if nothing is wanted beside the stack.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// True if the same packages are wanted: what was resolved for one then serves the other.
+    pub fn same_packages(&self, other: &Self) -> bool {
+        (&self.python, &self.apt, &self.indexes) == (&other.python, &other.apt, &other.indexes)
+    }
+}

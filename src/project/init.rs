@@ -1,0 +1,99 @@
+//! The `envforge.toml` that `init` writes: everything that could be found out, and comments for the rest.
+
+use std::fmt::Write as _;
+
+use super::names::name_from;
+
+/// What was found out in a folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The name of the folder.
+    pub folder: String,
+    /// The spec: what was asked for, or what the requirements say.
+    pub spec: String,
+    /// Requirement files.
+    pub requirements: Vec<String>,
+    /// True if there is a `pyproject.toml` with dependencies.
+    pub pyproject: bool,
+    /// Its groups.
+    pub groups: Vec<String>,
+    /// Packages of an `apt.txt`.
+    pub apt: Vec<String>,
+}
+
+/// The text of a first project file. It is valid as it stands.
+pub fn starter(found: &Found) -> String {
+    let text = |value: &str| toml::Value::from(value).to_string();
+    let list = |values: &[String]| toml::Value::from(values.to_vec()).to_string();
+    let mut out = String::from(
+        "# What the image of this project holds. `envforge build` builds it; commit this file and envforge.lock.\nschema = 1\n",
+    );
+    if let Some(name) = name_from(&found.folder) {
+        let _ = writeln!(out, "name = {}", text(&name));
+    }
+    let _ = writeln!(out, "spec = {}    # `envforge list` shows what there is", text(&found.spec));
+    out.push_str("\n[packages]\n");
+    if found.requirements.is_empty() {
+        out.push_str(
+            "# python = [\"transformers>=4.40\"]    # beside the framework, resolved together with it\n",
+        );
+        out.push_str("# requirements = [\"requirements.txt\"]\n");
+    } else {
+        let _ = writeln!(out, "requirements = {}", list(&found.requirements));
+    }
+    if found.pyproject {
+        out.push_str("pyproject = \"pyproject.toml\"\n");
+        if found.groups.is_empty() {
+            out.push_str("# groups = [\"dev\"]    # of its [dependency-groups]\n");
+        } else {
+            let _ = writeln!(out, "# groups = {}    # of its [dependency-groups]", list(&found.groups));
+        }
+    }
+    if found.apt.is_empty() {
+        out.push_str("# apt = [\"ffmpeg\"]    # packages of the distribution\n");
+    } else {
+        let _ = writeln!(out, "apt = {}", list(&found.apt));
+    }
+    out.push_str(
+        "\n# [variables]\n# TOKENIZERS_PARALLELISM = \"false\"\n\
+         \n# [verify]\n# checks = [{ name = \"imports\", command = \"python -c 'import transformers'\" }]\n\
+         \n# [environments.devel]    # envforge build -e devel\n# flavour = \"devel\"         # nvcc too\n",
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::project::ProjectFile;
+
+    #[test]
+    fn what_init_writes_is_valid_bare_or_full() {
+        let bare = Found { folder: "日本".to_owned(), spec: "pytorch-cuda".to_owned(), ..Found::default() };
+        let full = Found {
+            folder: "My Project".to_owned(),
+            spec: "pytorch-cuda:2.8-cu128".to_owned(),
+            requirements: vec!["requirements.txt".to_owned()],
+            pyproject: true,
+            groups: vec!["test".to_owned()],
+            apt: vec!["ffmpeg".to_owned()],
+        };
+        for found in [bare, full] {
+            let text = starter(&found);
+            let file = ProjectFile::parse("envforge.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            assert_eq!(file.default.spec_text().expect("a spec"), found.spec);
+            assert_eq!(file.default.packages.apt.len(), found.apt.len());
+        }
+    }
+
+    #[test]
+    fn its_comments_are_valid_when_they_are_taken_away() {
+        let found = Found { spec: "pytorch-cuda".to_owned(), ..Found::default() };
+        let text: String = starter(&found)
+            .lines()
+            .filter(|line| !line.contains("What the image"))
+            .map(|line| line.trim_start_matches("# ").to_owned() + "\n")
+            .collect();
+        ProjectFile::parse("envforge.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    }
+}

@@ -1,0 +1,59 @@
+//! One Python requirement, as it can be pinned.
+
+use std::str::FromStr as _;
+
+use pep508_rs::{Requirement, VersionOrUrl};
+
+/// The normalised name of the package a requirement asks for, or why it cannot be pinned by a hash of the index.
+pub fn requirement_name(text: &str) -> Result<String, String> {
+    // One with an unnamed address (`./x.whl`) is told by its first sign, in fewer words than the parser's.
+    let text = text.trim();
+    // An address may hold a password and is not repeated.
+    let shown = if text.contains("://") { "…" } else { text };
+    if !text.starts_with(|c: char| c.is_ascii_alphanumeric()) || text.contains(['\n', '\r']) {
+        return Err(format!("`{shown}` is not a requirement such as `requests>=2`"));
+    }
+    let parsed: Requirement = Requirement::from_str(text).map_err(|error| {
+        let why = if text.contains("://") { "an address".to_owned() } else { error.message.to_string() };
+        format!("`{shown}` is not a requirement such as `requests>=2`: {}", why.trim_end_matches('.'))
+    })?;
+    if let Some(VersionOrUrl::Url(_)) = parsed.version_or_url {
+        return Err(format!(
+            "`{}` is wanted from an address of its own: only packages of an index can be pinned",
+            parsed.name
+        ));
+    }
+    Ok(parsed.name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_give_their_normalised_name() {
+        for (text, name) in [
+            ("requests", "requests"),
+            ("Foo.Bar_baz[extra] >= 2, < 3 ; python_version < '3.12'", "foo-bar-baz"),
+            ("torchmetrics~=1.4", "torchmetrics"),
+        ] {
+            assert_eq!(requirement_name(text).as_deref(), Ok(name));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_pinned_is_refused_in_words() {
+        for (text, says) in [
+            ("x @ https://host/x.whl", "address of its own"),
+            ("-e .", "not a requirement"),
+            ("./x.whl", "not a requirement"),
+            ("requests >= ", "not a requirement"),
+            ("requests\nevil", "not a requirement"),
+            ("", "not a requirement"),
+            ("https://u:hunter2@host/x.whl", "not a requirement"),
+        ] {
+            let error = requirement_name(text).expect_err(text);
+            assert!(error.contains(says) && !error.contains("hunter2"), "{error}");
+        }
+    }
+}

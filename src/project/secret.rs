@@ -1,0 +1,120 @@
+//! Credentials that must not be written down: they would stay in the image's history, its variables and the lock.
+
+/// Beginnings of tokens that services publish so that they can be found.
+const TOKENS: [(&str, usize); 14] = [
+    ("ghp_", 20),
+    ("gho_", 20),
+    ("ghs_", 20),
+    ("github_pat_", 20),
+    ("glpat-", 16),
+    ("hf_", 20),
+    ("pypi-", 40),
+    ("xoxb-", 16),
+    ("xoxp-", 16),
+    ("AKIA", 16),
+    ("sk-", 20),
+    ("dop_v1_", 20),
+    ("npm_", 30),
+    ("-----BEGIN", 0),
+];
+/// Words that stand before a secret's value.
+const NAMES: [&str; 8] =
+    ["token", "password", "passwd", "secret", "api_key", "apikey", "access_key", "private_key"];
+
+/// What looks like a credential in a text, in words that do not repeat it; `None`: nothing.
+pub(super) fn secret_in(text: &str) -> Option<&'static str> {
+    if has_address_with_password(text) {
+        return Some("an address with a password");
+    }
+    if TOKENS.iter().any(|(start, length)| has_token(text, start, *length)) {
+        return Some("a token");
+    }
+    text.split([' ', '\t', '\n', ';', '&', '|'])
+        .any(|word| is_assignment(word.trim_start_matches(['"', '\''])))
+        .then_some("a secret value")
+        .or_else(|| has_bearer(text).then_some("an authorization header"))
+}
+
+/// True if a variable of that name and value would hold a credential.
+pub(super) fn is_secret_variable(name: &str, value: &str) -> bool {
+    secret_in(value).is_some() || is_assignment(&format!("{name}={value}"))
+}
+
+fn has_address_with_password(text: &str) -> bool {
+    text.match_indices("://").any(|(at, _)| {
+        let rest = &text[at + 3..];
+        let host = rest.split(['/', ' ', '"', '\'', '?', '#']).next().unwrap_or(rest);
+        let user = host.rsplit_once('@').map(|(user, _)| user);
+        user.is_some_and(|user| !user.contains('$') && user != "git")
+    })
+}
+
+fn has_token(text: &str, start: &str, length: usize) -> bool {
+    text.match_indices(start).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let body = &text[at + start.len()..];
+        let body = body.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).count();
+        before.is_none_or(|c| !c.is_ascii_alphanumeric()) && body >= length
+    })
+}
+
+/// `HF_TOKEN=abc` or `--password=abc`, but not `TOKEN=$(cat file)`, `TOKEN=` or `tokenizer=x`.
+fn is_assignment(word: &str) -> bool {
+    let Some((name, value)) = word.split_once('=') else { return false };
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    let named = NAMES.iter().any(|secret| name == *secret || name.ends_with(&format!("_{secret}")));
+    let value = value.trim_matches(['"', '\'']);
+    named && value.len() >= 4 && !value.contains(['$', '`']) && !value.starts_with('/')
+}
+
+fn has_bearer(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    ["bearer ", "basic "].iter().any(|word| {
+        lower.match_indices(word).any(|(at, _)| {
+            let before = lower[..at].trim_end().ends_with("authorization:");
+            let value = text[at + word.len()..].trim_start();
+            before && !value.is_empty() && !value.starts_with(['$', '`', '"', '\''])
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_seen_in_their_usual_places() {
+        for bad in [
+            "pip install --index-url https://user:hunter2@host/simple x",
+            "git clone https://abcdef123@host/x.git",
+            "HF_TOKEN=abcdefgh huggingface-cli download x",
+            "curl --password=hunter2 x",
+            "export API_KEY='abcd1234'",
+            "curl -H 'Authorization: Bearer abc' https://host",
+            "echo ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+            "echo '-----BEGIN OPENSSH PRIVATE KEY-----'",
+        ] {
+            assert!(secret_in(bad).is_some(), "{bad}");
+        }
+        assert!(is_secret_variable("WANDB_API_KEY", "0123456789abcdef"));
+    }
+
+    #[test]
+    fn ordinary_commands_are_let_through() {
+        for good in [
+            "git clone git@host:x.git",
+            "git clone ssh://git@host/x.git",
+            "HF_TOKEN=$(cat /run/secrets/hf) python download.py",
+            "curl -H \"Authorization: Bearer $(cat /run/secrets/hf)\" https://host",
+            "pip install tokenizers==0.20",
+            "python -m spacy download en_core_web_sm",
+            "TOKENIZERS_PARALLELISM=false python x.py",
+            "echo https://host/a@b",
+        ] {
+            assert_eq!(secret_in(good), None, "{good}");
+        }
+        assert!(!is_secret_variable("TOKENIZERS_PARALLELISM", "false"));
+        assert!(!is_secret_variable("HF_TOKEN_PATH", "/run/secrets/hf"));
+        assert!(!is_secret_variable("HF_TOKEN", ""));
+    }
+}

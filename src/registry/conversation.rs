@@ -1,0 +1,279 @@
+//! Requests to one repository of one registry, with the login it wants: basic, a token, or none.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{Method, StatusCode};
+use serde::Deserialize;
+
+use super::challenge::{Challenge, challenge};
+use super::client::{Patience, Registry};
+use super::credential::{Login, bearer};
+use super::error::RegistryError;
+use super::hidden::Hidden;
+use super::lookup::{Lookup, look_up};
+use super::reference::{DEFAULT_REGISTRY, ImageRef};
+use crate::address::Address;
+use crate::fetch::{Answer, Ask};
+
+/// Where the default registry's API is.
+const DEFAULT_API: &str = "registry-1.docker.io";
+/// The most bytes of a manifest or configuration, as registries themselves limit it.
+const LIMIT: u64 = 4 * 1024 * 1024;
+/// The longest text of a registry that is repeated.
+const DETAIL: usize = 200;
+
+/// What will be done, as a token's scope names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Reading.
+    Pull,
+    /// Reading and writing.
+    Push,
+}
+
+impl Access {
+    fn scope(self, repository: &str) -> String {
+        let actions = match self {
+            Self::Pull => "pull",
+            Self::Push => "pull,push",
+        };
+        format!("repository:{repository}:{actions}")
+    }
+}
+
+/// A talk with one repository: remembers what let us in.
+pub(super) struct Conversation<'a> {
+    registry: &'a Registry,
+    image: &'a ImageRef,
+    access: Access,
+    patience: Patience,
+    root: Address,
+    authorization: Option<Hidden>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: Option<Hidden>,
+    access_token: Option<Hidden>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    errors: Vec<RefusalEntry>,
+}
+
+#[derive(Deserialize)]
+struct RefusalEntry {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl<'a> Conversation<'a> {
+    /// Prepares; nothing is sent yet.
+    pub(super) fn new(
+        registry: &'a Registry,
+        image: &'a ImageRef,
+        access: Access,
+        patience: Patience,
+    ) -> Result<Self, RegistryError> {
+        let scheme = if registry.settings.is_plain_http(image.registry()) { "http" } else { "https" };
+        let host = if image.registry() == DEFAULT_REGISTRY { DEFAULT_API } else { image.registry() };
+        let not_one = |_| RegistryError::NotARegistry {
+            registry: image.registry().to_owned(),
+            what: "its name makes no address".to_owned(),
+        };
+        let root = format!("{scheme}://{host}/v2/{}", image.repository()).parse().map_err(not_one)?;
+        Ok(Self { registry, image, access, patience, root, authorization: None })
+    }
+
+    /// A document below the repository. Every answer but a success is an error.
+    pub(super) async fn get(&mut self, path: &str, accept: &[&str]) -> Result<Answer, RegistryError> {
+        let mut ask = self.ask(Method::GET, self.root.join(path));
+        for kind in accept {
+            ask.header(ACCEPT, kind);
+        }
+        self.send(ask).await
+    }
+
+    /// Puts a document of that kind below the repository.
+    pub(super) async fn put(&mut self, path: &str, kind: &str, body: Bytes) -> Result<Answer, RegistryError> {
+        let mut ask = self.ask(Method::PUT, self.root.join(path));
+        ask.body = Some((kind.to_owned(), body));
+        self.send(ask).await
+    }
+
+    /// Begins an upload and gives it up again: a registry does not say in another way whether it would take one.
+    pub(super) async fn begin_upload(&mut self) -> Result<(), RegistryError> {
+        // The slash at the end is part of the API.
+        let answer = self.send(self.ask(Method::POST, self.root.join("blobs/uploads/"))).await?;
+        let location = answer.header("location").unwrap_or_default();
+        let upload: Option<Address> = if location.starts_with('/') {
+            format!("{}{location}", self.root.origin()).parse().ok()
+        } else {
+            location.parse().ok()
+        };
+        // What stays is dropped by the registry in time; a login goes to no other host.
+        if let Some(upload) = upload.filter(|upload| upload.origin() == self.root.origin())
+            && let Err(error) = self.send(self.ask(Method::DELETE, upload)).await
+        {
+            tracing::debug!(%error, "the upload that was begun is not given up");
+        }
+        Ok(())
+    }
+
+    /// Sends a question, and once more with a login if one is wanted.
+    async fn send(&mut self, mut ask: Ask) -> Result<Answer, RegistryError> {
+        let mut answer = self.attempt(&mut ask).await?;
+        if answer.status == StatusCode::UNAUTHORIZED && self.authorization.is_none() {
+            let lookup = look_up(&self.registry.settings, self.image.registry()).await?;
+            self.log_in(&answer, &lookup).await?;
+            answer = self.attempt(&mut ask).await?;
+            if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                return Err(self.unauthorized(&lookup));
+            }
+        }
+        if answer.status.is_success() { Ok(answer) } else { Err(self.refused(&answer)) }
+    }
+
+    fn ask(&self, method: Method, address: Address) -> Ask {
+        let mut ask = Ask::get(address, LIMIT, self.patience.attempt);
+        ask.method = method;
+        ask.once = self.patience.once;
+        ask
+    }
+
+    async fn attempt(&self, ask: &mut Ask) -> Result<Answer, RegistryError> {
+        if let Some(authorization) = &self.authorization {
+            ask.headers.remove(AUTHORIZATION);
+            ask.header(AUTHORIZATION, authorization.expose());
+        }
+        let registry = || self.image.registry().to_owned();
+        self.registry
+            .fetch
+            .ask(ask)
+            .await
+            .map_err(|source| RegistryError::Unreachable { registry: registry(), source })
+    }
+
+    /// Finds out what to send from now on.
+    async fn log_in(&mut self, answer: &Answer, lookup: &Lookup) -> Result<(), RegistryError> {
+        let headers =
+            answer.headers.get_all("www-authenticate").iter().filter_map(|value| value.to_str().ok());
+        let login = lookup.credential.as_ref().map(|credential| &credential.login);
+        self.authorization = match (challenge(headers), login) {
+            (Some(Challenge::Basic), Some(login)) => login.header(),
+            (Some(Challenge::Bearer { .. }), Some(Login::RegistryToken(token))) => Some(bearer(token)),
+            (Some(Challenge::Bearer { realm, service, scope }), login) => {
+                let scope = scope.unwrap_or_else(|| self.access.scope(self.image.repository()));
+                let token = self.token(&realm, service.as_deref(), &scope, login, lookup).await?;
+                Some(bearer(&token))
+            }
+            (Some(Challenge::Basic) | None, _) => None,
+        };
+        if self.authorization.is_none() { Err(self.unauthorized(lookup)) } else { Ok(()) }
+    }
+
+    /// Asks the token server that the registry named.
+    async fn token(
+        &self,
+        realm: &str,
+        service: Option<&str>,
+        scope: &str,
+        login: Option<&Login>,
+        lookup: &Lookup,
+    ) -> Result<Hidden, RegistryError> {
+        let odd = |what: &str| RegistryError::NotARegistry {
+            registry: self.image.registry().to_owned(),
+            what: what.to_owned(),
+        };
+        let plain = self.registry.settings.is_plain_http(self.image.registry());
+        if login.is_some() && realm.starts_with("http:") && !plain {
+            return Err(odd("it wants a password sent without TLS"));
+        }
+        let realm: Address =
+            realm.parse().map_err(|_| odd("the address of its token server cannot be read"))?;
+        let mut fields = vec![("scope", scope)];
+        fields.extend(service.map(|service| ("service", service)));
+        let mut ask = match login {
+            Some(Login::IdentityToken(token)) => {
+                let mut ask = self.ask(Method::POST, realm);
+                fields.extend([
+                    ("grant_type", "refresh_token"),
+                    ("client_id", "envforge"),
+                    ("refresh_token", token.expose()),
+                ]);
+                ask.body = Some(("application/x-www-form-urlencoded".to_owned(), form(&fields)));
+                ask
+            }
+            login => {
+                let mut ask = self.ask(Method::GET, realm.with_query(&fields));
+                if let Some(header) = login.and_then(Login::header) {
+                    ask.header(AUTHORIZATION, header.expose());
+                }
+                ask
+            }
+        };
+        ask.header(ACCEPT, "application/json");
+        let registry = || self.image.registry().to_owned();
+        let unreachable = |source| RegistryError::Unreachable { registry: registry(), source };
+        let answer = self.registry.fetch.ask(&ask).await.map_err(unreachable)?;
+        match answer.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST => {
+                return Err(self.unauthorized(lookup));
+            }
+            status if !status.is_success() => return Err(self.refused(&answer)),
+            _ => {}
+        }
+        let token: Option<Token> = serde_json::from_slice(&answer.body).ok();
+        let token = token.and_then(|token| token.token.or(token.access_token));
+        token.filter(|token| !token.expose().is_empty()).ok_or_else(|| odd("its token server gave no token"))
+    }
+
+    fn unauthorized(&self, lookup: &Lookup) -> RegistryError {
+        let login = lookup.credential.as_ref().map(|credential| match &credential.login {
+            Login::Password { user, .. } => format!("the login of `{user}`"),
+            Login::IdentityToken(_) | Login::RegistryToken(_) => "the token that was stored".to_owned(),
+        });
+        RegistryError::Unauthorized {
+            registry: self.image.registry().to_owned(),
+            repository: self.image.repository().to_owned(),
+            login,
+            trouble: lookup.trouble.clone(),
+        }
+    }
+
+    fn refused(&self, answer: &Answer) -> RegistryError {
+        let registry = self.image.registry().to_owned();
+        match answer.status {
+            StatusCode::NOT_FOUND => RegistryError::NotFound { registry, reference: self.image.to_string() },
+            StatusCode::TOO_MANY_REQUESTS => {
+                let seconds = answer.header("retry-after").and_then(|text| text.trim().parse().ok());
+                RegistryError::Busy { registry, seconds }
+            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.unauthorized(&Lookup::default()),
+            status => {
+                RegistryError::Status { registry, status: status.to_string(), detail: detail(&answer.body) }
+            }
+        }
+    }
+}
+
+fn form(fields: &[(&str, &str)]) -> Bytes {
+    let mut url = reqwest::Url::parse("http://form.invalid").expect("a constant");
+    url.query_pairs_mut().extend_pairs(fields);
+    Bytes::from(url.query().unwrap_or_default().to_owned())
+}
+
+/// The registry's own words, if it has any in the agreed form: shortened, without control characters.
+fn detail(body: &[u8]) -> String {
+    let Ok(refusal) = serde_json::from_slice::<Refusal>(body) else { return String::new() };
+    let texts = refusal
+        .errors
+        .iter()
+        .map(|error| if error.message.is_empty() { &error.code } else { &error.message });
+    let text = texts.cloned().collect::<Vec<_>>().join("; ");
+    text.chars().filter(|char| !char.is_control()).take(DETAIL).collect()
+}

@@ -1,0 +1,64 @@
+//! Finds the login for a registry: environment, then Docker's own record of logins and its helpers.
+#![expect(clippy::disallowed_methods, reason = "reads Docker's configuration")]
+
+use camino::Utf8PathBuf;
+
+use super::credential::{Credential, Login};
+use super::docker_config::DockerConfig;
+use super::error::RegistryError;
+use super::helper::ask_helper;
+use super::settings::RegistrySettings;
+
+/// What is known about a registry's login.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lookup {
+    /// The login, if one is known.
+    pub(super) credential: Option<Credential>,
+    /// What went wrong with a helper: told only if the registry then refuses, since most images need no login.
+    pub(super) trouble: Option<String>,
+}
+
+/// Looks for the login of a registry.
+pub(super) async fn look_up(settings: &RegistrySettings, registry: &str) -> Result<Lookup, RegistryError> {
+    let known = |login| Lookup {
+        credential: Some(Credential { registry: registry.to_owned(), login }),
+        trouble: None,
+    };
+    if let Some(login) = settings.login.as_ref().filter(|login| login.registry == registry) {
+        let login = Login::Password { user: login.user.clone(), password: login.password.clone() };
+        return Ok(known(login));
+    }
+    if let Some(text) = &settings.auth_config {
+        let refused = |cause| RegistryError::DockerConfig { file: "DOCKER_AUTH_CONFIG".into(), cause };
+        if let Some(login) = DockerConfig::parse(text.expose()).map_err(refused)?.login(registry) {
+            return Ok(known(login));
+        }
+    }
+    let Some(config) = docker_config(settings)? else { return Ok(Lookup::default()) };
+    let mut trouble = None;
+    if let Some(helper) = config.helper(registry) {
+        match ask_helper(helper, registry).await {
+            Ok(Some(login)) => return Ok(known(login)),
+            Ok(None) => {}
+            Err(cause) => {
+                tracing::debug!(%cause, "credential helper");
+                trouble = Some(cause);
+            }
+        }
+    }
+    Ok(match config.login(registry) {
+        Some(login) => known(login),
+        None => Lookup { credential: None, trouble },
+    })
+}
+
+fn docker_config(settings: &RegistrySettings) -> Result<Option<DockerConfig>, RegistryError> {
+    let Some(folder) = &settings.docker_config else { return Ok(None) };
+    let file: Utf8PathBuf = folder.join("config.json");
+    let refused = |cause| RegistryError::DockerConfig { file: file.clone(), cause };
+    match fs_err::read_to_string(&file) {
+        Ok(text) => DockerConfig::parse(&text).map(Some).map_err(refused),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(refused(error.kind().to_string())),
+    }
+}

@@ -1,0 +1,418 @@
+//! Registries that answer well and badly, over HTTP on this machine.
+#![expect(clippy::disallowed_methods, reason = "measures patience and writes Docker's configuration")]
+
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use wiremock::matchers::{body_string_contains, header, method, path, query_param};
+use wiremock::{Mock, MockServer, ResponseTemplate};
+
+use super::*;
+use crate::fetch::{FetchSettings, Fetcher};
+use crate::versions::Machine;
+
+const SECRET: &str = "hunter2-planted";
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const IMAGE: &str = "application/vnd.docker.distribution.manifest.v2+json";
+
+struct Fixture {
+    server: MockServer,
+    settings: RegistrySettings,
+}
+
+async fn fixture() -> Fixture {
+    Fixture { server: MockServer::start().await, settings: RegistrySettings::default() }
+}
+
+fn index(platforms: &[(&str, &str)]) -> Vec<u8> {
+    let entries: Vec<String> = platforms
+        .iter()
+        .map(|(os, architecture)| {
+            let digest = Digest::of(architecture.as_bytes());
+            format!(r#"{{"digest":"{digest}","size":7,"platform":{{"os":"{os}","architecture":"{architecture}"}}}}"#)
+        })
+        .collect();
+    format!(r#"{{"schemaVersion":2,"mediaType":"{INDEX}","manifests":[{}]}}"#, entries.join(",")).into_bytes()
+}
+
+fn document(body: Vec<u8>, kind: &str) -> ResponseTemplate {
+    let digest = Digest::of(&body);
+    ResponseTemplate::new(200)
+        .insert_header("docker-content-digest", digest.as_str())
+        .set_body_raw(body, kind)
+}
+
+fn fine() -> ResponseTemplate {
+    document(index(&[("linux", "amd64"), ("linux", "arm64")]), INDEX)
+}
+
+impl Fixture {
+    fn host(&self) -> String {
+        self.server.address().to_string()
+    }
+    fn image(&self, rest: &str) -> ImageRef {
+        format!("{}/{rest}", self.host()).parse().expect("a reference")
+    }
+    fn log_in(&mut self) {
+        let login =
+            EnvironmentLogin { registry: self.host(), user: "ann".to_owned(), password: Hidden::new(SECRET) };
+        self.settings.login = Some(login);
+    }
+    fn registry(&self) -> Registry {
+        // What is not on this machine is reached through a proxy that is not there: never.
+        let settings = FetchSettings {
+            https_proxy: Some("http://127.0.0.1:1".parse().expect("an address")),
+            attempts: 3,
+            first_pause: Duration::from_millis(1),
+            ..FetchSettings::default()
+        };
+        Registry::new(Fetcher::new(&settings).expect("a client"), self.settings.clone())
+    }
+    async fn resolve(&self, rest: &str) -> Result<Resolved, RegistryError> {
+        self.resolve_within(rest, Patience::NEEDED).await
+    }
+    async fn resolve_within(&self, rest: &str, patience: Patience) -> Result<Resolved, RegistryError> {
+        let result = self.registry().resolve(&self.image(rest), Machine::X86_64, patience).await;
+        if let Err(error) = &result {
+            let text = format!("{error} {error:?} {} {:?}", error.reason(), error.hints());
+            assert!(!text.contains(SECRET), "{text}");
+            assert!(!error.hints().is_empty(), "{error}");
+        }
+        result
+    }
+    async fn answers(&self, at: &str, response: ResponseTemplate) {
+        Mock::given(method("GET")).and(path(at)).respond_with(response).mount(&self.server).await;
+    }
+    async fn requests(&self) -> usize {
+        self.server.received_requests().await.expect("recorded").len()
+    }
+}
+
+const TAG: &str = "/v2/team/torch/manifests/1";
+
+#[tokio::test]
+async fn a_tag_of_an_index_is_the_digest_of_the_index() {
+    let f = fixture().await;
+    f.answers(TAG, fine()).await;
+    let resolved = f.resolve("team/torch:1").await.expect("resolved");
+    assert_eq!(resolved.digest, Digest::of(&index(&[("linux", "amd64"), ("linux", "arm64")])));
+    assert_eq!(resolved.source.to_string(), format!("{}/team/torch@{}", f.host(), resolved.digest));
+    let asked = f.server.received_requests().await.expect("recorded");
+    let accepted: Vec<_> =
+        asked[0].headers.get_all("accept").iter().filter_map(|value| value.to_str().ok()).collect();
+    assert_eq!(accepted.len(), 4, "{accepted:?}");
+}
+
+#[tokio::test]
+async fn a_tag_of_one_image_is_checked_by_its_configuration() {
+    let f = fixture().await;
+    let config = br#"{"os":"linux","architecture":"amd64"}"#.to_vec();
+    let digest = Digest::of(&config);
+    let body = format!(
+        r#"{{"schemaVersion":2,"mediaType":"{IMAGE}","config":{{"digest":"{digest}","size":9}},"layers":[]}}"#
+    );
+    f.answers(TAG, document(body.clone().into_bytes(), IMAGE)).await;
+    f.answers(&format!("/v2/team/torch/blobs/{digest}"), ResponseTemplate::new(200).set_body_bytes(config))
+        .await;
+    assert_eq!(f.resolve("team/torch:1").await.expect("resolved").digest, Digest::of(body.as_bytes()));
+    let arm = f.registry().resolve(&f.image("team/torch:1"), Machine::Aarch64, Patience::NEEDED).await;
+    let error = arm.expect_err("another processor");
+    assert_eq!(error.exit_code(), 1);
+    assert!(error.to_string().ends_with("is not published for linux/arm64, only for linux/amd64"), "{error}");
+}
+
+#[tokio::test]
+async fn an_index_without_our_platform_names_those_it_has() {
+    let f = fixture().await;
+    f.answers(TAG, document(index(&[("windows", "amd64"), ("linux", "s390x")]), INDEX)).await;
+    let error = f.resolve("team/torch:1").await.expect_err("no platform");
+    assert_eq!(error.exit_code(), 1);
+    assert!(error.to_string().contains("only for windows/amd64, linux/s390x"), "{error}");
+}
+
+#[tokio::test]
+async fn a_document_that_is_not_what_its_digest_promises_is_refused() {
+    let f = fixture().await;
+    let wanted = Digest::of(b"something else");
+    f.answers(&format!("/v2/team/torch/manifests/{wanted}"), fine()).await;
+    let error = f.resolve(&format!("team/torch@{wanted}")).await.expect_err("wrong digest");
+    assert!(
+        matches!(&error, RegistryError::WrongDigest { wanted: named, .. } if *named == wanted),
+        "{error}"
+    );
+    assert_eq!((error.exit_code(), f.requests().await), (3, 1));
+
+    let lying = fine().insert_header("docker-content-digest", wanted.as_str());
+    f.server.reset().await;
+    f.answers(TAG, lying).await;
+    let error = f.resolve("team/torch:1").await.expect_err("the header lies");
+    assert!(matches!(error, RegistryError::WrongDigest { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_registry_with_a_token_server_gives_a_token_for_what_is_needed() {
+    let mut f = fixture().await;
+    f.log_in();
+    let realm = format!(
+        r#"Bearer realm="{}/token",service="r.test",scope="repository:team/torch:pull""#,
+        f.server.uri()
+    );
+    let basic =
+        format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(format!("ann:{SECRET}")));
+    Mock::given(path(TAG))
+        .and(header("authorization", "Bearer the-token"))
+        .respond_with(fine())
+        .with_priority(1)
+        .mount(&f.server)
+        .await;
+    f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", realm.as_str())).await;
+    Mock::given(path("/token"))
+        .and(query_param("scope", "repository:team/torch:pull"))
+        .and(query_param("service", "r.test"))
+        .and(header("authorization", basic.as_str()))
+        .respond_with(ResponseTemplate::new(200).set_body_string(r#"{"token":"the-token","expires_in":60}"#))
+        .mount(&f.server)
+        .await;
+    f.resolve("team/torch:1").await.expect("resolved");
+    assert_eq!(f.requests().await, 3);
+}
+
+#[tokio::test]
+async fn without_a_login_a_token_is_asked_for_anonymously() {
+    let f = fixture().await;
+    let realm = format!(r#"Bearer realm="{}/token""#, f.server.uri());
+    Mock::given(path(TAG))
+        .and(header("authorization", "Bearer open"))
+        .respond_with(fine())
+        .with_priority(1)
+        .mount(&f.server)
+        .await;
+    f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", realm.as_str())).await;
+    f.answers("/token", ResponseTemplate::new(200).set_body_string(r#"{"access_token":"open"}"#)).await;
+    f.resolve("team/torch:1").await.expect("resolved");
+    let asked = f.server.received_requests().await.expect("recorded");
+    assert!(!asked[1].headers.contains_key("authorization"));
+}
+
+#[tokio::test]
+async fn an_identity_token_is_exchanged() {
+    let mut f = fixture().await;
+    let config = format!(r#"{{"auths":{{"{}":{{"identitytoken":"{SECRET}"}}}}}}"#, f.host());
+    f.settings.auth_config = Some(Hidden::new(config));
+    let realm = format!(r#"Bearer realm="{}/token",service="s""#, f.server.uri());
+    Mock::given(path(TAG))
+        .and(header("authorization", "Bearer fresh"))
+        .respond_with(fine())
+        .with_priority(1)
+        .mount(&f.server)
+        .await;
+    f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", realm.as_str())).await;
+    Mock::given(method("POST"))
+        .and(path("/token"))
+        .and(body_string_contains("grant_type=refresh_token"))
+        .and(body_string_contains(format!("refresh_token={SECRET}")))
+        .respond_with(ResponseTemplate::new(200).set_body_string(r#"{"access_token":"fresh"}"#))
+        .mount(&f.server)
+        .await;
+    f.resolve("team/torch:1").await.expect("resolved");
+}
+
+#[tokio::test]
+async fn a_refused_login_says_whose_and_what_to_do() {
+    let mut f = fixture().await;
+    f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", "Basic realm=\"r\"")).await;
+    let error = f.resolve("team/torch:1").await.expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        format!("registry `{}` refuses access to `team/torch` without a login", f.host())
+    );
+    assert!(error.hints()[0].contains(&format!("docker login {}", f.host())), "{:?}", error.hints());
+    assert_eq!((error.exit_code(), f.requests().await), (3, 1), "nothing to try again with");
+    f.log_in();
+    let error = f.resolve("team/torch:1").await.expect_err("refused");
+    assert!(error.to_string().ends_with("with the login of `ann`"), "{error}");
+}
+
+#[tokio::test]
+async fn a_registry_that_is_busy_is_asked_again_after_the_pause_it_names() {
+    let f = fixture().await;
+    let busy = ResponseTemplate::new(429).insert_header("retry-after", "1");
+    Mock::given(path(TAG)).respond_with(busy).up_to_n_times(1).mount(&f.server).await;
+    f.answers(TAG, fine()).await;
+    let begun = Instant::now();
+    f.resolve("team/torch:1").await.expect("the second time");
+    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_registry_that_names_a_long_pause_is_not_waited_for() {
+    let f = fixture().await;
+    f.answers(TAG, ResponseTemplate::new(429).insert_header("retry-after", "3600")).await;
+    let error = f.resolve("team/torch:1").await.expect_err("busy");
+    let wanted =
+        format!("registry `{}` refuses more requests for now (429) and answers again in 3600 s", f.host());
+    assert_eq!((error.to_string(), error.exit_code(), f.requests().await), (wanted, 3, 1));
+}
+
+#[tokio::test]
+async fn a_registry_that_fails_once_is_asked_again_and_one_that_always_fails_is_quoted() {
+    let f = fixture().await;
+    Mock::given(path(TAG)).respond_with(ResponseTemplate::new(500)).up_to_n_times(2).mount(&f.server).await;
+    f.answers(TAG, fine()).await;
+    f.resolve("team/torch:1").await.expect("the third time");
+    f.server.reset().await;
+    let body = r#"{"errors":[{"code":"UNKNOWN","message":"disk \u001b[31mgone"}]}"#;
+    f.answers(TAG, ResponseTemplate::new(500).set_body_string(body)).await;
+    let error = f.resolve("team/torch:1").await.expect_err("fails");
+    let wanted = format!("registry `{}` answered 500 Internal Server Error: disk [31mgone", f.host());
+    assert_eq!((error.to_string(), error.exit_code(), f.requests().await), (wanted, 3, 3));
+}
+
+#[tokio::test]
+async fn a_slow_registry_is_given_up_in_time() {
+    let f = fixture().await;
+    f.answers(TAG, fine().set_delay(Duration::from_secs(30))).await;
+    let begun = Instant::now();
+    let patience = Patience { attempt: Duration::from_millis(300), once: true };
+    let error = f.resolve_within("team/torch:1", patience).await.expect_err("slow");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(
+        error.is_unreachable() && error.reason().contains("no whole answer within 0.3 s"),
+        "{}",
+        error.reason()
+    );
+}
+
+#[tokio::test]
+async fn a_login_page_is_no_registry() {
+    let f = fixture().await;
+    f.answers(TAG, ResponseTemplate::new(200).set_body_raw("<html>sign in</html>", "text/html")).await;
+    let error = f.resolve("team/torch:1").await.expect_err("HTML");
+    assert!(
+        error.to_string().contains("does not answer like an image registry: it sent `text/html`"),
+        "{error}"
+    );
+    assert_eq!(error.exit_code(), 3);
+}
+
+#[tokio::test]
+async fn an_image_that_is_not_there_is_named() {
+    let f = fixture().await;
+    f.answers("/v2/other", fine()).await;
+    let error = f.resolve("team/torch:1").await.expect_err("absent");
+    assert_eq!(error.to_string(), format!("registry `{0}` has no image `{0}/team/torch:1`", f.host()));
+}
+
+#[tokio::test]
+async fn a_cut_answer_is_asked_again_and_then_told() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listen");
+    let host = listener.local_addr().expect("address").to_string();
+    let (counted, count) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut count = 0;
+        while let Ok((mut stream, _)) = listener.accept().await {
+            count += 1;
+            let _ = counted.send(count);
+            let mut request = vec![0_u8; 4096];
+            drop(stream.read(&mut request).await);
+            drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"schema").await);
+        }
+    });
+    let f = fixture().await;
+    let image: ImageRef = format!("{host}/team/torch:1").parse().expect("a reference");
+    let error = f.registry().resolve(&image, Machine::X86_64, Patience::NEEDED).await.expect_err("cut");
+    assert!(error.is_unreachable(), "{error}");
+    assert_eq!(error.to_string(), format!("registry `{host}` cannot be reached"));
+    let mut count = count;
+    let mut last = 0;
+    while let Ok(number) = count.try_recv() {
+        last = number;
+    }
+    assert_eq!(last, 3);
+}
+
+#[tokio::test]
+async fn mirrors_are_asked_first_and_all_are_named_when_none_has_it() {
+    let mut f = fixture().await;
+    f.settings.mirrors.add("registry.invalid", &format!("http://{}/empty", f.host())).expect("a mirror");
+    f.settings.mirrors.add("registry.invalid", &format!("http://{}/full", f.host())).expect("a mirror");
+    let image: ImageRef = "registry.invalid/team/torch:1".parse().expect("a reference");
+    f.answers("/v2/full/team/torch/manifests/1", fine()).await;
+    let resolved =
+        f.registry().resolve(&image, Machine::X86_64, Patience::SHORT).await.expect("from a mirror");
+    assert_eq!(resolved.source.name(), format!("{}/full/team/torch", f.host()));
+    let other: ImageRef = "registry.invalid/team/other:1".parse().expect("a reference");
+    let error = f.registry().resolve(&other, Machine::X86_64, Patience::SHORT).await.expect_err("nowhere");
+    assert_eq!(error.to_string().lines().count(), 4, "{error}");
+    assert!(error.to_string().contains("\n  - registry.invalid/team/other: "), "{error}");
+}
+
+#[tokio::test]
+async fn a_login_goes_to_its_own_registry_only() {
+    let mut f = fixture().await;
+    let elsewhere = EnvironmentLogin {
+        registry: "other.test".to_owned(),
+        user: "ann".to_owned(),
+        password: Hidden::new(SECRET),
+    };
+    f.settings.login = Some(elsewhere);
+    f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", "Basic")).await;
+    f.resolve("team/torch:1").await.expect_err("no login for this one");
+    for request in f.server.received_requests().await.expect("recorded") {
+        assert!(!request.headers.contains_key("authorization"));
+    }
+}
+
+#[tokio::test]
+async fn a_missing_helper_is_told_only_when_the_registry_refuses() {
+    let mut f = fixture().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder_path = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+    fs_err::write(folder_path.join("config.json"), r#"{"credsStore":"envforge-test-absent"}"#)
+        .expect("a file");
+    f.settings.docker_config = Some(folder_path);
+    f.answers(TAG, fine()).await;
+    f.resolve("team/torch:1").await.expect("needs no login");
+    f.server.reset().await;
+    f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", "Basic")).await;
+    let error = f.resolve("team/torch:1").await.expect_err("needs a login");
+    assert!(error.hints()[1].contains("docker-credential-envforge-test-absent"), "{:?}", error.hints());
+}
+
+#[tokio::test]
+async fn a_broken_docker_configuration_is_the_callers_and_not_repeated() {
+    let mut f = fixture().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder_path = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+    fs_err::write(folder_path.join("config.json"), format!(r#"{{"auths":{{"x":"{SECRET}"}}"#))
+        .expect("a file");
+    f.settings.docker_config = Some(folder_path);
+    f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", "Basic")).await;
+    let error = f.resolve("team/torch:1").await.expect_err("broken");
+    assert_eq!(error.exit_code(), 2);
+}
+
+#[tokio::test]
+async fn a_tag_is_put_on_the_same_document_byte_for_byte() {
+    let mut fixture = fixture().await;
+    fixture.log_in();
+    let body = index(&[("linux", "amd64")]);
+    let digest = Digest::of(&body);
+    Mock::given(path(format!("/v2/team/torch/manifests/{digest}")))
+        .respond_with(document(body.clone(), INDEX))
+        .mount(&fixture.server)
+        .await;
+    Mock::given(method("PUT"))
+        .and(path("/v2/team/torch/manifests/2.8"))
+        .and(header("content-type", INDEX))
+        .and(wiremock::matchers::body_bytes(body))
+        .respond_with(ResponseTemplate::new(201))
+        .expect(1)
+        .mount(&fixture.server)
+        .await;
+    let image = fixture.image("team/torch:2.8");
+    fixture.registry().tag(&image, &digest).await.expect("tagged");
+    let absent = fixture.registry().tag(&image, &Digest::of(b"another")).await;
+    assert!(matches!(absent, Err(RegistryError::NotFound { .. })), "{absent:?}");
+}

@@ -1,0 +1,124 @@
+//! `[registry]`, the mirrors of images, and the logins of the environment.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use serde::Deserialize;
+
+use super::SettingsError;
+use crate::registry::{EnvironmentLogin, Hidden, ImageMirrors, RegistrySettings};
+
+/// `[registry]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RegistryConfig {
+    /// Registries spoken to without TLS (`host:port`), beside those on this machine itself.
+    #[serde(default)]
+    pub insecure: Vec<String>,
+}
+
+/// `[mirrors] images`: for each registry one mirror, or several in the order they are asked.
+#[derive(Clone, Default, Deserialize)]
+#[serde(transparent)]
+pub struct ImageMirrorConfig(BTreeMap<String, OneOrMany>);
+
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl std::fmt::Debug for ImageMirrorConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ImageMirrorConfig({:?})", self.0.keys())
+    }
+}
+
+/// The variable that names a mirror of the default registry.
+const MIRROR: &str = "ENVFORGE_IMAGE_MIRROR";
+
+/// Joins environment and configuration; `set` gives a variable that is set and not empty.
+pub(super) fn registry_settings(
+    set: &impl Fn(&str) -> Option<String>,
+    mirrors: &ImageMirrorConfig,
+    config: &RegistryConfig,
+    docker_config: Utf8PathBuf,
+) -> Result<RegistrySettings, SettingsError> {
+    let mut rules = ImageMirrors::default();
+    if let Some(mirror) = set(MIRROR) {
+        rules.add("docker.io", &mirror)?;
+    }
+    for (registry, mirrors) in &mirrors.0 {
+        let mirrors = match mirrors {
+            OneOrMany::One(mirror) => std::slice::from_ref(mirror),
+            OneOrMany::Many(mirrors) => mirrors,
+        };
+        for mirror in mirrors {
+            rules.add(registry, mirror)?;
+        }
+    }
+    let login =
+        match (set("ENVFORGE_REGISTRY"), set("ENVFORGE_REGISTRY_USER"), set("ENVFORGE_REGISTRY_PASSWORD")) {
+            (Some(registry), Some(user), Some(password)) => {
+                Some(EnvironmentLogin { registry, user, password: Hidden::new(password) })
+            }
+            (None, Some(_), Some(_)) => return Err(SettingsError::LoginOfNoRegistry),
+            _ => None,
+        };
+    Ok(RegistrySettings {
+        mirrors: rules,
+        insecure: config.insecure.clone(),
+        login,
+        auth_config: set("DOCKER_AUTH_CONFIG").map(Hidden::new),
+        docker_config: Some(docker_config),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Config, parse_config};
+
+    fn built(pairs: &[(&str, &str)], text: &str) -> Result<RegistrySettings, SettingsError> {
+        let config: Config = parse_config("c.toml".into(), text)?;
+        let set = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
+        registry_settings(&set, &config.mirrors.images, &config.registry, "/d".into())
+    }
+
+    fn sources(settings: &RegistrySettings, image: &str) -> Vec<String> {
+        let image = image.parse().expect("a reference");
+        settings.mirrors.of(&image).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn mirrors_come_from_the_environment_first_then_from_the_file() {
+        let file =
+            "[mirrors]\nimages = { 'docker.io' = ['m.test/hub', 'n.test'], 'ghcr.test' = 'm.test/ghcr' }";
+        let settings = built(&[(MIRROR, "e.test")], file).expect("settings");
+        assert_eq!(
+            sources(&settings, "debian:12"),
+            ["e.test/library/debian:12", "m.test/hub/library/debian:12", "n.test/library/debian:12"]
+        );
+        assert_eq!(sources(&settings, "ghcr.test/a:1"), ["m.test/ghcr/a:1"]);
+    }
+
+    #[test]
+    fn a_login_without_its_registry_is_refused_and_none_is_printed() {
+        let pairs = [("ENVFORGE_REGISTRY_USER", "ann"), ("ENVFORGE_REGISTRY_PASSWORD", "hunter2")];
+        assert!(matches!(built(&pairs, ""), Err(SettingsError::LoginOfNoRegistry)));
+        let all = [pairs[0], pairs[1], ("ENVFORGE_REGISTRY", "box:5000"), ("DOCKER_AUTH_CONFIG", "hunter2")];
+        let text = format!("{:?}", built(&all, "[registry]\ninsecure = ['box:5000']").expect("settings"));
+        assert!(text.contains("ann") && !text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn a_mirror_that_is_none_names_its_registry() {
+        let error = built(&[], "[mirrors]\nimages = { 'docker.io' = 'https://u:hunter2@m.test' }")
+            .expect_err("refused");
+        assert!(
+            error.to_string().contains("`docker.io`") && !error.to_string().contains("hunter2"),
+            "{error}"
+        );
+    }
+}

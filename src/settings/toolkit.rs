@@ -1,0 +1,49 @@
+//! `[toolkit]`: where the compiler of the devel flavour may come from.
+
+use serde::Deserialize;
+
+use super::SettingsError;
+use crate::resolve::ToolkitSources;
+
+/// `[toolkit]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ToolkitConfig {
+    /// Where nvcc may come from: `distribution`, `wheels`, `vendor`; all if unset.
+    pub sources: Option<Vec<String>>,
+}
+
+/// The sources that are named; all if nothing is said.
+pub(super) fn toolkit_sources(named: Option<Vec<String>>) -> Result<ToolkitSources, SettingsError> {
+    let Some(named) = named else { return Ok(ToolkitSources::default()) };
+    let mut sources = ToolkitSources { distribution: false, wheels: false, vendor: false };
+    for name in named {
+        match name.as_str() {
+            "distribution" => sources.distribution = true,
+            "wheels" => sources.wheels = true,
+            "vendor" => sources.vendor = true,
+            _ => {
+                return Err(SettingsError::Value {
+                    setting: "`[toolkit] sources` (ENVFORGE_NVCC_SOURCES)",
+                    value: name,
+                    allowed: "distribution, wheels, vendor",
+                });
+            }
+        }
+    }
+    Ok(sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_of_nvcc_are_all_on_unless_named() {
+        let of = |names: &[&str]| toolkit_sources(Some(names.iter().map(|&name| name.to_owned()).collect()));
+        assert_eq!(toolkit_sources(None).expect("all"), ToolkitSources::default());
+        let two = of(&["distribution", "wheels"]).expect("two");
+        assert_eq!(two, ToolkitSources { vendor: false, ..ToolkitSources::default() });
+        assert!(of(&["vendro"]).expect_err("misspelt").hints()[0].contains("vendor"));
+    }
+}

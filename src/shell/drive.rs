@@ -1,0 +1,147 @@
+//! Joins this terminal, or these pipes, to a program in a container, until the program ends.
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::ShellError;
+use super::terminal::{Raw, size, typed};
+use crate::engine::{Attached, Containers, EngineError, ExecRequest, Output, Program};
+use crate::report::Printer;
+
+/// A program to join.
+pub(crate) struct Driven<'a> {
+    pub(crate) containers: &'a dyn Containers,
+    /// Its container.
+    pub(crate) container: &'a str,
+    pub(crate) program: Program,
+    /// True if it has a terminal, and so do we.
+    pub(crate) terminal: bool,
+    /// Where a command run beside the container's own wrote its process id.
+    pub(crate) pid_file: Option<String>,
+}
+
+/// Signals that a program gets as we get them, by name.
+const PASSED: [(SignalKind, &str); 6] = [
+    (SignalKind::interrupt(), "INT"),
+    (SignalKind::terminate(), "TERM"),
+    (SignalKind::hangup(), "HUP"),
+    (SignalKind::quit(), "QUIT"),
+    (SignalKind::user_defined1(), "USR1"),
+    (SignalKind::user_defined2(), "USR2"),
+];
+
+/// Joins it and gives its exit code.
+pub(crate) async fn drive(driven: &Driven<'_>, attached: Attached) -> Result<u8, ShellError> {
+    let Attached { input, mut output } = attached;
+    let raw = if driven.terminal { Some(Raw::enter()?) } else { None };
+    let mut signals = signals()?;
+    let mut resized = signal(SignalKind::window_change()).map_err(|cause| ShellError::Terminal { cause })?;
+    let _feeding = feed(input);
+    driven.resize().await;
+    let mut deaf = false;
+    let mut hung_up = false;
+    loop {
+        tokio::select! {
+            part = output.next() => match part {
+                Some(Ok(part)) if !deaf => deaf = driven.show(&part).await,
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    let (during, cause) = ("a program's run".to_owned(), error.to_string());
+                    return Err(EngineError::Lost { during, cause }.into());
+                }
+                None => break,
+            },
+            _ = resized.recv() => driven.resize().await,
+            Some(name) = signals.recv() => {
+                driven.pass(name).await;
+                // The terminal is gone: a program run beside the container's own has nobody to talk to.
+                hung_up = name == "HUP" && driven.terminal && matches!(driven.program, Program::Exec(_));
+                if hung_up {
+                    break;
+                }
+            }
+        }
+    }
+    drop(raw);
+    if hung_up {
+        return Ok(129);
+    }
+    let code = driven.containers.exit_code(&driven.program).await?;
+    Ok(u8::try_from(code & 0xff).expect("masked"))
+}
+
+impl Driven<'_> {
+    /// Shows output; true if nobody reads it any more.
+    async fn show(&self, part: &Output) -> bool {
+        let written = match part {
+            Output::Out(bytes) => Printer.pass_out(bytes),
+            Output::Err(bytes) => Printer.pass_err(bytes),
+        };
+        if written.is_err() {
+            self.pass("PIPE").await;
+        }
+        written.is_err()
+    }
+
+    async fn resize(&self) {
+        if let Some(size) = size().filter(|_| self.terminal)
+            && let Err(error) = self.containers.resize(&self.program, size).await
+        {
+            tracing::debug!(%error, "the size could not be told");
+        }
+    }
+
+    /// Sends a signal to the program.
+    async fn pass(&self, name: &str) {
+        let sent = match (&self.program, &self.pid_file) {
+            (Program::Command(id), _) => self.containers.signal(id, name).await,
+            (Program::Exec(_), Some(file)) => {
+                let script = format!("kill -s {name} \"$(cat {file})\"");
+                let command = ["/bin/sh", "-c", &script].map(str::to_owned).to_vec();
+                let request = ExecRequest { command, ..ExecRequest::default() };
+                self.containers.exec(self.container, &request).await.map(drop)
+            }
+            (Program::Exec(_), None) => Ok(()),
+        };
+        if let Err(error) = sent {
+            tracing::debug!(%error, name, "a signal was not passed on");
+        }
+    }
+}
+
+/// Sends what is typed to the program, then the end of it.
+fn feed(mut input: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>>) -> AbortOnDropHandle<()> {
+    let mut typed: mpsc::Receiver<Bytes> = typed();
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        while let Some(bytes) = typed.recv().await {
+            // A program that reads no more is no error of ours.
+            if input.write_all(&bytes).await.and(input.flush().await).is_err() {
+                return;
+            }
+        }
+        let _ = input.shutdown().await;
+        // Kept: dropping it would end the connection, and the output with it.
+        std::future::pending::<()>().await;
+    }))
+}
+
+/// The names of signals as they come.
+fn signals() -> Result<mpsc::Receiver<&'static str>, ShellError> {
+    let (sender, receiver) = mpsc::channel(8);
+    for (kind, name) in PASSED {
+        let mut signal: Signal = signal(kind).map_err(|cause| ShellError::Terminal { cause })?;
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while signal.recv().await.is_some() {
+                if sender.send(name).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    Ok(receiver)
+}

@@ -1,0 +1,80 @@
+//! What a lock names, as files of a vendor folder: `files/<2>/<sha256>`, one for each content, whatever lock names it.
+//!
+//! Pure. The folder is filled and checked by `commands/vendor.rs`.
+
+use std::collections::BTreeMap;
+
+use crate::lock::{Lock, LockedDeb, LockedWheel};
+
+/// A file a lock names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// A package of the distribution.
+    Deb(&'a LockedDeb),
+    /// A wheel.
+    Wheel(&'a LockedWheel),
+    /// A tool's wheel: name, version, SHA-256 and file name.
+    Tool(&'a crate::lock::LockedTool),
+}
+
+impl<'a> Item<'a> {
+    /// Its SHA-256, hex.
+    pub fn sha256(self) -> &'a str {
+        match self {
+            Self::Deb(deb) => &deb.sha256,
+            Self::Wheel(wheel) => &wheel.sha256,
+            Self::Tool(tool) => &tool.sha256,
+        }
+    }
+
+    /// Its file name.
+    pub fn file(self) -> &'a str {
+        match self {
+            Self::Deb(deb) => deb.path.rsplit('/').next().unwrap_or(&deb.path),
+            Self::Wheel(wheel) => &wheel.file,
+            Self::Tool(tool) => &tool.file,
+        }
+    }
+
+    /// The package it is of.
+    pub fn package(self) -> &'a str {
+        match self {
+            Self::Deb(deb) => &deb.name,
+            Self::Wheel(wheel) => &wheel.name,
+            Self::Tool(tool) => &tool.name,
+        }
+    }
+}
+
+/// Every file a lock names, each content once, sorted by hash.
+pub fn items(lock: &Lock) -> Vec<Item<'_>> {
+    let debs = lock.base.packages.iter().chain(lock.debs()).map(Item::Deb);
+    let tools = lock.tools.iter().map(Item::Tool);
+    let wheels = lock.wheels.iter().map(Item::Wheel);
+    let all: BTreeMap<_, _> = debs.chain(tools).chain(wheels).map(|item| (item.sha256(), item)).collect();
+    all.into_values().collect()
+}
+
+/// Where a file of that hash lies in a vendor folder.
+pub fn place(sha256: &str) -> String {
+    format!("files/{}/{sha256}", &sha256[..2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::sample;
+
+    #[test]
+    fn every_file_of_a_lock_is_there_once() {
+        let mut lock = sample::lock();
+        lock.apt = lock.system.clone();
+        let all = items(&lock);
+        let mut files: Vec<_> =
+            all.iter().map(|item| item.file().split('_').next().unwrap_or_default()).collect();
+        files.sort_unstable();
+        assert_eq!(files.len(), 4, "{files:?}");
+        assert!(all.windows(2).all(|pair| pair[0].sha256() < pair[1].sha256()));
+        assert!(place(all[0].sha256()).starts_with(&format!("files/{}/", &all[0].sha256()[..2])));
+    }
+}

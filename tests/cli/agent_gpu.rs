@@ -1,0 +1,194 @@
+//! The agent's GPU checks against fake libraries: every start-up failure told apart, nothing computed is never passed,
+//! one wrong element is seen.
+
+use super::fake_gpu::agent;
+
+/// Statuses of cuInit, the name each is told by, and a word of its cure.
+#[test]
+fn every_status_of_the_start_has_its_own_cure() {
+    let cases = [
+        ("34", "CUDA_ERROR_STUB_LIBRARY", "stubs"),
+        ("46", "CUDA_ERROR_DEVICE_UNAVAILABLE", "exclusive"),
+        ("100", "CUDA_ERROR_NO_DEVICE", "--gpus all"),
+        ("802", "CUDA_ERROR_SYSTEM_NOT_READY", "fabric manager"),
+        ("803", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "own libcuda"),
+        ("804", "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", "cuda-compat"),
+        ("999", "CUDA_ERROR_UNKNOWN", "nvidia-uvm"),
+    ];
+    for (code, name, cure) in cases {
+        let answer = agent(&["run", "driver"], &[("FAKE_CUINIT", code)]);
+        let (outcome, detail) = answer.told("driver");
+        assert_eq!((answer.code, outcome), (1, "failed"), "{code}");
+        assert!(detail.contains(name) && detail.contains("serves CUDA 12.8"), "{detail}");
+        let hint = answer.check("driver")["hint"].as_str().unwrap_or_default().to_owned();
+        assert!(format!("{detail} {hint}").contains(cure), "{code}: {detail}: {hint}");
+    }
+}
+
+#[test]
+fn a_status_nobody_knows_is_kept_as_a_number() {
+    let answer = agent(&["run", "driver"], &[("FAKE_CUINIT", "12345")]);
+    assert!(answer.told("driver").1.contains("cuInit said 12345, a status this agent does not know"));
+}
+
+#[test]
+fn no_gpu_is_a_failure_even_when_the_driver_calls_it_success() {
+    let answer = agent(&["run", "driver"], &[("FAKE_COUNT", "0")]);
+    assert_eq!(answer.told("driver").0, "failed");
+    assert!(answer.told("driver").1.contains("0 GPUs"));
+    let answer = agent(&["run", "driver"], &[("FAKE_COUNT_RC", "3")]);
+    assert!(answer.told("driver").1.contains("CUDA_ERROR_NOT_INITIALIZED"));
+}
+
+#[test]
+fn a_driver_that_crashes_becomes_a_line_and_nothing_else_is_tried() {
+    let answer = agent(&["quick", "--stage", "gpu"], &[("FAKE_CRASH", "1")]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.told("driver").1.contains("signal 6"));
+    assert_eq!(answer.told("gemm-fp32-own"), ("errored", "not tried: the check `driver` did not pass"));
+    assert_eq!(answer.lines.last().expect("an end")["done"], true);
+}
+
+/// The worst fake: every call succeeds and nothing is computed.
+#[test]
+fn a_driver_that_only_says_success_passes_no_check_that_computes() {
+    let answer = agent(&["run", "memory", "gemm-own", "conv-own", "gemm-cublas", "conv-cudnn", "nccl"], &[]);
+    for id in [
+        "memory-pattern",
+        "arithmetic-own",
+        "gemm-fp32-own",
+        "gemm-tf32-own",
+        "gemm-fp16-own",
+        "gemm-bf16-own",
+        "conv-own",
+        "gemm-fp64-cublas",
+        "gemm-int8-cublas",
+        "gemm-fp8-cublas",
+        "conv-cudnn-forward",
+        "conv-cudnn-backward-data",
+        "conv-cudnn-backward-filter",
+        "nccl-all-reduce",
+    ] {
+        assert_eq!(answer.told(id).0, "failed", "{id}");
+    }
+}
+
+#[test]
+fn what_computes_rightly_passes_and_names_its_gpu() {
+    let words = [
+        "run",
+        "driver",
+        "memory",
+        "gemm-own",
+        "conv-own",
+        "gemm-cublas",
+        "gemm-large",
+        "conv-cudnn",
+        "nccl",
+    ];
+    let answer = agent(&words, &[("FAKE_COMPUTE", "1"), ("FAKE_COUNT", "2"), ("FAKE_NVML", "1")]);
+    for line in answer.lines.iter().filter(|line| line["id"].is_string()) {
+        let transport = line["id"] == "nccl-transport";
+        assert_eq!(line["outcome"], if transport { "skipped" } else { "passed" }, "{line:#}");
+        assert_eq!(line["stage"], "gpu");
+        assert!(transport || line["measured"]["gpu.0"].is_string(), "{line:#}");
+    }
+    assert_eq!(answer.code, 0);
+    assert_eq!(answer.check("device")["measured"]["driver"], "570.86.15");
+}
+
+#[test]
+fn one_wrong_element_fails_the_check() {
+    let words = ["run", "memory", "gemm-own", "conv-own", "gemm-cublas", "gemm-large", "conv-cudnn", "nccl"];
+    let variables = [("FAKE_COMPUTE", "1"), ("FAKE_WRONG", "1"), ("FAKE_COUNT", "2")];
+    let answer = agent(&words, &variables);
+    let spared = ["memory-copies", "memory-peers", "arithmetic-own", "nccl-transport"];
+    for line in answer.lines.iter().filter(|line| line["id"].is_string()) {
+        let spared = spared.iter().any(|id| line["id"] == **id);
+        assert!(spared || line["outcome"] == "failed", "{line:#}");
+    }
+    let corrupt = agent(&["run", "memory"], &[("FAKE_COMPUTE", "1"), ("FAKE_CORRUPT", "1")]);
+    assert_eq!(corrupt.told("memory-copies").0, "failed");
+}
+
+#[test]
+fn what_a_gpu_lacks_is_skipped_and_only_that() {
+    let answer = agent(&["run", "gemm-own", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_CC", "75")]);
+    for (id, outcome) in [
+        ("gemm-fp32-own", "passed"),
+        ("gemm-fp16-own", "passed"),
+        ("gemm-bf16-own", "skipped"),
+        ("gemm-tf32-cublas", "skipped"),
+        ("gemm-int8-cublas", "passed"),
+        ("gemm-fp8-cublas", "skipped"),
+    ] {
+        assert_eq!(answer.told(id).0, outcome, "{id}");
+    }
+}
+
+/// A GPU in exclusive mode gives a second process error 46: the children must follow each other.
+#[test]
+fn a_gpu_for_one_process_at_a_time_is_not_shared_by_the_children() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lock = folder.path().join("lock");
+    let lock = lock.to_str().expect("text");
+    let words = ["run", "driver", "gemm-own", "conv-own", "conv-cudnn"];
+    let answer = agent(&words, &[("FAKE_COMPUTE", "1"), ("FAKE_COMPUTE_MODE", "3"), ("FAKE_LOCK", lock)]);
+    assert_eq!(answer.code, 0, "{:#?}", answer.lines);
+}
+
+#[test]
+fn with_one_gpu_a_collective_is_scaled_and_the_rest_skipped() {
+    let answer = agent(&["run", "nccl", "speed-nccl"], &[("FAKE_COMPUTE", "1")]);
+    assert_eq!(answer.told("nccl-all-reduce").0, "passed");
+    assert_eq!(answer.told("nccl-broadcast"), ("skipped", "one GPU"));
+    assert_eq!(answer.told("speed-nccl"), ("skipped", "one GPU"));
+}
+
+#[test]
+fn the_lock_and_nvml_are_compared_with_the_driver() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expect = folder.path().join("expect");
+    std::fs::write(&expect, "cuda=13.0\narch=8.0\n").expect("written");
+    let words = ["run", "driver", "--expect", expect.to_str().expect("text")];
+    let (outcome, detail) = {
+        let answer = agent(&words, &[("FAKE_NVML", "1"), ("FAKE_NVML_NAME", "Tesla T4")]);
+        let (outcome, detail) = answer.told("device");
+        (outcome.to_owned(), detail.to_owned())
+    };
+    assert_eq!(outcome, "failed");
+    for words in ["no code for NVIDIA H200 (sm_90)", "the lock needs 13.0", "NVML Tesla T4"] {
+        assert!(detail.contains(words), "{detail}");
+    }
+}
+
+#[test]
+fn an_nvml_of_another_version_fails_the_facts() {
+    let answer = agent(&["run", "driver"], &[("FAKE_NVML", "1"), ("FAKE_NVML_INIT", "18")]);
+    let (outcome, detail) = answer.told("device");
+    assert!(outcome == "failed" && detail.contains("NVML_ERROR_LIB_RM_VERSION_MISMATCH"), "{detail}");
+}
+
+#[test]
+fn speed_only_warns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expect = folder.path().join("expect");
+    std::fs::write(&expect, "peak.memory=1000000000\nrecorded.host-to-device=0.001\n").expect("written");
+    let words = ["run", "speed-memory", "--expect", expect.to_str().expect("text")];
+    let answer = agent(&words, &[("FAKE_NVML", "1"), ("FAKE_THROTTLE", "4")]);
+    assert_eq!(answer.code, 0);
+    let line = answer.check("speed-memory");
+    assert_eq!((line["outcome"].as_str(), line["stage"].as_str()), (Some("passed"), Some("perf")));
+    assert_eq!(line["measured"]["warning"], "below 50 % of this model's peak");
+    assert_eq!(line["measured"]["throttled"], "power limit");
+    assert!(answer.check("speed-host-to-device")["measured"]["warning"].is_null());
+}
+
+#[test]
+fn a_kernel_that_faults_says_what_the_driver_said() {
+    let answer = agent(&["run", "gemm-own"], &[("FAKE_SYNC_RC", "700")]);
+    let (outcome, detail) = answer.told("gemm-fp32-own");
+    assert!(outcome == "failed" && detail.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{detail}");
+    let answer = agent(&["run", "gemm-own"], &[("FAKE_LAUNCH_RC", "209")]);
+    assert!(answer.told("gemm-fp32-own").1.contains("CUDA_ERROR_NO_BINARY_FOR_GPU"));
+}

@@ -1,0 +1,238 @@
+//! `doctor`: hosts played by a fake NVML, and messages from stdin and arguments.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program;
+
+/// A folder with a `libnvidia-ml.so.1` that plays the host its variables describe.
+static NVML: LazyLock<TempDir> = LazyLock::new(|| {
+    // Below the target folder: a static is never dropped, so nobody removes this.
+    let made = tempfile::Builder::new().prefix("fake-nvml-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+    let folder = made.expect("a folder");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/fake_nvml_host.c");
+    let output = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(folder.path().join("libnvidia-ml.so.1"))
+        .arg(source)
+        .output()
+        .expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    folder
+});
+
+/// A host: what the fake NVML is told, and the findings that must come out of it with their severity.
+struct Host {
+    name: &'static str,
+    fake: &'static [(&'static str, &'static str)],
+    finds: &'static [(&'static str, &'static str)],
+    says: &'static [&'static str],
+}
+
+const H200: &str = "NVIDIA H200|9.0|141|-1|1|1|18";
+
+const HOSTS: &[Host] = &[
+    Host {
+        name: "one H200",
+        fake: &[("FAKE_GPUS", H200), ("FAKE_DRIVER", "570.124.06"), ("FAKE_CUDA", "12080")],
+        finds: &[("driver", "ok"), ("gpu", "ok")],
+        says: &[
+            "driver 570.124.06, which supports CUDA 12.8",
+            "GPU 0: NVIDIA H200 (sm_90), 141 GiB, 18 NVLink",
+        ],
+    },
+    Host {
+        name: "eight H100",
+        fake: &[("FAKE_GPUS", "8*NVIDIA H100 80GB HBM3|9.0|80|0|1|1|18"), ("FAKE_DRIVER", "550.54.15")],
+        finds: &[("gpu", "ok")],
+        says: &["GPU 7: NVIDIA H100 80GB HBM3 (sm_90), 80 GiB"],
+    },
+    Host {
+        name: "an old V100 on an old driver",
+        fake: &[
+            ("FAKE_GPUS", "Tesla V100-SXM2-16GB|7.0|16|-1|1|1|6"),
+            ("FAKE_DRIVER", "450.80.02"),
+            ("FAKE_CUDA", "11000"),
+        ],
+        finds: &[("driver", "ok")],
+        says: &["driver 450.80.02, which supports CUDA 11.0"],
+    },
+    Host {
+        name: "a driver too old to say its CUDA",
+        fake: &[
+            ("FAKE_GPUS", "Tesla K80|3.7|12|-1|1|1|0"),
+            ("FAKE_DRIVER", "470.256.02"),
+            ("FAKE_CUDA", "-1"),
+        ],
+        finds: &[("driver", "ok")],
+        says: &["driver 470.256.02, which supports CUDA 11.4", "GPU 0: Tesla K80 (sm_37)"],
+    },
+    Host {
+        name: "a workstation without persistence",
+        fake: &[("FAKE_GPUS", "NVIDIA GeForce RTX 4090|8.9|24|-1|0|0|0"), ("FAKE_DRIVER", "560.35.03")],
+        finds: &[("persistence-off", "warning")],
+        says: &["the first call of each program takes seconds"],
+    },
+    Host {
+        name: "an A100 cut by MIG",
+        fake: &[("FAKE_GPUS", "NVIDIA A100-SXM4-80GB|8.0|80|1|1|1|12"), ("FAKE_DRIVER", "535.104.05")],
+        finds: &[("gpu", "ok")],
+        says: &["cut by MIG"],
+    },
+    Host {
+        name: "two kinds that one stack serves",
+        fake: &[
+            ("FAKE_GPUS", "Tesla T4|7.5|16|-1|1|1|0;NVIDIA L40S|8.9|48|-1|1|1|0"),
+            ("FAKE_DRIVER", "570.124.06"),
+        ],
+        finds: &[("gpus-differ", "warning")],
+        says: &["GPUs of 2 kinds: sm_75, sm_89; the newest PyTorch that serves all of them is pytorch-cuda:"],
+    },
+    Host {
+        name: "two kinds that no stack serves",
+        fake: &[
+            ("FAKE_GPUS", "Tesla K80|3.7|12|-1|1|1|0;NVIDIA B200|10.0|180|0|1|1|18"),
+            ("FAKE_DRIVER", "580.65.06"),
+        ],
+        finds: &[("gpus-differ", "error")],
+        says: &["build one image for each"],
+    },
+    Host {
+        name: "libraries of another version than the module",
+        fake: &[("FAKE_NVML_INIT", "18")],
+        finds: &[("driver-library-mismatch", "error")],
+        says: &["Driver/library version mismatch", "reboot the host or reload the nvidia modules"],
+    },
+    Host {
+        name: "no permission",
+        fake: &[("FAKE_NVML_INIT", "4")],
+        finds: &[("driver-silent", "error")],
+        says: &["Insufficient Permissions"],
+    },
+    Host {
+        name: "a container that lost its GPU",
+        fake: &[("FAKE_NVML_INIT", "999")],
+        finds: &[("gpu-lost", "error")],
+        says: &["systemctl daemon-reload"],
+    },
+    Host {
+        name: "one GPU of two is lost",
+        fake: &[
+            ("FAKE_GPUS", "2*NVIDIA A40|8.6|48|-1|1|1|0"),
+            ("FAKE_DRIVER", "550.54.15"),
+            ("FAKE_LOST", "1"),
+        ],
+        finds: &[("gpu", "ok"), ("gpu-silent", "error")],
+        says: &["GPU 1 does not answer: GPU is lost"],
+    },
+    Host {
+        name: "a driver without a GPU",
+        fake: &[("FAKE_GPUS", ""), ("FAKE_DRIVER", "550.54.15")],
+        finds: &[("no-gpu", "warning")],
+        says: &["the driver is loaded and lists no GPU"],
+    },
+    Host {
+        name: "a module that is not loaded",
+        fake: &[("FAKE_NVML_INIT", "9")],
+        finds: &[("no-driver", "warning")],
+        says: &["no NVIDIA driver on this machine"],
+    },
+    Host {
+        name: "a version that is none",
+        fake: &[("FAKE_GPUS", H200), ("FAKE_DRIVER", "N/A")],
+        finds: &[("driver-silent", "error")],
+        says: &["it calls its version `N/A`"],
+    },
+    Host {
+        name: "more GPUs than there can be",
+        fake: &[("FAKE_GPUS", "4096*NVIDIA H200|9.0|141|-1|1|1|0"), ("FAKE_DRIVER", "570.124.06")],
+        finds: &[("driver-silent", "error")],
+        says: &["it counts 4096 GPUs"],
+    },
+    Host {
+        name: "a capability no GPU has",
+        fake: &[("FAKE_GPUS", "NVIDIA H200|-7.3|141|-1|1|1|0"), ("FAKE_DRIVER", "570.124.06")],
+        finds: &[("gpu-silent", "error")],
+        says: &["it says something no GPU says"],
+    },
+];
+
+fn doctor(fake: &[(&str, &str)], args: &[&str]) -> (i32, Value) {
+    let mut program = program()
+        .with("LD_LIBRARY_PATH", NVML.path().to_string_lossy())
+        .with("DOCKER_HOST", "unix:///nonexistent/docker.sock");
+    for (name, value) in fake {
+        program.set(name, value);
+    }
+    let run = program.run(&[&["doctor"], args].concat());
+    let value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}{}", run.stdout, run.stderr));
+    (run.code, value)
+}
+
+#[test]
+fn every_host_gets_its_findings() {
+    for host in HOSTS {
+        let (code, report) = doctor(host.fake, &["--json"]);
+        // The engine is out of reach on all of them.
+        assert_eq!((code, &report["schema"]), (1, &Value::from(1)), "{}", host.name);
+        let all = report["findings"].as_array().expect("a list");
+        for (id, severity) in host.finds {
+            let found = all.iter().find(|finding| finding["id"] == *id);
+            let found = found.unwrap_or_else(|| panic!("{}: no {id} in {all:#?}", host.name));
+            assert_eq!(found["severity"], *severity, "{}: {found}", host.name);
+        }
+        let lines: Vec<_> = all.iter().map(|one| format!("{} {}", one["text"], one["hint"])).collect();
+        let text = lines.join("\n");
+        for part in host.says {
+            assert!(text.contains(part), "{}: `{part}` is not in\n{text}", host.name);
+        }
+        let errors = |id: &str| all.iter().any(|one| one["id"] == id && one["severity"] == "error");
+        assert!(errors("engine"), "{}: {text}", host.name);
+    }
+}
+
+#[test]
+fn a_driver_that_hangs_is_given_two_seconds() {
+    let began = Instant::now();
+    let (code, report) = doctor(&[("FAKE_HANG", "60")], &["--json"]);
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    assert_eq!(code, 1);
+    assert!(report["findings"].to_string().contains("driver-hangs"), "{report}");
+}
+
+#[test]
+fn the_report_holds_the_facts_and_no_address() {
+    let secret = [
+        ("FAKE_GPUS", H200),
+        ("FAKE_DRIVER", "570.124.06"),
+        ("ENVFORGE_INDEX", "https://u:hunter2@i.test/x"),
+    ];
+    let (_, report) = doctor(&secret, &["--report"]);
+    assert_eq!(report["gpus"]["driver"], "570.124.06");
+    assert_eq!(report["gpus"]["gpus"][0]["compute_capability"], "9.0");
+    assert!(report["system"].is_object() && report["matrix"].is_string());
+    let text = report.to_string();
+    assert!(!text.contains("hunter2") && !text.contains("i.test"), "{text}");
+}
+
+#[test]
+fn a_message_is_explained_and_an_unknown_one_is_not_guessed() {
+    let run = crate::envforge(&[
+        "doctor",
+        "--explain",
+        "docker: could not select device driver \"\" with capabilities: [[gpu]].",
+    ]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.starts_with("no-gpu-runtime: ") && run.stdout.contains("cure: "), "{}", run.stdout);
+    let run = crate::envforge(&["doctor", "--explain", "segmentation fault in my own program"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert!(run.stderr.contains("nothing in this text is known"), "{}", run.stderr);
+    let run = crate::envforge(&["doctor", "--json", "--explain", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"]);
+    let value: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(value["findings"][0]["id"], "ptx-too-new");
+}

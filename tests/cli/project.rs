@@ -1,0 +1,245 @@
+//! The project file without engine and network: found, read, refused, planned, begun.
+
+use serde_json::Value;
+
+use crate::program::{Program, Run};
+use crate::{assert_message, program, transcript};
+
+/// A program in a folder with these files.
+fn project(files: &[(&str, &str)]) -> Program {
+    let program = program();
+    for (name, text) in files {
+        let path = program.path(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("ours");
+        std::fs::write(path, text).expect("ours");
+    }
+    program
+}
+
+fn plan(program: &Program, args: &[&str]) -> Value {
+    let run = program.run(&[&["plan", "--json"], args].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    serde_json::from_str(&run.stdout).expect("JSON")
+}
+
+const TWO: &str =
+    "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\n[environments.old]\nspec = 'pytorch-cuda:2.7-cu118'\n";
+
+#[test]
+fn a_plan_without_spec_is_that_of_the_project_here_or_above() {
+    let program = project(&[("envforge.toml", TWO), ("deep/er/x", "")]);
+    assert_eq!(plan(&program, &[])["name"], "pytorch-cuda:2.8.0-cu128-py3.11");
+    assert_eq!(plan(&program, &["-e", "old"])["name"], "pytorch-cuda:2.7.1-cu118-py3.11");
+    assert_eq!(plan(&program, &["pytorch-cuda:2.6-cu124"])["name"], "pytorch-cuda:2.6.0-cu124-py3.11");
+    let mut below = program.command(&["plan", "--json"]);
+    let run = Run::of(&below.current_dir(program.path("deep/er")).output().expect("it starts"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(plan(&program, &["--project", "deep/../envforge.toml"])["verdict"], "ok");
+}
+
+#[test]
+fn the_target_of_the_project_gives_way_to_what_is_typed_or_set() {
+    let text =
+        "schema = 1\nspec = 'pytorch-cuda:2.6-cu124'\n[target]\ngpu = ['sm_80']\ndriver = '550.54.15'\n";
+    let mut program = project(&[("envforge.toml", text)]);
+    assert_eq!(plan(&program, &[])["target"]["driver"], "550.54.15");
+    assert_eq!(plan(&program, &["--target", "any"])["target"]["source"], "any");
+    program.set("ENVFORGE_GPU", "sm_90");
+    assert_eq!(plan(&program, &[])["target"]["gpus"][0]["compute_capability"], "9.0");
+}
+
+#[test]
+fn without_spec_and_project_the_way_to_either_is_named() {
+    let program = program();
+    for command in ["plan", "lock", "build"] {
+        assert_message(&program.run(&[command]), 2, &["no SPEC", "envforge.toml", "envforge init"]);
+    }
+}
+
+#[test]
+fn every_mistake_of_the_file_is_told_at_once_and_nothing_is_asked_of_the_engine() {
+    let program =
+        project(&[("envforge.toml", "schema = 1\nspec = 'x:y:z'\n[packages]\napt = ['-y']\npyhton = []\n")])
+            .with("DOCKER_HOST", "unix:///nonexistent.sock");
+    let run = program.run(&["build"]);
+    assert_message(&run, 2, &["`envforge.toml` cannot be used", "line 5, column 1: unknown field `pyhton`"]);
+    let text =
+        "schema = 1\nspec = 'x:y:z'\nrun = ['curl https://me:hunter2@host/x']\n[packages]\napt = ['-y']\n";
+    std::fs::write(program.path("envforge.toml"), text).expect("ours");
+    let run = program.run(&["build"]);
+    assert_message(&run, 2, &["line 2", "line 3, column 8", "line 5, column 8", "secrets = [\"NAME\"]"]);
+    assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+}
+
+#[test]
+fn a_file_of_a_newer_schema_is_told_apart() {
+    let program = project(&[("envforge.toml", "schema = 7\nnews = true\n")]);
+    assert_message(&program.run(&["plan"]), 2, &["format 7", "update this one"]);
+}
+
+#[test]
+fn an_unknown_environment_names_those_there_are() {
+    let program = project(&[("envforge.toml", TWO)]);
+    assert_message(&program.run(&["plan", "-e", "odl"]), 2, &["no environment `odl`", "it has: old"]);
+    assert_message(&program.run(&["plan", "pytorch-cuda", "-e", "old"]), 2, &["is a spec"]);
+    assert_message(&program.run(&["lock", "--with", "rich"]), 2, &["[packages]"]);
+}
+
+#[test]
+fn files_it_names_are_read_before_anything_else() {
+    let with =
+        |packages: &str| format!("schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\n[packages]\n{packages}\n");
+    let program = project(&[
+        ("envforge.toml", &with("requirements = ['requirements.txt']")),
+        ("requirements.txt", "rich\n-r more/other.txt\n"),
+        ("more/other.txt", "fine\n--extra-index-url https://me:hunter2@host/simple\n"),
+    ]);
+    let run = program.run(&["plan"]);
+    assert_message(&run, 2, &["`more/other.txt`", "line 2", "--extra-index-url", "[indexes]"]);
+    assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    std::fs::write(program.path("requirements.txt"), b"rich\ncaf\xe9\n").expect("ours");
+    assert_message(&program.run(&["plan"]), 2, &["`requirements.txt`", "line 2 is not UTF-8"]);
+    let write = |text: String| std::fs::write(program.path("envforge.toml"), text).expect("ours");
+    write(with("requirements = ['gone.txt']"));
+    assert_message(&program.run(&["plan"]), 2, &["`gone.txt`", "`envforge.toml`"]);
+    write(with("indexes = ['internal']"));
+    assert_message(&program.run(&["plan"]), 2, &["`internal`", "[indexes]", "ENVFORGE_INDEX_INTERNAL"]);
+    write(with("pyproject = 'pyproject.toml'\ngroups = ['train']"));
+    std::fs::write(
+        program.path("pyproject.toml"),
+        "[project]\nname='x'\n[dependency-groups]\ntest=['pytest']\n",
+    )
+    .expect("ours");
+    assert_message(&program.run(&["plan"]), 2, &["no group `train`", "test"]);
+}
+
+#[test]
+fn ten_thousand_requirements_are_read_in_a_moment() {
+    let lines = (0..10_000).fold(String::new(), |all, n| all + &format!("package-{n} >= 1.{n}\n"));
+    let text = "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\npackages = { requirements = ['r.txt'] }\n";
+    let program = project(&[("envforge.toml", text), ("r.txt", &lines)]);
+    let started = std::time::Instant::now();
+    assert_eq!(plan(&program, &[])["verdict"], "ok");
+    assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
+}
+
+#[test]
+fn copies_stay_inside_the_project() {
+    let with = |from: &str| {
+        format!(
+            "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\ncopy = [{{ from = '{from}', to = '/opt/x' }}]\n"
+        )
+    };
+    let program = project(&[("p/envforge.toml", &with("in")), ("p/in/a", "1"), ("secret", "2")]);
+    let run = |from: &str| {
+        std::fs::write(program.path("p/envforge.toml"), with(from)).expect("ours");
+        program.run(&["plan", "--project", "p"])
+    };
+    assert_eq!(run("in").code, 0);
+    assert_message(&run("../secret"), 2, &["not a path inside the project"]);
+    assert_message(&run("nothing"), 2, &["`nothing`"]);
+    std::os::unix::fs::symlink("../../secret", program.path("p/in/b")).expect("a link");
+    assert_message(&run("in"), 2, &["in/b", "leads out of the project", "mount it"]);
+}
+
+#[test]
+fn init_writes_a_file_that_can_be_planned_and_overwrites_none() {
+    let program = project(&[
+        ("My Project/requirements.txt", "torch\ntransformers>=4\n"),
+        ("My Project/apt.txt", "ffmpeg\n"),
+        (
+            "My Project/pyproject.toml",
+            "[project]\nname = 'x'\ndependencies = ['rich']\n[dependency-groups]\ntest = []\n",
+        ),
+    ]);
+    let folder = program.path("My Project");
+    let run = |args: &[&str]| {
+        let mut command = program.command(args);
+        Run::of(&command.current_dir(&folder).output().expect("it starts"))
+    };
+    let first = run(&["init", "pytorch-cuda:2.8-cu128"]);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    insta::assert_snapshot!(std::fs::read_to_string(folder.join("envforge.toml")).expect("written"));
+    assert_eq!(run(&["plan"]).code, 0, "{}", run(&["plan"]).stderr);
+    assert_message(&run(&["init"]), 2, &["is there already", "--force"]);
+    assert_eq!(run(&["init", "--force"]).code, 0);
+    assert_message(&run(&["init", "pytorch-cuda:9.9", "--force"]), 1, &["9.9"]);
+    let text = std::fs::read_to_string(folder.join("envforge.toml")).expect("still there");
+    assert!(text.contains("spec = \"pytorch-cuda:"), "the refused one changed nothing: {text}");
+}
+
+#[test]
+fn the_schema_knows_every_key_and_refuses_others() {
+    let run = program().run(&["generate", "schema"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let schema: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let known = schema["properties"].as_object().expect("an object");
+    for key in [
+        "schema",
+        "name",
+        "spec",
+        "flavour",
+        "packages",
+        "variables",
+        "copy",
+        "run",
+        "environments",
+        "verify",
+    ] {
+        assert!(known.contains_key(key), "`{key}` is missing: {known:?}");
+    }
+    assert!(
+        schema["additionalProperties"] == false || schema["unevaluatedProperties"] == false,
+        "other keys are refused: {schema}"
+    );
+    assert_eq!(schema["required"], serde_json::json!(["schema"]));
+}
+
+#[test]
+fn a_project_of_a_refused_stack_says_why_without_engine() {
+    let program = project(&[("envforge.toml", "schema = 1\nspec = 'pytorch-cuda:2.8-cu118'\n")])
+        .with("DOCKER_HOST", "unix:///nonexistent.sock");
+    let run = program.run(&["build"]);
+    assert_eq!(run.code, 1, "{}", transcript(&program, &run));
+    assert!(run.stderr.contains("cu118"), "{}", run.stderr);
+}
+
+/// The lock of a project that holds nothing but what is wanted, as `lock` would write its head.
+fn write_lock(program: &Program, change: impl FnOnce(&mut envforge::lock::Lock)) {
+    let mut lock = crate::verify::lock();
+    lock.added.project = Some("small".to_owned());
+    change(&mut lock);
+    std::fs::write(program.path("envforge.lock"), lock.to_toml()).expect("ours");
+}
+
+#[test]
+fn whether_a_lock_fits_is_asked_of_neither_engine_nor_network() {
+    let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
+    let program = project(&[("envforge.toml", text)]).with("DOCKER_HOST", "unix:///nonexistent.sock");
+    assert_message(&program.run(&["lock", "--check"]), 1, &["no lock at", "envforge.lock"]);
+    write_lock(&program, |_| {});
+    assert_eq!(program.run(&["lock", "--check"]).code, 0);
+    let more = format!("{text}[packages]\npython = ['rich']\napt = ['tree']\n[variables]\nA = 'b'\n");
+    std::fs::write(program.path("envforge.toml"), more).expect("ours");
+    let says = ["`rich` is wanted", "`tree` is wanted", "variable: `A=b` is wanted"];
+    assert_message(&program.run(&["lock", "--check"]), 1, &says);
+    let run = program.run(&["lock", "--check", "--json"]);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((run.code, &report["fits"]), (1, &Value::Bool(false)));
+    assert_eq!(report["differences"].as_array().expect("a list").len(), 3);
+}
+
+#[test]
+fn a_lock_edited_by_hand_is_refused_where_it_is_wrong() {
+    let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
+    let program = project(&[("envforge.toml", text)]);
+    write_lock(&program, |lock| lock.stack.cuda = "cu126".parse().expect("a variant"));
+    assert_message(&program.run(&["lock", "--check"]), 1, &["CUDA variant", "cu126", "cu128"]);
+    write_lock(&program, |_| {});
+    let lock = std::fs::read_to_string(program.path("envforge.lock")).expect("ours");
+    std::fs::write(program.path("envforge.lock"), lock.replace("[records]", "[records]\nextra = 1"))
+        .expect("ours");
+    assert_message(&program.run(&["lock", "--check"]), 2, &["envforge.lock", "line ", "extra"]);
+    std::fs::write(program.path("envforge.lock"), lock.replace("schema = 1", "schema = 9")).expect("ours");
+    assert_message(&program.run(&["lock", "--check"]), 2, &["format 9", "update this one"]);
+}

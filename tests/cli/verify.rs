@@ -1,0 +1,283 @@
+//! `verify` with an engine that has a GPU: what is asked of it, and which tags a report earns.
+
+use std::collections::BTreeMap;
+
+use envforge::compat::Matrix;
+use envforge::lock::{Added, BaseProvider, Lock, LockedBase, Records, SCHEMA};
+use envforge::registry::Digest;
+use envforge::required::{gpu_checks, static_checks};
+use envforge::resolve::{ResolveOptions, resolve};
+use envforge::target::Target;
+use envforge::versions::Machine;
+use wiremock::matchers::{body_string, method, path};
+use wiremock::{Mock, ResponseTemplate};
+
+use crate::gpu_daemon::{GpuDaemon, Requests};
+use crate::program::{Program, Run};
+use crate::{assert_message, program};
+
+/// Asserts that the program ends with 3, tells the error once and says all of that.
+#[track_caller]
+fn assert_outside(run: &Run, says: &[&str]) {
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert_eq!(run.stderr.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{}", run.stderr);
+    for part in says {
+        assert_eq!(run.stderr.matches(part).count(), 1, "`{part}` once: {}", run.stderr);
+    }
+}
+
+const SPEC: &str = "pytorch-cuda:2.8-cu128";
+const H200: &str = "NVIDIA H200 (sm_90)";
+
+pub(crate) fn lock() -> Lock {
+    let spec = SPEC.parse().expect("a spec");
+    let target = Target::any(Machine::X86_64);
+    let stack = resolve(&spec, &target, Matrix::embedded(), &ResolveOptions::default()).expect("resolves");
+    let base = LockedBase {
+        provider: BaseProvider::Image,
+        name: "debian:12".to_owned(),
+        suite: "bookworm".to_owned(),
+        digest: Some(format!("sha256:{}", "1".repeat(64))),
+        content: None,
+        packages: Vec::new(),
+        cuda: false,
+    };
+    let (environment, records) = (BTreeMap::new(), Records::default());
+    let (tools, system, wheels) = (Vec::new(), Vec::new(), Vec::new());
+    Lock {
+        schema: SCHEMA,
+        spec: SPEC.to_owned(),
+        added: Added::default(),
+        stack,
+        base,
+        tools,
+        system,
+        unpacked: Vec::new(),
+        apt: Vec::new(),
+        wheels,
+        environment,
+        records,
+    }
+}
+
+fn line(id: &str, stage: &str, outcome: &str, detail: &str, gpu: &str) -> String {
+    let measured = if gpu.is_empty() { BTreeMap::new() } else { BTreeMap::from([("gpu.0", gpu)]) };
+    let line = serde_json::json!({
+        "id": id, "stage": stage, "outcome": outcome, "detail": detail, "measured": measured, "expected": {}, "hint": null,
+    });
+    line.to_string() + "\n"
+}
+
+/// What an agent prints whose every check passed on that GPU; `level`: quick leaves some out.
+fn report(lock: &Lock, gpu: &str, full: bool) -> String {
+    let mut text = String::from("{\"schema\":1,\"agent\":\"envforge-agent\"}\n");
+    for id in static_checks(lock).iter().filter(|id| !id.starts_with("image-")) {
+        text += &line(id, "static", "passed", "fine", "");
+    }
+    for id in gpu_checks(&lock.stack, full) {
+        text += &line(&id, "gpu", "passed", "exact", gpu);
+    }
+    text + "{\"done\":true,\"seconds\":9.5}\n"
+}
+
+struct Scene {
+    program: Program,
+    requests: Requests,
+}
+
+impl Scene {
+    fn new(daemon: GpuDaemon, lock: &Lock) -> Self {
+        let program = program();
+        let folder = program.path("state/locks-of-specs");
+        std::fs::create_dir_all(&folder).expect("ours");
+        std::fs::write(folder.join("one.lock"), lock.to_toml()).expect("ours");
+        let socket = program.path("docker.sock");
+        let own = [format!("{}-unverified", lock.stack.name), "team/torch:1-unverified".to_owned()];
+        let tags = own.into_iter().chain(daemon.tags.clone()).collect();
+        let requests = GpuDaemon { tags, lock: lock.hash(), ..daemon }.listen(&socket);
+        // Not empty, which would mean: no GPU.
+        let program =
+            program.with("DOCKER_HOST", format!("unix://{}", socket.display())).with("ENVFORGE_GPU", "sm_90");
+        Self { program, requests }
+    }
+
+    fn verify(&self, more: &[&str]) -> Run {
+        self.program.run(&[&["verify", SPEC], more].concat())
+    }
+}
+
+fn cdi(prints: String) -> GpuDaemon {
+    GpuDaemon { cdi: &["nvidia.com/gpu=0", "nvidia.com/gpu=all"], prints, ..GpuDaemon::default() }
+}
+
+#[test]
+fn a_report_of_kernels_that_ran_earns_the_tag_without_suffix() {
+    let lock = lock();
+    let scene = Scene::new(cdi(report(&lock, H200, true)), &lock);
+    let run = scene.verify(&[]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let last = run.stdout.trim_end().lines().next_back().expect("a line");
+    assert!(last.starts_with("passed: ") && last.contains(H200), "{last}");
+    assert!(last.contains("not proven on 7.0 7.5 8.0 8.6 10.0 12.0"), "{last}");
+    assert_eq!(scene.requests.tags(), [lock.stack.name.clone(), "team/torch:1".to_owned()]);
+    let containers = scene.requests.containers();
+    let host = &containers[0]["HostConfig"];
+    assert_eq!(host["DeviceRequests"][0]["Driver"], "cdi");
+    assert_eq!(host["DeviceRequests"][0]["DeviceIDs"][0], "nvidia.com/gpu=all");
+    assert_eq!(host["NetworkMode"], "none");
+    assert!(host["ShmSize"].as_u64().expect("a size") > 1 << 30);
+
+    let report: serde_json::Value =
+        serde_json::from_str(&scene.program.run(&["verify", SPEC, "--last", "--json"]).stdout).expect("JSON");
+    assert_eq!((&report["executed"], &report["verdict"]), (&true.into(), &"passed".into()));
+    assert_eq!(report["gpus"][0], H200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verified_tag_is_put_on_the_same_digest_in_the_registry_and_only_then() {
+    let registry = wiremock::MockServer::start().await;
+    let manifest = r#"{"schemaVersion":2,"config":{"digest":"sha256:"#.to_owned() + &"b".repeat(64) + "\"}}";
+    let digest = Digest::of(manifest.as_bytes());
+    let name = format!("{}/team/torch", registry.address());
+    let kind = "application/vnd.oci.image.manifest.v1+json";
+    let manifests = "/v2/team/torch/manifests";
+    Mock::given(path(format!("{manifests}/{digest}")))
+        .respond_with(ResponseTemplate::new(200).set_body_raw(manifest.clone(), kind))
+        .mount(&registry)
+        .await;
+    Mock::given(method("PUT"))
+        .and(path(format!("{manifests}/1")))
+        .and(body_string(manifest))
+        .respond_with(ResponseTemplate::new(201))
+        .expect(1)
+        .mount(&registry)
+        .await;
+    let lock = lock();
+    let daemon = GpuDaemon {
+        tags: vec![format!("{name}:1-unverified")],
+        digests: vec![format!("{name}@{digest}")],
+        ..cdi(report(&lock, H200, false))
+    };
+    let scene = Scene::new(daemon.clone(), &lock);
+    let run = scene.verify(&["--level", "quick", "--push"]);
+    assert_message(
+        &run,
+        1,
+        &["nothing was pushed: the required check", "hint: `verify --push` pushes verified tags only"],
+    );
+    assert!(run.stdout.contains("passed: "), "the report is told all the same: {}", run.stdout);
+    assert!(scene.requests.tags().is_empty());
+
+    let scene = Scene::new(GpuDaemon { prints: report(&lock, H200, true), ..daemon }, &lock);
+    let run = scene.verify(&["--push"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains(&format!("pushed: {name}:1@{digest}")), "{}", run.stdout);
+    assert!(scene.requests.tags().contains(&format!("{name}:1")));
+
+    let scene = Scene::new(cdi(report(&lock, H200, true)), &lock);
+    let run = scene.verify(&["--push"]);
+    assert_message(&run, 2, &["nothing to push: no tag names a registry"]);
+}
+
+#[test]
+fn a_wrong_result_fails_and_earns_nothing() {
+    let lock = lock();
+    let good = report(&lock, H200, true);
+    let wrong = line("gemm-fp16-cublas", "gpu", "failed", "CUBLAS_STATUS_EXECUTION_FAILED", "");
+    let lines =
+        good.lines().map(|text| if text.contains("gemm-fp16-cublas") { wrong.trim_end() } else { text });
+    let scene = Scene::new(cdi(lines.collect::<Vec<_>>().join("\n")), &lock);
+    let run = scene.verify(&[]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stdout.starts_with("failed  gemm-fp16-cublas"), "{}", run.stdout);
+    assert!(run.stdout.contains("hint: an earlier error shows only now"), "{}", run.stdout);
+    assert!(scene.requests.tags().is_empty());
+}
+
+#[test]
+fn what_did_not_run_where_it_counts_keeps_its_suffix() {
+    let lock = lock();
+    let on_quick = report(&lock, H200, false);
+    let elsewhere = report(&lock, "NVIDIA Jetson Orin (sm_87)", true);
+    let cut = report(&lock, H200, true).replace("{\"done\"", "{\"gone\"");
+    for (prints, level, code, says) in [
+        (on_quick, "quick", 0, "the required check `framework-ddp` was not executed at level quick"),
+        (elsewhere, "full", 0, "it ran on NVIDIA Jetson Orin (sm_87)"),
+        (cut, "full", 1, "failed"),
+    ] {
+        let scene = Scene::new(cdi(prints), &lock);
+        let run = scene.verify(&["--level", level]);
+        assert_eq!(run.code, code, "{}{}", run.stdout, run.stderr);
+        assert!(run.stderr.contains(says), "{}", run.stderr);
+        assert!(scene.requests.tags().is_empty());
+    }
+}
+
+#[test]
+fn an_engine_that_has_no_gpu_after_all_runs_the_static_checks_unless_one_was_asked_for() {
+    let lock = lock();
+    let refuses = Some(
+        "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file",
+    );
+    let whole = report(&lock, H200, true);
+    let statics: Vec<_> = whole.lines().filter(|line| !line.contains("\"gpu\"")).collect();
+    let statics = statics.join(
+        "
+",
+    ) + "
+";
+    let daemon = GpuDaemon { runtimes: &["nvidia"], prints: statics, refuses, ..GpuDaemon::default() };
+    let scene = Scene::new(daemon, &lock);
+    let run = scene.verify(&[]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.ends_with("nothing ran on a GPU\n"), "{}", run.stdout);
+    assert!(run.stderr.contains("no GPU: "), "{}", run.stderr);
+    assert!(scene.requests.tags().is_empty());
+    let containers = scene.requests.containers();
+    assert_eq!((&containers[0]["HostConfig"]["Runtime"], containers.len()), (&"nvidia".into(), 2));
+    let run = scene.verify(&["--gpus", "0"]);
+    assert_outside(&run, &["libnvidia-ml.so.1", "hint: install the full driver on that host"]);
+    let environment = scene.requests.containers()[2]["Env"].to_string();
+    assert!(environment.contains("NVIDIA_VISIBLE_DEVICES=0"), "{environment}");
+}
+
+#[test]
+fn a_driver_that_is_too_old_for_the_image_is_explained() {
+    let lock = lock();
+    let refuses = Some(
+        "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, please update your driver to a newer version, or use an earlier cuda container: unknown",
+    );
+    let scene = Scene::new(GpuDaemon { refuses, ..cdi(String::new()) }, &lock);
+    let run = scene.verify(&[]);
+    assert_outside(
+        &run,
+        &["unsatisfied condition: cuda>=12.8", "hint: update the driver, or build for this one"],
+    );
+    assert!(scene.requests.tags().is_empty());
+}
+
+#[test]
+fn speeds_are_recorded_and_given_to_the_agent_the_next_time() {
+    let lock = lock();
+    let speed = line("speed-memory", "perf", "passed", "4100 GB/s", H200)
+        .replace("\"gpu.0\"", "\"median\":\"4100.5\",\"gpu.0\"");
+    let prints = report(&lock, H200, true).replace("{\"done\"", &format!("{speed}{{\"done\""));
+    let scene = Scene::new(cdi(prints), &lock);
+    let run = scene.verify(&["--level", "quick", "--record"]);
+    assert!(run.stderr.contains("recorded as what this host should reach: 1 speeds"), "{}", run.stderr);
+    assert!(!scene.requests.files().contains("recorded.memory"), "only level perf compares speeds");
+    let run = scene.verify(&["--level", "perf"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(scene.requests.files().contains("recorded.memory=4100.5"), "{}", run.stderr);
+    let scene = Scene::new(cdi(report(&lock, H200, true)), &lock);
+    let run = scene.verify(&["--record"]);
+    assert!(run.stderr.contains("no speed was measured: nothing is recorded"), "{}", run.stderr);
+}
+
+#[test]
+fn gpus_that_are_none_and_a_second_lock_are_wrong_calls() {
+    let run = program().run(&["verify", "a", "--gpus", "first"]);
+    assert_message(&run, 2, &["--gpus first", "nvidia-smi -L"]);
+    let run = program().run(&["verify", "a", "b", "--lock", "x.lock"]);
+    assert_message(&run, 2, &["--lock"]);
+}

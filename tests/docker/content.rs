@@ -1,0 +1,94 @@
+//! The content digest of a built image: the same from a second build, and a difference is named by its path.
+
+use std::io::BufReader;
+use std::process::{Command, Stdio};
+
+use envforge::content_digest::content_digest_of_tar;
+
+use crate::engine::docker;
+use crate::scene::{SPEC, Scene, TAG};
+
+/// The content digest of an image by way of the engine's export.
+fn exported(image: &str) -> String {
+    let container = docker(&["create", "--label", "io.envforge.test=content", image]);
+    let mut export = Command::new("docker").args(["export", &container]).stdout(Stdio::piped()).spawn();
+    let stdout = export.as_mut().expect("docker starts").stdout.take().expect("a pipe");
+    let digest = content_digest_of_tar(BufReader::with_capacity(1 << 20, stdout));
+    drop(export.expect("docker started").wait());
+    docker(&["rm", &container]);
+    digest.expect("an export is a tar")
+}
+
+/// Puts a file more into the image of the small build, under the same tag and labels.
+fn plant_a_file() {
+    let container = docker(&["create", TAG]);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("planted");
+    std::fs::write(&file, "planted").expect("a file of ours");
+    docker(&["cp", &file.to_string_lossy(), &format!("{container}:/etc/planted")]);
+    docker(&["commit", &container, TAG]);
+    docker(&["rm", &container]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn a_second_build_without_caches_holds_the_same_and_a_planted_file_is_named() {
+    let scene = Scene::locked();
+    scene.fail(&["lock", SPEC, "--digest"], 1, &["no image of this lock", "envforge build"]);
+
+    let run = scene.succeed(&["build", SPEC, "--locked", "--no-cache", "--json"]);
+    assert!(run.stderr.contains("the lock records content"), "{}", run.stderr);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let digest = report["content"].as_str().expect("a digest").to_owned();
+    let lock: toml::Table = scene.lock().parse().expect("TOML");
+    assert_eq!(lock["records"]["content"].as_str(), Some(digest.as_str()));
+    assert_eq!(exported(TAG), digest, "the walk inside and the engine's export see the same");
+    let image = docker(&["inspect", "-f", "{{.Id}}", TAG]);
+
+    let run = scene.succeed(&["build", SPEC, "--locked", "--no-cache", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(report["content"].as_str(), Some(digest.as_str()));
+    assert_ne!(docker(&["inspect", "-f", "{{.Id}}", TAG]), image, "it was really built again");
+    docker(&["rmi", &image]);
+    assert_eq!(scene.succeed(&["lock", SPEC, "--digest"]).stdout.trim(), digest);
+
+    let honest = docker(&["inspect", "-f", "{{.Id}}", TAG]);
+    plant_a_file();
+    scene.fail(&["lock", SPEC, "--digest"], 1, &["/etc/planted: new", "does not hold what its lock records"]);
+    // The other way round: the planted image is the recorded one, and the build differs from it.
+    let path = scene.lock_path();
+    let without = scene.lock().replace(&format!("content = \"{digest}\"\n"), "");
+    std::fs::write(&path, without).expect("the lock is writable");
+    scene.succeed(&["lock", SPEC, "--digest"]);
+    scene.fail(&["build", SPEC, "--locked"], 1, &["/etc/planted: gone", "look inside"]);
+    std::fs::remove_dir_all(scene.program.path("state/content")).expect("the lists are there");
+    scene.fail(
+        &["build", SPEC, "--locked"],
+        1,
+        &["the list of the recorded image is not here", "state folder"],
+    );
+    for image in [TAG, &honest] {
+        // The second goes with the first where that was made from it.
+        drop(Command::new("docker").args(["rmi", "-f", image]).output());
+    }
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn bit_identical_builds_have_one_image_digest_and_leave_no_second_image() {
+    let scene = Scene::locked();
+    let build = ["build", SPEC, "--bit-identical", "--no-cache", "--json"];
+    let mut built = Vec::new();
+    for _ in 0..2 {
+        let run = scene.succeed(&build);
+        let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let image = report["image"].as_str().expect("an image").to_owned();
+        assert_eq!(docker(&["inspect", "-f", "{{.Id}}", TAG]), image);
+        built.push(image);
+    }
+    assert_eq!(built[0], built[1]);
+    assert!(docker(&["inspect", "-f", "{{.Created}}", TAG]).starts_with("1980-01-02"));
+    docker(&["rmi", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
+    scene.assert_nothing_left();
+}

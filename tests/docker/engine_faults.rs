@@ -1,0 +1,118 @@
+//! The engine dies or restarts, and disks are full: exit 3 with one clear message, no tag, nothing left, and the next
+//! run works.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::cut::Cut;
+use crate::index::Fault;
+use crate::program::Run;
+use crate::scene::{SPEC, Scene, TAG, assert_message};
+
+const LIMIT: Duration = Duration::from_mins(5);
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_engine_that_dies_in_the_middle_of_a_build_leaves_nothing_and_the_next_build_works() {
+    let scene = Scene::fresh();
+    scene.succeed(&["lock", SPEC]);
+    scene.index.take_downloads();
+    let engine = Cut::new();
+    let scene = scene.set("DOCKER_HOST", engine.address());
+    scene.index.fail("torch-2.7.1", Fault::Stall);
+    let child = scene.program.command(&["build", SPEC]).spawn().expect("it starts");
+    assert!(scene.index.wait_for("torch-2.7.1", LIMIT), "nobody asked for the wheel");
+    engine.die();
+    let run = Run::of(&child.wait_with_output().expect("a child of ours"));
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert_message(&run.stderr, &["the engine went away during a build", "hint:"]);
+    scene.fail(&["build", SPEC], 3, &["engine"]);
+    scene.assert_nothing_left();
+    engine.heal();
+    scene.index.heal();
+    scene.succeed(&["build", SPEC]);
+    assert!(scene.added().tags.contains(TAG));
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_engine_that_restarts_between_build_and_tag_leaves_nothing_and_the_next_build_works() {
+    let engine = Cut::new();
+    let scene = Scene::locked().set("DOCKER_HOST", engine.address());
+    engine.restart_at("/tag?repo=pytorch-cuda", Duration::from_secs(2));
+    let run = scene.program.run(&["build", SPEC]);
+    assert_eq!(engine.deaths(), 1, "the engine was never asked for the tag: {}", run.stderr);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert_message(&run.stderr, &["the engine went away during tagging", "hint:"]);
+    scene.assert_nothing_left();
+    scene.succeed(&["build", SPEC]);
+    assert!(scene.added().tags.contains(TAG));
+}
+
+/// A small file system in memory, full to the last byte until it is freed; unmounted with this value.
+struct FullDisk(PathBuf);
+
+impl FullDisk {
+    /// Mounts it on a folder, which keeps nothing of what it holds now but the files of `keep`.
+    fn on(folder: &Path, size: &str, keep: Option<&Path>) -> Self {
+        std::fs::create_dir_all(folder).expect("a folder of ours");
+        let size = format!("size={size}");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder).status();
+        assert!(mount.expect("mount starts").success(), "this test mounts a tmpfs, which needs root");
+        let disk = Self(folder.to_owned());
+        if let Some(keep) = keep {
+            let copied = Command::new("cp").arg("-a").arg(keep).arg(folder).status().expect("cp starts");
+            assert!(copied.success());
+        }
+        let mut filler = std::fs::File::create(folder.join("filler")).expect("room for a name");
+        while filler.write_all(&[0; 4096]).is_ok() {}
+        disk
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.0.join("filler")).expect("the filler is there");
+    }
+}
+
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("-l").arg(&self.0).status());
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_full_state_folder_ends_clearly_and_the_next_lock_works() {
+    let scene = Scene::new();
+    let state = scene.program.path("small-state");
+    let disk = FullDisk::on(&state, "4m", Some(&scene.program.path("state/base")));
+    let scene = scene.set("ENVFORGE_STATE_DIR", state.to_string_lossy());
+    scene.fail(&["lock", SPEC], 3, &["No space left on device", "small-state"]);
+    let left = crate::scene::files_below(&state);
+    let half = |path: &PathBuf| {
+        path.extension().is_some_and(|end| end == "lock") && path.to_string_lossy().contains("pytorch")
+    };
+    assert!(
+        !left.iter().any(|path| half(path) || path.to_string_lossy().contains("/.envforge-")),
+        "{left:?}"
+    );
+    scene.assert_nothing_left();
+    disk.free();
+    scene.succeed(&["lock", SPEC]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_full_cache_ends_clearly_and_the_next_lock_works() {
+    let scene = Scene::new().with_empty_cache();
+    let cache = scene.program.path("cache");
+    let disk = FullDisk::on(&cache, "800m", None);
+    scene.fail(&["lock", SPEC, "--base-provider", "bootstrap"], 3, &["No space left on device"]);
+    scene.assert_nothing_left();
+    disk.free();
+    scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap"]);
+    scene.assert_nothing_left();
+}

@@ -1,0 +1,84 @@
+//! Cache and state folders as they happen to be: read-only, each on a file system of its own, with what a killed process
+//! left in them, used by several at once.
+
+use std::process::{Command, Stdio};
+
+use crate::program::Run;
+use crate::scene::{SPEC, Scene, TAG, assert_message, files_below};
+
+/// Runs the program where `folder` is a file system of its own, mounted with those options for this run only.
+fn run_with_mount(scene: &Scene, folder: &str, options: &str, args: &[&str]) -> Run {
+    let program = scene.program.command(args);
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "sh",
+        "-c",
+        r#"mount -t tmpfs -o "$1" tmpfs "$2" && shift 2 && exec "$@""#,
+        "sh",
+        options,
+    ]);
+    command.arg(scene.program.path(folder)).arg(program.get_program()).args(program.get_args());
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    for (name, _) in program.get_envs().filter(|(_, value)| value.is_none()) {
+        command.env_remove(name);
+    }
+    let output = command.stdin(Stdio::null()).output().expect("unshare starts");
+    Run::of(&output)
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_read_only_folder_is_named_with_its_setting() {
+    for (folder, setting) in [("cache", "ENVFORGE_CACHE_DIR"), ("state", "ENVFORGE_STATE_DIR")] {
+        let scene = Scene::new();
+        let path = scene.program.path(folder);
+        let scene = scene.set(setting, path.to_string_lossy());
+        let run = run_with_mount(&scene, folder, "ro,size=1m", &["lock", SPEC]);
+        assert_eq!(run.code, 3, "{}", run.stderr);
+        assert_message(&run.stderr, &[&path.to_string_lossy(), setting]);
+        scene.assert_nothing_left();
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_state_folder_on_a_file_system_of_its_own_is_as_good() {
+    let scene = Scene::new();
+    let run = run_with_mount(&scene, "state", "size=64m", &["build", SPEC]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(scene.added().tags.contains(TAG));
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn what_a_killed_process_left_half_written_is_written_anew() {
+    let scene = Scene::new().with_empty_cache();
+    scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap"]);
+    let lock = scene.lock();
+    for record in files_below(&scene.program.path("state/base")) {
+        std::fs::write(&record, "{\"schema\":1,\"co").expect("a record of ours");
+    }
+    let blobs = files_below(&scene.program.path("cache/sha256"));
+    let smallest = blobs.iter().min_by_key(|path| path.metadata().map_or(u64::MAX, |data| data.len()));
+    let name = smallest.and_then(|path| path.file_name()).expect("the cache is not empty").to_owned();
+    std::fs::rename(smallest.expect("one"), scene.program.path("cache/partial").join(name))
+        .expect("same disk");
+    scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap"]);
+    assert_eq!(scene.lock(), lock, "the same lock again");
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn four_builds_at_once_all_end_well() {
+    let scene = Scene::locked();
+    let children: Vec<_> = (0..4)
+        .map(|_| scene.program.command(&["build", SPEC]).spawn().expect("the program starts"))
+        .collect();
+    for child in children {
+        let output = child.wait_with_output().expect("a child of ours");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    scene.assert_only_tags_added();
+}

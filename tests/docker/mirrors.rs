@@ -1,0 +1,82 @@
+//! Mirrors that are not as they should be, and clocks.
+
+use std::process::{Command, Stdio};
+
+use crate::index::{Fault, Index};
+use crate::program::Run;
+use crate::scene::{SPEC, Scene, assert_message};
+
+const BOOTSTRAP: [&str; 4] = ["lock", SPEC, "--base-provider", "bootstrap"];
+
+/// Runs the program with its clock moved, as `faketime` writes it: `+1y`.
+fn run_at(scene: &Scene, clock: &str, args: &[&str]) -> Run {
+    let program = scene.program.command(args);
+    let mut command = Command::new("faketime");
+    command.args(["-f", clock]).arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    // Only the wall clock is wrong: a machine's other one always goes on evenly.
+    command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    let output = command.stdin(Stdio::null()).output().expect("faketime is installed: apt install faketime");
+    Run::of(&output)
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_clock_a_year_ahead_makes_the_index_expired_and_is_named_as_a_cause() {
+    let scene = Scene::new().with_empty_cache();
+    let run = run_at(&scene, "+1y", &BOOTSTRAP);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert_message(&run.stderr, &["expired", "clock", "accept-expired"]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_clock_a_year_behind_makes_the_index_one_of_the_future_and_is_named() {
+    let scene = Scene::new().with_empty_cache();
+    let run = run_at(&scene, "-1y", &BOOTSTRAP);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert_message(&run.stderr, &["clock"]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_wrong_clock_does_not_hinder_a_build_from_its_lock() {
+    let scene = Scene::locked();
+    for clock in ["+1y", "-1y"] {
+        let run = run_at(&scene, clock, &["build", SPEC, "--locked"]);
+        assert_eq!(run.code, 0, "{clock}: {}", run.stderr);
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_index_nobody_signed_is_not_used() {
+    let mirror = Index::local(Vec::new());
+    mirror.serve("/debian/dists/bookworm/InRelease", b"Origin: Debian\nCodename: bookworm\n".to_vec());
+    let scene =
+        Scene::new().with_empty_cache().set("ENVFORGE_DEBIAN_MIRROR", format!("{}/debian", mirror.url()));
+    scene.fail(&BOOTSTRAP, 3, &["not trusted", "use another mirror"]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_locked_package_that_the_mirror_lost_comes_from_the_cache_else_the_way_out_is_named() {
+    let scene = Scene::locked();
+    scene.succeed(&["build", SPEC]);
+    let mirror = Index::local(Vec::new());
+    mirror.fail("/pool/", Fault::Status(404));
+    let scene = scene.set("ENVFORGE_DEBIAN_MIRROR", format!("{}/debian", mirror.url()));
+    let scene = scene.set("ENVFORGE_DEBIAN_SECURITY_MIRROR", format!("{}/debian-security", mirror.url()));
+    scene.succeed(&["build", SPEC, "--locked"]);
+    let empty = scene.program.path("other-cache");
+    let scene = scene.set("ENVFORGE_CACHE_DIR", empty.to_string_lossy());
+    scene.fail(&["build", SPEC, "--locked"], 3, &["lock --upgrade"]);
+}

@@ -1,0 +1,87 @@
+//! `--base IMAGE` of images the matrix does not know, made here of a bootstrapped Debian 12 with a few files more.
+
+use crate::engine::docker;
+use crate::scene::{SPEC, Scene, TAG, python_in};
+
+/// An image made of a base by a command, removed with this value, and with it the private tag it got as a base.
+struct Made(&'static str);
+
+impl Made {
+    fn new(name: &'static str, base: &str, changes: &[&str], command: &str) -> Self {
+        let container = docker(&["create", "--network", "none", base, "/bin/sh", "-c", command]);
+        docker(&["start", "--attach", &container]);
+        let mut words = vec!["commit"];
+        words.extend(changes.iter().flat_map(|change| ["--change", *change]));
+        words.extend([container.as_str(), name]);
+        docker(&words);
+        docker(&["rm", &container]);
+        Self(name)
+    }
+
+    fn id(&self) -> String {
+        docker(&["inspect", "-f", "{{.Id}}", self.0])
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let private = format!("envforge-base:{}", &self.id()["sha256:".len()..][..16]);
+        for image in [private.as_str(), self.0] {
+            drop(std::process::Command::new("docker").args(["rmi", image]).output());
+        }
+    }
+}
+
+/// Has the bootstrapped Debian 12 in the engine and gives its tag.
+fn debian_12(scene: &Scene) -> String {
+    scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap", "--lockfile", "plain.lock"]);
+    let text = std::fs::read_to_string(scene.program.path("plain.lock")).expect("the lock");
+    let lock: toml::Table = text.parse().expect("TOML");
+    format!("envforge-base:{}", &lock["base"]["content"].as_str().expect("a content digest")[..16])
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn a_base_with_cuda_and_a_user_of_its_own_is_warned_about_built_on_and_locked_by_id() {
+    let scene = Scene::new();
+    let plant = "mkdir -p /usr/local/cuda-12.4/lib64 && : >/usr/local/cuda-12.4/lib64/libcufft.so.11 && \
+                 : >/usr/local/cuda-12.4/lib64/libcufft.so.10 && useradd --uid 1000 --create-home ubuntu && \
+                 echo mine >/etc/mine";
+    let changes = ["ENV CUDA_VERSION=12.4.1", "ENV NVIDIA_REQUIRE_CUDA=cuda>=12.4"];
+    let base = Made::new("basetest:cuda", &debian_12(&scene), &changes, plant);
+
+    let run = scene.succeed(&["build", SPEC, "--base", "basetest:cuda", "--json"]);
+    for part in ["debian bookworm, glibc 2.36, Python 3.11", "a CUDA of its own (CUDA_VERSION=12.4.1"] {
+        assert!(run.stderr.contains(part), "`{part}` is missing in: {}", run.stderr);
+    }
+    let lock: toml::Table = scene.lock().parse().expect("TOML");
+    let locked = lock["base"].as_table().expect("a table");
+    assert_eq!(locked["provider"].as_str(), Some("image"));
+    assert_eq!(locked["name"].as_str(), Some("basetest:cuda"));
+    assert_eq!(locked["digest"].as_str(), Some(base.id().as_str()));
+    assert_eq!(locked["cuda"].as_bool(), Some(true));
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let checks = report["verdict"]["checks"].as_array().expect("checks");
+    let one_cuda = checks.iter().find(|check| check["id"] == "one-cuda").expect("the check");
+    assert_eq!(one_cuda["outcome"], "passed", "{one_cuda}");
+    assert!(one_cuda["detail"].as_str().is_some_and(|text| text.contains("beside those of the base")));
+    let inside = "import os, pwd; print(open('/etc/mine').read().strip(), pwd.getpwuid(os.getuid()).pw_name)";
+    assert_eq!(python_in(TAG, inside), "mine dev");
+    docker(&["rmi", "-f", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn what_does_not_fit_is_refused_by_its_own_rule_before_anything_is_built() {
+    let scene = Scene::new();
+    let debian = debian_12(&scene);
+    let _without_apt = Made::new("basetest:noapt", &debian, &[], "rm /usr/bin/apt-get");
+    scene.fail(&["lock", SPEC, "--base", "basetest:noapt"], 1, &["cannot be a base", "without apt and dpkg"]);
+    let old = "printf '#!/bin/sh\\necho ldd 2.12\\n' >/usr/bin/ldd";
+    let _old = Made::new("basetest:old", &debian, &[], old);
+    scene.fail(&["lock", SPEC, "--base", "basetest:old"], 1, &["glibc-too-old", "2.12", "basetest:old"]);
+    let python = "printf '#!/bin/sh\\necho 3.6\\n' >/usr/bin/python3; chmod 755 /usr/bin/python3";
+    let _python = Made::new("basetest:python", &debian, &[], python);
+    scene.fail(&["build", SPEC, "--base", "basetest:python"], 1, &["python-unsupported", "3.6"]);
+    scene.fail(&["lock", SPEC, "--base", "basetest:gone"], 3, &["`basetest:gone`", "cannot be pulled"]);
+}

@@ -1,0 +1,239 @@
+//! A real registry: bases resolved and pulled by digest, images pushed, and what goes wrong on the way.
+
+use std::os::unix::fs::PermissionsExt;
+
+use envforge::registry::Digest;
+use serde_json::Value;
+
+use crate::engine::docker;
+use crate::registry::{CuttingProxy, PASSWORD, Registry, USER};
+use crate::scene::{SPEC, Scene, files_below, interrupt_when};
+
+/// The small build's base as the engine has it, made from packages by a first lock.
+fn bootstrapped_base(scene: &Scene) -> String {
+    scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap", "--lockfile", "bootstrap.lock"]);
+    let text = std::fs::read_to_string(scene.program.path("bootstrap.lock")).expect("the lock");
+    let lock: toml::Table = text.parse().expect("TOML");
+    let content = lock["base"]["content"].as_str().expect("a content digest").to_owned();
+    format!("envforge-base:{}", &content[..16])
+}
+
+/// Lets the program log in by the environment.
+fn logged_in(scene: Scene, registry: &Registry, password: &str) -> Scene {
+    scene
+        .set("ENVFORGE_REGISTRY", registry.host())
+        .set("ENVFORGE_REGISTRY_USER", USER)
+        .set("ENVFORGE_REGISTRY_PASSWORD", password)
+}
+
+/// A registry with the small build's base under its public name, as a mirror of the default registry.
+fn mirror_of_the_base(scene: &Scene, registry: &Registry) {
+    registry.publish(&bootstrapped_base(scene), "library/debian:12");
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn a_base_comes_from_a_registry_by_digest_and_the_image_goes_to_one_whole() {
+    let registry = Registry::with_password();
+    let scene = logged_in(Scene::new(), &registry, PASSWORD);
+    mirror_of_the_base(&scene, &registry);
+    let scene = scene.set("ENVFORGE_IMAGE_MIRROR", registry.host());
+    let wanted = format!("{}/team/torch:2.7", registry.host());
+    let args = ["build", SPEC, "--base-provider", "image", "-t", &wanted, "--push", "-v"];
+    let run = scene.succeed(&args);
+    let tag = format!("{wanted}-unverified");
+
+    let lock = scene.lock();
+    let table: toml::Table = lock.parse().expect("TOML");
+    assert_eq!(table["base"]["provider"].as_str(), Some("image"));
+    assert_eq!(table["base"]["name"].as_str(), Some("debian:12"));
+    let digest: Digest = table["base"]["digest"].as_str().expect("a digest").parse().expect("a digest");
+    checked(&registry, digest.as_str());
+    for text in [
+        &run.stdout,
+        &run.stderr,
+        &lock,
+        &docker(&["inspect", &tag]),
+        &docker(&["history", "--no-trunc", &tag]),
+    ] {
+        assert!(!text.contains("planted~pass"), "the password is in: {text}");
+    }
+    assert!(
+        !lock.contains(&registry.host())
+            && !docker(&["history", "--no-trunc", &tag]).contains(&registry.host())
+    );
+    for folder in ["state", "home", "tmp"] {
+        for file in files_below(&scene.program.path(folder)) {
+            let content = std::fs::read(&file).unwrap_or_default();
+            let found = content.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
+            assert!(!found, "the password is in {}", file.display());
+        }
+    }
+
+    let pushed =
+        run.stdout.lines().find_map(|line| line.strip_prefix(&format!("{tag}@"))).expect("its digest");
+    assert!(run.stdout.lines().any(|line| line == tag), "{}", run.stdout);
+    let id = docker(&["inspect", "-f", "{{.Id}}", &tag]);
+    assert_whole(&registry, pushed, &id);
+    assert!(registry.has_no_uploads());
+
+    // Pulled back by digest it is the same image.
+    docker(&["rmi", &tag]);
+    let pinned = format!("{}/team/torch@{pushed}", registry.host());
+    let config = scene.program.path("docker-config");
+    std::fs::create_dir(&config).expect("a folder");
+    std::fs::write(config.join("config.json"), registry.docker_config()).expect("a file");
+    docker(&["--config", &config.to_string_lossy(), "pull", "-q", &pinned]);
+    assert_eq!(docker(&["inspect", "-f", "{{.Id}}", &pinned]), id);
+    docker(&["rmi", &pinned]);
+    forget_the_pulled_base(&registry, &digest);
+    scene.assert_only_tags_added();
+}
+
+/// Reads the image from the registry's disk: every document has the digest it goes by, every layer the content that the
+/// engine built.
+#[track_caller]
+fn assert_whole(registry: &Registry, manifest: &str, id: &str) {
+    let json = |digest: &str| -> Value { serde_json::from_slice(&checked(registry, digest)).expect("JSON") };
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let manifest = json(manifest);
+    assert_eq!(text(&manifest["config"]["digest"]), id, "the image is its configuration");
+    let config = json(id);
+    let layers = manifest["layers"].as_array().expect("layers");
+    let contents = config["rootfs"]["diff_ids"].as_array().expect("layers");
+    assert_eq!(layers.len(), contents.len());
+    for (layer, content) in layers.iter().zip(contents) {
+        let layer = text(&layer["digest"]);
+        assert_eq!(sum(registry, "cat", &layer), layer);
+        assert_eq!(sum(registry, "gzip -dc", &layer), text(content));
+    }
+}
+
+/// The digest of a layer as it lies there, after a program has read it: the tools are faster than a debug build.
+fn sum(registry: &Registry, reader: &str, digest: &str) -> String {
+    let script =
+        format!("set -o pipefail; {reader} < '{}' | sha256sum", registry.blob_path(digest).display());
+    let output = std::process::Command::new("bash").args(["-c", &script]).output().expect("bash starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout);
+    format!("sha256:{}", said.split_whitespace().next().unwrap_or_default())
+}
+
+#[track_caller]
+fn checked(registry: &Registry, digest: &str) -> Vec<u8> {
+    let bytes = std::fs::read(registry.blob_path(digest)).unwrap_or_else(|error| panic!("{digest}: {error}"));
+    assert_eq!(Digest::of(&bytes).as_str(), digest);
+    bytes
+}
+
+/// What a pull over the mirror left: the name by digest, and the private tag.
+fn forget_the_pulled_base(registry: &Registry, digest: &Digest) {
+    for name in
+        [format!("{}/library/debian@{digest}", registry.host()), format!("envforge-base:{}", digest.short())]
+    {
+        drop(std::process::Command::new("docker").args(["rmi", &name]).output());
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn what_a_registry_refuses_is_said_before_anything_is_built() {
+    let registry = Registry::with_password();
+    let scene = Scene::new().set("ENVFORGE_IMAGE_MIRROR", registry.host());
+    let host = registry.host();
+    let tag = format!("{host}/team/torch:2.7");
+    let push = ["build", SPEC, "-t", &tag, "--push"];
+
+    // No login.
+    scene.fail(
+        &push,
+        3,
+        &[&format!("registry `{host}` refuses access to `team/torch` without a login"), "docker login"],
+    );
+    // A wrong password.
+    let scene = logged_in(scene, &registry, "wrong");
+    let said = scene.fail(&push, 3, &["with the login of `ann`", "docker login"]);
+    assert!(!said.contains("wrong"), "{said}");
+    // The right one, and nothing there.
+    let scene = logged_in(scene, &registry, PASSWORD);
+    let mirrored = ["lock", SPEC, "--base-provider", "image"];
+    scene.fail(&mirrored, 3, &["no registry gives `debian:12`", &format!("registry `{host}` has no image")]);
+    // The same by a helper program, as `docker login` leaves it.
+    let scene = scene.set("ENVFORGE_REGISTRY", "another.test");
+    let bin = scene.program.path("bin");
+    std::fs::create_dir(&bin).expect("a folder");
+    let helper = bin.join("docker-credential-envforge-test");
+    let answer = format!(r#"{{"ServerURL":"{host}","Username":"{USER}","Secret":"{PASSWORD}"}}"#);
+    std::fs::write(
+        &helper,
+        format!("#!/bin/sh\nread server\n[ \"$1 $server\" = 'get {host}' ] && echo '{answer}'\n"),
+    )
+    .expect("a file");
+    std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).expect("ours to change");
+    let docker_folder = scene.program.path("home/.docker");
+    std::fs::create_dir(&docker_folder).expect("a folder");
+    std::fs::write(docker_folder.join("config.json"), r#"{"credsStore":"envforge-test"}"#).expect("a file");
+    scene.fail(&mirrored, 3, &["without a login", "docker-credential-envforge-test"]);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("a PATH"));
+    let scene = scene.set("PATH", path);
+    scene.fail(&mirrored, 3, &[&format!("registry `{host}` has no image")]);
+
+    // The registry is gone.
+    drop(registry);
+    scene.fail(&mirrored, 3, &["cannot be reached", "[mirrors] images"]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn a_layer_that_is_always_cut_ends_the_pull_and_the_next_one_works() {
+    let registry = Registry::open();
+    let scene = Scene::new();
+    mirror_of_the_base(&scene, &registry);
+    // The engine must not have the layers of the base already, so one is pulled that it has never seen.
+    publish_noise(&scene, &registry);
+    let proxy = CuttingProxy::before(&registry, 300_000);
+    let scene = scene.set("ENVFORGE_IMAGE_MIRROR", format!("{}/cut", proxy.host()));
+    let lock = ["lock", SPEC, "--base-provider", "image"];
+    scene.fail(&lock, 3, &["debian:12", "hint:"]);
+    scene.assert_nothing_left();
+    let scene = scene.set("ENVFORGE_IMAGE_MIRROR", registry.host());
+    scene.succeed(&lock);
+    let table: toml::Table = scene.lock().parse().expect("TOML");
+    let digest: Digest = table["base"]["digest"].as_str().expect("a digest").parse().expect("a digest");
+    forget_the_pulled_base(&registry, &digest);
+}
+
+/// Publishes an image of one incompressible layer under `cut/library/debian:12`, and takes it from the engine.
+fn publish_noise(scene: &Scene, registry: &Registry) {
+    let noise = scene.program.path("noise");
+    std::fs::create_dir(&noise).expect("a folder");
+    let bytes: Vec<u8> = (0..500_000_u64).flat_map(|_| rand::random::<u64>().to_le_bytes()).collect();
+    std::fs::write(noise.join("noise.bin"), bytes).expect("a file");
+    let archive = scene.program.path("noise.tar");
+    let folder = noise.to_string_lossy().into_owned();
+    let archive_text = archive.to_string_lossy().into_owned();
+    let made = std::process::Command::new("tar").args(["-C", &folder, "-cf", &archive_text, "."]).status();
+    assert!(made.expect("tar starts").success());
+    let tag = "envforge-test-noise:1";
+    docker(&["import", &archive_text, tag]);
+    registry.publish(tag, "cut/library/debian:12");
+    docker(&["rmi", tag]);
+    std::fs::remove_file(archive).expect("a file of ours");
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn a_registry_that_does_not_answer_is_told_in_one_line_and_the_base_is_made_from_packages() {
+    // The default registry is asked after its mirror, over a proxy that is not there.
+    let scene =
+        Scene::new().set("ENVFORGE_IMAGE_MIRROR", "127.0.0.1:1").set("HTTPS_PROXY", "http://127.0.0.1:1");
+    let child = scene.program.command(&["lock", SPEC]).spawn().expect("the program starts");
+    let run = interrupt_when(child, "is built from the distribution's packages");
+    assert_eq!(run.code, 130, "{}", run.stderr);
+    let first: Vec<_> = run.stderr.lines().take_while(|line| !line.contains("is built from")).collect();
+    assert!(!first.iter().any(|line| line.contains("pull") || line.contains("error")), "{}", run.stderr);
+    let notes = run.stderr.lines().filter(|line| line.contains("registry `docker.io` cannot be reached"));
+    assert_eq!(notes.count(), 1, "{}", run.stderr);
+    scene.assert_nothing_left();
+}

@@ -1,0 +1,121 @@
+//! `shell --detach`, `ps`, `logs`, `stop`: what they say is what the engine has.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::docker;
+use crate::scene::{TAG, assert_message};
+use crate::shell::Shells;
+
+fn states(shells: &Shells) -> Vec<(String, String)> {
+    let text = |row: &serde_json::Value, key: &str| row[key].as_str().expect(key).to_owned();
+    shells.listed().iter().map(|row| (text(row, "name"), text(row, "state"))).collect()
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn a_detached_command_is_listed_read_and_stopped() {
+    let shells = Shells::new();
+    let script = "echo begun; echo aside >&2; sleep 1000";
+    let name = shells
+        .succeed(&["shell", TAG, "--name", "run1", "--detach", "--port", "0:6006", "--", "sh", "-c", script]);
+    assert_eq!(name, "run1");
+    let row = &shells.listed()[0];
+    assert_eq!((row["spec"].as_str(), row["gpu"].is_null()), (Some(TAG), true));
+    let folder = shells.project().canonicalize().expect("it is there");
+    assert_eq!(row["folder"].as_str(), folder.to_str());
+    assert_eq!(
+        (row["ports"][0]["address"].as_str(), row["ports"][0]["container"].as_u64()),
+        (Some("127.0.0.1"), Some(6006))
+    );
+    let shown = shells.succeed(&["ps"]);
+    assert!(shown.starts_with("NAME") && shown.contains("->6006") && shown.contains("Up "), "{shown}");
+
+    let end = Instant::now() + Duration::from_secs(20);
+    let mut logs = shells.run(&["logs", "run1"]);
+    while logs.stderr.is_empty() && Instant::now() < end {
+        logs = shells.run(&["logs", "run1"]);
+    }
+    assert_eq!((logs.stdout.as_str(), logs.stderr.as_str()), ("begun\n", "aside\n"));
+
+    let inside = shells.succeed(&["shell", TAG, "--", "sh", "-c", "cat /proc/*/cmdline | tr '\\0' ' '"]);
+    assert!(inside.contains("sleep 1000"), "the second call is in the same container: {inside}");
+    let refused = shells.run(&["shell", TAG, "--memory", "1g", "--", "true"]);
+    assert_eq!(refused.code, 125);
+    assert_message(&refused.stderr, &["`run1` runs already", "--memory", "envforge stop run1", "--new"]);
+    let taken = shells.run(&["shell", TAG, "--new", "--name", "run1", "--", "true"]);
+    assert_eq!(taken.code, 125);
+    assert_message(&taken.stderr, &["`run1`", "--name"]);
+    assert_eq!(shells.script("pgrep -c sleep || true"), "0", "a new one has nothing of the first");
+
+    assert_eq!(shells.succeed(&["stop", "run1", "--time", "1"]), "run1");
+    assert_eq!(shells.listed().len(), 0);
+    let gone = shells.run(&["stop", "run1"]);
+    assert_eq!(gone.code, 1);
+    assert_message(&gone.stderr, &["no container is named `run1`"]);
+    shells.scene.assert_only_tags_added();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn what_ends_or_is_killed_from_outside_is_told() {
+    let shells = Shells::new();
+    shells.succeed(&["shell", TAG, "--name", "short", "--detach", "--", "sh", "-c", "echo done; exit 5"]);
+    shells.succeed(&["shell", TAG, "--new", "--name", "long", "--detach"]);
+    let end = Instant::now() + Duration::from_secs(20);
+    while states(&shells)[1].1 != "exited" && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let state = |name: &str| states(&shells).into_iter().find(|(known, _)| known == name).expect("listed").1;
+    assert_eq!((state("short").as_str(), state("long").as_str()), ("exited", "running"));
+    assert_eq!(shells.succeed(&["logs", "short"]), "done", "a command that ended can be read");
+    assert!(shells.succeed(&["ps"]).contains("Exited (5)"));
+
+    docker(&["kill", "envforge-long"]);
+    assert_eq!(state("long"), "exited");
+    docker(&["rm", "-f", "envforge-short"]);
+    assert_eq!(states(&shells).len(), 1);
+    assert_eq!(shells.succeed(&["stop", "--all"]), "long");
+    assert_eq!(shells.listed().len(), 0);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn a_killed_envforge_leaves_nothing_that_the_next_does_not_remove() {
+    let shells = Shells::new();
+    let mut child = shells.command(&["shell", TAG, "--", "sleep", "4"]).spawn().expect("it starts");
+    let end = Instant::now() + Duration::from_secs(20);
+    while states(&shells).first().is_none_or(|(_, state)| state != "running") && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    child.kill().expect("a child of ours");
+    child.wait().expect("a child of ours");
+    assert_eq!(states(&shells).len(), 1, "what runs goes on");
+    std::thread::sleep(Duration::from_secs(6));
+    // The first call removes it, the second sees that it is gone.
+    shells.listed();
+    assert_eq!(states(&shells).len(), 0, "what ended and nobody waits for goes");
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn a_lost_terminal_is_found_again_in_tmux() {
+    let shells = Shells::new();
+    let none = shells.run(&["shell", "--attach"]);
+    assert_eq!(none.code, 125);
+    assert_message(&none.stderr, &["no container runs for this folder", "--detach"]);
+    shells.succeed(&["shell", TAG, "--name", "work", "--detach"]);
+    let mut first = shells.terminal(&["shell", "work", "--attach"], (80, 24));
+    first.type_in("export KEPT=me; printf 're%s\\n' ady\n");
+    first.wait_for("ready");
+    drop(first);
+    let mut second = shells.terminal(&["shell", "--attach"], (80, 24));
+    second.type_in("echo still=$KEPT\n");
+    second.wait_for("still=me");
+    drop(second);
+    let mut plain = shells.terminal(&["shell", TAG], (80, 24));
+    plain.wait_for("--attach");
+    plain.type_in("exit\n");
+    assert_eq!(plain.code(), 0);
+    assert_eq!(states(&shells), [("work".to_owned(), "running".to_owned())]);
+    shells.succeed(&["stop", "work"]);
+}

@@ -1,0 +1,18 @@
+//! Packages installed in a shell: from this machine's index with its certificates, beside the framework and not over it.
+
+use crate::shell::Shells;
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn pip_and_uv_install_what_needs_torch_and_bring_no_second_one() {
+    let shells = Shells::new();
+    // Both need torch; neither is in the image.
+    shells.script("pip install --quiet torchmetrics >&2 && uv pip install --quiet pytorch-ranger >&2");
+    let script = "which python; python -c 'import torch; from importlib.metadata import version as v; print(v(\"torchmetrics\"), v(\"pytorch-ranger\")); print(torch.__version__, torch.__file__)'; \
+                  find ~/.venv -maxdepth 5 -iname 'torch' -o -maxdepth 5 -iname 'nvidia*' -o -maxdepth 5 -iname 'torch-*'";
+    let shown = shells.script(script);
+    let lines: Vec<_> = shown.lines().collect();
+    assert_eq!(lines.len(), 3, "a second torch: {shown}");
+    assert_eq!(lines[0], "/home/dev/.venv/bin/python");
+    assert!(lines[2].starts_with("2.7.1+cu118 /opt/env/"), "{shown}");
+}

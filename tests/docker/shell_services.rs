@@ -1,0 +1,194 @@
+//! `shell --jupyter`, `--ssh` and `--vscode` with the clients people use.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+
+use crate::engine::docker;
+use crate::program::Run;
+use crate::scene::{SPEC, TAG, assert_message, interrupt_when};
+use crate::shell::Shells;
+
+/// The status line and body of a page of this machine.
+fn page(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+    let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    answer
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn jupyter_is_reached_with_its_token_alone() {
+    let shells = Shells::new();
+    // The usual port is taken: by this, or by somebody else.
+    let _taken = TcpListener::bind(("127.0.0.1", 8888));
+    let refused = shells.run(&["shell", TAG, "--jupyter", "--bind", "0.0.0.0"]);
+    assert_eq!(refused.code, 125);
+    assert_message(&refused.stderr, &["0.0.0.0", "ssh -L", "--insecure"]);
+    let refused = shells.run(&["shell", TAG, "--jupyter", "--network", "host"]);
+    assert_eq!(refused.code, 125);
+    assert_message(&refused.stderr, &["--network host", "--insecure"]);
+
+    let args = ["shell", TAG, "--jupyter", "--vscode", "--detach", "--name", "lab", "--json"];
+    let told: serde_json::Value = serde_json::from_str(&shells.succeed(&args)).expect("JSON");
+    let url = told["jupyter"].as_str().expect("an address").to_owned();
+    let (address, token) = url.split_once("/lab?token=").expect("a token");
+    let port: u16 = address.strip_prefix("http://127.0.0.1:").expect("the loopback").parse().expect("a port");
+    assert!(port != 8888 && token.len() == 64, "{url}");
+    assert!(page(port, &format!("/api/status?token={token}")).starts_with("HTTP/1.1 200"));
+    for wrong in ["/api/status".to_owned(), format!("/api/status?token={}", "0".repeat(64))] {
+        assert!(page(port, &wrong).starts_with("HTTP/1.1 403"), "{wrong}");
+    }
+    assert_eq!(shells.succeed(&["shell", TAG, "--jupyter"]), url, "a second call finds the same");
+    let ports = shells.listed()[0]["ports"].clone();
+    assert!(ports.as_array().expect("a list").iter().all(|port| port["address"] == "127.0.0.1"), "{ports}");
+
+    let script = "echo 'import torch, sys; print(torch.__version__, sys.executable)' >/tmp/cell.py; \
+                  JUPYTER_PATH=/tmp/.envforge/jupyter jupyter run /tmp/cell.py; env";
+    let inside = shells.succeed(&["shell", TAG, "--", "sh", "-c", script]);
+    assert!(inside.starts_with("2.7.1+cu118 /"), "{inside}");
+    let logs = shells.run(&["logs", "lab"]);
+    let known = [inside, docker(&["inspect", "envforge-lab", TAG]), logs.stdout, logs.stderr];
+    assert!(known.iter().all(|text| !text.contains(token)), "the token is told somewhere");
+
+    let uri = told["vscode"].as_str().expect("a command").rsplit_once('+').expect("a place").1.to_owned();
+    let (hex, folder) = uri.split_once('/').expect("a folder");
+    let name: Vec<u8> =
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")).collect();
+    assert_eq!((name.as_slice(), folder), (&br#"{"containerName":"/envforge-lab"}"#[..], "workspace"));
+    shells.succeed(&["stop", "lab", "--time", "2"]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn jupyter_in_the_foreground_ends_with_ctrl_c() {
+    let shells = Shells::new();
+    let child = shells.command(&["shell", TAG, "--jupyter"]).spawn().expect("it starts");
+    let run = interrupt_when(child, "Ctrl-C ends it");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.starts_with("http://127.0.0.1:"), "{}", run.stdout);
+    assert_eq!(shells.listed().len(), 0);
+}
+
+/// Runs a client of OpenSSH with that configuration.
+fn client(program: &str, config: &str, args: &[&str]) -> Run {
+    let output = Command::new(program).args(["-F", config, "-o", "BatchMode=yes"]).args(args).output();
+    Run::of(&output.expect("OpenSSH is there"))
+}
+
+fn keys(folder: &Path) -> String {
+    let key = folder.join("key");
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
+    assert!(made.expect("ssh-keygen starts").success());
+    format!("{}.pub", key.display())
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn ssh_lets_in_a_key_and_nobody_else() {
+    let shells = Shells::new();
+    let key = keys(&shells.scene.program.path("home"));
+    let root = shells.run(&["shell", TAG, "--ssh", "--authorized-keys", &key]);
+    assert_eq!(root.code, 125);
+    assert_message(&root.stderr, &["no SSH login for root", "ordinary user"]);
+
+    let start = || {
+        let args = ["shell", TAG, "--ssh", "--detach", "--name", "work", "--authorized-keys", &key];
+        let run = shells.run_as(50000, &args);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let words: Vec<_> = run.stdout.split_whitespace().map(str::to_owned).collect();
+        assert_eq!((words[0].as_str(), words[1].as_str(), words[3].as_str()), ("ssh", "-F", "envforge-work"));
+        words[2].clone()
+    };
+    let config = start();
+    let script = "whoami; pwd; echo $HF_HOME; python -c 'import torch; print(torch.__version__)'";
+    let run = client("ssh", &config, &["envforge-work", script]);
+    let expected = "dev\n/home/dev\n/home/dev/.cache/models/huggingface\n2.7.1+cu118\n";
+    assert_eq!((run.code, run.stdout.as_str()), (0, expected), "{}", run.stderr);
+    assert_eq!(client("ssh", &config, &["envforge-work", "exit 7"]).code, 7);
+
+    let batch = shells.scene.program.path("batch");
+    let (there, back) = (shells.scene.program.path("there"), shells.scene.program.path("back"));
+    std::fs::write(&there, "carried").expect("a file of ours");
+    std::fs::write(&batch, format!("put {} /tmp/a\nget /tmp/a {}\n", there.display(), back.display()))
+        .expect("ours");
+    let run = client("sftp", &config, &["-b", batch.to_str().expect("UTF-8"), "envforge-work"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(std::fs::read_to_string(&back).expect("it came back"), "carried");
+    // Through the server to its own port, as a forwarded port goes.
+    let port = shells.listed()[0]["ports"][0]["container"].to_string();
+    let run = client("ssh", &config, &["-W", &format!("127.0.0.1:{port}"), "envforge-work"]);
+    assert!(run.stdout.starts_with("SSH-2.0"), "{}{}", run.stdout, run.stderr);
+
+    let denied = |args: &[&str]| {
+        let run = client("ssh", &config, args);
+        assert!(
+            run.code == 255 && run.stderr.contains("Permission denied (publickey)"),
+            "{args:?}: {}",
+            run.stderr
+        );
+    };
+    denied(&["-l", "root", "envforge-work", "true"]);
+    denied(&["-o", "PreferredAuthentications=password,keyboard-interactive", "envforge-work", "true"]);
+
+    let known = config.replace(".conf", ".known_hosts");
+    let first = std::fs::read_to_string(&known).expect("a host key");
+    assert_eq!(shells.run_as(50000, &["stop", "work", "--time", "2"]).code, 0);
+    assert_eq!(start(), config);
+    assert_eq!(std::fs::read_to_string(&known).expect("a host key"), first, "a restart keeps the host key");
+    let stranger = std::fs::read_to_string(keys(&shells.scene.program.path("tmp"))).expect("a key");
+    std::fs::write(&known, format!("envforge-work {stranger}")).expect("a file of ours");
+    let run = client("ssh", &config, &["envforge-work", "true"]);
+    assert!(run.code == 255 && run.stderr.contains("IDENTIFICATION HAS CHANGED"), "{}", run.stderr);
+    shells.succeed(&["stop", "work", "--time", "2"]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn a_devcontainer_builds_and_runs_the_same_image() {
+    let shells = Shells::new();
+    let file = shells.succeed(&["export", "devcontainer", SPEC, ".devcontainer"]);
+    let text = std::fs::read_to_string(&file).expect("a file of ours");
+    let written: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(written["hostRequirements"]["gpu"], "optional");
+    let again = shells.run(&["export", "devcontainer", SPEC, ".devcontainer"]);
+    assert_eq!(again.code, 2, "{}", again.stderr);
+
+    let folder = Path::new(&file)
+        .parent()
+        .expect("a folder")
+        .join(written["build"]["context"].as_str().expect("a path"));
+    let tag = "pytorch-cuda:devcontainer-test-unverified";
+    let index = shells.scene.program.path("index-secret");
+    let export = format!("export ENVFORGE_FRAMEWORK_INDEX='{}/cu118'\n", shells.scene.index.url());
+    std::fs::write(&index, export).expect("a file of ours");
+    // Debian's client builds with BuildKit by itself.
+    let mut build = Command::new("/usr/bin/docker");
+    build.env("DOCKER_BUILDKIT", "1").args(["build", "-q", "-t", tag]);
+    build.arg("--secret").arg(format!("id=index,src={}", index.display()));
+    build.arg("--secret").arg("id=ca,src=/etc/ssl/certs/ca-certificates.crt");
+    let built = build.arg(&folder).output().expect("the docker client starts");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let words = |list: &serde_json::Value| -> Vec<String> {
+        list.as_array().expect("a list").iter().map(|word| word.as_str().expect("text").to_owned()).collect()
+    };
+    let mut run = vec![
+        "run".to_owned(),
+        "--rm".to_owned(),
+        "--user".to_owned(),
+        written["remoteUser"].as_str().expect("a name").to_owned(),
+    ];
+    run.extend(words(&written["runArgs"]));
+    for option in words(&written["securityOpt"]) {
+        run.extend(["--security-opt".to_owned(), option]);
+    }
+    run.extend([tag, "python", "-c", "import torch; print(torch.__version__)"].map(str::to_owned));
+    let run: Vec<&str> = run.iter().map(String::as_str).collect();
+    let said = docker(&run);
+    docker(&["rmi", tag]);
+    assert_eq!(said, "2.7.1+cu118");
+}

@@ -1,0 +1,146 @@
+//! `verify` on real images: one of ours, one that was broken on purpose, one that envforge did not build.
+
+use std::process::Command;
+
+use crate::engine::docker;
+use crate::scene::{SPEC, Scene, TAG, assert_message};
+
+/// An image made from another, removed with this value.
+struct Changed(String);
+
+impl Changed {
+    /// The image after a command ran in it as root; labels and configuration stay.
+    fn new(from: &str, name: &str, command: &str) -> Self {
+        let container = format!("envforge-verify-test-{name}-{}", std::process::id());
+        let image = Self(format!("{container}:1"));
+        docker(&[
+            "run",
+            "--name",
+            &container,
+            "--user",
+            "0:0",
+            "--network",
+            "none",
+            "--entrypoint",
+            "/bin/sh",
+            from,
+            "-c",
+            command,
+        ]);
+        docker(&[
+            "commit",
+            "--change",
+            "USER 1000:1000",
+            "--change",
+            r#"ENTRYPOINT ["tini"]"#,
+            &container,
+            &image.0,
+        ]);
+        docker(&["rm", "-f", &container]);
+        image
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        drop(Command::new("docker").args(["rmi", "-f", &self.0]).output());
+    }
+}
+
+fn last_line(text: &str) -> &str {
+    text.trim_end().lines().next_back().unwrap_or_default()
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("one JSON object")
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_image_of_ours_is_checked_against_its_lock_and_a_broken_one_fails() {
+    let scene = Scene::locked();
+    scene.succeed(&["build", SPEC]);
+    let run = scene.succeed(&["verify", SPEC]);
+    assert!(run.stderr.contains("is not verified yet: taking"), "{}", run.stderr);
+    assert_eq!(last_line(&run.stdout), "nothing ran on a GPU");
+    assert!(run.stdout.contains("distributions") && !run.stdout.contains("failed"), "{}", run.stdout);
+
+    let report = json(&scene.succeed(&["verify", TAG, "--json", "--junit", "report.xml"]).stdout);
+    assert_eq!(
+        (&report["schema"], &report["executed"], &report["verdict"]),
+        (&1.into(), &false.into(), &"static-only".into())
+    );
+    assert_eq!(report["image"], docker(&["inspect", "-f", "{{.Id}}", TAG]));
+    assert!(report["checks"].as_array().expect("checks").len() > 10);
+    assert!(!report["not_proven"].as_array().expect("a list").is_empty());
+    assert_xml(&scene.program.path("report.xml"));
+
+    let again = json(&scene.succeed(&["verify", TAG, "--last", "--json"]).stdout);
+    assert_eq!(again, report, "the report is kept");
+
+    let broken = Changed::new(TAG, "broken", "rm -rf /opt/env/lib/python3.11/site-packages/idna*");
+    let run = scene.program.run(&["verify", &broken.0, TAG, "--json", "--junit", "two.xml"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let both = json(&run.stdout);
+    assert_eq!(both["verdict"], "failed");
+    let failed = |report: &serde_json::Value| -> Vec<String> {
+        let checks = report["checks"].as_array().expect("checks").iter();
+        checks
+            .filter(|check| check["outcome"] == "failed")
+            .map(|check| check["id"].as_str().expect("an id").to_owned())
+            .collect()
+    };
+    assert_eq!(failed(&both["reports"][0]), ["distributions", "pip-check"]);
+    assert_eq!(failed(&both["reports"][1]), Vec::<String>::new());
+    assert_xml(&scene.program.path("two.xml"));
+    let tags = scene.added().tags;
+    assert!(tags.iter().all(|tag| tag.ends_with("-unverified") || tag == &broken.0), "{tags:?}");
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_image_of_others_runs_in_the_sandbox() {
+    let scene = Scene::locked();
+    let base = docker(&["images", "--format", "{{.Repository}}:{{.Tag}}", "envforge-base"]);
+    let base = base.lines().next().expect("the lock made a base").to_owned();
+    let run = scene.succeed(&["verify", &base, "--json"]);
+    let report = json(&run.stdout);
+    assert_eq!((&report["verdict"], &report["executed"]), (&"static-only".into(), &false.into()));
+    let ids: Vec<_> =
+        report["checks"].as_array().expect("checks").iter().map(|check| check["id"].clone()).collect();
+    assert!(
+        !ids.contains(&"leftovers".into()) && !ids.contains(&"image-user".into()),
+        "no rule of ours: {ids:?}"
+    );
+    scene.assert_nothing_left();
+
+    let old =
+        Changed::new(&base, "musl", "touch /lib/ld-musl-$(uname -m).so.1; rm /lib/*-linux-gnu/libc.so.6");
+    let run = scene.program.run(&["verify", &old.0]);
+    assert_eq!(run.code, 3);
+    assert_message(&run.stderr, &["it has musl", "needs glibc 2."]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn what_is_not_there_is_said_so() {
+    let scene = Scene::new();
+    let run = scene.program.run(&["verify", SPEC]);
+    assert_eq!(run.code, 3);
+    assert_message(&run.stderr, &["is not built on this engine", "envforge build"]);
+    let run = scene.program.run(&["verify", "127.0.0.1:9/no/such:image"]);
+    assert_eq!(run.code, 3);
+    assert_message(&run.stderr, &["127.0.0.1:9/no/such:image", "hint:"]);
+    let run = scene.program.run(&["verify", SPEC, "--last"]);
+    assert_eq!(run.code, 1);
+    assert_message(&run.stderr, &["no report of"]);
+    scene.assert_nothing_left();
+}
+
+/// Python reads the file as XML.
+#[track_caller]
+fn assert_xml(path: &std::path::Path) {
+    let code = "import sys, xml.dom.minidom as m; s = m.parse(sys.argv[1]).getElementsByTagName('testsuite'); assert s and all(int(t.getAttribute('tests')) == len(t.getElementsByTagName('testcase')) for t in s)";
+    let output = Command::new("python3").args(["-c", code]).arg(path).output().expect("python3 starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Builds one lock with `build --locked` on several engines, compares the content, and writes the table into the README.
+# Engines beside this machine's own: Docker of Debian 13 and of the testing suite, and Podman of Debian 13, each in a
+# container. Then one more whose disk is too small for a build. Needs an image of Debian 13 (BASE, by default the newest envforge-base of it) and the Debian mirrors.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+names=(eng-docker-13 eng-docker-testing eng-podman-13 eng-small)
+cleanup() {
+    docker rm -f "${names[@]}" >/dev/null 2>&1 || true
+    docker volume rm "${names[@]}" >/dev/null 2>&1 || true
+    [ -n "${KEEP_IMAGES:-}" ] || docker rmi eng-base:13 eng-13:1 eng-testing:1 >/dev/null 2>&1 || true
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+find_base() {
+    for image in $(docker images -q envforge-base); do
+        docker run --rm --network none "$image" grep -q trixie /etc/os-release && echo "$image" && return
+    done
+    echo "no image of Debian 13: set BASE" >&2 && return 1
+}
+# A tag of its own, so that the tests do not take these containers for envforge's.
+docker image inspect eng-base:13 >/dev/null 2>&1 || docker tag "${BASE:-$(find_base)}" eng-base:13
+
+make_image() { # TAG SCRIPT
+    docker image inspect "$1" >/dev/null 2>&1 && return
+    docker run --name eng-setup eng-base:13 sh -ec "export DEBIAN_FRONTEND=noninteractive; $2" >"$work/setup.log" 2>&1 ||
+        { tail -5 "$work/setup.log"; docker rm eng-setup >/dev/null; return 1; }
+    docker commit eng-setup "$1" >/dev/null
+    docker rm eng-setup >/dev/null
+}
+install='apt-get install -y -qq --no-install-recommends fuse-overlayfs iptables ca-certificates docker.io'
+make_image eng-13:1 "apt-get update -qq; $install podman netavark aardvark-dns runc uidmap"
+# Release files of the testing suite on a mirror that stands still are expired: accepted here, by this option.
+make_image eng-testing:1 "sed -i 's/^Suites:.*/Suites: testing/; /security/,\$d' /etc/apt/sources.list.d/debian.sources
+    apt-get -o Acquire::Check-Valid-Until=false update -qq; $install"
+
+cat >"$work/dockerd.sh" <<'SH'
+exec dockerd -H unix:///run/eng/engine.sock --data-root /var/lib/engine
+SH
+# crun refuses mixed cgroups; limits above the container's own are refused too.
+cat >"$work/podman.sh" <<'SH'
+mkdir -p /etc/containers
+printf '[storage]\ndriver = "overlay"\nrunroot = "/run/storage"\ngraphroot = "/var/lib/engine"\n' >/etc/containers/storage.conf
+n=$(ulimit -Hn)
+printf '[containers]\ndefault_ulimits = ["nofile=%s:%s", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n' "$n" "$n" >/etc/containers/containers.conf
+exec podman system service --time 0 unix:///run/eng/engine.sock
+SH
+start() { # NAME IMAGE SCRIPT [OPTION...]: the engine's data is on a volume, unless an option puts it elsewhere
+    mkdir "$work/$1"
+    local data=(-v "$1:/var/lib/engine")
+    [ $# -eq 3 ] || data=("${@:4}")
+    docker run -d --name "$1" --cap-add SYS_ADMIN --cap-add NET_ADMIN --cap-add SYS_PTRACE --cap-add SYS_MODULE \
+        --cap-add MKNOD --cap-add NET_RAW --cap-add SETFCAP --cap-add SYS_CHROOT --cap-add SYSLOG --cap-add IPC_LOCK \
+        --cgroupns host -v /sys/fs/cgroup:/sys/fs/cgroup --security-opt seccomp=unconfined \
+        --security-opt systempaths=unconfined --device /dev/fuse "${data[@]}" -v "$work/$1:/run/eng" \
+        -v "$work/$3:/start.sh:ro" "$2" sh /start.sh >/dev/null
+    for _ in $(seq 60); do
+        docker -H "unix://$work/$1/engine.sock" version >/dev/null 2>&1 && return
+        sleep 1
+    done
+    docker logs --tail 5 "$1" && return 1
+}
+start eng-docker-13 eng-13:1 dockerd.sh
+start eng-docker-testing eng-testing:1 dockerd.sh
+start eng-podman-13 eng-13:1 podman.sh
+start eng-small eng-13:1 dockerd.sh --tmpfs "/var/lib/engine:exec,size=${SMALL:-700m}"
+
+status=0
+ENVFORGE_TEST_TABLE="$work/table.md" ENVFORGE_TEST_ENGINES="Docker=unix:///var/run/docker.sock \
+Docker=unix://$work/eng-docker-13/engine.sock Docker=unix://$work/eng-docker-testing/engine.sock \
+Podman=unix://$work/eng-podman-13/engine.sock" \
+    cargo test --features docker --test docker -- --ignored --exact \
+    engines::one_lock_gives_the_same_content_on_every_engine --nocapture || status=$?
+ENVFORGE_TEST_SMALL_ENGINE="unix://$work/eng-small/engine.sock" \
+    ENVFORGE_TEST_GROW="docker exec eng-small mount -o remount,size=8g /var/lib/engine" \
+    cargo test --features docker --test docker -- --ignored --exact \
+    engines::a_full_disk_of_the_engine_ends_clearly_and_the_next_build_works --nocapture || status=$?
+[ -s "$work/table.md" ] || exit "$status"
+cat "$work/table.md"
+sed -i -e "/<!-- engines -->/,/<!-- \/engines -->/{//!d}" -e "/<!-- engines -->/r $work/table.md" README.md
+exit "$status"

@@ -1,0 +1,86 @@
+//! Fuzz targets: texts from outside must give a value or an error, never a panic, and what was read is written back as
+//! it was. Part of the library's own tests, since most readers are private to it.
+//!
+//! `cargo test --lib fuzz` replays the corpus (`__fuzz__/fuzz__TARGET/corpus`) and tries some more; `tests/fuzz/run.sh SECONDS`
+//! fuzzes with coverage, on stable Rust.
+
+use std::str::FromStr;
+
+use crate::base::fuzzed;
+use crate::lock::Lock;
+use crate::registry::fuzzed as registry;
+use crate::settings::parse_config;
+use crate::spec::Spec;
+
+/// Runs `check` on every input that is UTF-8: all of our formats are.
+macro_rules! for_each_text {
+    ($check:expr) => {
+        bolero::check!().for_each(|bytes: &[u8]| {
+            if let Ok(text) = std::str::from_utf8(bytes) {
+                $check(text);
+            }
+        })
+    };
+}
+
+#[test]
+fn spec() {
+    for_each_text!(|text: &str| {
+        if let Ok(spec) = Spec::from_str(text) {
+            let written = spec.to_string();
+            assert_eq!(Spec::from_str(&written).ok(), Some(spec), "`{text}` was written as `{written}`");
+        }
+    });
+}
+
+#[test]
+fn lock() {
+    for_each_text!(|text: &str| {
+        if let Ok(lock) = Lock::from_toml("envforge.lock", text) {
+            let written = lock.to_toml();
+            assert_eq!(Lock::from_toml("envforge.lock", &written).expect("our own lock"), lock);
+        }
+    });
+}
+
+#[test]
+fn config() {
+    for_each_text!(|text: &str| drop(parse_config("config.toml".into(), text)));
+}
+
+#[test]
+fn packages() {
+    for_each_text!(fuzzed::packages);
+}
+
+#[test]
+fn release() {
+    for_each_text!(fuzzed::release);
+}
+
+#[test]
+fn registry_documents() {
+    for_each_text!(registry::document);
+}
+
+#[test]
+fn docker_config() {
+    for_each_text!(registry::docker_config);
+}
+
+#[test]
+fn image_reference() {
+    for_each_text!(registry::reference);
+}
+
+/// The corpus of the lock: written anew, since its form changes with the program.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "reads and writes the corpus")]
+fn the_corpus_holds_a_lock_as_it_is_written_today() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/__fuzz__/fuzz__lock/corpus/sample");
+    let text = crate::lock::sample::lock().to_toml();
+    if std::env::var_os("ENVFORGE_UPDATE_CORPUS").is_some() {
+        fs_err::write(file, &text).expect("the corpus is writable");
+    }
+    assert_eq!(fs_err::read_to_string(file).ok(), Some(text), "run once with ENVFORGE_UPDATE_CORPUS=1");
+}

@@ -1,0 +1,19 @@
+//! Tests with NVIDIA's own wheels, no GPU and no engine: the kernels under every generation of NVRTC, and the agent on
+//! trees that were broken on purpose. They download some gigabytes once, into `target/wheels`, and so belong to
+//! `cargo test --features docker`.
+#![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
+
+#[expect(unsafe_code, reason = "the agent's own file")]
+#[path = "../../kernels/agent/dl.rs"]
+mod dl;
+#[path = "../../kernels/agent/kernels.rs"]
+mod kernels;
+#[expect(unsafe_code, dead_code, reason = "the agent's own file")]
+#[path = "../../kernels/agent/nvrtc.rs"]
+mod nvrtc;
+
+mod broken;
+mod compile;
+mod emulated;
+mod ptx;
+mod real;

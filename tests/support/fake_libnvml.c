@@ -1,0 +1,58 @@
+/* A libnvidia-ml.so.1 that knows the GPUs of the fake libcuda. FAKE_NVML_INIT: what nvmlInit_v2 returns. FAKE_NVML_NAME:
+ * another name than the driver's. FAKE_THROTTLE: bits of the reasons that hold the clocks down. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int number(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : otherwise;
+}
+
+struct memory { unsigned long long total, available, used; };
+struct pci { char legacy[16]; unsigned domain, bus, device, ids[2]; char text[32]; };
+
+int nvmlInit_v2(void) { return number("FAKE_NVML_INIT", 0); }
+int nvmlSystemGetDriverVersion(char *text, unsigned length) { snprintf(text, length, "570.86.15"); return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = number("FAKE_COUNT", 1); return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = (void *)(0x100ul + index); return 0; }
+int nvmlDeviceGetName(void *device, char *name, unsigned length)
+{
+    const char *text = getenv("FAKE_NVML_NAME");
+    (void)device;
+    text = text ? text : getenv("FAKE_NAME");
+    snprintf(name, length, "%s", text ? text : "NVIDIA H200");
+    return 0;
+}
+int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory)
+{
+    (void)device;
+    memset(memory, 0, sizeof *memory);
+    memory->total = 141ull << 30;
+    return 0;
+}
+int nvmlDeviceGetPciInfo_v3(void *device, struct pci *pci)
+{
+    memset(pci, 0, sizeof *pci);
+    pci->bus = 0x3b + (unsigned)((unsigned long)device - 0x100ul);
+    return 0;
+}
+int nvmlDeviceGetClockInfo(void *device, int kind, unsigned *megahertz)
+{
+    (void)device;
+    *megahertz = kind == 2 ? 3201 : 1980;
+    return 0;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons)
+{
+    (void)device;
+    *reasons = number("FAKE_THROTTLE", 1);
+    return 0;
+}
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius)
+{
+    (void)device, (void)sensor;
+    *celsius = 41;
+    return 0;
+}

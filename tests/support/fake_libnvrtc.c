@@ -1,0 +1,27 @@
+/* An NVRTC that compiles everything to four bytes, for tests with the fake libcuda, which takes any image. */
+#include <string.h>
+
+int nvrtcVersion(int *major, int *minor) { *major = 12; *minor = 8; return 0; }
+int nvrtcGetNumSupportedArchs(int *count) { *count = 3; return 0; }
+int nvrtcGetSupportedArchs(int *list) { list[0] = 75; list[1] = 80; list[2] = 90; return 0; }
+int nvrtcCreateProgram(void **program, const char *source, const char *name, int headers, const char *const *texts,
+                       const char *const *names)
+{
+    (void)name, (void)headers, (void)texts, (void)names;
+    *program = (void *)source;
+    return source ? 0 : 3;
+}
+int nvrtcCompileProgram(void *program, int count, const char *const *options)
+{
+    (void)program;
+    return count == 1 && !strncmp(options[0], "--gpu-architecture=", 19) ? 0 : 5;
+}
+int nvrtcDestroyProgram(void **program) { *program = 0; return 0; }
+int nvrtcGetProgramLogSize(void *program, size_t *size) { (void)program; *size = 1; return 0; }
+int nvrtcGetProgramLog(void *program, char *log) { (void)program; *log = 0; return 0; }
+static int size(void *program, size_t *bytes) { (void)program; *bytes = 4; return 0; }
+static int code(void *program, char *bytes) { (void)program; memcpy(bytes, "fake", 4); return 0; }
+int nvrtcGetPTXSize(void *program, size_t *bytes) { return size(program, bytes); }
+int nvrtcGetPTX(void *program, char *bytes) { return code(program, bytes); }
+int nvrtcGetCUBINSize(void *program, size_t *bytes) { return size(program, bytes); }
+int nvrtcGetCUBIN(void *program, char *bytes) { return code(program, bytes); }

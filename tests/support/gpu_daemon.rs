@@ -1,0 +1,165 @@
+//! A daemon on a unix socket that has one image and a GPU, and whose containers print what the test gives them. For what
+//! no machine without a GPU can show: which GPUs are asked for, and what follows from a report of kernels that ran.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use crate::http::{json, request};
+
+/// How the daemon offers GPUs, and what its image and containers are.
+#[derive(Clone, Default)]
+pub(crate) struct GpuDaemon {
+    /// CDI devices it lists.
+    pub(crate) cdi: &'static [&'static str],
+    /// OCI runtimes it lists.
+    pub(crate) runtimes: &'static [&'static str],
+    /// Tags of its one image.
+    pub(crate) tags: Vec<String>,
+    /// Where registries have it, `name@digest`.
+    pub(crate) digests: Vec<String>,
+    /// The image's label `io.envforge.lock`.
+    pub(crate) lock: String,
+    /// What a container prints.
+    pub(crate) prints: String,
+    /// What the daemon says when a container with a GPU is started; `None`: it starts.
+    pub(crate) refuses: Option<&'static str>,
+}
+
+/// The requests that a running [`GpuDaemon`] was sent: method, path, body.
+#[derive(Clone, Default)]
+pub(crate) struct Requests(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Requests {
+    fn push(&self, what: String, body: String) {
+        self.0.lock().expect("no thread panics while it holds this").push((what, body));
+    }
+
+    /// The references that were made tags, in order.
+    pub(crate) fn tags(&self) -> Vec<String> {
+        let all = self.0.lock().expect("no thread panics while it holds this");
+        let value = |path: &str, name: &str| {
+            let (_, rest) = path.split_once(&format!("{name}="))?;
+            Some(rest.split('&').next().unwrap_or_default().replace("%3A", ":").replace("%2F", "/"))
+        };
+        let tagged = all.iter().filter(|(what, _)| what.starts_with("POST") && what.contains("/tag?"));
+        tagged
+            .filter_map(|(what, _)| Some(format!("{}:{}", value(what, "repo")?, value(what, "tag")?)))
+            .collect()
+    }
+
+    /// All files that were put into containers, as one text.
+    pub(crate) fn files(&self) -> String {
+        let all = self.0.lock().expect("no thread panics while it holds this");
+        let put = all.iter().filter(|(what, _)| what.starts_with("PUT") && what.contains("/archive"));
+        put.map(|(_, body)| body.as_str()).collect()
+    }
+
+    /// The bodies of the containers that were created.
+    pub(crate) fn containers(&self) -> Vec<serde_json::Value> {
+        let all = self.0.lock().expect("no thread panics while it holds this");
+        let created = all.iter().filter(|(what, _)| what.contains("/containers/create"));
+        created.map(|(_, body)| serde_json::from_str(body).expect("a container's configuration")).collect()
+    }
+}
+
+impl GpuDaemon {
+    /// Listens at that path until the test program ends.
+    pub(crate) fn listen(self, socket: &Path) -> Requests {
+        let listener = UnixListener::bind(socket).expect("a socket of the test's own");
+        let requests = Requests::default();
+        let seen = requests.clone();
+        std::thread::spawn(move || {
+            let last = Arc::new(Mutex::new(String::new()));
+            for stream in listener.incoming().flatten() {
+                let (daemon, seen, last) = (self.clone(), seen.clone(), Arc::clone(&last));
+                std::thread::spawn(move || daemon.serve(stream, &seen, &last));
+            }
+        });
+        requests
+    }
+
+    fn serve(&self, mut stream: UnixStream, seen: &Requests, last: &Mutex<String>) {
+        let Some((what, body)) = request(&mut stream) else { return };
+        seen.push(what.clone(), body.clone());
+        if what.contains("/containers/create") {
+            *last.lock().expect("held for a moment only") = body;
+        }
+        let with_gpu = {
+            let last = last.lock().expect("held for a moment only");
+            last.contains("DeviceRequests\":[{") || last.contains("\"Runtime\":\"nvidia\"")
+        };
+        // The other side may be gone already, after an error that the test is about.
+        if what.contains("/attach") {
+            let _ = stream.write_all(UPGRADE).and_then(|()| stream.write_all(&frame(&self.prints)));
+            return;
+        }
+        let answer = match self.refuses.filter(|_| with_gpu && what.contains("/start")) {
+            Some(words) => json(500, &format!("{{\"message\":{}}}", serde_json::Value::from(words))),
+            None => self.answer(&what),
+        };
+        let _ = stream.write_all(answer.as_bytes());
+    }
+
+    fn answer(&self, what: &str) -> String {
+        let (method, path) = what.split_once(' ').unwrap_or_default();
+        let path = path.split('?').next().unwrap_or_default();
+        match method {
+            "GET" if path.ends_with("/version") => json(
+                200,
+                r#"{"Version":"28.0.0","ApiVersion":"1.48","MinAPIVersion":"1.24","Os":"linux","Arch":"amd64"}"#,
+            ),
+            "GET" if path.ends_with("/info") => json(200, &self.info()),
+            "GET" if path.ends_with("/history") => json(200, "[]"),
+            "GET" if path.contains("/images/") && self.is_named(path) => json(200, &self.image()),
+            "POST" if path.ends_with("/containers/create") => json(201, r#"{"Id":"c1","Warnings":[]}"#),
+            "POST" if path.ends_with("/start") => json(204, ""),
+            "POST" if path.ends_with("/wait") => json(200, r#"{"StatusCode":0}"#),
+            "POST" if path.ends_with("/tag") => json(201, ""),
+            "PUT" if path.ends_with("/archive") => json(200, ""),
+            "DELETE" => json(204, ""),
+            _ => json(404, r#"{"message":"no such thing"}"#),
+        }
+    }
+
+    fn is_named(&self, path: &str) -> bool {
+        let name =
+            path.split("/images/").nth(1).unwrap_or_default().trim_end_matches("/json").replace("%3A", ":");
+        name.starts_with("sha256:") || self.tags.contains(&name)
+    }
+
+    fn info(&self) -> String {
+        let mut runtimes = String::from(r#""runc":{"path":"runc"}"#);
+        for name in self.runtimes {
+            let _ = write!(runtimes, r#","{name}":{{"path":"{name}"}}"#);
+        }
+        let devices: Vec<_> =
+            self.cdi.iter().map(|id| format!(r#"{{"Source":"cdi","ID":"{id}"}}"#)).collect();
+        format!(
+            r#"{{"Architecture":"x86_64","DockerRootDir":"/var/lib/docker","Runtimes":{{{runtimes}}},"DiscoveredDevices":[{}]}}"#,
+            devices.join(",")
+        )
+    }
+
+    fn image(&self) -> String {
+        let image = serde_json::json!({
+            "Id": format!("sha256:{}", "a".repeat(64)),
+            "RepoTags": self.tags,
+            "RepoDigests": self.digests,
+            "Architecture": "amd64",
+            "Size": 1,
+            "Config": { "User": "1000:1000", "Env": [], "Labels": { "io.envforge.lock": self.lock } },
+        });
+        image.to_string()
+    }
+}
+
+const UPGRADE: &[u8] = b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
+
+/// One frame of standard output.
+fn frame(text: &str) -> Vec<u8> {
+    let length = u32::try_from(text.len()).expect("a short text");
+    [&[1, 0, 0, 0], &length.to_be_bytes()[..], text.as_bytes()].concat()
+}
