@@ -32,4 +32,32 @@ fn nvcc_of_the_distribution_compiles_and_links_in_its_image() {
     let script = format!("cd /tmp && echo '{program}' >x.cu && nvcc x.cu -lcublas -o x && ./x");
     let said = docker(&["run", "--rm", "--network", "none", "--user", "50000", IMAGE, "sh", "-c", &script]);
     assert_eq!(said, "11");
+    patched_for_cuda_11();
+}
+
+/// The look-up of driver functions as PyTorch 2.8 has it: refused by the headers of CUDA 11.8 as it is, accepted with our
+/// patch, which leaves a file of another shape alone.
+fn patched_for_cuda_11() {
+    let patch = include_str!("../../templates/patches/pytorch-2.8-cuda11-driver-entry-point.py");
+    let source = r"#include <cuda_runtime_api.h>
+namespace c10::cuda {
+void* get_symbol(const char* name, int version);
+void* get_symbol(const char* name, int version) {
+  void* out = nullptr;
+  cudaDriverEntryPointQueryResult state{};
+  if (cudaGetDriverEntryPoint(name, &out, cudaEnableDefault, &state) == cudaSuccess) {
+    return out;
+  }
+  return nullptr;
+}
+} // namespace c10::cuda
+";
+    let script = format!(
+        "mkdir -p /tmp/t/c10/cuda && cd /tmp/t && cat >patch.py <<'PATCH'\n{patch}PATCH\n         cat >c10/cuda/driver_api.cpp <<'SOURCE'\n{source}SOURCE\n         compiles() {{ /usr/local/cuda/host/g++ -std=c++17 -Wall -Werror -fsyntax-only -I/usr/local/cuda/include c10/cuda/driver_api.cpp; }}\n         compiles 2>&1 | grep -o 'cudaDriverEntryPointQueryResult. was not declared' | head -1\n         python3 patch.py . && compiles && echo compiles && cp c10/cuda/driver_api.cpp once\n         python3 patch.py . && cmp once c10/cuda/driver_api.cpp && echo once\n         echo 'int other;' >c10/cuda/driver_api.cpp\n         python3 patch.py . 2>/dev/null || cat c10/cuda/driver_api.cpp"
+    );
+    let said = docker(&["run", "--rm", "--network", "none", "--user", "50000", IMAGE, "sh", "-c", &script]);
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines.len(), 4, "{said}");
+    assert!(lines[0].contains("was not declared"), "{said}");
+    assert_eq!(lines[1..], ["compiles", "once", "int other;"], "{said}");
 }
