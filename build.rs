@@ -16,6 +16,8 @@ mod agent;
 /// The files of `src/compat/` that do not need the embedded matrix.
 #[expect(dead_code, unreachable_pub, reason = "shared with the program, which uses the rest")]
 mod compat {
+    #[path = "../src/compat/from_source.rs"]
+    pub(crate) mod from_source;
     #[path = "../src/compat/lint/mod.rs"]
     pub(crate) mod lint;
     #[path = "../src/compat/parse.rs"]

@@ -125,6 +125,35 @@ pub struct Nvcc {
     pub repository: Option<VendorRepository>,
 }
 
+/// How the framework is built from source, because nobody publishes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceChoice {
+    /// The release archive: `pytorch-v2.8.0.tar.gz`.
+    pub archive: String,
+    /// Its SHA-256, hex, if a fact of the matrix says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Our patches, in `templates/patches/`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<String>,
+    /// GPU targets it is compiled for.
+    pub arch: Vec<ComputeCapability>,
+    /// Memory that one compiler process is given, GB, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_memory_gb: Option<u32>,
+    /// What is known of the time it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Why it is experimental.
+    pub experimental: String,
+    /// The compiler it is built with, which the image need not have.
+    pub nvcc: Nvcc,
+    /// Wheels that compiler needs: package to version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, String>,
+}
+
 /// A consistent choice of everything, proven against the matrix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -182,6 +211,9 @@ pub struct Stack {
     /// The compiler, in the devel flavour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvcc: Option<Nvcc>,
+    /// How it is built, in the source channel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_build: Option<Box<SourceChoice>>,
     /// numpy requirement that follows from the framework's ABI (`<2`), if any.
     pub numpy: Option<String>,
     /// The target it was resolved for.

@@ -21,4 +21,7 @@ pub struct TargetArgs {
     /// Admit NVIDIA's forward-compatibility package where it is legal.
     #[arg(long)]
     pub forward_compat: bool,
+    /// Refuse what nobody publishes, instead of building it from source.
+    #[arg(long)]
+    pub no_source: bool,
 }

@@ -108,6 +108,18 @@ pub enum CommandError {
         /// What was typed.
         filter: String,
     },
+    /// The stack has to be built from source, which this release only plans.
+    #[error(
+        "`{package}` for CUDA {cuda} was never published, and this release of envforge cannot build it from source yet"
+    )]
+    OnlyPlanned {
+        /// The package with its version.
+        package: String,
+        /// The CUDA.
+        cuda: String,
+        /// What is published instead, as commands.
+        nearest: Vec<String>,
+    },
     /// The checks before the tag failed.
     #[error("the image was built but not tagged: {failed} of its checks failed")]
     ChecksFailed {
@@ -491,6 +503,7 @@ impl CommandError {
             Self::Stale { .. }
             | Self::Impossible { .. }
             | Self::NothingListed { .. }
+            | Self::OnlyPlanned { .. }
             | Self::ChecksFailed { .. }
             | Self::ContentDiffers { .. }
             | Self::AgentTooNew { .. }
@@ -600,6 +613,9 @@ impl CommandError {
                 vec![format!(
                     "see what there is with `envforge list {filter} --all`, and name it with its CUDA"
                 )]
+            }
+            Self::OnlyPlanned { nearest, .. } => {
+                nearest.iter().map(|command| format!("published near it: `{command}`")).collect()
             }
             Self::ContentDiffers { differences, image, .. } => {
                 let list = "the list lies in the state folder where the lock was recorded: build there, or copy \

@@ -21,7 +21,11 @@ pub(super) fn list(args: &ListArgs, settings: &Settings) -> Result<Exit, Command
     } else {
         Target::any(machine(&args.target))
     };
-    let options = ResolveOptions { forward_compat: args.target.forward_compat, ..ResolveOptions::default() };
+    let options = ResolveOptions {
+        forward_compat: args.target.forward_compat,
+        no_source: args.target.no_source,
+        ..ResolveOptions::default()
+    };
     if let Some(spec) = filter.as_ref().filter(|spec| matrix.product(&spec.name).is_none())
         && let Err(refusal) = resolve(spec, &target, matrix, &options)
     {

@@ -29,7 +29,7 @@ use crate::packages::{
 };
 use crate::plan::{LOCK_LABEL, UNVERIFIED, environment};
 use crate::report::{Event, Printer, reporter};
-use crate::resolve::{ResolveOptions, ToolkitSources, plan_report, refusal_text, resolve};
+use crate::resolve::{ResolveOptions, ToolkitSources, nearest_published, plan_report, refusal_text, resolve};
 use crate::settings::Settings;
 use crate::sha256::sha256_hex;
 use crate::spec::Spec;
@@ -196,12 +196,21 @@ pub(super) fn stack(
         forward_compat: machine.forward_compat,
         base: source.base.clone(),
         toolkit: settings.toolkit,
+        no_source: machine.no_source,
     };
     let answer = resolve(&spec, &target, matrix, &options);
     let stack = answer.map_err(|refusal| CommandError::Impossible {
         text: refusal_text(&refusal, &target),
         plan: Box::new(plan_report(typed, &spec, &target, source.provider(), &Err(refusal))),
     })?;
+    if stack.source_build.is_some() {
+        let nearest = nearest_published(&spec, &target, matrix, &options);
+        return Err(CommandError::OnlyPlanned {
+            package: format!("{} {}", stack.package, stack.version),
+            cuda: stack.cuda.dotted(),
+            nearest: nearest.into_iter().map(|offer| offer.command).collect(),
+        });
+    }
     Ok(stack)
 }
 

@@ -11,6 +11,7 @@ mod doctor;
 mod error;
 mod export;
 mod figures;
+mod from_source;
 mod generate;
 mod gpus;
 mod images;

@@ -1,12 +1,16 @@
 //! `plan`: spec and target to a stack or a refusal. Touches neither network nor engine.
 
+use super::from_source::this_machine;
 use super::target::target;
 use super::wanted::wanted;
 use super::{CommandError, Exit};
 use crate::cli::{LockSource, PlanArgs};
 use crate::compat::Matrix;
 use crate::report::{Printer, reporter};
-use crate::resolve::{ResolveOptions, plan_report, plan_text, refusal_text, resolve};
+use crate::resolve::{
+    ResolveOptions, nearest_published, plan_report, plan_text, refusal_text, resolve, source_report,
+    source_text,
+};
 use crate::settings::Settings;
 use crate::spec::Spec;
 
@@ -20,12 +24,23 @@ pub(super) fn plan(args: &PlanArgs, settings: &Settings) -> Result<Exit, Command
         forward_compat: wanted.target.forward_compat,
         base: wanted.source.base.clone(),
         toolkit: settings.toolkit,
+        no_source: wanted.target.no_source,
     };
     let answer = resolve(&spec, &target, matrix, &options);
     if settings.output.json {
-        Printer.json(&plan_report(&wanted.spec, &spec, &target, "auto", &answer));
+        let report = plan_report(&wanted.spec, &spec, &target, "auto", &answer);
+        let built = answer.as_ref().ok().and_then(|stack| source_report(stack, this_machine()));
+        Printer.json(&match built {
+            Some(source) => report.with_source(source, &nearest_published(&spec, &target, matrix, &options)),
+            None => report,
+        });
     } else {
         match &answer {
+            Ok(stack) if stack.source_build.is_some() => {
+                let nearest = nearest_published(&spec, &target, matrix, &options);
+                let first = source_text(stack, &nearest, this_machine());
+                Printer.text(&(first + &plan_text(stack)));
+            }
             Ok(stack) => Printer.text(&plan_text(stack)),
             Err(refusal) => Printer.say(&refusal_text(refusal, &target)),
         }

@@ -1,4 +1,5 @@
-//! Which published variants a filter covers and the target can run: for `list` and `build --all-supported`.
+//! Which published variants a filter covers and the target can run, for `build --all-supported`: hours of compiling are
+//! started for what is named alone.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,11 @@ pub(super) fn supported(
     let matrix = Matrix::embedded();
     let spec: Spec = filter.parse()?;
     let target = target(machine, &settings.target, matrix, &*reporter(settings.output))?;
-    let options = ResolveOptions { forward_compat: machine.forward_compat, ..ResolveOptions::default() };
+    let options = ResolveOptions {
+        forward_compat: machine.forward_compat,
+        no_source: true,
+        ..ResolveOptions::default()
+    };
     let mut found = newest_patches(entries(matrix, Some(&spec), &target, &options));
     found.retain(|entry| entry.runs_here != Some(false));
     if found.is_empty() {

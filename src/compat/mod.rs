@@ -3,6 +3,7 @@
 //! Owns the tables, their lint and look-ups over them. Must not choose: that is `resolve`.
 
 mod embedded;
+mod from_source;
 mod gpu_name;
 pub mod lint;
 mod lookup;

@@ -15,9 +15,10 @@ use super::rows::{Row, every_table};
 use super::tables::{
     Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
     DriverBranch, ForwardCompat, Gpu, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage,
-    NvccRepository, NvccVendor, NvccWheels, Product, Profilers, Toolkit, UnmeasuredLibrary, Variant,
+    NvccRepository, NvccVendor, NvccWheels, Product, Profilers, SourceBuild, SourceFloor, Toolkit,
+    UnmeasuredLibrary, Variant,
 };
-use super::toolkit;
+use super::{from_source, toolkit};
 
 /// The schema of the files this program reads.
 const SCHEMA: u32 = 1;
@@ -228,6 +229,7 @@ pub fn read(files: &[(&str, &str)]) -> Result<Matrix, CompatError> {
         newest = newest.max(file.pour_into(&mut matrix, name)?);
     }
     toolkit::add(&mut matrix);
+    from_source::add(&mut matrix);
     matrix.edition = edition(&newest, &files);
     Ok(matrix)
 }

@@ -5,7 +5,8 @@
 use super::tables::{
     Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
     DriverBranch, ForwardCompat, Gpu, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage,
-    NvccRepository, NvccVendor, NvccWheels, Product, Profilers, Toolkit, UnmeasuredLibrary, Variant,
+    NvccRepository, NvccVendor, NvccWheels, Product, Profilers, SourceBuild, SourceFloor, Toolkit,
+    UnmeasuredLibrary, Variant,
 };
 
 /// A row of the matrix, whatever its table.
@@ -73,6 +74,12 @@ row!(Profilers, |_| "nvcc.toml".into(), |row| format!("profilers {}", row.cuda))
 row!(Variant, |row| format!("{}.toml", row.framework), |row| {
     format!("variant {} {} {} {}", row.framework, row.version, row.cuda, row.machine)
 });
+row!(SourceFloor, |row| format!("{}.toml", row.framework), |row| {
+    format!("source_floor {} {}", row.framework, row.line)
+});
+row!(SourceBuild, |row| format!("{}.toml", row.framework), |row| {
+    format!("source_build {} {} {} {}", row.framework, row.version, row.cuda, row.machine)
+});
 row!(KnownVersion, |row| format!("{}.toml", row.framework), |row| {
     format!("known_version {} {}", row.framework, row.version)
 });
@@ -116,6 +123,8 @@ macro_rules! every_table {
             nvcc_repository: NvccRepository => nvcc_repositories,
             nvcc_vendor: NvccVendor => nvcc_vendor,
             profilers: Profilers => profilers,
+            source_floor: SourceFloor => source_floors,
+            source_build: SourceBuild => source_builds,
         }
     };
 }

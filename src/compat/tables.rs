@@ -68,6 +68,12 @@ pub struct Matrix {
     pub nvcc_vendor: Vec<NvccVendor>,
     /// The profilers of each toolkit in the vendor's repositories.
     pub profilers: Vec<Profilers>,
+    /// The oldest CUDA that the build of each release line accepts.
+    pub source_floors: Vec<SourceFloor>,
+    /// What nobody publishes and can be built from source.
+    pub source_builds: Vec<SourceBuild>,
+    /// The same as variants, for the rules: derived, see `from_source.rs`.
+    pub source_variants: Vec<Variant>,
 }
 
 /// A library build that exists and whose GPU code nobody here has read.
@@ -527,6 +533,66 @@ pub struct Variant {
     /// Remarks.
     pub notes: Option<String>,
     /// Where the row comes from, in full.
+    pub source: String,
+}
+
+/// The oldest CUDA that the build system of a release line accepts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceFloor {
+    /// The framework: `pytorch`.
+    pub framework: String,
+    /// The release line: `2.8`.
+    pub line: FrameworkVersion,
+    /// The oldest CUDA it accepts: `11.0`.
+    pub cuda: ToolkitVersion,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// A combination that nobody publishes and that the framework's build accepts, with our patches if it needs any.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceBuild {
+    /// The framework: `pytorch`.
+    pub framework: String,
+    /// Its version.
+    pub version: FrameworkVersion,
+    /// The CUDA it is built for.
+    pub cuda: CudaVariant,
+    /// The processor.
+    pub machine: Machine,
+    /// The toolkit release it is built with.
+    pub toolkit: ToolkitVersion,
+    /// cuDNN it is built with.
+    pub cudnn: LibraryVersion,
+    /// NCCL it is built with.
+    pub nccl: LibraryVersion,
+    /// Triton of that release.
+    pub triton: Option<String>,
+    /// Parts of the toolkit that it links, pinned as wheels: `cublas`.
+    pub parts: Vec<String>,
+    /// Companions, built likewise: `torchvision` to `0.23.0`.
+    #[serde(default)]
+    pub companions: BTreeMap<String, String>,
+    /// CPython versions it can be built for.
+    pub python: Vec<PythonVersion>,
+    /// GPU targets it is compiled for, if none are named.
+    pub arch: Vec<ComputeCapability>,
+    /// The release archive, submodules inside: `pytorch-v2.8.0.tar.gz`.
+    pub archive: String,
+    /// SHA-256 of the archive, hex; `None`: not known.
+    pub sha256: Option<String>,
+    /// Our patches, in `templates/patches/`.
+    #[serde(default)]
+    pub patches: Vec<String>,
+    /// Memory that one compiler process is given, GB; `None`: not known.
+    pub job_memory_gb: Option<u32>,
+    /// What is known of the time it takes.
+    pub time: Option<String>,
+    /// Why it is experimental.
+    pub experimental: String,
+    /// Where the row comes from.
     pub source: String,
 }
 

@@ -72,6 +72,10 @@ impl Lock {
         compare("flavour", text(&locked.flavour), text(&wanted.flavour));
         compare("processor", text(&locked.machine), text(&wanted.machine));
         compare("channel", channel(locked), channel(wanted));
+        let archive = |stack: &Stack| stack.source_build.as_ref().map(|build| build.archive.clone());
+        compare("source archive", archive(locked), archive(wanted));
+        let patches = |stack: &Stack| stack.source_build.as_ref().map(|build| build.patches.join(", "));
+        compare("patches", patches(locked), patches(wanted));
         compare("base", text(&locked.base), text(&wanted.base));
         compare("suite of the base", text(&locked.suite), text(&wanted.suite));
         compare("source of nvcc", nvcc(locked), nvcc(wanted));

@@ -49,6 +49,7 @@ pub(crate) fn stack() -> Stack {
         install: Vec::new(),
         parts: BTreeMap::new(),
         nvcc: None,
+        source_build: None,
         numpy: None,
         target: Target::any(Machine::X86_64),
         matrix: "2026-11-20.1a2b3c4d5e6f".to_owned(),

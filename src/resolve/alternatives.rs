@@ -7,11 +7,14 @@
 use super::candidate::{Question, cuda_of};
 use super::choose::solve;
 use super::distance::{self, Scale};
+use super::options::ResolveOptions;
 use super::refusal::Alternative;
 use super::rules::nearest_products;
+use crate::compat::Matrix;
 use crate::compat::tables::{Product, Variant};
 use crate::spec::Spec;
 use crate::stack::Flavour;
+use crate::target::Target;
 
 /// How many are offered.
 const MOST: usize = 3;
@@ -22,6 +25,16 @@ pub(super) fn nearest(question: &Question<'_>) -> Vec<Alternative> {
         Some(product) => nearest_variants(question, product),
         None => nearest_names(question),
     }
+}
+
+/// The nearest published specs for a stack that is built from source.
+pub fn nearest_published(
+    spec: &Spec,
+    target: &Target,
+    matrix: &Matrix,
+    options: &ResolveOptions,
+) -> Vec<Alternative> {
+    nearest(&Question { spec, target, matrix, options })
 }
 
 /// The same spec under the names that were probably meant.

@@ -4,8 +4,9 @@ use super::options::ResolveOptions;
 use super::refusal::Refused;
 use super::rule::Rule;
 use crate::compat::Matrix;
-use crate::compat::tables::{Base, DriverBranch, ForwardCompat, Product, Variant};
+use crate::compat::tables::{Base, Channel, DriverBranch, ForwardCompat, Product, SourceBuild, Variant};
 use crate::spec::{CudaWish, Spec};
+use crate::stack::Flavour;
 use crate::target::{Target, TargetGpu};
 use crate::versions::{ComputeCapability, CudaApiVersion, DriverVersion, PythonVersion, ToolkitVersion};
 
@@ -72,6 +73,26 @@ impl<'a> Candidate<'a> {
             }
             None => format!("CUDA {}", self.variant.version),
         }
+    }
+
+    /// True if something is compiled with this CUDA: the flavour is `devel`, or the framework is built from source.
+    pub(crate) fn needs_nvcc(&self) -> bool {
+        self.question.spec.flavour == Flavour::Devel || self.variant.channel == Channel::Source
+    }
+
+    /// The row that says how it is built, if nobody publishes it.
+    pub(crate) fn source_build(&self) -> Option<&'a SourceBuild> {
+        let variant = self.variant;
+        let same = |row: &&SourceBuild| {
+            row.framework == variant.framework
+                && row.version == variant.version
+                && row.cuda == variant.cuda
+                && row.machine == variant.machine
+        };
+        if variant.channel != Channel::Source {
+            return None;
+        }
+        self.question.matrix.source_builds.iter().find(same)
     }
 
     /// The CUDA minor of the variant's toolkit: `12.8`.

@@ -1,7 +1,8 @@
 //! Chooses what was left out, in a fixed order, and stops at the first choice that no rule refuses.
 //!
 //! Order: version, newest first; CUDA: the default index's variant, then the stable and legacy ones, newest first
-//! (or what was named); Python and base together, in the order of [`bases_in_order`].
+//! (or what was named); Python and base together, in the order of [`bases_in_order`]. What nobody publishes is built from
+//! source only if its CUDA is named to the minor.
 
 use std::fmt::Write as _;
 
@@ -42,7 +43,7 @@ pub(crate) fn solve(question: &Question<'_>) -> Result<Stack, Vec<Refused>> {
     let versions = rules::known_versions(question, product)?;
     let mut newest = None;
     let mut trail = Trail::default();
-    for version in versions {
+    for version in versions.iter().copied() {
         match solve_version(question, product, version, &mut trail) {
             Ok(stack) => return Ok(stack),
             Err(refusals) => {
@@ -51,7 +52,44 @@ pub(crate) fn solve(question: &Question<'_>) -> Result<Stack, Vec<Refused>> {
             }
         }
     }
-    Err(newest.unwrap_or_default())
+    from_source(question, product, &versions, newest.unwrap_or_default())
+}
+
+/// What nobody published, built from source, if the matrix knows how; else the refusals of what is published.
+fn from_source(
+    question: &Question<'_>,
+    product: &Product,
+    versions: &[&FrameworkVersion],
+    mut refusals: Vec<Refused>,
+) -> Result<Stack, Vec<Refused>> {
+    let Some(wish) = question.spec.cuda.filter(|wish| wish.minor.is_some()) else { return Err(refusals) };
+    let asked = |row: &&Variant| {
+        row.framework == product.framework
+            && row.machine == question.target.machine
+            && versions.contains(&&row.version)
+            && wish.covers(row.cuda, &row.toolkit)
+    };
+    if question.matrix.variants.iter().any(|row| asked(&row)) {
+        return Err(refusals);
+    }
+    let newest = question.matrix.source_variants.iter().filter(asked).max_by_key(|row| &row.version);
+    let Some(variant) = newest else { return Err(refusals) };
+    if question.options.no_source {
+        if let Some(refused) = refusals.iter_mut().find(|refused| refused.rule == Rule::VariantUnpublished) {
+            refused.text.push_str(
+                "; it can be built from source, but only if it is named alone and without `--no-source`",
+            );
+        }
+        return Err(refusals);
+    }
+    solve_variant(question, product, variant, &mut Trail::default()).map_err(|of_build| {
+        let new: Vec<_> = of_build
+            .into_iter()
+            .filter(|refused| refusals.iter().all(|said| said.rule != refused.rule))
+            .collect();
+        refusals.extend(new);
+        refusals
+    })
 }
 
 fn rule_ids(refusals: &[Refused]) -> Vec<Rule> {

@@ -1,4 +1,4 @@
-//! `list`: every published variant, and whether it runs on the target.
+//! `list`: every published variant and what can be built from source, and whether it runs on the target.
 
 use serde::Serialize;
 
@@ -73,7 +73,8 @@ pub fn entries(
                 && row.machine == target.machine
                 && filter.map_or(row.verified, |spec| covers(spec, row))
         };
-        let mut rows: Vec<_> = matrix.variants.iter().filter(fits).collect();
+        let from_source = matrix.source_variants.iter().filter(|_| !options.no_source);
+        let mut rows: Vec<_> = matrix.variants.iter().chain(from_source).filter(fits).collect();
         rows.sort_by(|a, b| (&b.version, b.cuda).cmp(&(&a.version, a.cuda)));
         all.extend(rows.into_iter().map(|row| entry(matrix, product, row, target, options)));
     }

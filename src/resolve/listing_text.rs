@@ -10,9 +10,9 @@ const HEAD: [&str; 7] = ["SPEC", "FROM", "PYTHON", "CUDNN", "GPU", "DRIVER>=", "
 
 /// What the marks of the table mean.
 const LEGEND: &str = "
-FROM: - the default index, own the framework's own index, * experimental
-upstream, ? in no official list  GPU: + with PTX for newer ones, ? not
-established  RUN: on the target, - if that is open
+FROM: - the default index, own the framework's own index, src built from
+source, * experimental upstream, ? in no official list  GPU: + with PTX for
+newer ones, ? not established  RUN: on the target, - if that is open
 ";
 
 /// The entries as a table, one line each.
@@ -45,11 +45,11 @@ fn cells(entry: &ListEntry) -> [String; HEAD.len()] {
     let channel = match (entry.status, entry.channel) {
         (Status::Experimental, Channel::Default) => "-*",
         (Status::Unlisted, Channel::Default) => "-?",
+        (_, Channel::Source) => "src",
         (Status::Experimental, _) => "own*",
         (Status::Unlisted, _) => "own?",
         (_, Channel::Default) => "-",
         (_, Channel::Framework) => "own",
-        (_, Channel::Source) => "src",
     };
     let runs = match entry.runs_here {
         Some(true) => "yes",

@@ -17,12 +17,14 @@ mod report_text;
 mod rule;
 mod rule_guide;
 mod rules;
+mod source_report;
 mod support;
 mod wrap;
 
 #[cfg(test)]
 mod tests;
 
+pub use alternatives::nearest_published;
 pub use choose::resolve;
 pub use listing::{ListEntry, ListReport, entries};
 pub use listing_text::list_text;
@@ -32,4 +34,5 @@ pub use report::{PlanReport, plan_report};
 pub use report_text::{plan_text, refusal_text};
 pub use rule::Rule;
 pub use rule_guide::rules_text;
+pub use source_report::{BuildMachine, SourceReport, source_report, source_text};
 pub use support::support_text;

@@ -26,4 +26,6 @@ pub struct ResolveOptions {
     pub base: Option<String>,
     /// Where nvcc may come from.
     pub toolkit: ToolkitSources,
+    /// Do not build from source what nobody publishes.
+    pub no_source: bool,
 }

@@ -1,14 +1,14 @@
 //! Puts the stack together and says why each field has its value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidate::{Candidate, gpu_label};
 use super::choose::missing_companions;
 use super::rule::Rule;
-use super::rules::toolkit::nvcc;
+use super::rules::toolkit::{NvccChoice, nvcc};
 use crate::compat::tables::{Base, Channel, ComponentWheel, Status};
-use crate::stack::{Flavour, ForwardCompatChoice, Reason, Requires, Stack};
-use crate::versions::{CudaVariant, DriverVersion, FrameworkVersion};
+use crate::stack::{Flavour, ForwardCompatChoice, Reason, Requires, SourceChoice, Stack};
+use crate::versions::{ComputeCapability, CudaVariant, DriverVersion, FrameworkVersion};
 
 /// What was tried before the choice was found, and the rules that refused it.
 #[derive(Debug, Default)]
@@ -27,7 +27,8 @@ pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Trail)
     let flavour = question.spec.flavour;
     let suffix = if flavour == Flavour::Devel { "-devel" } else { "" };
     let numpy = question.matrix.numpy_limit(&variant.framework, &variant.version);
-    let choice = (flavour == Flavour::Devel).then(|| nvcc(candidate)).flatten();
+    let choice = candidate.needs_nvcc().then(|| nvcc(candidate)).flatten();
+    let devel = choice.as_ref().filter(|_| flavour == Flavour::Devel);
     // The version of the toolkit alone says its CUDA already.
     let cuda = product.package.as_ref().map_or_else(String::new, |_| format!("-{}", variant.cuda));
     Stack {
@@ -43,7 +44,12 @@ pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Trail)
         triton: variant.triton.clone(),
         companions,
         python,
-        glibc: variant.min_glibc.clone(),
+        // What is compiled on the base needs the base's.
+        glibc: if variant.channel == Channel::Source {
+            base.glibc.clone()
+        } else {
+            variant.min_glibc.clone()
+        },
         flavour,
         machine: variant.machine,
         channel: variant.channel,
@@ -56,13 +62,47 @@ pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Trail)
             .forward_compat_in_use()
             .map(|row| ForwardCompatChoice { package: row.package.clone(), source: row.source.clone() }),
         install: variant.install.clone(),
-        parts: parts(candidate, choice.as_ref().map_or(&[], |choice| choice.parts)),
-        nvcc: choice.map(|choice| choice.nvcc),
+        parts: parts(candidate, devel.map_or(&[], |choice| choice.parts)),
+        nvcc: devel.map(|choice| choice.nvcc.clone()),
+        source_build: choice.and_then(|choice| source_build(candidate, choice)),
         numpy: numpy.and_then(|limit| limit.numpy.clone()),
         target: question.target.clone(),
         matrix: question.matrix.edition.clone(),
         reasons: reasons(candidate, base, trail),
     }
+}
+
+/// How the stack is built from source, if nobody publishes it.
+fn source_build(candidate: &Candidate<'_>, choice: NvccChoice<'_>) -> Option<Box<SourceChoice>> {
+    let row = candidate.source_build()?;
+    Some(Box::new(SourceChoice {
+        archive: row.archive.clone(),
+        sha256: row.sha256.clone(),
+        patches: row.patches.clone(),
+        arch: compiled_for(candidate),
+        nvcc: choice.nvcc,
+        parts: candidate
+            .question
+            .matrix
+            .wheels_of(&row.toolkit, |wheel| choice.parts.contains(&wheel.part))
+            .unwrap_or_default(),
+        job_memory_gb: row.job_memory_gb,
+        time: row.time.clone(),
+        experimental: row.experimental.clone(),
+    }))
+}
+
+/// The GPU targets of a source build: of those its row names the newest that runs on each GPU of the target; all of them if
+/// the target names none.
+fn compiled_for(candidate: &Candidate<'_>) -> Vec<ComputeCapability> {
+    let all = candidate.variant.arch.clone().unwrap_or_default();
+    let named = candidate.question.target.capabilities();
+    if named.is_empty() {
+        return all;
+    }
+    let newest = |gpu: ComputeCapability| all.iter().filter(|code| code.cubin_runs_on(gpu)).max().copied();
+    let chosen: BTreeSet<_> = named.into_iter().filter_map(newest).collect();
+    chosen.into_iter().collect()
 }
 
 /// Wheels of the toolkit that are pinned: the row's parts, those nvcc needs, and for the toolkit alone every library.
@@ -101,7 +141,10 @@ fn requires(candidate: &Candidate<'_>) -> Requires {
     Requires {
         driver: lowest,
         driver_native: native,
-        gpu: candidate.variant.arch.clone().unwrap_or_default(),
+        gpu: match candidate.variant.channel {
+            Channel::Source => compiled_for(candidate),
+            Channel::Default | Channel::Framework => candidate.variant.arch.clone().unwrap_or_default(),
+        },
         ptx: candidate.variant.ptx.clone(),
     }
 }
@@ -112,12 +155,14 @@ fn reason(field: &str, chosen: &impl ToString, because: impl Into<String>, sourc
 }
 
 fn reasons(candidate: &Candidate<'_>, base: &Base, trail: &Trail) -> Vec<Reason> {
-    let mut all = vec![
+    let mut all = Vec::new();
+    all.extend(source_reason(candidate));
+    all.extend([
         framework_reason(candidate, trail),
         cuda_reason(candidate, trail),
         python_reason(candidate, base),
         base_reason(candidate, base, trail),
-    ];
+    ]);
     all.extend(library_reasons(candidate));
     all.extend(gpu_reason(candidate));
     all.extend(companion_reasons(candidate));
@@ -133,6 +178,17 @@ fn passed_over(first: Option<(String, &[Rule])>) -> String {
         let ids: Vec<_> = rules.iter().map(|rule| rule.id()).collect();
         format!("; {what} is refused by {}", ids.join(", "))
     })
+}
+
+fn source_reason(candidate: &Candidate<'_>) -> Option<Reason> {
+    let row = candidate.source_build()?;
+    let because = format!(
+        "nobody published {}, and its build accepts CUDA {}; experimental: {}",
+        candidate.label(),
+        candidate.toolkit_minor(),
+        row.experimental
+    );
+    Some(reason("channel", &"source", because, &row.source))
 }
 
 fn framework_reason(candidate: &Candidate<'_>, trail: &Trail) -> Reason {
@@ -160,7 +216,7 @@ fn cuda_reason(candidate: &Candidate<'_>, trail: &Trail) -> Reason {
         }
         (None, _) => format!("the newest listed variant that the target can run{passed}"),
     };
-    if variant.status == Status::Experimental {
+    if variant.status == Status::Experimental && variant.channel != Channel::Source {
         because.push_str("; upstream calls it experimental");
     }
     if variant.status == Status::Unlisted {
@@ -214,6 +270,7 @@ fn library_reasons(candidate: &Candidate<'_>) -> Vec<Reason> {
     let pinned = !variant.install.is_empty();
     let (own, toolkit) = match (pinned, candidate.product.package.is_some()) {
         (_, false) => return Vec::new(),
+        _ if variant.channel == Channel::Source => ("what it is built with", "the release it is built with"),
         (true, _) => {
             ("within what its METADATA and documentation ask", "the release its CUDA wheels are pinned to")
         }
@@ -229,7 +286,11 @@ fn library_reasons(candidate: &Candidate<'_>) -> Vec<Reason> {
         if !missing.iter().any(|(name, _)| name == package) {
             let row = candidate.question.matrix.companion(package, version);
             let source = row.map_or(&variant.source, |row| &row.source);
-            all.push(reason(package, version, "released together", source));
+            let because = match variant.channel {
+                Channel::Source => "released together, built likewise",
+                Channel::Default | Channel::Framework => "released together",
+            };
+            all.push(reason(package, version, because, source));
         }
     }
     all
@@ -253,6 +314,9 @@ fn gpu_reason(candidate: &Candidate<'_>) -> Option<Reason> {
             "runs by PTX, which a driver with CUDA {} or newer translates at first use",
             candidate.toolkit_minor()
         )
+    } else if variant.channel == Channel::Source {
+        let codes: Vec<_> = compiled_for(candidate).iter().map(ToString::to_string).collect();
+        format!("it is compiled for {}", codes.join(", "))
     } else {
         "the binary holds machine code for it".to_owned()
     };

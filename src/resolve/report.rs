@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::refusal::{Refusal, Refused};
+use super::refusal::{Alternative, Refusal, Refused};
+use super::source_report::SourceReport;
 use crate::compat::tables::Channel;
 use crate::spec::Spec;
 use crate::stack::{Flavour, Reason, Stack};
@@ -46,8 +47,21 @@ pub struct PlanReport {
     pub reasons: Vec<Reason>,
     /// Every rule that said no.
     pub refusals: Vec<Refused>,
-    /// The nearest specs that work.
+    /// The nearest specs that work; of a stack that is built from source, the nearest published ones.
     pub alternatives: Vec<AlternativeReport>,
+    /// How it is built, in the source channel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_build: Option<SourceReport>,
+}
+
+impl PlanReport {
+    /// The report of a stack that is built from source, with what is published instead.
+    #[must_use]
+    pub fn with_source(mut self, source: SourceReport, nearest: &[Alternative]) -> Self {
+        self.source_build = Some(source);
+        self.alternatives = nearest.iter().map(offer).collect();
+        self
+    }
 }
 
 /// The answer in one word.
@@ -173,6 +187,7 @@ pub fn plan_report(
         reasons: Vec::new(),
         refusals: Vec::new(),
         alternatives: Vec::new(),
+        source_build: None,
     };
     match answer {
         Ok(stack) => accept(&mut report, stack, provider),
@@ -210,9 +225,9 @@ fn accept(report: &mut PlanReport, stack: &Stack, provider: &str) {
 
 fn refuse(report: &mut PlanReport, refusal: &Refusal) {
     report.refusals.clone_from(&refusal.refusals);
-    let offer = |alternative: &super::refusal::Alternative| AlternativeReport {
-        spec: alternative.spec.to_string(),
-        command: alternative.command.clone(),
-    };
     report.alternatives = refusal.alternatives.iter().map(offer).collect();
+}
+
+fn offer(alternative: &Alternative) -> AlternativeReport {
+    AlternativeReport { spec: alternative.spec.to_string(), command: alternative.command.clone() }
 }

@@ -12,7 +12,7 @@ use crate::versions::ComputeCapability;
 /// Width of the column of names.
 const NAMES: usize = 15;
 
-fn field(name: &str, text: &str) -> String {
+pub(super) fn field(name: &str, text: &str) -> String {
     hanging(&format!("  {name:<NAMES$}"), text)
 }
 
@@ -23,7 +23,11 @@ fn listed(capabilities: &[ComputeCapability]) -> String {
 /// What will be built, what it needs, and why each choice was made.
 pub fn plan_text(stack: &Stack) -> String {
     let mut out = format!("{}\n\n", stack.name);
-    let experimental = if stack.experimental { ", experimental upstream" } else { "" };
+    let experimental = match (stack.experimental, stack.channel) {
+        (true, Channel::Source) => ", experimental",
+        (true, _) => ", experimental upstream",
+        (false, _) => "",
+    };
     let channel = match stack.channel {
         Channel::Default => "the default package index",
         Channel::Framework => "the framework's own index",

@@ -36,7 +36,7 @@ const GUIDES: [Guide; 14] = [
     guide(
         Rule::VariantUnpublished,
         "Nobody published this version for this CUDA or processor.",
-        "pytorch-cuda:2.8-cu118",
+        "pytorch-cuda:2.9-cu118",
     ),
     guide(Rule::PythonUnsupported, "The framework has no wheel for this Python.", "pytorch-cuda:2.8-py3.8"),
     guide(Rule::NoBaseForPython, "No base system brings this Python.", "pytorch-cuda:2.15-py3.15"),

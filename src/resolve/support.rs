@@ -13,8 +13,8 @@ use crate::versions::Machine;
 /// Every variant of every product, newest first, as Markdown.
 pub fn support_text(matrix: &Matrix) -> String {
     let mut out = "# What the matrix holds\n\nMade by `envforge generate support`; every row's source is shown by `envforge compat show`.\n\
-                   Index: - the default one, own the framework's own; * experimental upstream, ? in no official list. GPU: compute\n\
-                   capabilities with machine code, + with PTX for newer ones, ? not established.\n"
+                   Index: - the default one, own the framework's own, src none: built from source; * experimental upstream, ? in no\n\
+                   official list. GPU: compute capabilities with machine code, + with PTX for newer ones, ? not established.\n"
         .to_owned();
     let mut products: Vec<_> = matrix.products.iter().map(|product| product.name.as_str()).collect();
     products.sort_unstable();
@@ -34,8 +34,13 @@ fn table(out: &mut String, product: &str, machine: Machine, found: &[ListEntry])
     let head = "| spec | index | Python | cuDNN | NCCL | GPU | driver |\n|---|---|---|---|---|---|---|";
     write!(out, "\n## {product}, {}\n\n{head}\n", machine.platform()).expect("a String takes all");
     for entry in found {
-        let index = if entry.channel == Channel::Default { "-" } else { "own" };
+        let index = match entry.channel {
+            Channel::Default => "-",
+            Channel::Framework => "own",
+            Channel::Source => "src",
+        };
         let mark = match entry.status {
+            _ if entry.channel == Channel::Source => "",
             Status::Experimental => "*",
             Status::Unlisted => "?",
             Status::Stable | Status::Legacy => "",

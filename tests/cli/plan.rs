@@ -87,7 +87,7 @@ fn the_plan_as_json_has_the_documented_fields() {
 
 #[test]
 fn a_refusal_as_json_has_rules_sources_and_commands() {
-    let (code, plan) = plan(&["pytorch-cuda:2.8-cu118"]);
+    let (code, plan) = plan(&["pytorch-cuda:2.9-cu118"]);
     assert_eq!(code, 1);
     assert_eq!(plan["verdict"], "impossible");
     assert_eq!(plan["name"], Value::Null);
@@ -139,7 +139,7 @@ fn plans_and_refusals_fit_80_columns() {
         vec!["pytorch-cuda:2.7-cu118"],
         vec!["pytorch-cuda:2.6-cu124-py3.10"],
         vec!["pytorch-cuda:1.13"],
-        vec!["pytorch-cuda:2.8-cu118"],
+        vec!["pytorch-cuda:2.9-cu118"],
         vec!["pytorch-cuda:2.8-cu128-py3.8"],
         vec!["pytorch-cuda:2.8-cu128", "--driver", "470.57.02"],
         vec!["pytorch-cuda:2.8-cu128", "--gpu", "sm_61"],
@@ -175,4 +175,43 @@ fn fifty_plans_at_once_all_say_the_same() {
         .collect();
     assert_eq!(said[0].0, Some(0));
     assert!(said.iter().all(|one| *one == said[0]), "all 50 say the same");
+}
+
+#[test]
+fn what_nobody_publishes_is_planned_from_source_and_said_first() {
+    let run = envforge(&["plan", "pytorch-cuda:2.8-cu118", "--gpu", "sm_89", "--driver", "520.61.05"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let first = run.stdout.lines().next().unwrap_or_default();
+    assert_eq!(first, "torch 2.8.0 was never published for CUDA 11.8: it is built from source.");
+    assert!(run.stdout.contains("pytorch-cuda:2.7.1-cu118"), "{}", run.stdout);
+    let (code, plan) = plan(&["pytorch-cuda:2.8-cu118", "--gpu", "sm_89", "--driver", "520.61.05"]);
+    assert_eq!((code, &plan["verdict"], &plan["channel"]), (0, &"ok".into(), &"source".into()));
+    assert_eq!(plan["experimental"], true);
+    assert_eq!(plan["requires"]["gpu"], serde_json::json!(["8.6"]));
+    assert_eq!(plan["source_build"]["gcc"], 11);
+    assert_eq!(plan["source_build"]["seconds"], Value::Null);
+    let commands = plan["alternatives"].as_array().expect("a list");
+    assert!(commands.iter().any(|offer| offer["spec"] == "pytorch-cuda:2.7.1-cu118"), "{plan}");
+}
+
+#[test]
+fn building_from_source_can_be_ruled_out() {
+    let (code, plan) = plan(&["pytorch-cuda:2.8-cu118", "--no-source"]);
+    assert_eq!((code, &plan["verdict"]), (1, &"impossible".into()));
+    assert_eq!(plan["refusals"][0]["rule"], "variant-unpublished");
+    let run = envforge(&["list", "pytorch-cuda", "--cuda", "cu118", "--no-source"]);
+    assert!(!run.stdout.contains("2.8.0-cu118"), "{}", run.stdout);
+    let run = envforge(&["list", "pytorch-cuda", "--cuda", "cu118"]);
+    let line = run.stdout.lines().find(|line| line.contains("2.8.0-cu118")).expect("it is listed");
+    assert!(line.contains(" src "), "{line}");
+}
+
+#[test]
+fn a_build_from_source_is_told_to_be_planned_only() {
+    for command in ["build", "lock"] {
+        let run = envforge(&[command, "pytorch-cuda:2.8-cu118"]);
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        assert!(run.stderr.contains("cannot build it from source yet"), "{}", run.stderr);
+        assert!(run.stderr.contains("envforge build pytorch-cuda:2.7.1-cu118"), "{}", run.stderr);
+    }
 }

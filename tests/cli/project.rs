@@ -197,7 +197,7 @@ fn the_schema_knows_every_key_and_refuses_others() {
 
 #[test]
 fn a_project_of_a_refused_stack_says_why_without_engine() {
-    let program = project(&[("envforge.toml", "schema = 1\nspec = 'pytorch-cuda:2.8-cu118'\n")])
+    let program = project(&[("envforge.toml", "schema = 1\nspec = 'pytorch-cuda:2.9-cu118'\n")])
         .with("DOCKER_HOST", "unix:///nonexistent.sock");
     let run = program.run(&["build"]);
     assert_eq!(run.code, 1, "{}", transcript(&program, &run));

@@ -4,7 +4,7 @@ use crate::{assert_message, envforge, said};
 
 #[test]
 fn a_combination_nobody_publishes() {
-    insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu118"]));
+    insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.9-cu118"]));
 }
 
 #[test]
@@ -54,6 +54,6 @@ fn a_python_without_wheel() {
 fn what_cannot_run_is_never_built() {
     let program = crate::program();
     for command in ["lock", "build"] {
-        assert_message(&program.run(&[command, "pytorch-cuda:2.8-cu118"]), 1, &["variant-unpublished"]);
+        assert_message(&program.run(&[command, "pytorch-cuda:2.9-cu118"]), 1, &["variant-unpublished"]);
     }
 }

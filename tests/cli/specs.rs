@@ -41,7 +41,7 @@ fn every_command_that_takes_a_spec_refuses_a_wrong_one_before_anything_else() {
 fn what_is_no_spec_is_a_wrong_call_and_what_is_not_published_is_a_no() {
     assert_eq!(envforge(&["plan", "pytorch-cuda:2.8:2.9"]).code, 2);
     assert_eq!(envforge(&["plan", ""]).code, 2);
-    assert_eq!(envforge(&["plan", "pytorch-cuda:2.8-cu118"]).code, 1);
+    assert_eq!(envforge(&["plan", "pytorch-cuda:2.9-cu118"]).code, 1);
 }
 
 #[test]

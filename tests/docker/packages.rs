@@ -159,6 +159,7 @@ fn stack(version: &str, cuda: &str, channel: Channel, companions: [(&str, &str);
         install: Vec::new(),
         parts: BTreeMap::new(),
         nvcc: None,
+        source_build: None,
         numpy: None,
         target: Target::any(Machine::X86_64),
         matrix: "test".to_owned(),

@@ -6,7 +6,7 @@ use crate::scene::{SPEC, Scene, TAG};
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn one_that_fails_does_not_stop_the_other() {
     let scene = Scene::new();
-    let run = scene.program.run(&["build", "pytorch-cuda:2.8-cu118", SPEC, "pytorch-cuda:2.6-cu118"]);
+    let run = scene.program.run(&["build", "pytorch-cuda:2.9-cu118", SPEC, "pytorch-cuda:2.6-cu118"]);
     // The index of the tests has no 2.6: that one fails at its lock, outside of the program.
     assert_eq!(run.code, 3, "{}", run.stderr);
     let words: Vec<_> = run.stdout.lines().filter_map(|line| line.split(' ').next()).collect();

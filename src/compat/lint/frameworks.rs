@@ -3,24 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::super::rows::Row;
-use super::super::tables::{Channel, Matrix, Product, Variant};
+use super::super::tables::{Channel, Matrix, Product, SourceFloor, Variant};
 use super::code::{known, same_minor};
 use super::{Faults, Problem};
 use crate::versions::{FrameworkVersion, LibraryVersion};
 
 pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
     for variant in &matrix.variants {
-        toolkit(matrix, variant, faults);
-        code(matrix, variant, faults);
-        libraries(matrix, variant, faults);
-        companions(matrix, variant, faults);
-        wheels(matrix, variant, faults);
-        bases(matrix, variant, faults);
-        product(matrix, variant, &variant.framework, faults);
-        if variant.python.is_empty() {
-            faults.add(variant, Problem::Empty { field: "python" });
-        }
+        judge(matrix, variant, faults);
     }
+    from_source(matrix, faults);
     defaults(matrix, faults);
     products(matrix, faults);
     for row in &matrix.known_versions {
@@ -32,6 +24,20 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
     }
     for row in &matrix.numpy_limits {
         product(matrix, row, &row.framework, faults);
+    }
+}
+
+/// Everything that a variant alone must meet.
+fn judge(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
+    toolkit(matrix, variant, faults);
+    code(matrix, variant, faults);
+    libraries(matrix, variant, faults);
+    companions(matrix, variant, faults);
+    wheels(matrix, variant, faults);
+    bases(matrix, variant, faults);
+    product(matrix, variant, &variant.framework, faults);
+    if variant.python.is_empty() {
+        faults.add(variant, Problem::Empty { field: "python" });
     }
 }
 
@@ -122,6 +128,43 @@ fn companions(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
         if pinned.is_some_and(|pinned| pinned.parse().is_ok_and(|pinned| framework != pinned)) {
             let differs = row.requires.clone().unwrap_or_default();
             faults.contradiction(variant, format!("companion {package} {version}"), row, differs);
+        }
+    }
+}
+
+/// What is built from source is published by nobody, its build accepts that CUDA, and all else holds as for a variant.
+fn from_source(matrix: &Matrix, faults: &mut Faults) {
+    for row in &matrix.source_floors {
+        product(matrix, row, &row.framework, faults);
+    }
+    for build in &matrix.source_builds {
+        let same = |variant: &&Variant| {
+            variant.framework == build.framework
+                && variant.version == build.version
+                && variant.cuda == build.cuda
+                && variant.machine == build.machine
+        };
+        if let Some(variant) = matrix.variants.iter().find(same) {
+            faults.contradiction(build, "nobody publishes it".to_owned(), variant, "it does".to_owned());
+        }
+        let line =
+            |row: &&SourceFloor| row.framework == build.framework && build.version.starts_with(&row.line);
+        let floor = matrix.source_floors.iter().find(line);
+        faults.require(floor.is_some(), build, "source floor of", &build.version);
+        if let Some(floor) = floor.filter(|floor| build.toolkit < floor.cuda) {
+            let says = format!("toolkit {}", build.toolkit);
+            faults.contradiction(build, says, floor, format!("CUDA {} and newer", floor.cuda));
+        }
+        if build.arch.is_empty() {
+            faults.add(build, Problem::Empty { field: "arch" });
+        }
+        let hash = build.sha256.as_ref();
+        let hex = |hash: &String| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        faults.require(hash.is_none_or(hex), build, "SHA-256", hash.map_or("", String::as_str));
+        let variant = matrix.source_variants.iter().find(same);
+        faults.require(variant.is_some(), build, "components of toolkit", &build.toolkit);
+        if let Some(variant) = variant {
+            judge(matrix, variant, faults);
         }
     }
 }

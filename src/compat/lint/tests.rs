@@ -154,6 +154,20 @@ catches! {
         |m| m.variants[0].parts.push("cublas".into()) => "variant pytorch 1.12.0 cu102 x86_64", "part `cublas`";
     a_requirement_without_a_bound:
         |m| m.variants[0].install.push("setuptools".into()) => "variant pytorch 1.12.0 cu102 x86_64", "requirement `setuptools`";
+    a_source_build_of_what_is_published:
+        |m| { m.source_builds[0].version = "2.7.1".parse().unwrap(); }
+        => "source_build pytorch 2.7.1 cu118 x86_64", "nobody publishes it";
+    a_source_build_below_what_its_build_accepts:
+        |m| m.source_floors.iter_mut().find(|row| row.line.to_string() == "2.8").unwrap().cuda = "12.0".parse().unwrap()
+        => "source_build pytorch 2.8.0 cu118 x86_64", "CUDA 12.0 and newer";
+    a_source_build_of_a_line_without_floor:
+        |m| m.source_floors.retain(|row| row.line.to_string() != "2.8")
+        => "source_build pytorch 2.8.0 cu118 x86_64", "source floor of `2.8.0`";
+    a_source_build_with_a_hash_that_is_none:
+        |m| m.source_builds[0].sha256 = Some("c70a".into()) => "source_build pytorch 2.8.0 cu118 x86_64", "SHA-256 `c70a`";
+    a_source_build_with_code_its_compiler_cannot_make:
+        |m| m.source_variants[0].arch.as_mut().unwrap().push("12.0".parse().unwrap())
+        => "variant pytorch 2.8.0 cu118 x86_64", "code for sm_120";
     an_alias_of_two_products:
         |m| m.products[1].aliases.push("torch".into()) => "product tensorflow-cuda", "alias `torch`";
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::compat::tables::Channel;
 use crate::resolve::candidate::{Candidate, gpu_label, package};
 use crate::resolve::refusal::Refused;
 use crate::resolve::rule::Rule;
@@ -22,8 +23,12 @@ pub(super) fn gpu_not_in_binary(candidate: &Candidate<'_>) -> Option<Refused> {
         return None;
     }
     let names: Vec<_> = without.iter().map(|gpu| gpu_label(target, *gpu)).collect();
+    let (what, has) = match variant.channel {
+        Channel::Source => (", built from source, could have no code for", "it is compiled for"),
+        Channel::Default | Channel::Framework => (" has no code for", "it holds"),
+    };
     let mut text = format!(
-        "{} has no code for {}: it holds {}{}",
+        "{}{what} {}: {has} {}{}",
         candidate.label(),
         names.join(", "),
         listed(arch),

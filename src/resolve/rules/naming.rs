@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::compat::tables::{KnownVersion, Product, Status, Variant};
+use crate::compat::tables::{KnownVersion, Product, SourceFloor, Status, Variant};
 use crate::resolve::candidate::{Question, package};
 use crate::resolve::refusal::Refused;
 use crate::resolve::rule::Rule;
@@ -204,7 +204,25 @@ pub(crate) fn unpublished(
         Some(span) => write!(text, "; {name} with {whole}: {span}").expect("a String takes all"),
         None => write!(text, "; no {name} was published for it").expect("a String takes all"),
     }
-    Refused::new(Rule::VariantUnpublished, text, &row.source)
+    let mut source = row.source.clone();
+    if let Some(floor) = floor_above(question, product, version, whole) {
+        write!(text, "; its build accepts CUDA {} and newer only", floor.cuda).expect("a String takes all");
+        source = format!("{source}; {}", floor.source);
+    }
+    Refused::new(Rule::VariantUnpublished, text, &source)
+}
+
+/// The oldest CUDA that the build of a version accepts, if the wish is older.
+fn floor_above<'a>(
+    question: &Question<'a>,
+    product: &Product,
+    version: &FrameworkVersion,
+    wish: CudaWish,
+) -> Option<&'a SourceFloor> {
+    let minor = u32::from(wish.minor?);
+    let line = |row: &&SourceFloor| row.framework == product.framework && version.starts_with(&row.line);
+    let floor = question.matrix.source_floors.iter().find(line)?;
+    ((u32::from(wish.major), minor) < (floor.cuda.major(), floor.cuda.minor())).then_some(floor)
 }
 
 /// The first and last release with a build for this processor (and this CUDA).

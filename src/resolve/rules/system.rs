@@ -3,7 +3,6 @@
 use crate::resolve::candidate::Candidate;
 use crate::resolve::refusal::Refused;
 use crate::resolve::rule::Rule;
-use crate::stack::Flavour;
 
 /// The base's C library is older than the binary needs.
 pub(super) fn glibc_too_old(candidate: &Candidate<'_>) -> Option<Refused> {
@@ -18,7 +17,7 @@ pub(super) fn glibc_too_old(candidate: &Candidate<'_>) -> Option<Refused> {
 
 /// nvcc of the variant's CUDA accepts no host compiler of the base.
 pub(super) fn host_compiler_too_new(candidate: &Candidate<'_>) -> Option<Refused> {
-    if candidate.question.spec.flavour != Flavour::Devel {
+    if !candidate.needs_nvcc() {
         return None;
     }
     let base = candidate.base?;

@@ -4,7 +4,7 @@ use crate::compat::tables::{Base, NvccRepository};
 use crate::resolve::candidate::{Candidate, gpu_label};
 use crate::resolve::refusal::Refused;
 use crate::resolve::rule::Rule;
-use crate::stack::{Flavour, Nvcc, NvccSource, VendorRepository};
+use crate::stack::{Nvcc, NvccSource, VendorRepository};
 use crate::versions::ToolkitVersion;
 
 /// The variant's toolkit is newer than the last one that knows a GPU of the target.
@@ -35,7 +35,7 @@ fn minor_of(toolkit: &ToolkitVersion) -> (u32, u32) {
 
 /// No configured source holds the nvcc of the variant's CUDA for this base.
 pub(super) fn toolkit_unavailable(candidate: &Candidate<'_>) -> Option<Refused> {
-    if candidate.question.spec.flavour != Flavour::Devel || nvcc(candidate).is_some() {
+    if !candidate.needs_nvcc() || nvcc(candidate).is_some() {
         return None;
     }
     let base = candidate.base?;

@@ -58,8 +58,9 @@ const DRIVERS: [&str; 40] = [
 /// One variant for each shape that a machine's rules can tell apart: they see no more of a row than this.
 fn shapes() -> Vec<&'static Variant> {
     let mut shapes: BTreeMap<String, &Variant> = BTreeMap::new();
-    let variants = &Matrix::embedded().variants;
-    for row in variants {
+    let matrix = Matrix::embedded();
+    let variants = &matrix.variants;
+    for row in variants.iter().chain(&matrix.source_variants) {
         // `0.4.0` names `0.4.0.post1` too, so only the latter can be asked for alone.
         let longer = |other: &Variant| {
             other.framework == row.framework

@@ -1,7 +1,7 @@
 //! A second opinion: checks an accepted stack against the tables by plain loops, sharing no code with the rules.
 
 use crate::compat::Matrix;
-use crate::compat::tables::{Channel, DriverBranch, Status, Variant};
+use crate::compat::tables::{Base, Channel, DriverBranch, Status, Variant};
 use crate::spec::Spec;
 use crate::stack::{Flavour, Stack};
 use crate::target::Target;
@@ -13,7 +13,23 @@ fn cubin(code: &[ComputeCapability], gpu: ComputeCapability) -> bool {
 
 /// True if some base of the matrix brings a Python of the row and can load it.
 pub(super) fn has_base(row: &Variant, matrix: &Matrix) -> bool {
-    matrix.bases.iter().any(|base| row.python.contains(&base.python) && base.glibc >= row.min_glibc)
+    matrix.bases.iter().any(|base| {
+        let loads = row.python.contains(&base.python) && base.glibc >= row.min_glibc;
+        loads && (row.channel != Channel::Source || compiles(row, base, matrix))
+    })
+}
+
+/// True if the base's own packages or the vendor have that nvcc, and the base a gcc it accepts.
+fn compiles(row: &Variant, base: &Base, matrix: &Matrix) -> bool {
+    let minor = row.toolkit.parts()[..2].to_vec();
+    let own =
+        matrix.nvcc_packages.iter().any(|nvcc| nvcc.base == base.name && nvcc.cuda.parts()[..2] == minor);
+    let vendor = matrix.nvcc_repositories.iter().any(|repository| {
+        repository.base == base.name && repository.cuda.iter().any(|cuda| cuda.parts()[..2] == minor)
+    });
+    let gcc = |limit: u32| base.gcc.iter().any(|gcc| *gcc <= limit);
+    let accepted = matrix.compilers.iter().any(|one| one.cuda.parts()[..2] == minor && gcc(one.gcc_max));
+    (own || vendor) && accepted
 }
 
 /// Everything that keeps a row from running on a target, without forward compatibility.
@@ -64,7 +80,7 @@ pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<Str
         }
     };
     let mut rows = Vec::new();
-    for row in &matrix.variants {
+    for row in matrix.variants.iter().chain(&matrix.source_variants) {
         if row.framework == stack.framework
             && row.version == stack.version
             && row.cuda == stack.cuda
@@ -88,6 +104,26 @@ pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<Str
         }
     }
     honours(spec, stack, &mut must);
+    must(
+        stack.source_build.is_some() == (row.channel == Channel::Source),
+        "how it is built, if nobody publishes it",
+    );
+    if let Some(build) = &stack.source_build {
+        must(
+            spec.cuda.is_some_and(|cuda| cuda.minor.is_some()),
+            "built from source, yet its CUDA is not named",
+        );
+        let published = |one: &Variant| one.version == row.version && one.cuda == row.cuda;
+        must(!matrix.variants.iter().any(published), "built from source, yet published");
+        for gpu in stack.target.gpus.iter().map(|gpu| gpu.compute_capability) {
+            must(cubin(&build.arch, gpu), "it is compiled for every GPU of the target");
+        }
+        must(build.arch == stack.requires.gpu, "what it is compiled for is what it needs");
+        let floor = |line: &str| matrix.source_floors.iter().find(|floor| floor.line.to_string() == line);
+        let line = format!("{}.{}", row.version.major(), row.version.minor());
+        let reaches = floor(&line).is_some_and(|floor| floor.cuda <= row.toolkit);
+        must(reaches, "the build accepts that CUDA");
+    }
     // A wheel of a whole major is named by the major alone.
     if spec.cuda.is_none_or(|cuda| cuda.minor.is_none() && row.cuda.minor.is_some()) {
         let listed = row.status == Status::Stable || row.status == Status::Legacy;

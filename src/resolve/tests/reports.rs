@@ -19,7 +19,7 @@ fn a_plan_has_every_documented_field() {
 
 #[test]
 fn a_refusal_has_the_same_fields_with_nulls() {
-    let value = report("pytorch-cuda:2.8-cu118", &x86(&["sm_90"], Some("535.104.05")));
+    let value = report("pytorch-cuda:2.9-cu118", &x86(&["sm_90"], Some("535.104.05")));
     let whole = report("pytorch-cuda:2.8-cu128-py311", &x86(&[], None));
     let keys =
         |value: &serde_json::Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
@@ -31,7 +31,7 @@ fn a_refusal_has_the_same_fields_with_nulls() {
     assert_eq!(value["target"]["driver"], "535.104.05");
     assert_eq!(value["target"]["gpus"][0]["compute_capability"], "9.0");
     assert_eq!(value["refusals"][0]["rule"], "variant-unpublished");
-    assert_eq!(value["alternatives"][0]["command"], "envforge build pytorch-cuda:2.8.0-cu126");
+    assert_eq!(value["alternatives"][0]["command"], "envforge build pytorch-cuda:2.9.1-cu126");
 }
 
 #[test]

@@ -24,8 +24,8 @@ fn text_of(refusal: &Refusal, rule: Rule) -> &str {
 #[rstest]
 #[case("pytroch-cuda:2.8", &[], None, &[Rule::UnknownName])]
 #[case("pytorch-cuda:2.88", &[], None, &[Rule::UnknownVersion])]
-#[case("pytorch-cuda:2.8-cu118", &[], None, &[Rule::VariantUnpublished])]
-#[case("pytorch-cuda:2.8-cu118-py3.15", &[], None, &[Rule::VariantUnpublished, Rule::PythonUnsupported, Rule::NoBaseForPython])]
+#[case("pytorch-cuda:2.9-cu118", &[], None, &[Rule::VariantUnpublished])]
+#[case("pytorch-cuda:2.9-cu118-py3.15", &[], None, &[Rule::VariantUnpublished, Rule::PythonUnsupported, Rule::NoBaseForPython])]
 #[case("pytorch-cuda:2.8-py3.8", &[], None, &[Rule::PythonUnsupported])]
 #[case("pytorch-cuda:2.15-py3.15", &[], None, &[Rule::NoBaseForPython])]
 #[case("pytorch-cuda:2.8-cu128", &["sm_80"], Some("470.256.02"), &[Rule::DriverTooOld])]
@@ -47,11 +47,42 @@ fn the_rules_that_speak_are_exactly_these(
 
 #[test]
 fn the_refusal_of_2_8_on_cu118_names_the_last_release_and_the_builds_there_are() {
-    let refusal = refused("pytorch-cuda:2.8-cu118", &x86(&[], None), Matrix::embedded());
+    let options = ResolveOptions { no_source: true, ..ResolveOptions::default() };
+    let asked = spec("pytorch-cuda:2.8-cu118");
+    let refusal = resolve(&asked, &x86(&[], None), Matrix::embedded(), &options).expect_err("refused");
     let text = text_of(&refusal, Rule::VariantUnpublished);
     assert!(text.contains("2.0.0 to 2.7.1") && text.contains("cu126, cu128, cu129"), "{text}");
     let offers: Vec<_> = refusal.alternatives.iter().map(|offer| offer.spec.to_string()).collect();
     assert_eq!(offers, ["pytorch-cuda:2.8.0-cu126", "pytorch-cuda:2.7.1-cu118", "pytorch-cuda:2.8.0-cu128"]);
+}
+
+#[test]
+fn a_cuda_that_the_build_refuses_is_said_to_be_refused_by_it() {
+    let refusal = refused("pytorch-cuda:2.9-cu118", &x86(&[], None), Matrix::embedded());
+    let text = text_of(&refusal, Rule::VariantUnpublished);
+    assert!(text.ends_with("its build accepts CUDA 12.0 and newer only"), "{text}");
+    let refusal = refused("pytorch-cuda:2.9-cu121", &x86(&[], None), Matrix::embedded());
+    assert!(!text_of(&refusal, Rule::VariantUnpublished).contains("its build"));
+}
+
+#[test]
+fn only_a_named_cuda_is_built_from_source() {
+    let (matrix, options) = (Matrix::embedded(), ResolveOptions::default());
+    let target = x86(&["sm_70"], Some("470.57.02"));
+    for (asked, built) in [
+        ("pytorch-cuda:2.8-cu118", true),
+        ("pytorch-cuda:2.8.0-cu11.8-devel", true),
+        ("pytorch-cuda:2-cu118", false),
+        ("pytorch-cuda-cu118", false),
+        ("pytorch-cuda:2-cu11", false),
+    ] {
+        let stack = resolve(&spec(asked), &target, matrix, &options).expect(asked);
+        assert_eq!(stack.source_build.is_some(), built, "{asked}: {}", stack.name);
+    }
+    // A major is a wish for what is published.
+    refused("pytorch-cuda:2.8-cu11", &x86(&[], None), matrix);
+    let arm = super::target(&[], None, Machine::Aarch64);
+    refused("pytorch-cuda:2.8-cu118", &arm, matrix);
 }
 
 #[test]
