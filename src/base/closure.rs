@@ -33,7 +33,7 @@ pub(crate) fn base_closure(index: &PackageIndex) -> Result<Vec<LockedDeb>, Missi
         open.push_back(package);
     }
     while let Some(package) = open.pop_front() {
-        for alternatives in &package.needs {
+        for alternatives in package.needs() {
             if alternatives.iter().any(|name| is_satisfied(name, &chosen, index)) {
                 continue;
             }

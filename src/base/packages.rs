@@ -18,10 +18,17 @@ pub(crate) struct Package {
     pub(crate) essential: bool,
     /// True if `Priority: required`.
     pub(crate) required: bool,
-    /// Pre-Depends and Depends: each a list of alternatives, by name.
-    pub(crate) needs: Vec<Vec<String>>,
+    /// Pre-Depends and Depends as they stand: few of an index are ever asked for.
+    relations: String,
     /// Virtual packages it provides.
     pub(crate) provides: Vec<String>,
+}
+
+impl Package {
+    /// What it pre-depends and depends on: each a list of alternatives, by name.
+    pub(crate) fn needs(&self) -> impl Iterator<Item = Vec<String>> {
+        relations(&self.relations)
+    }
 }
 
 /// The newest of every package of one or several indexes.
@@ -53,10 +60,11 @@ impl PackageIndex {
                 size: field("Size").parse().unwrap_or(0),
                 path: field("Filename").to_owned(),
             };
-            let needs = relations(field("Pre-Depends")).chain(relations(field("Depends"))).collect();
+            let needs = [field("Pre-Depends"), field("Depends")].join(",");
             let provides = relations(field("Provides")).flatten().collect();
             let (essential, required) = (field("Essential") == "yes", field("Priority") == "required");
-            self.packages.insert(name.to_owned(), Package { deb, essential, required, needs, provides });
+            self.packages
+                .insert(name.to_owned(), Package { deb, essential, required, relations: needs, provides });
         }
         self.providers.clear();
         for (name, package) in &self.packages {
@@ -123,7 +131,7 @@ mod tests {
         ));
         let apt = index.package("apt").expect("apt");
         assert!(apt.required && !apt.essential);
-        assert_eq!(apt.needs, [vec!["libc6"], vec!["gpgv", "gpgv2"], vec!["perl"]]);
+        assert_eq!(apt.needs().collect::<Vec<_>>(), [vec!["libc6"], vec!["gpgv", "gpgv2"], vec!["perl"]]);
         assert_eq!(index.providers("apt-transport-https"), ["apt"]);
         assert_eq!((apt.deb.size, apt.deb.path.as_str()), (7, "pool/apt_2.6.1.deb"));
     }
