@@ -81,13 +81,21 @@ if [ -f /envforge/unpack.list ]; then
     show /tmp/unpack
 fi
 
-apt-get install -y -qq --no-install-recommends -o Dpkg::Options::=--force-unsafe-io \
-    -o Dpkg::Use-Pty=0 python3 >/tmp/install.log 2>&1 || { cat /tmp/install.log >&2; exit 42; }
-# uv looks into a Python older than 3.10 with distutils, which Debian packages apart.
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
-    apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 python3-distutils >/tmp/install.log 2>&1 ||
-        { cat /tmp/install.log >&2; exit 42; }
+# unpack PACKAGE: its files and those of what it depends on, unless they are here. uv only asks Python what it is;
+# installed in earnest its packages would compile themselves for as long as all the rest takes.
+unpack() {
+    mkdir -p /tmp/debs/partial
+    apt-get install -y -qq --download-only --no-install-recommends -o Dir::Cache::archives=/tmp/debs "$1" \
+        >/tmp/install.log 2>&1 || { cat /tmp/install.log >&2; exit 42; }
+    for deb in /tmp/debs/*.deb; do
+        [ -e "$deb" ] || continue
+        dpkg-deb --fsys-tarfile "$deb" | tar -x -C / --keep-directory-symlink >&2 || exit 42
+        rm "$deb"
+    done
 }
+unpack python3
+# uv looks into a Python older than 3.10 with distutils, which Debian packages apart.
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || unpack python3-distutils
 section python
 python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' || exit 42
 
