@@ -8,6 +8,7 @@ use clap::Args;
 const EXAMPLES: &str = "\
 Examples:
   envforge shell pytorch-cuda:2.8-cu128                      a terminal in this folder; built first if needed
+  envforge shell                                             the project here or above, with its [shell]
   envforge shell pytorch-cuda:2.8-cu128 -- python train.py   one command; its exit code is passed on
   envforge shell pytorch-cuda:2.8-cu128 --data /datasets --memory 64g --gpus 0,1
   envforge shell pytorch-cuda:2.8-cu128 --name run1 --detach -- python train.py
@@ -24,9 +25,15 @@ Exit codes: the command's own; 125 if envforge itself failed.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShellArgs {
-    /// A spec, or any image; with --attach the name of a container.
-    #[arg(value_name = "SPEC|IMAGE", required_unless_present = "attach")]
+    /// A spec, or any image [default: the project here or above]; with --attach the name of a container.
+    #[arg(value_name = "SPEC|IMAGE")]
     pub image: Option<String>,
+    /// An environment of envforge.toml [default: what stands at its top].
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["image", "attach"])]
+    pub environment: Option<String>,
+    /// The project's folder or file [default: envforge.toml here or in a folder above].
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["image", "attach"])]
+    pub project: Option<Utf8PathBuf>,
     /// The command instead of a terminal.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,

@@ -43,6 +43,8 @@ pub(super) struct Wanted {
     pub(super) level: Level,
     /// How a container is opened.
     pub(super) shell: Shell,
+    /// The project's folder, if there is one.
+    pub(super) folder: Option<Utf8PathBuf>,
 }
 
 /// A project file that was found, and one environment of it.
@@ -105,6 +107,7 @@ pub(super) fn typed(spec: &str, source: &LockSource, target: &TargetArgs) -> Res
         hashes: BTreeMap::new(),
         level: Level::Full,
         shell: Shell::default(),
+        folder: None,
     })
 }
 
@@ -175,6 +178,7 @@ fn of_project(
         hashes,
         level: level.and_then(|level| Level::from_str(level, true).ok()).unwrap_or(Level::Full),
         shell: environment.shell.clone(),
+        folder: Some(project.folder),
     })
 }
 

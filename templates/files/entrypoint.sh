@@ -5,4 +5,11 @@ if [ ! -w "${HOME:-/nonexistent}" ] || [ "$HOME" = / ]; then
         export HOME="$home" PATH="$home/.venv/bin:$PATH"
     fi
 fi
+# What was installed past the wrappers of pip and uv hides what this image was checked with.
+if [ -d "$HOME/.venv/lib" ]; then
+    other=$(ls -d "$HOME"/.venv/lib/python3.*/site-packages/*.dist-info 2>/dev/null |
+        sed 's|.*/||; s/-.*//; s/_/-/g' | grep -Fxi -f /opt/envforge/locked.txt | tr '\n' ' ')
+    [ -z "$other" ] ||
+        echo "envforge: ~/.venv holds packages in place of those this image was checked with: ${other% }" >&2
+fi
 exec "$@"

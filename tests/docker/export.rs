@@ -19,7 +19,7 @@ impl Drop for Untag {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn an_exported_dockerfile_builds_without_envforge() {
-    let scene = Scene::new();
+    let scene = Scene::locked();
     let folder = scene.program.path("exported");
     let folder_text = folder.to_string_lossy();
     scene.succeed(&["export", "dockerfile", SPEC, &folder_text]);

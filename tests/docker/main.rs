@@ -42,6 +42,7 @@ mod several;
 mod shell_containers;
 mod shell_owner;
 mod shell_packages;
+mod shell_project;
 mod shell_services;
 mod shell_terminal;
 mod small_build;

@@ -1,5 +1,6 @@
 //! Packages installed in a shell: from this machine's index with its certificates, beside the framework and not over it.
 
+use crate::scene::TAG;
 use crate::shell::Shells;
 
 #[test]
@@ -15,4 +16,10 @@ fn pip_and_uv_install_what_needs_torch_and_bring_no_second_one() {
     assert_eq!(lines.len(), 3, "a second torch: {shown}");
     assert_eq!(lines[0], "/home/dev/.venv/bin/python");
     assert!(lines[2].starts_with("2.7.1+cu118 /opt/env/"), "{shown}");
+
+    // What is put there past pip is told when the next container starts.
+    shells.script("mkdir ~/.venv/lib/python3.11/site-packages/torch-9.0.dist-info");
+    let run = shells.run(&["shell", TAG, "--new", "--", "true"]);
+    let told = "~/.venv holds packages in place of those this image was checked with: torch";
+    assert!(run.code == 0 && run.stderr.contains(told), "{run:?}");
 }

@@ -23,19 +23,32 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) struct Shells {
     pub(crate) scene: Scene,
     volumes: BTreeSet<String>,
+    containers: BTreeSet<String>,
+}
+
+fn lines(args: &[&str]) -> BTreeSet<String> {
+    docker(args).lines().map(str::to_owned).collect()
 }
 
 fn volumes() -> BTreeSet<String> {
-    docker(&["volume", "ls", "-q"]).lines().map(str::to_owned).collect()
+    lines(&["volume", "ls", "-q"])
+}
+
+fn containers() -> BTreeSet<String> {
+    lines(&["ps", "-aq", "--filter", "label=io.envforge.shell"])
 }
 
 impl Shells {
     /// The small image built, an empty project folder.
     pub(crate) fn new() -> Self {
-        let scene = Scene::new();
-        let volumes = volumes();
-        scene.succeed(&["build", SPEC]);
-        let shells = Self { scene, volumes };
+        let shells = Self::without_image();
+        shells.scene.succeed(&["build", SPEC]);
+        shells
+    }
+
+    /// An empty project folder.
+    pub(crate) fn without_image() -> Self {
+        let shells = Self { scene: Scene::locked(), volumes: volumes(), containers: containers() };
         std::fs::create_dir(shells.project()).expect("a folder of ours");
         shells
     }
@@ -114,8 +127,7 @@ impl Shells {
 
 impl Drop for Shells {
     fn drop(&mut self) {
-        let left = docker(&["ps", "-aq", "--filter", "label=io.envforge.shell"]);
-        for id in left.lines() {
+        for id in containers().difference(&self.containers) {
             drop(Command::new("docker").args(["rm", "-fv", id]).output());
         }
         for volume in volumes().difference(&self.volumes) {

@@ -3,6 +3,7 @@
 mod join;
 mod labels;
 mod launch;
+mod of_project;
 mod open;
 mod serve;
 

@@ -6,11 +6,13 @@ use super::super::lock::stack;
 use super::super::session::Session;
 use super::super::verify::subject::{Named, found};
 use super::super::wanted::typed;
-use super::Started;
 use super::join::{Join, join, unchangeable};
 use super::labels::Shell;
 use super::launch::{Launch, launch};
 use super::serve::{Told, of_running};
+use super::{Started, of_project};
+use camino::Utf8Path;
+
 use crate::cli::{BuildArgs, ShellArgs};
 use crate::engine::{Containers, SHELL_LABEL};
 use crate::report::Event;
@@ -25,8 +27,17 @@ pub(super) enum Opened {
     Served { told: Told, container: Option<String> },
 }
 
-pub(super) async fn open(session: &Session<'_>, args: &ShellArgs) -> Result<Opened, CommandError> {
-    let project = project(session)?;
+pub(super) async fn open(session: &Session<'_>, typed: &ShellArgs) -> Result<Opened, CommandError> {
+    let of_file = match &typed.image {
+        None if !typed.start.attach => Some(of_project::project(typed, session.settings)?),
+        _ => None,
+    };
+    let folder = of_file.as_ref().and_then(|wanted| wanted.folder.as_deref());
+    let project = project(session, folder)?;
+    let args = &match &of_file {
+        Some(wanted) => of_project::with_defaults(typed, &wanted.shell, &project.folder),
+        None => typed.clone(),
+    };
     let shells = shells(&*session.containers).await?;
     let here = |shell: &&Shell| {
         shell.runs() && shell.folder == project.folder && shell.user.starts_with(&format!("{}:", project.uid))
@@ -35,14 +46,16 @@ pub(super) async fn open(session: &Session<'_>, args: &ShellArgs) -> Result<Open
         let shell = attached_to(&shells, args.image.as_deref(), here)?;
         return join(session, shell, Join::Tmux).await;
     }
-    let name = args.image.as_deref().unwrap_or_default();
-    let image = image(session, name).await?;
+    let image = match &of_file {
+        Some(wanted) => of_project::image(session, wanted).await?,
+        None => image(session, args.image.as_deref().unwrap_or_default()).await?,
+    };
     let running = shells.iter().filter(here).find(|shell| {
         shell.spec == image.reference && args.start.name.as_ref().is_none_or(|name| *name == shell.name)
     });
     match running {
         Some(shell) if !args.start.new => {
-            if let Some(option) = unchangeable(args) {
+            if let Some(option) = unchangeable(typed) {
                 return Err(ShellError::Running { name: shell.name.clone(), option }.into());
             }
             if args.services.any() || (args.start.detach && args.command.is_empty()) {
@@ -62,10 +75,10 @@ pub(super) async fn open(session: &Session<'_>, args: &ShellArgs) -> Result<Open
     }
 }
 
-/// The project: the caller's folder with no link in its path.
-fn project(session: &Session<'_>) -> Result<Project, CommandError> {
-    let folder = &session.settings.current_dir;
-    let folder = folder.canonicalize_utf8().unwrap_or_else(|_| folder.clone());
+/// The project: the folder of its file, else the caller's, with no link in its path.
+fn project(session: &Session<'_>, folder: Option<&Utf8Path>) -> Result<Project, CommandError> {
+    let folder = folder.unwrap_or(&session.settings.current_dir);
+    let folder = folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned());
     let project = Project { folder, uid: caller_ids().0 };
     if project.is_root() {
         return Err(ShellError::BadProject { path: project.folder.to_string() }.into());
