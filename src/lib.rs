@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Pure: `spec`, `versions`, `compat`, `target`, `stack`, `resolve`, `lock`, `plan`, `render`,
-//! `context`, `verdict`, `diagnosis`, `inventory`, `vendor`, `compose`, `project` (but for its reading of files to copy).
+//! `context`, `verdict`, `diagnosis`, `inventory`, `vendor`, `compose`, `cluster`, `project` (but for its reading of files to copy).
 //! Edges: `engine`, `base`, `packages`, `registry`, `gpu`, `store`, `report`, `shell`.
 //! `commands` uses both; nothing uses `commands` or `cli`.
 
@@ -18,6 +18,7 @@ pub mod agent;
 pub mod base;
 mod canonical;
 pub mod cli;
+pub mod cluster;
 pub mod commands;
 pub mod compat;
 pub mod compose;

@@ -11,9 +11,24 @@ const TEMPLATE: &str = include_str!("../templates/Dockerfile.j2");
 
 /// The Dockerfile of a plan.
 pub(crate) fn render(lock: &Lock, plan: &BuildPlan, bottom: &Bottom) -> String {
+    rendered(TEMPLATE, &values(lock, plan, bottom))
+}
+
+/// A template of ours with its values.
+pub(crate) fn rendered(template: &str, values: &serde_json::Value) -> String {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_filter("quoted", |text: &str| quoted(text));
+    environment.add_filter("shell", |text: &str| shell_word(text));
+    let mut text = environment
+        .render_str(template, Value::from(Serde(values)))
+        .expect("the template is part of the program and tested");
+    text.push('\n');
+    text
+}
+
+/// What the templates may use: templates/README.md lists it.
+pub(crate) fn values(lock: &Lock, plan: &BuildPlan, bottom: &Bottom) -> serde_json::Value {
     let (reference, archive) = match bottom {
         Bottom::Image(reference) => (reference.as_str(), ""),
         Bottom::Archive(_) => ("scratch", BASE_ARCHIVE),
@@ -23,7 +38,7 @@ pub(crate) fn render(lock: &Lock, plan: &BuildPlan, bottom: &Bottom) -> String {
         .iter()
         .map(|layer| json!({ "title": layer.title, "files": layer.files, "user": layer.user }))
         .collect();
-    let values = json!({
+    json!({
         "name": plan.name,
         "envforge": env!("CARGO_PKG_VERSION"),
         "matrix": lock.stack.matrix,
@@ -54,20 +69,16 @@ pub(crate) fn render(lock: &Lock, plan: &BuildPlan, bottom: &Bottom) -> String {
         "copies": lock.added.copy.iter().enumerate().map(|(number, copy)| {
             let (tail, end) = if copy.folder { ("", "/") } else { ("file", "") };
             let to = format!("{}{end}", copy.to.trim_end_matches('/'));
-            json!({ "from": copy.from, "words": json!([format!("copy/{number}/{tail}"), to]).to_string() })
+            json!({ "from": copy.from, "to": copy.to, "folder": copy.folder, "words": json!([format!("copy/{number}/{tail}"), to]).to_string() })
         }).collect::<Vec<_>>(),
         "runs": lock.added.run.iter().map(|run| json!({
             "words": json!(["/bin/bash", "-euc", run.command]).to_string(),
+            "command": run.command,
             "secrets": run.secrets,
         })).collect::<Vec<_>>(),
         "environment": plan.environment.iter().collect::<Vec<_>>(),
         "labels": plan.labels.iter().collect::<Vec<_>>(),
-    });
-    let mut text = environment
-        .render_str(TEMPLATE, Value::from(Serde(&values)))
-        .expect("the template is part of the program and tested");
-    text.push('\n');
-    text
+    })
 }
 
 /// A double-quoted Dockerfile word: `$` stays itself.
@@ -82,6 +93,11 @@ fn quoted(text: &str) -> String {
     }
     word.push('"');
     word
+}
+
+/// A word of a shell, in which nothing expands.
+pub(crate) fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ Examples:
   envforge export dockerfile ./image                   the project here
   envforge export compose ./compose && docker compose -f ./compose/compose.yaml up --build
   envforge export devcontainer pytorch-cuda:2.8-cu128 .devcontainer
+  envforge export apptainer ./sif && cd sif && apptainer build image.sif image.def
+  envforge export slurm ./job && sbatch --gpus=1 ./job/job.sbatch python train.py
   DOCKER_BUILDKIT=1 docker build -t torch ./image      on an engine that never saw envforge";
 
 /// The forms an image can be exported in.
@@ -22,9 +24,13 @@ pub enum ExportCommand {
     Compose(DockerfileArgs),
     /// A folder `.devcontainer` that VS Code builds and opens: devcontainer.json with that Dockerfile beside it.
     Devcontainer(DockerfileArgs),
+    /// A folder that Apptainer builds without Docker: image.def with everything it names.
+    Apptainer(DockerfileArgs),
+    /// A folder with a batch script for Slurm that runs a command in the image, with apptainer, docker or podman.
+    Slurm(DockerfileArgs),
 }
 
-/// Arguments of `export dockerfile`, `export compose` and `export devcontainer`.
+/// Arguments of every `export`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, allow_missing_positional = true)]
 pub struct DockerfileArgs {

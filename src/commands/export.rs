@@ -1,4 +1,4 @@
-//! `export dockerfile` and `export devcontainer`: the context of a build, written to a folder that any engine can build.
+//! `export`: the context of a build, written to a folder that any engine can build, and what other tools need beside it.
 #![expect(clippy::disallowed_methods, reason = "writes the folder")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,9 +13,10 @@ use super::session::Session;
 use super::wanted::wanted;
 use super::{CommandError, Exit};
 use crate::cli::DockerfileArgs;
+use crate::cluster;
 use crate::context::{ContextContent, ContextEntry};
 use crate::lock::Lock;
-use crate::plan::{Bottom, plan};
+use crate::plan::{Bottom, BuildPlan, plan};
 use crate::project::Shell;
 use crate::report::Printer;
 use crate::settings::Settings;
@@ -24,6 +25,21 @@ use crate::store::write_atomically;
 
 /// Written last, so that a folder which holds it is a whole export of ours.
 const MARK: &str = ".envforge-export";
+const APPTAINER_README: &str = "\
+Build it in this folder, as root or with `--fakeroot`: `apptainer build image.sif image.def`.
+Run it: `apptainer run --nv image.sif python train.py` (without `--nv` where there is no GPU).
+
+It holds what the Dockerfile in `image` would; Apptainer adds files of its own, so the content digest is another one. Files of a
+folder `secrets` are read while it builds: `image.def` names them.
+";
+const SLURM_README: &str = "\
+Run a command in the image: `sbatch --gpus=1 job.sbatch python train.py`, in the folder that is to be /workspace.
+This folder must lie where every node sees it. Build the image before, or the first job does: `apptainer build image.sif image.def`
+in this folder; nodes with docker or podman build from `image` once each.
+
+Docker's containers are outside of the job's limits of memory and processors; Apptainer's are inside. Files of a folder `secrets`
+are read while the image builds: `image.def` names them.
+";
 
 pub(super) async fn dockerfile(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.current_dir.join(&args.dir);
@@ -37,9 +53,41 @@ pub(super) async fn dockerfile(args: &DockerfileArgs, settings: &Settings) -> Re
 pub(super) async fn compose(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
-    let (lock, shell) = exported(args, &dir.join("image"), settings).await?;
+    let Exported { lock, shell, .. } = exported(args, &dir.join("image"), settings).await?;
     fs_err::write(dir.join("compose.yaml"), crate::compose::compose(&lock, &shell))?;
-    fs_err::write(dir.join("README.md"), "Build and open it: `docker compose up --build`.\n")?;
+    finish(&dir, &lock, "Build and open it: `docker compose up --build`.\n")
+}
+
+/// The Dockerfile's folder below `DIR/image`, and a definition file that Apptainer builds the same lock from.
+pub(super) async fn apptainer(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let dir = settings.current_dir.join(&args.dir);
+    check_empty(&dir, args.force)?;
+    let exported = exported(args, &dir.join("image"), settings).await?;
+    write_definition(&dir, &exported)?;
+    finish(&dir, &exported.lock, APPTAINER_README)
+}
+
+/// The same with a batch script for Slurm.
+pub(super) async fn slurm(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let dir = settings.current_dir.join(&args.dir);
+    check_empty(&dir, args.force)?;
+    let exported = exported(args, &dir.join("image"), settings).await?;
+    write_definition(&dir, &exported)?;
+    fs_err::write(dir.join("job.sbatch"), cluster::slurm(&exported.lock, &exported.shell))?;
+    finish(&dir, &exported.lock, SLURM_README)
+}
+
+fn write_definition(dir: &Utf8Path, exported: &Exported) -> Result<(), CommandError> {
+    let Exported { lock, plan, bottom, published, .. } = exported;
+    for (name, text) in cluster::apptainer(lock, plan, bottom, *published) {
+        fs_err::write(dir.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// Marks the folder as a whole export, and says where it is.
+fn finish(dir: &Utf8Path, lock: &Lock, readme: &str) -> Result<Exit, CommandError> {
+    fs_err::write(dir.join("README.md"), readme)?;
     fs_err::write(dir.join(MARK), format!("{}\n", lock.hash()))?;
     Printer.text(dir.as_str());
     Ok(Exit::Done)
@@ -53,7 +101,7 @@ pub(super) async fn devcontainer(args: &DockerfileArgs, settings: &Settings) -> 
         return Err(CommandError::NotEmpty { dir: dir.to_string() });
     }
     check_empty(&image, args.force)?;
-    let (lock, _) = exported(args, &image, settings).await?;
+    let Exported { lock, .. } = exported(args, &image, settings).await?;
     let value = shell::devcontainer(&crate::plan::name(&lock));
     let json = serde_json::to_string_pretty(&value).expect("it holds text keys only");
     write_atomically(&file, format!("{json}\n").as_bytes())?;
@@ -61,12 +109,21 @@ pub(super) async fn devcontainer(args: &DockerfileArgs, settings: &Settings) -> 
     Ok(Exit::Done)
 }
 
+/// What an export wrote.
+struct Exported {
+    lock: Lock,
+    shell: Shell,
+    plan: BuildPlan,
+    bottom: Bottom,
+    published: bool,
+}
+
 /// Writes the context of the image to a folder.
 async fn exported(
     args: &DockerfileArgs,
     dir: &Utf8Path,
     settings: &Settings,
-) -> Result<(Lock, Shell), CommandError> {
+) -> Result<Exported, CommandError> {
     let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
@@ -77,12 +134,12 @@ async fn exported(
         Some(archive) => Bottom::Archive(cached_file(archive.clone())?),
         None => Bottom::Image(base.published.clone().unwrap_or_else(|| base.reference.clone())),
     };
-    let plan = plan(&lock, files(&session, &lock, &base, bottom, &wanted).await?);
+    let plan = plan(&lock, files(&session, &lock, &base, bottom.clone(), &wanted).await?);
     write_folder(dir, &plan.context)?;
     fs_err::write(dir.join("envforge.lock"), lock.to_toml())?;
     fs_err::write(dir.join(".dockerignore"), "envforge.lock\n.dockerignore\n.envforge-export\n")?;
     fs_err::write(dir.join(MARK), format!("{}\n", plan.lock))?;
-    Ok((lock, wanted.shell))
+    Ok(Exported { lock, shell: wanted.shell, plan, bottom, published: base.published.is_some() })
 }
 
 fn check_empty(dir: &Utf8Path, force: bool) -> Result<(), CommandError> {

@@ -103,6 +103,12 @@ fn dispatch(command: Command, settings: &Settings) -> Result<Exit, CommandError>
         Command::Export(ExportCommand::Compose(args)) => {
             until_interrupted(export::compose(&args, settings), settings.output)
         }
+        Command::Export(ExportCommand::Apptainer(args)) => {
+            until_interrupted(export::apptainer(&args, settings), settings.output)
+        }
+        Command::Export(ExportCommand::Slurm(args)) => {
+            until_interrupted(export::slurm(&args, settings), settings.output)
+        }
     }
 }
 

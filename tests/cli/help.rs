@@ -2,7 +2,7 @@
 
 use crate::{envforge, program, said};
 
-const COMMANDS: [&[&str]; 24] = [
+const COMMANDS: [&[&str]; 26] = [
     &["init"],
     &["vendor"],
     &["images"],
@@ -24,6 +24,8 @@ const COMMANDS: [&[&str]; 24] = [
     &["export", "dockerfile"],
     &["export", "devcontainer"],
     &["export", "compose"],
+    &["export", "apptainer"],
+    &["export", "slurm"],
     &["generate", "completions"],
     &["generate", "man"],
     &[],

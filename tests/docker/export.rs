@@ -62,7 +62,7 @@ fn a_folder_with_files_of_others_is_not_written_to() {
 }
 
 /// A docker client that builds with BuildKit: one with the buildx component, or one from before that was split off.
-fn buildkit_client() -> PathBuf {
+pub(crate) fn buildkit_client() -> PathBuf {
     let says = |client: &Path, args: &[&str]| {
         let output = Command::new(client).args(args).output().ok().filter(|output| output.status.success());
         output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())

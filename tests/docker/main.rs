@@ -23,6 +23,7 @@ mod wheels;
 
 mod arm64;
 mod base;
+mod cluster;
 mod content;
 mod engine_faults;
 mod engines;
