@@ -1,6 +1,8 @@
 //! The whole program without a container engine and without network: exit code, stdout and stderr.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
+#[path = "../support/examples.rs"]
+mod example;
 #[path = "../support/fake_gpu.rs"]
 mod fake_gpu;
 #[path = "../support/gpu_daemon.rs"]

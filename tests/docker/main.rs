@@ -6,6 +6,8 @@
 mod cut;
 #[path = "../support/engine.rs"]
 mod engine;
+#[path = "../support/examples.rs"]
+mod example;
 #[path = "../support/framework.rs"]
 mod framework;
 #[path = "../support/index.rs"]
@@ -27,6 +29,7 @@ mod cluster;
 mod content;
 mod engine_faults;
 mod engines;
+mod examples;
 mod export;
 mod faults;
 mod folders;
