@@ -5,10 +5,12 @@
 #![expect(clippy::disallowed_methods, reason = "the one place that reads environment and configuration")]
 
 mod named;
+mod netrc;
 mod registry;
 mod toolkit;
 
 pub use named::{NamedIndexes, NamedSecret, SecretSource};
+pub use netrc::Netrc;
 pub use registry::{ImageMirrorConfig, RegistryConfig};
 pub use toolkit::ToolkitConfig;
 
@@ -186,6 +188,8 @@ pub struct Settings {
     pub index: IndexConfig,
     /// Further package indexes by name. They may hold credentials.
     pub indexes: BTreeMap<String, String>,
+    /// Logins of package indexes by host, for addresses without one of their own.
+    pub netrc: Netrc,
     /// Secrets of run steps by name.
     pub secrets: BTreeMap<String, NamedSecret>,
     /// Proxy variables, by their upper-case names.
@@ -280,6 +284,7 @@ impl Settings {
             Self::from_parts(args, &environment, folders, config, config_file, stderr_is_terminal)?;
         settings.current_dir = current_dir;
         settings.add_host_settings(&environment);
+        settings.add_logins(&environment);
         Ok(settings)
     }
 
@@ -350,6 +355,7 @@ impl Settings {
                 framework: set("ENVFORGE_FRAMEWORK_INDEX").or(config.index.framework),
             },
             indexes: named::indexes(config.indexes, environment),
+            netrc: Netrc::default(),
             secrets: named::secrets(config.secrets, environment),
             proxies,
             ca_bundle: first(&["ENVFORGE_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT"])
@@ -362,6 +368,18 @@ impl Settings {
             current_dir: Utf8PathBuf::from("."),
             environment: environment.clone(),
         })
+    }
+
+    /// Gives the package indexes the logins of `NETRC` or `~/.netrc`.
+    fn add_logins(&mut self, environment: &Environment) {
+        let set = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+        let file = set("NETRC").cloned().or_else(|| set("HOME").map(|home| format!("{home}/.netrc")));
+        let Some(text) = file.and_then(|file| fs_err::read_to_string(file).ok()) else { return };
+        self.netrc = Netrc::parse(&text);
+        let named = [&mut self.index.default, &mut self.index.framework].into_iter().flatten();
+        for address in named.chain(self.indexes.values_mut()) {
+            *address = self.netrc.with_login(address);
+        }
     }
 
     /// Fills what nobody set from the host's own tool settings: pip's index, the system's CA bundle.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::session::connect;
 use super::{CommandError, Exit};
+use crate::address::Address;
 use crate::cli::DoctorArgs;
 use crate::compat::Matrix;
 use crate::diagnosis::{Finding, diagnose};
@@ -46,7 +47,11 @@ pub(super) async fn doctor(args: &DoctorArgs, settings: &Settings) -> Result<Exi
         engine: engine(settings).await.map_err(|error| (error.to_string(), error.hints())),
         overrides: overrides(settings),
     };
-    let findings = host::findings(&report, matrix);
+    let mut findings = host::findings(&report, matrix);
+    // A report is for others, who have no use for this site's addresses.
+    if !args.report {
+        findings.extend(in_force(settings));
+    }
     let bad = findings.iter().any(|finding| finding.severity == Severity::Error);
     if args.report {
         Printer.json(&FullReport {
@@ -65,6 +70,54 @@ pub(super) async fn doctor(args: &DoctorArgs, settings: &Settings) -> Result<Exi
         Printer.text(&findings.iter().map(line).collect::<String>());
     }
     Ok(if bad { Exit::No } else { Exit::Done })
+}
+
+/// Where downloads come from and how they get here, as set. Addresses without their secrets.
+fn in_force(settings: &Settings) -> Vec<HostFinding> {
+    let ok = |id, text| HostFinding { id, severity: Severity::Ok, text, hint: None };
+    let bad = |id, text, hint: &str| HostFinding {
+        id,
+        severity: Severity::Warning,
+        text,
+        hint: Some(hint.to_owned()),
+    };
+    let address = |id, what: &str, value: &str| match value.replace("{cuda}", "CUDA").parse::<Address>() {
+        Ok(address) => ok(id, format!("{what}: {}", address.to_string().replace("CUDA", "{cuda}"))),
+        Err(error) => bad(id, format!("{what}: {error}"), "README.md, Settings: where it is set"),
+    };
+    let mut all = Vec::new();
+    match &settings.index.default {
+        Some(index) => all.push(address("package-index", "package index", index)),
+        None => all.push(ok("package-index", "package index: the tools' own default".to_owned())),
+    }
+    let set = [
+        ("framework-index", "framework index", &settings.index.framework),
+        ("mirror", "Debian mirror", &settings.mirrors.debian),
+        ("mirror", "Debian security mirror", &settings.mirrors.debian_security),
+        ("mirror", "mirror of NVIDIA's apt repositories", &settings.mirrors.nvidia),
+    ];
+    all.extend(set.iter().filter_map(|(id, what, value)| Some(address(*id, what, value.as_ref()?))));
+    for (name, value) in &settings.indexes {
+        all.push(address("further-index", &format!("package index `{name}`"), value));
+    }
+    for (name, value) in &settings.proxies {
+        // A list of hosts holds no secret, and a proxy may be written without a scheme.
+        let shown = match (name.as_str(), value.parse::<Address>()) {
+            ("NO_PROXY", _) => value.clone(),
+            (_, Ok(address)) => address.to_string(),
+            (_, Err(_)) => value.rsplit('@').next().unwrap_or_default().to_owned(),
+        };
+        all.push(ok("proxy", format!("proxy {name}: {shown}")));
+    }
+    match &settings.ca_bundle {
+        Some(file) if file.is_file() => all.push(ok("ca-bundle", format!("CA certificates: {file}"))),
+        Some(file) => {
+            let hint = "correct `[network] ca-bundle` (ENVFORGE_CA_BUNDLE, SSL_CERT_FILE)";
+            all.push(bad("ca-bundle", format!("CA certificates: `{file}` is no file"), hint));
+        }
+        None => all.push(ok("ca-bundle", "CA certificates: the tools' own".to_owned())),
+    }
+    all
 }
 
 fn line(finding: &HostFinding) -> String {

@@ -279,7 +279,11 @@ fn indexes(project: &Project, settings: &Settings) -> Result<BTreeMap<String, Ad
             name: name.clone(),
             config: settings.config_file.to_string(),
         })?;
-        let address = text.parse().map_err(|cause| CommandError::Address { setting: "[indexes]", cause })?;
+        let address = settings
+            .netrc
+            .with_login(text)
+            .parse()
+            .map_err(|cause| CommandError::Address { setting: "[indexes]", cause })?;
         all.insert(name.clone(), address);
     }
     Ok(all)

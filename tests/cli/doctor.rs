@@ -236,3 +236,42 @@ fn a_message_is_explained_and_an_unknown_one_is_not_guessed() {
     let value: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!(value["findings"][0]["id"], "ptx-too-new");
 }
+
+#[test]
+fn where_downloads_come_from_is_shown_without_secrets() {
+    let mut program = program()
+        .with("DOCKER_HOST", "unix:///nonexistent.sock")
+        .with("ENVFORGE_INDEX", "https://wheels.test/simple")
+        .with("ENVFORGE_FRAMEWORK_INDEX", "https://frame.test/whl/{cuda}?key=hunter3")
+        .with("ENVFORGE_INDEX_OWN", "https://me:hunter4@own.test/simple")
+        .with("ENVFORGE_DEBIAN_MIRROR", "http://debian.test/debian")
+        .with("HTTPS_PROXY", "http://me:hunter5@proxy.test:3128")
+        .with("http_proxy", "me:hunter6@proxy.test:3128")
+        .with("NO_PROXY", "localhost,.lan")
+        .with("ENVFORGE_CA_BUNDLE", "/nonexistent.pem");
+    std::fs::write(program.path("home/.netrc"), "machine wheels.test login me password hunter7\n")
+        .expect("ours");
+    let run = program.run(&["doctor"]);
+    for line in [
+        "ok       package index: https://***@wheels.test/simple\n",
+        "ok       framework index: https://frame.test/whl/{cuda}?***\n",
+        "ok       package index `own`: https://***@own.test/simple\n",
+        "ok       Debian mirror: http://debian.test/debian\n",
+        "ok       proxy HTTPS_PROXY: http://***@proxy.test:3128/\n",
+        "ok       proxy HTTP_PROXY: proxy.test:3128\n",
+        "ok       proxy NO_PROXY: localhost,.lan\n",
+        "warning  CA certificates: `/nonexistent.pem` is no file\n",
+    ] {
+        assert!(run.stdout.contains(line), "`{line}` is missing in:\n{}", run.stdout);
+    }
+    program.set("ENVFORGE_INDEX", "hunter8");
+    let other = program.run(&["doctor", "--json"]);
+    assert!(
+        other.stdout.contains("package index: not an `http://` or `https://` address"),
+        "{}",
+        other.stdout
+    );
+    for said in [run.stdout, run.stderr, other.stdout, other.stderr] {
+        assert!(!said.contains("hunter"), "{said}");
+    }
+}
