@@ -243,3 +243,27 @@ fn a_lock_edited_by_hand_is_refused_where_it_is_wrong() {
     std::fs::write(program.path("envforge.lock"), lock.replace("schema = 1", "schema = 9")).expect("ours");
     assert_message(&program.run(&["lock", "--check"]), 2, &["format 9", "update this one"]);
 }
+
+#[test]
+fn long_names_and_names_that_are_not_utf8_are_copied_or_told() {
+    use std::os::unix::ffi::OsStrExt;
+    let text = "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\ncopy = [{ from = 'in', to = '/opt/x' }]\n";
+    // Beyond the 100 bytes of a plain tar header, and the longest name a file system takes.
+    let deep = format!("in/{}/{}/{}", "d".repeat(120), "e".repeat(120), "f".repeat(255));
+    let program = project(&[("envforge.toml", text), (&deep, "1")]);
+    assert_eq!(plan(&program, &[])["verdict"], "ok");
+    let odd = std::ffi::OsStr::from_bytes(b"in/caf\xe9");
+    std::fs::write(program.path(odd), "2").expect("ours");
+    assert_message(&program.run(&["plan"]), 2, &["in/caf", "UTF-8"]);
+    std::fs::remove_file(program.path(odd)).expect("ours");
+    let long = "n".repeat(5000);
+    // A name that cannot be one, and a spec that nobody publishes.
+    for (key, code) in [("name", 2), ("spec", 1)] {
+        std::fs::write(program.path("envforge.toml"), format!("schema = 1\n{key} = '{long}'\n"))
+            .expect("ours");
+        assert_eq!(program.run(&["plan"]).code, code, "{key}");
+    }
+    let text = format!("schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\npackages = {{ apt = ['{long}'] }}\n");
+    std::fs::write(program.path("envforge.toml"), text).expect("ours");
+    assert_message(&program.run(&["plan"]), 2, &["line 3"]);
+}
