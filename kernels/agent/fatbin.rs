@@ -57,7 +57,21 @@ impl Code {
 
 /// The code of a library: `Ok(None)` if it has no such section, `Err` with the surprise if the layout is another.
 pub(crate) fn code(file: &(impl Source + ?Sized)) -> Result<Option<Code>, String> {
-    let Some((start, size)) = elf::section(file, ".nv_fatbin")? else { return Ok(None) };
+    code_in(file, ".nv_fatbin")
+}
+
+/// The code of a library whose device code was linked as a whole, as NCCL's is. For a chip without machine code the
+/// driver links it anew from the PTX of its parts (CUDA's compiler manual, "implicit JIT linking"), which lie apart.
+pub(crate) fn linked_code(file: &(impl Source + ?Sized)) -> Result<Option<Code>, String> {
+    let mut found = code(file)?;
+    if let (Some(code), Ok(Some(parts))) = (&mut found, code_in(file, "__nv_relfatbin")) {
+        code.ptx.extend(parts.ptx);
+    }
+    Ok(found)
+}
+
+fn code_in(file: &(impl Source + ?Sized), section: &str) -> Result<Option<Code>, String> {
+    let Some((start, size)) = elf::section(file, section)? else { return Ok(None) };
     let end = start.checked_add(size).ok_or("the section has no end")?;
     let mut code = Code::default();
     let (mut at, mut seen) = (start, 0);
@@ -124,6 +138,42 @@ pub(crate) mod tests {
 
     /// An ELF file with nothing but a `.nv_fatbin` section that holds these entries: kind and architecture.
     pub(crate) fn library(images: &[(u16, u32)]) -> Vec<u8> {
+        library_of(&[(".nv_fatbin", images)])
+    }
+
+    /// An ELF file with those sections of entries.
+    pub(crate) fn library_of(sections: &[(&str, &[(u16, u32)])]) -> Vec<u8> {
+        let mut names = b"\0".to_vec();
+        let mut file = vec![0_u8; 64];
+        // Name, offset and size of each; the first is always empty.
+        let mut table = vec![(0, 0, 0)];
+        for (name, images) in sections {
+            let section = section(images);
+            table.push((names.len(), file.len(), section.len()));
+            names.extend(name.bytes().chain([0]));
+            file.extend(section);
+        }
+        let name = names.len();
+        names.extend(b".names\0");
+        table.push((name, file.len(), names.len()));
+        file.extend(names);
+        file[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
+        let start = file.len() as u64;
+        file[40..48].copy_from_slice(&start.to_le_bytes());
+        file[54..58].copy_from_slice(&[56, 0, 0, 0]);
+        let count = u8::try_from(table.len()).expect("few");
+        file[58..64].copy_from_slice(&[64, 0, count, 0, count - 1, 0]);
+        for (name, offset, size) in table {
+            let mut entry = [0_u8; 64];
+            entry[..4].copy_from_slice(&u32::try_from(name).expect("few").to_le_bytes());
+            entry[24..32].copy_from_slice(&(offset as u64).to_le_bytes());
+            entry[32..40].copy_from_slice(&(size as u64).to_le_bytes());
+            file.extend(entry);
+        }
+        file
+    }
+
+    fn section(images: &[(u16, u32)]) -> Vec<u8> {
         let mut body = Vec::new();
         for (kind, arch) in images {
             let mut entry = vec![0_u8; 64];
@@ -139,24 +189,7 @@ pub(crate) mod tests {
         section.extend((body.len() as u64).to_le_bytes());
         section.extend(body);
         section.extend([0; 8]);
-        let names = b"\0.nv_fatbin\0.names\0";
-        let mut file = vec![0_u8; 64];
-        file[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
-        let (first, second) = (64, 64 + section.len());
-        let table = second + names.len();
-        file[40..48].copy_from_slice(&(table as u64).to_le_bytes());
-        file[54..58].copy_from_slice(&[56, 0, 0, 0]);
-        file[58..64].copy_from_slice(&[64, 0, 3, 0, 2, 0]);
-        file.extend(&section);
-        file.extend(names);
-        for (name, offset, size) in [(0_u32, 0, 0), (1, first, section.len()), (12, second, names.len())] {
-            let mut entry = [0_u8; 64];
-            entry[..4].copy_from_slice(&name.to_le_bytes());
-            entry[24..32].copy_from_slice(&(offset as u64).to_le_bytes());
-            entry[32..40].copy_from_slice(&(size as u64).to_le_bytes());
-            file.extend(entry);
-        }
-        file
+        section
     }
 
     #[test]
@@ -173,6 +206,21 @@ pub(crate) mod tests {
         );
         assert_eq!(code.coverage((12, 1)), Coverage::ByDriver((12, 0)));
         assert_eq!(code.coverage((6, 1)), Coverage::Nothing);
+    }
+
+    #[test]
+    fn the_ptx_of_parts_counts_where_all_is_linked() {
+        // As in NCCL 2.21.5 for CUDA 11: machine code to 8.0, and PTX of the parts alone.
+        let file =
+            library_of(&[("__nv_relfatbin", &[(2, 80), (1, 80)]), (".nv_fatbin", &[(2, 70), (2, 80)])]);
+        let whole = code(file.as_slice()).expect("as measured").expect("a section");
+        assert_eq!(whole.coverage((9, 0)), Coverage::Nothing);
+        let linked = linked_code(file.as_slice()).expect("as measured").expect("a section");
+        assert_eq!(linked.coverage((9, 0)), Coverage::ByDriver((8, 0)));
+        assert_eq!(linked.cubin, whole.cubin);
+        let strange = library_of(&[("__nv_relfatbin", &[(9, 80)]), (".nv_fatbin", &[(2, 80)])]);
+        let linked = linked_code(strange.as_slice()).expect("as measured").expect("a section");
+        assert_eq!(linked.coverage((9, 0)), Coverage::Nothing, "what is not understood counts for nothing");
     }
 
     #[test]

@@ -35,14 +35,20 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
     let targets = expected.chips("target");
     let chips = if targets.is_empty() { expected.chips("arch") } else { targets };
     let files = files(options);
-    if files.is_empty() {
+    let nccl =
+        libraries::first(&Places::of(&options.root).search(), "nccl").map(|library| library.path.clone());
+    if files.is_empty() && nccl.is_none() {
         return vec![Report::new(ID, Outcome::Skipped, "no file with kernels of a framework was found")];
     }
-    let walked: Vec<_> = files.iter().map(|path| (shown(&options.root, path), walk(path))).collect();
+    let all = files
+        .iter()
+        .map(|path| (path, fatbin::code as Walk))
+        .chain(nccl.iter().map(|path| (path, fatbin::linked_code as Walk)));
+    let walked: Vec<_> = all.map(|(path, walk)| (shown(&options.root, path), read(path, walk))).collect();
     vec![judge(&walked, &chips)]
 }
 
-/// The framework's files and the NCCL that is loaded first.
+/// The framework's files.
 fn files(options: &Options) -> Vec<PathBuf> {
     let places = Places::of(&options.root);
     let mut files = Vec::new();
@@ -59,12 +65,14 @@ fn files(options: &Options) -> Vec<PathBuf> {
             });
         }
     }
-    files.extend(libraries::first(&places.search(), "nccl").map(|library| library.path.clone()));
     files
 }
 
-fn walk(path: &Path) -> Result<Option<Code>, String> {
-    fatbin::code(&File::open(path).map_err(|error| error.to_string())?)
+/// How the code of a file is found.
+type Walk = fn(&File) -> Result<Option<Code>, String>;
+
+fn read(path: &Path, walk: Walk) -> Result<Option<Code>, String> {
+    walk(&File::open(path).map_err(|error| error.to_string())?)
 }
 
 /// What a chip lacks fails; what was not understood is never a pass.
