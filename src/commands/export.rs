@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use super::base::check_processor;
 use super::build::{cached_file, files};
@@ -51,30 +51,32 @@ pub(super) async fn dockerfile(args: &DockerfileArgs, settings: &Settings) -> Re
 
 /// The Dockerfile's folder below `DIR/image`, and a `compose.yaml` that builds and opens it.
 pub(super) async fn compose(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
-    let dir = settings.current_dir.join(&args.dir);
-    check_empty(&dir, args.force)?;
-    let Exported { lock, shell, .. } = exported(args, &dir.join("image"), settings).await?;
+    let (dir, Exported { lock, shell, .. }) = below(args, settings).await?;
     fs_err::write(dir.join("compose.yaml"), crate::compose::compose(&lock, &shell))?;
     finish(&dir, &lock, "Build and open it: `docker compose up --build`.\n")
 }
 
 /// The Dockerfile's folder below `DIR/image`, and a definition file that Apptainer builds the same lock from.
 pub(super) async fn apptainer(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
-    let dir = settings.current_dir.join(&args.dir);
-    check_empty(&dir, args.force)?;
-    let exported = exported(args, &dir.join("image"), settings).await?;
+    let (dir, exported) = below(args, settings).await?;
     write_definition(&dir, &exported)?;
     finish(&dir, &exported.lock, APPTAINER_README)
 }
 
 /// The same with a batch script for Slurm.
 pub(super) async fn slurm(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
-    let dir = settings.current_dir.join(&args.dir);
-    check_empty(&dir, args.force)?;
-    let exported = exported(args, &dir.join("image"), settings).await?;
+    let (dir, exported) = below(args, settings).await?;
     write_definition(&dir, &exported)?;
     fs_err::write(dir.join("job.sbatch"), cluster::slurm(&exported.lock, &exported.shell))?;
     finish(&dir, &exported.lock, SLURM_README)
+}
+
+/// The folder, with the image's context in `image/` below it; what stands beside that is still to be written.
+async fn below(args: &DockerfileArgs, settings: &Settings) -> Result<(Utf8PathBuf, Exported), CommandError> {
+    let dir = settings.current_dir.join(&args.dir);
+    check_empty(&dir, args.force)?;
+    let exported = exported(args, &dir.join(IMAGE_FOLDER), settings).await?;
+    Ok((dir, exported))
 }
 
 fn write_definition(dir: &Utf8Path, exported: &Exported) -> Result<(), CommandError> {

@@ -16,7 +16,7 @@ use super::known_locks::{OF_SPECS, remember_project};
 use super::named_base::{NamedBase, named_base};
 use super::outdated::{check, diff};
 use super::session::Session;
-use super::target::target;
+use super::target::{options, target};
 use super::wanted::{Wanted, wanted};
 use super::{CommandError, Exit};
 use crate::address::Address;
@@ -192,12 +192,7 @@ pub(super) fn stack(
     let matrix = &*matrix;
     let spec: Spec = typed.parse()?;
     let target = target(machine, &settings.target, matrix, &*reporter(settings.output))?;
-    let options = ResolveOptions {
-        forward_compat: machine.forward_compat,
-        base: source.base.clone(),
-        toolkit: settings.toolkit,
-        no_source: machine.no_source,
-    };
+    let options = options(machine, source, settings);
     let answer = resolve(&spec, &target, matrix, &options);
     let stack = answer.map_err(|refusal| CommandError::Impossible {
         text: refusal_text(&refusal, &target),

@@ -1,15 +1,14 @@
 //! `plan`: spec and target to a stack or a refusal. Touches neither network nor engine.
 
 use super::from_source::this_machine;
-use super::target::target;
+use super::target::{options, target};
 use super::wanted::wanted;
 use super::{CommandError, Exit};
 use crate::cli::{LockSource, PlanArgs};
 use crate::compat::Matrix;
 use crate::report::{Printer, reporter};
 use crate::resolve::{
-    ResolveOptions, nearest_published, plan_report, plan_text, refusal_text, resolve, source_report,
-    source_text,
+    nearest_published, plan_report, plan_text, refusal_text, resolve, source_report, source_text,
 };
 use crate::settings::Settings;
 use crate::spec::Spec;
@@ -20,12 +19,7 @@ pub(super) fn plan(args: &PlanArgs, settings: &Settings) -> Result<Exit, Command
     let wanted = wanted(args.spec.as_deref(), &args.project, &source, &args.target, settings)?;
     let spec: Spec = wanted.spec.parse()?;
     let target = target(&wanted.target, &settings.target, matrix, &*reporter(settings.output))?;
-    let options = ResolveOptions {
-        forward_compat: wanted.target.forward_compat,
-        base: wanted.source.base.clone(),
-        toolkit: settings.toolkit,
-        no_source: wanted.target.no_source,
-    };
+    let options = options(&wanted.target, &wanted.source, settings);
     let answer = resolve(&spec, &target, matrix, &options);
     if settings.output.json {
         let report = plan_report(&wanted.spec, &spec, &target, "auto", &answer);

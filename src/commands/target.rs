@@ -1,11 +1,12 @@
 //! Which machine the image is for: what was typed, else the environment, else this machine's driver.
 
 use super::CommandError;
-use crate::cli::TargetArgs;
+use crate::cli::{LockSource, TargetArgs};
 use crate::compat::Matrix;
 use crate::host::{self, GpuError, HostFacts};
 use crate::report::{Event, Reporter};
-use crate::settings::TargetOverrides;
+use crate::resolve::ResolveOptions;
+use crate::settings::{Settings, TargetOverrides};
 use crate::target::{Target, TargetGpu, TargetSource};
 use crate::versions::{ComputeCapability, DriverVersion, Machine};
 
@@ -15,6 +16,16 @@ pub(super) fn machine(args: &TargetArgs) -> Machine {
         Some("linux/arm64") => Machine::Aarch64,
         None if cfg!(target_arch = "aarch64") => Machine::Aarch64,
         _ => Machine::X86_64,
+    }
+}
+
+/// What else is wanted of a stack than its spec and target say.
+pub(super) fn options(machine: &TargetArgs, source: &LockSource, settings: &Settings) -> ResolveOptions {
+    ResolveOptions {
+        forward_compat: machine.forward_compat,
+        base: source.base.clone(),
+        toolkit: settings.toolkit,
+        no_source: machine.no_source,
     }
 }
 

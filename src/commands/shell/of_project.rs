@@ -3,19 +3,18 @@
 use camino::Utf8Path;
 
 use super::super::CommandError;
-use super::super::build::{Done, build_one};
 use super::super::lock::{lock_path, read_lock, stack};
 use super::super::named_base::named_base;
 use super::super::session::Session;
 use super::super::verify::subject::Named;
 use super::super::wanted::{Wanted, wanted};
-use crate::cli::{BuildArgs, LockSource, ProjectArgs, ShellArgs, TargetArgs};
+use super::open;
+use crate::cli::{LockSource, ProjectArgs, ShellArgs, TargetArgs};
 use crate::engine::ImageInfo;
 use crate::plan::{LOCK_LABEL, UNVERIFIED};
 use crate::project::Shell;
 use crate::report::Event;
 use crate::settings::Settings;
-use crate::verdict::verdict_text;
 
 /// The project that is meant.
 pub(super) fn project(args: &ShellArgs, settings: &Settings) -> Result<Wanted, CommandError> {
@@ -52,14 +51,7 @@ pub(super) async fn image(session: &Session<'_>, wanted: &Wanted) -> Result<Name
     }
     let text = format!("the image of {path} is not on this engine yet: building it first");
     session.reporter.report(Event::Note { text });
-    let args = BuildArgs::of(&wanted.spec);
-    if let Done::Built(built) = Box::pin(build_one(session, wanted, stack, named.as_ref(), &args)).await?
-        && let Some(error) = built.failure()
-    {
-        let text = verdict_text(&built.verdict);
-        session.reporter.report(Event::Note { text });
-        return Err(error);
-    }
+    open::build(session, wanted, stack, named.as_ref()).await?;
     let hash = read_lock(&path)?.map(|lock| lock.hash()).unwrap_or_default();
     let not_there =
         || CommandError::NoImage { image: wanted.spec.clone(), text: "it was removed meanwhile".to_owned() };

@@ -3,9 +3,10 @@
 use super::super::CommandError;
 use super::super::build::{Done, build_one};
 use super::super::lock::stack;
+use super::super::named_base::NamedBase;
 use super::super::session::Session;
 use super::super::verify::subject::{Named, found};
-use super::super::wanted::typed;
+use super::super::wanted::{Wanted, typed};
 use super::join::{Join, join, unchangeable};
 use super::labels::Shell;
 use super::launch::{Launch, launch};
@@ -13,10 +14,11 @@ use super::serve::{Told, of_running};
 use super::{Started, of_project};
 use camino::Utf8Path;
 
-use crate::cli::{BuildArgs, ShellArgs};
+use crate::cli::{BuildArgs, LockSource, ShellArgs, TargetArgs};
 use crate::engine::{Containers, SHELL_LABEL};
 use crate::report::Event;
 use crate::shell::{Project, ShellError, User, caller_ids, is_interactive};
+use crate::stack::Stack;
 use crate::verdict::verdict_text;
 
 /// What came of the call.
@@ -125,20 +127,32 @@ async fn image(session: &Session<'_>, name: &str) -> Result<Named, CommandError>
         Err(CommandError::SpecNotBuilt { spec }) => {
             let text = format!("`{spec}` is not built on this engine yet: building it first");
             session.reporter.report(Event::Note { text });
-            let args = BuildArgs::of(name);
-            let wanted = typed(name, &args.source, &args.target)?;
-            let stack = stack(session.settings, name, &args.source, &args.target, None)?;
-            if let Done::Built(built) = Box::pin(build_one(session, &wanted, stack, None, &args)).await?
-                && let Some(error) = built.failure()
-            {
-                let text = verdict_text(&built.verdict);
-                session.reporter.report(Event::Note { text });
-                return Err(error);
-            }
+            let (source, target) = (LockSource::default(), TargetArgs::default());
+            let wanted = typed(name, &source, &target)?;
+            let stack = stack(session.settings, name, &source, &target, None)?;
+            build(session, &wanted, stack, None).await?;
             found(session, name).await
         }
         answer => answer,
     }
+}
+
+/// Builds an image as `envforge build` alone does; the checks of one that fails are told.
+pub(super) async fn build(
+    session: &Session<'_>,
+    wanted: &Wanted,
+    stack: Stack,
+    base: Option<&NamedBase>,
+) -> Result<(), CommandError> {
+    let args = BuildArgs::of(&wanted.spec);
+    if let Done::Built(built) = Box::pin(build_one(session, wanted, stack, base, &args)).await?
+        && let Some(error) = built.failure()
+    {
+        let text = verdict_text(&built.verdict);
+        session.reporter.report(Event::Note { text });
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// Tells which container is joined, and that it is not of today's image if it is not.
