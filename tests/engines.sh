@@ -31,7 +31,7 @@ make_image() { # TAG SCRIPT
     docker rm eng-setup >/dev/null
 }
 install='apt-get install -y -qq --no-install-recommends fuse-overlayfs iptables ca-certificates docker.io'
-make_image eng-13:1 "apt-get update -qq; $install podman netavark aardvark-dns runc uidmap"
+make_image eng-13:1 "apt-get update -qq; $install podman netavark aardvark-dns nftables runc uidmap"
 # Release files of the testing suite on a mirror that stands still are expired: accepted here, by this option.
 make_image eng-testing:1 "sed -i 's/^Suites:.*/Suites: testing/; /security/,\$d' /etc/apt/sources.list.d/debian.sources
     apt-get -o Acquire::Check-Valid-Until=false update -qq; $install"

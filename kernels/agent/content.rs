@@ -16,8 +16,8 @@
 //!    `MAJOR:MINOR`; `d` and `p`: nothing.
 //!
 //! A hard link is a regular file with the content of its target. No times, no size of directories. A socket is an error.
-//! Left out: everything below `proc`, `sys`, `dev`, `run`, `tmp` (the folders themselves count, as the image has them),
-//! the paths `.dockerenv`, `etc/hosts`, `etc/hostname`, `etc/resolv.conf`, `etc/mtab`, and the agent's own layer:
+//! Left out: `proc`, `sys` and `dev`, over which every engine mounts its own (Podman does not even tell what the image
+//! has there), everything below `run` and `tmp` (the folders themselves count, as the image has them), the paths `.dockerenv`, `etc/hosts`, `etc/hostname`, `etc/resolv.conf`, `etc/mtab`, and the agent's own layer:
 //! `opt/envforge` and everything below it.
 //!
 //! Test vector: directory `etc` (0755, 0:0), file `etc/motd` (0644, 0:0, content `hello\n`), symbolic link `motd`
@@ -66,8 +66,8 @@ pub(crate) struct ContentEntry {
     pub(crate) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// Folders whose content is left out: the engine or a running program fills them.
-pub(crate) const FOLDERS: [&str; 5] = ["proc", "sys", "dev", "run", "tmp"];
+/// Folders whose content is left out: a running program fills them.
+pub(crate) const FOLDERS: [&str; 2] = ["run", "tmp"];
 
 /// True for an extended attribute that counts.
 pub(crate) fn counts(xattr: &[u8]) -> bool {
@@ -76,10 +76,12 @@ pub(crate) fn counts(xattr: &[u8]) -> bool {
 
 /// True for a relative path that does not count.
 pub(crate) fn is_left_out(path: &[u8]) -> bool {
-    const PATHS: [&[u8]; 6] =
-        [b".dockerenv", b"etc/hosts", b"etc/hostname", b"etc/resolv.conf", b"etc/mtab", b"opt/envforge"];
+    const PATHS: [&[u8]; 5] = [b".dockerenv", b"etc/hosts", b"etc/hostname", b"etc/resolv.conf", b"etc/mtab"];
+    const WHOLE: [&[u8]; 4] = [b"proc", b"sys", b"dev", b"opt/envforge"];
     let below = |folder: &[u8]| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"));
-    FOLDERS.iter().any(|folder| below(folder.as_bytes())) || PATHS.contains(&path) || below(b"opt/envforge")
+    PATHS.contains(&path)
+        || WHOLE.iter().any(|folder| path == *folder || below(folder))
+        || FOLDERS.iter().any(|folder| below(folder.as_bytes()))
 }
 
 /// The record of an entry.

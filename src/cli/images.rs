@@ -32,7 +32,8 @@ Examples:
   envforge prune --yes                          removes it
 
 An image stays if a lock in use names it (one beside a project file, or one of a spec), if a container uses it, or if it was
-not built from this machine's state folder.";
+not built from this machine's state folder. With the images go the volumes that `shell` made of their /etc; homes and
+workspaces stay. What resolving packages keeps on the engine is the volume `envforge-resolve`: remove it at any time.";
 
 /// Arguments of `images`.
 #[derive(Debug, Clone, Args)]

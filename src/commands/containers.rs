@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use serde::Serialize;
 
 use super::session::connect;
-use super::shell::{Shell, shells};
+use super::shell::{Shell, forget_client, shells};
 use super::{CommandError, Exit};
 use crate::cli::{LogsArgs, StopArgs};
 use crate::engine::{Containers as _, Output};
@@ -29,6 +29,9 @@ pub(super) async fn stop(args: &StopArgs, settings: &Settings) -> Result<Exit, C
     };
     let stops = chosen.iter().map(|shell| docker.stop(&shell.container.id, args.time.into()));
     futures_util::future::try_join_all(stops).await?;
+    for shell in &chosen {
+        forget_client(&settings.state_dir, &shell.name)?;
+    }
     let stopped: Vec<_> = chosen.iter().map(|shell| shell.name.as_str()).collect();
     if settings.output.json {
         Printer.json(&Stopped { schema: 1, stopped });

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::described::gigabytes;
 use super::known_locks::{in_use, known_lock};
 use super::session::Session;
+use super::shell::ETC_LABEL;
 use super::{CommandError, Exit};
 use crate::cli::PruneArgs;
 use crate::engine::ImageInfo;
@@ -26,6 +27,9 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     removed: Option<bool>,
     images: Vec<Row<'a>>,
+    /// Volumes of `shell` that belong to images which are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volumes: Option<Vec<String>>,
 }
 
 /// One image.
@@ -51,7 +55,7 @@ pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
     let used = in_use(&session.store);
     let rows: Vec<_> = all.iter().map(|image| row(image, &all, used.contains(lock_of(image)))).collect();
     if settings.output.json {
-        Printer.json(&Report { schema: 1, removed: None, images: rows });
+        Printer.json(&Report { schema: 1, removed: None, images: rows, volumes: None });
     } else {
         Printer.text(table(&rows).trim_end());
     }
@@ -67,6 +71,7 @@ pub(super) async fn prune(args: &PruneArgs, settings: &Settings) -> Result<Exit,
         !used.contains(lock_of(image)) && known_lock(&session.store, lock_of(image)).is_some()
     };
     let unused: Vec<_> = all.iter().filter(ours).collect();
+    let volumes = stale_volumes(&session, &unused).await?;
     if args.yes {
         for image in &unused {
             if image.tags.is_empty() {
@@ -76,15 +81,21 @@ pub(super) async fn prune(args: &PruneArgs, settings: &Settings) -> Result<Exit,
                 session.engine.remove_image(tag).await?;
             }
         }
+        for volume in &volumes {
+            session.containers.remove_volume(volume).await?;
+        }
     }
     let rows: Vec<_> = unused.iter().map(|image| row(image, &all, false)).collect();
     let own: u64 = rows.iter().map(|row| row.size - row.shared.min(row.size)).sum();
     if settings.output.json {
-        Printer.json(&Report { schema: 1, removed: Some(args.yes), images: rows });
+        Printer.json(&Report { schema: 1, removed: Some(args.yes), images: rows, volumes: Some(volumes) });
         return Ok(Exit::Done);
     }
     if !rows.is_empty() {
         Printer.text(table(&rows).trim_end());
+    }
+    for volume in &volumes {
+        Printer.text(&format!("volume {volume}"));
     }
     if !settings.output.quiet {
         let count = rows.len();
@@ -96,6 +107,17 @@ pub(super) async fn prune(args: &PruneArgs, settings: &Settings) -> Result<Exit,
         });
     }
     Ok(Exit::Done)
+}
+
+/// Volumes that hold /etc for users of an image which is gone, or is among these.
+async fn stale_volumes(session: &Session<'_>, unused: &[&ImageInfo]) -> Result<Vec<String>, CommandError> {
+    let mut stale = Vec::new();
+    for (volume, image) in session.containers.volumes(ETC_LABEL).await? {
+        if unused.iter().any(|one| one.id == image) || session.engine.image(&image).await?.is_none() {
+            stale.push(volume);
+        }
+    }
+    Ok(stale)
 }
 
 fn lock_of(image: &ImageInfo) -> &str {

@@ -204,6 +204,10 @@ pub trait Containers: Send + Sync {
     async fn prepare(&self, preparation: Preparation) -> Result<(), EngineError>;
     /// True if there is a volume of that name.
     async fn has_volume(&self, name: &str) -> Result<bool, EngineError>;
+    /// The volumes with that label: each name and the label's value.
+    async fn volumes(&self, label: &str) -> Result<Vec<(String, String)>, EngineError>;
+    /// Removes a volume; absent is fine.
+    async fn remove_volume(&self, name: &str) -> Result<(), EngineError>;
     /// Creates a container, which does not run yet, and gives its id.
     async fn create(&self, request: &ContainerRequest) -> Result<String, EngineError>;
     /// Starts a container.

@@ -144,6 +144,14 @@ impl Containers for Docker {
         self.daemon.has_volume(name).await
     }
 
+    async fn volumes(&self, label: &str) -> Result<Vec<(String, String)>, EngineError> {
+        self.daemon.volumes(label).await
+    }
+
+    async fn remove_volume(&self, name: &str) -> Result<(), EngineError> {
+        self.daemon.remove_volume(name).await
+    }
+
     async fn create(&self, request: &ContainerRequest) -> Result<String, EngineError> {
         self.daemon.create_lasting(request).await
     }

@@ -4,8 +4,10 @@
 //! a container that is never started mounts them with a writable root, is fed, and goes. If it is killed in between,
 //! `remains` finds it by its label and removes the volumes too: they hold nothing of the user's yet.
 
-use bollard::models::{HostConfig, Mount as EngineMount, MountType, MountVolumeOptions};
-use bollard::query_parameters::RemoveVolumeOptions;
+use std::collections::HashMap;
+
+use bollard::models::{HostConfig, Mount as EngineMount, MountType, MountVolumeOptions, Volume};
+use bollard::query_parameters::{ListVolumesOptionsBuilder, RemoveVolumeOptions};
 
 use super::connect::Daemon;
 use super::container::{Container, feeder_body};
@@ -78,6 +80,16 @@ impl Daemon {
             Err(error) if is_absent(&error) => Ok(false),
             Err(error) => Err(self.fault(&format!("a look at volume `{name}`"), error)),
         }
+    }
+
+    /// The volumes with that label: each name and the label's value.
+    pub(super) async fn volumes(&self, label: &str) -> Result<Vec<(String, String)>, EngineError> {
+        let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
+        let options = ListVolumesOptionsBuilder::new().filters(&filters).build();
+        let found = self.client.list_volumes(Some(options)).await;
+        let found = found.map_err(|error| self.fault("listing volumes", error))?.volumes;
+        let one = |mut volume: Volume| Some((volume.name, volume.labels.remove(label)?));
+        Ok(found.unwrap_or_default().into_iter().filter_map(one).collect())
     }
 
     /// Removes a volume; absent is fine.

@@ -1,10 +1,14 @@
 //! What apt would install, as locked packages without addresses.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
+use super::catalogue::catalogue;
 use super::error::PackagesError;
+use super::resolve::PackageRequest;
 use crate::lock::{Lock, LockedBase, LockedDeb};
 use crate::sha256::is_sha256_hex;
+use crate::stack::Stack;
 
 /// Reads sections `uris` and `show`: each file apt would fetch, with the SHA-256 the signed index gives it.
 pub(super) fn locked_debs(uris: &str, show: &str) -> Result<Vec<LockedDeb>, PackagesError> {
@@ -22,20 +26,6 @@ pub(super) fn locked_debs(uris: &str, show: &str) -> Result<Vec<LockedDeb>, Pack
     Ok(debs)
 }
 
-/// Roots of the mirrors apt would fetch from: each address without the package's own path.
-pub(super) fn mirror_roots(uris: &str, debs: &[LockedDeb]) -> Vec<String> {
-    let mut roots: Vec<String> = uris
-        .lines()
-        .filter_map(|line| {
-            let uri = decoded(line.split(' ').next()?.trim_matches('\''));
-            debs.iter().find_map(|deb| uri.strip_suffix(&format!("/{}", deb.path)).map(str::to_owned))
-        })
-        .collect();
-    roots.sort();
-    roots.dedup();
-    roots
-}
-
 /// The old packages, if the new ones are the same by name on the same base: an update then changes none of them.
 pub(super) fn kept(
     new: Vec<LockedDeb>,
@@ -50,6 +40,31 @@ pub(super) fn kept(
         Some(lock) if same_base(&lock.base, base) && names(of(lock)) == names(&new) => of(lock).clone(),
         _ => new,
     }
+}
+
+/// The lock whose packages of the distribution stand, so that apt need not be asked: what decides them is as it was.
+pub(super) fn standing<'a>(request: &PackageRequest<'a>) -> Option<&'a Lock> {
+    let old = request.previous?;
+    let has = |debs: &[LockedDeb], name: &str| debs.iter().any(|deb| deb.name == name);
+    let same = same_base(&old.base, request.base)
+        && old.stack.machine == request.stack.machine
+        && old.stack.nvcc == request.stack.nvcc
+        && old.added.apt == request.added.apt
+        && old.records.envforge == env!("CARGO_PKG_VERSION")
+        && system_list(request.stack)
+            .lines()
+            .all(|name| has(&old.system, name) || has(&old.base.packages, name))
+        && !request.fresh.iter().any(|name| old.debs().any(|deb| deb.name == *name));
+    same.then_some(old)
+}
+
+/// Packages of the distribution that every image of a stack has, one each line.
+pub(super) fn system_list(stack: &Stack) -> String {
+    let mut system: String = catalogue().system().flat_map(|package| [package, "\n"]).collect();
+    if let Some(nvcc) = &stack.nvcc {
+        let _ = writeln!(system, "g++-{}", nvcc.gcc);
+    }
+    system
 }
 
 /// True if both are the same bytes; the content digest is a record and does not count.
@@ -112,15 +127,6 @@ mod tests {
         assert_eq!(vim.version, "2:9.0.1378-2+deb12u2");
         assert_eq!(vim.path, "pool/main/v/vim/vim_9.0.1378-2+deb12u2_amd64.deb");
         assert_eq!(vim.sha256, "298464600a708a3cc7fd7e55a7719dd1adfa8d2de1645c3ecbd05b5d24ffae73");
-    }
-
-    #[test]
-    fn the_roots_of_the_mirrors_are_told_apart() {
-        let (uris, debs) = recorded();
-        assert_eq!(
-            mirror_roots(uris, &debs),
-            ["http://mirror.example.test/debian", "http://mirror.example.test/debian-security"]
-        );
     }
 
     #[test]

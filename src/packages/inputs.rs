@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 
+use super::apt::{standing, system_list};
 use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::pylock::preferences;
@@ -15,6 +16,7 @@ use crate::compat::Matrix;
 use crate::compat::tables::Channel;
 use crate::engine::ContainerFile;
 use crate::lock::LockedDeb;
+use crate::sha256::sha256_hex;
 use crate::stack::Stack;
 use crate::versions::Machine;
 
@@ -35,19 +37,21 @@ pub(super) fn files(
     let framework = framework_requirements(request.stack)?;
     let developer: String = catalogue().developer_wheels().map(|wheel| wheel + "\n").collect();
     let stack = format!("{framework}{developer}");
-    let mut system: String = catalogue().system().flat_map(|package| [package, "\n"]).collect();
-    if let Some(nvcc) = &request.stack.nvcc {
-        let _ = writeln!(system, "g++-{}", nvcc.gcc);
-    }
     let mut files = vec![
         file("resolve.sh", 0o644, include_str!("../../templates/packages/resolve.sh")),
-        file("system.list", 0o644, system),
+        file("base", 0o644, base_key(request)),
         file("uv.toml", 0o600, uv_configuration(request.stack, settings)?),
         file("framework.in", 0o644, framework),
         ContainerFile { path: "/envforge/uv".to_owned(), mode: 0o755, bytes: uv },
     ];
+    if standing(request).is_none() {
+        files.push(file("system.list", 0o644, system_list(request.stack)));
+    }
     if !request.added.apt.is_empty() {
         files.push(file("apt.list", 0o644, request.added.apt.join("\n") + "\n"));
+    }
+    if request.previous.is_none() || !request.fresh.is_empty() {
+        files.push(file("refresh", 0o644, ""));
     }
     let requested = &request.added.python;
     if requested.is_empty() {
@@ -74,6 +78,13 @@ pub(super) fn files(
     }
     files.extend(surroundings(settings));
     Ok(files)
+}
+
+/// A name of the base that another base never has.
+fn base_key(request: &PackageRequest<'_>) -> String {
+    let packages: String = request.base.packages.iter().map(|deb| deb.sha256.as_str()).collect();
+    let digest = request.base.digest.as_deref().unwrap_or_default();
+    sha256_hex(format!("{} {digest} {packages}", request.base_reference).as_bytes())[..16].to_owned()
 }
 
 /// Another processor than the container's, as Debian and as uv name it. uv is told the base's C library, up to the newest
@@ -226,7 +237,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::lock::{Added, sample};
+    use crate::lock::{Added, Lock, Records, sample};
     use crate::packages::settings::{Archive, IndexSettings, Proxies};
 
     fn settings() -> PackageSettings {
@@ -273,6 +284,45 @@ mod tests {
             companions: BTreeMap::from([("torchvision".to_owned(), "0.22.1".to_owned())]),
             ..sample::stack()
         }
+    }
+
+    #[test]
+    fn apt_is_asked_only_if_what_it_decides_on_changed() {
+        let lock = sample::lock();
+        let mut system = lock.system[0].clone();
+        let as_locked = |name: &str| {
+            system.name = name.to_owned();
+            system.clone()
+        };
+        let system: Vec<_> = system_list(&lock.stack).lines().map(as_locked).collect();
+        let records = Records { envforge: env!("CARGO_PKG_VERSION").to_owned(), ..lock.records.clone() };
+        let lock = Lock { system, records, ..lock };
+        let asks = |previous: &Lock, apt: &[&str], fresh: &[&str]| {
+            let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+            let (added, fresh) = (Added { apt: texts(apt), ..Added::default() }, texts(fresh));
+            let request = PackageRequest {
+                base_reference: "base",
+                base: &lock.base,
+                stack: &lock.stack,
+                added: &added,
+                previous: Some(previous),
+                fresh: &fresh,
+            };
+            let made = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
+            made.iter().any(|file| file.path == "/envforge/system.list")
+        };
+        assert!(!asks(&lock, &[], &[]));
+        assert!(!asks(&lock, &[], &["torch"]), "a wheel to choose anew is none of apt's business");
+        assert!(asks(&lock, &["tree"], &[]), "another wish");
+        assert!(asks(&lock, &[], &[&lock.system[0].name]), "one of the distribution to choose anew");
+        let short = Lock { system: lock.system[1..].to_vec(), ..lock.clone() };
+        assert!(asks(&short, &[], &[]), "a package is missing");
+        let mut other = lock.clone();
+        other.records.envforge = "0.0.0".to_owned();
+        assert!(asks(&other, &[], &[]), "another envforge may want others");
+        other = lock.clone();
+        other.base.digest = Some("sha256:other".to_owned());
+        assert!(asks(&other, &[], &[]), "another base");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 
-use super::apt::{kept, locked_debs, mirror_roots};
+use super::apt::{kept, locked_debs, standing};
 use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::failure::explain;
@@ -17,7 +17,6 @@ use super::settings::PackageSettings;
 use super::uv::{UvSource, uv_binary};
 use super::vendor::vendor_source;
 use super::wheels::{FrameworkOrigin, Layers, check_versions, locked_wheels};
-use crate::address::Address;
 use crate::engine::{Engine, RunRequest};
 use crate::fetch::Fetcher;
 use crate::lock::{Added, Lock, LockedBase, LockedDeb, LockedTool, LockedWheel};
@@ -27,6 +26,8 @@ use crate::store::{Store, StoreError};
 use crate::versions::Machine;
 
 const STEP: &str = "packages";
+/// The engine's volume of what resolving asks for again and again: what the indexes said, and Python of each base.
+const CACHE_VOLUME: &str = "envforge-resolve";
 
 /// What packages are resolved for.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +76,6 @@ pub struct Resolved {
     pub tools: Vec<LockedTool>,
     /// The program uv that resolved, a file of the cache.
     pub uv_binary: Utf8PathBuf,
-    /// Mirrors apt would fetch from: for `gather_debs` where no setting names one. Never part of a lock.
-    pub mirrors: Vec<Address>,
 }
 
 /// Resolves everything above the base of a stack.
@@ -96,15 +95,16 @@ pub async fn resolve_packages(
 
     let started = Instant::now();
     let id = STEP.to_owned();
-    let text = "resolve distribution packages and wheels in a container of the base".to_owned();
+    let what = if standing(request).is_some() { "wheels" } else { "distribution packages and wheels" };
+    let text = format!("resolve {what} in a container of the base");
     reporter.report(Event::StepStarted { id: id.clone(), text });
     let done = run(tools, request, &uv_binary).await.and_then(|stdout| read(&stdout, request, settings));
     reporter.report(match &done {
         Ok(_) => Event::StepFinished { id, cached: false, seconds: started.elapsed().as_secs_f64() },
         Err(error) => Event::StepFailed { id, text: error.to_string() },
     });
-    let Read { system, unpacked, apt, wheels, mirrors } = done?;
-    Ok(Resolved { system, unpacked, apt, wheels, tools: vec![tool], uv_binary, mirrors })
+    let Read { system, unpacked, apt, wheels } = done?;
+    Ok(Resolved { system, unpacked, apt, wheels, tools: vec![tool], uv_binary })
 }
 
 async fn run(
@@ -112,7 +112,7 @@ async fn run(
     request: &PackageRequest<'_>,
     uv: &Utf8PathBuf,
 ) -> Result<Vec<u8>, PackagesError> {
-    let nvcc = request.stack.nvcc.as_ref();
+    let nvcc = request.stack.nvcc.as_ref().filter(|_| standing(request).is_none());
     let vendor = vendor_source(nvcc, &tools.settings.vendor, tools.fetcher).await?;
     let uv =
         fs_err::read(uv).map_err(|cause| StoreError::File { purpose: "cannot read the cache", cause })?;
@@ -121,6 +121,7 @@ async fn run(
         command: vec!["/bin/sh".to_owned(), SCRIPT.to_owned()],
         user: Some("0:0".to_owned()),
         files: files(request, tools.settings, vendor.as_ref(), uv.into(), tools.engine.info().machine)?,
+        binds: vec![format!("{CACHE_VOLUME}:/cache")],
         network: tools.settings.network,
         // Its lines are not reported: they hold addresses.
         report_as: None,
@@ -139,7 +140,6 @@ struct Read {
     unpacked: Vec<LockedDeb>,
     apt: Vec<LockedDeb>,
     wheels: Vec<LockedWheel>,
-    mirrors: Vec<Address>,
 }
 
 fn read(
@@ -152,22 +152,10 @@ fn read(
     if found != wanted {
         return Err(PackagesError::Python { found, wanted });
     }
-    let uris = sections.named("uris")?;
-    let fresh = locked_debs(uris, sections.named("show")?)?;
-    let mut mirrors = mirror_roots(uris, &fresh);
-    let mut unpacked = Vec::new();
-    if let Some(uris) = sections.optional("unpack-uris") {
-        unpacked = locked_debs(uris, sections.named("unpack-show")?)?;
-        mirrors.extend(mirror_roots(uris, &unpacked));
-    }
-    let mut apt = Vec::new();
-    if let Some(uris) = sections.optional("apt-uris") {
-        apt = locked_debs(uris, sections.named("apt-show")?)?;
-        mirrors.extend(mirror_roots(uris, &apt));
-        apt = kept(apt, request.previous, request.base, |lock| &lock.apt);
-    }
-    let mirrors = mirrors.iter().filter_map(|root| root.parse().ok()).collect();
-    let system = kept(fresh, request.previous, request.base, |lock| &lock.system);
+    let (system, unpacked, apt) = match standing(request) {
+        Some(old) => (old.system.clone(), old.unpacked.clone(), old.apt.clone()),
+        None => distribution(&sections, request)?,
+    };
 
     let layers = Layers {
         framework: names(sections.named("framework")?)?.into_iter().collect(),
@@ -177,7 +165,25 @@ fn read(
     let wheels = resolutions(sections.named("all")?, request.stack)?;
     let wheels = locked_wheels(wheels, &layers, &origin, request.stack);
     check_versions(&wheels, request.stack)?;
-    Ok(Read { system, unpacked, apt, wheels, mirrors })
+    Ok(Read { system, unpacked, apt, wheels })
+}
+
+/// Packages of the distribution as apt found them: the system's, those to unpack, the user's.
+fn distribution(
+    sections: &Sections<'_>,
+    request: &PackageRequest<'_>,
+) -> Result<(Vec<LockedDeb>, Vec<LockedDeb>, Vec<LockedDeb>), PackagesError> {
+    let system = locked_debs(sections.named("uris")?, sections.named("show")?)?;
+    let unpacked = match sections.optional("unpack-uris") {
+        Some(uris) => locked_debs(uris, sections.named("unpack-show")?)?,
+        None => Vec::new(),
+    };
+    let apt = match sections.optional("apt-uris") {
+        Some(uris) => locked_debs(uris, sections.named("apt-show")?)?,
+        None => Vec::new(),
+    };
+    let kept = |new, of: fn(&Lock) -> &Vec<LockedDeb>| kept(new, request.previous, request.base, of);
+    Ok((kept(system, |lock| &lock.system), unpacked, kept(apt, |lock| &lock.apt)))
 }
 
 #[cfg(test)]
@@ -194,12 +200,12 @@ mod tests {
     fn a_recorded_run_becomes_locked_packages_and_mirrors() {
         let (lock, stack) = (sample::lock(), sample::stack());
         let none = Added::default();
-        let Read { system, unpacked, apt, wheels, mirrors } =
+        let Read { system, unpacked, apt, wheels } =
             read(RECORDED.as_bytes(), &request(&lock, &stack, &none), &PackageSettings::default())
                 .expect("reads");
         assert!(system.iter().any(|deb| deb.name == "python3.11"));
         assert_eq!(wheels.iter().filter(|wheel| wheel.layer == WheelLayer::Cuda).count(), 14);
-        assert_eq!((mirrors.len(), unpacked.len(), apt.len()), (2, 0, 0));
+        assert_eq!((unpacked.len(), apt.len()), (0, 0));
         let whole = Lock { system, wheels, ..sample::lock() };
         let text = whole.to_toml();
         assert_eq!(Lock::from_toml("envforge.lock", &text).expect("reads"), whole);

@@ -97,6 +97,15 @@ pub enum ShellError {
         /// The first that was tried.
         first: u16,
     },
+    /// A port that is to lead into a container on another machine.
+    #[error("port {address} of this machine cannot lead into the container")]
+    PortTaken {
+        /// Address and port.
+        address: String,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
     /// A service does not answer.
     #[error("nothing answers on port {port}")]
     Silent {
@@ -183,6 +192,7 @@ impl ShellError {
             Self::HostNetwork => "leave out --network host; if you mean it, add --insecure".to_owned(),
             Self::SshAsRoot => "call envforge as an ordinary user, or use a terminal: `envforge shell`".to_owned(),
             Self::NoKeys => "make one with `ssh-keygen`, or name public keys with --authorized-keys FILE".to_owned(),
+            Self::PortTaken { .. } => "end what listens there (`ss -ltn`), or name another port with --port HOST:CONTAINER".to_owned(),
             Self::NoPort { .. } => "end what listens there (`ss -ltn`)".to_owned(),
             Self::Silent { .. } => "see `envforge ps` and `envforge logs NAME` for why".to_owned(),
             Self::Ended { .. } => "an image of envforge has both; run the service by hand with `-- CMD` to see why it ended".to_owned(),
@@ -196,7 +206,11 @@ impl ShellError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::NotFound { .. } | Self::NoGpu { .. } => 1,
-            Self::Terminal { .. } | Self::NoPort { .. } | Self::Silent { .. } | Self::Ended { .. } => 3,
+            Self::Terminal { .. }
+            | Self::NoPort { .. }
+            | Self::PortTaken { .. }
+            | Self::Silent { .. }
+            | Self::Ended { .. } => 3,
             Self::Engine(error) => error.exit_code(),
             _ => 2,
         }

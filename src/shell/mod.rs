@@ -10,6 +10,7 @@ mod options;
 mod project;
 mod services;
 mod terminal;
+mod tunnel;
 mod user;
 
 pub(crate) use devcontainer::{IMAGE_FOLDER, devcontainer};
@@ -20,4 +21,5 @@ pub(crate) use options::{Typed, env_file, is_name, memory_size, mounts, nano_cpu
 pub(crate) use project::{Project, free_name};
 pub(crate) use services::{Jupyter, Services, Ssh, client_config, token, url, vscode_uri};
 pub(crate) use terminal::{caller_ids, is_interactive};
+pub(crate) use tunnel::{Ports, Tunnels};
 pub(crate) use user::User;

@@ -1,14 +1,20 @@
 # Runs as root in a throwaway container of the base: apt resolves the distribution packages, uv the wheels.
-# Prints sections to stdout; src/packages/output.rs reads them. Nothing of this container is kept.
-# Inputs in /envforge: env (proxies), apt.conf, system.list, apt.list (the user's), *.in, uv, uv.toml; for an image of another processor foreign
-# (Debian's and uv's name of it) and base.list. The exit code says which step failed.
+# Prints sections to stdout; src/packages/output.rs reads them. Nothing of this container is kept but what lies in /cache.
+# Inputs in /envforge: env (proxies), apt.conf, system.list, apt.list (the user's), *.in, uv, uv.toml, base (a name of it),
+# refresh (what the indexes said before does not count); for an image of another processor foreign (Debian's and uv's
+# name of it) and base.list. Without system.list the packages of the distribution are known already.
+# The exit code says which step failed.
 set -u
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 APT_CONFIG=/envforge/apt.conf
 . /envforge/env
 
 section() { printf '\n==envforge:%s==\n' "$1"; }
 
-apt-get update -qq >&2 || exit 40
+# Python of the base, unpacked: uv asks it what it is.
+python=/cache/python-$(cat /envforge/base).tar
+if [ -f /envforge/system.list ] || [ ! -f "$python" ]; then
+    apt-get update -qq >&2 || exit 40
+fi
 # The vendor's repository on its own, so that its faults are told from the distribution's.
 if [ -f /envforge/vendor.list ]; then
     if [ -s /envforge/sources.list ]; then
@@ -25,8 +31,6 @@ platform=
 the_apt() { "$@"; }
 if [ -f /envforge/foreign ]; then
     read -r architecture platform </envforge/foreign
-    mkdir -p /tmp/foreign/lists/partial /tmp/foreign/archives/partial
-    : >/tmp/foreign/status
     the_apt() {
         program=$1
         shift
@@ -34,16 +38,16 @@ if [ -f /envforge/foreign ]; then
             -o Dir::State::lists=/tmp/foreign/lists -o Dir::State::status=/tmp/foreign/status \
             -o Dir::Cache=/tmp/foreign "$@"
     }
+fi
+foreign_indexes() {
+    mkdir -p /tmp/foreign/lists/partial /tmp/foreign/archives/partial
+    : >/tmp/foreign/status
     the_apt apt-get update -qq >&2 || exit 40
     # shellcheck disable=SC2046
     the_apt apt-cache show $(cat /envforge/base.list) >/tmp/base.show || exit 41
     sed 's/^Package: .*/&\nStatus: install ok installed/' /tmp/base.show >/tmp/foreign/status
-fi
+}
 
-# shellcheck disable=SC2046
-the_apt apt-get install --no-install-recommends --print-uris -qq $(cat /envforge/system.list) >/tmp/uris || exit 41
-section uris
-cut -d' ' -f1-2 /tmp/uris
 # `name_1%3a2.3_amd64.deb` -> `name:amd64=1:2.3`. print-uris of bookworm knows MD5 only; the index has SHA256.
 # show URIS: what the index says of these files.
 show() {
@@ -55,66 +59,94 @@ show() {
         grep -E '^(Package|Version|Architecture|Filename|Size|SHA256): |^$' /tmp/show
     fi
 }
-section show
-show /tmp/uris
 
-# What the user asked for: resolved together with the rest, of which it may change nothing.
-if [ -f /envforge/apt.list ]; then
+# The packages of the distribution.
+distribution() {
     # shellcheck disable=SC2046
-    the_apt apt-get install --no-install-recommends --print-uris -qq $(cat /envforge/system.list) \
-        $(cat /envforge/apt.list) >/tmp/both || exit 49
-    if grep -Fxvf /tmp/both /tmp/uris >&2; then exit 50; fi
-    grep -Fxvf /tmp/uris /tmp/both >/tmp/added || true
-    section apt-uris
-    cut -d' ' -f1-2 /tmp/added
-    section apt-show
-    show /tmp/added
+    the_apt apt-get install --no-install-recommends --print-uris -qq $(cat /envforge/system.list) >/tmp/uris || exit 41
+    section uris
+    cut -d' ' -f1-2 /tmp/uris
+    section show
+    show /tmp/uris
+
+    # What the user asked for: resolved together with the rest, of which it may change nothing.
+    if [ -f /envforge/apt.list ]; then
+        # shellcheck disable=SC2046
+        the_apt apt-get install --no-install-recommends --print-uris -qq $(cat /envforge/system.list) \
+            $(cat /envforge/apt.list) >/tmp/both || exit 49
+        if grep -Fxvf /tmp/both /tmp/uris >&2; then exit 50; fi
+        grep -Fxvf /tmp/uris /tmp/both >/tmp/added || true
+        section apt-uris
+        cut -d' ' -f1-2 /tmp/added
+        section apt-show
+        show /tmp/added
+    fi
+
+    # nvcc and its profilers: their files alone, without what they depend on.
+    if [ -f /envforge/unpack.list ]; then
+        # shellcheck disable=SC2046
+        the_apt apt-get download --print-uris -qq $(cat /envforge/unpack.list) >/tmp/unpack || exit 48
+        section unpack-uris
+        cut -d' ' -f1-2 /tmp/unpack
+        section unpack-show
+        show /tmp/unpack
+    fi
+}
+if [ -f /envforge/system.list ]; then
+    if [ -f /envforge/foreign ]; then foreign_indexes; fi
+    distribution
 fi
 
-# nvcc and its profilers: their files alone, without what they depend on.
-if [ -f /envforge/unpack.list ]; then
-    # shellcheck disable=SC2046
-    the_apt apt-get download --print-uris -qq $(cat /envforge/unpack.list) >/tmp/unpack || exit 48
-    section unpack-uris
-    cut -d' ' -f1-2 /tmp/unpack
-    section unpack-show
-    show /tmp/unpack
-fi
-
-# unpack PACKAGE: its files and those of what it depends on, unless they are here. uv only asks Python what it is;
-# installed in earnest its packages would compile themselves for as long as all the rest takes.
+# unpack PACKAGE: the files of it and of what it depends on, unless they are here, in / and in /tmp/python. uv only asks
+# Python what it is; installed in earnest its packages would compile themselves for as long as all the rest takes.
 unpack() {
-    mkdir -p /tmp/debs/partial
+    mkdir -p /tmp/debs/partial /tmp/python
     apt-get install -y -qq --download-only --no-install-recommends -o Dir::Cache::archives=/tmp/debs "$1" \
         >/tmp/install.log 2>&1 || { cat /tmp/install.log >&2; exit 42; }
     for deb in /tmp/debs/*.deb; do
         [ -e "$deb" ] || continue
-        dpkg-deb --fsys-tarfile "$deb" | tar -x -C / --keep-directory-symlink >&2 || exit 42
+        dpkg-deb --fsys-tarfile "$deb" >/tmp/files.tar || exit 42
+        tar -xf /tmp/files.tar -C / --keep-directory-symlink >&2 || exit 42
+        tar -xf /tmp/files.tar -C /tmp/python >&2 || exit 42
         rm "$deb"
     done
 }
-unpack python3
-# uv looks into a Python older than 3.10 with distutils, which Debian packages apart.
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || unpack python3-distutils
+if [ -f "$python" ]; then
+    tar -xf "$python" -C / --keep-directory-symlink >&2 || exit 42
+else
+    unpack python3
+    # uv looks into a Python older than 3.10 with distutils, which Debian packages apart.
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || unpack python3-distutils
+    # Others may be at it too: each writes its own and the last one stays. Those of bases that nobody uses any more go.
+    find /cache -maxdepth 1 -name 'python-*' -mtime +30 -delete
+    tar -cf "$python.$(hostname)" -C /tmp/python . && mv "$python.$(hostname)" "$python"
+fi
 section python
 python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' || exit 42
 
-# compile NAME [OPTION...]: resolves /envforge/NAME.in and prints the result as section NAME.
+# compile NAME [OPTION...]: resolves /envforge/NAME.in.
 compile() {
     name=$1
     shift
     /envforge/uv pip compile "/envforge/$name.in" --output-file "/tmp/pylock.$name.toml" --format pylock.toml \
-        --config-file /envforge/uv.toml --python /usr/bin/python3 --cache-dir /tmp/uv-cache \
-        --no-header --quiet ${platform:+--python-platform "$platform"} "$@" || exit 43
-    section "$name"
-    cat "/tmp/pylock.$name.toml"
+        --config-file /envforge/uv.toml --python /usr/bin/python3 --cache-dir /cache/uv \
+        --no-header --quiet ${platform:+--python-platform "$platform"} "$@"
 }
 # The whole set decides, keeping old pins where they still fit (uv reads an existing output file as preferences).
 # The smaller sets, held to the same versions, only say which layer a wheel belongs to.
 if [ -f /envforge/pylock.all.toml ]; then cp /envforge/pylock.all.toml /tmp/; fi
-compile all
+refresh=
+if [ -f /envforge/refresh ]; then refresh=--refresh; fi
+compile all $refresh || exit 43
 awk -F'"' '/^name = / { name = $2 } /^version = / && name { print name "==" $2; name = "" }' \
     /tmp/pylock.all.toml >/tmp/constraints.txt
-if [ -f /envforge/stack.in ]; then compile stack --constraints /tmp/constraints.txt; fi
-compile framework --constraints /tmp/constraints.txt
+if [ -f /envforge/stack.in ]; then compile stack --constraints /tmp/constraints.txt & fi
+compile framework --constraints /tmp/constraints.txt || exit 43
+if [ -f /envforge/stack.in ]; then wait $! || exit 43; fi
+for name in all stack framework; do
+    if [ -f "/envforge/$name.in" ]; then
+        section "$name"
+        cat "/tmp/pylock.$name.toml"
+    fi
+done
 section end

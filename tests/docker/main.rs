@@ -4,6 +4,8 @@
 
 #[path = "../support/cut.rs"]
 mod cut;
+#[path = "../support/distant.rs"]
+mod distant;
 #[path = "../support/engine.rs"]
 mod engine;
 #[path = "../support/examples.rs"]

@@ -1,10 +1,12 @@
 //! `shell --jupyter`, `--ssh` and `--vscode` with the clients people use.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use crate::distant::distant_engine;
 use crate::engine::docker;
 use crate::program::Run;
 use crate::scene::{SPEC, TAG, assert_message, interrupt_when};
@@ -74,6 +76,65 @@ fn jupyter_in_the_foreground_ends_with_ctrl_c() {
     assert_eq!(shells.listed().len(), 0);
 }
 
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn ports_of_an_engine_on_another_machine_lead_here() {
+    let shells = Shells::new();
+    let mut command = shells.command(&["shell", TAG, "--jupyter", "--port", "6006"]);
+    let mut child = command.env("DOCKER_HOST", distant_engine()).spawn().expect("it starts");
+    let mut url = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().expect("standard output is caught"));
+    stdout.read_line(&mut url).expect("text");
+    let (address, token) = url.trim().split_once("/lab?token=").unwrap_or_else(|| panic!("`{url}`"));
+    let port: u16 = address.strip_prefix("http://127.0.0.1:").expect("the loopback").parse().expect("a port");
+    assert!(page(port, &format!("/api/status?token={token}")).starts_with("HTTP/1.1 200"));
+    assert!(page(port, "/api/status").starts_with("HTTP/1.1 403"));
+    // A page of a megabyte, and several connections at once.
+    std::thread::scope(|scope| {
+        let get = || page(port, &format!("/lab?token={token}"));
+        let all: Vec<_> = (0..4).map(|_| scope.spawn(get)).collect();
+        assert!(all.into_iter().all(|one| one.join().expect("no panic").trim_end().ends_with("</html>")));
+    });
+    assert_eq!(TcpStream::connect(("127.0.0.1", 6006)).map(drop).map_err(|error| error.kind()), Ok(()));
+    let id = docker(&["ps", "-q", "--filter", "label=io.envforge.shell"]);
+    assert_eq!(
+        docker(&["inspect", "-f", "{{.HostConfig.PortBindings}}", &id]),
+        "map[]",
+        "nothing is open there"
+    );
+
+    let run = interrupt_when(child, "Ctrl-C ends it");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "the port is given back");
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn open_hands_the_address_to_the_browser_and_keeps_it_from_others() {
+    let shells = Shells::new();
+    let folder = shells.scene.program.path("bin");
+    std::fs::create_dir(&folder).expect("a folder of ours");
+    for name in ["xdg-open", "code"] {
+        let opener = folder.join(name);
+        let script = format!(
+            "#!/bin/sh\necho \"$@\" >{0}/{name}.args\n[ ! -f \"$1\" ] || cat \"$1\" >{0}/{name}.page\n",
+            folder.display()
+        );
+        std::fs::write(&opener, script).expect("a file of ours");
+        std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).expect("a file of ours");
+    }
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a search path"));
+    let args = ["shell", TAG, "--jupyter", "--vscode", "--open", "--detach", "--name", "opened"];
+    let run = Run::of(&shells.command(&args).env("PATH", path).output().expect("it starts"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect(name);
+    let url = run.stdout.lines().next().expect("an address");
+    assert!(read("xdg-open.page").contains(&format!("url={url}\"")), "{url}");
+    assert!(!read("xdg-open.args").contains("token"), "arguments can be read by all");
+    assert!(read("code.args").starts_with("--folder-uri vscode-remote://attached-container+"));
+    shells.succeed(&["stop", "opened", "--time", "2"]);
+}
+
 /// Runs a client of OpenSSH with that configuration.
 fn client(program: &str, config: &str, args: &[&str]) -> Run {
     let output = Command::new(program).args(["-F", config, "-o", "BatchMode=yes"]).args(args).output();
@@ -135,9 +196,28 @@ fn ssh_lets_in_a_key_and_nobody_else() {
     denied(&["-l", "root", "envforge-work", "true"]);
     denied(&["-o", "PreferredAuthentications=password,keyboard-interactive", "envforge-work", "true"]);
 
+    // One line in the client's own configuration, after a question; the second time it is there.
+    let args = ["shell", TAG, "--ssh", "--ssh-config", "--authorized-keys", &key];
+    let mut terminal = shells.terminal_as(50000, &args);
+    terminal.wait_for("? [y/N]");
+    terminal.type_in("y\n");
+    terminal.wait_for("ssh envforge-work");
+    assert_eq!(terminal.code(), 0);
+    let own = shells.scene.program.path("home").join(".ssh/config");
+    let lines = std::fs::read_to_string(&own).expect("it was written");
+    assert_eq!((lines.lines().count(), lines.starts_with("Include \"")), (1, true), "{lines}");
+    assert_eq!(shells.run_as(50000, &args).stdout, "ssh envforge-work\n");
+    // The client takes no other user's configuration, and this user has none of the machine's accounts.
+    for file in std::fs::read_dir(Path::new(&config).parent().expect("a folder")).expect("a folder of ours") {
+        std::os::unix::fs::chown(file.expect("a file").path(), Some(0), Some(0)).expect("we are root");
+    }
+    let run = client("ssh", own.to_str().expect("UTF-8"), &["envforge-work", "true"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+
     let known = config.replace(".conf", ".known_hosts");
     let first = std::fs::read_to_string(&known).expect("a host key");
     assert_eq!(shells.run_as(50000, &["stop", "work", "--time", "2"]).code, 0);
+    assert!(!Path::new(&config).exists() && !Path::new(&known).exists(), "its configuration goes with it");
     assert_eq!(start(), config);
     assert_eq!(std::fs::read_to_string(&known).expect("a host key"), first, "a restart keeps the host key");
     let stranger = std::fs::read_to_string(keys(&shells.scene.program.path("tmp"))).expect("a key");

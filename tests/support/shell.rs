@@ -84,8 +84,13 @@ impl Shells {
         self.succeed(&["shell", TAG, "--new", "--", "sh", "-c", script])
     }
 
-    /// Runs it to its end as a user of that id. The tests must run as root for that.
+    /// Runs it to its end as a user of that id.
     pub(crate) fn run_as(&self, uid: u32, args: &[&str]) -> Run {
+        Run::of(&self.command_as(uid, args).output().expect("setpriv starts"))
+    }
+
+    /// The program as a user of that id. The tests must run as root for that.
+    pub(crate) fn command_as(&self, uid: u32, args: &[&str]) -> Command {
         let id = uid.to_string();
         let open = |path: PathBuf| {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("a folder of ours");
@@ -108,7 +113,7 @@ impl Shells {
             .env("ENVFORGE_STATE_DIR", folder.join("state"))
             .env("ENVFORGE_CACHE_DIR", folder.join("cache"));
         command.current_dir(self.project());
-        Run::of(&command.output().expect("setpriv starts"))
+        command
     }
 
     /// What `ps --json` lists.
@@ -122,6 +127,11 @@ impl Shells {
     /// Opens a terminal of that size and runs the program in it.
     pub(crate) fn terminal(&self, args: &[&str], size: (u16, u16)) -> Terminal {
         Terminal::open(self.command(args).env("TERM", "xterm-256color"), size)
+    }
+
+    /// As [`Shells::terminal`], as a user of that id.
+    pub(crate) fn terminal_as(&self, uid: u32, args: &[&str]) -> Terminal {
+        Terminal::open(self.command_as(uid, args).env("TERM", "xterm-256color"), (200, 40))
     }
 }
 

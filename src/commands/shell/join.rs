@@ -8,7 +8,7 @@ use super::{Started, Then};
 use crate::cli::ShellArgs;
 use crate::engine::ExecRequest;
 use crate::report::Event;
-use crate::shell::{is_interactive, term};
+use crate::shell::{Tunnels, is_interactive, term};
 
 /// The session that a lost connection does not end.
 const TMUX: &str = "tmux new-session -A -s envforge";
@@ -37,7 +37,7 @@ pub(super) async fn join(
         );
         session.reporter.report(Event::Note { text });
     }
-    program(session, &shell.container.id, shell.ends, what).await
+    program(session, &shell.container.id, shell.ends, what, Tunnels::new()).await
 }
 
 /// Runs a program in a running container.
@@ -46,6 +46,7 @@ pub(super) async fn program(
     container: &str,
     ends: Ends,
     what: Join<'_>,
+    tunnels: Tunnels,
 ) -> Result<Opened, CommandError> {
     let sh = |script: &str| ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
     let command = match what {
@@ -69,7 +70,8 @@ pub(super) async fn program(
     let (program, attached) = session.containers.exec(container, &request).await?;
     let then = if ends == Ends::WithTerminals { Then::RemoveIfLast } else { Then::Keep };
     let container = container.to_owned();
-    Ok(Opened::Program(Box::new(Started { container, program, attached, terminal, pid_file, then })))
+    let started = Started { container, program, attached, terminal, pid_file, then, tunnels };
+    Ok(Opened::Program(Box::new(started)))
 }
 
 /// The first option that means something only when a container starts.

@@ -21,12 +21,12 @@ use crate::engine::{
 use crate::report::Event;
 use crate::sha256::sha256_hex;
 use crate::shell::{
-    HOME, Inside, MODELS, Project, Services, ShellError, Typed, User, WORKSPACE, caller_ids, env_file,
+    HOME, Inside, MODELS, Ports, Project, Services, ShellError, Typed, User, WORKSPACE, caller_ids, env_file,
     etc_files, free_name, home_files, is_name, memory_size, mounts, nano_cpus, ports, term, variables,
 };
 
 /// The label of a volume that holds /etc for a user of an image.
-const ETC_LABEL: &str = "io.envforge.etc";
+pub(in crate::commands) const ETC_LABEL: &str = "io.envforge.etc";
 /// The label of a volume that holds a project's home, or stands for its folder.
 const PROJECT_LABEL: &str = "io.envforge.project";
 /// Where a forwarded SSH agent is heard.
@@ -55,8 +55,12 @@ pub(super) async fn launch(session: &Session<'_>, launch: Launch<'_>) -> Result<
     let user = User::on(session.engine.info(), caller_ids());
     let mut services = serve::services(session, &args.services, &user, args.inside.network.as_deref())?;
     let mut request = request(session, &launch, (&user, ends, &mut services)).await?;
+    // The engine of another machine would open its ports there.
+    let led = !session.engine.info().local && ends != Ends::WhenStopped;
+    let led = if led { Ports::take(&std::mem::take(&mut request.ports)).await? } else { Ports::default() };
     let mut started =
         start(session, args, &mut request, ends == Ends::WithCommand || !services.is_empty()).await?;
+    let tunnels = led.lead(&session.containers, started.guard.id());
     match ends {
         Ends::WhenStopped | Ends::WithCall => {
             if let Some(mut attached) = started.attached.take().filter(|_| !services.is_empty()) {
@@ -70,10 +74,10 @@ pub(super) async fn launch(session: &Session<'_>, launch: Launch<'_>) -> Result<
             let name = request.labels[SHELL_LABEL].clone();
             let told = serve::begin(session, args, (&name, started.guard.id()), &services, &user).await?;
             let container = started.guard.keep();
-            Ok(Opened::Served { told, container: (ends == Ends::WithCall).then_some(container) })
+            Ok(Opened::Served { told, container: (ends == Ends::WithCall).then_some(container), tunnels })
         }
         Ends::WithTerminals => {
-            let opened = program(session, started.guard.id(), ends, Join::Terminal).await?;
+            let opened = program(session, started.guard.id(), ends, Join::Terminal, tunnels).await?;
             started.guard.keep();
             Ok(opened)
         }
@@ -90,6 +94,7 @@ pub(super) async fn launch(session: &Session<'_>, launch: Launch<'_>) -> Result<
                 terminal,
                 pid_file: None,
                 then,
+                tunnels,
             })))
         }
     }

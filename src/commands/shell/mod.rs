@@ -15,10 +15,12 @@ use crate::cli::ShellArgs;
 use crate::engine::{Attached, Program};
 use crate::report::Event;
 use crate::settings::Settings;
-use crate::shell::{Driven, drive};
+use crate::shell::{Driven, Tunnels, drive};
 
 pub(super) use labels::Shell;
+pub(super) use launch::ETC_LABEL;
 pub(super) use open::shells;
+pub(super) use serve::forget_client;
 
 /// What `docker run` exits with when itself fails.
 const OWN_FAILURE: u8 = 125;
@@ -46,6 +48,8 @@ struct Started {
     pid_file: Option<String>,
     /// What becomes of the container when the program has ended.
     then: Then,
+    /// Ports of this machine that lead into it meanwhile.
+    tunnels: Tunnels,
 }
 
 /// What becomes of a container.
@@ -63,12 +67,12 @@ async fn shell(args: &ShellArgs, settings: &Settings) -> Result<u8, CommandError
     let session = interruptible(Session::open(settings, None)).await?;
     // From here on signals are the program's.
     match interruptible(Box::pin(open::open(&session, args))).await? {
-        open::Opened::Served { told, container } => {
+        open::Opened::Served { told, container, tunnels: _tunnels } => {
             told.print(settings);
             let Some(container) = container else { return Ok(0) };
             let text = "Ctrl-C ends it; --detach leaves it running".to_owned();
             session.reporter.report(Event::Note { text });
-            serve::until_ended(&session, &container).await
+            serve::until_ended(&session, &told.name, &container).await
         }
         open::Opened::Program(started) => {
             let code = drive_it(&session, *started).await?;
@@ -78,7 +82,7 @@ async fn shell(args: &ShellArgs, settings: &Settings) -> Result<u8, CommandError
 }
 
 async fn drive_it(session: &Session<'_>, started: Started) -> Result<u8, CommandError> {
-    let Started { container, program, attached, terminal, pid_file, then } = started;
+    let Started { container, program, attached, terminal, pid_file, then, tunnels: _tunnels } = started;
     let containers = &*session.containers;
     let driven = Driven { containers, container: &container, program, terminal, pid_file };
     let code = drive(&driven, attached).await;

@@ -17,7 +17,7 @@ use camino::Utf8Path;
 use crate::cli::{BuildArgs, LockSource, ShellArgs, TargetArgs};
 use crate::engine::{Containers, SHELL_LABEL};
 use crate::report::Event;
-use crate::shell::{Project, ShellError, User, caller_ids, is_interactive};
+use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactive};
 use crate::stack::Stack;
 use crate::verdict::verdict_text;
 
@@ -26,7 +26,7 @@ pub(super) enum Opened {
     /// A program that waits to be joined.
     Program(Box<Started>),
     /// A container that runs on its own, with what it serves; its id, if it goes with this call.
-    Served { told: Told, container: Option<String> },
+    Served { told: Told, container: Option<String>, tunnels: Tunnels },
 }
 
 pub(super) async fn open(session: &Session<'_>, typed: &ShellArgs) -> Result<Opened, CommandError> {
@@ -63,7 +63,7 @@ pub(super) async fn open(session: &Session<'_>, typed: &ShellArgs) -> Result<Ope
             if args.services.any() || (args.start.detach && args.command.is_empty()) {
                 let user = User::on(session.engine.info(), caller_ids());
                 let told = of_running(session, &args.services, shell, &user).await?;
-                return Ok(Opened::Served { told, container: None });
+                return Ok(Opened::Served { told, container: None, tunnels: Tunnels::new() });
             }
             note(session, shell, &image.image.id);
             let what = if args.command.is_empty() { Join::Terminal } else { Join::Command(&args.command) };

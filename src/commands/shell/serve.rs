@@ -27,6 +27,8 @@ use crate::store::write_atomically;
 /// Where the search for a free port begins.
 const JUPYTER: u16 = 8888;
 const SSH: u16 = 2222;
+/// The folder of the clients' configurations, in the state folder.
+const CLIENTS: &str = "ssh";
 /// How long a service may take to answer, and how often it is asked.
 const READY: (Duration, Duration) = (Duration::from_mins(2), Duration::from_millis(40));
 
@@ -34,7 +36,7 @@ const READY: (Duration, Duration) = (Duration::from_mins(2), Duration::from_mill
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Told {
     schema: u32,
-    name: String,
+    pub(super) name: String,
     jupyter: Option<String>,
     ssh: Option<String>,
     vscode: Option<String>,
@@ -154,8 +156,7 @@ pub(super) async fn begin(
         }
         Ok::<_, ShellError>(())
     };
-    let local = session.engine.info().local;
-    if local {
+    if session.engine.info().local || !args.start.detach {
         tokio::select! {
             ready = ready => ready?,
             ended = session.containers.exit_code(&program) => {
@@ -164,13 +165,7 @@ pub(super) async fn begin(
             }
         }
     } else {
-        let ports: Vec<_> =
-            ports(&args.services, services).iter().map(|port| port.host.to_string()).collect();
-        let text = format!(
-            "the engine is on another machine: lead its ports here with `ssh {} HOST`",
-            ports.iter().map(|port| format!("-L {port}:127.0.0.1:{port}")).collect::<Vec<_>>().join(" ")
-        );
-        session.reporter.report(Event::Note { text });
+        tell_the_way(session, ports(&args.services, services).iter().map(|port| port.host));
     }
     let mut told = Told { schema: 1, name: name.to_owned(), ..Told::default() };
     told.jupyter = services.jupyter.as_ref().map(|jupyter| jupyter.url(&address.to_string()));
@@ -180,6 +175,17 @@ pub(super) async fn begin(
     told.vscode = args.services.vscode.then(|| vscode(name));
     open(session, &args.services, &told);
     Ok(told)
+}
+
+/// How to reach ports of the engine's machine when no call of ours leads there.
+fn tell_the_way(session: &Session<'_>, ports: impl Iterator<Item = u16>) {
+    let options: Vec<_> = ports.map(|port| format!("-L {port}:127.0.0.1:{port}")).collect();
+    let text = format!(
+        "the engine is on another machine: lead its ports here with `ssh {} HOST`; without --detach, \
+         `envforge shell` leads them itself for as long as it runs",
+        options.join(" ")
+    );
+    session.reporter.report(Event::Note { text });
 }
 
 fn vscode(name: &str) -> String {
@@ -261,6 +267,22 @@ async fn answers(address: IpAddr, port: u16, ask: &[u8], expected: &[u8]) -> Res
     tokio::time::timeout(READY.0, heard).await.map_err(|_| ShellError::Silent { port })
 }
 
+/// The client's configuration of a container, and the key it is known by.
+fn client_files(state: &Utf8Path, name: &str) -> [Utf8PathBuf; 2] {
+    ["conf", "known_hosts"].map(|kind| state.join(CLIENTS).join(format!("{name}.{kind}")))
+}
+
+/// Removes the client's configuration of a container that ended, so that `ssh envforge-NAME` reaches no other one.
+pub(in crate::commands) fn forget_client(state: &Utf8Path, name: &str) -> std::io::Result<()> {
+    for file in client_files(state, name) {
+        match fs_err::remove_file(file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Writes the client's configuration and gives the command that uses it.
 async fn client(
     session: &Session<'_>,
@@ -270,8 +292,8 @@ async fn client(
     user: &User,
 ) -> Result<String, CommandError> {
     let key = printed(session, container, Services::host_key_command()).await?;
-    let folder = session.store.state_dir().join("ssh");
-    let (config, known) = (folder.join(format!("{name}.conf")), folder.join(format!("{name}.known_hosts")));
+    let folder = session.store.state_dir().join(CLIENTS);
+    let [config, known] = client_files(session.store.state_dir(), name);
     write_atomically(&known, format!("envforge-{name} {key}\n").as_bytes())?;
     let identity = args.authorized_keys.as_ref().map(|file| session.settings.current_dir.join(file));
     let identity = identity.and_then(|file| Some(file.as_str().strip_suffix(".pub")?.to_owned()));
@@ -339,7 +361,11 @@ fn open(session: &Session<'_>, args: &ServiceArgs, told: &Told) {
 }
 
 /// Waits until somebody ends the call, or the container ends by itself.
-pub(super) async fn until_ended(session: &Session<'_>, container: &str) -> Result<u8, CommandError> {
+pub(super) async fn until_ended(
+    session: &Session<'_>,
+    name: &str,
+    container: &str,
+) -> Result<u8, CommandError> {
     let fault = |cause| CommandError::Runtime { cause };
     let mut terminate = signal(SignalKind::terminate()).map_err(fault)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(fault)?;
@@ -354,5 +380,6 @@ pub(super) async fn until_ended(session: &Session<'_>, container: &str) -> Resul
         }
     };
     session.containers.stop(container, 5).await?;
+    forget_client(session.store.state_dir(), name)?;
     Ok(result?)
 }
