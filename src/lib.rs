@@ -10,7 +10,7 @@
 //!
 //! Pure: `spec`, `versions`, `compat`, `target`, `stack`, `resolve`, `lock`, `plan`, `render`,
 //! `context`, `verdict`, `diagnosis`, `inventory`, `vendor`, `compose`, `cluster`, `project` (but for its reading of files to copy).
-//! Edges: `engine`, `base`, `packages`, `registry`, `gpu`, `store`, `report`, `shell`.
+//! Edges: `engine`, `base`, `packages`, `refresh`, `registry`, `gpu`, `store`, `report`, `shell`.
 //! `commands` uses both; nothing uses `commands` or `cli`.
 
 pub mod address;
@@ -36,6 +36,7 @@ mod owner;
 pub mod packages;
 pub mod plan;
 pub mod project;
+mod refresh;
 pub mod registry;
 pub mod render;
 pub mod report;

@@ -13,11 +13,22 @@ Examples:
   envforge compat show \"variant jax 0.8.0\"
   envforge compat show \"toolkit 12.8.1\" --json";
 
+const REFRESH_EXAMPLES: &str = "\
+Examples:
+  envforge compat refresh                 every framework
+  envforge compat refresh pytorch jax
+  envforge compat refresh --json
+
+What differs is printed as a row's field in both forms, and what is newer as far as the index says it; nothing is changed. Exit
+code 1 if there is any of it. GPU targets are not read: they lie inside the wheels' compressed libraries.";
+
 /// What can be asked of the compatibility matrix.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CompatCommand {
     /// Check sources, references and contradictions of the matrix or of a folder of its files.
     Lint(CompatLintArgs),
+    /// Compare the rows of the default channel with the package index of the settings.
+    Refresh(CompatRefreshArgs),
     /// Print the rows whose name begins so, with every field and source.
     Show(CompatShowArgs),
 }
@@ -28,6 +39,15 @@ pub enum CompatCommand {
 pub struct CompatLintArgs {
     /// The folder of `.toml` files; without one the matrix of this program.
     pub dir: Option<Utf8PathBuf>,
+}
+
+/// Arguments of `compat refresh`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = REFRESH_EXAMPLES)]
+pub struct CompatRefreshArgs {
+    /// Frameworks to compare [default: all].
+    #[arg(value_name = "FRAMEWORK")]
+    pub frameworks: Vec<String>,
 }
 
 /// Arguments of `compat show`.

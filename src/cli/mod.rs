@@ -22,7 +22,7 @@ use camino::Utf8PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub use build::BuildArgs;
-pub use compat::{CompatCommand, CompatLintArgs, CompatShowArgs};
+pub use compat::{CompatCommand, CompatLintArgs, CompatRefreshArgs, CompatShowArgs};
 pub use containers::{LogsArgs, PsArgs, StopArgs};
 pub use doctor::DoctorArgs;
 pub use export::{DockerfileArgs, ExportCommand};
@@ -141,7 +141,7 @@ pub enum Command {
     Export(ExportCommand),
     /// Say what this machine is fit for, or what a message means.
     Doctor(DoctorArgs),
-    /// Check or show the compatibility matrix.
+    /// Check or show the compatibility matrix, or compare it with the package index.
     #[command(subcommand)]
     Compat(CompatCommand),
     /// Write shell completions, manual pages, or what follows from the matrix.

@@ -238,6 +238,17 @@ pub enum CommandError {
         /// The configuration file.
         config: String,
     },
+    /// The matrix is to be compared with an index, and none is configured.
+    #[error("no package index is configured to compare the matrix with")]
+    NoIndex,
+    /// A framework that is no product.
+    #[error("`{name}` is no framework of the matrix: {known}")]
+    NoSuchFramework {
+        /// What was typed.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
     /// A run step names a secret that nobody configured.
     #[error("the secret `{name}` of a run step is not to be had: {why}")]
     NoSecret {
@@ -488,6 +499,8 @@ impl CommandError {
             | Self::NoProject { .. }
             | Self::ProjectExists { .. }
             | Self::UnknownIndex { .. }
+            | Self::NoIndex
+            | Self::NoSuchFramework { .. }
             | Self::NoSecret { .. }
             | Self::Address { .. }
             | Self::Version { .. }
@@ -576,6 +589,10 @@ impl CommandError {
                 vec!["name a SPEC such as pytorch-cuda:2.8, or write a project file: envforge init".into()]
             }
             Self::ProjectExists { .. } => vec!["change it by hand, or overwrite it with --force".into()],
+            Self::NoIndex => {
+                vec!["set `[index] default` in the configuration, or ENVFORGE_INDEX, to its simple address".to_owned()]
+            }
+            Self::NoSuchFramework { .. } => vec!["envforge list shows what each of them has".to_owned()],
             Self::UnknownIndex { name, config } => vec![format!(
                 "add `[indexes]` with `{name} = \"https://user:token@host/simple\"` to {config}, or set ENVFORGE_INDEX_{}",
                 name.to_ascii_uppercase().replace(['-', '.'], "_")

@@ -25,6 +25,7 @@ mod outdated;
 mod plan;
 mod ps;
 mod push;
+mod refresh;
 mod reports;
 mod session;
 mod shell;
@@ -78,6 +79,9 @@ fn dispatch(command: Command, settings: &Settings) -> Result<Exit, CommandError>
         Command::Generate(GenerateCommand::Rules) => Ok(generate::rules()),
         Command::Generate(GenerateCommand::Support) => Ok(generate::support()),
         Command::Compat(CompatCommand::Lint(args)) => compat::lint(&args, settings),
+        Command::Compat(CompatCommand::Refresh(args)) => {
+            until_interrupted(refresh::refresh(&args, settings), settings.output)
+        }
         Command::Compat(CompatCommand::Show(args)) => Ok(compat::show(&args, settings)),
         Command::Doctor(args) => until_interrupted(doctor::doctor(&args, settings), settings.output),
         Command::Lock(args) => until_interrupted(lock::lock(&args, settings), settings.output),

@@ -36,9 +36,7 @@ impl<'a> Session<'a> {
     pub(super) async fn open(settings: &'a Settings, network: Option<&str>) -> Result<Self, CommandError> {
         let network =
             network.map_or(Ok(settings.network), |text| crate::settings::parse_network(Some(text)))?;
-        let ca_bundle = settings.ca_bundle.as_ref().map(fs_err::read).transpose()?.map(Bytes::from);
-        let fetch = Fetcher::new(&fetch_settings(settings, ca_bundle.clone())?)?;
-        let index = index_settings(settings, ca_bundle)?;
+        let (fetch, index) = downloads(settings)?;
         let docker = Arc::new(connect(settings).await?);
         let (engine, containers) = (Arc::clone(&docker) as Arc<dyn Engine>, docker as Arc<dyn Containers>);
         Ok(Self {
@@ -119,6 +117,13 @@ fn credentials(address: &str) -> Vec<String> {
 
 fn address(setting: &'static str, text: Option<&String>) -> Result<Option<Address>, CommandError> {
     text.map(|text| text.parse()).transpose().map_err(|cause| CommandError::Address { setting, cause })
+}
+
+/// Downloads, and where packages come from: as the settings say.
+pub(super) fn downloads(settings: &Settings) -> Result<(Fetcher, IndexSettings), CommandError> {
+    let ca_bundle = settings.ca_bundle.as_ref().map(fs_err::read).transpose()?.map(Bytes::from);
+    let fetch = Fetcher::new(&fetch_settings(settings, ca_bundle.clone())?)?;
+    Ok((fetch, index_settings(settings, ca_bundle)?))
 }
 
 fn fetch_settings(settings: &Settings, extra_ca: Option<Bytes>) -> Result<FetchSettings, CommandError> {

@@ -90,7 +90,7 @@ fn records(show: &str) -> Vec<LockedDeb> {
 }
 
 /// Undoes percent-encoding; what is not valid stays as it is.
-pub(super) fn decoded(text: &str) -> String {
+pub(crate) fn decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {

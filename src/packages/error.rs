@@ -1,5 +1,6 @@
 //! Why packages could not be resolved or fetched.
 
+use super::redact::without_addresses;
 use crate::engine::EngineError;
 use crate::fetch::FetchError;
 use crate::store::StoreError;
@@ -46,6 +47,12 @@ pub enum PackagesError {
         /// The resolver's words, without addresses.
         #[source]
         cause: Words,
+    },
+    /// A page of the package index that is none.
+    #[error("what the package index says of `{package}` lists no wheel")]
+    Page {
+        /// The package.
+        package: String,
     },
     /// The package index wants credentials.
     #[error("the package index refuses access")]
@@ -254,6 +261,13 @@ pub enum PackagesError {
 #[error("{0}")]
 pub struct Words(pub(super) String);
 
+impl Words {
+    /// That text without its addresses.
+    pub(crate) fn of(text: &str) -> Self {
+        Self(without_addresses(text))
+    }
+}
+
 fn of_package(package: Option<&String>) -> String {
     package.map_or_else(String::new, |package| format!(" (asked for `{package}`)"))
 }
@@ -262,7 +276,7 @@ impl PackagesError {
     /// What the user can do.
     pub fn hints(&self) -> Vec<String> {
         let hint = match self {
-            Self::Index { .. } | Self::NoUvWheel { .. } => {
+            Self::Index { .. } | Self::NoUvWheel { .. } | Self::Page { .. } => {
                 "set the index with `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL) or, for the framework's own wheels, `[index] \
                  framework` (ENVFORGE_FRAMEWORK_INDEX); if only containers cannot reach it, set `[network] mode = \
                  \"host\"` (ENVFORGE_NETWORK=host)"

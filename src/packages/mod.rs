@@ -24,11 +24,13 @@ mod vendor;
 mod wheel_name;
 mod wheels;
 
+pub(crate) use apt::decoded;
 pub use catalogue::{Catalogue, catalogue};
-pub use error::PackagesError;
+pub use error::{PackagesError, Words};
 pub use gather::{gather_debs, gather_uv};
 pub use gather_wheels::{Upstream, WheelSource};
 pub use resolve::{PackageRequest, PackageTools, Resolved, resolve_packages};
 pub use settings::{Archive, FrameworkIndex, IndexSettings, PackageSettings, Proxies, VendorSettings};
 pub use uv::{UvSource, uv_binary};
 pub use vendor::vendor_root;
+pub(crate) use wheel_name::WheelName;

@@ -2,13 +2,13 @@
 
 use std::str::FromStr;
 
-use crate::versions::{Machine, PythonVersion};
+use crate::versions::{GlibcVersion, Machine, PythonVersion};
 
 /// The parts of `torch-2.8.0-cp311-cp311-manylinux_2_28_x86_64.whl`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WheelName {
-    pub(super) package: String,
-    pub(super) version: String,
+pub(crate) struct WheelName {
+    pub(crate) package: String,
+    pub(crate) version: String,
     pythons: String,
     abis: String,
     platforms: String,
@@ -37,7 +37,7 @@ impl FromStr for WheelName {
 
 impl WheelName {
     /// True if that Python on that processor can load the wheel (glibc was the resolver's to check).
-    pub(super) fn fits(&self, python: PythonVersion, machine: Machine) -> bool {
+    pub(crate) fn fits(&self, python: PythonVersion, machine: Machine) -> bool {
         let PythonVersion { major, minor } = python;
         let exact = format!("cp{major}{minor}");
         let stable_abi = self.abis.split('.').any(|abi| abi == "abi3");
@@ -62,6 +62,34 @@ impl WheelName {
         });
         python_fits && abi_fits && platform_fits
     }
+
+    /// The oldest glibc that its name promises, if it promises one.
+    pub(crate) fn glibc(&self) -> Option<GlibcVersion> {
+        let floor = |tag: &str| match tag.strip_prefix("manylinux")?.split_once('_')? {
+            ("", rest) => {
+                let mut numbers = rest.split('_');
+                format!("{}.{}", numbers.next()?, numbers.next()?).parse().ok()
+            }
+            ("2014", _) => "2.17".parse().ok(),
+            ("2010", _) => "2.12".parse().ok(),
+            ("1", _) => "2.5".parse().ok(),
+            _ => None,
+        };
+        self.platforms.split('.').filter_map(floor).min()
+    }
+
+    /// The processors of its tags for Linux.
+    pub(crate) fn machines(&self) -> impl Iterator<Item = &'static str> {
+        let of = |machine: &str| {
+            self.platforms.split('.').any(|tag| tag.contains("linux") && tag.ends_with(machine))
+        };
+        ["x86_64", "aarch64"].into_iter().filter(move |machine| of(machine))
+    }
+
+    /// Its tag of Python: `cp311`, `cp313t` for a free-threaded one.
+    pub(crate) fn python_tag(&self) -> &str {
+        if self.abis.ends_with('t') { &self.abis } else { &self.pythons }
+    }
 }
 
 /// A package's name as indexes compare it: lower-case, runs of `-`, `_` and `.` as one `-`.
@@ -73,6 +101,18 @@ pub(super) fn normalised(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_promises_a_glibc_and_processors() {
+        let of = |tags: &str| format!("a-1-cp311-{tags}.whl").parse::<WheelName>().expect(tags);
+        let glibc = |tags: &str| of(tags).glibc().map(|glibc| glibc.to_string());
+        assert_eq!(glibc("cp311-manylinux_2_28_x86_64").as_deref(), Some("2.28"));
+        assert_eq!(glibc("cp311-manylinux2014_x86_64.manylinux_2_17_x86_64").as_deref(), Some("2.17"));
+        assert_eq!(glibc("cp311-linux_x86_64"), None);
+        let both = of("cp311t-manylinux_2_28_x86_64.manylinux_2_28_aarch64");
+        assert_eq!(both.machines().collect::<Vec<_>>(), ["x86_64", "aarch64"]);
+        assert_eq!((both.python_tag(), of("cp311-win_amd64").python_tag()), ("cp311t", "cp311"));
+    }
 
     fn fits(file: &str, python: &str, machine: Machine) -> bool {
         file.parse::<WheelName>().expect(file).fits(python.parse().unwrap(), machine)

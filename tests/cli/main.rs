@@ -9,8 +9,12 @@ mod fake_gpu;
 mod gpu_daemon;
 #[path = "../support/http.rs"]
 mod http;
+#[path = "../support/index.rs"]
+mod index;
 #[path = "../support/program.rs"]
 mod program;
+#[path = "../support/wheels.rs"]
+mod wheels;
 
 mod agent_gpu;
 mod compat;
@@ -22,6 +26,7 @@ mod help;
 mod list;
 mod plan;
 mod project;
+mod refresh;
 mod refusals;
 mod several;
 mod specs;

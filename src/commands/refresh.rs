@@ -1,0 +1,140 @@
+//! `compat refresh`: the matrix's rows beside what the package index says today.
+
+use std::collections::BTreeMap;
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde_json::json;
+
+use super::session::downloads;
+use super::{CommandError, Exit};
+use crate::address::Address;
+use crate::cli::CompatRefreshArgs;
+use crate::compat::Matrix;
+use crate::compat::tables::{Channel, Variant};
+use crate::fetch::{FetchError, Fetcher};
+use crate::packages::{PackagesError, Words};
+use crate::refresh::{Finding, Listed, Published, findings, listed, metadata, newer, package_of};
+use crate::report::{Event, Printer, Reporter, reporter};
+use crate::settings::Settings;
+
+/// More than any page of an index.
+const PAGE_LIMIT: u64 = 64 << 20;
+/// Wheels asked at a time.
+const PARALLEL: usize = 8;
+
+pub(super) async fn refresh(args: &CompatRefreshArgs, settings: &Settings) -> Result<Exit, CommandError> {
+    let matrix = Matrix::embedded();
+    let packages = packages(matrix, &args.frameworks)?;
+    let (fetcher, index) = downloads(settings)?;
+    let index = index.default.ok_or(CommandError::NoIndex)?;
+    let reporter = reporter(settings.output);
+    let (mut found, mut rows) = (Vec::new(), 0);
+    for (package, of_package) in &packages {
+        let published = published(&fetcher, &index, package, of_package, &*reporter).await?;
+        found.extend(findings(package, of_package, &published));
+        rows += of_package.len();
+    }
+    if settings.output.json {
+        Printer.json(&json!({ "schema": 1, "edition": matrix.edition, "rows": rows, "findings": found }));
+    } else {
+        for one in &found {
+            Printer.text(&one.to_string());
+        }
+        let new = found.iter().filter(|one| matches!(one, Finding::New { .. })).count();
+        let differ = found.len() - new;
+        Printer.text(&format!(
+            "edition {}: {rows} rows of {} packages compared, {differ} differences, {new} new releases",
+            matrix.edition,
+            packages.len()
+        ));
+    }
+    Ok(if found.is_empty() { Exit::Done } else { Exit::No })
+}
+
+/// The rows of the default channel by the package that carries them.
+fn packages<'a>(
+    matrix: &'a Matrix,
+    frameworks: &[String],
+) -> Result<BTreeMap<&'a str, Vec<&'a Variant>>, CommandError> {
+    let known: Vec<_> = matrix.products.iter().map(|product| product.framework.as_str()).collect();
+    if let Some(other) = frameworks.iter().find(|name| !known.contains(&name.trim_end_matches("-cuda"))) {
+        return Err(CommandError::NoSuchFramework { name: other.clone(), known: known.join(", ") });
+    }
+    let mut packages: BTreeMap<&str, Vec<&Variant>> = BTreeMap::new();
+    let wanted = |row: &&Variant| {
+        frameworks.is_empty() || frameworks.iter().any(|name| name.trim_end_matches("-cuda") == row.framework)
+    };
+    for row in matrix.variants.iter().filter(wanted).filter(|row| row.channel == Channel::Default) {
+        if let Some(package) = package_of(matrix, row) {
+            packages.entry(package).or_default().push(row);
+        }
+    }
+    Ok(packages)
+}
+
+/// The wheels of a package, with the metadata of one wheel of each release and processor that a row names, and of what is newer.
+async fn published(
+    fetcher: &Fetcher,
+    index: &Address,
+    package: &str,
+    rows: &[&Variant],
+    reporter: &dyn Reporter,
+) -> Result<Vec<Published>, CommandError> {
+    let page = index.join(&format!("{package}/"));
+    let text = match fetcher.document(&page, PAGE_LIMIT).await {
+        Ok(text) => text,
+        // No project: every row of it differs.
+        Err(FetchError::NotFound { .. }) => return Ok(Vec::new()),
+        Err(FetchError::Status { status, .. }) if status.starts_with("401") || status.starts_with("403") => {
+            return Err(PackagesError::IndexAccess { cause: Words::of(&status) }.into());
+        }
+        Err(error) => {
+            let cause = Words::of(&error.to_string());
+            return Err(PackagesError::Index { package: Some(package.to_owned()), cause }.into());
+        }
+    };
+    let all = listed(&String::from_utf8_lossy(&text), &page);
+    if all.is_empty() {
+        return Err(PackagesError::Page { package: package.to_owned() }.into());
+    }
+    let read = |wheel: Listed| async move {
+        if !is_read(&wheel, rows) {
+            return Ok::<_, CommandError>(Published { wheel, metadata: None });
+        }
+        let metadata = metadata(fetcher, &wheel).await;
+        if let Err(why) = &metadata {
+            let why = Words::of(why);
+            let text =
+                format!("the metadata of {} cannot be read, so its pins are not compared: {why}", wheel.file);
+            reporter.report(Event::Warning { text });
+        }
+        Ok(Published { wheel, metadata: metadata.ok() })
+    };
+    let mut read_already = std::collections::BTreeSet::new();
+    let wheels: Vec<_> = all
+        .into_iter()
+        .map(|wheel| {
+            // One wheel of each release and processor is enough: its pins do not depend on the Python.
+            let machines: Vec<_> = wheel.name.machines().collect();
+            let first = read_already.insert((wheel.name.version.clone(), machines));
+            (wheel, first)
+        })
+        .collect();
+    let one = |(wheel, first): (Listed, bool)| async move {
+        if first { read(wheel).await } else { Ok(Published { wheel, metadata: None }) }
+    };
+    stream::iter(wheels).map(one).buffered(PARALLEL).try_collect().await
+}
+
+/// True if a row that pins libraries, or a newer release, makes the metadata of this wheel worth reading.
+fn is_read(wheel: &Listed, rows: &[&Variant]) -> bool {
+    let version = &wheel.name.version;
+    let pins = |row: &&&Variant| {
+        row.cudnn.is_some() || row.nccl.is_some() || row.cudart.is_some() || row.triton.is_some()
+    };
+    let fits = |row: &&&Variant| row.python.iter().any(|&python| wheel.name.fits(python, row.machine));
+    if rows.iter().any(|row| row.version.to_string() == *version) {
+        return rows.iter().filter(pins).filter(fits).any(|row| row.version.to_string() == *version);
+    }
+    wheel.name.machines().next().is_some() && newer(wheel, rows).is_some()
+}

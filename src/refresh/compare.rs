@@ -1,0 +1,274 @@
+//! Rows beside what is published: what differs, and what is new.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Serialize;
+
+use super::page::Listed;
+use crate::compat::tables::{Channel, Variant};
+use crate::compat::{Matrix, Row as _};
+use crate::versions::FrameworkVersion;
+
+/// One wheel of a release, with what its metadata says.
+#[derive(Debug, Clone)]
+pub(crate) struct Published {
+    /// The wheel.
+    pub(crate) wheel: Listed,
+    /// Its `METADATA`, if it was read.
+    pub(crate) metadata: Option<String>,
+}
+
+/// What an index says against a row, or beyond the rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(crate) enum Finding {
+    /// A field differs.
+    Differs {
+        /// The row.
+        row: String,
+        /// Its field.
+        field: &'static str,
+        /// What it says.
+        row_says: String,
+        /// What the index says.
+        index_says: String,
+        /// Where.
+        from: String,
+    },
+    /// There is a release after the newest row. Only what the index says of it is named.
+    New {
+        /// The package.
+        package: String,
+        /// The release.
+        version: String,
+        /// Its wheels for Linux by processor: tags of Python.
+        wheels: BTreeMap<String, BTreeSet<String>>,
+        /// What it pins of CUDA.
+        pins: BTreeMap<String, String>,
+    },
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Differs { row, field, row_says, index_says, from } => {
+                write!(f, "{row}\n- {field} = {row_says}\n+ {field} = {index_says}    # {from}")
+            }
+            Self::New { package, version, wheels, pins } => {
+                write!(f, "new: {package} {version}")?;
+                for (machine, pythons) in wheels {
+                    let pythons: Vec<_> = pythons.iter().map(String::as_str).collect();
+                    write!(f, "\n+ {machine}: {}", pythons.join(" "))?;
+                }
+                for (name, version) in pins {
+                    write!(f, "\n+ {name} = {version}")?;
+                }
+                write!(
+                    f,
+                    "\n  not said by the index: CUDA variant, GPU targets, cuDNN and NCCL that are bundled"
+                )
+            }
+        }
+    }
+}
+
+/// The package that carries a row.
+pub(crate) fn package_of<'a>(matrix: &'a Matrix, row: &'a Variant) -> Option<&'a str> {
+    let of_product =
+        || matrix.products.iter().find(|product| product.framework == row.framework)?.package.as_deref();
+    row.package.as_deref().or_else(of_product)
+}
+
+/// What the wheels of one package say against the default channel's rows that it carries, and which releases are new.
+pub(crate) fn findings(package: &str, rows: &[&Variant], published: &[Published]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for row in rows.iter().filter(|row| row.channel == Channel::Default && row.verified) {
+        compare(row, published, &mut found);
+    }
+    let mut new: BTreeMap<FrameworkVersion, Vec<&Published>> = BTreeMap::new();
+    for one in published.iter().filter(|one| !one.wheel.yanked) {
+        if let Some(version) = newer(&one.wheel, rows) {
+            new.entry(version).or_default().push(one);
+        }
+    }
+    found.extend(new.iter().map(|(version, wheels)| release(package, version, wheels)));
+    found
+}
+
+/// The version of a wheel, if it is a release after those of the rows.
+pub(crate) fn newer(wheel: &Listed, rows: &[&Variant]) -> Option<FrameworkVersion> {
+    let version = wheel.name.version.as_str();
+    // One with letters is a try or a repair, and a `+` names a variant: neither is a release of the default channel.
+    let is_release = !version.contains(|c: char| c.is_ascii_alphabetic() || c == '+');
+    let version = is_release.then(|| version.parse().ok())??;
+    rows.iter().all(|row| row.version < version).then_some(version)
+}
+
+fn compare(row: &Variant, published: &[Published], found: &mut Vec<Finding>) {
+    let version = row.version.to_string();
+    let of_release: Vec<_> = published.iter().filter(|one| one.wheel.name.version == version).collect();
+    let mut differs = |field, row_says: &dyn fmt::Display, index_says: String, from: String| {
+        let row_says = row_says.to_string();
+        found.push(Finding::Differs { row: row.label(), field, row_says, index_says, from });
+    };
+    if of_release.is_empty() {
+        return differs(
+            "version",
+            &row.version,
+            "no such release".to_owned(),
+            "the project's page".to_owned(),
+        );
+    }
+    let there: Vec<_> = of_release.iter().filter(|one| !one.wheel.yanked).collect();
+    if there.is_empty() {
+        return differs("version", &row.version, "withdrawn".to_owned(), of_release[0].wheel.file.clone());
+    }
+    for python in &row.python {
+        if !there.iter().any(|one| one.wheel.name.fits(*python, row.machine)) {
+            differs("python", python, format!("no wheel for {}", row.machine), format!("release {version}"));
+        }
+    }
+    let fitting =
+        there.iter().filter(|one| row.python.iter().any(|&python| one.wheel.name.fits(python, row.machine)));
+    for one in fitting {
+        let file = &one.wheel.file;
+        if let Some(glibc) = one.wheel.name.glibc().filter(|glibc| *glibc > row.min_glibc) {
+            differs("min_glibc", &row.min_glibc, glibc.to_string(), file.clone());
+        }
+        let Some(text) = &one.metadata else { continue };
+        let pins = pins(text, &row.machine.to_string());
+        let mut pinned = |field, says: Option<String>, names: &[&str]| {
+            let of_index = pins.iter().find(|(name, _)| names.iter().any(|start| name.starts_with(start)));
+            if let (Some(says), Some((_, version))) = (says, of_index)
+                && says != *version
+            {
+                differs(field, &says, version.clone(), file.clone());
+            }
+        };
+        pinned("cudnn", row.cudnn.as_ref().map(ToString::to_string), &["nvidia-cudnn-cu"]);
+        pinned("nccl", row.nccl.as_ref().map(ToString::to_string), &["nvidia-nccl-cu"]);
+        pinned("cudart", row.cudart.clone(), &["nvidia-cuda-runtime"]);
+        pinned("triton", row.triton.clone(), &["triton"]);
+    }
+}
+
+fn release(package: &str, version: &FrameworkVersion, published: &[&Published]) -> Finding {
+    let mut wheels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for one in published {
+        for machine in one.wheel.name.machines() {
+            wheels.entry(machine.to_owned()).or_default().insert(one.wheel.name.python_tag().to_owned());
+        }
+    }
+    let read = published.iter().find_map(|one| Some((one, one.metadata.as_deref()?)));
+    let pins = read.map(|(one, text)| {
+        let machine = one.wheel.name.machines().next().unwrap_or("x86_64");
+        pins(text, machine)
+    });
+    let ours = |name: &str| name.starts_with("nvidia-") || name.starts_with("cuda-") || name == "triton";
+    let pins = pins.unwrap_or_default().into_iter().filter(|(name, _)| ours(name)).collect();
+    Finding::New { package: package.to_owned(), version: version.to_string(), wheels, pins }
+}
+
+/// What a wheel's metadata pins with `==` on Linux and that processor, without any extra.
+fn pins(metadata: &str, machine: &str) -> BTreeMap<String, String> {
+    let headers = metadata.split("\n\n").next().unwrap_or_default();
+    let lines = headers.lines().filter_map(|line| line.strip_prefix("Requires-Dist:"));
+    lines.filter_map(|line| pin(line.trim(), machine)).collect()
+}
+
+fn pin(requirement: &str, machine: &str) -> Option<(String, String)> {
+    let (what, marker) = requirement.split_once(';').unwrap_or((requirement, ""));
+    let marker = marker.replace('\'', "\"");
+    let other = |name: &str, value: &str| {
+        marker.contains(&format!("{name} == \"")) && !marker.contains(&format!("{name} == \"{value}\""))
+    };
+    if marker.contains("extra ==")
+        || other("platform_machine", machine)
+        || other("platform_system", "Linux")
+        || other("sys_platform", "linux")
+    {
+        return None;
+    }
+    let (name, version) = what.split_once("==")?;
+    let name = name.trim().trim_end_matches('(').trim().split('[').next()?;
+    Some((name.to_ascii_lowercase().replace('_', "-"), version.trim().trim_end_matches(')').to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refresh::listed;
+    use crate::versions::Machine;
+
+    const METADATA: &str = "Metadata-Version: 2.1\nName: torch\n\
+        Requires-Dist: nvidia-cudnn-cu12==9.10.2.21; platform_system == \"Linux\" and platform_machine == \"x86_64\"\n\
+        Requires-Dist: nvidia-nccl-cu12 (==2.27.3) ; platform_machine == 'x86_64'\n\
+        Requires-Dist: nvidia-cuda-runtime-cu12==12.8.90; platform_machine == \"aarch64\"\n\
+        Requires-Dist: triton==3.4.0; extra == \"compile\"\n\
+        Requires-Dist: filelock\n\nRequires-Dist: nvidia-nccl-cu12==0\n";
+
+    fn row() -> Variant {
+        let of = |row: &&Variant| {
+            row.framework == "pytorch" && row.version.to_string() == "2.8.0" && row.machine == Machine::X86_64
+        };
+        let found = Matrix::embedded().variants.iter().filter(of).find(|row| row.channel == Channel::Default);
+        found.expect("torch 2.8.0 of the default channel").clone()
+    }
+
+    fn page(of: &[(&str, &str)]) -> Vec<Published> {
+        let base = "https://index.example.test/simple/torch/".parse().expect("an address");
+        let one = |(version, rest): &(&str, &str)| {
+            let text = format!("<a {rest} href='torch-{version}-PY.whl'>");
+            let pythons = ["cp39-cp39", "cp310-cp310", "cp311-cp311", "cp312-cp312", "cp313-cp313"];
+            let files = pythons.map(|python| text.replace("PY", &format!("{python}-manylinux_2_28_x86_64")));
+            listed(&files.concat(), &base)
+        };
+        let wheels = of.iter().flat_map(one);
+        wheels.map(|wheel| Published { wheel, metadata: Some(METADATA.to_owned()) }).collect()
+    }
+
+    #[test]
+    fn a_row_that_agrees_gives_nothing() {
+        assert_eq!(findings("torch", &[&row()], &page(&[("2.8.0", "")])), []);
+    }
+
+    #[test]
+    fn every_field_that_differs_is_told_with_both_values() {
+        let cudnn = Variant { cudnn: Some("9.1.0.70".parse().expect("a version")), ..row() };
+        let cudnn = Variant { min_glibc: "2.17".parse().expect("a version"), ..cudnn };
+        let found = findings("torch", &[&cudnn], &page(&[("2.8.0", "")]));
+        let text = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert!(text.contains("- cudnn = 9.1.0.70\n+ cudnn = 9.10.2.21    # torch-2.8.0-cp39"), "{text}");
+        assert!(text.contains("- min_glibc = 2.17\n+ min_glibc = 2.28"), "{text}");
+        assert!(
+            !text.contains("cudart") && !text.contains("triton"),
+            "another processor's, an extra's: {text}"
+        );
+
+        for (published, word) in
+            [(page(&[("2.8.0", "data-yanked=''")]), "withdrawn"), (page(&[("2.7.0", "")]), "no such release")]
+        {
+            let found = findings("torch", &[&row()], &published);
+            assert_eq!(found.len(), 1);
+            assert!(found[0].to_string().contains(word), "{}", found[0]);
+        }
+        let more = Variant {
+            python: vec!["3.11".parse().expect("a version"), "3.14".parse().expect("a version")],
+            ..row()
+        };
+        let found = findings("torch", &[&more], &page(&[("2.8.0", "")]));
+        assert_eq!(found[0].to_string().lines().nth(1), Some("- python = 3.14"));
+    }
+
+    #[test]
+    fn a_new_release_is_proposed_with_what_the_index_says_and_no_more() {
+        let published =
+            page(&[("2.8.0", ""), ("2.99.0", ""), ("2.99.1rc1", ""), ("2.98.0", "data-yanked=''")]);
+        let found = findings("torch", &[&row()], &published);
+        let [Finding::New { version, wheels, pins, .. }] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(version, "2.99.0");
+        assert_eq!(wheels["x86_64"].len(), 5);
+        assert_eq!(pins.keys().collect::<Vec<_>>(), ["nvidia-cudnn-cu12", "nvidia-nccl-cu12"]);
+    }
+}

@@ -1,0 +1,62 @@
+//! A project's page of a simple index: which wheels there are.
+
+use crate::address::Address;
+use crate::packages::{WheelName, decoded};
+
+/// A wheel of a page.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    /// Its file name.
+    pub(crate) file: String,
+    /// The name's parts.
+    pub(crate) name: WheelName,
+    /// Where it is.
+    pub(crate) address: Address,
+    /// True if its publisher has withdrawn it.
+    pub(crate) yanked: bool,
+    /// True if the index serves its metadata as a file of its own.
+    pub(crate) metadata_apart: bool,
+}
+
+/// The wheels a page lists, in its order; what is no wheel is passed over.
+pub(crate) fn listed(page: &str, base: &Address) -> Vec<Listed> {
+    let tags = page.split("<a ").skip(1).map(|rest| rest.split('>').next().unwrap_or(rest));
+    tags.filter_map(|tag| one(tag, base)).collect()
+}
+
+fn one(tag: &str, base: &Address) -> Option<Listed> {
+    let rest = tag.split_once("href=")?.1;
+    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let href = rest[1..].split(quote).next()?.replace("&amp;", "&");
+    let path = href.split(['#', '?']).next()?;
+    let file = decoded(path.rsplit('/').next()?);
+    let mut address = base.url().join(&href).ok()?;
+    address.set_fragment(None);
+    Some(Listed {
+        name: file.parse().ok()?,
+        file,
+        address: address.as_str().parse().ok()?,
+        yanked: tag.contains("data-yanked"),
+        metadata_apart: tag.contains("data-core-metadata") || tag.contains("data-dist-info-metadata"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_gives_its_wheels_and_nothing_else() {
+        let page = r#"<!doctype html><a href="../../f/a-1.0-py3-none-any.whl#sha256=00" data-core-metadata="true">a</a>
+            <a data-yanked="" href="/f/a-1.1%2Bcu118-cp311-cp311-manylinux_2_28_x86_64.whl">b</a>
+            <a href="a-1.0.tar.gz">c</a><a name=x>d</a><a href="a"#;
+        let base = "https://index.example.test/simple/a/".parse().expect("an address");
+        let found = listed(page, &base);
+        let files: Vec<_> = found.iter().map(|one| one.file.as_str()).collect();
+        assert_eq!(files, ["a-1.0-py3-none-any.whl", "a-1.1+cu118-cp311-cp311-manylinux_2_28_x86_64.whl"]);
+        assert_eq!((found[0].yanked, found[0].metadata_apart), (false, true));
+        assert_eq!((found[1].yanked, found[1].metadata_apart), (true, false));
+        assert_eq!(found[0].address.expose(), "https://index.example.test/f/a-1.0-py3-none-any.whl");
+        assert_eq!(found[1].name.version, "1.1+cu118");
+    }
+}

@@ -1,0 +1,128 @@
+//! `compat refresh` against an index of the test, and the matrix against the real one.
+
+use std::io::Write as _;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::index::{Fault, Index};
+use crate::program::{Program, Run};
+use crate::wheels::WheelSpec;
+use crate::{AMBIENT, envforge};
+
+const TOKEN: &str = "planted-token-77b0";
+
+fn against(index: &Index, args: &[&str]) -> Run {
+    let program =
+        Program::new(&AMBIENT).with("ENVFORGE_INDEX", format!("{}/simple", index.url_with("someone", TOKEN)));
+    let run = program.run(&[&["compat", "refresh"], args].concat());
+    assert!(!run.stdout.contains(TOKEN) && !run.stderr.contains(TOKEN), "{}{}", run.stdout, run.stderr);
+    run
+}
+
+#[test]
+fn what_differs_and_what_is_new_is_told_and_nothing_else() {
+    let wheel = |version: &str, cudart: &str| {
+        let spec = WheelSpec::new("onnxruntime-gpu", version)
+            .requires(&format!("nvidia-cuda-runtime-cu12=={cudart}"));
+        spec.tag("cp311-cp311-manylinux_2_28_x86_64").build()
+    };
+    let index = Index::local(vec![
+        wheel("1.22.0", "12.9.79"),
+        wheel("99.0.0", "14.0.1"),
+        wheel("99.1.0rc1", "14.0.1"),
+    ]);
+    let run = against(&index, &["onnxruntime", "--json"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let value: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let findings = value["findings"].as_array().expect("a list");
+    let new: Vec<_> = findings.iter().filter(|one| one["kind"] == "new").collect();
+    assert_eq!(new.len(), 1, "{new:#?}");
+    assert_eq!(
+        (&new[0]["version"], &new[0]["pins"]["nvidia-cuda-runtime-cu12"]),
+        (&"99.0.0".into(), &"14.0.1".into())
+    );
+    let of = |version: &str| {
+        let row = format!("variant onnxruntime {version} ");
+        findings
+            .iter()
+            .filter(|one| one["row"].as_str().is_some_and(|text| text.starts_with(&row)))
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        of("1.22.0").iter().all(|one| one["field"] == "python"),
+        "only other Pythons lack: {:#?}",
+        of("1.22.0")
+    );
+    assert!(of("1.23.2").iter().any(|one| one["index_says"] == "no such release"), "{:#?}", of("1.23.2"));
+
+    let text = against(&index, &["onnxruntime"]).stdout;
+    assert!(text.contains("\n+ version = no such release    # the project's page"), "{text}");
+    assert!(
+        text.contains("new: onnxruntime-gpu 99.0.0\n+ x86_64: cp311\n+ nvidia-cuda-runtime-cu12 = 14.0.1"),
+        "{text}"
+    );
+    assert!(text.trim_end().ends_with(" 1 new releases"), "{text}");
+}
+
+#[test]
+fn an_index_that_fails_is_an_error_and_no_difference() {
+    let index = Index::local(Vec::new());
+    index.serve("/simple/onnxruntime-gpu/", b"\x00\xff<html>no links".to_vec());
+    let broken = against(&index, &["onnxruntime"]);
+    assert_eq!(broken.code, 3, "{}", broken.stderr);
+    assert!(broken.stderr.contains("lists no wheel") && broken.stdout.is_empty(), "{}", broken.stderr);
+    for (fault, words) in [(Fault::Status(500), "cannot be reached"), (Fault::Status(403), "refuses access")]
+    {
+        index.fail("/simple/onnxruntime-gpu/", fault);
+        let run = against(&index, &["onnxruntime"]);
+        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{}", run.stderr);
+        assert!(run.stderr.contains(words) && !run.stderr.contains(&index.url()), "{}", run.stderr);
+        index.heal();
+    }
+    let none = envforge(&["compat", "refresh"]);
+    assert_eq!(none.code, 2);
+    assert!(none.stderr.contains("ENVFORGE_INDEX"), "{}", none.stderr);
+    let other = envforge(&["compat", "refresh", "caffe"]);
+    assert_eq!(other.code, 2);
+    assert!(other.stderr.contains("`caffe`") && other.stderr.contains("pytorch"), "{}", other.stderr);
+}
+
+/// The address of the index that this machine's pip asks by default.
+fn pips_default() -> Option<String> {
+    let set = std::env::var("ENVFORGE_INDEX").or_else(|_| std::env::var("PIP_INDEX_URL"));
+    set.ok().or_else(|| {
+        let code = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)";
+        let said =
+            Command::new("python3").args(["-c", code]).output().ok().filter(|said| said.status.success())?;
+        Some(String::from_utf8(said.stdout).ok()?.trim().to_owned())
+    })
+}
+
+/// Every row of the default channel. Newer releases are no fault of the matrix.
+#[test]
+fn the_matrix_agrees_with_the_live_index() {
+    let skip = |why: &str| {
+        // Past the test's captured output, so that it is seen.
+        let _ = writeln!(std::io::stderr(), "the_matrix_agrees_with_the_live_index: skipped: {why}");
+    };
+    let Some(index) = pips_default() else { return skip("no index is known: set ENVFORGE_INDEX") };
+    let bundle =
+        std::env::var("SSL_CERT_FILE").unwrap_or_else(|_| "/etc/ssl/certs/ca-certificates.crt".to_owned());
+    let mut program = Program::new(&AMBIENT).with("ENVFORGE_INDEX", index).with("ENVFORGE_CA_BUNDLE", bundle);
+    for name in ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"] {
+        if let Ok(value) = std::env::var(name) {
+            program.set(name, value);
+        }
+    }
+    let run = program.run(&["compat", "refresh", "--json"]);
+    if run.code == 3 {
+        return skip(&format!("the index is out of reach: {}", run.stderr));
+    }
+    let value: Value =
+        serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}{}", run.stdout, run.stderr));
+    let differ: Vec<_> =
+        value["findings"].as_array().expect("a list").iter().filter(|one| one["kind"] == "differs").collect();
+    assert!(value["rows"].as_u64() > Some(300), "{}", value["rows"]);
+    assert!(differ.is_empty(), "{differ:#?}");
+}
