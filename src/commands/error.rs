@@ -120,6 +120,12 @@ pub enum CommandError {
         /// What is published instead, as commands.
         nearest: Vec<String>,
     },
+    /// `--wheel` for what is published.
+    #[error("--wheel is for what nobody publishes, and `{name}` is published")]
+    WheelOfPublished {
+        /// The stack.
+        name: String,
+    },
     /// The checks before the tag failed.
     #[error("the image was built but not tagged: {failed} of its checks failed")]
     ChecksFailed {
@@ -494,6 +500,7 @@ impl CommandError {
             | Self::NotEmpty { .. }
             | Self::NothingToPush
             | Self::OneSpecOnly { .. }
+            | Self::WheelOfPublished { .. }
             | Self::BadGpus { .. }
             | Self::OtherLock { .. }
             | Self::Reference(_)
@@ -614,8 +621,11 @@ impl CommandError {
                     "see what there is with `envforge list {filter} --all`, and name it with its CUDA"
                 )]
             }
+            Self::WheelOfPublished { .. } => vec!["leave it out; a package beside the framework is `--with REQUIREMENT`".into()],
             Self::OnlyPlanned { nearest, .. } => {
-                nearest.iter().map(|command| format!("published near it: `{command}`")).collect()
+                let wheel = "if somebody has built it, name the file: `--wheel FILE`".to_owned();
+                let nearest = nearest.iter().map(|command| format!("published near it: `{command}`"));
+                nearest.chain([wheel]).collect()
             }
             Self::ContentDiffers { differences, image, .. } => {
                 let list = "the list lies in the state folder where the lock was recorded: build there, or copy \

@@ -13,7 +13,7 @@ use super::session::Session;
 use super::wanted::{Wanted, wanted};
 use super::{CommandError, Exit};
 use crate::cli::VendorArgs;
-use crate::lock::{BaseProvider, Lock};
+use crate::lock::{BaseProvider, IndexKind, Lock};
 use crate::packages::{Upstream, UvSource, WheelSource, gather_debs, gather_uv, vendor_root};
 use crate::plan::CachedFile;
 use crate::report::{Event, Printer};
@@ -183,7 +183,7 @@ async fn gone_upstream(locks: &[Lock], settings: &Settings) -> Result<Vec<Findin
     let mut findings = Vec::new();
     for lock in locks {
         let source = WheelSource { stack: &lock.stack, index: &session.index, fetcher: &session.fetch };
-        for wheel in &lock.wheels {
+        for wheel in lock.wheels.iter().filter(|wheel| wheel.index != IndexKind::Local) {
             let what = match source.upstream(wheel).await? {
                 Upstream::There(_) => continue,
                 Upstream::Yanked(_) => "yanked",

@@ -38,6 +38,27 @@ impl FromStr for WheelName {
 impl WheelName {
     /// True if that Python on that processor can load the wheel (glibc was the resolver's to check).
     pub(super) fn fits(&self, python: PythonVersion, machine: Machine) -> bool {
+        self.fits_python(python) && self.fits_machine(machine)
+    }
+
+    /// What it was built for, as its name says: `cp311-cp311`.
+    pub(super) fn python_tag(&self) -> String {
+        format!("{}-{}", self.pythons, self.abis)
+    }
+
+    /// The system it was built for, as its name says: `manylinux_2_28_x86_64`.
+    pub(super) fn platform_tag(&self) -> &str {
+        &self.platforms
+    }
+
+    /// The oldest glibc 2 that its name asks for; `None`: one of its tags asks for none.
+    pub(super) fn glibc_minor(&self) -> Option<u32> {
+        let minor = |tag: &str| tag.strip_prefix("manylinux_2_")?.split('_').next()?.parse::<u32>().ok();
+        self.platforms.split('.').map(minor).min()?
+    }
+
+    /// True if that Python can load the wheel.
+    pub(super) fn fits_python(&self, python: PythonVersion) -> bool {
         let PythonVersion { major, minor } = python;
         let exact = format!("cp{major}{minor}");
         let stable_abi = self.abis.split('.').any(|abi| abi == "abi3");
@@ -56,11 +77,15 @@ impl WheelName {
             // Before 3.8 the tag carried an `m`; free-threaded builds carry a `t` and do not fit.
             abi == "none" || abi == "abi3" || abi == exact
         });
+        python_fits && abi_fits
+    }
+
+    /// True if Linux with glibc on that processor can load the wheel.
+    pub(super) fn fits_machine(&self, machine: Machine) -> bool {
         let processor = format!("_{machine}");
-        let platform_fits = self.platforms.split('.').any(|tag| {
+        self.platforms.split('.').any(|tag| {
             tag == "any" || (tag.contains("linux") && !tag.contains("musl") && tag.ends_with(&processor))
-        });
-        python_fits && abi_fits && platform_fits
+        })
     }
 }
 

@@ -11,6 +11,9 @@ mod gpu_daemon;
 mod http;
 #[path = "../support/program.rs"]
 mod program;
+#[path = "../support/wheels.rs"]
+#[expect(dead_code, reason = "shared with the tests that need an engine")]
+mod wheels;
 
 mod agent_gpu;
 mod compat;

@@ -50,5 +50,6 @@ mod shell_project;
 mod shell_services;
 mod shell_terminal;
 mod small_build;
+mod source;
 mod toolkit;
 mod verify;

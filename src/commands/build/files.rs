@@ -13,7 +13,7 @@ use super::super::wanted::Wanted;
 use crate::agent;
 use crate::base::Base;
 use crate::lock::Lock;
-use crate::packages::{UvSource, gather_debs, gather_uv, vendor_root};
+use crate::packages::{PackagesError, UvSource, gather_debs, gather_uv, vendor_root};
 use crate::plan::{Bottom, CachedFile, Files};
 
 /// Makes everything the context needs present in the cache.
@@ -38,6 +38,14 @@ pub(in crate::commands) async fn files(
     let debs = lock.system.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
     let unpacked = lock.unpacked.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
     let apt = lock.apt.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
+    let mut local = Vec::new();
+    // A vendor folder has them like all others.
+    for wheel in lock.local_wheels().filter(|_| wanted.vendored.is_empty()) {
+        let gone = || PackagesError::LocalWheelGone { file: wheel.file.clone() };
+        let path = store.find(&wheel.sha256)?.ok_or_else(gone)?;
+        let size = fs_err::metadata(&path)?.len();
+        local.push((wheel.file.clone(), CachedFile { path, size, sha256: wheel.sha256.clone() }));
+    }
     let (copies, wheels) = (wanted.copies.clone(), wanted.vendored.clone());
     Ok(Files {
         bottom,
@@ -46,6 +54,7 @@ pub(in crate::commands) async fn files(
         apt,
         copies,
         wheels,
+        local,
         uv: cached_file(uv)?,
         agent: Bytes::from_static(agent::AGENT),
     })
