@@ -44,6 +44,7 @@ pub mod resolve;
 pub mod settings;
 pub mod sha256;
 pub mod shell;
+pub mod source_build;
 pub mod spec;
 pub mod speed;
 pub mod stack;

@@ -33,7 +33,7 @@ pub struct CachedFile {
 }
 
 impl CachedFile {
-    fn entry(self, path: String, mode: u32) -> ContextEntry {
+    pub(crate) fn entry(self, path: String, mode: u32) -> ContextEntry {
         let Self { path: from, size, sha256 } = self;
         ContextEntry { path, mode, content: ContextContent::File { path: from, size, sha256 } }
     }

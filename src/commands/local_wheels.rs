@@ -1,7 +1,6 @@
 //! The wheels of what nobody publishes: those that `--wheel` names, else those that the lock has.
 
 use super::CommandError;
-use super::lock::{lock_path, read_lock};
 use super::session::Session;
 use super::wanted::Wanted;
 use crate::cli::LockSource;
@@ -44,11 +43,13 @@ impl Supplied {
             }
             given.push(wheel);
         }
-        let locked: Vec<_> = if given.is_empty() {
-            old.into_iter().flat_map(Lock::local_wheels).cloned().collect()
-        } else {
-            Vec::new()
-        };
+        let mut locked = Vec::new();
+        for wheel in old.into_iter().flat_map(Lock::local_wheels).filter(|_| given.is_empty()) {
+            // A new lock is not bound to one that is gone.
+            if !wanted.source.upgrade || store.find(&wheel.sha256)?.is_some() {
+                locked.push(wheel.clone());
+            }
+        }
         let has = |name: &str| {
             given.iter().any(|wheel| wheel.name == name) || locked.iter().any(|wheel| wheel.name == name)
         };
@@ -56,6 +57,16 @@ impl Supplied {
         stack.companions.retain(|name, _| !left_out.contains(name));
         stack.reasons.retain(|reason| !left_out.contains(&reason.field));
         Ok(Self { stack, left_out, given, locked })
+    }
+
+    /// True if nobody published the framework, and no wheel of it is at hand.
+    pub(super) fn lacks_a_wheel(&self) -> bool {
+        self.stack.channel == Channel::Source && self.given.is_empty() && self.locked.is_empty()
+    }
+
+    /// Takes the wheel that was lacking.
+    pub(super) fn give(&mut self, wheel: LocalWheel) {
+        self.given.push(wheel);
     }
 
     /// Every way in which a lock does not fit.
@@ -115,17 +126,4 @@ pub(super) fn judge(settings: &Settings, stack: &Stack, source: &LockSource) -> 
         LocalWheel::judge(&settings.current_dir.join(file), stack)?;
     }
     Ok(())
-}
-
-/// True if wheels for what nobody publishes are at hand: named, or in the lock.
-pub(super) fn are_at_hand(
-    settings: &Settings,
-    stack: &Stack,
-    source: &LockSource,
-) -> Result<bool, CommandError> {
-    if !source.wheel.is_empty() {
-        return Ok(true);
-    }
-    let old = read_lock(&lock_path(settings, stack, source))?;
-    Ok(old.is_some_and(|old| old.local_wheels().next().is_some()))
 }

@@ -12,8 +12,9 @@ use serde::Serialize;
 use super::base::base_of;
 use super::content::digest_of;
 use super::error::Conflict;
+use super::from_source::{agree_to_compile, wheel_from_source};
 use super::known_locks::{OF_SPECS, remember_project};
-use super::local_wheels::{Supplied, are_at_hand, judge};
+use super::local_wheels::{Supplied, judge};
 use super::named_base::{NamedBase, named_base};
 use super::outdated::{check, diff};
 use super::session::Session;
@@ -27,10 +28,11 @@ use crate::compat::Matrix;
 use crate::lock::{Added, Lock, LockedWheel, Records, SCHEMA};
 use crate::packages::{
     Archive, IndexSettings, PackageRequest, PackageSettings, PackageTools, PackagesError, resolve_packages,
+    vendor_root,
 };
 use crate::plan::{LOCK_LABEL, UNVERIFIED, environment};
 use crate::report::{Event, Printer, reporter};
-use crate::resolve::{ResolveOptions, ToolkitSources, nearest_published, plan_report, refusal_text, resolve};
+use crate::resolve::{ResolveOptions, ToolkitSources, plan_report, refusal_text, resolve};
 use crate::settings::Settings;
 use crate::sha256::sha256_hex;
 use crate::spec::Spec;
@@ -127,7 +129,7 @@ pub(super) async fn lock_for(
         remember_project(&session.store, &path)?;
     }
     let old = read_lock(&path)?;
-    let supplied = Supplied::new(stack, wanted, old.as_ref(), session.settings, &session.store)?;
+    let mut supplied = Supplied::new(stack, wanted, old.as_ref(), session.settings, &session.store)?;
     let stack = &supplied.stack;
     let differences: Vec<String> = old
         .iter()
@@ -150,9 +152,16 @@ pub(super) async fn lock_for(
         }
         _ => {}
     }
+    if supplied.lacks_a_wheel() {
+        agree_to_compile(session, stack, wanted).await?;
+    }
     let kept = old.filter(|_| !source.upgrade);
     let same_base = kept.as_ref().filter(|old| old.stack.base == stack.base);
     let base = base_of(session, stack, named, source, same_base).await?;
+    if supplied.lacks_a_wheel() {
+        let wheel = Box::pin(wheel_from_source(session, &supplied.stack, &base, wanted)).await?;
+        supplied.give(wheel);
+    }
     supplied.tell(session);
     let lock = next_lock(session, supplied, wanted, &base, kept).await?;
     write_atomically(&path, lock.to_toml().as_bytes())?;
@@ -204,14 +213,6 @@ pub(super) fn stack(
         plan: Box::new(plan_report(typed, &spec, &target, source.provider(), &Err(refusal))),
     })?;
     judge(settings, &stack, source)?;
-    if stack.source_build.is_some() && !are_at_hand(settings, &stack, source)? {
-        let nearest = nearest_published(&spec, &target, matrix, &options);
-        return Err(CommandError::OnlyPlanned {
-            package: format!("{} {}", stack.package, stack.version),
-            cuda: stack.cuda.dotted(),
-            nearest: nearest.into_iter().map(|offer| offer.command).collect(),
-        });
-    }
     Ok(stack)
 }
 
@@ -367,6 +368,19 @@ fn without_that_source(typed: &str, stack: &Stack, sources: ToolkitSources) -> V
 /// The mirrors of the distribution; none for one that has its own (its base names them).
 pub(super) fn mirrors(session: &Session<'_>) -> Option<Mirrors> {
     session.mirror_sources().ok().and_then(|sources| discover(&sources).ok())
+}
+
+/// Where .deb files may come from: mirrors of the distribution, of the base's own archives, and of nvcc's vendor.
+pub(super) fn deb_mirrors(
+    session: &Session<'_>,
+    base: &Base,
+    stack: &Stack,
+    settings: &PackageSettings,
+) -> Vec<Address> {
+    let found = mirrors(session).into_iter().flat_map(|found| [Some(found.main), found.security]).flatten();
+    let vendor = stack.nvcc.as_ref().and_then(|nvcc| nvcc.repository.as_ref());
+    let vendor = vendor.map(|repository| vendor_root(repository, &settings.vendor));
+    found.chain(base.mirrors.iter().cloned()).chain(vendor).collect()
 }
 
 /// Where packages of a stack come from.

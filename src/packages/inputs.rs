@@ -125,6 +125,8 @@ fn framework_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String,
         // Companions for Arm are published there without the variant in their version.
         Channel::Framework if stack.machine == Machine::Aarch64 => (format!("+{cuda}"), String::new()),
         Channel::Framework => (format!("+{cuda}"), format!("+{cuda}")),
+        // The builder itself: what it compiles with is published.
+        Channel::Source if stack.is_toolkit() => (String::new(), String::new()),
         Channel::Source => return built_requirements(stack, local),
     };
     let mut text = String::new();
@@ -158,13 +160,9 @@ fn built_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, Pac
     for wheel in local {
         let _ = writeln!(text, "{}=={}", wheel.name, wheel.version);
     }
-    for (name, version) in &stack.parts {
+    let libraries = stack.library_wheels();
+    for (name, version) in stack.parts.iter().chain(libraries.iter().map(|(name, version)| (name, version))) {
         let _ = writeln!(text, "{name}=={version}");
-    }
-    for (part, version) in [("cudnn", &stack.cudnn), ("nccl", &stack.nccl)] {
-        if let Some(version) = version {
-            let _ = writeln!(text, "nvidia-{part}-cu{}=={version}", cuda.major);
-        }
     }
     if let Some(version) = &stack.triton {
         let _ = writeln!(text, "triton=={version}");

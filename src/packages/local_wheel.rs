@@ -234,7 +234,7 @@ pub(super) mod tests {
     use crate::lock::sample;
 
     /// A wheel of the sample's Python in a cache below that folder.
-    pub(in crate::packages) fn wheel(root: &Utf8Path, name: &str, version: &str) -> LocalWheel {
+    pub(crate) fn wheel(root: &Utf8Path, name: &str, version: &str) -> LocalWheel {
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
         let file = format!("{name}-{version}-cp311-cp311-linux_x86_64.whl");
         written(root, &file, name, version);

@@ -16,6 +16,7 @@ mod output;
 mod pylock;
 mod redact;
 mod resolve;
+mod secrets;
 mod settings;
 #[cfg(test)]
 mod test_engine;
@@ -30,7 +31,10 @@ pub use error::PackagesError;
 pub use gather::{gather_debs, gather_uv};
 pub use gather_wheels::{Upstream, WheelSource};
 pub use local_wheel::LocalWheel;
+#[cfg(test)]
+pub(crate) use local_wheel::tests::wheel as test_wheel;
 pub use resolve::{PackageRequest, PackageTools, Resolved, resolve_packages};
+pub use secrets::{index_secrets, index_secrets_with};
 pub use settings::{Archive, FrameworkIndex, IndexSettings, PackageSettings, Proxies, VendorSettings};
 pub use uv::{UvSource, uv_binary};
 pub use vendor::vendor_root;

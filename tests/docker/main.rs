@@ -51,5 +51,6 @@ mod shell_services;
 mod shell_terminal;
 mod small_build;
 mod source;
+mod source_build;
 mod toolkit;
 mod verify;

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use camino::Utf8PathBuf;
 
 use super::super::CommandError;
-use super::super::lock::{mirrors, package_settings};
+use super::super::lock::{deb_mirrors, package_settings};
 use super::super::session::Session;
 use super::super::wanted::Wanted;
 use crate::agent;
 use crate::base::Base;
 use crate::lock::Lock;
-use crate::packages::{PackagesError, UvSource, gather_debs, gather_uv, vendor_root};
+use crate::packages::{PackagesError, UvSource, gather_debs, gather_uv};
 use crate::plan::{Bottom, CachedFile, Files};
 
 /// Makes everything the context needs present in the cache.
@@ -24,14 +24,9 @@ pub(in crate::commands) async fn files(
     bottom: Bottom,
     wanted: &Wanted,
 ) -> Result<Files, CommandError> {
-    let mut mirrors: Vec<_> =
-        mirrors(session).into_iter().flat_map(|found| [Some(found.main), found.security]).flatten().collect();
-    mirrors.extend(base.mirrors.iter().cloned());
     let (store, fetch) = (&session.store, &session.fetch);
     let settings = package_settings(session, &lock.stack, &wanted.indexes);
-    let vendor = lock.stack.nvcc.as_ref().and_then(|nvcc| nvcc.repository.as_ref());
-    let vendor = vendor.map(|repository| vendor_root(repository, &settings.vendor));
-    let mirrors: Vec<_> = mirrors.into_iter().chain(vendor).collect();
+    let mirrors = deb_mirrors(session, base, &lock.stack, &settings);
     gather_debs(lock, store, fetch, &mirrors, Arc::clone(&session.reporter)).await?;
     let source = UvSource { engine: &*session.engine, base_reference: &base.reference, settings: &settings };
     let uv = gather_uv(lock, &source, store, fetch, Arc::clone(&session.reporter)).await?;
