@@ -386,8 +386,11 @@ impl PackagesError {
             | Self::OtherHash { .. }
             | Self::Python { .. }
             | Self::OtherVersion { .. } => 1,
-            Self::NotAWheel { .. } | Self::TwoWheels { .. } => 2,
-            Self::Requirement { .. } | Self::NoUvLocked | Self::NoIndexNamed { .. } => 2,
+            Self::NotAWheel { .. }
+            | Self::TwoWheels { .. }
+            | Self::Requirement { .. }
+            | Self::NoUvLocked
+            | Self::NoIndexNamed { .. } => 2,
             Self::Engine(error) => error.exit_code(),
             _ => 3,
         }

@@ -105,13 +105,12 @@ impl LocalWheel {
         } else {
             stack.companions.get(&self.name).cloned()
         };
-        match &wanted {
-            Some(wanted) => all.extend(self.version_misfits(wanted, &stack.cuda.to_string())),
-            None => {
-                let names: Vec<_> =
-                    std::iter::once(&stack.package).chain(stack.companions.keys()).cloned().collect();
-                all.push(format!("it is of `{}`; the stack takes {}", self.name, names.join(", ")));
-            }
+        if let Some(wanted) = &wanted {
+            all.extend(self.version_misfits(wanted, &stack.cuda.to_string()));
+        } else {
+            let names: Vec<_> =
+                std::iter::once(&stack.package).chain(stack.companions.keys()).cloned().collect();
+            all.push(format!("it is of `{}`; the stack takes {}", self.name, names.join(", ")));
         }
         for (field, named) in [("Name", &self.name), ("Version", &self.version)] {
             let said = header(&self.metadata, field).unwrap_or_default();
@@ -145,13 +144,11 @@ impl LocalWheel {
             all.push(format!("its version is {public}; the stack has {wanted}"));
         }
         let local = self.version.split_once('+').map(|(_, local)| local);
-        match local {
-            Some(local) if local == cuda => {}
-            Some(local) => all.push(format!("it is for `{local}`; the stack is for `{cuda}`")),
-            None => {
-                all.push(format!("its version does not say for which CUDA it is: `{wanted}+{cuda}` does"))
-            }
-        }
+        all.extend(match local {
+            Some(local) if local == cuda => None,
+            Some(local) => Some(format!("it is for `{local}`; the stack is for `{cuda}`")),
+            None => Some(format!("its version does not say for which CUDA it is: `{wanted}+{cuda}` does")),
+        });
         all
     }
 

@@ -98,12 +98,13 @@ pub fn source_text(stack: &Stack, nearest: &[Alternative], machine: BuildMachine
         "compiler",
         &format!("nvcc {} with gcc {}, from {}", stack.toolkit_minor(), choice.nvcc.gcc, choice.nvcc.source),
     );
-    let mut build = "once: the wheel is kept, and used again for the same".to_owned();
-    if !stack.companions.is_empty() {
-        let names: Vec<_> = stack.companions.keys().map(String::as_str).collect();
-        build += &format!("; without {}, unless --wheel names one of each", names.join(" and "));
-    }
-    out += &field("build", &build);
+    let names: Vec<_> = stack.companions.keys().map(String::as_str).collect();
+    let companions = match names.as_slice() {
+        [] => String::new(),
+        names => format!("; without {}, unless --wheel names one of each", names.join(" and ")),
+    };
+    let kept = "once: the wheel is kept, and used again for the same";
+    out += &field("build", &format!("{kept}{companions}"));
     out.push('\n');
     out
 }

@@ -33,6 +33,7 @@ pub(super) fn keep(store: &Store, key: &str, wheel: &LocalWheel) -> Result<(), S
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "removes a file of the cache")]
 mod tests {
     use camino::Utf8PathBuf;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::engine::docker;
 use crate::framework::TORCH_2_8_CU118;
 use crate::scene::{Scene, python_in};
+use crate::shell::Terminal;
 use crate::wheels::{Wheel, WheelSpec, sha256};
 
 pub(crate) const SPEC: &str = "pytorch-cuda:2.8-cu118";
@@ -55,6 +56,23 @@ fn a_wheel_that_somebody_built_is_locked_built_and_checked() {
     let file = written(&scene, other);
     scene.fail(&["build", SPEC, "--target", "any", "--locked", "--wheel", &file], 1, &["wheel of torch"]);
     scene.assert_only_tags_added();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn on_a_terminal_it_is_asked_before_anything_is_compiled() {
+    let (scene, _) = scene();
+    let command = scene.program.command(&["build", SPEC, "--target", "any"]);
+    let mut terminal = Terminal::open(&command, (100, 40));
+    let said = terminal.wait_for("compile it now? [y/N]");
+    for word in ["was never published for CUDA 11.8", "experimental", "GB for each compiler process", "time"]
+    {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    terminal.type_in("n\n");
+    terminal.wait_for("nothing was compiled");
+    assert_eq!(terminal.code(), 1);
+    scene.assert_nothing_left();
 }
 
 #[test]

@@ -161,7 +161,7 @@ impl Fixture {
         let server = Index::local(Vec::new());
         let archive = archive();
         let mut row = Matrix::embedded().source_builds[0].clone();
-        row.archive = ARCHIVE.to_owned();
+        ARCHIVE.clone_into(&mut row.archive);
         row.sha256 = Some(sha256(&archive));
         row.build_wheels = vec!["setuptools<80".to_owned(), "wheel".to_owned()];
         server.serve(&format!("/{ARCHIVE}"), archive);
