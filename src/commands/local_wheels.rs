@@ -45,8 +45,12 @@ impl Supplied {
         }
         let mut locked = Vec::new();
         for wheel in old.into_iter().flat_map(Lock::local_wheels).filter(|_| given.is_empty()) {
-            // A new lock is not bound to one that is gone.
-            if !wanted.source.upgrade || store.find(&wheel.sha256)?.is_some() {
+            let keep = match LocalWheel::locked(wheel, store)? {
+                Some(found) => found.check(&stack).is_ok(),
+                // A new lock is not bound to one that is gone.
+                None => !wanted.source.upgrade,
+            };
+            if keep {
                 locked.push(wheel.clone());
             }
         }

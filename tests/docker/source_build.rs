@@ -27,18 +27,20 @@ use envforge::versions::Machine;
 
 use crate::framework::TORCH_2_8_CU118;
 use crate::index::{Fault, Index};
-use crate::scene::{Scene, python_in, shared_cache};
+use crate::scene::{Scene, files_below, python_in, shared_cache};
 use crate::source::{SPEC, TAG};
 use crate::wheels::sha256;
 
-const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/source/small");
+const PROJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/source");
 const ARCHIVE: &str = "small-1.tar.gz";
 
-/// The project with the Python files of the framework as a release archive.
-fn archive() -> Vec<u8> {
+/// A project with the Python files of the framework as a release archive.
+fn archive(project: &str) -> Vec<u8> {
+    let project = Path::new(PROJECTS).join(project);
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-    for name in ["setup.py", "csrc/twice.cu", "c10/cuda/driver_api.cpp"] {
-        files.push((name.to_owned(), std::fs::read(Path::new(PROJECT).join(name)).expect("a fixture")));
+    for path in files_below(&project) {
+        let name = path.strip_prefix(&project).expect("below it").to_string_lossy().into_owned();
+        files.push((name, std::fs::read(&path).expect("a fixture")));
     }
     let wheels = TORCH_2_8_CU118.wheels("cp311", "source");
     let torch = wheels.iter().find(|wheel| wheel.project == "torch").expect("there");
@@ -121,7 +123,7 @@ fn apt_sources() -> MirrorSources {
 }
 
 impl Fixture {
-    async fn new() -> Self {
+    async fn new(project: &str) -> Self {
         let scene = Scene::new();
         let others = TORCH_2_8_CU118.wheels("cp311", "source");
         scene.index.publish(others.into_iter().filter(|wheel| !wheel.file.contains("+cu118")).collect());
@@ -159,20 +161,24 @@ impl Fixture {
             ..PackageSettings::default()
         };
         let server = Index::local(Vec::new());
-        let archive = archive();
+        let archive = archive(project);
         let mut row = Matrix::embedded().source_builds[0].clone();
         ARCHIVE.clone_into(&mut row.archive);
         row.sha256 = Some(sha256(&archive));
-        row.build_wheels = vec!["setuptools<80".to_owned(), "wheel".to_owned()];
         server.serve(&format!("/{ARCHIVE}"), archive);
         let spec = SPEC.parse().expect("a spec");
         let target = Target::any(Machine::X86_64);
         let stack = resolve(&spec, &target, Matrix::embedded(), &ResolveOptions::default());
-        let mut stack = stack.expect("it resolves");
-        // The project links none of the large libraries.
-        stack.parts.retain(|name, _| name.contains("runtime"));
-        (stack.cudnn, stack.nccl) = (None, None);
+        let stack = stack.expect("it resolves");
         Self { scene, server, engine, fetcher, store, settings, base, row, stack }
+    }
+
+    /// Leaves out what a project of one file does not need: the large libraries and the tools of the release's build.
+    fn lean(mut self) -> Self {
+        self.row.build_wheels = vec!["setuptools<80".to_owned(), "wheel".to_owned()];
+        self.stack.parts.retain(|name, _| name.contains("runtime"));
+        (self.stack.cudnn, self.stack.nccl) = (None, None);
+        self
     }
 
     async fn build(&self, heard: &Arc<Heard>, jobs: u64) -> Result<LocalWheel, SourceError> {
@@ -200,7 +206,7 @@ impl Fixture {
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
 async fn a_small_cuda_project_goes_the_whole_way_from_its_archive_to_a_checked_image() {
-    let mut f = Fixture::new().await;
+    let mut f = Fixture::new("small").await.lean();
     let heard = Arc::new(Heard::default());
 
     f.server.fail(ARCHIVE, Fault::Status(404));
@@ -243,4 +249,16 @@ async fn a_small_cuda_project_goes_the_whole_way_from_its_archive_to_a_checked_i
     );
     assert_eq!(said, "2.8.0+cu118 11080");
     f.scene.assert_only_tags_added();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+async fn the_builder_has_every_header_library_and_tool_that_the_release_asks_for() {
+    let mut f = Fixture::new("headers").await;
+    // Our patch is for a file that this project does not have.
+    f.row.patches.clear();
+    let heard = Arc::new(Heard::default());
+    f.build(&heard, 1).await.unwrap_or_else(|error| panic!("{error} {:#?}", heard.lines));
+    assert_eq!(heard.count("everything is there"), 1, "{:#?}", heard.lines);
+    f.scene.assert_nothing_left();
 }
