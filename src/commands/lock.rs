@@ -152,6 +152,7 @@ pub(super) async fn lock_for(
         }
         _ => {}
     }
+    supplied.tell(session);
     if supplied.lacks_a_wheel() {
         agree_to_compile(session, stack, wanted).await?;
     }
@@ -162,7 +163,6 @@ pub(super) async fn lock_for(
         let wheel = Box::pin(wheel_from_source(session, &supplied.stack, &base, wanted)).await?;
         supplied.give(wheel);
     }
-    supplied.tell(session);
     let lock = next_lock(session, supplied, wanted, &base, kept).await?;
     write_atomically(&path, lock.to_toml().as_bytes())?;
     Ok(Locked { lock, path, base, new: true, _guard: guard })
