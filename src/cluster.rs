@@ -100,6 +100,7 @@ mod tests {
             apt: paths(lock.apt.len()),
             copies: Vec::new(),
             wheels: Vec::new(),
+            local: Vec::new(),
             uv: file("uv"),
             agent: bytes::Bytes::new(),
         };

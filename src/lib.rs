@@ -45,6 +45,7 @@ pub mod resolve;
 pub mod settings;
 pub mod sha256;
 pub mod shell;
+pub mod source_build;
 pub mod spec;
 pub mod speed;
 pub mod stack;

@@ -33,7 +33,7 @@ pub struct CachedFile {
 }
 
 impl CachedFile {
-    fn entry(self, path: String, mode: u32) -> ContextEntry {
+    pub(crate) fn entry(self, path: String, mode: u32) -> ContextEntry {
         let Self { path: from, size, sha256 } = self;
         ContextEntry { path, mode, content: ContextContent::File { path: from, size, sha256 } }
     }
@@ -63,6 +63,8 @@ pub struct Files {
     pub copies: Vec<ContextEntry>,
     /// The wheels by file name, where no index is asked; empty: the steps download them.
     pub wheels: Vec<(String, CachedFile)>,
+    /// The wheels that no index has, by file name; empty if `wheels` holds them.
+    pub local: Vec<(String, CachedFile)>,
     /// The program uv.
     pub uv: CachedFile,
     /// The agent.
@@ -208,6 +210,9 @@ pub fn plan(lock: &Lock, files: Files) -> BuildPlan {
     for (file, wheel) in files.wheels {
         context.push(wheel.entry(format!("vendor/{file}"), 0o644));
     }
+    for (file, wheel) in files.local {
+        context.push(wheel.entry(format!("wheels/local/{file}"), 0o644));
+    }
     if toolkit(&lock.stack).is_some() {
         context.push(ContextEntry::text("steps/toolkit.py", include_str!("../templates/steps/toolkit.py")));
     }
@@ -276,7 +281,7 @@ fn one_layer(lock: &Lock, layer: WheelLayer) -> Option<(LayerPlan, Vec<ContextEn
     };
     let mut entries = Vec::new();
     let mut count = 0;
-    for (kind, suffix) in [(IndexKind::Default, ""), (IndexKind::Framework, ".framework")] {
+    for (kind, suffix) in KINDS {
         let wheels: Vec<_> =
             lock.wheels.iter().filter(|wheel| wheel.layer == layer && wheel.index == kind).collect();
         if !wheels.is_empty() {
@@ -292,6 +297,19 @@ fn one_layer(lock: &Lock, layer: WheelLayer) -> Option<(LayerPlan, Vec<ContextEn
             entries,
         )
     })
+}
+
+/// What requirement files of each kind end in.
+const KINDS: [(IndexKind, &str); 3] =
+    [(IndexKind::Default, ""), (IndexKind::Framework, ".framework"), (IndexKind::Local, LOCAL)];
+/// Of wheels that no index has.
+const LOCAL: &str = ".local";
+
+impl LayerPlan {
+    /// True if it holds wheels that no index has.
+    pub(crate) fn is_local(&self) -> bool {
+        self.files.iter().any(|file| file.ends_with(".local.txt"))
+    }
 }
 
 /// What was asked for, in a line: of a long list its beginning.
@@ -432,10 +450,9 @@ mod tests {
             lock.unpacked.iter().map(|deb| Utf8PathBuf::from(format!("/cache/{}", deb.name))).collect();
         let apt = lock.apt.iter().map(|deb| Utf8PathBuf::from(format!("/cache/{}", deb.name))).collect();
         let (copies, wheels) = (vec![], vec![]);
-        plan(
-            lock,
-            Files { bottom, debs, unpacked, apt, copies, wheels, uv, agent: Bytes::from_static(b"agent") },
-        )
+        let local = lock.local_wheels().map(|wheel| (wheel.file.clone(), uv.clone())).collect();
+        let agent = Bytes::from_static(b"agent");
+        plan(lock, Files { bottom, debs, unpacked, apt, copies, wheels, local, uv, agent })
     }
 
     fn text<'a>(plan: &'a BuildPlan, path: &str) -> &'a str {

@@ -36,7 +36,7 @@ pub(crate) fn values(lock: &Lock, plan: &BuildPlan, bottom: &Bottom) -> serde_js
     let layers: Vec<_> = plan
         .layers
         .iter()
-        .map(|layer| json!({ "title": layer.title, "files": layer.files, "user": layer.user }))
+        .map(|layer| json!({ "title": layer.title, "files": layer.files, "user": layer.user, "local": layer.is_local() && !plan.vendored }))
         .collect();
     json!({
         "name": plan.name,

@@ -12,7 +12,7 @@ mod toolkit;
 pub use named::{NamedIndexes, NamedSecret, SecretSource};
 pub use netrc::Netrc;
 pub use registry::{ImageMirrorConfig, RegistryConfig};
-pub use toolkit::ToolkitConfig;
+pub use toolkit::{SourceConfig, ToolkitConfig};
 
 use std::collections::BTreeMap;
 
@@ -57,6 +57,9 @@ pub struct Config {
     /// The compiler of the devel flavour.
     #[serde(default)]
     pub toolkit: ToolkitConfig,
+    /// Release archives of what is built from source.
+    #[serde(default)]
+    pub source: SourceConfig,
 }
 
 /// `[mirrors]`.
@@ -184,6 +187,8 @@ pub struct Settings {
     pub mirrors: MirrorConfig,
     /// Where nvcc may come from.
     pub toolkit: ToolkitSources,
+    /// A folder that holds release archives.
+    pub source_mirror: Option<String>,
     /// Python package indexes.
     pub index: IndexConfig,
     /// Further package indexes by name. They may hold credentials.
@@ -253,7 +258,8 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => vec!["name another file with --config, or fix its permissions".into()],
             Self::Malformed { .. } => {
-                let tables = "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit]";
+                let tables =
+                    "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit] [source]";
                 vec![format!("known tables: {tables}; README.md lists their keys")]
             }
             Self::Value { allowed, .. } => vec![format!("allowed: {allowed}")],
@@ -349,6 +355,7 @@ impl Settings {
             toolkit: toolkit_sources(
                 set("ENVFORGE_NVCC_SOURCES").map(|text| split_list(&text)).or(config.toolkit.sources),
             )?,
+            source_mirror: set("ENVFORGE_SOURCE_MIRROR").or(config.source.mirror),
             index: IndexConfig {
                 default: first(&["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"])
                     .or(config.index.default),

@@ -230,6 +230,15 @@ impl Stack {
         self.framework == crate::compat::TOOLKIT
     }
 
+    /// The wheels of cuDNN and NCCL in their versions: package to version. What is built from source does not name them itself.
+    pub fn library_wheels(&self) -> Vec<(String, String)> {
+        let name = |part: &str| format!("nvidia-{part}-cu{}", self.cuda.major);
+        let all = [("cudnn", &self.cudnn), ("nccl", &self.nccl)];
+        all.into_iter()
+            .filter_map(|(part, version)| Some((name(part), version.as_ref()?.to_string())))
+            .collect()
+    }
+
     /// The CUDA minor of the toolkit in the image: `12.8`.
     pub fn toolkit_minor(&self) -> String {
         format!("{}.{}", self.toolkit.major(), self.toolkit.minor())

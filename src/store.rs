@@ -192,6 +192,16 @@ impl Store {
             .map_err(StoreError::file("cannot make a temporary file in the cache"))
     }
 
+    /// A folder for files in the making, on the cache's disk; it is removed when dropped.
+    pub(crate) fn temp_folder(&self) -> Result<tempfile::TempDir, StoreError> {
+        let prefix = format!("{TEMPORARY}{}", own_name());
+        tempfile::Builder::new()
+            .prefix(&prefix)
+            .rand_bytes(0)
+            .tempdir_in(self.cache.join("temp"))
+            .map_err(StoreError::file("cannot make a temporary folder in the cache"))
+    }
+
     /// Writes a record of the state folder, whole. `relative` is a path below it.
     pub fn write_state(&self, relative: &str, bytes: &[u8]) -> Result<(), StoreError> {
         write_atomically(&self.state.join(relative), bytes)
@@ -277,7 +287,9 @@ fn remove_remains(folder: &Utf8Path, prefix: &str) {
         let Some(name) = name.to_str().filter(|name| name.starts_with(prefix)) else { continue };
         if owner_of(name).is_some_and(|owner| owner.is_gone()) {
             tracing::debug!(path = %entry.path().display(), "removing what a killed run left");
-            let _ = fs_err::remove_file(entry.path());
+            let folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let _ =
+                if folder { fs_err::remove_dir_all(entry.path()) } else { fs_err::remove_file(entry.path()) };
         }
     }
 }

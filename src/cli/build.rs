@@ -43,7 +43,7 @@ pub struct BuildArgs {
     /// Push the tags of --tag that name a registry, and print their digests.
     #[arg(long, conflicts_with = "dry_run")]
     pub push: bool,
-    /// Lock and print the layers and context, but build nothing.
+    /// Lock and print the layers and context, but build no image (what nobody publishes is compiled: a lock names its hash).
     #[arg(long)]
     pub dry_run: bool,
     /// Exit with 1 unless the checks ran on a GPU of the target.

@@ -64,6 +64,13 @@ pub struct LockSource {
     /// A package of the distribution (repeatable): `--apt ffmpeg`.
     #[arg(long, value_name = "PACKAGE")]
     pub apt: Vec<String>,
+    /// A wheel that somebody built of what nobody publishes, instead of compiling it here (repeatable: the framework, then
+    /// its companions). It is checked against the stack, and the lock names its SHA-256.
+    #[arg(long, value_name = "FILE")]
+    pub wheel: Vec<Utf8PathBuf>,
+    /// Compile what nobody publishes without asking first.
+    #[arg(short, long)]
+    pub yes: bool,
     /// The base image instead of the chosen one, such as debian:13.
     #[arg(long, value_name = "IMAGE")]
     pub base: Option<String>,

@@ -19,6 +19,7 @@ use crate::registry::{ReferenceError, RegistryError};
 use crate::resolve::PlanReport;
 use crate::settings::SettingsError;
 use crate::shell::ShellError;
+use crate::source_build::SourceError;
 use crate::spec::SpecError;
 use crate::store::StoreError;
 use crate::versions::VersionError;
@@ -108,17 +109,20 @@ pub enum CommandError {
         /// What was typed.
         filter: String,
     },
-    /// The stack has to be built from source, which this release only plans.
-    #[error(
-        "`{package}` for CUDA {cuda} was never published, and this release of envforge cannot build it from source yet"
-    )]
-    OnlyPlanned {
-        /// The package with its version.
-        package: String,
-        /// The CUDA.
-        cuda: String,
-        /// What is published instead, as commands.
+    /// It was asked whether to compile, and the answer was no.
+    #[error("nothing was compiled")]
+    Declined {
+        /// What is published near it, as commands.
         nearest: Vec<String>,
+    },
+    /// What nobody publishes could not be built.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// `--wheel` for what is published.
+    #[error("--wheel is for what nobody publishes, and `{name}` is published")]
+    WheelOfPublished {
+        /// The stack.
+        name: String,
     },
     /// The checks before the tag failed.
     #[error("the image was built but not tagged: {failed} of its checks failed")]
@@ -507,6 +511,7 @@ impl CommandError {
             | Self::NotEmpty { .. }
             | Self::NothingToPush
             | Self::OneSpecOnly { .. }
+            | Self::WheelOfPublished { .. }
             | Self::BadGpus { .. }
             | Self::OtherLock { .. }
             | Self::Reference(_)
@@ -516,7 +521,7 @@ impl CommandError {
             Self::Stale { .. }
             | Self::Impossible { .. }
             | Self::NothingListed { .. }
-            | Self::OnlyPlanned { .. }
+            | Self::Declined { .. }
             | Self::ChecksFailed { .. }
             | Self::ContentDiffers { .. }
             | Self::AgentTooNew { .. }
@@ -534,6 +539,7 @@ impl CommandError {
             Self::Registry(error) => error.exit_code(),
             Self::Packages(error) | Self::NvccOutOfReach { cause: error, .. } => error.exit_code(),
             Self::Conflict(conflict) => conflict.cause.exit_code(),
+            Self::Source(error) => error.exit_code(),
             Self::Fetch(error) => error.exit_code(),
             Self::Store(error) => error.exit_code(),
             Self::Lock(error) => error.exit_code(),
@@ -576,6 +582,7 @@ impl CommandError {
                 let near = nearest.iter().map(|command| format!("nvcc from another source: `{command}`"));
                 cause.hints().into_iter().chain(near).collect()
             }
+            Self::Source(error) => error.hints(),
             Self::Fetch(error) => error.hints(),
             Self::Store(error) => error.hints(),
             Self::Lock(error) => error.hints(),
@@ -631,8 +638,11 @@ impl CommandError {
                     "see what there is with `envforge list {filter} --all`, and name it with its CUDA"
                 )]
             }
-            Self::OnlyPlanned { nearest, .. } => {
-                nearest.iter().map(|command| format!("published near it: `{command}`")).collect()
+            Self::WheelOfPublished { .. } => vec!["leave it out; a package beside the framework is `--with REQUIREMENT`".into()],
+            Self::Declined { nearest } => {
+                let wheel = "if somebody has built it, name the file: `--wheel FILE`".to_owned();
+                let nearest = nearest.iter().map(|command| format!("published near it: `{command}`"));
+                nearest.chain([wheel]).collect()
             }
             Self::ContentDiffers { differences, image, .. } => {
                 let list = "the list lies in the state folder where the lock was recorded: build there, or copy \
@@ -708,7 +718,9 @@ impl CommandError {
             }
             cause = error.source();
         }
-        if let Self::Engine(EngineError::BuildFailed { output, .. }) = self {
+        if let Self::Engine(EngineError::BuildFailed { output, .. })
+        | Self::Source(SourceError::Engine(EngineError::BuildFailed { output, .. })) = self
+        {
             for line in output {
                 text.extend(["\n  | ", line]);
             }

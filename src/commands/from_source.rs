@@ -1,7 +1,124 @@
-//! What is built from source: the machine that compiles.
-#![expect(clippy::disallowed_methods, reason = "edge: looks at this machine")]
+//! What is built from source: the machine that compiles, what is said and asked first, and the wheel.
+#![expect(clippy::disallowed_methods, reason = "edge: looks at this machine, reads an answer")]
 
-use crate::resolve::BuildMachine;
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use super::CommandError;
+use super::lock::{deb_mirrors, package_settings};
+use super::session::{Session, archive_addresses};
+use super::target::options;
+use super::wanted::Wanted;
+use crate::base::Base;
+use crate::compat::Matrix;
+use crate::compat::tables::SourceBuild;
+use crate::packages::{LocalWheel, PackageTools};
+use crate::report::{Event, Printer};
+use crate::resolve::{BuildMachine, nearest_published, source_jobs, source_text};
+use crate::source_build::{Recipe, SourceRequest, build_wheel, kept_wheel};
+use crate::stack::Stack;
+
+/// Says what compiling a stack that nobody publishes takes and, on a terminal, asks; unless the wheel was compiled before.
+pub(super) async fn agree_to_compile(
+    session: &Session<'_>,
+    stack: &Stack,
+    wanted: &Wanted,
+) -> Result<(), CommandError> {
+    let recipe = Recipe { stack, row: row_of(stack) };
+    let info = session.engine.info();
+    if stack.machine != info.machine {
+        let (wanted, engine) = (stack.machine.platform(), info.machine.platform());
+        return Err(CommandError::OtherProcessor { wanted, engine });
+    }
+    if let Some(wheel) = kept_wheel(&session.store, &recipe.key())? {
+        let text = format!("using the wheel that was compiled here before: {}", wheel.file);
+        session.reporter.report(Event::Note { text });
+        return Ok(());
+    }
+    agreed(session, stack, wanted).await
+}
+
+/// The machine that compiles: what another machine's engine has is not known.
+fn machine_of(session: &Session<'_>) -> BuildMachine {
+    if session.engine.info().local { this_machine() } else { BuildMachine::default() }
+}
+
+/// The wheel of a stack that nobody publishes: one that was compiled of the same before, else it is compiled now.
+pub(super) async fn wheel_from_source(
+    session: &Session<'_>,
+    stack: &Stack,
+    base: &Base,
+    wanted: &Wanted,
+) -> Result<LocalWheel, CommandError> {
+    let row = row_of(stack);
+    let recipe = Recipe { stack, row };
+    let builder = recipe.builder();
+    let settings = package_settings(session, &builder, &wanted.indexes);
+    let tools = PackageTools {
+        engine: &*session.engine,
+        store: &session.store,
+        fetcher: &session.fetch,
+        settings: &settings,
+        reporter: Arc::clone(&session.reporter),
+    };
+    let jobs = stack.source_build.as_deref().and_then(|choice| source_jobs(choice, machine_of(session)));
+    base.check_unchanged(&*session.engine).await?;
+    let request = SourceRequest {
+        recipe,
+        base_reference: &base.reference,
+        base: &base.locked(),
+        mirrors: &deb_mirrors(session, base, &builder, &settings),
+        archives: &archive_addresses(session.settings, row)?,
+        jobs: jobs.unwrap_or(1),
+    };
+    let wheel = build_wheel(&tools, &request).await?;
+    base.check_unchanged(&*session.engine).await?;
+    Ok(wheel)
+}
+
+/// The row a stack of channel `source` was resolved from.
+fn row_of(stack: &Stack) -> &'static SourceBuild {
+    let same = |row: &&SourceBuild| {
+        row.framework == stack.framework
+            && row.version == stack.version
+            && row.cuda == stack.cuda
+            && row.machine == stack.machine
+    };
+    Matrix::embedded().source_builds.iter().find(same).expect("a stack of channel `source` comes from a row")
+}
+
+/// Says what compiling takes and, on a terminal, asks once.
+async fn agreed(session: &Session<'_>, stack: &Stack, wanted: &Wanted) -> Result<(), CommandError> {
+    let output = session.settings.output;
+    let options = options(&wanted.target, &wanted.source, session.settings);
+    let spec = wanted.spec.parse()?;
+    let nearest = nearest_published(&spec, &stack.target, Matrix::embedded(), &options);
+    if !output.quiet {
+        Printer.say(&source_text(stack, &nearest, machine_of(session)));
+    }
+    let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if wanted.source.yes || !terminal || answer("compile it now? [y/N]").await {
+        return Ok(());
+    }
+    Err(CommandError::Declined { nearest: nearest.into_iter().map(|offer| offer.command).collect() })
+}
+
+/// True if the answer is yes. A thread of its own reads it: Ctrl-C must not wait for it.
+async fn answer(question: &str) -> bool {
+    Printer.say(question);
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line);
+        // Nobody waits any more after Ctrl-C.
+        let _ = sender.send(read.is_ok() && is_yes(&line));
+    });
+    receiver.await.unwrap_or(false)
+}
+
+fn is_yes(line: &str) -> bool {
+    matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
 
 /// This machine's processors and memory, as far as it says.
 pub(super) fn this_machine() -> BuildMachine {
@@ -19,7 +136,13 @@ fn total_gb(meminfo: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::total_gb;
+    use super::{is_yes, total_gb};
+
+    #[test]
+    fn only_a_yes_is_one() {
+        assert!(is_yes("y\n") && is_yes(" Yes\n"));
+        assert!(!is_yes("\n") && !is_yes("no\n") && !is_yes(""));
+    }
 
     #[test]
     fn memory_is_read_in_gb() {

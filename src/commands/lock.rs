@@ -12,7 +12,9 @@ use serde::Serialize;
 use super::base::base_of;
 use super::content::digest_of;
 use super::error::Conflict;
+use super::from_source::{agree_to_compile, wheel_from_source};
 use super::known_locks::{OF_SPECS, remember_project};
+use super::local_wheels::{Supplied, judge};
 use super::named_base::{NamedBase, named_base};
 use super::outdated::{check, diff};
 use super::session::Session;
@@ -26,15 +28,16 @@ use crate::compat::Matrix;
 use crate::lock::{Added, Lock, LockedWheel, Records, SCHEMA};
 use crate::packages::{
     Archive, IndexSettings, PackageRequest, PackageSettings, PackageTools, PackagesError, resolve_packages,
+    vendor_root,
 };
 use crate::plan::{LOCK_LABEL, UNVERIFIED, environment};
 use crate::report::{Event, Printer, reporter};
-use crate::resolve::{ResolveOptions, ToolkitSources, nearest_published, plan_report, refusal_text, resolve};
+use crate::resolve::{ResolveOptions, ToolkitSources, plan_report, refusal_text, resolve};
 use crate::settings::Settings;
 use crate::sha256::sha256_hex;
 use crate::spec::Spec;
 use crate::stack::{NvccSource, Stack};
-use crate::store::{Store, StoreLock, write_atomically};
+use crate::store::{StoreLock, write_atomically};
 
 /// A lock that fits what was asked, with its base in the engine.
 pub(super) struct Locked {
@@ -120,15 +123,17 @@ pub(super) async fn lock_for(
     wanted: &Wanted,
 ) -> Result<Locked, CommandError> {
     let source = &wanted.source;
-    let path = lock_path(session.settings, &session.store, &stack, source);
+    let path = lock_path(session.settings, &stack, source);
     let guard = session.store.lock(&format!("lock-{}", &sha256_hex(path.as_str().as_bytes())[..16])).await?;
     if wanted.added.project.is_some() {
         remember_project(&session.store, &path)?;
     }
     let old = read_lock(&path)?;
+    let mut supplied = Supplied::new(stack, wanted, old.as_ref(), session.settings, &session.store)?;
+    let stack = &supplied.stack;
     let differences: Vec<String> = old
         .iter()
-        .flat_map(|old| old.satisfied_by(&stack, &wanted.added))
+        .flat_map(|old| supplied.differences(old, &wanted.added))
         .map(|difference| difference.to_string())
         .collect();
     let stale = || CommandError::Stale { file: path.to_string(), differences: differences.clone() };
@@ -137,7 +142,7 @@ pub(super) async fn lock_for(
             session
                 .reporter
                 .report(Event::Note { text: format!("using the lock of {}: {path}", old.records.created) });
-            let base = base_of(session, &stack, named, source, Some(old)).await?;
+            let base = base_of(session, stack, named, source, Some(old)).await?;
             return Ok(Locked { lock: old.clone(), path, base, new: false, _guard: guard });
         }
         _ if source.locked => return Err(stale()),
@@ -147,10 +152,18 @@ pub(super) async fn lock_for(
         }
         _ => {}
     }
+    supplied.tell(session);
+    if supplied.lacks_a_wheel() {
+        agree_to_compile(session, stack, wanted).await?;
+    }
     let kept = old.filter(|_| !source.upgrade);
     let same_base = kept.as_ref().filter(|old| old.stack.base == stack.base);
-    let base = base_of(session, &stack, named, source, same_base).await?;
-    let lock = next_lock(session, stack, wanted, &base, kept).await?;
+    let base = base_of(session, stack, named, source, same_base).await?;
+    if supplied.lacks_a_wheel() {
+        let wheel = Box::pin(wheel_from_source(session, &supplied.stack, &base, wanted)).await?;
+        supplied.give(wheel);
+    }
+    let lock = next_lock(session, supplied, wanted, &base, kept).await?;
     write_atomically(&path, lock.to_toml().as_bytes())?;
     Ok(Locked { lock, path, base, new: true, _guard: guard })
 }
@@ -158,7 +171,7 @@ pub(super) async fn lock_for(
 /// A lock for what is wanted, with as few changes of `kept` as can be. Nothing is written.
 pub(super) async fn next_lock(
     session: &Session<'_>,
-    stack: Stack,
+    supplied: Supplied,
     wanted: &Wanted,
     base: &Base,
     kept: Option<Lock>,
@@ -167,12 +180,13 @@ pub(super) async fn next_lock(
         // Nothing that is downloaded changed: what was resolved stays.
         Some(old)
             if wanted.source.upgrade_package.is_empty()
-                && old.differs_from(&stack).is_empty()
+                && old.differs_from(&supplied.stack).is_empty()
+                && supplied.same_wheels(&old)
                 && old.added.same_packages(&wanted.added) =>
         {
             Ok(changed_around_packages(old, wanted))
         }
-        kept => Box::pin(resolved(session, stack, wanted, base, kept.as_ref())).await,
+        kept => Box::pin(resolved(session, supplied, wanted, base, kept.as_ref())).await,
     }
 }
 
@@ -198,14 +212,7 @@ pub(super) fn stack(
         text: refusal_text(&refusal, &target),
         plan: Box::new(plan_report(typed, &spec, &target, source.provider(), &Err(refusal))),
     })?;
-    if stack.source_build.is_some() {
-        let nearest = nearest_published(&spec, &target, matrix, &options);
-        return Err(CommandError::OnlyPlanned {
-            package: format!("{} {}", stack.package, stack.version),
-            cuda: stack.cuda.dotted(),
-            nearest: nearest.into_iter().map(|offer| offer.command).collect(),
-        });
-    }
+    judge(settings, &stack, source)?;
     Ok(stack)
 }
 
@@ -214,12 +221,7 @@ fn file_name(name: &str) -> String {
 }
 
 /// Where the lock lies.
-pub(super) fn lock_path(
-    settings: &Settings,
-    store: &Store,
-    stack: &Stack,
-    source: &LockSource,
-) -> Utf8PathBuf {
+pub(super) fn lock_path(settings: &Settings, stack: &Stack, source: &LockSource) -> Utf8PathBuf {
     if let Some(file) = &source.lockfile {
         return settings.current_dir.join(file);
     }
@@ -231,7 +233,7 @@ pub(super) fn lock_path(
         format!("+{}", &sha256_hex(wishes.as_bytes())[..12])
     };
     let name = format!("{}{added}-{}.lock", file_name(&stack.name), stack.machine);
-    store.state_dir().join(OF_SPECS).join(name)
+    settings.state_dir.join(OF_SPECS).join(name)
 }
 
 /// The lock at that path, if there is one.
@@ -246,11 +248,13 @@ pub(super) fn read_lock(path: &Utf8PathBuf) -> Result<Option<Lock>, CommandError
 /// Everything above the base, resolved in a throwaway container, as a lock.
 async fn resolved(
     session: &Session<'_>,
-    stack: Stack,
+    supplied: Supplied,
     wanted: &Wanted,
     base: &Base,
     previous: Option<&Lock>,
 ) -> Result<Lock, CommandError> {
+    let local = supplied.wheels(&session.store)?;
+    let stack = supplied.stack;
     let settings = package_settings(session, &stack, &wanted.indexes);
     let tools = PackageTools {
         engine: &*session.engine,
@@ -267,6 +271,7 @@ async fn resolved(
         added: &wanted.added,
         previous,
         fresh: &wanted.source.upgrade_package,
+        local: &local,
     };
     let found = match resolve_packages(&tools, &request).await {
         Err(cause) if cause.is_of_nvcc() => {
@@ -363,6 +368,19 @@ fn without_that_source(typed: &str, stack: &Stack, sources: ToolkitSources) -> V
 /// The mirrors of the distribution; none for one that has its own (its base names them).
 pub(super) fn mirrors(session: &Session<'_>) -> Option<Mirrors> {
     session.mirror_sources().ok().and_then(|sources| discover(&sources).ok())
+}
+
+/// Where .deb files may come from: mirrors of the distribution, of the base's own archives, and of nvcc's vendor.
+pub(super) fn deb_mirrors(
+    session: &Session<'_>,
+    base: &Base,
+    stack: &Stack,
+    settings: &PackageSettings,
+) -> Vec<Address> {
+    let found = mirrors(session).into_iter().flat_map(|found| [Some(found.main), found.security]).flatten();
+    let vendor = stack.nvcc.as_ref().and_then(|nvcc| nvcc.repository.as_ref());
+    let vendor = vendor.map(|repository| vendor_root(repository, &settings.vendor));
+    found.chain(base.mirrors.iter().cloned()).chain(vendor).collect()
 }
 
 /// Where packages of a stack come from.

@@ -19,6 +19,7 @@ mod init;
 mod inspect;
 mod known_locks;
 mod list;
+mod local_wheels;
 mod lock;
 mod named_base;
 mod outdated;

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::base::base_of;
+use super::local_wheels::Supplied;
 use super::lock::{lock_path, next_lock, read_lock, stack};
 use super::named_base::named_base;
 use super::session::Session;
@@ -40,9 +41,11 @@ struct CheckReport<'a> {
 pub(super) fn check(wanted: &Wanted, settings: &Settings) -> Result<Exit, CommandError> {
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, None)?;
     let store = Store::open(&settings.cache_dir, &settings.state_dir)?;
-    let path = lock_path(settings, &store, &stack, &wanted.source);
-    let differences = match read_lock(&path)? {
-        Some(lock) => lock.satisfied_by(&stack, &wanted.added),
+    let path = lock_path(settings, &stack, &wanted.source);
+    let old = read_lock(&path)?;
+    let supplied = Supplied::new(stack, wanted, old.as_ref(), settings, &store)?;
+    let differences = match &old {
+        Some(lock) => supplied.differences(lock, &wanted.added),
         None => return Err(CommandError::Stale { file: path.to_string(), differences: Vec::new() }),
     };
     if settings.output.json {
@@ -91,15 +94,17 @@ async fn proposed(wanted: &Wanted, settings: &Settings) -> Result<Proposed, Comm
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let session = Session::open(settings, wanted.source.network.as_deref()).await?;
-    let path = lock_path(settings, &session.store, &stack, &wanted.source);
+    let path = lock_path(settings, &stack, &wanted.source);
     let Some(old) = read_lock(&path)? else {
         return Err(CommandError::Stale { file: path.to_string(), differences: Vec::new() });
     };
-    let because = old.satisfied_by(&stack, &wanted.added).iter().map(ToString::to_string).collect();
+    let supplied = Supplied::new(stack, wanted, Some(&old), settings, &session.store)?;
+    let stack = &supplied.stack;
+    let because = supplied.differences(&old, &wanted.added).iter().map(ToString::to_string).collect();
     let kept = (!wanted.source.upgrade).then_some(&old);
     let same_base = kept.filter(|old| old.stack.base == stack.base);
-    let base = base_of(&session, &stack, named.as_ref(), &wanted.source, same_base).await?;
-    let new = next_lock(&session, stack, wanted, &base, kept.cloned()).await?;
+    let base = base_of(&session, stack, named.as_ref(), &wanted.source, same_base).await?;
+    let new = next_lock(&session, supplied, wanted, &base, kept.cloned()).await?;
     Ok(Proposed {
         file: path.to_string(),
         created: old.records.created.clone(),

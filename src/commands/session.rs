@@ -81,7 +81,8 @@ impl<'a> Session<'a> {
     /// What must be found nowhere in an image: addresses and credentials of this machine's settings.
     pub(super) fn forbidden(&self) -> Vec<String> {
         let mirrors = &self.settings.mirrors;
-        let mirrors = [&mirrors.debian, &mirrors.debian_security, &mirrors.nvidia];
+        let mirrors =
+            [&mirrors.debian, &mirrors.debian_security, &mirrors.nvidia, &self.settings.source_mirror];
         let indexes = [&self.settings.index.default, &self.settings.index.framework];
         let named = self.settings.indexes.values().chain(self.settings.proxies.values());
         let addresses = mirrors.into_iter().chain(indexes).flatten().chain(named);
@@ -91,6 +92,16 @@ impl<'a> Session<'a> {
         });
         addresses.flat_map(|text| credentials(text)).chain(secrets).collect()
     }
+}
+
+/// Where the release archive of a row may lie: the folder of the settings, then its own place.
+pub(super) fn archive_addresses(
+    settings: &Settings,
+    row: &crate::compat::tables::SourceBuild,
+) -> Result<Vec<Address>, CommandError> {
+    let mirror = address("source.mirror (ENVFORGE_SOURCE_MIRROR)", settings.source_mirror.as_ref())?;
+    let own = row.address.as_ref().and_then(|text| text.parse().ok());
+    Ok(mirror.map(|folder| folder.join(&row.archive)).into_iter().chain(own).collect())
 }
 
 /// The engine that the settings lead to.

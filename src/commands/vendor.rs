@@ -7,14 +7,14 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
-use super::lock::{Locked, lock_for, mirrors, package_settings, stack};
+use super::lock::{Locked, deb_mirrors, lock_for, package_settings, stack};
 use super::named_base::named_base;
 use super::session::Session;
 use super::wanted::{Wanted, wanted};
 use super::{CommandError, Exit};
 use crate::cli::VendorArgs;
-use crate::lock::{BaseProvider, Lock};
-use crate::packages::{Upstream, UvSource, WheelSource, gather_debs, gather_uv, vendor_root};
+use crate::lock::{BaseProvider, IndexKind, Lock};
+use crate::packages::{Upstream, UvSource, WheelSource, gather_debs, gather_uv};
 use crate::plan::CachedFile;
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
@@ -107,11 +107,7 @@ async fn gather(session: &Session<'_>, wanted: &Wanted, locked: &Locked) -> Resu
     let Locked { lock, base, .. } = locked;
     let (store, fetch) = (&session.store, &session.fetch);
     let settings = package_settings(session, &lock.stack, &wanted.indexes);
-    let mut from: Vec<_> =
-        mirrors(session).into_iter().flat_map(|found| [Some(found.main), found.security]).flatten().collect();
-    from.extend(base.mirrors.iter().cloned());
-    let vendor = lock.stack.nvcc.as_ref().and_then(|nvcc| nvcc.repository.as_ref());
-    from.extend(vendor.map(|repository| vendor_root(repository, &settings.vendor)));
+    let from = deb_mirrors(session, base, &lock.stack, &settings);
     gather_debs(lock, store, fetch, &from, Arc::clone(&session.reporter)).await?;
     let of_base =
         Lock { system: lock.base.packages.clone(), unpacked: Vec::new(), apt: Vec::new(), ..lock.clone() };
@@ -183,7 +179,7 @@ async fn gone_upstream(locks: &[Lock], settings: &Settings) -> Result<Vec<Findin
     let mut findings = Vec::new();
     for lock in locks {
         let source = WheelSource { stack: &lock.stack, index: &session.index, fetcher: &session.fetch };
-        for wheel in &lock.wheels {
+        for wheel in lock.wheels.iter().filter(|wheel| wheel.index != IndexKind::Local) {
             let what = match source.upstream(wheel).await? {
                 Upstream::There(_) => continue,
                 Upstream::Yanked(_) => "yanked",

@@ -583,9 +583,20 @@ pub struct SourceBuild {
     pub archive: String,
     /// SHA-256 of the archive, hex; `None`: not known.
     pub sha256: Option<String>,
+    /// Where the archive lies, if no setting says it.
+    pub address: Option<String>,
     /// Our patches, in `templates/patches/`.
     #[serde(default)]
     pub patches: Vec<String>,
+    /// What its build asks of the package index.
+    #[serde(default)]
+    pub build_wheels: Vec<String>,
+    /// Packages of the distribution that its build uses beside those of every image.
+    #[serde(default)]
+    pub build_packages: Vec<String>,
+    /// The environment of its build; `{arch}`, `{jobs}`, `{version}` and `{cuda}` are filled in.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
     /// Memory that one compiler process is given, GB; `None`: not known.
     pub job_memory_gb: Option<u32>,
     /// What is known of the time it takes.

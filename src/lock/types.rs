@@ -36,6 +36,8 @@ pub enum IndexKind {
     Default,
     /// The framework's own index, for the variant of the stack.
     Framework,
+    /// None: somebody built it, and this machine's cache has it.
+    Local,
 }
 
 /// A wheel, pinned.
@@ -195,6 +197,11 @@ impl Lock {
     /// Every .deb above the base, in the order they are installed.
     pub fn debs(&self) -> impl Iterator<Item = &LockedDeb> {
         self.system.iter().chain(&self.unpacked).chain(&self.apt)
+    }
+
+    /// The wheels that no index has.
+    pub fn local_wheels(&self) -> impl Iterator<Item = &LockedWheel> {
+        self.wheels.iter().filter(|wheel| wheel.index == IndexKind::Local)
     }
 
     /// True if a wheel comes from the framework's own index.

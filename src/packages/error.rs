@@ -19,6 +19,40 @@ pub enum PackagesError {
         /// The variant.
         cuda: String,
     },
+    /// A file given as a wheel is none.
+    #[error("`{file}` is not a wheel: {detail}")]
+    NotAWheel {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A wheel somebody built does not fit the stack.
+    #[error("`{file}` does not fit `{stack}`:{}", lines(misfits))]
+    WheelMisfit {
+        /// The file.
+        file: String,
+        /// The stack's name.
+        stack: String,
+        /// Everything in which it differs.
+        misfits: Vec<String>,
+    },
+    /// Two wheels of one package.
+    #[error("`{one}` and `{other}` are both wheels of `{package}`")]
+    TwoWheels {
+        /// The package.
+        package: String,
+        /// One file.
+        one: String,
+        /// The other.
+        other: String,
+    },
+    /// A wheel that no index has is not in the cache.
+    #[error("`{file}`, which somebody built, is not in the cache of this machine")]
+    LocalWheelGone {
+        /// The file.
+        file: String,
+    },
     /// No address of the framework's own index is known.
     #[error("no index of `{framework}` is known for its `{cuda}` wheels")]
     NoFrameworkIndex {
@@ -268,6 +302,10 @@ impl Words {
     }
 }
 
+fn lines(all: &[String]) -> String {
+    all.iter().flat_map(|line| ["\n  - ", line]).collect()
+}
+
 fn of_package(package: Option<&String>) -> String {
     package.map_or_else(String::new, |package| format!(" (asked for `{package}`)"))
 }
@@ -286,6 +324,15 @@ impl PackagesError {
             }
             Self::Pip { .. } | Self::UvHash { .. } => {
                 "set the index with `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL): uv is then had without pip"
+            }
+            Self::Unpublished { .. } => "name a wheel of it that somebody built: `--wheel FILE`",
+            Self::NotAWheel { .. } => {
+                "a wheel is called `NAME-VERSION+CUDA-PYTHON-ABI-PLATFORM.whl` (PEP 427)"
+            }
+            Self::WheelMisfit { .. } => "build it for this stack, or name the stack it was built for",
+            Self::TwoWheels { .. } => "name one of them",
+            Self::LocalWheelGone { file } => {
+                return vec![format!("no index has it: name the file, `--wheel PATH/{file}`")];
             }
             Self::NoFrameworkIndex { .. } => "set `[index] framework` (ENVFORGE_FRAMEWORK_INDEX)",
             Self::Mirror { no_network: true, .. } => {
@@ -345,6 +392,7 @@ impl PackagesError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Unpublished { .. }
+            | Self::WheelMisfit { .. }
             | Self::NoSolution { with_additions: true, .. }
             | Self::NoWheel { .. }
             | Self::Apt { .. }
@@ -352,7 +400,11 @@ impl PackagesError {
             | Self::OtherHash { .. }
             | Self::Python { .. }
             | Self::OtherVersion { .. } => 1,
-            Self::Requirement { .. } | Self::NoUvLocked | Self::NoIndexNamed { .. } => 2,
+            Self::NotAWheel { .. }
+            | Self::TwoWheels { .. }
+            | Self::Requirement { .. }
+            | Self::NoUvLocked
+            | Self::NoIndexNamed { .. } => 2,
             Self::Engine(error) => error.exit_code(),
             _ => 3,
         }

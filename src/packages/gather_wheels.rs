@@ -54,6 +54,7 @@ impl WheelSource<'_> {
         let Self { stack, index, .. } = self;
         let mut all: Vec<Address> = match wheel.index {
             IndexKind::Framework => index.framework_index(&stack.framework, stack.cuda).into_iter().collect(),
+            IndexKind::Local => return Err(PackagesError::LocalWheelGone { file: wheel.file.clone() }),
             IndexKind::Default => index.default.iter().chain(index.further.values()).cloned().collect(),
         };
         all.dedup();

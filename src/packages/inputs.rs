@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::apt::{standing, system_list};
 use super::catalogue::catalogue;
 use super::error::PackagesError;
+use super::local_wheel::LocalWheel;
 use super::pylock::preferences;
 use super::resolve::PackageRequest;
 use super::settings::PackageSettings;
@@ -20,6 +21,8 @@ use crate::sha256::sha256_hex;
 use crate::stack::Stack;
 use crate::versions::Machine;
 
+/// The folder the scripts read.
+const FOLDER: &str = "/envforge";
 /// The script the container runs.
 pub(super) const SCRIPT: &str = "/envforge/resolve.sh";
 /// apt wants armoured keys to be called so.
@@ -34,18 +37,25 @@ pub(super) fn files(
     uv: Bytes,
     runs_on: Machine,
 ) -> Result<Vec<ContainerFile>, PackagesError> {
-    let framework = framework_requirements(request.stack)?;
+    let framework = framework_requirements(request.stack, request.local)?;
     let developer: String = catalogue().developer_wheels().map(|wheel| wheel + "\n").collect();
     let stack = format!("{framework}{developer}");
     let mut files = vec![
         file("resolve.sh", 0o644, include_str!("../../templates/packages/resolve.sh")),
         file("base", 0o644, base_key(request)),
-        file("uv.toml", 0o600, uv_configuration(request.stack, settings)?),
+        file("uv.toml", 0o600, uv_configuration(request, settings)?),
         file("framework.in", 0o644, framework),
         ContainerFile { path: "/envforge/uv".to_owned(), mode: 0o755, bytes: uv },
     ];
     if standing(request).is_none() {
         files.push(file("system.list", 0o644, system_list(request.stack)));
+    }
+    for wheel in request.local {
+        files.push(ContainerFile {
+            path: format!("{FOLDER}/{}", wheel.file),
+            mode: 0o644,
+            bytes: wheel.without_content(),
+        });
     }
     if !request.added.apt.is_empty() {
         files.push(file("apt.list", 0o644, request.added.apt.join("\n") + "\n"));
@@ -115,21 +125,20 @@ pub(super) fn surroundings(settings: &PackageSettings) -> Vec<ContainerFile> {
 
 /// A file of the folder the scripts read.
 pub(super) fn file(name: &str, mode: u32, text: impl Into<String>) -> ContainerFile {
-    ContainerFile { path: format!("/envforge/{name}"), mode, bytes: text.into().into() }
+    ContainerFile { path: format!("{FOLDER}/{name}"), mode, bytes: text.into().into() }
 }
 
 /// The framework and its companions, pinned as the matrix says.
-fn framework_requirements(stack: &Stack) -> Result<String, PackagesError> {
+fn framework_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, PackagesError> {
     let Stack { package, version, cuda, .. } = stack;
     let (local, companion_local) = match stack.channel {
         Channel::Default => (String::new(), String::new()),
         // Companions for Arm are published there without the variant in their version.
         Channel::Framework if stack.machine == Machine::Aarch64 => (format!("+{cuda}"), String::new()),
         Channel::Framework => (format!("+{cuda}"), format!("+{cuda}")),
-        Channel::Source => {
-            let (package, version, cuda) = (package.clone(), version.to_string(), cuda.to_string());
-            return Err(PackagesError::Unpublished { package, version, cuda });
-        }
+        // The builder itself: what it compiles with is published.
+        Channel::Source if stack.is_toolkit() => (String::new(), String::new()),
+        Channel::Source => return built_requirements(stack, local),
     };
     let mut text = String::new();
     if !stack.is_toolkit() && stack.install.is_empty() {
@@ -143,6 +152,31 @@ fn framework_requirements(stack: &Stack) -> Result<String, PackagesError> {
     }
     for (name, version) in &stack.companions {
         let _ = writeln!(text, "{name}=={version}{companion_local}");
+    }
+    if let Some(bound) = &stack.numpy {
+        let _ = writeln!(text, "numpy{bound}");
+    }
+    Ok(text)
+}
+
+/// The same of what nobody publishes: the wheels that somebody built, and the libraries they were built with, which their
+/// own requirements do not name.
+fn built_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, PackagesError> {
+    let Stack { package, version, cuda, .. } = stack;
+    if !local.iter().any(|wheel| wheel.name == *package) {
+        let (package, version, cuda) = (package.clone(), version.to_string(), cuda.to_string());
+        return Err(PackagesError::Unpublished { package, version, cuda });
+    }
+    let mut text = String::new();
+    for wheel in local {
+        let _ = writeln!(text, "{}=={}", wheel.name, wheel.version);
+    }
+    let libraries = stack.library_wheels();
+    for (name, version) in stack.parts.iter().chain(libraries.iter().map(|(name, version)| (name, version))) {
+        let _ = writeln!(text, "{name}=={version}");
+    }
+    if let Some(version) = &stack.triton {
+        let _ = writeln!(text, "triton=={version}");
     }
     if let Some(bound) = &stack.numpy {
         let _ = writeln!(text, "numpy{bound}");
@@ -206,16 +240,28 @@ fn sources(settings: &PackageSettings) -> String {
 }
 
 /// Indexes and rules. The best version of either index counts; where both have it, the framework's own gives it.
-fn uv_configuration(stack: &Stack, settings: &PackageSettings) -> Result<String, PackagesError> {
+fn uv_configuration(
+    request: &PackageRequest<'_>,
+    settings: &PackageSettings,
+) -> Result<String, PackagesError> {
+    let stack = request.stack;
     let mut text = "index-strategy = \"unsafe-best-match\"\n".to_owned();
-    if stack.channel == Channel::Framework {
-        let index = settings.index.framework_index(&stack.framework, stack.cuda);
-        let index = index.ok_or_else(|| PackagesError::NoFrameworkIndex {
-            framework: stack.framework.clone(),
-            cuda: stack.cuda.to_string(),
-        })?;
-        text.push_str(&index_table(&index, false));
+    if !request.local.is_empty() {
+        let _ = writeln!(text, "find-links = [\"{FOLDER}\"]");
     }
+    let own = match stack.channel {
+        Channel::Default => None,
+        Channel::Framework => {
+            let index = settings.index.framework_index(&stack.framework, stack.cuda);
+            Some(index.ok_or_else(|| PackagesError::NoFrameworkIndex {
+                framework: stack.framework.clone(),
+                cuda: stack.cuda.to_string(),
+            })?)
+        }
+        // It has no wheel of what nobody publishes, but one that is set may have the libraries.
+        Channel::Source => settings.index.framework.as_ref().map(|index| index.of(stack.cuda)),
+    };
+    text.extend(own.map(|index| index_table(&index, false)));
     for index in settings.index.further.values() {
         text.push_str(&index_table(index, false));
     }
@@ -268,10 +314,25 @@ mod tests {
             added: &Added { python: requested.to_vec(), ..Added::default() },
             previous: Some(&lock),
             fresh: &[],
+            local: &[],
         };
         let files = files(&request, settings, None, Bytes::new(), Machine::X86_64).expect("files");
         let text = |file: ContainerFile| (file.path, String::from_utf8(file.bytes.to_vec()).unwrap());
         files.into_iter().map(text).collect()
+    }
+
+    fn configuration(stack: &Stack, settings: &PackageSettings) -> Result<String, PackagesError> {
+        let lock = sample::lock();
+        let request = PackageRequest {
+            base_reference: "base",
+            base: &lock.base,
+            stack,
+            added: &Added::default(),
+            previous: None,
+            fresh: &[],
+            local: &[],
+        };
+        uv_configuration(&request, settings)
     }
 
     fn framework_stack() -> Stack {
@@ -307,6 +368,7 @@ mod tests {
                 added: &added,
                 previous: Some(previous),
                 fresh: &fresh,
+                local: &[],
             };
             let made = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
             made.iter().any(|file| file.path == "/envforge/system.list")
@@ -348,16 +410,14 @@ mod tests {
         assert_eq!(indexes[0]["default"].as_bool(), Some(false));
         assert_eq!(indexes[1]["default"].as_bool(), Some(true));
         let arm = Stack { machine: Machine::Aarch64, ..framework_stack() };
-        assert!(framework_requirements(&arm).unwrap().contains("torchvision==0.22.1\n"));
+        assert!(framework_requirements(&arm, &[]).unwrap().contains("torchvision==0.22.1\n"));
     }
 
     #[test]
     fn where_no_index_is_set_uv_is_given_no_default() {
         let indexes = |stack: &Stack| {
-            let uv: toml::Table = uv_configuration(stack, &PackageSettings::default())
-                .expect("made")
-                .parse()
-                .expect("valid TOML");
+            let uv: toml::Table =
+                configuration(stack, &PackageSettings::default()).expect("made").parse().expect("valid TOML");
             assert_eq!(uv["index-strategy"].as_str(), Some("unsafe-best-match"));
             uv.get("index").map(|list| list.as_array().expect("a list").clone()).unwrap_or_default()
         };
@@ -373,7 +433,7 @@ mod tests {
         let mut settings = settings();
         let own: Address = "https://u:hunter2@own.example.test/simple".parse().unwrap();
         settings.index.further = BTreeMap::from([("own".to_owned(), own)]);
-        let text = uv_configuration(&sample::stack(), &settings).expect("made");
+        let text = configuration(&sample::stack(), &settings).expect("made");
         let uv: toml::Table = text.parse().expect("valid TOML");
         let urls: Vec<_> =
             uv["index"].as_array().expect("a list").iter().map(|one| one["default"].as_bool()).collect();
@@ -393,6 +453,7 @@ mod tests {
             added: &added,
             previous: None,
             fresh: &[],
+            local: &[],
         };
         let files = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
         let list = files.iter().find(|file| file.path == "/envforge/apt.list").expect("there");
@@ -403,12 +464,43 @@ mod tests {
     #[test]
     fn what_nobody_publishes_is_refused() {
         let stack = Stack { channel: Channel::Source, ..sample::stack() };
-        let error = framework_requirements(&stack).expect_err("refused");
+        let error = framework_requirements(&stack, &[]).expect_err("refused");
         assert_eq!(error.to_string(), "`torch 2.8.0` for `cu128` is published by nobody");
         assert_eq!(error.exit_code(), 1);
         let unheard = Stack { framework: "unheard-of".to_owned(), ..framework_stack() };
-        let error = uv_configuration(&unheard, &PackageSettings::default()).expect_err("no index");
+        let error = configuration(&unheard, &PackageSettings::default()).expect_err("no index");
         assert!(error.hints()[0].contains("ENVFORGE_FRAMEWORK_INDEX"));
+    }
+
+    #[test]
+    fn what_somebody_built_is_pinned_with_the_libraries_it_was_built_with() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let local = super::super::local_wheel::tests::wheel(&root, "torch", "2.8.0+cu128");
+        let parts = BTreeMap::from([("nvidia-cublas-cu12".to_owned(), "12.8.4.1".to_owned())]);
+        let stack = Stack { channel: Channel::Source, parts, ..sample::stack() };
+        let lock = sample::lock();
+        let request = PackageRequest {
+            base_reference: "base",
+            base: &lock.base,
+            stack: &stack,
+            added: &Added::default(),
+            previous: None,
+            fresh: &[],
+            local: std::slice::from_ref(&local),
+        };
+        let files = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
+        let named = |path: &str| files.iter().find(|file| file.path == path).expect("there");
+        assert_eq!(
+            named("/envforge/framework.in").bytes,
+            "torch==2.8.0+cu128\nnvidia-cublas-cu12==12.8.4.1\nnvidia-cudnn-cu12==9.10.2.21\n\
+             nvidia-nccl-cu12==2.27.3\ntriton==3.4.0\n"
+        );
+        let uv = String::from_utf8(named("/envforge/uv.toml").bytes.to_vec()).expect("text");
+        let uv: toml::Table = uv.parse().expect("valid TOML");
+        assert_eq!(uv["find-links"].as_array().map(Vec::len), Some(1));
+        assert_eq!(uv["index"].as_array().map(Vec::len), Some(2), "one that is set may have the libraries");
+        assert!(named(&format!("/envforge/{}", local.file)).bytes.len() < 2000, "METADATA alone");
     }
 
     #[test]
@@ -449,6 +541,7 @@ mod tests {
             added: &Added::default(),
             previous: None,
             fresh: &[],
+            local: &[],
         };
         for file in files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files") {
             let secret = String::from_utf8_lossy(&file.bytes).contains("hunter2");

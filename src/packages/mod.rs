@@ -11,10 +11,12 @@ mod failure;
 mod gather;
 mod gather_wheels;
 mod inputs;
+mod local_wheel;
 mod output;
 mod pylock;
 mod redact;
 mod resolve;
+mod secrets;
 mod settings;
 #[cfg(test)]
 mod test_engine;
@@ -29,7 +31,11 @@ pub use catalogue::{Catalogue, catalogue};
 pub use error::{PackagesError, Words};
 pub use gather::{gather_debs, gather_uv};
 pub use gather_wheels::{Upstream, WheelSource};
+pub use local_wheel::LocalWheel;
+#[cfg(test)]
+pub(crate) use local_wheel::tests::wheel as test_wheel;
 pub use resolve::{PackageRequest, PackageTools, Resolved, resolve_packages};
+pub use secrets::{index_secrets, index_secrets_with};
 pub use settings::{Archive, FrameworkIndex, IndexSettings, PackageSettings, Proxies, VendorSettings};
 pub use uv::{UvSource, uv_binary};
 pub use vendor::vendor_root;

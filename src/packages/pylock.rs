@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::apt::decoded;
 use super::error::PackagesError;
+use super::local_wheel::LocalWheel;
 use super::wheel_name::{WheelName, normalised};
 use crate::address::Address;
 use crate::lock::Lock;
@@ -22,6 +23,8 @@ pub(super) struct Resolution {
     pub(super) size: Option<u64>,
     /// Scheme, host and port it would come from: to tell indexes apart, never for the lock.
     pub(super) origin: Option<String>,
+    /// True if somebody built it and no index has it.
+    pub(super) local: bool,
 }
 
 #[derive(Deserialize)]
@@ -43,18 +46,43 @@ struct Wheel {
     name: Option<String>,
     url: Option<String>,
     size: Option<u64>,
+    #[serde(default)]
     hashes: Hashes,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Hashes {
     sha256: Option<String>,
 }
 
-/// The wheels of a `pylock.toml`, each checked to fit the stack's Python and processor.
-pub(super) fn resolutions(text: &str, stack: &Stack) -> Result<Vec<Resolution>, PackagesError> {
+/// The wheels of a `pylock.toml`, each checked to fit the stack's Python and processor. The resolver saw of `local` ones
+/// what they need, and nothing else: they stand for themselves.
+pub(super) fn resolutions(
+    text: &str,
+    stack: &Stack,
+    local: &[LocalWheel],
+) -> Result<Vec<Resolution>, PackagesError> {
     let pylock: Pylock = parse(text)?;
-    pylock.packages.into_iter().map(|package| resolution(package, stack)).collect()
+    let one = |package: Package| {
+        let name = normalised(&package.name);
+        match local.iter().find(|wheel| wheel.name == name) {
+            Some(wheel) => Ok(of_local(wheel)),
+            None => resolution(package, stack),
+        }
+    };
+    pylock.packages.into_iter().map(one).collect()
+}
+
+fn of_local(wheel: &LocalWheel) -> Resolution {
+    Resolution {
+        name: wheel.name.clone(),
+        version: wheel.version.clone(),
+        file: wheel.file.clone(),
+        sha256: wheel.sha256.clone(),
+        size: Some(wheel.size),
+        origin: None,
+        local: true,
+    }
 }
 
 /// The package names of a `pylock.toml`.
@@ -93,7 +121,7 @@ fn resolution(package: Package, stack: &Stack) -> Result<Resolution, PackagesErr
         let sha256 = wheel.hashes.sha256.filter(|hash| is_sha256_hex(hash));
         let sha256 = sha256.ok_or_else(|| bad(format!("the index gives no SHA-256 of `{file}`")))?;
         let origin = wheel.url.as_deref().and_then(origin_of);
-        return Ok(Resolution { name, version, file, sha256, size: wheel.size, origin });
+        return Ok(Resolution { name, version, file, sha256, size: wheel.size, origin, local: false });
     }
     let (python, machine) = (stack.python.to_string(), stack.machine.to_string());
     Err(PackagesError::NoWheel { package: name, version, python, machine })
@@ -120,13 +148,13 @@ mod tests {
     fn one(wheel: &str) -> Result<Vec<Resolution>, PackagesError> {
         let text =
             format!("lock-version = \"1.0\"\n[[packages]]\nname = \"Foo.Bar\"\nversion = \"1\"\n{wheel}");
-        resolutions(&text, &sample::stack())
+        resolutions(&text, &sample::stack(), &[])
     }
 
     #[test]
     fn a_recorded_resolution_gives_one_wheel_per_package_without_address() {
         let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
-        let found = resolutions(sections.named("all").expect("all"), &sample::stack()).expect("wheels");
+        let found = resolutions(sections.named("all").expect("all"), &sample::stack(), &[]).expect("wheels");
         assert!(found.len() > 100, "{}", found.len());
         let torch = found.iter().find(|wheel| wheel.name == "torch").expect("torch");
         assert_eq!(torch.version, "2.8.0");
@@ -164,7 +192,7 @@ mod tests {
         let error = one("wheels = [{ name = \"foo_bar-1-py3-none-any.whl\", hashes = { md5 = \"x\" } }]")
             .expect_err("no hash");
         assert!(error.to_string().contains("SHA-256"), "{error}");
-        assert!(resolutions("= nonsense", &sample::stack()).is_err());
+        assert!(resolutions("= nonsense", &sample::stack(), &[]).is_err());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::failure::explain;
 use super::inputs::{SCRIPT, files};
+use super::local_wheel::LocalWheel;
 use super::output::Sections;
 use super::pylock::{names, resolutions};
 use super::settings::PackageSettings;
@@ -44,6 +45,8 @@ pub struct PackageRequest<'a> {
     pub previous: Option<&'a Lock>,
     /// Packages whose old pins are not kept.
     pub fresh: &'a [String],
+    /// Wheels that no index has.
+    pub local: &'a [LocalWheel],
 }
 
 /// What packages are resolved with.
@@ -162,7 +165,7 @@ fn read(
         stack: sections.optional("stack").map(names).transpose()?.map(|names| names.into_iter().collect()),
     };
     let origin = FrameworkOrigin::of(request.stack, &settings.index);
-    let wheels = resolutions(sections.named("all")?, request.stack)?;
+    let wheels = resolutions(sections.named("all")?, request.stack, request.local)?;
     let wheels = locked_wheels(wheels, &layers, &origin, request.stack);
     check_versions(&wheels, request.stack)?;
     Ok(Read { system, unpacked, apt, wheels })
@@ -193,7 +196,15 @@ mod tests {
     use crate::packages::output::RECORDED;
 
     fn request<'a>(lock: &'a Lock, stack: &'a Stack, added: &'a Added) -> PackageRequest<'a> {
-        PackageRequest { base_reference: "base", base: &lock.base, stack, added, previous: None, fresh: &[] }
+        PackageRequest {
+            base_reference: "base",
+            base: &lock.base,
+            stack,
+            added,
+            previous: None,
+            fresh: &[],
+            local: &[],
+        }
     }
 
     #[test]

@@ -38,6 +38,21 @@ impl FromStr for WheelName {
 impl WheelName {
     /// True if that Python on that processor can load the wheel (glibc was the resolver's to check).
     pub(crate) fn fits(&self, python: PythonVersion, machine: Machine) -> bool {
+        self.fits_python(python) && self.fits_machine(machine)
+    }
+
+    /// What it was built for, as its name says: `cp311-cp311`.
+    pub(crate) fn python_tag(&self) -> String {
+        format!("{}-{}", self.pythons, self.abis)
+    }
+
+    /// The system it was built for, as its name says: `manylinux_2_28_x86_64`.
+    pub(super) fn platform_tag(&self) -> &str {
+        &self.platforms
+    }
+
+    /// True if that Python can load the wheel.
+    pub(super) fn fits_python(&self, python: PythonVersion) -> bool {
         let PythonVersion { major, minor } = python;
         let exact = format!("cp{major}{minor}");
         let stable_abi = self.abis.split('.').any(|abi| abi == "abi3");
@@ -54,13 +69,17 @@ impl WheelName {
         });
         let abi_fits = self.abis.split('.').any(|abi| {
             // Before 3.8 the tag carried an `m`; free-threaded builds carry a `t` and do not fit.
-            abi == "none" || abi == "abi3" || abi == exact
+            abi == "none" || abi == "abi3" || abi == exact || (minor < 8 && abi == format!("{exact}m"))
         });
+        python_fits && abi_fits
+    }
+
+    /// True if Linux with glibc on that processor can load the wheel.
+    pub(super) fn fits_machine(&self, machine: Machine) -> bool {
         let processor = format!("_{machine}");
-        let platform_fits = self.platforms.split('.').any(|tag| {
+        self.platforms.split('.').any(|tag| {
             tag == "any" || (tag.contains("linux") && !tag.contains("musl") && tag.ends_with(&processor))
-        });
-        python_fits && abi_fits && platform_fits
+        })
     }
 
     /// The oldest glibc that its name promises, if it promises one.
@@ -85,11 +104,6 @@ impl WheelName {
         };
         ["x86_64", "aarch64"].into_iter().filter(move |machine| of(machine))
     }
-
-    /// Its tag of Python: `cp311`, `cp313t` for a free-threaded one.
-    pub(crate) fn python_tag(&self) -> &str {
-        if self.abis.ends_with('t') { &self.abis } else { &self.pythons }
-    }
 }
 
 /// A package's name as indexes compare it: lower-case, runs of `-`, `_` and `.` as one `-`.
@@ -111,7 +125,7 @@ mod tests {
         assert_eq!(glibc("cp311-linux_x86_64"), None);
         let both = of("cp311t-manylinux_2_28_x86_64.manylinux_2_28_aarch64");
         assert_eq!(both.machines().collect::<Vec<_>>(), ["x86_64", "aarch64"]);
-        assert_eq!((both.python_tag(), of("cp311-win_amd64").python_tag()), ("cp311t", "cp311"));
+        assert_eq!(both.python_tag(), "cp311-cp311t");
     }
 
     fn fits(file: &str, python: &str, machine: Machine) -> bool {

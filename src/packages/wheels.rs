@@ -44,12 +44,16 @@ impl FrameworkOrigin {
         Self(own.filter(|own| Some(own) != default.as_ref()))
     }
     fn kind(&self, wheel: &Resolution, stack: &Stack) -> IndexKind {
-        let variant = wheel.version.ends_with(&format!("+{}", stack.cuda));
-        let origin = self.0.is_some() && self.0 == wheel.origin;
-        if stack.channel == Channel::Framework && (variant || origin) {
-            return IndexKind::Framework;
+        if wheel.local {
+            return IndexKind::Local;
         }
-        IndexKind::Default
+        let variant = || wheel.version.ends_with(&format!("+{}", stack.cuda));
+        let origin = self.0.is_some() && self.0 == wheel.origin;
+        match stack.channel {
+            Channel::Framework if origin || variant() => IndexKind::Framework,
+            Channel::Source if origin => IndexKind::Framework,
+            _ => IndexKind::Default,
+        }
     }
 }
 
@@ -130,7 +134,7 @@ mod tests {
         let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
         let set = |name| names(sections.named(name).expect("there")).expect("names").into_iter().collect();
         let layers = Layers { framework: set("framework"), stack: Some(set("stack")) };
-        let all = resolutions(sections.named("all").expect("all"), &stack).expect("wheels");
+        let all = resolutions(sections.named("all").expect("all"), &stack, &[]).expect("wheels");
         (locked_wheels(all, &layers, &FrameworkOrigin(None), &stack), stack)
     }
 
@@ -184,6 +188,7 @@ mod tests {
             sha256: "0".repeat(64),
             size: None,
             origin: Some(origin.to_owned()),
+            local: false,
         };
         let own = IndexSettings {
             default: Some("https://index.example.test/simple".parse().unwrap()),

@@ -34,5 +34,5 @@ pub use report::{PlanReport, plan_report};
 pub use report_text::{plan_text, refusal_text};
 pub use rule::Rule;
 pub use rule_guide::rules_text;
-pub use source_report::{BuildMachine, SourceReport, source_report, source_text};
+pub use source_report::{BuildMachine, SourceReport, source_jobs, source_report, source_text};
 pub use support::support_text;

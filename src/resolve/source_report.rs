@@ -43,7 +43,7 @@ pub struct SourceReport {
 }
 
 /// Compiler processes that fit: one for each processor, and not more than the memory holds. `None` if a fact is missing.
-fn jobs(choice: &SourceChoice, machine: BuildMachine) -> Option<u64> {
+pub fn source_jobs(choice: &SourceChoice, machine: BuildMachine) -> Option<u64> {
     let fit = machine.memory_gb? / u64::from(choice.job_memory_gb?).max(1);
     Some(fit.min(machine.cores?).max(1))
 }
@@ -58,7 +58,7 @@ pub fn source_report(stack: &Stack, machine: BuildMachine) -> Option<SourceRepor
         gpu: choice.arch.clone(),
         gcc: choice.nvcc.gcc,
         job_memory_gb: choice.job_memory_gb,
-        jobs: jobs(choice, machine),
+        jobs: source_jobs(choice, machine),
         seconds: None,
         time: choice.time.clone(),
         experimental: choice.experimental.clone(),
@@ -98,7 +98,13 @@ pub fn source_text(stack: &Stack, nearest: &[Alternative], machine: BuildMachine
         "compiler",
         &format!("nvcc {} with gcc {}, from {}", stack.toolkit_minor(), choice.nvcc.gcc, choice.nvcc.source),
     );
-    out += &field("build", "not yet: this release of envforge plans it only");
+    let names: Vec<_> = stack.companions.keys().map(String::as_str).collect();
+    let companions = match names.as_slice() {
+        [] => String::new(),
+        names => format!("; without {}, unless --wheel names one of each", names.join(" and ")),
+    };
+    let kept = "once: the wheel is kept, and used again for the same";
+    out += &field("build", &format!("{kept}{companions}"));
     out.push('\n');
     out
 }
@@ -109,7 +115,7 @@ fn memory(choice: &SourceChoice, machine: BuildMachine) -> String {
         (Some(cores), Some(memory)) => format!("{cores} processors, {memory} GB"),
         _ => return format!("{each} GB for each compiler process; this machine's is not known"),
     };
-    let count = jobs(choice, machine).unwrap_or(1);
+    let count = source_jobs(choice, machine).unwrap_or(1);
     let short = machine.memory_gb.is_some_and(|memory| memory < u64::from(each));
     let warn = if short { ", which may not be enough" } else { "" };
     format!("{each} GB for each compiler process: {count} at a time on this machine ({has}){warn}")
@@ -137,17 +143,6 @@ mod tests {
         let (text, _) = planned(BuildMachine { cores: Some(16), memory_gb: Some(64) });
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
-    }
-
-    #[test]
-    fn the_patches_that_rows_name_are_there() {
-        let known = [(
-            "pytorch-2.8-cuda11-driver-entry-point.py",
-            include_str!("../../templates/patches/pytorch-2.8-cuda11-driver-entry-point.py"),
-        )];
-        for patch in Matrix::embedded().source_builds.iter().flat_map(|row| &row.patches) {
-            assert!(known.iter().any(|(name, text)| name == patch && !text.is_empty()), "{patch}");
-        }
     }
 
     #[test]

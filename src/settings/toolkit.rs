@@ -1,4 +1,4 @@
-//! `[toolkit]`: where the compiler of the devel flavour may come from.
+//! `[toolkit]` and `[source]`: where the compiler of the devel flavour and release archives may come from.
 
 use serde::Deserialize;
 
@@ -11,6 +11,14 @@ use crate::resolve::ToolkitSources;
 pub struct ToolkitConfig {
     /// Where nvcc may come from: `distribution`, `wheels`, `vendor`; all if unset.
     pub sources: Option<Vec<String>>,
+}
+
+/// `[source]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SourceConfig {
+    /// A folder that holds release archives; asked before their own place.
+    pub mirror: Option<String>,
 }
 
 /// The sources that are named; all if nothing is said.

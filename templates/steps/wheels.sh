@@ -26,10 +26,15 @@ for file in "$@"; do
     wheels/user*) further=${ENVFORGE_INDEXES:-} ;;
     *) further= ;;
     esac
-    if [ -n "$offline" ]; then index= further=; fi
+    # What somebody built is in no index: it lies beside its requirement file.
+    from=$offline
+    case "$file" in
+    *.local.txt) from=${offline:-"--offline --no-index --find-links /run/envforge/wheels/local"} ;;
+    esac
+    if [ -n "$from" ]; then index= further=; fi
     # shellcheck disable=SC2086
     env ${index:+UV_DEFAULT_INDEX="$index"} ${further:+UV_INDEX="$further" UV_INDEX_STRATEGY=unsafe-best-match} /run/envforge/uv pip install --python /opt/env/bin/python --no-deps \
-        --only-binary :all: --require-hashes $offline --requirements "/run/envforge/$file"
+        --only-binary :all: --require-hashes $from --requirements "/run/envforge/$file"
 done
 # Compiled once, here: without byte code Jupyter takes twice as long to start, and /opt/env is read-only later.
 /opt/env/bin/python /run/envforge/compile.py /opt/env/lib

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::wheels::WheelSpec;
 use crate::{assert_80_columns, envforge, program, said};
 
 fn plan(args: &[&str]) -> (i32, Value) {
@@ -207,11 +208,36 @@ fn building_from_source_can_be_ruled_out() {
 }
 
 #[test]
-fn a_build_from_source_is_told_to_be_planned_only() {
+fn a_wheel_that_does_not_fit_is_refused_before_anything_is_asked() {
+    let program = program().with("DOCKER_HOST", "unix:///nowhere");
+    let wheel = |name: &str, version: &str, tag: &str| {
+        let wheel = WheelSpec::new(name, version).tag(tag).build();
+        std::fs::write(program.path(&wheel.file), &wheel.bytes).expect("a folder of ours");
+        wheel.file
+    };
+    let file = wheel("torch", "2.7.1+cu126", "cp312-cp312-win_amd64");
     for command in ["build", "lock"] {
-        let run = envforge(&[command, "pytorch-cuda:2.8-cu118"]);
+        let run = program.run(&[command, "pytorch-cuda:2.8-cu118", "--wheel", &file]);
         assert_eq!(run.code, 1, "{}", run.stderr);
-        assert!(run.stderr.contains("cannot build it from source yet"), "{}", run.stderr);
-        assert!(run.stderr.contains("envforge build pytorch-cuda:2.7.1-cu118"), "{}", run.stderr);
+        for said in ["2.7.1", "`cu126`", "cp312-cp312", "win_amd64"] {
+            assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+        }
+    }
+    let fits = wheel("torch", "2.8.0+cu118", "cp311-cp311-linux_x86_64");
+    let run = program.run(&["lock", "pytorch-cuda:2.8-cu118", "--wheel", &fits]);
+    assert_eq!(run.code, 3, "it fits, and there is no engine: {}", run.stderr);
+    let run = program.run(&["lock", "pytorch-cuda:2.8-cu128", "--wheel", &fits]);
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("is published"), "{}", run.stderr);
+    let run = program.run(&["lock", "pytorch-cuda:2.8-cu118", "--wheel", "nothing.whl"]);
+    assert_eq!(run.code, 2, "{}", run.stderr);
+}
+
+#[test]
+fn a_build_from_source_can_be_ruled_out_too() {
+    for command in ["build", "lock"] {
+        let run = envforge(&[command, "pytorch-cuda:2.8-cu118", "--no-source"]);
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        assert!(run.stderr.contains("variant-unpublished"), "{}", run.stderr);
     }
 }

@@ -52,5 +52,7 @@ mod shell_project;
 mod shell_services;
 mod shell_terminal;
 mod small_build;
+mod source;
+mod source_build;
 mod toolkit;
 mod verify;

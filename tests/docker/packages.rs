@@ -104,7 +104,15 @@ impl Fixture {
         };
         let base_reference = &self.base_reference;
         let added = &Added { python: requested.to_vec(), ..Added::default() };
-        let request = PackageRequest { base_reference, base: &self.base, stack, added, previous, fresh: &[] };
+        let request = PackageRequest {
+            base_reference,
+            base: &self.base,
+            stack,
+            added,
+            previous,
+            fresh: &[],
+            local: &[],
+        };
         resolve_packages(&tools, &request).await
     }
 

@@ -38,6 +38,15 @@ pub(crate) const TORCH_2_7_CU118: TorchRelease = TorchRelease {
     ],
 };
 
+/// torch 2.8.0 for CUDA 11.8, which nobody publishes, with the libraries of the release before.
+pub(crate) const TORCH_2_8_CU118: TorchRelease = TorchRelease {
+    torch: "2.8.0",
+    triton: "3.4.0",
+    torchvision: "0.23.0",
+    torchaudio: "2.8.0",
+    ..TORCH_2_7_CU118
+};
+
 /// The same release with a binary that was built for another CUDA than its name says.
 pub(crate) const TORCH_2_7_CU118_MISBUILT: TorchRelease = TorchRelease { cuda: "12.6", ..TORCH_2_7_CU118 };
 

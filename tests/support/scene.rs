@@ -42,6 +42,11 @@ static SHARED_CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
     path
 });
 
+/// That folder.
+pub(crate) fn shared_cache() -> &'static Path {
+    &SHARED_CACHE
+}
+
 /// A test with the engine to itself.
 pub(crate) struct Scene {
     /// The framework's own index.

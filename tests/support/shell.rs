@@ -155,7 +155,8 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    fn open(command: &Command, size: (u16, u16)) -> Self {
+    /// A program in a terminal of that size.
+    pub(crate) fn open(command: &Command, size: (u16, u16)) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
         grantpt(&master).expect("it is ours");
         unlockpt(&master).expect("it is ours");

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use camino::Utf8PathBuf;
 
 use super::super::CommandError;
-use super::super::lock::{mirrors, package_settings};
+use super::super::lock::{deb_mirrors, package_settings};
 use super::super::session::Session;
 use super::super::wanted::Wanted;
 use crate::agent;
 use crate::base::Base;
 use crate::lock::Lock;
-use crate::packages::{UvSource, gather_debs, gather_uv, vendor_root};
+use crate::packages::{PackagesError, UvSource, gather_debs, gather_uv};
 use crate::plan::{Bottom, CachedFile, Files};
 
 /// Makes everything the context needs present in the cache.
@@ -24,20 +24,23 @@ pub(in crate::commands) async fn files(
     bottom: Bottom,
     wanted: &Wanted,
 ) -> Result<Files, CommandError> {
-    let mut mirrors: Vec<_> =
-        mirrors(session).into_iter().flat_map(|found| [Some(found.main), found.security]).flatten().collect();
-    mirrors.extend(base.mirrors.iter().cloned());
     let (store, fetch) = (&session.store, &session.fetch);
     let settings = package_settings(session, &lock.stack, &wanted.indexes);
-    let vendor = lock.stack.nvcc.as_ref().and_then(|nvcc| nvcc.repository.as_ref());
-    let vendor = vendor.map(|repository| vendor_root(repository, &settings.vendor));
-    let mirrors: Vec<_> = mirrors.into_iter().chain(vendor).collect();
+    let mirrors = deb_mirrors(session, base, &lock.stack, &settings);
     gather_debs(lock, store, fetch, &mirrors, Arc::clone(&session.reporter)).await?;
     let source = UvSource { engine: &*session.engine, base_reference: &base.reference, settings: &settings };
     let uv = gather_uv(lock, &source, store, fetch, Arc::clone(&session.reporter)).await?;
     let debs = lock.system.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
     let unpacked = lock.unpacked.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
     let apt = lock.apt.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
+    let mut local = Vec::new();
+    // A vendor folder has them like all others.
+    for wheel in lock.local_wheels().filter(|_| wanted.vendored.is_empty()) {
+        let gone = || PackagesError::LocalWheelGone { file: wheel.file.clone() };
+        let path = store.find(&wheel.sha256)?.ok_or_else(gone)?;
+        let size = fs_err::metadata(&path)?.len();
+        local.push((wheel.file.clone(), CachedFile { path, size, sha256: wheel.sha256.clone() }));
+    }
     let (copies, wheels) = (wanted.copies.clone(), wanted.vendored.clone());
     Ok(Files {
         bottom,
@@ -46,6 +49,7 @@ pub(in crate::commands) async fn files(
         apt,
         copies,
         wheels,
+        local,
         uv: cached_file(uv)?,
         agent: Bytes::from_static(agent::AGENT),
     })

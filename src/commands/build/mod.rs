@@ -78,13 +78,13 @@ fn without_network(
     tell(session, folder);
     session.network = Network::None;
     wanted.source.locked = true;
-    let path = lock_path(session.settings, &session.store, stack, &wanted.source);
+    let path = lock_path(session.settings, stack, &wanted.source);
     if read_lock(&path)?.is_none()
         && let Some(path) = lock_in(folder, stack, wanted)?
     {
         wanted.source.lockfile = Some(path);
     }
-    let path = lock_path(session.settings, &session.store, stack, &wanted.source);
+    let path = lock_path(session.settings, stack, &wanted.source);
     if let Some(lock) = read_lock(&path)? {
         wanted.vendored = take(folder, &lock, &session.store)?;
     }

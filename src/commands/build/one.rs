@@ -30,6 +30,7 @@ use crate::base::Base;
 use crate::cli::BuildArgs;
 use crate::engine::{BuildRequest, ImageInfo, PassingTag, Secret};
 use crate::lock::Lock;
+use crate::packages::index_secrets_with;
 use crate::plan::{Bottom, BuildPlan, asked_for, plan};
 use crate::settings::NamedSecret;
 use crate::stack::Stack;
@@ -232,25 +233,7 @@ fn secrets(
     lock: &Lock,
     further: &BTreeMap<String, Address>,
 ) -> Result<Vec<Secret>, CommandError> {
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
-    let mut index = String::new();
-    if let Some(address) = &session.index.default {
-        index.extend(["export UV_DEFAULT_INDEX=", &quoted(address.expose()), "\n"]);
-    }
-    if lock.uses_framework_index()
-        && let Some(address) = session.index.framework_index(&lock.stack.framework, lock.stack.cuda)
-    {
-        index.extend(["export ENVFORGE_FRAMEWORK_INDEX=", &quoted(address.expose()), "\n"]);
-    }
-    if !further.is_empty() {
-        let all: Vec<_> = further.values().map(Address::expose).collect();
-        index.extend(["export ENVFORGE_INDEXES=", &quoted(&all.join(" ")), "\n"]);
-    }
-    let mut secrets = Vec::new();
-    if !index.is_empty() {
-        secrets.push(Secret { id: "index".to_owned(), bytes: Bytes::from(index) });
-    }
-    secrets.extend(session.index.ca_bundle.clone().map(|bytes| Secret { id: "ca".to_owned(), bytes }));
+    let mut secrets = index_secrets_with(&session.index, lock, further);
     let names: BTreeSet<_> = lock.added.run.iter().flat_map(|run| &run.secrets).collect();
     for name in names {
         let bytes = secret_value(session, name)?;

@@ -69,6 +69,7 @@ pub(super) async fn build(
         ("--tag", !args.tags.is_empty()),
         ("--push", args.push),
         ("--offline", args.offline.is_some()),
+        ("--wheel", !args.source.wheel.is_empty()),
         ("--lockfile", args.source.lockfile.is_some()),
         ("--environment", args.project.environment.is_some()),
         ("--project", args.project.project.is_some()),

@@ -42,7 +42,7 @@ pub(super) fn with_defaults(typed: &ShellArgs, shell: &Shell, folder: &Utf8Path)
 pub(super) async fn image(session: &Session<'_>, wanted: &Wanted) -> Result<Named, CommandError> {
     let named = named_base(session.settings, &wanted.source, &wanted.target).await?;
     let stack = stack(session.settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
-    let path = lock_path(session.settings, &session.store, &stack, &wanted.source);
+    let path = lock_path(session.settings, &stack, &wanted.source);
     if let Some(lock) = read_lock(&path)?
         && lock.satisfied_by(&stack, &wanted.added).is_empty()
         && let Some(named) = tagged(session, &lock.hash()).await?

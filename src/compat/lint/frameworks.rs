@@ -161,6 +161,19 @@ fn from_source(matrix: &Matrix, faults: &mut Faults) {
         let hash = build.sha256.as_ref();
         let hex = |hash: &String| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         faults.require(hash.is_none_or(hex), build, "SHA-256", hash.map_or("", String::as_str));
+        let address = build.address.as_ref();
+        let of_the_archive = |text: &String| text.starts_with("https://") && text.ends_with(&build.archive);
+        faults.require(
+            address.is_none_or(of_the_archive),
+            build,
+            "address",
+            address.map_or("", String::as_str),
+        );
+        for value in build.environment.values() {
+            let known = ["{arch}", "{jobs}", "{version}", "{cuda}"];
+            let rest = known.iter().fold(value.clone(), |rest, name| rest.replace(name, ""));
+            faults.require(!rest.contains(['{', '}']), build, "placeholder in", value);
+        }
         let variant = matrix.source_variants.iter().find(same);
         faults.require(variant.is_some(), build, "components of toolkit", &build.toolkit);
         if let Some(variant) = variant {

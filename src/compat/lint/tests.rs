@@ -165,6 +165,12 @@ catches! {
         => "source_build pytorch 2.8.0 cu118 x86_64", "source floor of `2.8.0`";
     a_source_build_with_a_hash_that_is_none:
         |m| m.source_builds[0].sha256 = Some("c70a".into()) => "source_build pytorch 2.8.0 cu118 x86_64", "SHA-256 `c70a`";
+    a_source_build_whose_archive_lies_elsewhere:
+        |m| m.source_builds[0].address = Some("https://example.test/other.tar.gz".into())
+        => "source_build pytorch 2.8.0 cu118 x86_64", "address `https://example.test/other.tar.gz`";
+    a_source_build_with_a_placeholder_nobody_fills:
+        |m| drop(m.source_builds[0].environment.insert("A".into(), "{archs}".into()))
+        => "source_build pytorch 2.8.0 cu118 x86_64", "placeholder in `{archs}`";
     a_source_build_with_code_its_compiler_cannot_make:
         |m| m.source_variants[0].arch.as_mut().unwrap().push("12.0".parse().unwrap())
         => "variant pytorch 2.8.0 cu118 x86_64", "code for sm_120";

@@ -1,0 +1,336 @@
+//! A wheel that somebody built and no index has: read, held against a stack, kept in the cache by its hash.
+#![expect(clippy::disallowed_methods, reason = "edge: reads wheels")]
+
+use std::io::{Cursor, Read, Seek, Write as _};
+use std::str::FromStr as _;
+
+use bytes::Bytes;
+use camino::Utf8Path;
+use pep440_rs::Version;
+
+use super::error::PackagesError;
+use super::wheel_name::{WheelName, normalised};
+use crate::compat::Matrix;
+use crate::lock::LockedWheel;
+use crate::sha256::Sha256Hex;
+use crate::stack::Stack;
+use crate::store::{Store, StoreError};
+
+/// More than any METADATA.
+const METADATA_LIMIT: u64 = 16 << 20;
+const CHUNK: usize = 1 << 20;
+
+/// A wheel of the cache that no index has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalWheel {
+    /// Its package, normalised.
+    pub name: String,
+    /// Its version with the variant: `2.8.0+cu118`.
+    pub version: String,
+    /// Its file name.
+    pub file: String,
+    /// Its SHA-256, hex.
+    pub sha256: String,
+    /// Its size in bytes.
+    pub size: u64,
+    parts: WheelName,
+    metadata: String,
+}
+
+impl LocalWheel {
+    /// Refuses a file that is no wheel or none for that stack, and keeps nothing of it.
+    pub fn judge(path: &Utf8Path, stack: &Stack) -> Result<(), PackagesError> {
+        Self::read(path, || Ok((String::new(), 0)))?.check(stack)
+    }
+
+    /// Reads a wheel and puts it into the cache.
+    pub fn take(path: &Utf8Path, store: &Store) -> Result<Self, PackagesError> {
+        Self::read(path, || copied(path, store))
+    }
+
+    fn read(
+        path: &Utf8Path,
+        hashed: impl FnOnce() -> Result<(String, u64), PackagesError>,
+    ) -> Result<Self, PackagesError> {
+        let file = path.file_name().unwrap_or_default();
+        let no_wheel = |detail: String| PackagesError::NotAWheel { file: path.to_string(), detail };
+        let parts: WheelName =
+            file.parse().map_err(|()| no_wheel("its name is not that of a wheel".to_owned()))?;
+        let source = fs_err::File::open(path).map_err(|error| no_wheel(error.to_string()))?;
+        let metadata = metadata(source).map_err(no_wheel)?;
+        let (sha256, size) = hashed()?;
+        Ok(Self {
+            name: parts.package.clone(),
+            version: parts.version.clone(),
+            file: file.to_owned(),
+            sha256,
+            size,
+            parts,
+            metadata,
+        })
+    }
+
+    /// The wheel that a lock names; `None`: the cache does not have it.
+    pub fn locked(wheel: &LockedWheel, store: &Store) -> Result<Option<Self>, PackagesError> {
+        let no_wheel = |detail: String| PackagesError::NotAWheel { file: wheel.file.clone(), detail };
+        let Some(path) = store.find(&wheel.sha256)? else { return Ok(None) };
+        let parts =
+            wheel.file.parse().map_err(|()| no_wheel("its name is not that of a wheel".to_owned()))?;
+        let source = fs_err::File::open(&path).map_err(|error| no_wheel(error.to_string()))?;
+        let size = source.metadata().map_err(|error| no_wheel(error.to_string()))?.len();
+        Ok(Some(Self {
+            name: wheel.name.clone(),
+            version: wheel.version.clone(),
+            file: wheel.file.clone(),
+            sha256: wheel.sha256.clone(),
+            size,
+            parts,
+            metadata: metadata(source).map_err(no_wheel)?,
+        }))
+    }
+
+    /// Refuses a wheel that does not fit a stack, with every way in which it does not.
+    pub fn check(&self, stack: &Stack) -> Result<(), PackagesError> {
+        let misfits = self.misfits(stack);
+        if misfits.is_empty() {
+            return Ok(());
+        }
+        Err(PackagesError::WheelMisfit { file: self.file.clone(), stack: stack.name.clone(), misfits })
+    }
+
+    fn misfits(&self, stack: &Stack) -> Vec<String> {
+        let mut all = Vec::new();
+        let wanted = if self.name == stack.package {
+            Some(stack.version.to_string())
+        } else {
+            stack.companions.get(&self.name).cloned()
+        };
+        if let Some(wanted) = &wanted {
+            all.extend(self.version_misfits(wanted, &stack.cuda.to_string()));
+        } else {
+            let names: Vec<_> =
+                std::iter::once(&stack.package).chain(stack.companions.keys()).cloned().collect();
+            all.push(format!("it is of `{}`; the stack takes {}", self.name, names.join(", ")));
+        }
+        for (field, named) in [("Name", &self.name), ("Version", &self.version)] {
+            let said = header(&self.metadata, field).unwrap_or_default();
+            let equal = match field {
+                "Name" => normalised(said) == *named,
+                _ => Version::from_str(said).ok() == Version::from_str(named).ok(),
+            };
+            if !equal {
+                all.push(format!("its name says {named}, its METADATA says {said}"));
+            }
+        }
+        if !self.parts.fits_python(stack.python) {
+            all.push(format!("it is for Python {}; the stack has {}", self.parts.python_tag(), stack.python));
+        }
+        if !self.parts.fits_machine(stack.machine) {
+            let found = self.parts.platform_tag();
+            all.push(format!("it is for {found}; the stack is for Linux on {}", stack.machine));
+        }
+        all.extend(self.glibc_misfit(&stack.base));
+        all
+    }
+
+    /// The version and, after a `+`, the CUDA.
+    fn version_misfits(&self, wanted: &str, cuda: &str) -> Vec<String> {
+        let Ok(found) = Version::from_str(&self.version) else {
+            return vec![format!("`{}` is not a version", self.version)];
+        };
+        let mut all = Vec::new();
+        let public = found.clone().without_local();
+        if Version::from_str(wanted).ok() != Some(public.clone()) {
+            all.push(format!("its version is {public}; the stack has {wanted}"));
+        }
+        let local = self.version.split_once('+').map(|(_, local)| local);
+        all.extend(match local {
+            Some(local) if local == cuda => None,
+            Some(local) => Some(format!("it is for `{local}`; the stack is for `{cuda}`")),
+            None => Some(format!("its version does not say for which CUDA it is: `{wanted}+{cuda}` does")),
+        });
+        all
+    }
+
+    fn glibc_misfit(&self, base: &str) -> Option<String> {
+        let needs = self.parts.glibc()?;
+        let glibc = &Matrix::embedded().base(base)?.glibc;
+        (needs > *glibc).then(|| format!("it needs glibc {needs}; {base} has {glibc}"))
+    }
+
+    /// A wheel of that name with its METADATA alone: all that a resolver asks of it.
+    pub(super) fn without_content(&self) -> Bytes {
+        let stem = self.file.split('-').next().unwrap_or_default();
+        let folder = format!("{stem}-{}.dist-info", self.version);
+        let tags = format!("{}-{}", self.parts.python_tag(), self.parts.platform_tag());
+        let wheel = format!("Wheel-Version: 1.0\nGenerator: envforge\nRoot-Is-Purelib: false\nTag: {tags}\n");
+        let record = format!("{folder}/METADATA,,\n{folder}/WHEEL,,\n{folder}/RECORD,,\n");
+        let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default()
+            .last_modified_time(zip::DateTime::default())
+            .compression_method(zip::CompressionMethod::Stored);
+        for (name, text) in [("METADATA", &self.metadata), ("WHEEL", &wheel), ("RECORD", &record)] {
+            archive.start_file(format!("{folder}/{name}"), options).expect("a new name in a new archive");
+            archive.write_all(text.as_bytes()).expect("memory takes it");
+        }
+        archive.finish().expect("memory takes it").into_inner().into()
+    }
+}
+
+/// The METADATA of a wheel.
+fn metadata(wheel: impl Read + Seek) -> Result<String, String> {
+    let mut archive = zip::ZipArchive::new(wheel).map_err(|error| error.to_string())?;
+    let is_metadata = |name: &&str| name.matches('/').count() == 1 && name.ends_with(".dist-info/METADATA");
+    let name = archive.file_names().find(is_metadata).map(str::to_owned);
+    let name = name.ok_or("it holds no METADATA")?;
+    let mut text = String::new();
+    let entry = archive.by_name(&name).map_err(|error| error.to_string())?;
+    entry.take(METADATA_LIMIT).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    Ok(text)
+}
+
+/// A field of METADATA's head.
+fn header<'a>(metadata: &'a str, field: &str) -> Option<&'a str> {
+    let head = metadata.lines().take_while(|line| !line.is_empty());
+    head.filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| *name == field)
+        .map(|(_, value)| value.trim())
+}
+
+/// Puts a file into the cache, whatever its size, and gives its hash and size.
+fn copied(path: &Utf8Path, store: &Store) -> Result<(String, u64), PackagesError> {
+    let unreadable =
+        |cause| PackagesError::from(StoreError::File { purpose: "cannot take the wheel in", cause });
+    let mut source = fs_err::File::open(path).map_err(unreadable)?;
+    let mut target = store.temp_file()?;
+    let (mut hash, mut size, mut chunk) = (Sha256Hex::default(), 0, vec![0; CHUNK]);
+    loop {
+        let count = source.read(&mut chunk).map_err(unreadable)?;
+        if count == 0 {
+            break;
+        }
+        hash.update(&chunk[..count]);
+        target.write_all(&chunk[..count]).map_err(unreadable)?;
+        size += count as u64;
+    }
+    let sha256 = hash.finish();
+    if store.find(&sha256)?.is_none() {
+        let from = Utf8Path::from_path(target.path()).expect("the cache's path is UTF-8");
+        store.adopt(from, &sha256)?;
+    }
+    Ok((sha256, size))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::*;
+    use crate::compat::tables::Channel;
+    use crate::lock::sample;
+
+    /// A wheel of the sample's Python in a cache below that folder.
+    pub(crate) fn wheel(root: &Utf8Path, name: &str, version: &str) -> LocalWheel {
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
+        let file = format!("{name}-{version}-cp311-cp311-linux_x86_64.whl");
+        written(root, &file, name, version);
+        LocalWheel::take(&root.join(file), &store).expect("a wheel")
+    }
+
+    fn written(root: &Utf8Path, file: &str, name: &str, version: &str) {
+        let wheel = LocalWheel {
+            name: name.into(),
+            version: version.into(),
+            file: file.into(),
+            sha256: String::new(),
+            size: 0,
+            parts: "torch-1-py3-none-any.whl".parse().unwrap(),
+            metadata: format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\nVersion: text\n"),
+        };
+        fs_err::write(root.join(file), wheel.without_content()).expect("written");
+    }
+
+    fn stack() -> Stack {
+        Stack { channel: Channel::Source, cuda: "cu118".parse().unwrap(), ..sample::stack() }
+    }
+
+    /// A wheel of that file name, whose METADATA says that name and version.
+    fn taken(
+        file: &str,
+        name: &str,
+        version: &str,
+    ) -> (Result<LocalWheel, PackagesError>, tempfile::TempDir) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
+        written(&root, file, name, version);
+        let taken = LocalWheel::take(&root.join(file), &store);
+        if let Ok(wheel) = &taken {
+            assert!(store.find(&wheel.sha256).expect("find").is_some());
+        }
+        (taken, folder)
+    }
+
+    fn misfits(file: &str, name: &str, version: &str) -> Vec<String> {
+        taken(file, name, version).0.expect("a wheel").misfits(&stack())
+    }
+
+    #[test]
+    fn a_wheel_for_the_stack_is_taken_into_the_cache() {
+        let file = "torch-2.8.0+cu118-cp311-cp311-linux_x86_64.whl";
+        let wheel = taken(file, "torch", "2.8.0+cu118").0.expect("a wheel");
+        assert_eq!((wheel.name.as_str(), wheel.version.as_str()), ("torch", "2.8.0+cu118"));
+        wheel.check(&stack()).expect("it fits");
+        let companion = "torchvision-0.23.0+cu118-cp311-cp311-linux_x86_64.whl";
+        assert_eq!(misfits(companion, "torchvision", "0.23.0+cu118"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_mismatch_is_named_at_once() {
+        let file = "torch-2.7.1+cu126-cp312-cp312-win_amd64.whl";
+        let wheel = taken(file, "torch", "2.7.0").0.expect("a wheel");
+        let error = wheel.check(&stack()).expect_err("refused");
+        assert_eq!(error.exit_code(), 1);
+        insta::assert_snapshot!(error, @r"
+        `torch-2.7.1+cu126-cp312-cp312-win_amd64.whl` does not fit `pytorch-cuda:2.8.0-cu128-py3.11`:
+          - its version is 2.7.1; the stack has 2.8.0
+          - it is for `cu126`; the stack is for `cu118`
+          - its name says 2.7.1+cu126, its METADATA says 2.7.0
+          - it is for Python cp312-cp312; the stack has 3.11
+          - it is for win_amd64; the stack is for Linux on x86_64
+        ");
+        let newer = "torch-2.8.0+cu118-cp311-cp311-manylinux_2_99_x86_64.whl";
+        assert_eq!(misfits(newer, "torch", "2.8.0+cu118"), ["it needs glibc 2.99; debian:12 has 2.36"]);
+        let without = misfits("torch-2.8.0-cp311-cp311-linux_x86_64.whl", "torch", "2.8.0");
+        assert_eq!(without, ["its version does not say for which CUDA it is: `2.8.0+cu118` does"]);
+        let other = misfits("jax-1-py3-none-any.whl", "jax", "1");
+        assert_eq!(other, ["it is of `jax`; the stack takes torch, torchaudio, torchvision"]);
+    }
+
+    #[test]
+    fn what_is_no_wheel_is_told() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
+        let file = root.join("torch-2.8.0+cu118-cp311-cp311-linux_x86_64.whl");
+        let refused = |path: &Utf8Path| {
+            let error = LocalWheel::take(path, &store).expect_err("refused");
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.hints()[0].contains("PEP 427"));
+            error.to_string()
+        };
+        assert!(refused(&file).contains("o such file"));
+        fs_err::write(&file, b"text").expect("written");
+        assert!(refused(&file).contains("is not a wheel"));
+        assert!(refused(&root.join("torch.tar.gz")).contains("its name is not that of a wheel"));
+    }
+
+    #[test]
+    fn the_resolver_sees_what_a_wheel_needs() {
+        let file = "torch-2.8.0+cu118-cp311-cp311-linux_x86_64.whl";
+        let wheel = taken(file, "torch", "2.8.0+cu118").0.expect("a wheel");
+        let seen = metadata(Cursor::new(wheel.without_content())).expect("a wheel");
+        assert_eq!(seen, wheel.metadata);
+        assert_eq!(header(&seen, "Version"), Some("2.8.0+cu118"));
+    }
+}

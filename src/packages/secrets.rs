@@ -1,0 +1,43 @@
+//! What the steps of a build are told of indexes and certificates: build secrets, kept in no layer.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::settings::IndexSettings;
+use crate::address::Address;
+use crate::engine::Secret;
+use crate::lock::Lock;
+use crate::render::shell_word;
+
+/// Certificates and index addresses, served during RUN steps.
+pub fn index_secrets(index: &IndexSettings, lock: &Lock) -> Vec<Secret> {
+    index_secrets_with(index, lock, &BTreeMap::new())
+}
+
+/// The same with the further indexes of a project.
+pub fn index_secrets_with(
+    index: &IndexSettings,
+    lock: &Lock,
+    further: &BTreeMap<String, Address>,
+) -> Vec<Secret> {
+    let mut lines = String::new();
+    if let Some(address) = &index.default {
+        lines.extend(["export UV_DEFAULT_INDEX=", &shell_word(address.expose()), "\n"]);
+    }
+    if lock.uses_framework_index()
+        && let Some(address) = index.framework_index(&lock.stack.framework, lock.stack.cuda)
+    {
+        lines.extend(["export ENVFORGE_FRAMEWORK_INDEX=", &shell_word(address.expose()), "\n"]);
+    }
+    if !further.is_empty() {
+        let all: Vec<_> = further.values().map(Address::expose).collect();
+        lines.extend(["export ENVFORGE_INDEXES=", &shell_word(&all.join(" ")), "\n"]);
+    }
+    let mut secrets = Vec::new();
+    if !lines.is_empty() {
+        secrets.push(Secret { id: "index".to_owned(), bytes: Bytes::from(lines) });
+    }
+    secrets.extend(index.ca_bundle.clone().map(|bytes| Secret { id: "ca".to_owned(), bytes }));
+    secrets
+}

@@ -1,0 +1,98 @@
+//! Why a wheel could not be built from source.
+
+use crate::base::BaseError;
+use crate::engine::EngineError;
+use crate::fetch::FetchError;
+use crate::packages::PackagesError;
+use crate::store::StoreError;
+
+/// Why a wheel could not be built from source.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// Nobody says what the archive's bytes are.
+    #[error("no SHA-256 of `{archive}` is known, and what cannot be checked is not built")]
+    NoHash {
+        /// The archive.
+        archive: String,
+    },
+    /// Nobody says where the archive lies.
+    #[error("where `{archive}` lies is not known")]
+    NoAddress {
+        /// The archive.
+        archive: String,
+    },
+    /// The archive cannot be had.
+    #[error("the source archive cannot be had: {cause}")]
+    Archive {
+        /// What happened.
+        cause: FetchError,
+    },
+    /// A patch that a row names is not part of this program.
+    #[error("the patch `{patch}` is not part of this envforge")]
+    NoPatch {
+        /// Its name.
+        patch: String,
+    },
+    /// Even one compiler is too much.
+    #[error("a compiler ran out of memory, although only one ran at a time")]
+    OutOfMemory,
+    /// The build ended well and made something else than one wheel.
+    #[error("the build from source made {found} instead of one wheel")]
+    Export {
+        /// What it made.
+        found: String,
+    },
+    /// A file could not be read or written.
+    #[error(transparent)]
+    File(#[from] std::io::Error),
+    /// Packages of the builder, or the wheel itself.
+    #[error(transparent)]
+    Packages(#[from] PackagesError),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The base.
+    #[error(transparent)]
+    Base(#[from] BaseError),
+    /// The cache.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl SourceError {
+    /// What the user can do.
+    pub fn hints(&self) -> Vec<String> {
+        let mirror = "name a folder that has it: `[source] mirror` (ENVFORGE_SOURCE_MIRROR), or a wheel: `--wheel FILE`";
+        match self {
+            Self::NoHash { .. } | Self::NoPatch { .. } => {
+                vec!["name a wheel that somebody built: `--wheel FILE`".to_owned()]
+            }
+            Self::NoAddress { .. } | Self::Archive { cause: FetchError::NotFound { .. } } => {
+                vec![mirror.to_owned()]
+            }
+            Self::Archive { cause } => cause.hints().into_iter().chain([mirror.to_owned()]).collect(),
+            Self::OutOfMemory => vec![
+                "build on a machine with more memory, or add swap; what was compiled is kept for the next run"
+                    .to_owned(),
+                "fewer GPU targets need less: name them with --gpu".to_owned(),
+            ],
+            Self::Packages(error) => error.hints(),
+            Self::Engine(error) => error.hints(),
+            Self::Base(error) => error.hints(),
+            Self::Store(error) => error.hints(),
+            Self::Export { .. } | Self::File(_) => Vec::new(),
+        }
+    }
+
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoHash { .. } | Self::NoAddress { .. } | Self::NoPatch { .. } => 1,
+            Self::Packages(error) => error.exit_code(),
+            Self::Engine(error) => error.exit_code(),
+            Self::Base(error) => error.exit_code(),
+            _ => 3,
+        }
+    }
+}

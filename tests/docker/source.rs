@@ -1,0 +1,93 @@
+//! What nobody publishes, with the real engine: from a wheel that somebody built.
+
+use std::path::PathBuf;
+
+use crate::engine::docker;
+use crate::framework::TORCH_2_8_CU118;
+use crate::scene::{Scene, python_in};
+use crate::shell::Terminal;
+use crate::wheels::{Wheel, WheelSpec, sha256};
+
+pub(crate) const SPEC: &str = "pytorch-cuda:2.8-cu118";
+pub(crate) const TAG: &str = "pytorch-cuda:2.8.0-cu118-py3.11-unverified";
+
+/// A scene whose index has the libraries of the release, and the release itself as wheels that no index has.
+fn scene() -> (Scene, Vec<Wheel>) {
+    let scene = Scene::new();
+    let (built, others) =
+        TORCH_2_8_CU118.wheels("cp311", "built").into_iter().partition(|wheel| wheel.file.contains("+cu118"));
+    scene.index.publish(others);
+    (scene, built)
+}
+
+fn written(scene: &Scene, wheel: &Wheel) -> String {
+    let path: PathBuf = scene.program.path(&wheel.file);
+    std::fs::write(&path, &wheel.bytes).expect("a folder of ours");
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_wheel_that_somebody_built_is_locked_built_and_checked() {
+    let (scene, built) = scene();
+    let named = |name: &str| built.iter().find(|wheel| wheel.project == name).expect("there");
+    let (torch, vision) = (named("torch"), named("torchvision"));
+    let (torch_file, vision_file) = (written(&scene, torch), written(&scene, vision));
+    let args = ["build", SPEC, "--target", "any", "--wheel", &torch_file, "--wheel", &vision_file];
+    let run = scene.succeed(&args);
+    assert_eq!(run.stdout, format!("{TAG}\n{SPEC}-unverified\n"));
+    assert!(run.stderr.contains("without torchaudio"), "{}", run.stderr);
+    let said = python_in(TAG, "import torch, torchvision; print(torch.__version__, torchvision.__version__)");
+    assert_eq!(said, "2.8.0+cu118 0.23.0+cu118");
+    let lock = scene.lock();
+    assert!(lock.contains(&sha256(&torch.bytes)) && lock.contains("index = \"local\""), "{lock}");
+    assert!(!lock.contains("name = \"torchaudio\"") && !lock.contains(&torch_file), "{lock}");
+
+    // The cache has them now: without the files, and exactly what the lock says.
+    std::fs::remove_file(&torch_file).expect("a file of ours");
+    scene.succeed(&["build", SPEC, "--target", "any", "--locked"]);
+    scene.succeed(&["lock", SPEC, "--target", "any", "--check"]);
+    let decisive = |lock: &str| lock.split("[records]").next().map(str::to_owned);
+    assert_eq!(decisive(&scene.lock()), decisive(&lock));
+
+    // Another wheel of the same name is another lock.
+    let other = TORCH_2_8_CU118.wheels("cp311", "another");
+    let other = other.iter().find(|wheel| wheel.project == "torch").expect("there");
+    let file = written(&scene, other);
+    scene.fail(&["build", SPEC, "--target", "any", "--locked", "--wheel", &file], 1, &["wheel of torch"]);
+    scene.assert_only_tags_added();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn on_a_terminal_it_is_asked_before_anything_is_compiled() {
+    let (scene, _) = scene();
+    let command = scene.program.command(&["build", SPEC, "--target", "any"]);
+    let mut terminal = Terminal::open(&command, (100, 40));
+    let said = terminal.wait_for("compile it now? [y/N]");
+    for word in ["was never published for CUDA 11.8", "experimental", "GB for each compiler process", "time"]
+    {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    terminal.type_in("n\n");
+    terminal.wait_for("nothing was compiled");
+    assert_eq!(terminal.code(), 1);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_wheel_whose_content_is_not_what_its_name_says_gets_no_tag() {
+    let (scene, _) = scene();
+    let misbuilt = WheelSpec::new("torch", "2.8.0+cu118")
+        .tag("cp311-cp311-linux_x86_64")
+        .file("torch/__init__.py", "__version__ = '2.8.0+cu118'\n")
+        .build();
+    let file = written(&scene, &misbuilt);
+    let said =
+        scene.fail(&["build", SPEC, "--target", "any", "--wheel", &file], 1, &["not tagged", "failed"]);
+    assert!(!scene.added().tags.contains(TAG), "{:#?}", scene.added());
+    let image = said.lines().find_map(|line| line.split_once("docker rmi ")).expect("the image stays").1;
+    docker(&["rmi", image]);
+    scene.assert_nothing_left();
+}
