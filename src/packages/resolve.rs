@@ -155,8 +155,8 @@ fn read(
     if found != wanted {
         return Err(PackagesError::Python { found, wanted });
     }
-    let (system, unpacked, apt) = match standing(request) {
-        Some(old) => (old.system.clone(), old.unpacked.clone(), old.apt.clone()),
+    let [system, unpacked, apt] = match standing(request) {
+        Some(old) => [old.system.clone(), old.unpacked.clone(), old.apt.clone()],
         None => distribution(&sections, request)?,
     };
 
@@ -175,7 +175,7 @@ fn read(
 fn distribution(
     sections: &Sections<'_>,
     request: &PackageRequest<'_>,
-) -> Result<(Vec<LockedDeb>, Vec<LockedDeb>, Vec<LockedDeb>), PackagesError> {
+) -> Result<[Vec<LockedDeb>; 3], PackagesError> {
     let system = locked_debs(sections.named("uris")?, sections.named("show")?)?;
     let unpacked = match sections.optional("unpack-uris") {
         Some(uris) => locked_debs(uris, sections.named("unpack-show")?)?,
@@ -186,7 +186,7 @@ fn distribution(
         None => Vec::new(),
     };
     let kept = |new, of: fn(&Lock) -> &Vec<LockedDeb>| kept(new, request.previous, request.base, of);
-    Ok((kept(system, |lock| &lock.system), unpacked, kept(apt, |lock| &lock.apt)))
+    Ok([kept(system, |lock| &lock.system), unpacked, kept(apt, |lock| &lock.apt)])
 }
 
 #[cfg(test)]

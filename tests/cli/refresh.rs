@@ -25,7 +25,7 @@ fn what_differs_and_what_is_new_is_told_and_nothing_else() {
     let wheel = |version: &str, cudart: &str| {
         let spec = WheelSpec::new("onnxruntime-gpu", version)
             .requires(&format!("nvidia-cuda-runtime-cu12=={cudart}"));
-        spec.tag("cp311-cp311-manylinux_2_28_x86_64").build()
+        spec.tag("cp311-cp311-manylinux_2_27_x86_64").build()
     };
     let index = Index::local(vec![
         wheel("1.22.0", "12.9.79"),

@@ -172,7 +172,7 @@ impl Fixture {
         let stack = resolve(&spec, &target, Matrix::embedded(), &ResolveOptions::default());
         let stack = stack.expect("it resolves");
         let mirrors = [found.main].into_iter().chain(found.security).collect();
-        Self { scene, server, engine, fetcher, store, settings, mirrors, base, row, stack }
+        Self { scene, server, engine, fetcher, store, settings, base, row, stack, mirrors }
     }
 
     /// Leaves out what a project of one file does not need: the large libraries and the tools of the release's build.
