@@ -2,17 +2,16 @@
 #![expect(clippy::disallowed_methods, reason = "edge: looks at this machine, reads an answer")]
 
 use std::io::IsTerminal as _;
-use std::sync::Arc;
 
 use super::CommandError;
-use super::lock::{deb_mirrors, package_settings};
+use super::lock::{deb_mirrors, package_settings, package_tools};
 use super::session::{Session, archive_addresses};
 use super::target::options;
 use super::wanted::Wanted;
 use crate::base::Base;
 use crate::compat::Matrix;
 use crate::compat::tables::SourceBuild;
-use crate::packages::{LocalWheel, PackageTools};
+use crate::packages::LocalWheel;
 use crate::report::{Event, Printer};
 use crate::resolve::{BuildMachine, nearest_published, source_jobs, source_text};
 use crate::source_build::{Recipe, SourceRequest, build_wheel, kept_wheel};
@@ -54,13 +53,7 @@ pub(super) async fn wheel_from_source(
     let recipe = Recipe { stack, row };
     let builder = recipe.builder();
     let settings = package_settings(session, &builder, &wanted.indexes);
-    let tools = PackageTools {
-        engine: &*session.engine,
-        store: &session.store,
-        fetcher: &session.fetch,
-        settings: &settings,
-        reporter: Arc::clone(&session.reporter),
-    };
+    let tools = package_tools(session, &settings);
     let jobs = stack.source_build.as_deref().and_then(|choice| source_jobs(choice, machine_of(session)));
     base.check_unchanged(&*session.engine).await?;
     let request = SourceRequest {

@@ -256,13 +256,7 @@ async fn resolved(
     let local = supplied.wheels(&session.store)?;
     let stack = supplied.stack;
     let settings = package_settings(session, &stack, &wanted.indexes);
-    let tools = PackageTools {
-        engine: &*session.engine,
-        store: &session.store,
-        fetcher: &session.fetch,
-        settings: &settings,
-        reporter: Arc::clone(&session.reporter),
-    };
+    let tools = package_tools(session, &settings);
     let locked_base = base.locked();
     let request = PackageRequest {
         base_reference: &base.reference,
@@ -381,6 +375,17 @@ pub(super) fn deb_mirrors(
     let vendor = stack.nvcc.as_ref().and_then(|nvcc| nvcc.repository.as_ref());
     let vendor = vendor.map(|repository| vendor_root(repository, &settings.vendor));
     found.chain(base.mirrors.iter().cloned()).chain(vendor).collect()
+}
+
+/// What packages are resolved with.
+pub(super) fn package_tools<'a>(session: &'a Session<'_>, settings: &'a PackageSettings) -> PackageTools<'a> {
+    PackageTools {
+        engine: &*session.engine,
+        store: &session.store,
+        fetcher: &session.fetch,
+        settings,
+        reporter: Arc::clone(&session.reporter),
+    }
 }
 
 /// Where packages of a stack come from.

@@ -39,19 +39,7 @@ fn nvcc_of_the_distribution_compiles_and_links_in_its_image() {
 /// patch, which leaves a file of another shape alone.
 fn patched_for_cuda_11() {
     let patch = include_str!("../../templates/patches/pytorch-2.8-cuda11-driver-entry-point.py");
-    let source = r"#include <cuda_runtime_api.h>
-namespace c10::cuda {
-void* get_symbol(const char* name, int version);
-void* get_symbol(const char* name, int version) {
-  void* out = nullptr;
-  cudaDriverEntryPointQueryResult state{};
-  if (cudaGetDriverEntryPoint(name, &out, cudaEnableDefault, &state) == cudaSuccess) {
-    return out;
-  }
-  return nullptr;
-}
-} // namespace c10::cuda
-";
+    let source = include_str!("../fixtures/source/small/c10/cuda/driver_api.cpp");
     let script = format!(
         "mkdir -p /tmp/t/c10/cuda && cd /tmp/t && cat >patch.py <<'PATCH'\n{patch}PATCH\n         cat >c10/cuda/driver_api.cpp <<'SOURCE'\n{source}SOURCE\n         compiles() {{ /usr/local/cuda/host/g++ -std=c++17 -Wall -Werror -fsyntax-only -I/usr/local/cuda/include c10/cuda/driver_api.cpp; }}\n         compiles 2>&1 | grep -o 'cudaDriverEntryPointQueryResult. was not declared' | head -1\n         python3 patch.py . && compiles && echo compiles && cp c10/cuda/driver_api.cpp once\n         python3 patch.py . && cmp once c10/cuda/driver_api.cpp && echo once\n         echo 'int other;' >c10/cuda/driver_api.cpp\n         python3 patch.py . 2>/dev/null || cat c10/cuda/driver_api.cpp"
     );
