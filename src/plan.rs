@@ -378,7 +378,7 @@ mod tests {
     fn stack(spec: &str) -> Stack {
         let spec = spec.parse().expect("a spec");
         let target = Target::any(Machine::X86_64);
-        resolve(&spec, &target, Matrix::embedded(), &ResolveOptions::default()).expect("resolves")
+        resolve(&spec, &target, Matrix::current(), &ResolveOptions::default()).expect("resolves")
     }
 
     fn unpacked(name: &str) -> LockedDeb {

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_models_peaks_are_those_of_its_row() {
-        let found = Matrix::embedded().gpu_named("NVIDIA H200").expect("known");
+        let found = Matrix::current().gpu_named("NVIDIA H200").expect("known");
         let row = found.product.expect("a row of its own");
         let peaks = peaks(row);
         assert_eq!(peaks.get("fp16"), row.tflops.get("fp16_tensor"));

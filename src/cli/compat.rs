@@ -22,6 +22,14 @@ Examples:
 What differs is printed as a row's field in both forms, and what is newer as far as the index says it; nothing is changed. Exit
 code 1 if there is any of it. GPU targets are not read: they lie inside the wheels' compressed libraries.";
 
+const USE_EXAMPLES: &str = "\
+Examples:
+  tar -C compat -cf edition.tar . && sha256sum edition.tar
+  envforge compat use edition.tar --sha256 HASH    until this program is replaced by another release
+  envforge compat use --builtin                    the program's own again
+
+An edition is a tar archive of the files of compat/, packed with gzip or not. It is linted before it is taken, and locks name it.";
+
 /// What can be asked of the compatibility matrix.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CompatCommand {
@@ -29,6 +37,8 @@ pub enum CompatCommand {
     Lint(CompatLintArgs),
     /// Compare the rows of the default channel with the package index of the settings.
     Refresh(CompatRefreshArgs),
+    /// Use another edition of the matrix than this program's own.
+    Use(CompatUseArgs),
     /// Print the rows whose name begins so, with every field and source.
     Show(CompatShowArgs),
 }
@@ -48,6 +58,21 @@ pub struct CompatRefreshArgs {
     /// Frameworks to compare [default: all].
     #[arg(value_name = "FRAMEWORK")]
     pub frameworks: Vec<String>,
+}
+
+/// Arguments of `compat use`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = USE_EXAMPLES)]
+pub struct CompatUseArgs {
+    /// The edition.
+    #[arg(required_unless_present = "builtin", requires = "sha256")]
+    pub file: Option<Utf8PathBuf>,
+    /// The SHA-256 that its publisher names.
+    #[arg(long, value_name = "HASH", requires = "file")]
+    pub sha256: Option<String>,
+    /// The matrix this program was built with.
+    #[arg(long, conflicts_with = "file")]
+    pub builtin: bool,
 }
 
 /// Arguments of `compat show`.

@@ -22,7 +22,7 @@ use camino::Utf8PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 pub use build::BuildArgs;
-pub use compat::{CompatCommand, CompatLintArgs, CompatRefreshArgs, CompatShowArgs};
+pub use compat::{CompatCommand, CompatLintArgs, CompatRefreshArgs, CompatShowArgs, CompatUseArgs};
 pub use containers::{LogsArgs, PsArgs, StopArgs};
 pub use doctor::DoctorArgs;
 pub use export::{DockerfileArgs, ExportCommand};

@@ -40,7 +40,7 @@ pub(super) async fn base_of(
         return listed(session, request).await;
     }
     let mut base = prepare(&means(session), &request).await?;
-    base.glibc = Matrix::embedded().base(&stack.base).map(|row| row.glibc.clone());
+    base.glibc = Matrix::current().base(&stack.base).map(|row| row.glibc.clone());
     if let Some(NamedBase { found, .. }) = named {
         base.glibc = Some(found.glibc.clone());
         base.cuda = !found.cuda.is_empty();

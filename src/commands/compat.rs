@@ -13,7 +13,7 @@ use crate::settings::Settings;
 pub(super) fn lint(args: &CompatLintArgs, settings: &Settings) -> Result<Exit, CommandError> {
     let (edition, rows, found) = match &args.dir {
         None => {
-            let matrix = Matrix::embedded();
+            let matrix = Matrix::current();
             (matrix.edition.clone(), matrix.rows().len(), faults(matrix))
         }
         Some(folder) => {
@@ -51,7 +51,7 @@ fn files(folder: &Utf8Path) -> Result<Vec<(String, String)>, CommandError> {
 }
 
 pub(super) fn show(args: &CompatShowArgs, settings: &Settings) -> Exit {
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     let wanted = args.row.trim().to_lowercase();
     let rows = matrix.rows();
     let found: Vec<_> = rows.iter().filter(|row| row.label().to_lowercase().starts_with(&wanted)).collect();

@@ -40,7 +40,7 @@ pub(super) async fn doctor(args: &DoctorArgs, settings: &Settings) -> Result<Exi
     if let Some(text) = &args.explain {
         return explain(text, settings.output.json);
     }
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     let report = HostReport {
         gpus: host::detect(),
         system: host::system("/".into()),

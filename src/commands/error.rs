@@ -65,6 +65,25 @@ pub enum CommandError {
     /// The spec cannot be read.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// An edition of the matrix that is not the one that was named.
+    #[error("`{file}` has SHA-256 {found}, and {wanted} was named")]
+    OtherEdition {
+        /// The file.
+        file: String,
+        /// Its hash.
+        found: String,
+        /// The one that was named.
+        wanted: String,
+    },
+    /// A file that holds no edition.
+    #[error("`{file}` is no edition of the matrix")]
+    NoEdition {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
     /// The compatibility data cannot be read.
     #[error(transparent)]
     Compat(#[from] CompatError),
@@ -504,6 +523,8 @@ impl CommandError {
             | Self::ProjectExists { .. }
             | Self::UnknownIndex { .. }
             | Self::NoIndex
+            | Self::OtherEdition { .. }
+            | Self::NoEdition { .. }
             | Self::NoSuchFramework { .. }
             | Self::NoSecret { .. }
             | Self::Address { .. }
@@ -596,6 +617,10 @@ impl CommandError {
                 vec!["name a SPEC such as pytorch-cuda:2.8, or write a project file: envforge init".into()]
             }
             Self::ProjectExists { .. } => vec!["change it by hand, or overwrite it with --force".into()],
+            Self::OtherEdition { .. } => vec!["fetch it again, or take the hash from where it was published".to_owned()],
+            Self::NoEdition { .. } => {
+                vec!["an edition is made by `tar -C compat -cf edition.tar .`".to_owned()]
+            }
             Self::NoIndex => {
                 vec!["set `[index] default` in the configuration, or ENVFORGE_INDEX, to its simple address".to_owned()]
             }

@@ -31,7 +31,7 @@ pub(super) fn due(session: &Session<'_>) -> Result<String, CommandError> {
     let names = names(session);
     let mut text = String::new();
     if let Some(first) = names.first().filter(|first| names.iter().all(|name| name == *first))
-        && let Ok(found) = Matrix::embedded().gpu_named(first)
+        && let Ok(found) = Matrix::current().gpu_named(first)
         && let Some(row) = found.product
     {
         text += &lines("peak", &peaks(row));

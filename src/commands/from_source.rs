@@ -77,7 +77,7 @@ fn row_of(stack: &Stack) -> &'static SourceBuild {
             && row.cuda == stack.cuda
             && row.machine == stack.machine
     };
-    Matrix::embedded().source_builds.iter().find(same).expect("a stack of channel `source` comes from a row")
+    Matrix::current().source_builds.iter().find(same).expect("a stack of channel `source` comes from a row")
 }
 
 /// Says what compiling takes and, on a terminal, asks once.
@@ -85,7 +85,7 @@ async fn agreed(session: &Session<'_>, stack: &Stack, wanted: &Wanted) -> Result
     let output = session.settings.output;
     let options = options(&wanted.target, &wanted.source, session.settings);
     let spec = wanted.spec.parse()?;
-    let nearest = nearest_published(&spec, &stack.target, Matrix::embedded(), &options);
+    let nearest = nearest_published(&spec, &stack.target, Matrix::current(), &options);
     if !output.quiet {
         Printer.say(&source_text(stack, &nearest, machine_of(session)));
     }

@@ -17,12 +17,12 @@ pub(super) fn completions(args: &CompletionsArgs) -> Exit {
 }
 
 pub(super) fn rules() -> Exit {
-    Printer.text(&rules_text(Matrix::embedded()));
+    Printer.text(&rules_text(Matrix::current()));
     Exit::Done
 }
 
 pub(super) fn support() -> Exit {
-    Printer.text(&support_text(Matrix::embedded()));
+    Printer.text(&support_text(Matrix::current()));
     Exit::Done
 }
 

@@ -13,7 +13,7 @@ use crate::spec::Spec;
 use crate::target::Target;
 
 pub(super) fn list(args: &ListArgs, settings: &Settings) -> Result<Exit, CommandError> {
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     let filter = filter(args, matrix)?;
     let named = args.for_this_machine || !args.target.gpu.is_empty() || args.target.driver.is_some();
     let target = if named {

@@ -199,7 +199,7 @@ pub(super) fn stack(
     machine: &crate::cli::TargetArgs,
     named: Option<&NamedBase>,
 ) -> Result<Stack, CommandError> {
-    let mut matrix = Cow::Borrowed(Matrix::embedded());
+    let mut matrix = Cow::Borrowed(Matrix::current());
     if let Some(named) = named {
         matrix.to_mut().bases.push(named.row.clone());
     }
@@ -353,7 +353,7 @@ fn without_that_source(typed: &str, stack: &Stack, sources: ToolkitSources) -> V
         NvccSource::Wheels => options.toolkit.wheels = false,
         NvccSource::Vendor => options.toolkit.vendor = false,
     }
-    match resolve(&spec, &stack.target, Matrix::embedded(), &options) {
+    match resolve(&spec, &stack.target, Matrix::current(), &options) {
         Ok(other) => vec![format!("envforge build {}", other.name)],
         Err(refusal) => refusal.alternatives.into_iter().map(|offer| offer.command).collect(),
     }
@@ -396,7 +396,7 @@ pub(super) fn package_settings(
 ) -> PackageSettings {
     let debian = |row: &crate::compat::tables::Base| row.distribution == "debian" && row.suite == stack.suite;
     let archives = match mirrors(session) {
-        Some(found) if Matrix::embedded().bases.iter().any(debian) => {
+        Some(found) if Matrix::current().bases.iter().any(debian) => {
             let component = stack.nvcc.as_ref().and_then(|nvcc| nvcc.component.as_deref());
             Archive::debian(&stack.suite, &found.main, found.security.as_ref(), component)
         }

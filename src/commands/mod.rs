@@ -8,6 +8,7 @@ mod containers;
 mod content;
 mod described;
 mod doctor;
+mod edition;
 mod error;
 mod export;
 mod figures;
@@ -52,6 +53,9 @@ pub fn run(cli: Cli, stderr_is_terminal: bool) -> ExitCode {
         Err(error) => return fail(&CommandError::from(error), false),
     };
     let output = settings.output;
+    if !matches!(cli.command, Command::Compat(CompatCommand::Use(_))) {
+        edition::in_force(&settings);
+    }
     // The one command whose exit code is not ours.
     if let Command::Shell(args) = &cli.command {
         return shell::run(args, &settings);
@@ -80,6 +84,7 @@ fn dispatch(command: Command, settings: &Settings) -> Result<Exit, CommandError>
         Command::Generate(GenerateCommand::Rules) => Ok(generate::rules()),
         Command::Generate(GenerateCommand::Support) => Ok(generate::support()),
         Command::Compat(CompatCommand::Lint(args)) => compat::lint(&args, settings),
+        Command::Compat(CompatCommand::Use(args)) => edition::use_edition(&args, settings),
         Command::Compat(CompatCommand::Refresh(args)) => {
             until_interrupted(refresh::refresh(&args, settings), settings.output)
         }

@@ -25,7 +25,7 @@ pub(super) async fn named_base(
     source: &LockSource,
     target: &TargetArgs,
 ) -> Result<Option<NamedBase>, CommandError> {
-    let unknown = |name: &&str| Matrix::embedded().base(name).is_none();
+    let unknown = |name: &&str| Matrix::current().base(name).is_none();
     let Some(image) = source.base.as_deref().filter(unknown) else { return Ok(None) };
     let session = Session::open(settings, source.network.as_deref()).await?;
     let request = request(&session, image, machine(target))?;
@@ -49,7 +49,7 @@ pub(super) async fn named_base(
 
 /// What the matrix would say of the image: its suite's row where there is one, with what was found inside.
 fn row(image: &str, found: &FoundBase) -> Result<Base, BaseError> {
-    let rows = &Matrix::embedded().bases;
+    let rows = &Matrix::current().bases;
     let known = rows.iter().find(|row| row.distribution == found.distribution && row.suite == found.suite);
     let python = found.python.or(known.map(|row| row.python)).ok_or_else(|| BaseError::NoBase {
         reference: image.to_owned(),

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::spec::Spec;
 
 pub(super) fn plan(args: &PlanArgs, settings: &Settings) -> Result<Exit, CommandError> {
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     let source = LockSource { base: args.base.clone(), ..LockSource::default() };
     let wanted = wanted(args.spec.as_deref(), &args.project, &source, &args.target, settings)?;
     let spec: Spec = wanted.spec.parse()?;

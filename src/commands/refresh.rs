@@ -23,7 +23,7 @@ const PAGE_LIMIT: u64 = 64 << 20;
 const PARALLEL: usize = 8;
 
 pub(super) async fn refresh(args: &CompatRefreshArgs, settings: &Settings) -> Result<Exit, CommandError> {
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     let packages = packages(matrix, &args.frameworks)?;
     let (fetcher, index) = downloads(settings)?;
     let index = index.default.ok_or(CommandError::NoIndex)?;

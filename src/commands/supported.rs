@@ -19,7 +19,7 @@ pub(super) fn supported(
     machine: &TargetArgs,
     settings: &Settings,
 ) -> Result<Vec<String>, CommandError> {
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     let spec: Spec = filter.parse()?;
     let target = target(machine, &settings.target, matrix, &*reporter(settings.output))?;
     let options = ResolveOptions {

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     fn capability(name: &str) -> Result<String, GpuNameError> {
-        Matrix::embedded().gpu_named(name).map(|gpu| gpu.compute_capability.dotted())
+        Matrix::current().gpu_named(name).map(|gpu| gpu.compute_capability.dotted())
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_family_has_no_figures_but_a_product_has() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         assert!(matrix.gpu_named("A100").unwrap().product.is_none());
         assert_eq!(matrix.gpu_named("A100").unwrap().name, "A100");
         let product = matrix.gpu_named("a100-sxm4-80gb mig 3g.40gb").unwrap();
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn every_name_in_the_matrix_finds_itself() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         let names = matrix.gpus.iter().map(|gpu| (&gpu.name, gpu.compute_capability));
         let chips = matrix
             .chips

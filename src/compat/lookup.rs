@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_matrix_holds_every_row_of_the_facts() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         let pytorch = || matrix.variants.iter().filter(|row| row.framework == "pytorch");
         assert_eq!(pytorch().filter(|row| row.version >= version("1.12")).count(), 127);
         assert_eq!(pytorch().filter(|row| row.version < version("1.12")).count(), 20);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn variants_are_found_by_prefix_cuda_and_machine() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         let prefix = version("2.8");
         let mut query =
             VariantQuery { framework: "pytorch", version: Some(&prefix), ..VariantQuery::default() };
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_prefix_is_no_string_prefix() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         let prefix = version("2.1");
         let query = VariantQuery { framework: "pytorch", version: Some(&prefix), ..VariantQuery::default() };
         assert!(matrix.variants_of(&query).all(|row| row.version < version("2.2")));
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_driver_belongs_to_the_nearest_branch_below() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         let branch = |driver: &str| matrix.branch_of(&version(driver)).map(|row| row.branch);
         assert_eq!(branch("535.104.05"), Some(535));
         assert_eq!(branch("430.50"), Some(418));
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn toolkits_compilers_floors_and_components_are_found() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         let toolkit = matrix.toolkit(&version("12.8.1")).unwrap();
         assert_eq!(toolkit.min_driver, version("525.60.13"));
         assert!(matrix.toolkit(&version("12.7.0")).is_none());
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn libraries_are_found_by_version_and_major() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         assert!(matrix.cudnn_build(&version("9.10.2.21"), 12).is_some());
         assert!(matrix.cudnn_build(&version("9.10.2.21"), 10).is_none());
         let plain = matrix.nccl_build(&version("2.25.1"), 12).unwrap();
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn each_python_has_a_stable_base_or_none() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         let bases = |python: &str| -> Vec<_> {
             matrix.bases_with_python(version(python)).iter().map(|row| row.name.as_str()).collect()
         };
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn numpy_limits_split_at_torch_2_3() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         let limit = |text: &str| matrix.numpy_limit("pytorch", &version(text)).unwrap().numpy.clone();
         assert_eq!(limit("2.2.2"), Some("<2".to_owned()));
         assert_eq!(limit("2.3.0"), None);
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn products_are_known_with_and_without_rows() {
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         assert_eq!(matrix.product("pytorch-cuda").unwrap().package.as_deref(), Some("torch"));
         assert!(matrix.product("jax-cuda").unwrap().rows);
         assert!(matrix.product("pytorch").is_none());

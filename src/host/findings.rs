@@ -299,7 +299,7 @@ mod tests {
     }
 
     fn severity(report: &HostReport, id: &str) -> Option<Severity> {
-        let all = findings(report, Matrix::embedded());
+        let all = findings(report, Matrix::current());
         for finding in &all {
             assert!(!finding.text.is_empty());
             assert_eq!(finding.hint.is_none(), finding.severity == Severity::Ok, "{finding:?}");
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn a_machine_that_works_has_nothing_but_ok() {
         let good = report(Ok(host("570.124.06", &[("NVIDIA H200", "9.0")])));
-        let all = findings(&good, Matrix::embedded());
+        let all = findings(&good, Matrix::current());
         assert!(all.iter().all(|finding| finding.severity == Severity::Ok), "{all:#?}");
         assert!(all.iter().any(|finding| finding.text == "GPU 0: NVIDIA H200 (sm_90), 80 GiB"), "{all:#?}");
     }
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn two_kinds_of_gpu_are_told_with_the_stack_that_serves_both() {
         let both = report(Ok(host("570.124.06", &[("Tesla V100-SXM2-16GB", "7.0"), ("NVIDIA H200", "9.0")])));
-        let all = findings(&both, Matrix::embedded());
+        let all = findings(&both, Matrix::current());
         let told = all.iter().find(|finding| finding.id == "gpus-differ").expect("told");
         assert_eq!(told.severity, Severity::Warning);
         assert!(told.text.contains("pytorch-cuda:"), "{}", told.text);

@@ -101,7 +101,7 @@ fn base_key(request: &PackageRequest<'_>) -> String {
 /// one it knows: it decides which wheels run there.
 fn foreign(stack: &Stack) -> String {
     const UV_KNOWS: std::ops::RangeInclusive<u32> = 31..=40;
-    let glibc = Matrix::embedded().base(&stack.base).map(|base| base.glibc.parts().to_vec());
+    let glibc = Matrix::current().base(&stack.base).map(|base| base.glibc.parts().to_vec());
     let minor = match glibc.as_deref() {
         Some([2, minor, ..]) if *minor >= *UV_KNOWS.start() => (*minor).min(*UV_KNOWS.end()),
         Some([2, minor, ..]) if *minor >= 28 => 28,

@@ -154,7 +154,7 @@ impl LocalWheel {
 
     fn glibc_misfit(&self, base: &str) -> Option<String> {
         let needs = self.parts.glibc()?;
-        let glibc = &Matrix::embedded().base(base)?.glibc;
+        let glibc = &Matrix::current().base(base)?.glibc;
         (needs > *glibc).then(|| format!("it needs glibc {needs}; {base} has {glibc}"))
     }
 

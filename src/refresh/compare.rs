@@ -217,7 +217,7 @@ mod tests {
         let of = |row: &&Variant| {
             row.framework == "pytorch" && row.version.to_string() == "2.8.0" && row.machine == Machine::X86_64
         };
-        let found = Matrix::embedded().variants.iter().filter(of).find(|row| row.channel == Channel::Default);
+        let found = Matrix::current().variants.iter().filter(of).find(|row| row.channel == Channel::Default);
         found.expect("torch 2.8.0 of the default channel").clone()
     }
 

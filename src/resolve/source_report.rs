@@ -132,7 +132,7 @@ mod tests {
     fn planned(machine: BuildMachine) -> (String, SourceReport) {
         let spec = "pytorch-cuda:2.8-cu118".parse().unwrap();
         let (target, options) = (Target::any(Machine::X86_64), ResolveOptions::default());
-        let matrix = Matrix::embedded();
+        let matrix = Matrix::current();
         let stack = resolve(&spec, &target, matrix, &options).unwrap();
         let nearest = nearest_published(&spec, &target, matrix, &options);
         (source_text(&stack, &nearest, machine), source_report(&stack, machine).unwrap())

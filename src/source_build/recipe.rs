@@ -172,16 +172,16 @@ mod tests {
             target.gpus.push(TargetGpu { name: None, compute_capability: gpu.parse().unwrap() });
         }
         let spec = "pytorch-cuda:2.8-cu118".parse().unwrap();
-        resolve(&spec, &target, Matrix::embedded(), &ResolveOptions::default()).expect("resolves")
+        resolve(&spec, &target, Matrix::current(), &ResolveOptions::default()).expect("resolves")
     }
 
     fn row() -> SourceBuild {
-        Matrix::embedded().source_builds[0].clone()
+        Matrix::current().source_builds[0].clone()
     }
 
     #[test]
     fn the_patches_that_rows_name_are_there() {
-        for patch in Matrix::embedded().source_builds.iter().flat_map(|row| &row.patches) {
+        for patch in Matrix::current().source_builds.iter().flat_map(|row| &row.patches) {
             assert!(patch_text(patch).is_some_and(|text| !text.is_empty()), "{patch}");
         }
     }

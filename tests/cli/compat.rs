@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::envforge;
+use crate::program::Program;
+use crate::{AMBIENT, envforge};
 
 #[test]
 fn the_matrix_of_the_program_and_its_files_have_no_fault() {
@@ -51,4 +52,68 @@ fn the_support_table_beside_the_matrix_is_the_one_made_of_it() {
     let kept = kept.expect("compat/SUPPORT.md");
     assert!(run.stdout == kept, "compat/SUPPORT.md is old: `envforge generate support > compat/SUPPORT.md`");
     assert!(envforge(&["generate", "rules"]).stdout.contains("## gpu-not-in-binary"));
+}
+
+/// Packs the files of compat/ and what is given in their place; gives the file's SHA-256.
+fn edition(program: &Program, name: &str, changed: &[(&str, &str)]) -> String {
+    let folder = program.path(name).with_extension("d");
+    std::fs::create_dir(&folder).expect("a folder of ours");
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/compat")).expect("compat/") {
+        let from = entry.expect("an entry").path();
+        std::fs::copy(&from, folder.join(from.file_name().expect("a name"))).expect("a file of ours");
+    }
+    for (file, text) in changed {
+        std::fs::write(folder.join(file), text).expect("a file of ours");
+    }
+    let kind = if name.ends_with("gz") { "-czf" } else { "-cf" };
+    let mut tar = std::process::Command::new("tar");
+    let packed = tar.arg("-C").arg(&folder).arg(kind).arg(program.path(name)).arg(".").status();
+    assert!(packed.expect("tar starts").success());
+    let said =
+        std::process::Command::new("sha256sum").arg(program.path(name)).output().expect("sha256sum starts");
+    String::from_utf8_lossy(&said.stdout).split(' ').next().expect("a hash").to_owned()
+}
+
+#[test]
+fn another_edition_is_used_if_it_is_the_one_that_was_named_and_has_no_fault() {
+    let program = Program::new(&AMBIENT);
+    let path = |name: &str| program.path(name).to_string_lossy().into_owned();
+    let in_force = || {
+        let run = program.run(&["plan", "pytorch-cuda:2.8-cu128", "--json"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let lint: Value =
+            serde_json::from_str(&program.run(&["compat", "lint", "--json"]).stdout).expect("JSON");
+        (lint["edition"].as_str().expect("a text").to_owned(), run.stderr)
+    };
+    let (own, _) = in_force();
+    let pytorch =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/compat/pytorch.toml")).expect("a file");
+    let good = edition(&program, "good.tar.gz", &[("pytorch.toml", &format!("{pytorch}\n# read again\n"))]);
+
+    let other = program.run(&["compat", "use", &path("good.tar.gz"), "--sha256", &"0".repeat(64)]);
+    assert_eq!(other.code, 2);
+    assert!(other.stderr.contains(&good), "{}", other.stderr);
+    let faulty = "schema = 1\nchecked = \"2026-11-20\"\n[[variant]]\n";
+    let newer = pytorch.replacen("schema = 1", "schema = 2", 1);
+    for (name, text, words) in [("faulty.tar", faulty, "pytorch.toml"), ("newer.tar", &newer, "schema 2")] {
+        let hash = edition(&program, name, &[("pytorch.toml", text)]);
+        let run = program.run(&["compat", "use", &path(name), "--sha256", &hash]);
+        assert_eq!(run.code, 2, "{name}: {}", run.stderr);
+        assert!(run.stderr.contains(words), "{name}: {}", run.stderr);
+    }
+    assert_eq!(in_force(), (own.clone(), String::new()), "nothing of that is in force");
+
+    let used = program.run(&["compat", "use", &path("good.tar.gz"), "--sha256", &good]);
+    assert_eq!(used.code, 0, "{}", used.stderr);
+    let (chosen, said) = in_force();
+    assert_ne!(chosen, own);
+    assert!(used.stdout.contains(&chosen) && said.is_empty(), "{}{said}", used.stdout);
+
+    // What another release kept is told, and not used.
+    std::fs::write(program.path("state/edition"), "\x02x y").expect("a file of ours");
+    let (found, said) = in_force();
+    assert_eq!(found, own);
+    assert!(said.contains("was for another envforge") && said.contains("--builtin"), "{said}");
+    assert_eq!(program.run(&["compat", "use", "--builtin"]).code, 0);
+    assert_eq!(in_force(), (own, String::new()));
 }

@@ -59,7 +59,9 @@ fn what_differs_and_what_is_new_is_told_and_nothing_else() {
     let text = against(&index, &["onnxruntime"]).stdout;
     assert!(text.contains("\n+ version = no such release    # the project's page"), "{text}");
     assert!(
-        text.contains("new: onnxruntime-gpu 99.0.0\n+ x86_64: cp311\n+ nvidia-cuda-runtime-cu12 = 14.0.1"),
+        text.contains(
+            "new: onnxruntime-gpu 99.0.0\n+ x86_64: cp311-cp311\n+ nvidia-cuda-runtime-cu12 = 14.0.1"
+        ),
         "{text}"
     );
     assert!(text.trim_end().ends_with(" 1 new releases"), "{text}");

@@ -99,13 +99,13 @@ fn candidates(session: &Session<'_>, name: &str) -> Vec<String> {
 /// A spec, if it reads as one of a product that is known: `debian:12` reads as one, too.
 fn spec_of(text: &str) -> Option<Spec> {
     let spec: Spec = text.parse().ok()?;
-    Matrix::embedded().product(&spec.name)?;
+    Matrix::current().product(&spec.name)?;
     Some(spec)
 }
 
 /// The canonical name that a build of the spec has here.
 fn canonical(session: &Session<'_>, spec: &Spec) -> Option<String> {
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     let target = target(&TargetArgs::default(), &session.settings.target, matrix, &Silent).ok()?;
     resolve(spec, &target, matrix, &ResolveOptions::default()).ok().map(|stack| stack.name)
 }
@@ -149,7 +149,7 @@ fn labels_say(image: &ImageInfo) -> String {
     let mut text = String::new();
     let Some(name) = image.labels.get(LABEL_NAME) else { return text };
     let Some(spec) = spec_of(name) else { return text };
-    let product = Matrix::embedded().product(&spec.name);
+    let product = Matrix::current().product(&spec.name);
     let framework = product.filter(|product| product.package.is_some()).map(|product| &product.framework);
     if let (Some(framework), Some(version), Some(cuda)) = (framework, &spec.version, spec.cuda) {
         let version = promised_version(framework, version, cuda);

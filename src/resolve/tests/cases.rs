@@ -43,10 +43,10 @@ fn check(folder: &Path, wanted_ok: bool) {
     options.forward_compat = case.forward_compat;
     options.toolkit.vendor = !case.without_vendor_repository;
     let spec = super::spec(&case.spec);
-    let answer = match resolve(&spec, &target, Matrix::embedded(), &options) {
+    let answer = match resolve(&spec, &target, Matrix::current(), &options) {
         Ok(stack) => {
             assert!(wanted_ok, "{}: {} resolves", folder.display(), case.spec);
-            assert_eq!(naive::objections(&spec, &stack, Matrix::embedded()), Vec::<String>::new());
+            assert_eq!(naive::objections(&spec, &stack, Matrix::current()), Vec::<String>::new());
             plan_text(&stack)
         }
         Err(refusal) => {
@@ -59,7 +59,7 @@ fn check(folder: &Path, wanted_ok: bool) {
     let addresses = |line: &&str| line.split_whitespace().any(|word| word.len() > 60);
     assert!(too_wide.iter().all(addresses), "wider than 80 columns: {too_wide:?}");
     // Any new fact changes the edition, and no answer with it.
-    let answer = answer.replace(&Matrix::embedded().edition, "EDITION");
+    let answer = answer.replace(&Matrix::current().edition, "EDITION");
     insta::with_settings!({
         snapshot_path => folder, prepend_module_to_snapshot => false, omit_expression => true,
     }, { insta::assert_snapshot!("answer", answer) });

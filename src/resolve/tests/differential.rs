@@ -58,7 +58,7 @@ const DRIVERS: [&str; 40] = [
 /// One variant for each shape that a machine's rules can tell apart: they see no more of a row than this.
 fn shapes() -> Vec<&'static Variant> {
     let mut shapes: BTreeMap<String, &Variant> = BTreeMap::new();
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     let variants = &matrix.variants;
     for row in variants.iter().chain(&matrix.source_variants) {
         // `0.4.0` names `0.4.0.post1` too, so only the latter can be asked for alone.
@@ -81,7 +81,7 @@ fn shapes() -> Vec<&'static Variant> {
 
 /// Compares every `step`-th shape, from `first` on; gives the number of questions asked.
 fn compare(first: usize, step: usize) -> usize {
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     let options = ResolveOptions::default();
     let drivers: Vec<DriverVersion> = DRIVERS.iter().map(|text| text.parse().expect("a driver")).collect();
     let mut gpus: Vec<_> = matrix.gpus.iter().map(|gpu| gpu.compute_capability).collect();

@@ -7,7 +7,7 @@ use crate::target::Target;
 
 fn listed(filter: Option<&str>, target: &Target) -> Vec<ListEntry> {
     let filter = filter.map(spec);
-    entries(Matrix::embedded(), filter.as_ref(), target, &ResolveOptions::default())
+    entries(Matrix::current(), filter.as_ref(), target, &ResolveOptions::default())
 }
 
 #[test]

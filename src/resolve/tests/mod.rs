@@ -28,7 +28,7 @@ fn target(gpus: &[&str], driver: Option<&str>, machine: Machine) -> Target {
         if let Ok(compute_capability) = text.parse::<ComputeCapability>() {
             return TargetGpu { name: None, compute_capability };
         }
-        let named = Matrix::embedded().gpu_named(text).expect(text);
+        let named = Matrix::current().gpu_named(text).expect(text);
         TargetGpu { name: Some(named.name.clone()), compute_capability: named.compute_capability }
     };
     Target {

@@ -15,7 +15,7 @@ use crate::versions::{ComputeCapability, CudaVariant, DriverVersion, Machine};
 
 /// The embedded matrix with every table in another order.
 static TURNED: LazyLock<Matrix> = LazyLock::new(|| {
-    let mut turned = Matrix::embedded().clone();
+    let mut turned = Matrix::current().clone();
     turned.variants.reverse();
     turned.branches.reverse();
     turned.forward_compat.reverse();
@@ -38,11 +38,11 @@ static TURNED: LazyLock<Matrix> = LazyLock::new(|| {
 
 /// A product with rows, and a version of it, a beginning of one, or one that does not exist.
 fn any_product() -> impl Strategy<Value = (String, Option<String>)> {
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     let products: Vec<_> =
         matrix.products.iter().map(|product| (&product.name, &product.framework)).collect();
     select(products).prop_flat_map(|(name, framework)| {
-        let rows = Matrix::embedded().variants.iter().filter(|row| row.framework == *framework);
+        let rows = Matrix::current().variants.iter().filter(|row| row.framework == *framework);
         let versions = rows.flat_map(|row| {
             [row.version.to_string(), format!("{}.{}", row.version.major(), row.version.minor())]
         });
@@ -52,7 +52,7 @@ fn any_product() -> impl Strategy<Value = (String, Option<String>)> {
 }
 
 fn any_cuda() -> impl Strategy<Value = Option<CudaVariant>> {
-    let mut all: Vec<_> = Matrix::embedded().variants.iter().map(|row| row.cuda).collect();
+    let mut all: Vec<_> = Matrix::current().variants.iter().map(|row| row.cuda).collect();
     all.sort_unstable();
     all.dedup();
     all.extend([CudaVariant { major: 12, minor: None }, CudaVariant { major: 12, minor: Some(7) }]);
@@ -97,7 +97,7 @@ prop_compose! {
     fn any_target()(
         driver in proptest::option::of(select(DRIVERS.to_vec())),
         gpus in proptest::collection::vec(
-            select(Matrix::embedded().capabilities.iter().map(|row| row.cc).collect::<Vec<_>>()), 0..3),
+            select(Matrix::current().capabilities.iter().map(|row| row.cc).collect::<Vec<_>>()), 0..3),
         arm in proptest::bool::weighted(0.2),
     ) -> Target {
         let gpu = |compute_capability: ComputeCapability| TargetGpu { name: None, compute_capability };
@@ -114,7 +114,7 @@ fn any_options() -> impl Strategy<Value = ResolveOptions> {
 
 /// True if no GPU of the target has been dropped by this driver's branch.
 fn still_driven(target: &Target, driver: &DriverVersion) -> bool {
-    let matrix = Matrix::embedded();
+    let matrix = Matrix::current();
     target.gpus.iter().all(|gpu| {
         let row = matrix.capabilities.iter().find(|row| row.cc == gpu.compute_capability);
         row.and_then(|row| row.last_driver_branch).is_none_or(|last| driver.major() <= last)
@@ -128,8 +128,8 @@ proptest! {
     fn the_same_question_has_the_same_answer_in_any_order_of_rows(
         spec in any_spec(), target in any_target(), options in any_options(),
     ) {
-        let first = resolve(&spec, &target, Matrix::embedded(), &options);
-        prop_assert_eq!(&first, &resolve(&spec, &target, Matrix::embedded(), &options));
+        let first = resolve(&spec, &target, Matrix::current(), &options);
+        prop_assert_eq!(&first, &resolve(&spec, &target, Matrix::current(), &options));
         prop_assert_eq!(&first, &resolve(&spec, &target, &TURNED, &options));
     }
 
@@ -137,10 +137,10 @@ proptest! {
     fn every_accepted_stack_passes_the_naive_checker(
         spec in any_spec(), target in any_target(), options in any_options(),
     ) {
-        if let Ok(stack) = resolve(&spec, &target, Matrix::embedded(), &options) {
-            prop_assert_eq!(naive::objections(&spec, &stack, Matrix::embedded()), Vec::<String>::new());
+        if let Ok(stack) = resolve(&spec, &target, Matrix::current(), &options) {
+            prop_assert_eq!(naive::objections(&spec, &stack, Matrix::current()), Vec::<String>::new());
             let again = stack.name.parse::<Spec>().expect("canonical names are specs");
-            let same = resolve(&again, &target, Matrix::embedded(), &options).expect("the pinned name resolves too");
+            let same = resolve(&again, &target, Matrix::current(), &options).expect("the pinned name resolves too");
             prop_assert_eq!(same.name, stack.name);
         }
     }
@@ -153,10 +153,10 @@ proptest! {
         let with = |at: usize| Target { driver: Some(DRIVERS[at].parse().expect("a driver")), ..target.clone() };
         let options = ResolveOptions::default();
         let (old, new) = (with(older), with(newer));
-        if resolve(&spec, &old, Matrix::embedded(), &options).is_ok()
+        if resolve(&spec, &old, Matrix::current(), &options).is_ok()
             && still_driven(&new, new.driver.as_ref().expect("just set"))
         {
-            let answer = resolve(&spec, &new, Matrix::embedded(), &options);
+            let answer = resolve(&spec, &new, Matrix::current(), &options);
             prop_assert!(answer.is_ok(), "{} lost: {:?}", DRIVERS[newer], answer.err());
         }
     }
@@ -165,7 +165,7 @@ proptest! {
     fn every_refusal_has_reasons_with_sources_and_every_alternative_resolves(
         spec in any_spec(), target in any_target(), options in any_options(),
     ) {
-        if let Err(refusal) = resolve(&spec, &target, Matrix::embedded(), &options) {
+        if let Err(refusal) = resolve(&spec, &target, Matrix::current(), &options) {
             prop_assert!(!refusal.refusals.is_empty());
             for refused in &refusal.refusals {
                 prop_assert!(!refused.text.is_empty() && !refused.source.is_empty(), "{:?}", refused);
@@ -174,7 +174,7 @@ proptest! {
             prop_assert!(refusal.alternatives.is_sorted_by_key(|alternative| alternative.distance));
             for alternative in &refusal.alternatives {
                 let parsed: Spec = alternative.spec.to_string().parse().expect("alternatives are specs");
-                prop_assert!(resolve(&parsed, &target, Matrix::embedded(), &options).is_ok(), "{}", parsed);
+                prop_assert!(resolve(&parsed, &target, Matrix::current(), &options).is_ok(), "{}", parsed);
                 prop_assert_eq!(&alternative.command, &format!("envforge build {parsed}"));
             }
         }

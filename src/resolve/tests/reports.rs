@@ -7,7 +7,7 @@ use crate::target::Target;
 
 fn report(text: &str, target: &Target) -> serde_json::Value {
     let asked = spec(text);
-    let answer = resolve(&asked, target, Matrix::embedded(), &ResolveOptions::default());
+    let answer = resolve(&asked, target, Matrix::current(), &ResolveOptions::default());
     serde_json::to_value(plan_report(text, &asked, target, "auto", &answer)).expect("plain data")
 }
 

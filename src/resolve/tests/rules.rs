@@ -40,7 +40,7 @@ fn the_rules_that_speak_are_exactly_these(
     #[case] driver: Option<&str>,
     #[case] wanted: &[Rule],
 ) {
-    let refusal = refused(text, &x86(gpus, driver), Matrix::embedded());
+    let refusal = refused(text, &x86(gpus, driver), Matrix::current());
     assert_eq!(rules(&refusal), wanted, "{:#?}", refusal.refusals);
     assert_eq!(refusal.exit_code(), 1);
 }
@@ -49,7 +49,7 @@ fn the_rules_that_speak_are_exactly_these(
 fn the_refusal_of_2_8_on_cu118_names_the_last_release_and_the_builds_there_are() {
     let options = ResolveOptions { no_source: true, ..ResolveOptions::default() };
     let asked = spec("pytorch-cuda:2.8-cu118");
-    let refusal = resolve(&asked, &x86(&[], None), Matrix::embedded(), &options).expect_err("refused");
+    let refusal = resolve(&asked, &x86(&[], None), Matrix::current(), &options).expect_err("refused");
     let text = text_of(&refusal, Rule::VariantUnpublished);
     assert!(text.contains("2.0.0 to 2.7.1") && text.contains("cu126, cu128, cu129"), "{text}");
     let offers: Vec<_> = refusal.alternatives.iter().map(|offer| offer.spec.to_string()).collect();
@@ -58,16 +58,16 @@ fn the_refusal_of_2_8_on_cu118_names_the_last_release_and_the_builds_there_are()
 
 #[test]
 fn a_cuda_that_the_build_refuses_is_said_to_be_refused_by_it() {
-    let refusal = refused("pytorch-cuda:2.9-cu118", &x86(&[], None), Matrix::embedded());
+    let refusal = refused("pytorch-cuda:2.9-cu118", &x86(&[], None), Matrix::current());
     let text = text_of(&refusal, Rule::VariantUnpublished);
     assert!(text.ends_with("its build accepts CUDA 12.0 and newer only"), "{text}");
-    let refusal = refused("pytorch-cuda:2.9-cu121", &x86(&[], None), Matrix::embedded());
+    let refusal = refused("pytorch-cuda:2.9-cu121", &x86(&[], None), Matrix::current());
     assert!(!text_of(&refusal, Rule::VariantUnpublished).contains("its build"));
 }
 
 #[test]
 fn only_a_named_cuda_is_built_from_source() {
-    let (matrix, options) = (Matrix::embedded(), ResolveOptions::default());
+    let (matrix, options) = (Matrix::current(), ResolveOptions::default());
     let target = x86(&["sm_70"], Some("470.57.02"));
     for (asked, built) in [
         ("pytorch-cuda:2.8-cu118", true),
@@ -87,7 +87,7 @@ fn only_a_named_cuda_is_built_from_source() {
 
 #[test]
 fn ptx_serves_a_newer_gpu_only_under_a_driver_that_knows_it() {
-    let mut matrix = Matrix::embedded().clone();
+    let mut matrix = Matrix::current().clone();
     for row in &mut matrix.variants {
         row.arch = Some(vec!["8.0".parse().expect("a capability")]);
         row.ptx = vec!["8.0".parse().expect("a capability")];
@@ -107,7 +107,7 @@ fn ptx_serves_a_newer_gpu_only_under_a_driver_that_knows_it() {
 
 #[test]
 fn a_base_with_an_old_c_library_is_refused() {
-    let mut matrix = Matrix::embedded().clone();
+    let mut matrix = Matrix::current().clone();
     for base in &mut matrix.bases {
         base.glibc = "2.17".parse().expect("a glibc");
     }
@@ -118,7 +118,7 @@ fn a_base_with_an_old_c_library_is_refused() {
 
 #[test]
 fn devel_refuses_compilers_that_nvcc_does_not_accept() {
-    let mut matrix = Matrix::embedded().clone();
+    let mut matrix = Matrix::current().clone();
     for base in &mut matrix.bases {
         base.gcc = vec![99];
         base.clang = vec![99];
@@ -133,7 +133,7 @@ fn devel_without_any_source_of_nvcc_is_refused_and_offers_devel() {
     let mut options = ResolveOptions::default();
     options.toolkit.vendor = false;
     let asked = spec("pytorch-cuda:2.8-cu128-devel");
-    let refusal = resolve(&asked, &x86(&[], None), Matrix::embedded(), &options).expect_err("no nvcc 12.8");
+    let refusal = resolve(&asked, &x86(&[], None), Matrix::current(), &options).expect_err("no nvcc 12.8");
     assert_eq!(rules(&refusal), [Rule::ToolkitUnavailable]);
     let offers: Vec<_> = refusal.alternatives.iter().map(|offer| offer.spec.to_string()).collect();
     assert!(offers.len() == 3 && offers.iter().all(|offer| offer.ends_with("-devel")), "{offers:?}");
@@ -141,7 +141,7 @@ fn devel_without_any_source_of_nvcc_is_refused_and_offers_devel() {
 
 #[test]
 fn numpy_of_the_wrong_line_is_refused() {
-    let mut matrix = Matrix::embedded().clone();
+    let mut matrix = Matrix::current().clone();
     matrix.stacks.retain(|stack| stack.numpy_line == "2.x");
     let refusal = refused("pytorch-cuda:2.1-py3.11", &x86(&[], None), &matrix);
     assert_eq!(rules(&refusal), [Rule::NumpyAbi]);
@@ -150,24 +150,23 @@ fn numpy_of_the_wrong_line_is_refused() {
 #[test]
 fn forward_compatibility_is_mentioned_where_it_would_help_and_used_only_when_admitted() {
     let h100 = x86(&["NVIDIA H100 80GB HBM3"], Some("535.104.05"));
-    let refusal = refused("pytorch-cuda:2.15", &h100, Matrix::embedded());
+    let refusal = refused("pytorch-cuda:2.15", &h100, Matrix::current());
     assert!(text_of(&refusal, Rule::DriverTooOld).contains("`--forward-compat`"));
     let admit = ResolveOptions { forward_compat: true, ..ResolveOptions::default() };
-    let stack =
-        resolve(&spec("pytorch-cuda:2.15"), &h100, Matrix::embedded(), &admit).expect("legal on R535");
+    let stack = resolve(&spec("pytorch-cuda:2.15"), &h100, Matrix::current(), &admit).expect("legal on R535");
     assert_eq!(stack.forward_compat.expect("in use").package, "cuda-compat-13-2");
     let geforce = x86(&["NVIDIA GeForce RTX 4090"], Some("535.104.05"));
-    let refusal = refused("pytorch-cuda:2.15", &geforce, Matrix::embedded());
+    let refusal = refused("pytorch-cuda:2.15", &geforce, Matrix::current());
     assert!(!text_of(&refusal, Rule::DriverTooOld).contains("`--forward-compat`"));
-    assert!(resolve(&spec("pytorch-cuda:2.15"), &geforce, Matrix::embedded(), &admit).is_err());
+    assert!(resolve(&spec("pytorch-cuda:2.15"), &geforce, Matrix::current(), &admit).is_err());
     let unknown_gpu = x86(&[], Some("535.104.05"));
-    assert!(resolve(&spec("pytorch-cuda:2.15"), &unknown_gpu, Matrix::embedded(), &admit).is_err());
+    assert!(resolve(&spec("pytorch-cuda:2.15"), &unknown_gpu, Matrix::current(), &admit).is_err());
 }
 
 #[test]
 fn what_is_left_out_is_chosen_as_documented() {
     let choose = |text: &str, target: &Target| {
-        resolve(&spec(text), target, Matrix::embedded(), &ResolveOptions::default()).expect(text).name
+        resolve(&spec(text), target, Matrix::current(), &ResolveOptions::default()).expect(text).name
     };
     assert_eq!(choose("pytorch-cuda:2.8", &x86(&[], None)), "pytorch-cuda:2.8.0-cu128-py3.11");
     assert_eq!(choose("pytorch-cuda:2.5", &x86(&[], None)), "pytorch-cuda:2.5.1-cu124-py3.11");
@@ -180,11 +179,11 @@ fn what_is_left_out_is_chosen_as_documented() {
 #[test]
 fn experimental_builds_are_never_chosen_unnamed() {
     let blackwell = x86(&["sm_120"], None);
-    let refusal = refused("pytorch-cuda:2.7", &blackwell, Matrix::embedded());
+    let refusal = refused("pytorch-cuda:2.7", &blackwell, Matrix::current());
     assert_eq!(rules(&refusal), [Rule::GpuNotInBinary]);
     assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.7.1-cu128");
     let named =
-        resolve(&spec("pytorch-cuda:2.7-cu128"), &blackwell, Matrix::embedded(), &ResolveOptions::default());
+        resolve(&spec("pytorch-cuda:2.7-cu128"), &blackwell, Matrix::current(), &ResolveOptions::default());
     assert!(named.expect("named").experimental);
 }
 
@@ -192,7 +191,7 @@ fn experimental_builds_are_never_chosen_unnamed() {
 fn gpu_code_that_is_not_established_decides_nothing_but_is_said() {
     let arm = target(&["9.0"], None, Machine::Aarch64);
     let answer =
-        resolve(&spec("pytorch-cuda:2.8-cu129"), &arm, Matrix::embedded(), &ResolveOptions::default());
+        resolve(&spec("pytorch-cuda:2.8-cu129"), &arm, Matrix::current(), &ResolveOptions::default());
     let stack = answer.expect("named");
     let said = stack.reasons.iter().find(|reason| reason.field == "gpu").expect("a reason");
     assert!(said.because.contains("not established"), "{}", said.because);
@@ -201,14 +200,14 @@ fn gpu_code_that_is_not_established_decides_nothing_but_is_said() {
 
 #[test]
 fn a_misspelt_name_is_offered_under_its_real_one() {
-    let refusal = refused("torch:2.8-cu128", &x86(&[], None), Matrix::embedded());
+    let refusal = refused("torch:2.8-cu128", &x86(&[], None), Matrix::current());
     assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.8-cu128");
     assert_eq!(refusal.hints(), ["run `envforge build pytorch-cuda:2.8-cu128`"]);
 }
 
 #[test]
 fn a_version_known_without_rows_says_what_is_known_and_offers_the_nearest() {
-    let mut matrix = Matrix::embedded().clone();
+    let mut matrix = Matrix::current().clone();
     matrix.known_versions = vec![crate::compat::tables::KnownVersion {
         framework: "pytorch".to_owned(),
         version: "1.6.0".parse().expect("a version"),
@@ -227,14 +226,14 @@ fn a_version_known_without_rows_says_what_is_known_and_offers_the_nearest() {
 
 #[test]
 fn a_misspelt_version_is_offered_as_the_one_a_keystroke_away() {
-    let refusal = refused("pytorch-cuda:2.88", &x86(&[], None), Matrix::embedded());
+    let refusal = refused("pytorch-cuda:2.88", &x86(&[], None), Matrix::current());
     assert!(text_of(&refusal, Rule::UnknownVersion).contains("the nearest are 2.8.0"));
     assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.8.0-cu128");
 }
 
 #[test]
 fn a_python_that_has_to_go_goes_in_one_offer_only() {
-    let refusal = refused("pytorch-cuda:2.8-py3.8", &x86(&[], None), Matrix::embedded());
+    let refusal = refused("pytorch-cuda:2.8-py3.8", &x86(&[], None), Matrix::current());
     let offers: Vec<_> = refusal.alternatives.iter().map(|offer| offer.spec.to_string()).collect();
     assert_eq!(offers[0], "pytorch-cuda:2.8.0-cu128");
     assert!(offers[1..].iter().all(|offer| offer.ends_with("-py3.8")), "{offers:?}");

@@ -42,7 +42,7 @@ fn objection(case: &Case, possible: bool) -> Option<String> {
     assert!(!case.from.is_empty(), "{}: a case without its source", case.spec);
     let gpus: Vec<_> = case.gpu.as_deref().into_iter().collect();
     let target = super::x86(&gpus, case.driver.as_deref());
-    let answer = resolve(&super::spec(&case.spec), &target, Matrix::embedded(), &ResolveOptions::default());
+    let answer = resolve(&super::spec(&case.spec), &target, Matrix::current(), &ResolveOptions::default());
     let at = format!("{} on {:?}, driver {:?}", case.spec, case.gpu, case.driver);
     match answer {
         Ok(stack) if !possible => Some(format!("{at}: resolves to {}", stack.name)),
