@@ -55,6 +55,7 @@ pub mod target;
 pub mod vendor;
 pub mod verdict;
 pub mod versions;
+mod wrap;
 
 #[cfg(test)]
 #[path = "../tests/fuzz/targets.rs"]

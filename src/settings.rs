@@ -308,8 +308,13 @@ impl Settings {
         let dumb = set("TERM").is_some_and(|term| term == "dumb");
         let network = set("ENVFORGE_NETWORK").or(config.network.mode.clone());
         let docker_config = set("DOCKER_CONFIG").map_or(folders.docker, Utf8PathBuf::from);
-        let registry =
-            registry_settings(&set, &config.mirrors.images, &config.registry, docker_config.clone())?;
+        let registry = registry_settings(
+            &set,
+            &config.mirrors.images,
+            &config.registry,
+            docker_config.clone(),
+            folders.certificates,
+        )?;
         let mut proxies = BTreeMap::new();
         for (name, configured) in [
             ("HTTP_PROXY", &config.network.http_proxy),
@@ -422,6 +427,8 @@ pub struct Folders {
     pub config: Utf8PathBuf,
     /// `~/.docker`.
     pub docker: Utf8PathBuf,
+    /// Where engines keep the certificate authorities of registries: the system's and the user's `certs.d`.
+    pub certificates: Vec<Utf8PathBuf>,
 }
 
 impl Folders {
@@ -435,14 +442,22 @@ impl Folders {
             None if all_named => Utf8PathBuf::from("/nonexistent"),
             None => return Err(SettingsError::NoHome),
         };
-        let xdg = |name: &str, default: &str| {
+        let root = |name: &str, default: &str| {
             let named = environment.get(name).filter(|value| Utf8Path::new(value).is_absolute());
-            named.map_or_else(|| home.join(default), Utf8PathBuf::from).join("envforge")
+            named.map_or_else(|| home.join(default), Utf8PathBuf::from)
         };
+        let xdg = |name, default| root(name, default).join("envforge");
+        let config = root("XDG_CONFIG_HOME", ".config");
         Ok(Self {
             cache: xdg("XDG_CACHE_HOME", ".cache"),
             state: xdg("XDG_STATE_HOME", ".local/state"),
-            config: xdg("XDG_CONFIG_HOME", ".config"),
+            certificates: vec![
+                "/etc/docker/certs.d".into(),
+                "/etc/containers/certs.d".into(),
+                config.join("docker/certs.d"),
+                config.join("containers/certs.d"),
+            ],
+            config: config.join("envforge"),
             docker: home.join(".docker"),
         })
     }

@@ -25,7 +25,10 @@ pub fn peaks(gpu: &Gpu) -> BTreeMap<String, f64> {
         let rate = keys.iter().find_map(|key| gpu.tflops.get(*key))?;
         Some(((*word).to_owned(), *rate))
     });
-    rates.chain(gpu.bandwidth_gb_s.map(|rate| ("memory".to_owned(), rate))).collect()
+    // The tensor figure is that of both halves, where the chip has bfloat16 (compat/gpu.toml says so of its figures).
+    let bf16 = gpu.tflops.get("fp16_tensor").filter(|_| gpu.compute_capability.major >= 8);
+    let bf16 = bf16.map(|rate| ("bf16".to_owned(), *rate));
+    rates.chain(bf16).chain(gpu.bandwidth_gb_s.map(|rate| ("memory".to_owned(), rate))).collect()
 }
 
 /// The medians that a report measured, by the agent's words: what `--record` keeps.
@@ -64,9 +67,11 @@ mod tests {
         let peaks = peaks(row);
         assert_eq!(peaks.get("fp16"), row.tflops.get("fp16_tensor"));
         assert_eq!(peaks.get("memory").copied(), row.bandwidth_gb_s);
-        assert_eq!(peaks.get("bf16"), None, "no source states it");
+        assert_eq!(peaks.get("bf16"), row.tflops.get("fp16_tensor"));
         let text = lines("peak", &peaks);
         assert!(text.lines().all(|line| line.starts_with("peak.") && line.contains('=')), "{text}");
+        let old = Matrix::current().gpu_named("Tesla T4").expect("known").product.expect("a row of its own");
+        assert!(old.tflops.contains_key("fp16_tensor") && !super::peaks(old).contains_key("bf16"));
     }
 
     #[test]

@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
 # Builds one lock with `build --locked` on several engines, compares the content, and writes the table into the README.
 # Engines beside this machine's own: Docker of Debian 13 and of the testing suite, and Podman of Debian 13, each in a
-# container. Then one more whose disk is too small for a build. Needs an image of Debian 13 (BASE, by default the newest envforge-base of it) and the Debian mirrors.
+# container. Then one more whose disk is too small for a build, and shells: on Podman with and without root, and on a Docker that is
+# restarted meanwhile. With ENVFORGE_TEST_SPEC (`pytorch-cuda:2.8-cu128`) only that spec's content, on this machine's engine and on
+# Docker of Debian 13; the README then stays. Needs an image of Debian 13 (BASE, by default the newest envforge-base of it) and the mirrors.
+# Shells were seen to pass on Docker 26.1.5, Podman 5.4.2 with root (callers 0, 1000, 50000) and without (callers 1000, 50000), each on cgroups v1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
-names=(eng-docker-13 eng-docker-testing eng-podman-13 eng-small)
+chmod 755 "$work"
+tmp=${TMPDIR:-/tmp} # shells mount project folders of the tests, which lie there
+names=(eng-docker-13 eng-docker-testing eng-podman-13 eng-podman-rootless eng-small eng-restarted)
 cleanup() {
     docker rm -f "${names[@]}" >/dev/null 2>&1 || true
     docker volume rm "${names[@]}" >/dev/null 2>&1 || true
@@ -31,9 +36,9 @@ make_image() { # TAG SCRIPT
     docker rm eng-setup >/dev/null
 }
 install='apt-get install -y -qq --no-install-recommends fuse-overlayfs iptables ca-certificates docker.io'
-make_image eng-13:1 "apt-get update -qq; $install podman netavark aardvark-dns nftables runc uidmap"
+make_image eng-13:1 "apt-get update -qq; $install podman netavark aardvark-dns nftables runc uidmap slirp4netns passt"
 # Release files of the testing suite on a mirror that stands still are expired: accepted here, by this option.
-make_image eng-testing:1 "sed -i 's/^Suites:.*/Suites: testing/; /security/,\$d' /etc/apt/sources.list.d/debian.sources
+[ -n "${ENVFORGE_TEST_SPEC:-}" ] || make_image eng-testing:1 "sed -i 's/^Suites:.*/Suites: testing/; /security/,\$d' /etc/apt/sources.list.d/debian.sources
     apt-get -o Acquire::Check-Valid-Until=false update -qq; $install"
 
 cat >"$work/dockerd.sh" <<'SH'
@@ -47,6 +52,32 @@ n=$(ulimit -Hn)
 printf '[containers]\ndefault_ulimits = ["nofile=%s:%s", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n' "$n" "$n" >/etc/containers/containers.conf
 exec podman system service --time 0 unix:///run/eng/engine.sock
 SH
+# One for each of two users. Its temporary files must not lie on the container's own root: mounts of it cannot be made read-only.
+cat >"$work/rootless.sh" <<'SH'
+mkdir -p /etc/containers
+printf '[storage]\ndriver = "overlay"\n[storage.options.overlay]\nmount_program = "/usr/bin/fuse-overlayfs"\n' >/etc/containers/storage.conf
+n=$(ulimit -Hn)
+printf '[containers]\ndefault_ulimits = ["nofile=%s:%s", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n' "$n" "$n" >/etc/containers/containers.conf
+chmod 777 /run/eng
+chmod 666 /dev/fuse /dev/net/tun
+for id in 1000 50000; do
+    useradd -u $id -d /var/lib/engine/$id -s /bin/sh u$id
+    mkdir -p /run/user/$id /var/lib/engine/$id
+    chown $id:$id /run/user/$id /var/lib/engine/$id
+    setpriv --reuid $id --regid $id --clear-groups env USER=u$id HOME=/var/lib/engine/$id TMPDIR=/var/lib/engine/$id \
+        XDG_RUNTIME_DIR=/run/user/$id podman system service --time 0 unix:///run/eng/$id.sock &
+done
+ln -s 50000.sock /run/eng/engine.sock
+wait
+SH
+# A daemon that ends is started again; its containers run on meanwhile.
+cat >"$work/lasting.sh" <<'SH'
+while :; do
+    rm -f /var/run/docker.pid
+    dockerd -H unix:///run/eng/engine.sock --data-root /var/lib/engine --live-restore
+    sleep 1
+done
+SH
 start() { # NAME IMAGE SCRIPT [OPTION...]: the engine's data is on a volume, unless an option puts it elsewhere
     mkdir "$work/$1"
     local data=(-v "$1:/var/lib/engine")
@@ -54,7 +85,7 @@ start() { # NAME IMAGE SCRIPT [OPTION...]: the engine's data is on a volume, unl
     docker run -d --name "$1" --cap-add SYS_ADMIN --cap-add NET_ADMIN --cap-add SYS_PTRACE --cap-add SYS_MODULE \
         --cap-add MKNOD --cap-add NET_RAW --cap-add SETFCAP --cap-add SYS_CHROOT --cap-add SYSLOG --cap-add IPC_LOCK \
         --cgroupns host -v /sys/fs/cgroup:/sys/fs/cgroup --security-opt seccomp=unconfined \
-        --security-opt systempaths=unconfined --device /dev/fuse "${data[@]}" -v "$work/$1:/run/eng" \
+        --security-opt systempaths=unconfined --device /dev/fuse "${data[@]}" -v "$work/$1:/run/eng" -v "$tmp:$tmp" \
         -v "$work/$3:/start.sh:ro" "$2" sh /start.sh >/dev/null
     for _ in $(seq 60); do
         docker -H "unix://$work/$1/engine.sock" version >/dev/null 2>&1 && return
@@ -63,9 +94,21 @@ start() { # NAME IMAGE SCRIPT [OPTION...]: the engine's data is on a volume, unl
     docker logs --tail 5 "$1" && return 1
 }
 start eng-docker-13 eng-13:1 dockerd.sh
+if [ -n "${ENVFORGE_TEST_SPEC:-}" ]; then
+    ENVFORGE_TEST_TABLE="$work/table.md" ENVFORGE_TEST_ENGINES="Docker=unix:///var/run/docker.sock \
+Docker=unix://$work/eng-docker-13/engine.sock" \
+        cargo test --features docker --test docker -- --ignored --exact \
+        engines::one_lock_gives_the_same_content_on_every_engine --nocapture
+    cat "$work/table.md"
+    exit
+fi
 start eng-docker-testing eng-testing:1 dockerd.sh
 start eng-podman-13 eng-13:1 podman.sh
+start eng-podman-rootless eng-13:1 rootless.sh -v eng-podman-rootless:/var/lib/engine --device /dev/net/tun
+start eng-restarted eng-13:1 lasting.sh
 start eng-small eng-13:1 dockerd.sh --tmpfs "/var/lib/engine:exec,size=${SMALL:-700m}"
+# The callers of the tests have ids of their own.
+chmod 666 "$work"/eng-podman-*/*.sock
 
 status=0
 ENVFORGE_TEST_TABLE="$work/table.md" ENVFORGE_TEST_ENGINES="Docker=unix:///var/run/docker.sock \
@@ -77,6 +120,15 @@ ENVFORGE_TEST_SMALL_ENGINE="unix://$work/eng-small/engine.sock" \
     ENVFORGE_TEST_GROW="docker exec eng-small mount -o remount,size=8g /var/lib/engine" \
     cargo test --features docker --test docker -- --ignored --exact \
     engines::a_full_disk_of_the_engine_ends_clearly_and_the_next_build_works --nocapture || status=$?
+ENVFORGE_TEST_SHELL_ENGINES="0,1000,50000=unix://$work/eng-podman-13/engine.sock \
+1000=unix://$work/eng-podman-rootless/1000.sock 50000=unix://$work/eng-podman-rootless/50000.sock" \
+    cargo test --features docker --test docker -- --ignored --exact \
+    engines::files_of_a_shell_are_the_callers_on_every_engine --nocapture || status=$?
+ENVFORGE_TEST_RESTARTED_ENGINE="unix://$work/eng-restarted/engine.sock" \
+    ENVFORGE_TEST_KILL_DAEMON="docker exec eng-restarted sh -c 'kill -KILL \$(cat /var/run/docker.pid)'" \
+    ENVFORGE_TEST_RESTART_MACHINE="docker restart -t 1 eng-restarted" \
+    cargo test --features docker --test docker -- --ignored --exact \
+    engines::a_restart_of_the_engine_is_told_truly --nocapture || status=$?
 [ -s "$work/table.md" ] || exit "$status"
 cat "$work/table.md"
 sed -i -e "/<!-- engines -->/,/<!-- \/engines -->/{//!d}" -e "/<!-- engines -->/r $work/table.md" README.md

@@ -23,8 +23,8 @@ for spec in "$@"; do
     if "$program" build "$spec" --no-progress >"$log.out" 2>"$log"; then
         name=$("$program" plan "$spec" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["name"])')
         size=$(docker image inspect "$name-unverified" "$name" --format '{{.Size}}' 2>/dev/null | head -1)
-        echo "| $spec | $((size / 1000000)) MB | $((SECONDS - began)) | $(grep -c '^ok ' "$log") passed, $(grep -c '^skipped ' "$log") skipped |"
-        docker image ls --filter "label=io.envforge.name=$name" --format '{{.Repository}}:{{.Tag}}' | xargs -r docker rmi >/dev/null
+        echo "| $spec | $((size / 1000000)) MB | $((SECONDS - began)) | $(grep -c '^ok      ' "$log") passed, $(grep -c '^skipped ' "$log") skipped |"
+        docker image ls --filter dangling=false --filter "label=io.envforge.name=$name" --format '{{.Repository}}:{{.Tag}}' | xargs -r docker rmi >/dev/null
     else
         echo "| $spec | failed | $((SECONDS - began)) | $(grep '^failed ' "$log" | tr '|\n' '/ ' | cut -c1-300) |"
         failed=1

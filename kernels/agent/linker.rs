@@ -21,7 +21,7 @@ pub(crate) const SYSTEM: [&str; 8] = [
 
 /// Sonames that come from the driver or optional network hardware, never from the image: the file that may lack them
 /// (empty: any) and the soname's beginning.
-const ALLOWED: [(&str, &str); 13] = [
+const ALLOWED: [(&str, &str); 15] = [
     ("", "libcuda.so"),
     ("", "libnvidia-"),
     ("", "libnvcuvid.so"),
@@ -34,6 +34,9 @@ const ALLOWED: [(&str, &str); 13] = [
     ("_torchaudio_sox", "libsox"),
     ("_torio_ffmpeg", "libav"),
     ("libtorio_ffmpeg", "libav"),
+    // torchcodec has itself once for each FFmpeg, and takes the one that the system has.
+    ("libtorchcodec_", "libav"),
+    ("libtorchcodec_", "libsw"),
     // One of three thread pools of Numba, for the CPU; it takes another where this one is missing.
     ("tbbpool", "libtbb"),
     // ONNX Runtime works through TensorRT where that is installed beside it.

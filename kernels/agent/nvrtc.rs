@@ -124,6 +124,21 @@ fn words(status: i32) -> String {
     format!("NVRTC error {status}, {name}")
 }
 
+/// Loads the built-in functions that lie beside a libnvrtc, as PyTorch does before its first kernel: NVRTC 13.0 has no run
+/// path, and finds them only where they are loaded already or on the loader's own path (seen with 13.0.88; those of 11.8,
+/// 12.4, 12.8 and the newest 13 find them by themselves).
+pub(crate) fn load_builtins(libnvrtc: &Path) {
+    let folder = libnvrtc.parent().unwrap_or(libnvrtc);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("libnvrtc-builtins") && !name.contains(".alt.") {
+            // One that cannot be loaded is told by the first compilation.
+            let _ = Library::open(&entry.path());
+        }
+    }
+}
+
 impl Nvrtc {
     /// Loads a libnvrtc. The path must be canonical: it finds its built-in functions beside the name it is opened by.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {

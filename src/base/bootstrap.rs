@@ -12,6 +12,7 @@ use camino::Utf8PathBuf;
 use super::closure::base_closure;
 use super::error::BaseError;
 use super::first_stage::{DEB_FOLDER, FirstStage};
+use super::image::private_tag;
 use super::mirrors::{Mirrors, discover};
 use super::record::{Record, list_key};
 use super::request::{Base, BaseRequest};
@@ -28,8 +29,6 @@ use crate::store::{Store, StoreError};
 const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie"];
 /// What is installed with what; part of the key of a list, as it decides the content too.
 pub(super) const SECOND_STAGE: &str = include_str!("second_stage.sh");
-/// The repository of private tags.
-pub(super) const PRIVATE: &str = "envforge-base";
 /// Step ids.
 const RESOLVE: &str = "base:resolve";
 const DOWNLOAD: &str = "base:download";
@@ -227,7 +226,7 @@ impl Bootstrap<'_> {
         packages: Vec<LockedDeb>,
     ) -> Result<Base, BaseError> {
         let archive = record.archive(self.store).unwrap_or_else(|| record.archive_path(self.store));
-        let tag = format!("{PRIVATE}:{}", &record.content[..16]);
+        let tag = private_tag(&record.content);
         let present = self.engine.image(&tag).await?.filter(|image| record.is_image(image));
         let image = if let Some(image) = present {
             image

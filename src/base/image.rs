@@ -4,7 +4,6 @@
 //! tag that moves in between changes nothing. An image without registry digest is pinned by its id, and one that came
 //! over a mirror must not be named by the mirror's address: both get a private tag, of id or digest.
 
-use super::bootstrap::PRIVATE;
 use super::error::BaseError;
 use super::prepare::Means;
 use super::request::{Base, BaseRequest};
@@ -12,6 +11,15 @@ use crate::engine::{EngineError, ImageInfo, PullRequest};
 use crate::lock::BaseProvider;
 use crate::registry::{Digest, ImageRef, Patience, RegistryError};
 use crate::report::Event;
+
+/// The repository of private tags.
+const PRIVATE: &str = "envforge-base";
+
+/// The tag under which an engine keeps a base that has no name of a registry there, by its digest or id.
+pub fn private_tag(digest: &str) -> String {
+    let short: String = digest.strip_prefix("sha256:").unwrap_or(digest).chars().take(16).collect();
+    format!("{PRIVATE}:{short}")
+}
 
 /// The base of an image reference; a locked digest is the only image that will do.
 pub(super) async fn image_base(
@@ -70,6 +78,12 @@ impl Provider<'_> {
                 return self.base_at(&source, digest, image).await;
             }
         }
+        // What came over a mirror or out of a vendor folder goes by a tag of its digest.
+        let kept = private_tag(digest.as_str());
+        let image = self.means.engine.image(&kept).await?;
+        if let Some(image) = image.filter(|image| image.architecture == self.request.machine.debian()) {
+            return Ok(self.base(kept, image, digest.to_string(), Some(pinned.to_string())));
+        }
         self.resolved(&pinned).await
     }
 
@@ -120,7 +134,7 @@ impl Provider<'_> {
         let reference = if source.name() == self.name.name() {
             published.clone()
         } else {
-            self.private_tag(&image, digest.short()).await?
+            self.tagged(&image, digest.as_str()).await?
         };
         Ok(self.base(reference, image, digest.to_string(), Some(published)))
     }
@@ -128,13 +142,12 @@ impl Provider<'_> {
     /// The base of a local image that no registry knows.
     async fn base_of_id(&self, image: ImageInfo) -> Result<Base, BaseError> {
         let id = image.id.clone();
-        let short: String = id.strip_prefix("sha256:").unwrap_or(&id).chars().take(16).collect();
-        let reference = self.private_tag(&image, &short).await?;
+        let reference = self.tagged(&image, &id).await?;
         Ok(self.base(reference, image, id, None))
     }
 
-    async fn private_tag(&self, image: &ImageInfo, short: &str) -> Result<String, BaseError> {
-        let tag = format!("{PRIVATE}:{short}");
+    async fn tagged(&self, image: &ImageInfo, digest: &str) -> Result<String, BaseError> {
+        let tag = private_tag(digest);
         self.means.engine.tag(&image.id, &tag).await?;
         Ok(tag)
     }
@@ -155,5 +168,17 @@ impl Provider<'_> {
             cuda: false,
             mirrors: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_tag_has_the_first_16_digits() {
+        let digest = Digest::of(b"");
+        assert_eq!(private_tag(digest.as_str()), "envforge-base:e3b0c44298fc1c14");
+        assert_eq!(private_tag(&digest.as_str()["sha256:".len()..]), "envforge-base:e3b0c44298fc1c14");
     }
 }

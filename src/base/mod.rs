@@ -27,6 +27,7 @@ mod version;
 pub use apt::read_apt_sources;
 pub use deb::DebError;
 pub use error::BaseError;
+pub use image::private_tag;
 pub use look::{FoundBase, look_into};
 pub use mirrors::{MirrorError, MirrorSources, Mirrors, discover};
 pub use prepare::{Means, package_list, prepare};

@@ -18,9 +18,11 @@ Examples:
   envforge compat refresh                 every framework
   envforge compat refresh pytorch jax
   envforge compat refresh --json
+  envforge compat refresh cupy --release 14.0.0 --architectures
 
 What differs is printed as a row's field in both forms, and what is newer as far as the index says it; nothing is changed. Exit
-code 1 if there is any of it. GPU targets are not read: they lie inside the wheels' compressed libraries.";
+code 1 if there is any of it. GPU targets lie inside the wheels' compressed libraries: --architectures fetches those part by
+part and reads what they have code for.";
 
 const USE_EXAMPLES: &str = "\
 Examples:
@@ -58,6 +60,12 @@ pub struct CompatRefreshArgs {
     /// Frameworks to compare [default: all].
     #[arg(value_name = "FRAMEWORK")]
     pub frameworks: Vec<String>,
+    /// Only the rows of this release.
+    #[arg(long, value_name = "VERSION", requires = "frameworks")]
+    pub release: Option<String>,
+    /// Also which GPUs the wheels have code for: reads their libraries, up to gigabytes for each row.
+    #[arg(long, requires = "release")]
+    pub architectures: bool,
 }
 
 /// Arguments of `compat use`.

@@ -15,6 +15,7 @@ use crate::engine::{Engine as _, GpuAccess};
 use crate::host::{self, EngineFacts, HostFacts, HostFinding, HostReport, Severity, SystemFacts};
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::wrap::hanging;
 
 /// The object that `doctor --json` prints.
 #[derive(Serialize)]
@@ -126,8 +127,8 @@ fn line(finding: &HostFinding) -> String {
         Severity::Warning => "warning",
         Severity::Error => "error  ",
     };
-    let hint = finding.hint.as_ref().map_or_else(String::new, |hint| format!("         hint: {hint}\n"));
-    format!("{word}  {}\n{hint}", finding.text)
+    let hint = finding.hint.as_ref().map(|hint| hanging("         hint: ", hint));
+    hanging(&format!("{word}  "), &finding.text) + &hint.unwrap_or_default()
 }
 
 fn overrides(settings: &Settings) -> Vec<&'static str> {
@@ -182,7 +183,9 @@ fn explain(text: &str, json: bool) -> Result<Exit, CommandError> {
     } else {
         let block = |found: &Finding| {
             let Finding { id, what, why, cure, source } = found;
-            format!("{id}: {what}\n  why: {why}\n  cure: {cure}\n  seen in: {source}\n")
+            let lines = [("why", why), ("cure", cure), ("seen in", source)];
+            let lines = lines.map(|(head, text)| hanging(&format!("  {head}: "), text)).concat();
+            hanging(&format!("{id}: "), what) + &lines
         };
         Printer.text(&found.iter().map(block).collect::<Vec<_>>().join("\n"));
     }

@@ -272,6 +272,14 @@ pub enum CommandError {
         /// Those there are.
         known: String,
     },
+    /// No row of the default channel is of that release.
+    #[error("no row of the default channel is {framework} {release}")]
+    NoSuchRelease {
+        /// What was typed.
+        framework: String,
+        /// The release that was typed.
+        release: String,
+    },
     /// A run step names a secret that nobody configured.
     #[error("the secret `{name}` of a run step is not to be had: {why}")]
     NoSecret {
@@ -384,12 +392,6 @@ pub enum CommandError {
     NotPushed {
         /// Why, as a clause.
         because: String,
-    },
-    /// A lock whose base is an image of a registry cannot be put in a folder.
-    #[error("the base `{base}` of this lock is an image of a registry, which a folder cannot hold")]
-    VendorBase {
-        /// The base.
-        base: String,
     },
     /// A folder that is no vendor folder.
     #[error("`{folder}` holds no lock: it was not filled by `envforge vendor`")]
@@ -526,6 +528,7 @@ impl CommandError {
             | Self::OtherEdition { .. }
             | Self::NoEdition { .. }
             | Self::NoSuchFramework { .. }
+            | Self::NoSuchRelease { .. }
             | Self::NoSecret { .. }
             | Self::Address { .. }
             | Self::Version { .. }
@@ -550,7 +553,6 @@ impl CommandError {
             | Self::NotPushed { .. }
             | Self::NoReport { .. }
             | Self::UnknownLock { .. }
-            | Self::VendorBase { .. }
             | Self::NotBuilt { .. } => return Exit::No,
             Self::Spec(error) => error.exit_code(),
             Self::Compat(error) => error.exit_code(),
@@ -624,7 +626,7 @@ impl CommandError {
             Self::NoIndex => {
                 vec!["set `[index] default` in the configuration, or ENVFORGE_INDEX, to its simple address".to_owned()]
             }
-            Self::NoSuchFramework { .. } => vec!["envforge list shows what each of them has".to_owned()],
+            Self::NoSuchFramework { .. } | Self::NoSuchRelease { .. } => vec!["envforge list shows what each of them has".to_owned()],
             Self::UnknownIndex { name, config } => vec![format!(
                 "add `[indexes]` with `{name} = \"https://user:token@host/simple\"` to {config}, or set ENVFORGE_INDEX_{}",
                 name.to_ascii_uppercase().replace(['-', '.'], "_")
@@ -638,7 +640,6 @@ impl CommandError {
             }
             Self::Stale { .. } => vec!["update it with `envforge lock`, or leave out --locked".into()],
             Self::NoSpace { .. } => vec!["free space there, or remove images you no longer need".into()],
-            Self::VendorBase { .. } => vec!["lock it with `--base-provider bootstrap --upgrade`: its base is then made of packages".into()],
             Self::NoVendor { .. } => vec!["fill it where there is a network: envforge vendor DIR".into()],
             Self::VendorDamaged { .. } => vec!["mend it where there is a network: `envforge vendor DIR` brings what is missing; remove damaged files first".into()],
             Self::UnknownLock { .. } => vec!["name its lock file instead, from where it was built".into()],

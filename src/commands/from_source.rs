@@ -1,10 +1,12 @@
 //! What is built from source: the machine that compiles, what is said and asked first, and the wheel.
-#![expect(clippy::disallowed_methods, reason = "edge: looks at this machine, reads an answer")]
+#![expect(clippy::disallowed_methods, reason = "edge: looks at this machine")]
 
 use std::io::IsTerminal as _;
 
 use super::CommandError;
+use super::base::check_processor;
 use super::lock::{deb_mirrors, package_settings, package_tools};
+use super::question::agreed_to;
 use super::session::{Session, archive_addresses};
 use super::target::options;
 use super::wanted::Wanted;
@@ -24,11 +26,7 @@ pub(super) async fn agree_to_compile(
     wanted: &Wanted,
 ) -> Result<(), CommandError> {
     let recipe = Recipe { stack, row: row_of(stack) };
-    let info = session.engine.info();
-    if stack.machine != info.machine {
-        let (wanted, engine) = (stack.machine.platform(), info.machine.platform());
-        return Err(CommandError::OtherProcessor { wanted, engine });
-    }
+    check_processor(session, stack)?;
     if let Some(wheel) = kept_wheel(&session.store, &recipe.key())? {
         let text = format!("using the wheel that was compiled here before: {}", wheel.file);
         session.reporter.report(Event::Note { text });
@@ -90,27 +88,10 @@ async fn agreed(session: &Session<'_>, stack: &Stack, wanted: &Wanted) -> Result
         Printer.say(&source_text(stack, &nearest, machine_of(session)));
     }
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if wanted.source.yes || !terminal || answer("compile it now? [y/N]").await {
+    if wanted.source.yes || !terminal || agreed_to("compile it now?").await {
         return Ok(());
     }
     Err(CommandError::Declined { nearest: nearest.into_iter().map(|offer| offer.command).collect() })
-}
-
-/// True if the answer is yes. A thread of its own reads it: Ctrl-C must not wait for it.
-async fn answer(question: &str) -> bool {
-    Printer.say(question);
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = std::io::stdin().read_line(&mut line);
-        // Nobody waits any more after Ctrl-C.
-        let _ = sender.send(read.is_ok() && is_yes(&line));
-    });
-    receiver.await.unwrap_or(false)
-}
-
-fn is_yes(line: &str) -> bool {
-    matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 /// This machine's processors and memory, as far as it says.
@@ -129,13 +110,7 @@ fn total_gb(meminfo: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_yes, total_gb};
-
-    #[test]
-    fn only_a_yes_is_one() {
-        assert!(is_yes("y\n") && is_yes(" Yes\n"));
-        assert!(!is_yes("\n") && !is_yes("no\n") && !is_yes(""));
-    }
+    use super::total_gb;
 
     #[test]
     fn memory_is_read_in_gb() {

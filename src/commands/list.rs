@@ -23,6 +23,7 @@ pub(super) fn list(args: &ListArgs, settings: &Settings) -> Result<Exit, Command
     };
     let options = ResolveOptions {
         forward_compat: args.target.forward_compat,
+        toolkit: settings.toolkit,
         no_source: args.target.no_source,
         ..ResolveOptions::default()
     };

@@ -27,6 +27,7 @@ mod outdated;
 mod plan;
 mod ps;
 mod push;
+mod question;
 mod refresh;
 mod reports;
 mod session;
@@ -35,6 +36,7 @@ mod space;
 mod supported;
 mod target;
 mod vendor;
+mod vendor_base;
 mod verify;
 mod wanted;
 

@@ -19,14 +19,18 @@ pub(super) struct NamedBase {
     pub(super) found: FoundBase,
 }
 
+/// The image of `--base`, if no row of the matrix has that name.
+pub(super) fn own_base(source: &LockSource) -> Option<&str> {
+    source.base.as_deref().filter(|name| Matrix::current().base(name).is_none())
+}
+
 /// Looks into the image of `--base`, if there is one and no row of the matrix has that name.
 pub(super) async fn named_base(
     settings: &Settings,
     source: &LockSource,
     target: &TargetArgs,
 ) -> Result<Option<NamedBase>, CommandError> {
-    let unknown = |name: &&str| Matrix::current().base(name).is_none();
-    let Some(image) = source.base.as_deref().filter(unknown) else { return Ok(None) };
+    let Some(image) = own_base(source) else { return Ok(None) };
     let session = Session::open(settings, source.network.as_deref()).await?;
     let request = request(&session, image, machine(target))?;
     let found = look_into(&means(&session), &request).await?;

@@ -1,8 +1,8 @@
 //! `compat refresh`: the matrix's rows beside what the package index says today.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
 
 use super::session::downloads;
@@ -13,7 +13,9 @@ use crate::compat::Matrix;
 use crate::compat::tables::{Channel, Variant};
 use crate::fetch::{FetchError, Fetcher};
 use crate::packages::{PackagesError, Words};
-use crate::refresh::{Finding, Listed, Published, findings, listed, metadata, newer, package_of};
+use crate::refresh::{
+    Finding, Listed, Published, findings, listed, metadata, newer, package_of, target_findings, targets,
+};
 use crate::report::{Event, Printer, Reporter, reporter};
 use crate::settings::Settings;
 
@@ -24,14 +26,19 @@ const PARALLEL: usize = 8;
 
 pub(super) async fn refresh(args: &CompatRefreshArgs, settings: &Settings) -> Result<Exit, CommandError> {
     let matrix = Matrix::current();
-    let packages = packages(matrix, &args.frameworks)?;
+    let packages = packages(matrix, args)?;
     let (fetcher, index) = downloads(settings)?;
     let index = index.default.ok_or(CommandError::NoIndex)?;
     let reporter = reporter(settings.output);
     let (mut found, mut rows) = (Vec::new(), 0);
     for (package, of_package) in &packages {
         let published = published(&fetcher, &index, package, of_package, &*reporter).await?;
-        found.extend(findings(package, of_package, &published));
+        // Of one release alone it is not known what is newer than all.
+        let told = findings(package, of_package, &published).into_iter();
+        found.extend(told.filter(|one| args.release.is_none() || !matches!(one, Finding::New { .. })));
+        if args.architectures {
+            found.extend(architectures(&fetcher, of_package, &published, &*reporter).await?);
+        }
         rows += of_package.len();
     }
     if settings.output.json {
@@ -54,8 +61,9 @@ pub(super) async fn refresh(args: &CompatRefreshArgs, settings: &Settings) -> Re
 /// The rows of the default channel by the package that carries them.
 fn packages<'a>(
     matrix: &'a Matrix,
-    frameworks: &[String],
+    args: &CompatRefreshArgs,
 ) -> Result<BTreeMap<&'a str, Vec<&'a Variant>>, CommandError> {
+    let frameworks = &args.frameworks;
     let known: Vec<_> = matrix.products.iter().map(|product| product.framework.as_str()).collect();
     if let Some(other) = frameworks.iter().find(|name| !known.contains(&name.trim_end_matches("-cuda"))) {
         return Err(CommandError::NoSuchFramework { name: other.clone(), known: known.join(", ") });
@@ -64,12 +72,44 @@ fn packages<'a>(
     let wanted = |row: &&Variant| {
         frameworks.is_empty() || frameworks.iter().any(|name| name.trim_end_matches("-cuda") == row.framework)
     };
-    for row in matrix.variants.iter().filter(wanted).filter(|row| row.channel == Channel::Default) {
+    let of_release =
+        |row: &&Variant| args.release.as_ref().is_none_or(|release| row.version.to_string() == *release);
+    let rows = matrix.variants.iter().filter(wanted).filter(of_release);
+    for row in rows.filter(|row| row.channel == Channel::Default) {
         if let Some(package) = package_of(matrix, row) {
             packages.entry(package).or_default().push(row);
         }
     }
+    if let Some(release) = args.release.as_ref().filter(|_| packages.is_empty()) {
+        return Err(CommandError::NoSuchRelease {
+            framework: frameworks.join(", "),
+            release: release.clone(),
+        });
+    }
     Ok(packages)
+}
+
+/// What the libraries of each row's wheel say against the GPUs it names.
+async fn architectures(
+    fetcher: &Fetcher,
+    rows: &[&Variant],
+    published: &[Published],
+    reporter: &dyn Reporter,
+) -> Result<Vec<Finding>, CommandError> {
+    let mut found = Vec::new();
+    for row in rows {
+        let Some(one) = published.iter().find(|one| one.wheel.is_of(row)) else { continue };
+        let file = &one.wheel.file;
+        reporter.report(Event::Note { text: format!("reading the libraries of {file}") });
+        match targets(fetcher, &one.wheel).await {
+            Ok(targets) => found.extend(target_findings(row, file, &targets)),
+            Err(why) => {
+                let text = format!("which GPUs {file} has code for cannot be told: {}", Words::of(&why));
+                reporter.report(Event::Warning { text });
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The wheels of a package, with the metadata of one wheel of each release and processor that a row names, and of what is newer.
@@ -97,9 +137,19 @@ async fn published(
     if all.is_empty() {
         return Err(PackagesError::Page { package: package.to_owned() }.into());
     }
-    let read = |wheel: Listed| async move {
-        if !is_read(&wheel, rows) {
-            return Ok::<_, CommandError>(Published { wheel, metadata: None });
+    let mut seen = BTreeSet::new();
+    // One wheel of each release and processor is enough: its pins do not depend on the Python.
+    let chosen: Vec<_> = all
+        .into_iter()
+        .map(|wheel| {
+            let release = (wheel.name.version.clone(), wheel.name.machines().collect::<Vec<_>>());
+            let read = is_read(&wheel, rows) && seen.insert(release);
+            (wheel, read)
+        })
+        .collect();
+    let with_metadata = |(wheel, read): (Listed, bool)| async move {
+        if !read {
+            return Published { wheel, metadata: None };
         }
         let metadata = metadata(fetcher, &wheel).await;
         if let Err(why) = &metadata {
@@ -108,22 +158,9 @@ async fn published(
                 format!("the metadata of {} cannot be read, so its pins are not compared: {why}", wheel.file);
             reporter.report(Event::Warning { text });
         }
-        Ok(Published { wheel, metadata: metadata.ok() })
+        Published { wheel, metadata: metadata.ok() }
     };
-    let mut read_already = std::collections::BTreeSet::new();
-    let wheels: Vec<_> = all
-        .into_iter()
-        .map(|wheel| {
-            // One wheel of each release and processor is enough: its pins do not depend on the Python.
-            let machines: Vec<_> = wheel.name.machines().collect();
-            let first = read_already.insert((wheel.name.version.clone(), machines));
-            (wheel, first)
-        })
-        .collect();
-    let one = |(wheel, first): (Listed, bool)| async move {
-        if first { read(wheel).await } else { Ok(Published { wheel, metadata: None }) }
-    };
-    stream::iter(wheels).map(one).buffered(PARALLEL).try_collect().await
+    Ok(stream::iter(chosen).map(with_metadata).buffered(PARALLEL).collect().await)
 }
 
 /// True if a row that pins libraries, or a newer release, makes the metadata of this wheel worth reading.
@@ -132,9 +169,8 @@ fn is_read(wheel: &Listed, rows: &[&Variant]) -> bool {
     let pins = |row: &&&Variant| {
         row.cudnn.is_some() || row.nccl.is_some() || row.cudart.is_some() || row.triton.is_some()
     };
-    let fits = |row: &&&Variant| row.python.iter().any(|&python| wheel.name.fits(python, row.machine));
     if rows.iter().any(|row| row.version.to_string() == *version) {
-        return rows.iter().filter(pins).filter(fits).any(|row| row.version.to_string() == *version);
+        return rows.iter().filter(pins).any(|row| wheel.is_of(row));
     }
     wheel.name.machines().next().is_some() && newer(wheel, rows).is_some()
 }

@@ -11,9 +11,9 @@ use super::lock::{Locked, deb_mirrors, lock_for, package_settings, stack};
 use super::named_base::named_base;
 use super::session::Session;
 use super::wanted::{Wanted, wanted};
-use super::{CommandError, Exit};
+use super::{CommandError, Exit, vendor_base};
 use crate::cli::VendorArgs;
-use crate::lock::{BaseProvider, IndexKind, Lock};
+use crate::lock::{IndexKind, Lock};
 use crate::packages::{Upstream, UvSource, WheelSource, gather_debs, gather_uv};
 use crate::plan::CachedFile;
 use crate::report::{Event, Printer};
@@ -50,10 +50,16 @@ struct CheckReport<'a> {
 
 /// Something that is not as the locks of the folder say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Finding {
+pub(super) struct Finding {
     /// `damaged`, `missing`, `gone`, `yanked`, `changed`.
-    what: &'static str,
-    file: String,
+    pub(super) what: &'static str,
+    pub(super) file: String,
+}
+
+impl Finding {
+    fn text(&self) -> String {
+        format!("{} is {}", self.file, self.what)
+    }
 }
 
 pub(super) async fn vendor(args: &VendorArgs, settings: &Settings) -> Result<Exit, CommandError> {
@@ -66,9 +72,6 @@ pub(super) async fn vendor(args: &VendorArgs, settings: &Settings) -> Result<Exi
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let session = Session::open(settings, wanted.source.network.as_deref()).await?;
     let locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
-    if locked.lock.base.provider != BaseProvider::Bootstrap {
-        return Err(CommandError::VendorBase { base: locked.lock.base.name.clone() });
-    }
     gather(&session, &wanted, &locked).await?;
     let lock = &locked.lock;
     let (mut new, mut bytes) = (0, 0);
@@ -86,16 +89,22 @@ pub(super) async fn vendor(args: &VendorArgs, settings: &Settings) -> Result<Exi
         copy(&from, &target)?;
         new += 1;
     }
+    let mut files = all.len();
+    if let Some(saved) = vendor_base::save(&session, &locked.base, lock.stack.machine, &folder).await? {
+        files += 1;
+        bytes += saved.bytes;
+        new += usize::from(saved.new);
+    }
     let hash = lock.hash();
     write_atomically(&folder.join(LOCKS).join(format!("{hash}.lock")), lock.to_toml().as_bytes())?;
     if settings.output.json {
         let matrix = &lock.stack.matrix;
         let folder = folder.as_str();
-        Printer.json(&Report { schema: 1, folder, lock: &hash, matrix, files: all.len(), new, bytes });
+        Printer.json(&Report { schema: 1, folder, lock: &hash, matrix, files, new, bytes });
     } else {
         Printer.text(folder.as_str());
         if !settings.output.quiet {
-            let text = format!("{} files, {new} of them new, {} MB", all.len(), bytes / 1_000_000);
+            let text = format!("{files} files, {new} of them new, {} MB", bytes / 1_000_000);
             Printer.say(&text);
         }
     }
@@ -122,7 +131,7 @@ async fn gather(session: &Session<'_>, wanted: &Wanted, locked: &Locked) -> Resu
 }
 
 /// A copy that is there whole or not at all. No hard link: what happens to the folder is no matter of the cache.
-fn copy(from: &Utf8Path, to: &Utf8Path) -> Result<(), CommandError> {
+pub(super) fn copy(from: &Utf8Path, to: &Utf8Path) -> Result<(), CommandError> {
     let folder = to.parent().unwrap_or(to);
     fs_err::create_dir_all(folder)?;
     let mut passing = tempfile::NamedTempFile::new_in(folder)?;
@@ -144,6 +153,10 @@ async fn check(folder: &Utf8Path, upstream: bool, settings: &Settings) -> Result
             if seen.insert(item.sha256().to_owned()) {
                 findings.extend(verified(folder, item).err());
             }
+        }
+        let base = lock.base.digest.as_ref().map(|digest| format!("{digest} {}", lock.stack.machine));
+        if base.is_some_and(|base| seen.insert(base)) {
+            findings.extend(vendor_base::fault(folder, lock));
         }
     }
     let damaged = !findings.is_empty();
@@ -196,12 +209,22 @@ async fn gone_upstream(locks: &[Lock], settings: &Settings) -> Result<Vec<Findin
 
 /// Reads a file of the folder and compares its hash with its name.
 fn verified(folder: &Utf8Path, item: Item<'_>) -> Result<Utf8PathBuf, Finding> {
-    let finding = |what| Finding { what, file: item.file().to_owned() };
-    let path = folder.join(place(item.sha256()));
-    let mut file = fs_err::File::open(&path).map_err(|_| finding("missing"))?;
+    held_to(folder, item.sha256()).map_err(|what| Finding { what, file: item.file().to_owned() })
+}
+
+/// Where the file of that hash lies in the folder; an error says that it is `missing` or `damaged`.
+pub(super) fn held_to(folder: &Utf8Path, sha256: &str) -> Result<Utf8PathBuf, &'static str> {
+    let path = folder.join(place(sha256));
+    let mut file = fs_err::File::open(&path).map_err(|_| "missing")?;
+    let found = hash(&mut file).map_err(|_| "damaged")?;
+    if found == sha256 { Ok(path) } else { Err("damaged") }
+}
+
+/// The SHA-256 of a whole file, hex.
+pub(super) fn hash(file: &mut fs_err::File) -> std::io::Result<String> {
     let mut hash = Sha256Hex::default();
-    std::io::copy(&mut file, &mut hash).map_err(|_| finding("damaged"))?;
-    if hash.finish() == item.sha256() { Ok(path) } else { Err(finding("damaged")) }
+    std::io::copy(file, &mut hash)?;
+    Ok(hash.finish())
 }
 
 fn locks_of(folder: &Utf8Path) -> Result<Vec<Lock>, CommandError> {
@@ -231,10 +254,10 @@ pub(super) fn take(
     store: &Store,
 ) -> Result<Vec<(String, CachedFile)>, CommandError> {
     let mut wheels = Vec::new();
-    let mut wrong = Vec::new();
+    let mut wrong: Vec<_> = vendor_base::fault(folder, lock).iter().map(Finding::text).collect();
     for item in items(lock) {
         match (verified(folder, item), item) {
-            (Err(finding), _) => wrong.push(format!("{} is {}", finding.file, finding.what)),
+            (Err(finding), _) => wrong.push(finding.text()),
             (Ok(path), Item::Wheel(wheel)) => {
                 let (size, sha256) = (fs_err::metadata(&path)?.len(), wheel.sha256.clone());
                 // uv is both: it lies in the image and installs the others.

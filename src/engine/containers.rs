@@ -118,6 +118,8 @@ pub type Fill = Box<dyn Fn(&Tars) -> Vec<OwnedFile> + Send + Sync>;
 pub struct Preparation {
     /// The image's id.
     pub image: String,
+    /// How user ids outside and inside relate, as in the containers that will use the volumes.
+    pub user_namespace: Option<String>,
     /// The volumes.
     pub volumes: Vec<FreshVolume>,
     /// What of the image is read first.

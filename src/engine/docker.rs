@@ -137,7 +137,7 @@ impl Engine for Docker {
 #[async_trait]
 impl Containers for Docker {
     async fn prepare(&self, preparation: Preparation) -> Result<(), EngineError> {
-        self.daemon.prepare(preparation).await
+        self.daemon.prepare(preparation, self.info.is_podman()).await
     }
 
     async fn has_volume(&self, name: &str) -> Result<bool, EngineError> {
@@ -153,7 +153,7 @@ impl Containers for Docker {
     }
 
     async fn create(&self, request: &ContainerRequest) -> Result<String, EngineError> {
-        self.daemon.create_lasting(request).await
+        self.daemon.create_lasting(request, self.info.is_podman()).await
     }
 
     async fn start(&self, container: &str) -> Result<(), EngineError> {

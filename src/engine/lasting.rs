@@ -29,12 +29,22 @@ pub const OWNER_LABEL: &str = "io.envforge.shell.owner";
 const LOG: (&str, &str) = ("10m", "3");
 /// What may be written to beside mounts. Programs may be run there: pip builds in it.
 const TMP: (&str, &str) = ("/tmp", "rw,nosuid,nodev,exec,mode=1777");
+/// Where Podman by itself lets a container with a read-only root write.
+const READ_ONLY: [&str; 2] = ["/run", "/var/tmp"];
 
 impl Daemon {
     /// Creates a container, which does not run yet, and gives its id.
-    pub(super) async fn create_lasting(&self, request: &ContainerRequest) -> Result<String, EngineError> {
+    pub(super) async fn create_lasting(
+        &self,
+        request: &ContainerRequest,
+        podman: bool,
+    ) -> Result<String, EngineError> {
         let options = CreateContainerOptionsBuilder::new().name(&request.name).build();
-        match self.client.create_container(Some(options), body(request)).await {
+        let mut body = body(request);
+        if let Some(host) = body.host_config.as_mut().filter(|_| podman) {
+            self.hold_podman_back(request, host).await?;
+        }
+        match self.client.create_container(Some(options), body).await {
             Ok(answer) => {
                 for warning in answer.warnings {
                     tracing::warn!(%warning, "the engine");
@@ -43,6 +53,34 @@ impl Daemon {
             }
             Err(error) => Err(self.fault(&format!("creating the container `{}`", request.name), error)),
         }
+    }
+
+    /// Podman by itself lets a container with a read-only root write in places, and puts accounts of its own over those
+    /// in /etc unless these files are mounts.
+    async fn hold_podman_back(
+        &self,
+        request: &ContainerRequest,
+        host: &mut HostConfig,
+    ) -> Result<(), EngineError> {
+        // Not where something is mounted, or below: a read-only folder has no room for it.
+        let is_free = |path: &&str| {
+            let below = format!("{path}/");
+            !request.mounts.iter().any(|mount| format!("{}/", mount.target).starts_with(&below))
+        };
+        let read_only = READ_ONLY.into_iter().filter(is_free);
+        let read_only = read_only.map(|path| (path.to_owned(), "ro,nosuid,nodev,noexec".to_owned()));
+        host.tmpfs.get_or_insert_default().extend(read_only);
+        for etc in request.mounts.iter().filter(|mount| mount.target == "/etc") {
+            let MountSource::Volume(name) = &etc.source else { continue };
+            let found = self.client.inspect_volume(name).await;
+            let found = found.map_err(|error| self.fault(&format!("a look at volume `{name}`"), error))?;
+            for file in ["passwd", "group"] {
+                let source = MountSource::Folder(format!("{}/{file}", found.mountpoint));
+                let file = Mount { source, target: format!("/etc/{file}"), read_only: true };
+                host.mounts.get_or_insert_default().push(mount(&file));
+            }
+        }
+        Ok(())
     }
 
     pub(super) async fn start_lasting(&self, container: &str) -> Result<(), EngineError> {
@@ -65,8 +103,8 @@ impl Daemon {
                 (_, Some(code)) => return Ok(code),
             }
         }
-        let cause = "its output ended, and it did not".to_owned();
-        Err(EngineError::Lost { during: "waiting for a command".to_owned(), cause })
+        let text = "its output ended, and it runs on".to_owned();
+        Err(EngineError::Refused { during: "waiting for a command".to_owned(), text })
     }
 
     /// True if another command than that one runs beside the container's own.

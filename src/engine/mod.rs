@@ -100,6 +100,11 @@ pub enum Builds {
 }
 
 impl EngineInfo {
+    /// True if it is Podman, which keeps volumes its own way.
+    pub fn is_podman(&self) -> bool {
+        self.name == "Podman"
+    }
+
     /// True if BuildKit is served.
     pub fn supports_buildkit(&self) -> bool {
         self.builds == Builds::BuildKit

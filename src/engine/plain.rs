@@ -184,7 +184,7 @@ fn query(request: &BuildRequest, info: &EngineInfo) -> Query {
 fn caches_mounts(info: &EngineInfo) -> bool {
     let mut numbers = info.version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    info.name == "Podman" && version >= (5, 4)
+    info.is_podman() && version >= (5, 4)
 }
 
 /// The context with the secrets as files of that prefix.

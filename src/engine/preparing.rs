@@ -2,11 +2,14 @@
 //!
 //! The engine puts no file into a container whose root is read-only, and gives the folder of a volume no other owner. So
 //! a container that is never started mounts them with a writable root, is fed, and goes. If it is killed in between,
-//! `remains` finds it by its label and removes the volumes too: they hold nothing of the user's yet.
+//! `remains` finds it by its label and removes the volumes too: they hold nothing of the user's yet. On Podman the volumes
+//! are made just before it: one of a process killed between the two stays, empty and the caller's.
 
 use std::collections::HashMap;
 
-use bollard::models::{HostConfig, Mount as EngineMount, MountType, MountVolumeOptions, Volume};
+use bollard::models::{
+    HostConfig, Mount as EngineMount, MountType, MountVolumeOptions, Volume, VolumeCreateRequest,
+};
 use bollard::query_parameters::{ListVolumesOptionsBuilder, RemoveVolumeOptions};
 
 use super::connect::Daemon;
@@ -42,35 +45,68 @@ impl Drop for Unfinished<'_> {
 
 impl Daemon {
     /// Makes and fills volumes.
-    pub(super) async fn prepare(&self, preparation: Preparation) -> Result<(), EngineError> {
+    pub(super) async fn prepare(&self, preparation: Preparation, podman: bool) -> Result<(), EngineError> {
         let names: Vec<_> = preparation.volumes.iter().map(|volume| volume.name.clone()).collect();
         // First, so that it goes last: a volume is held by the container.
         let mut unfinished = Unfinished { daemon: self, names: names.clone() };
+        let tars = self.read(&preparation).await?;
+        if podman {
+            self.create_owned(&preparation).await?;
+        }
         let mut body = feeder_body(&preparation.image);
         body.labels = Some([(PREPARES_LABEL.to_owned(), names.join(","))].into());
         body.host_config = Some(HostConfig {
             mounts: Some(preparation.volumes.iter().map(mount).collect()),
             network_mode: Some("none".to_owned()),
+            userns_mode: preparation.user_namespace.clone(),
             ..HostConfig::default()
         });
         let feeder = Container::create_one(self, &preparation.image, body).await?;
-        let mut tars = Tars::new();
-        for path in &preparation.reads {
-            if let Some(tar) = self.collect(&feeder, path).await? {
-                tars.insert(path.clone(), tar);
-            }
-        }
         let folders = folders_tar(&preparation.volumes)?;
         self.put_tar(&feeder, "/", folders).await?;
         let files = (preparation.fill)(&tars);
         for volume in &preparation.volumes {
-            if let Some(tar) = files_tar(&volume.target, &files)? {
+            if let Some(tar) = files_tar(volume, &files)? {
                 self.put_tar(&feeder, &volume.target, tar).await?;
             }
         }
         feeder.remove().await?;
         unfinished.names.clear();
         Ok(())
+    }
+
+    /// Makes the volumes that get an owner, as Podman needs it: at its first use it gives any other volume to the owner
+    /// of that place in the image. The numbers are the engine's, for which a rootless one's own user is 0.
+    async fn create_owned(&self, preparation: &Preparation) -> Result<(), EngineError> {
+        for volume in &preparation.volumes {
+            let Some(owner) = volume.owner else { continue };
+            let (uid, gid) = if preparation.user_namespace.is_some() { (0, 0) } else { owner };
+            let request = VolumeCreateRequest {
+                name: Some(volume.name.clone()),
+                labels: Some(volume.labels.clone().into_iter().collect()),
+                driver_opts: Some([("o".to_owned(), format!("uid={uid},gid={gid}"))].into()),
+                ..VolumeCreateRequest::default()
+            };
+            let made = self.client.create_volume(request).await;
+            made.map_err(|error| self.fault(&format!("making volume `{}`", volume.name), error))?;
+        }
+        Ok(())
+    }
+
+    /// What of the image is read, from a container without the volumes: Podman shows those empty before the start.
+    async fn read(&self, preparation: &Preparation) -> Result<Tars, EngineError> {
+        let mut tars = Tars::new();
+        if preparation.reads.is_empty() {
+            return Ok(tars);
+        }
+        let reader = Container::create_one(self, &preparation.image, feeder_body(&preparation.image)).await?;
+        for path in &preparation.reads {
+            if let Some(tar) = self.collect(&reader, path).await? {
+                tars.insert(path.clone(), tar);
+            }
+        }
+        reader.remove().await?;
+        Ok(tars)
     }
 
     /// True if there is a volume of that name.
@@ -140,15 +176,21 @@ fn folders_tar(volumes: &[FreshVolume]) -> std::io::Result<Vec<u8>> {
     tar.into_inner()
 }
 
-/// Those of the files that lie below `target`, relative to it; folders end in `/`.
-fn files_tar(target: &str, files: &[OwnedFile]) -> std::io::Result<Option<Vec<u8>>> {
+/// Those of the files that lie below the volume's place, relative to it; folders end in `/`. Its own folder comes first:
+/// Podman shows no volume below `/` of a container that does not run, Docker passes over a folder's own entry.
+fn files_tar(volume: &FreshVolume, files: &[OwnedFile]) -> std::io::Result<Option<Vec<u8>>> {
     let mut tar = tar::Builder::new(Vec::new());
     let mut any = false;
+    if let Some(owner) = volume.owner {
+        any = true;
+        tar.append_data(&mut header(tar::EntryType::Directory, 0o755, owner, 0), "./", std::io::empty())?;
+    }
+    let target = volume.target.as_str();
     for OwnedFile { file, owner } in files {
         let Some(path) = file.path.strip_prefix(target).and_then(|rest| rest.strip_prefix('/')) else {
             continue;
         };
-        // The folder of the volume itself has its owner already.
+        // The volume's own folder is there already.
         if path.is_empty() {
             continue;
         }

@@ -1,5 +1,6 @@
 //! The one HTTP client: asks, retries, continues where a download was cut, checks the hash.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
@@ -35,6 +36,7 @@ pub struct Fetcher {
     pub(super) client: reqwest::Client,
     pub(super) retries: ExponentialBuilder,
     parallel: usize,
+    settings: Arc<FetchSettings>,
 }
 
 impl Fetcher {
@@ -65,7 +67,16 @@ impl Fetcher {
             .with_max_delay(Duration::from_secs(20))
             .with_max_times(settings.attempts.saturating_sub(1));
         let client = builder.build().map_err(failed)?;
-        Ok(Self { client, retries, parallel: settings.parallel.max(1) })
+        let settings = Arc::new(settings.clone());
+        Ok(Self { client, retries, parallel: settings.parallel.max(1), settings })
+    }
+
+    /// The same client that trusts those certificate authorities (PEM) too.
+    pub fn trusting(&self, pem: &[u8]) -> Result<Self, FetchError> {
+        let mut all = self.settings.extra_ca.as_deref().unwrap_or_default().to_vec();
+        all.push(b'\n');
+        all.extend(pem);
+        Self::new(&FetchSettings { extra_ca: Some(all.into()), ..(*self.settings).clone() })
     }
 
     /// A small document as it is now (an index, a signature), of at most `limit` bytes.

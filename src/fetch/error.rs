@@ -77,11 +77,22 @@ impl FetchError {
     }
     pub(super) fn is_worth_retrying(&self) -> bool {
         match self {
-            Self::Transfer { .. } => true,
+            Self::Transfer { .. } => !self.is_of_trust(),
             Self::Status { status, .. } => is_passing(status),
             _ => false,
         }
     }
+
+    /// True if the server's certificate was not trusted: no second attempt and no waiting changes that.
+    pub fn is_of_trust(&self) -> bool {
+        matches!(self, Self::Transfer { cause, .. } if cause.contains("invalid peer certificate"))
+    }
+
+    /// True if nobody who is trusted signed the server's certificate.
+    pub fn is_of_unknown_issuer(&self) -> bool {
+        matches!(self, Self::Transfer { cause, .. } if cause.contains("UnknownIssuer"))
+    }
+
     /// What the user can do.
     pub fn hints(&self) -> Vec<String> {
         match self {

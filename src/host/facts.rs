@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::topology::GpuPair;
 use crate::versions::{ComputeCapability, CudaApiVersion, DriverVersion};
 
 /// A GPU of this machine.
@@ -41,6 +42,8 @@ pub struct HostFacts {
     pub gpus: Vec<HostGpu>,
     /// GPUs it lists and that do not answer: index and NVML's words.
     pub troubled: Vec<(u32, String)>,
+    /// How each two of `gpus` reach each other.
+    pub pairs: Vec<GpuPair>,
 }
 
 /// Why this machine's GPUs are not known.

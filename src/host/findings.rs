@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use super::facts::{EngineFacts, GpuError, HostFacts, HostReport, SystemFacts};
+use super::topology::told;
 use crate::compat::Matrix;
 use crate::diagnosis::{diagnose, entries};
 use crate::resolve::{ResolveOptions, resolve};
@@ -143,6 +144,7 @@ fn driver(facts: &HostFacts, system: &SystemFacts, matrix: &Matrix, all: &mut Ve
         let text = format!("GPU {index}: {} ({}){memory}{links}{mig}", gpu.name, gpu.compute_capability);
         all.push(HostFinding::ok("gpu", text));
     }
+    all.extend(told(&facts.pairs).map(|text| HostFinding::ok("gpu-topology", text)));
     for (index, words) in &facts.troubled {
         let text = format!("GPU {index} does not answer: {words}");
         let hint = "look into `dmesg` for Xid lines; reset the GPU or reboot, and check its seat and power";
@@ -286,6 +288,7 @@ mod tests {
             cuda: None,
             gpus: gpus.iter().map(gpu).collect(),
             troubled: Vec::new(),
+            pairs: Vec::new(),
         }
     }
 

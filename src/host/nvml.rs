@@ -6,11 +6,14 @@ use std::ffi::OsStr;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use nvml_wrapper::enum_wrappers::device::TopologyLevel;
 use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::struct_wrappers::device::PciInfo;
 use nvml_wrapper::{Device, Nvml};
 
 use super::facts::{GpuError, HostFacts, HostGpu};
 use super::smi;
+use super::topology::{GpuPair, PcieWay};
 use crate::versions::ComputeCapability;
 
 /// A driver that works answers in milliseconds; one that hangs never does.
@@ -58,14 +61,55 @@ fn facts(nvml: &Nvml) -> Result<HostFacts, GpuError> {
     if count > MOST_GPUS {
         return Err(nonsense(format!("it counts {count} GPUs")));
     }
-    let mut facts = HostFacts { driver, cuda, gpus: Vec::new(), troubled: Vec::new() };
+    let mut facts = HostFacts { driver, cuda, gpus: Vec::new(), troubled: Vec::new(), pairs: Vec::new() };
+    let mut devices = Vec::new();
     for index in 0..count {
-        match nvml.device_by_index(index).and_then(|device| gpu(&device)) {
-            Ok(gpu) => facts.gpus.push(gpu),
+        let asked = nvml.device_by_index(index).and_then(|device| Ok((gpu(&device)?, device)));
+        match asked {
+            Ok((gpu, device)) => {
+                facts.gpus.push(gpu);
+                devices.push(device);
+            }
             Err(error) => facts.troubled.push((index, words(&error))),
         }
     }
+    facts.pairs = pairs(nvml, &devices);
     Ok(facts)
+}
+
+/// How each two of them reach each other.
+fn pairs(nvml: &Nvml, devices: &[Device<'_>]) -> Vec<GpuPair> {
+    let place = |pci: PciInfo| (pci.domain, pci.bus, pci.device);
+    let places: Vec<_> = devices.iter().map(|device| device.pci_info().ok().map(place)).collect();
+    let ends: Vec<Vec<_>> = devices.iter().map(|device| link_ends(device).map(place).collect()).collect();
+    // An end that is no GPU's is a switch's, if every GPU's place is known.
+    let known = places.iter().all(Option::is_some);
+    let switched = |at: usize| known && ends[at].iter().any(|end| !places.contains(&Some(*end)));
+    let all = (0..devices.len()).flat_map(|one| (one + 1..devices.len()).map(move |other| (one, other)));
+    all.map(|(one, other)| GpuPair {
+        between: (one, other),
+        nvlinks: ends[one].iter().filter(|end| places[other] == Some(**end)).count(),
+        switched: switched(one) && switched(other),
+        pcie: nvml.topology_common_ancestor(&devices[one], &devices[other]).ok().map(way),
+    })
+    .collect()
+}
+
+/// What the NVLink connections of a GPU that are up lead to.
+fn link_ends(device: &Device<'_>) -> impl Iterator<Item = PciInfo> {
+    let links = (0..MOST_LINKS).map(|link| device.link_wrapper_for(link));
+    links.filter(|link| link.is_active().unwrap_or(false)).filter_map(|link| link.remote_pci_info().ok())
+}
+
+fn way(level: TopologyLevel) -> PcieWay {
+    match level {
+        TopologyLevel::Internal => PcieWay::Board,
+        TopologyLevel::Single => PcieWay::Switch,
+        TopologyLevel::Multiple => PcieWay::Switches,
+        TopologyLevel::HostBridge => PcieWay::HostBridge,
+        TopologyLevel::Node => PcieWay::Node,
+        TopologyLevel::System => PcieWay::System,
+    }
 }
 
 fn gpu(device: &Device<'_>) -> Result<HostGpu, NvmlError> {

@@ -58,6 +58,7 @@ fn read(text: &str) -> Option<HostFacts> {
             cuda: None,
             gpus: Vec::new(),
             troubled: Vec::new(),
+            pairs: Vec::new(),
         });
         facts.gpus.push(gpu);
     }

@@ -7,9 +7,9 @@ use std::time::Instant;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::error::{PackagesError, Words};
+use super::index_page::links;
 use super::redact::without_addresses;
 use super::settings::IndexSettings;
-use super::uv::{link_to, page_tag};
 use crate::address::Address;
 use crate::fetch::{Download, FetchError, Fetcher, Transfer};
 use crate::lock::{IndexKind, LockedWheel};
@@ -75,12 +75,11 @@ impl WheelSource<'_> {
                 }
             };
             let text = String::from_utf8_lossy(&text);
-            let Some(address) = link_to(&wheel.file, &text, &page) else { continue };
-            let tag = page_tag(&wheel.file, &text).unwrap_or_default();
-            said = match tag.split_once("sha256=") {
-                Some((_, rest)) if !rest.starts_with(&wheel.sha256) => Upstream::Changed(address),
-                _ if tag.contains("data-yanked") => Upstream::Yanked(address),
-                _ => return Ok(Upstream::There(address)),
+            let Some(link) = links(&text, &page).find(|link| link.file == wheel.file) else { continue };
+            said = match link.tag.split_once("sha256=") {
+                Some((_, rest)) if !rest.starts_with(&wheel.sha256) => Upstream::Changed(link.address),
+                _ if link.is_yanked() => Upstream::Yanked(link.address),
+                _ => return Ok(Upstream::There(link.address)),
             };
         }
         // Without a default index it is not known what that would have said.

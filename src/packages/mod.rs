@@ -10,6 +10,7 @@ mod error;
 mod failure;
 mod gather;
 mod gather_wheels;
+mod index_page;
 mod inputs;
 mod local_wheel;
 mod output;
@@ -26,11 +27,11 @@ mod vendor;
 mod wheel_name;
 mod wheels;
 
-pub(crate) use apt::decoded;
 pub use catalogue::{Catalogue, catalogue};
 pub use error::{PackagesError, Words};
 pub use gather::{gather_debs, gather_uv};
 pub use gather_wheels::{Upstream, WheelSource};
+pub(crate) use index_page::{Link, links};
 pub use local_wheel::LocalWheel;
 #[cfg(test)]
 pub(crate) use local_wheel::tests::wheel as test_wheel;

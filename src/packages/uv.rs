@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 
-use super::apt::decoded;
 use super::error::{PackagesError, Words};
+use super::index_page::links;
 use super::redact::without_addresses;
 use super::settings::PackageSettings;
 use super::uv_by_pip::wheel_by_pip;
@@ -98,9 +98,10 @@ async fn fetch_wheel(
     let page = index.join("uv/");
     let absent = || PackagesError::NoUvWheel { file: tool.file.clone() };
     let listed = fetcher.document(&page, PAGE_LIMIT).await.map_err(|error| index_fault(error, &tool.file))?;
-    let address = link_to(&tool.file, &String::from_utf8_lossy(&listed), &page).ok_or_else(absent)?;
+    let listed = String::from_utf8_lossy(&listed);
+    let link = links(&listed, &page).find(|link| link.file == tool.file).ok_or_else(absent)?;
     let (name, sha256) = (tool.file.clone(), tool.sha256.clone());
-    let download = Download { name, addresses: vec![address], sha256, size: None };
+    let download = Download { name, addresses: vec![link.address], sha256, size: None };
     let transfer = Transfer::new(reporter, STEP, None);
     fetcher.into_store(store, &download, &transfer).await.map_err(|error| index_fault(error, &tool.file))?;
     Ok(())
@@ -119,27 +120,6 @@ fn index_fault(error: FetchError, file: &str) -> PackagesError {
         }
         other => other.into(),
     }
-}
-
-/// The address a page of a simple index gives for a file.
-pub(super) fn link_to(file: &str, page: &str, base: &Address) -> Option<Address> {
-    page.split("href=").skip(1).find_map(|rest| {
-        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-        let href = rest[1..].split(quote).next()?.replace("&amp;", "&");
-        let path = href.split(['#', '?']).next()?;
-        let found = decoded(path.rsplit('/').next()?) == file;
-        if found { base.url().join(&href).ok()?.as_str().parse().ok() } else { None }
-    })
-}
-
-/// The link's whole tag on a page of a simple index: its hash and whether it was withdrawn stand in it.
-pub(super) fn page_tag<'a>(file: &str, page: &'a str) -> Option<&'a str> {
-    page.split("<a ").skip(1).map(|rest| rest.split('>').next().unwrap_or(rest)).find(|tag| {
-        let href = tag.split("href=").nth(1).unwrap_or_default();
-        let path =
-            href.trim_start_matches(['"', '\'']).split(['#', '?', '"', '\'']).next().unwrap_or_default();
-        decoded(path.rsplit('/').next().unwrap_or_default()) == file
-    })
 }
 
 /// The program inside a wheel of uv.

@@ -5,10 +5,11 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::architectures::Targets;
 use super::page::Listed;
 use crate::compat::tables::{Channel, Status, Variant};
 use crate::compat::{Matrix, Row as _};
-use crate::versions::FrameworkVersion;
+use crate::versions::{ComputeCapability, FrameworkVersion};
 
 /// One wheel of a release, with what its metadata says.
 #[derive(Debug, Clone)]
@@ -156,6 +157,26 @@ fn compare(row: &Variant, published: &[Published], found: &mut Vec<Finding>) {
         pinned("cudart", row.cudart.clone(), &["nvidia-cuda-runtime"]);
         pinned("triton", row.triton.clone(), &["triton"]);
     }
+}
+
+/// What the libraries of a row's wheel say against the GPU targets of the row.
+pub(crate) fn target_findings(row: &Variant, file: &str, targets: &Targets) -> Vec<Finding> {
+    fn list<'a>(all: impl IntoIterator<Item = &'a ComputeCapability>) -> String {
+        let all: BTreeSet<_> = all.into_iter().collect();
+        if all.is_empty() {
+            return "none".to_owned();
+        }
+        all.into_iter().map(|one| one.dotted()).collect::<Vec<_>>().join(" ")
+    }
+    let arch = row.arch.as_ref().map_or_else(|| "not established".to_owned(), list);
+    let fields = [("arch", arch, list(&targets.arch)), ("ptx", list(&row.ptx), list(&targets.ptx))];
+    let differs = fields.into_iter().filter(|(_, row_says, index_says)| row_says != index_says);
+    differs
+        .map(|(field, row_says, index_says)| {
+            let (row, from) = (row.label(), format!("libraries of {file}"));
+            Finding::Differs { row, field, row_says, index_says, from }
+        })
+        .collect()
 }
 
 fn release(package: &str, version: &FrameworkVersion, published: &[&Published]) -> Finding {

@@ -1,7 +1,8 @@
 //! A project's page of a simple index: which wheels there are.
 
 use crate::address::Address;
-use crate::packages::{WheelName, decoded};
+use crate::compat::tables::Variant;
+use crate::packages::{Link, WheelName, links};
 
 /// A wheel of a page.
 #[derive(Debug, Clone)]
@@ -18,26 +19,29 @@ pub(crate) struct Listed {
     pub(crate) metadata_apart: bool,
 }
 
-/// The wheels a page lists, in its order; what is no wheel is passed over.
-pub(crate) fn listed(page: &str, base: &Address) -> Vec<Listed> {
-    let tags = page.split("<a ").skip(1).map(|rest| rest.split('>').next().unwrap_or(rest));
-    tags.filter_map(|tag| one(tag, base)).collect()
+impl Listed {
+    /// True if it is of the row's release and fits one of its Pythons on its processor.
+    pub(crate) fn is_of(&self, row: &Variant) -> bool {
+        self.name.version == row.version.to_string()
+            && row.python.iter().any(|&python| self.name.fits(python, row.machine))
+    }
 }
 
-fn one(tag: &str, base: &Address) -> Option<Listed> {
-    let rest = tag.split_once("href=")?.1;
-    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    let href = rest[1..].split(quote).next()?.replace("&amp;", "&");
-    let path = href.split(['#', '?']).next()?;
-    let file = decoded(path.rsplit('/').next()?);
-    let mut address = base.url().join(&href).ok()?;
+/// The wheels a page lists, in its order; what is no wheel is passed over.
+pub(crate) fn listed(page: &str, base: &Address) -> Vec<Listed> {
+    links(page, base).filter_map(wheel).collect()
+}
+
+fn wheel(link: Link<'_>) -> Option<Listed> {
+    let mut address = link.address.url().clone();
     address.set_fragment(None);
     Some(Listed {
-        name: file.parse().ok()?,
-        file,
+        name: link.file.parse().ok()?,
+        yanked: link.is_yanked(),
+        metadata_apart: link.tag.contains("data-core-metadata")
+            || link.tag.contains("data-dist-info-metadata"),
+        file: link.file,
         address: address.as_str().parse().ok()?,
-        yanked: tag.contains("data-yanked"),
-        metadata_apart: tag.contains("data-core-metadata") || tag.contains("data-dist-info-metadata"),
     })
 }
 

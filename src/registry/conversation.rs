@@ -12,8 +12,9 @@ use super::error::RegistryError;
 use super::hidden::Hidden;
 use super::lookup::{Lookup, look_up};
 use super::reference::{DEFAULT_REGISTRY, ImageRef};
+use super::trust::trusted;
 use crate::address::Address;
-use crate::fetch::{Answer, Ask};
+use crate::fetch::{Answer, Ask, Fetcher};
 
 /// Where the default registry's API is.
 const DEFAULT_API: &str = "registry-1.docker.io";
@@ -48,6 +49,7 @@ pub(super) struct Conversation<'a> {
     access: Access,
     patience: Patience,
     root: Address,
+    fetch: Fetcher,
     authorization: Option<Hidden>,
 }
 
@@ -79,14 +81,23 @@ impl<'a> Conversation<'a> {
         access: Access,
         patience: Patience,
     ) -> Result<Self, RegistryError> {
-        let scheme = if registry.settings.is_plain_http(image.registry()) { "http" } else { "https" };
+        let own = trusted(&registry.settings.certificates, image.registry())?;
+        let plain = registry.settings.is_plain_http(image.registry(), own.is_some());
+        let scheme = if plain { "http" } else { "https" };
         let host = if image.registry() == DEFAULT_REGISTRY { DEFAULT_API } else { image.registry() };
         let not_one = |_| RegistryError::NotARegistry {
             registry: image.registry().to_owned(),
             what: "its name makes no address".to_owned(),
         };
         let root = format!("{scheme}://{host}/v2/{}", image.repository()).parse().map_err(not_one)?;
-        Ok(Self { registry, image, access, patience, root, authorization: None })
+        let fetch = match own {
+            Some(pem) => registry.fetch.trusting(&pem).map_err(|error| RegistryError::Certificate {
+                file: format!("certs.d/{}", image.registry()).into(),
+                cause: error.to_string(),
+            })?,
+            None => registry.fetch.clone(),
+        };
+        Ok(Self { registry, image, access, patience, root, fetch, authorization: None })
     }
 
     /// A document below the repository. Every answer but a success is an error.
@@ -151,8 +162,7 @@ impl<'a> Conversation<'a> {
             ask.header(AUTHORIZATION, authorization.expose());
         }
         let registry = || self.image.registry().to_owned();
-        self.registry
-            .fetch
+        self.fetch
             .ask(ask)
             .await
             .map_err(|source| RegistryError::Unreachable { registry: registry(), source })
@@ -189,7 +199,7 @@ impl<'a> Conversation<'a> {
             registry: self.image.registry().to_owned(),
             what: what.to_owned(),
         };
-        let plain = self.registry.settings.is_plain_http(self.image.registry());
+        let plain = self.root.origin().starts_with("http:");
         if login.is_some() && realm.starts_with("http:") && !plain {
             return Err(odd("it wants a password sent without TLS"));
         }
@@ -219,7 +229,7 @@ impl<'a> Conversation<'a> {
         ask.header(ACCEPT, "application/json");
         let registry = || self.image.registry().to_owned();
         let unreachable = |source| RegistryError::Unreachable { registry: registry(), source };
-        let answer = self.registry.fetch.ask(&ask).await.map_err(unreachable)?;
+        let answer = self.fetch.ask(&ask).await.map_err(unreachable)?;
         match answer.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST => {
                 return Err(self.unauthorized(lookup));

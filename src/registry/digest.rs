@@ -29,10 +29,6 @@ impl Digest {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-    /// The first 16 digits: enough for a private tag.
-    pub fn short(&self) -> &str {
-        &self.0["sha256:".len()..][..16]
-    }
 }
 
 impl FromStr for Digest {
@@ -73,7 +69,6 @@ mod tests {
         let digest = Digest::of(b"");
         let empty = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(digest.as_str(), empty);
-        assert_eq!(digest.short(), "e3b0c44298fc1c14");
         assert_eq!(empty.parse(), Ok(digest));
         for text in
             ["", "sha256:", "sha256:beef", &empty.to_uppercase(), &empty[7..], &empty.replace("256", "512")]

@@ -105,6 +105,14 @@ pub enum RegistryError {
         /// What each of them said.
         tried: Vec<(String, RegistryError)>,
     },
+    /// A certificate kept for a registry cannot be used.
+    #[error("`{file}` cannot be used as a certificate: {cause}")]
+    Certificate {
+        /// The file, or the registry's folder if it is not known which.
+        file: Utf8PathBuf,
+        /// Why.
+        cause: String,
+    },
     /// Docker's configuration cannot be read.
     #[error("`{file}` cannot be used: {cause}")]
     DockerConfig {
@@ -171,6 +179,9 @@ impl RegistryError {
     pub fn hints(&self) -> Vec<String> {
         match self {
             Self::Reference(_) => vec!["an image is `name:tag`, `host/name:tag` or `name@sha256:…`".to_owned()],
+            Self::Unreachable { registry, source } if source.is_of_unknown_issuer() => vec![
+                format!("its certificate is not trusted here: put the authority that signed it into `/etc/docker/certs.d/{registry}/ca.crt`, where the engine looks too, or name a bundle: `[network] ca-bundle`"),
+            ],
             Self::Unreachable { registry, .. } => vec![
                 format!("check that `{registry}` is right and can be reached from here (HTTPS_PROXY, `[network] ca-bundle`), or name a mirror: `[mirrors] images`"),
             ],
@@ -201,6 +212,7 @@ impl RegistryError {
                 hints.dedup();
                 hints
             }
+            Self::Certificate { .. } => vec!["put a certificate in PEM form there, or remove the file".to_owned()],
             Self::DockerConfig { .. } => vec!["mend the file, or name another folder with DOCKER_CONFIG".to_owned()],
         }
     }
@@ -209,7 +221,7 @@ impl RegistryError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::NoPlatform { .. } => 1,
-            Self::Reference(_) | Self::DockerConfig { .. } => 2,
+            Self::Reference(_) | Self::Certificate { .. } | Self::DockerConfig { .. } => 2,
             Self::NoneOf { tried, .. } => tried.last().map_or(3, |(_, error)| error.exit_code()),
             _ => 3,
         }

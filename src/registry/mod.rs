@@ -3,7 +3,7 @@
 //! Speaks the registry API (version 2; Docker and OCI documents) to ask, never to move layers: pulling and pushing is the
 //! engine's work, which gets the reference and the credential from here. Pure: `reference`, `digest`, `manifest`,
 //! `challenge`, `docker_config`, `mirrors`. Edges: `client` and `conversation` (HTTP), `helper` and `lookup` (credential
-//! helpers).
+//! helpers), `trust` (certificates).
 
 mod challenge;
 mod client;
@@ -23,6 +23,7 @@ mod reference;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 pub use client::{Patience, Registry, Resolved};
 pub use credential::{Credential, Login};

@@ -29,12 +29,15 @@ pub struct RegistrySettings {
     pub auth_config: Option<Hidden>,
     /// Docker's configuration folder.
     pub docker_config: Option<Utf8PathBuf>,
+    /// Folders as `/etc/docker/certs.d`: a folder for each registry, with the authorities (`*.crt`) trusted for it.
+    pub certificates: Vec<Utf8PathBuf>,
 }
 
 impl RegistrySettings {
-    /// True if a registry is spoken to without TLS: it is on this machine, or a setting says so.
-    pub(super) fn is_plain_http(&self, registry: &str) -> bool {
-        is_loopback(registry)
+    /// True if a registry is spoken to without TLS: a setting says so, or it is on this machine and no certificate
+    /// authority is kept for it.
+    pub(super) fn is_plain_http(&self, registry: &str, has_authority: bool) -> bool {
+        (is_loopback(registry) && !has_authority)
             || self.mirrors.is_plain_http(registry)
             || self.insecure.iter().any(|insecure| insecure == registry)
     }
@@ -60,10 +63,11 @@ mod tests {
         for registry in
             ["localhost", "localhost:5000", "127.0.0.1:5000", "127.1.2.3", "[::1]:5000", "box:5000"]
         {
-            assert!(settings.is_plain_http(registry), "{registry}");
+            assert!(settings.is_plain_http(registry, false), "{registry}");
         }
+        assert!(settings.is_plain_http("box:5000", true) && !settings.is_plain_http("localhost:5000", true));
         for registry in ["docker.io", "box", "10.0.0.1:5000", "127.0.0.1.test:5000", "localhost.test"] {
-            assert!(!settings.is_plain_http(registry), "{registry}");
+            assert!(!settings.is_plain_http(registry, false), "{registry}");
         }
     }
 }

@@ -19,7 +19,6 @@ mod rule_guide;
 mod rules;
 mod source_report;
 mod support;
-mod wrap;
 
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::refusal::Refusal;
-use super::wrap::hanging;
 use crate::compat::tables::Channel;
 use crate::stack::Stack;
 use crate::target::Target;
 use crate::versions::ComputeCapability;
+use crate::wrap::hanging;
 
 /// Width of the column of names.
 const NAMES: usize = 15;

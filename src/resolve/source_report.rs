@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::refusal::Alternative;
 use super::report_text::field;
-use super::wrap::hanging;
 use crate::stack::{SourceChoice, Stack};
 use crate::versions::ComputeCapability;
+use crate::wrap::hanging;
 
 /// The machine that compiles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -44,6 +44,7 @@ pub(super) fn registry_settings(
     mirrors: &ImageMirrorConfig,
     config: &RegistryConfig,
     docker_config: Utf8PathBuf,
+    certificates: Vec<Utf8PathBuf>,
 ) -> Result<RegistrySettings, SettingsError> {
     let mut rules = ImageMirrors::default();
     if let Some(mirror) = set(MIRROR) {
@@ -72,6 +73,7 @@ pub(super) fn registry_settings(
         login,
         auth_config: set("DOCKER_AUTH_CONFIG").map(Hidden::new),
         docker_config: Some(docker_config),
+        certificates,
     })
 }
 
@@ -83,7 +85,7 @@ mod tests {
     fn built(pairs: &[(&str, &str)], text: &str) -> Result<RegistrySettings, SettingsError> {
         let config: Config = parse_config("c.toml".into(), text)?;
         let set = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
-        registry_settings(&set, &config.mirrors.images, &config.registry, "/d".into())
+        registry_settings(&set, &config.mirrors.images, &config.registry, "/d".into(), Vec::new())
     }
 
     fn sources(settings: &RegistrySettings, image: &str) -> Vec<String> {

@@ -50,8 +50,7 @@ pub(crate) async fn drive(driven: &Driven<'_>, attached: Attached) -> Result<u8,
                 Some(Ok(part)) if !deaf => deaf = driven.show(&part).await,
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
-                    let (during, cause) = ("a program's run".to_owned(), error.to_string());
-                    return Err(EngineError::Lost { during, cause }.into());
+                    return Err(ShellError::EngineGone { cause: error.to_string() });
                 }
                 None => break,
             },
@@ -70,7 +69,12 @@ pub(crate) async fn drive(driven: &Driven<'_>, attached: Attached) -> Result<u8,
     if hung_up {
         return Ok(129);
     }
-    let code = driven.containers.exit_code(&driven.program).await?;
+    let code = driven.containers.exit_code(&driven.program).await.map_err(|error| match error {
+        EngineError::Unreachable { .. } | EngineError::Lost { .. } => {
+            ShellError::EngineGone { cause: error.to_string() }
+        }
+        other => other.into(),
+    })?;
     Ok(u8::try_from(code & 0xff).expect("masked"))
 }
 

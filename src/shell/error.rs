@@ -120,6 +120,12 @@ pub enum ShellError {
         /// The last lines of its log.
         said: String,
     },
+    /// The engine ended while a program was joined; what ran may run on.
+    #[error("the engine went away while the program ran: {cause}")]
+    EngineGone {
+        /// What the connection said.
+        cause: String,
+    },
     /// The engine.
     #[error(transparent)]
     Engine(#[from] crate::engine::EngineError),
@@ -195,6 +201,10 @@ impl ShellError {
             Self::PortTaken { .. } => "end what listens there (`ss -ltn`), or name another port with --port HOST:CONTAINER".to_owned(),
             Self::NoPort { .. } => "end what listens there (`ss -ltn`)".to_owned(),
             Self::Silent { .. } => "see `envforge ps` and `envforge logs NAME` for why".to_owned(),
+            Self::EngineGone { .. } => {
+                "`envforge ps` tells whether it runs on; `envforge logs NAME` and `envforge shell NAME --attach` lead back to it"
+                    .to_owned()
+            }
             Self::Ended { .. } => "an image of envforge has both; run the service by hand with `-- CMD` to see why it ended".to_owned(),
             Self::Engine(error) => return error.hints(),
             Self::Terminal { .. } => return Vec::new(),
@@ -210,6 +220,7 @@ impl ShellError {
             | Self::NoPort { .. }
             | Self::PortTaken { .. }
             | Self::Silent { .. }
+            | Self::EngineGone { .. }
             | Self::Ended { .. } => 3,
             Self::Engine(error) => error.exit_code(),
             _ => 2,

@@ -21,7 +21,7 @@ pub(crate) struct User {
 impl User {
     /// The caller on that engine: himself; on a rootless one root, which is the caller there.
     pub(crate) fn on(engine: &EngineInfo, (uid, gid): (u32, u32)) -> Self {
-        if engine.name == "Podman" {
+        if engine.is_podman() {
             let namespace = engine.rootless.then(|| "keep-id".to_owned());
             Self { uid, gid, namespace }
         } else if engine.rootless {

@@ -1,4 +1,4 @@
-"""Compiles the Python files below the given folders that have no byte code yet, the same bytes every time.
+"""Compiles the Python files below the given folders that have no byte code of this kind yet, the same bytes every time.
 
 Byte code is of the kind that is never checked against file times (PEP 552, unchecked hash). What a process compiled
 before can show in what it compiles next, so the files are dealt to a fixed number of workers in a fixed order.
@@ -11,13 +11,22 @@ from importlib.util import cache_from_source
 WORKERS = 8
 
 
+def is_compiled(path):
+    """A few wheels ship byte code that is checked against file times: it counts as none."""
+    try:
+        with open(cache_from_source(path), "rb") as code:
+            return code.read(8)[4:] == (1).to_bytes(4, "little")
+    except FileNotFoundError:
+        return False
+
+
 def sources(folders):
     for top in folders:
         for folder, names, files in os.walk(top):
             names.sort()
             for name in sorted(files):
                 path = os.path.join(folder, name)
-                if name.endswith(".py") and not os.path.islink(path) and not os.path.exists(cache_from_source(path)):
+                if name.endswith(".py") and not os.path.islink(path) and not is_compiled(path):
                     yield path
 
 

@@ -23,7 +23,7 @@ SPECS = ["pytorch-cuda:2.8-cu128", "pytorch-cuda:2.9-cu128"]
 PROJECT = """transformers datasets accelerate peft safetensors einops scikit-learn tensorboard hydra-core rich tqdm
 pyarrow opencv-python-headless timm torchmetrics lightning evaluate sentencepiece albumentations polars""".split()
 MEMBERS = {"plain": [], "one more": [PURE], "project of 20": PROJECT}
-COMMON = "envforge-bench-common"
+COMMON = "bench-common"
 
 
 def ask(path):

@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENVFORGE = ROOT / "target" / "release" / "envforge"
 # Debian's client builds with BuildKit by itself; newer ones need a plugin that may be missing.
 DOCKER = "/usr/bin/docker" if os.path.exists("/usr/bin/docker") else "docker"
-PIP_TAG = "envforge-bench-pip"
+PIP_TAG = "bench-pip"  # a name that the Docker tests do not take for one of theirs
 PURE = "humanize==4.15.0"
 
 

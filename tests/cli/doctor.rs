@@ -49,8 +49,29 @@ const HOSTS: &[Host] = &[
     Host {
         name: "eight H100",
         fake: &[("FAKE_GPUS", "8*NVIDIA H100 80GB HBM3|9.0|80|0|1|1|18"), ("FAKE_DRIVER", "550.54.15")],
-        finds: &[("gpu", "ok")],
-        says: &["GPU 7: NVIDIA H100 80GB HBM3 (sm_90), 80 GiB"],
+        finds: &[("gpu", "ok"), ("gpu-topology", "ok")],
+        says: &["GPU 7: NVIDIA H100 80GB HBM3 (sm_90), 80 GiB", "reach each other over an NVLink switch"],
+    },
+    Host {
+        name: "four A100, bridged in twos",
+        fake: &[
+            ("FAKE_GPUS", "4*NVIDIA A100 80GB PCIe|8.0|80|0|1|1|12"),
+            ("FAKE_DRIVER", "550.54.15"),
+            ("FAKE_LINKED", "1"),
+            ("FAKE_WAY", "30"),
+        ],
+        finds: &[("gpu-topology", "ok")],
+        says: &["0-1, 2-3 over 12 NVLink connections, the others over one PCIe host bridge"],
+    },
+    Host {
+        name: "two RTX 4090 on two processors",
+        fake: &[
+            ("FAKE_GPUS", "2*NVIDIA GeForce RTX 4090|8.9|24|-1|1|0|0"),
+            ("FAKE_DRIVER", "560.35.03"),
+            ("FAKE_WAY", "50"),
+        ],
+        finds: &[("gpu-topology", "ok")],
+        says: &["over PCIe and the link between NUMA nodes"],
     },
     Host {
         name: "an old V100 on an old driver",
@@ -193,6 +214,25 @@ fn every_host_gets_its_findings() {
         }
         let errors = |id: &str| all.iter().any(|one| one["id"] == id && one["severity"] == "error");
         assert!(errors("engine"), "{}: {text}", host.name);
+    }
+}
+
+#[test]
+fn what_people_read_fits_80_columns() {
+    let host = program()
+        .with("LD_LIBRARY_PATH", NVML.path().to_string_lossy())
+        .with("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+        .with("FAKE_GPUS", "2*Tesla K80|3.7|12|-1|0|1|0")
+        .with("FAKE_DRIVER", "450.80.02");
+    let explained = host.run(&[
+        "doctor",
+        "--explain",
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+    ]);
+    for text in [host.run(&["doctor"]).stdout, explained.stdout] {
+        // A path or command longer than a line stays whole.
+        let long = text.lines().find(|line| line.chars().count() > 80 && line.trim().contains(' '));
+        assert!(text.lines().count() > 3 && long.is_none(), "{long:?} of\n{text}");
     }
 }
 

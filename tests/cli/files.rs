@@ -58,3 +58,31 @@ fn a_lock_of_a_newer_schema_is_said_so() {
     let run = program.run(&["build", "pytorch-cuda:2.8-cu128", "--lockfile", "envforge.lock"]);
     assert_message(&run, 2, &["envforge.lock", "999"]);
 }
+
+/// What stands in each byte code file of a folder at the place that says how it is held to its source.
+fn kinds(folder: &std::path::Path) -> Vec<u8> {
+    let entries = std::fs::read_dir(folder.join("__pycache__")).expect("byte code");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    files.iter().map(|file| std::fs::read(file).expect("a file of ours")[4]).collect()
+}
+
+#[test]
+fn byte_code_that_a_wheel_brought_and_file_times_decide_on_is_made_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let python = |args: &[&str]| {
+        let run = std::process::Command::new("python3").args(args).current_dir(folder.path()).output();
+        let run = run.expect("python3 starts");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    };
+    std::fs::write(folder.path().join("brought.py"), "x = 1\n").expect("ours");
+    python(&[
+        "-c",
+        "import py_compile as c; c.compile('brought.py', invalidation_mode=c.PycInvalidationMode.TIMESTAMP)",
+    ]);
+    std::fs::write(folder.path().join("without.py"), "x = 2\n").expect("ours");
+    assert_eq!(kinds(folder.path()), [0]);
+    python(&[concat!(env!("CARGO_MANIFEST_DIR"), "/templates/steps/compile.py"), "."]);
+    // 1: by the source's hash, and never checked.
+    assert_eq!(kinds(folder.path()), [1, 1]);
+}

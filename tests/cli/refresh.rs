@@ -56,6 +56,13 @@ fn what_differs_and_what_is_new_is_told_and_nothing_else() {
     );
     assert!(of("1.23.2").iter().any(|one| one["index_says"] == "no such release"), "{:#?}", of("1.23.2"));
 
+    let one = against(&index, &["onnxruntime", "--release", "1.22.0", "--architectures", "--json"]);
+    assert!(!one.stdout.contains("99.0.0") && !one.stdout.contains("1.23.2"), "{}", one.stdout);
+    assert!(one.stderr.contains("has code for cannot be told: no code was found in it"), "{}", one.stderr);
+    let none = against(&index, &["onnxruntime", "--release", "98.0"]);
+    assert_eq!(none.code, 2);
+    assert!(none.stderr.contains("no row of the default channel is onnxruntime 98.0"), "{}", none.stderr);
+
     let text = against(&index, &["onnxruntime"]).stdout;
     assert!(text.contains("\n+ version = no such release    # the project's page"), "{text}");
     assert!(

@@ -1,17 +1,22 @@
-//! The same lock on every engine of a list: the same content. And an engine whose disk is full. `tests/engines.sh` starts
-//! the engines and runs this.
+//! The same lock on every engine of a list: the same content. An engine whose disk is full. Shells on Podman, and on an
+//! engine that is restarted meanwhile. `tests/engines.sh` starts the engines and runs this.
 
 use std::fmt::Write as _;
 use std::io::BufReader;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use envforge::content_digest::content_digest_of_tar;
 
-use crate::scene::{SPEC, Scene, TAG};
+use crate::program::Run;
+use crate::scene::{SPEC, Scene, TAG, assert_message};
+use crate::shell::Shells;
+use crate::shell_owner::assert_files_are_the_callers;
 
 /// `NAME=ADDRESS` words; the first one is this machine's own engine.
 const LIST: &str = "ENVFORGE_TEST_ENGINES";
+/// Another spec than the tests' small one: `pytorch-cuda:2.8-cu128`.
+const OTHER_SPEC: &str = "ENVFORGE_TEST_SPEC";
 /// Where the table goes.
 const TABLE: &str = "ENVFORGE_TEST_TABLE";
 
@@ -21,8 +26,8 @@ fn docker(address: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-fn content_on(address: &str) -> String {
-    let container = docker(address, &["create", TAG]);
+fn content_on(address: &str, tag: &str) -> String {
+    let container = docker(address, &["create", tag]);
     let mut export = Command::new("docker");
     export.args(["-H", address, "export", &container]).stdout(Stdio::piped());
     let mut export = export.spawn().expect("docker starts");
@@ -36,7 +41,15 @@ fn content_on(address: &str) -> String {
 #[ignore = "needs several engines: run tests/engines.sh"]
 fn one_lock_gives_the_same_content_on_every_engine() {
     let list = std::env::var(LIST).expect("tests/engines.sh names the engines");
-    let mut scene = Scene::locked();
+    let other = std::env::var(OTHER_SPEC).ok();
+    let (mut scene, spec, tag) = match &other {
+        Some(spec) => {
+            let scene = Scene::new();
+            scene.succeed(&["lock", spec]);
+            (scene, spec.as_str(), format!("{spec}-unverified"))
+        }
+        None => (Scene::locked(), SPEC, TAG.to_owned()),
+    };
     let mut lock = None;
     let mut table =
         "| engine | version | `build --locked` | content digest |\n|---|---|---|---|\n".to_owned();
@@ -46,12 +59,12 @@ fn one_lock_gives_the_same_content_on_every_engine() {
         let version = docker(address, &["version", "--format", "{{.Server.Version}}"]);
         scene = scene.set("DOCKER_HOST", address);
         let started = Instant::now();
-        let run = scene.program.run(&["build", SPEC, "--locked"]);
+        let run = scene.program.run(&["build", spec, "--locked"]);
         let seconds = started.elapsed().as_secs();
         if run.code == 0 {
-            let digest = content_on(address);
+            let digest = content_on(address, &tag);
             writeln!(table, "| {name} | {version} | {seconds} s | `{}` |", &digest[..16]).expect("a string");
-            docker(address, &["rmi", TAG]);
+            docker(address, &["rmi", &tag]);
             digests.push((name.to_owned(), digest));
         } else {
             let why = run.stderr.lines().find(|line| line.contains("error:")).unwrap_or_default().to_owned();
@@ -87,4 +100,97 @@ fn a_full_disk_of_the_engine_ends_clearly_and_the_next_build_works() {
     assert!(Command::new("sh").args(["-c", &grow]).status().expect("sh starts").success());
     scene.succeed(&["build", SPEC]);
     assert_ne!(docker(&address, &["images", "-q", TAG]), "");
+}
+
+/// `UID,UID=ADDRESS` words: engines, and who may call each.
+const CALLED: &str = "ENVFORGE_TEST_SHELL_ENGINES";
+
+#[test]
+#[ignore = "needs Podman: run tests/engines.sh"]
+fn files_of_a_shell_are_the_callers_on_every_engine() {
+    let list = std::env::var(CALLED).expect("tests/engines.sh names the engines");
+    for word in list.split_whitespace() {
+        let (uids, address) = word.split_once('=').expect("UID,UID=ADDRESS");
+        let shells = Shells::of(Scene::locked().set("DOCKER_HOST", address));
+        shells.scene.succeed(&["build", SPEC]);
+        for uid in uids.split(',') {
+            assert_files_are_the_callers(&shells, uid.parse().expect("a number"));
+        }
+    }
+}
+
+/// An engine whose containers run on without its daemon.
+const RESTARTED: &str = "ENVFORGE_TEST_RESTARTED_ENGINE";
+/// The shell command that kills its daemon, which then starts again.
+const KILL: &str = "ENVFORGE_TEST_KILL_DAEMON";
+/// The shell command that restarts its whole machine.
+const RESTART: &str = "ENVFORGE_TEST_RESTART_MACHINE";
+
+/// Runs the shell command of a variable and waits for another daemon to answer.
+fn restart(address: &str, variable: &str) {
+    let command = std::env::var(variable).expect("tests/engines.sh names the command");
+    assert!(Command::new("sh").args(["-c", &command]).status().expect("sh starts").success());
+    let end = Instant::now() + Duration::from_mins(1);
+    let answers = || Command::new("docker").args(["-H", address, "version"]).output();
+    while !answers().expect("docker starts").status.success() {
+        assert!(Instant::now() < end, "the engine does not come back");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Names and states of all shells, sorted.
+fn states(shells: &Shells) -> Vec<String> {
+    let word = |row: &serde_json::Value, key: &str| row[key].as_str().expect("text").to_owned();
+    let mut states: Vec<_> =
+        shells.listed().iter().map(|row| word(row, "name") + " " + &word(row, "state")).collect();
+    states.sort();
+    states
+}
+
+#[test]
+#[ignore = "needs an engine to restart: run tests/engines.sh"]
+fn a_restart_of_the_engine_is_told_truly() {
+    let address = std::env::var(RESTARTED).expect("tests/engines.sh names the engine");
+    let shells = Shells::of(Scene::locked().set("DOCKER_HOST", &address));
+    shells.scene.succeed(&["build", SPEC]);
+    let script = "echo begun; sleep 1000";
+    shells.succeed(&["shell", TAG, "--name", "job", "--detach", "--", "sh", "-c", script]);
+    shells.succeed(&["shell", TAG, "--new", "--name", "work", "--detach"]);
+    let mut terminal = shells.terminal(&["shell", "work", "--attach"], (80, 24));
+    terminal.type_in("export KEPT=me; printf 're%s\\n' ady\n");
+    terminal.wait_for("ready");
+    let waits = shells.command(&["shell", TAG, "--new", "--name", "waits", "--", "sleep", "1000"]).spawn();
+    let waits = waits.expect("the program starts");
+    let all = ["job running", "waits running", "work running"];
+    let end = Instant::now() + Duration::from_mins(1);
+    while states(&shells) != all && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(200));
+    }
+
+    // The daemon dies, its containers do not.
+    restart(&address, KILL);
+    assert_eq!(states(&shells), all);
+    let waited = Run::of(&waits.wait_with_output().expect("a child of ours"));
+    assert_eq!(waited.code, 125, "{}", waited.stderr);
+    assert_message(&waited.stderr, &["the engine went away while the program ran", "envforge ps"]);
+    assert_ne!(terminal.code(), 0, "a lost terminal is no success");
+    assert_eq!(shells.succeed(&["logs", "job"]), "begun");
+    let mut terminal = shells.terminal(&["shell", "work", "--attach"], (80, 24));
+    terminal.type_in("echo still=$KEPT\n");
+    terminal.wait_for("still=me");
+    drop(terminal);
+    assert_eq!(shells.succeed(&["stop", "waits", "--time", "1"]), "waits");
+    assert_eq!(states(&shells), [all[0], all[2]]);
+
+    // The whole machine goes down and comes back.
+    restart(&address, RESTART);
+    assert_eq!(states(&shells), ["job exited", "work exited"]);
+    assert_eq!(shells.succeed(&["logs", "job"]), "begun");
+    let lost = shells.run(&["shell", "work", "--attach"]);
+    assert_eq!(lost.code, 125, "{}", lost.stdout);
+    assert_message(&lost.stderr, &["work", "hint:"]);
+    assert_eq!(shells.succeed(&["shell", TAG, "--", "echo", "again"]), "again", "what ended is not joined");
+    assert_eq!(shells.succeed(&["stop", "job"]), "job");
+    assert_eq!(shells.succeed(&["stop", "--all"]), "work");
+    assert_eq!(states(&shells), [""; 0]);
 }

@@ -2,6 +2,8 @@
 //! are listed as ignored; the helpers' own tests always run.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
+#[path = "../support/browser.rs"]
+mod browser;
 #[path = "../support/cut.rs"]
 mod cut;
 #[path = "../support/distant.rs"]
@@ -45,6 +47,7 @@ mod pytorch_28;
 mod registries;
 mod secrets;
 mod several;
+mod shell_browser;
 mod shell_containers;
 mod shell_owner;
 mod shell_packages;

@@ -1,17 +1,22 @@
-//! The one real image of the run: seven gigabytes, from empty cache and state to `import torch`.
+//! The one real image of the run: seven gigabytes, from empty cache and state to an answer of torch in a browser.
 
 use crate::engine::docker;
 use crate::scene::{Scene, python_in};
+use crate::shell::Shells;
+use crate::shell_browser::assert_a_notebook_answers;
 
 const TAG: &str = "pytorch-cuda:2.8.0-cu128-py3.11-unverified";
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn the_real_pytorch_is_built_from_nothing() {
-    let scene = Scene::new().with_empty_cache();
+fn the_real_pytorch_is_built_from_nothing_and_answers_in_a_browser() {
+    let shells = Shells::of(Scene::new().with_empty_cache());
+    let scene = &shells.scene;
     scene.succeed(&["build", "pytorch-cuda:2.8-cu128"]);
     let said = python_in(TAG, "import torch; print(torch.__version__, torch.version.cuda)");
     assert_eq!(said, "2.8.0+cu128 12.8");
     assert_eq!(docker(&["inspect", "-f", "{{.Config.User}}", TAG]), "1000:1000");
+    let cell = ("import torch; torch.ones(2).sum()", "tensor(2.)");
+    assert_a_notebook_answers(&shells, TAG, cell, "jupyter.png");
     scene.assert_only_tags_added();
 }

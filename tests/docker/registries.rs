@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use envforge::base::private_tag;
 use envforge::registry::Digest;
 use serde_json::Value;
 
@@ -128,9 +129,8 @@ fn checked(registry: &Registry, digest: &str) -> Vec<u8> {
 
 /// What a pull over the mirror left: the name by digest, and the private tag.
 fn forget_the_pulled_base(registry: &Registry, digest: &Digest) {
-    for name in
-        [format!("{}/library/debian@{digest}", registry.host()), format!("envforge-base:{}", digest.short())]
-    {
+    let pulled = format!("{}/library/debian@{digest}", registry.host());
+    for name in [pulled, private_tag(digest.as_str())] {
         drop(std::process::Command::new("docker").args(["rmi", &name]).output());
     }
 }
@@ -202,6 +202,98 @@ fn a_layer_that_is_always_cut_ends_the_pull_and_the_next_one_works() {
     let table: toml::Table = scene.lock().parse().expect("TOML");
     let digest: Digest = table["base"]["digest"].as_str().expect("a digest").parse().expect("a digest");
     forget_the_pulled_base(&registry, &digest);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn a_registry_of_a_private_authority_is_trusted_where_the_engine_trusts_it() {
+    let registry = Registry::with_private_authority();
+    let host = registry.host();
+    let scene = logged_in(Scene::new(), &registry, PASSWORD).set("ENVFORGE_IMAGE_MIRROR", &host);
+    let lock = ["lock", SPEC, "--base-provider", "image"];
+    let folder = format!("/etc/docker/certs.d/{host}/ca.crt");
+    scene.fail(&lock, 3, &[&format!("registry `{host}` cannot be reached"), "not trusted here", &folder]);
+    // Another authority does not help.
+    let other = Registry::with_private_authority();
+    let scene = scene.set("ENVFORGE_CA_BUNDLE", other.authority().to_string_lossy());
+    scene.fail(&lock, 3, &["not trusted here"]);
+    // The right one named as the bundle: this program gets through.
+    let bundle = format!(
+        "{}{}",
+        std::fs::read_to_string("/etc/ssl/certs/ca-certificates.crt").expect("this machine's authorities"),
+        std::fs::read_to_string(registry.authority()).expect("a file of ours")
+    );
+    let path = scene.program.path("bundle.pem");
+    std::fs::write(&path, bundle).expect("a file of ours");
+    let scene = scene.set("ENVFORGE_CA_BUNDLE", path.to_string_lossy());
+    scene.fail(&lock, 3, &[&format!("registry `{host}` has no image")]);
+    // Where the engine trusts it nothing more is needed, and an image goes there and a base comes from there.
+    let scene = scene.set("ENVFORGE_CA_BUNDLE", "/etc/ssl/certs/ca-certificates.crt");
+    let trust = registry.trust();
+    mirror_of_the_base(&scene, &registry);
+    let wanted = format!("{host}/team/torch:2.7");
+    let run = scene.succeed(&["build", SPEC, "--base-provider", "image", "-t", &wanted, "--push"]);
+    let tag = format!("{wanted}-unverified");
+    let pushed = run.stdout.lines().find_map(|line| line.strip_prefix(&format!("{tag}@")));
+    checked(&registry, pushed.expect("its digest"));
+    let table: toml::Table = scene.lock().parse().expect("TOML");
+    let digest: Digest = table["base"]["digest"].as_str().expect("a digest").parse().expect("a digest");
+    // An engine that trusts it no more says what helps.
+    drop(trust);
+    docker(&["rmi", &tag]);
+    forget_the_pulled_base(&registry, &digest);
+    scene.fail(&["build", SPEC, "-t", &wanted, "--push"], 3, &["not trusted here", &folder]);
+    scene.assert_only_tags_added();
+}
+
+#[test]
+#[cfg_attr(
+    not(feature = "docker-more"),
+    ignore = "needs docker and ENVFORGE_INDEX, an index of everything: cargo test --features docker-more"
+)]
+fn a_base_of_a_registry_is_vendored_and_built_on_where_there_is_none() {
+    let registry = Registry::open();
+    let scene = Scene::new();
+    mirror_of_the_base(&scene, &registry);
+    let mut scene = scene.set("ENVFORGE_IMAGE_MIRROR", registry.host());
+    let tag = scene.succeed(&["build", SPEC, "--base-provider", "image"]).stdout;
+    let tag = tag.lines().next().expect("a tag").to_owned();
+    let content = scene.succeed(&["lock", "--digest", SPEC]).stdout;
+    let gathered = scene.succeed(&["vendor", SPEC, "vendor"]).stderr;
+    assert!(gathered.contains("files, "), "{gathered}");
+    assert!(scene.succeed(&["vendor", SPEC, "vendor"]).stderr.contains(" 0 of them new"));
+    assert_eq!(scene.succeed(&["vendor", "vendor", "--check"]).stdout, "");
+
+    // No registry, no address that leads anywhere, an engine without the base.
+    let table: toml::Table = scene.lock().parse().expect("TOML");
+    let digest: Digest = table["base"]["digest"].as_str().expect("a digest").parse().expect("a digest");
+    let forget = || {
+        docker(&["rmi", "-f", &tag]);
+        forget_the_pulled_base(&registry, &digest);
+    };
+    forget();
+    for name in ["ENVFORGE_INDEX", "ENVFORGE_DEBIAN_MIRROR", "ENVFORGE_DEBIAN_SECURITY_MIRROR"] {
+        scene.program.set(name, "http://127.0.0.1:9/x");
+    }
+    scene.program.set("ENVFORGE_IMAGE_MIRROR", "127.0.0.1:9");
+    scene.program.set("ENVFORGE_FRAMEWORK_INDEX", "http://127.0.0.1:9/{cuda}");
+    let scene = scene.with_empty_cache();
+    let run = scene.succeed(&["build", SPEC, "--offline", "vendor", "--no-cache"]);
+    assert!(run.stderr.contains("loading the base debian:12 from"), "{}", run.stderr);
+    assert_eq!(scene.succeed(&["lock", "--digest", SPEC]).stdout, content, "the same content");
+
+    // One byte of the base changed.
+    let record = files_below(&scene.program.path("vendor/bases")).remove(0);
+    let record: toml::Table = std::fs::read_to_string(record).expect("a record").parse().expect("TOML");
+    let archive = record["archive"].as_str().expect("a hash");
+    let file = scene.program.path(format!("vendor/files/{}/{archive}", &archive[..2]));
+    let mut bytes = std::fs::read(&file).expect("the archive");
+    bytes[1000] ^= 1;
+    std::fs::write(&file, bytes).expect("ours");
+    forget();
+    let run = scene.program.run(&["vendor", "vendor", "--check"]);
+    assert_eq!((run.code, run.stdout), (1, format!("damaged  debian:12@{digest}\n")), "{}", run.stderr);
+    scene.fail(&["build", SPEC, "--offline", "vendor"], 2, &["is damaged", "envforge vendor"]);
 }
 
 /// Publishes an image of one incompressible layer under `cut/library/debian:12`, and takes it from the engine.

@@ -11,24 +11,30 @@ const SCRIPT: &str = "id -u; id -g; whoami; echo ~; touch \"made-by-$(id -u)\" ~
      for place in / /etc /usr /opt/env /var/tmp /run /data; do touch $place/x 2>/dev/null && echo \"writable: $place\"; done; \
      grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs' /proc/self/status | tr -s '\\t' ' '";
 
+/// Asserts who a caller of that id is inside, what he may do there, and whose his files are.
+#[track_caller]
+pub(crate) fn assert_files_are_the_callers(shells: &Shells, uid: u32) {
+    let run = shells.run_as(uid, &["shell", TAG, "--", "bash", "-c", SCRIPT]);
+    assert_eq!(run.code, 0, "{uid}: {}", run.stderr);
+    let name = if uid == 0 { "root" } else { "dev" };
+    let none = "0000000000000000";
+    let expected = format!(
+        "{uid}\n{uid}\n{name}\n/home/dev\nCapPrm: {none}\nCapEff: {none}\nCapBnd: {none}\nNoNewPrivs: 1\n"
+    );
+    assert_eq!(run.stdout, expected, "{uid}");
+    assert_eq!(run.stderr.contains("you are root"), uid == 0, "{}", run.stderr);
+    let made = shells.project().join(format!("made-by-{uid}"));
+    let made = std::fs::metadata(made).expect("it is in the project's folder");
+    assert_eq!((made.uid(), made.gid()), (uid, uid));
+}
+
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
 fn files_are_the_callers_whatever_his_id_is() {
     let shells = Shells::new();
     // The image has a user of id 33.
     for uid in [0, 1000, 50000, 33] {
-        let run = shells.run_as(uid, &["shell", TAG, "--", "bash", "-c", SCRIPT]);
-        assert_eq!(run.code, 0, "{uid}: {}", run.stderr);
-        let name = if uid == 0 { "root" } else { "dev" };
-        let none = "0000000000000000";
-        let expected = format!(
-            "{uid}\n{uid}\n{name}\n/home/dev\nCapPrm: {none}\nCapEff: {none}\nCapBnd: {none}\nNoNewPrivs: 1\n"
-        );
-        assert_eq!(run.stdout, expected, "{uid}");
-        assert_eq!(run.stderr.contains("you are root"), uid == 0, "{}", run.stderr);
-        let made = shells.project().join(format!("made-by-{uid}"));
-        let made = std::fs::metadata(made).expect("it is in the project's folder");
-        assert_eq!((made.uid(), made.gid()), (uid, uid));
+        assert_files_are_the_callers(&shells, uid);
     }
     let again = shells.run_as(50000, &["shell", TAG, "--", "sh", "-c", "ls ~/mine; mkdir ~/more"]);
     assert_eq!(

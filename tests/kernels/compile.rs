@@ -2,7 +2,7 @@
 //! tensor cores where it should.
 
 use crate::kernels::{Capability, KERNELS, kernel};
-use crate::nvrtc::{Nvrtc, Target};
+use crate::nvrtc::{Nvrtc, Target, load_builtins};
 use crate::real::{file, unpacked};
 
 fn open(requirement: &str) -> Nvrtc {
@@ -30,6 +30,16 @@ fn compile_all(requirement: &str) -> Vec<Capability> {
         }
     }
     known
+}
+
+#[test]
+fn nvrtc_13_0_compiles_after_its_built_in_functions_were_loaded() {
+    let library = file(&unpacked("nvidia-cuda-nvrtc==13.0.88"), "libnvrtc.so.");
+    load_builtins(&library);
+    let kernel = &KERNELS[0];
+    let nvrtc = Nvrtc::open(&library).expect("it loads");
+    let image = nvrtc.compile(kernel.name, kernel.source, Target::Cubin((9, 0)));
+    assert!(image.is_ok_and(|image| image.starts_with(b"\x7fELF")));
 }
 
 /// The tensor-core instructions that must stand in the PTX of a chip.

@@ -60,7 +60,7 @@ impl Inventory {
                 .filter(ours)
                 .filter(|line| !belongs_to_a_running_program(line))
                 .collect(),
-            tags: tags.into_iter().filter(ours).collect(),
+            tags: tags.into_iter().filter(ours).filter(|tag| !is_in_the_making(tag)).collect(),
             untagged: lines(&["images", "--no-trunc", "-q", "--filter", "dangling=true"]),
         }
     }
@@ -88,6 +88,12 @@ impl Inventory {
 fn is_finished_base(tag: &str) -> bool {
     let digest = tag.strip_prefix("envforge-base:").unwrap_or_default();
     digest.len() == 16 && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// True if a program that still runs builds under that private tag.
+fn is_in_the_making(tag: &str) -> bool {
+    let pid = tag.strip_prefix("envforge-scratch:").and_then(|rest| rest.split('-').next());
+    pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
 }
 
 /// True if the program that made the container still runs: on a shared engine that is somebody else's.

@@ -1,6 +1,7 @@
 /* A libnvidia-ml.so.1 that plays a whole host. FAKE_GPUS: `[N*]name|capability|GiB|MIG|persistence|ECC|links`, joined by
  * `;`, where -1 means "not supported". FAKE_DRIVER and FAKE_CUDA (-1: not known) are what it says of itself, FAKE_NVML_INIT
- * what nvmlInit_v2 returns, FAKE_LOST the index of a GPU that is lost, FAKE_HANG the seconds nvmlInit_v2 takes. */
+ * what nvmlInit_v2 returns, FAKE_LINKED the GPU
+ * (its index xor this) that a GPU's links lead to instead of a switch, FAKE_WAY NVML's number of what lies between two, FAKE_LOST the index of a GPU that is lost, FAKE_HANG the seconds nvmlInit_v2 takes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 enum { NOT_SUPPORTED = 3, LOST = 15, MOST = 64 };
 
 struct gpu { char name[96]; int major, minor, memory, mig, persistence, ecc, links; };
+struct place { char old[16]; unsigned domain, bus, device, id, board; char text[32]; };
 struct memory { unsigned version; unsigned long long total, reserved, free, used; };
 
 static struct gpu gpus[MOST];
@@ -102,4 +104,23 @@ int nvmlDeviceGetNvLinkState(struct gpu *gpu, unsigned link, unsigned *state)
 {
     *state = link < (unsigned)gpu->links;
     return 0;
+}
+static int place(unsigned bus, struct place *out)
+{
+    memset(out, 0, sizeof *out);
+    out->bus = bus;
+    snprintf(out->text, sizeof out->text, "00000000:%02X:00.0", bus);
+    return 0;
+}
+int nvmlDeviceGetPciInfo_v3(struct gpu *gpu, struct place *out) { return place((unsigned)(gpu - gpus) + 1, out); }
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(struct gpu *gpu, unsigned link, struct place *out)
+{
+    int other = number("FAKE_LINKED", 0);
+    (void)link;
+    return place(other ? ((unsigned)(gpu - gpus) ^ (unsigned)other) + 1 : 0xff, out);
+}
+int nvmlDeviceGetTopologyCommonAncestor(struct gpu *gpu, struct gpu *other, int *level)
+{
+    *level = number("FAKE_WAY", -1);
+    return gpu == other || *level < 0 ? NOT_SUPPORTED : 0;
 }

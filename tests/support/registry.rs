@@ -2,7 +2,7 @@
 //! is cut in the middle of a layer.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,9 +15,13 @@ pub(crate) const PASSWORD: &str = "planted~pass?word>7f3a";
 /// The password as htpasswd keeps it: bcrypt by Python's `crypt`, with the fewest rounds.
 const HTPASSWD: &str = "ann:$2b$04$frCw89UUO9mBOqBa0fwpS.Az3g9WBSf.m9D3MtTYvQjeZ/oCxAgx6\n";
 
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const PASSWORD_WANTED: &str = "auth:\n  htpasswd:\n    realm: test\n    path: htpasswd\n";
+
 /// A running registry; it and all it holds end with this value.
 pub(crate) struct Registry {
     process: Child,
+    address: IpAddr,
     port: u16,
     folder: tempfile::TempDir,
 }
@@ -25,23 +29,33 @@ pub(crate) struct Registry {
 impl Registry {
     /// One that everybody may read and write.
     pub(crate) fn open() -> Self {
-        Self::start("")
+        Self::start(LOOPBACK, "")
+    }
+
+    /// One that speaks TLS with a certificate that an authority of its own signed, and wants the password. It listens
+    /// on the bridge's address: on loopback an engine asks for no certificate.
+    pub(crate) fn with_private_authority() -> Self {
+        let tls = "  tls:\n    certificate: server.crt\n    key: server.key\n";
+        Self::start(crate::engine::bridge_address(), &format!("{tls}{PASSWORD_WANTED}"))
     }
 
     /// One that wants the password for everything.
     pub(crate) fn with_password() -> Self {
-        Self::start("auth:\n  htpasswd:\n    realm: test\n    path: htpasswd\n")
+        Self::start(LOOPBACK, PASSWORD_WANTED)
     }
 
-    fn start(auth: &str) -> Self {
+    fn start(address: IpAddr, more: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("envforge-registry-").tempdir().expect("a folder");
         std::fs::write(folder.path().join("htpasswd"), HTPASSWD).expect("a file of ours");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let free = TcpListener::bind((address, 0)).expect("a free port");
         let port = free.local_addr().expect("an address").port();
         drop(free);
+        if more.contains("tls:") {
+            sign_a_certificate(folder.path(), address);
+        }
         let config = format!(
             "version: 0.1\nlog:\n  level: error\n  accesslog:\n    disabled: true\nstorage:\n  filesystem:\n    \
-             rootdirectory: data\nhttp:\n  addr: 127.0.0.1:{port}\n{auth}"
+             rootdirectory: data\nhttp:\n  addr: {address}:{port}\n{more}"
         );
         std::fs::write(folder.path().join("config.yml"), config).expect("a file of ours");
         let process = Command::new(program())
@@ -51,18 +65,32 @@ impl Registry {
             .stderr(Stdio::null())
             .spawn()
             .expect("docker-registry starts");
-        let registry = Self { process, port, folder };
+        let registry = Self { process, address, port, folder };
         let end = Instant::now() + Duration::from_secs(30);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        while TcpStream::connect((address, port)).is_err() {
             assert!(Instant::now() < end, "docker-registry does not listen");
             std::thread::sleep(Duration::from_millis(50));
         }
         registry
     }
 
-    /// `127.0.0.1:PORT`.
+    /// `ADDRESS:PORT`.
     pub(crate) fn host(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("{}:{}", self.address, self.port)
+    }
+
+    /// Has the engine of this machine, and all who look where it looks, trust the registry's authority until the value
+    /// goes.
+    pub(crate) fn trust(&self) -> Trust {
+        let folder = Path::new("/etc/docker/certs.d").join(self.host());
+        std::fs::create_dir_all(&folder).expect("the engine's folder is writable");
+        std::fs::copy(self.authority(), folder.join("ca.crt")).expect("a file of ours");
+        Trust(folder)
+    }
+
+    /// The certificate of its own authority.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.folder.path().join("ca.crt")
     }
 
     /// The text of a Docker configuration that holds its login.
@@ -101,6 +129,31 @@ impl Drop for Registry {
         drop(self.process.kill());
         drop(self.process.wait());
     }
+}
+
+/// The engine's trust in a registry.
+pub(crate) struct Trust(PathBuf);
+
+impl Drop for Trust {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Makes an authority (`ca.crt`) and a certificate for that address signed by it (`server.crt`, `server.key`).
+fn sign_a_certificate(folder: &Path, address: IpAddr) {
+    let script = format!(
+        "set -e
+        new() {{ openssl ecparam -genkey -name prime256v1 -noout -out $1.key; }}
+        new ca; new server
+        openssl req -x509 -new -key ca.key -days 2 -subj /CN=envforge-test-authority -out ca.crt
+        openssl req -new -key server.key -subj /CN=registry -out server.csr
+        printf 'subjectAltName=IP:{address}\n' > names
+        openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.crt"
+    );
+    let output =
+        Command::new("bash").args(["-c", &script]).current_dir(folder).output().expect("bash starts");
+    assert!(output.status.success(), "openssl: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// The registry's program: the machine's own, or unpacked from the distribution's package, once.

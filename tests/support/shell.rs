@@ -30,8 +30,12 @@ fn lines(args: &[&str]) -> BTreeSet<String> {
     docker(args).lines().map(str::to_owned).collect()
 }
 
+/// Volumes that shells may make; other programs on this engine have theirs.
 fn volumes() -> BTreeSet<String> {
-    lines(&["volume", "ls", "-q"])
+    let kinds = ["etc", "home", "models", "workspace", "test"].map(|kind| format!("envforge-{kind}-"));
+    let mut volumes = lines(&["volume", "ls", "-q"]);
+    volumes.retain(|name| kinds.iter().any(|kind| name.starts_with(kind)));
+    volumes
 }
 
 fn containers() -> BTreeSet<String> {
@@ -48,7 +52,12 @@ impl Shells {
 
     /// An empty project folder.
     pub(crate) fn without_image() -> Self {
-        let shells = Self { scene: Scene::locked(), volumes: volumes(), containers: containers() };
+        Self::of(Scene::locked())
+    }
+
+    /// An empty project folder in that scene.
+    pub(crate) fn of(scene: Scene) -> Self {
+        let shells = Self { scene, volumes: volumes(), containers: containers() };
         std::fs::create_dir(shells.project()).expect("a folder of ours");
         shells
     }

@@ -8,11 +8,13 @@ use std::time::Instant;
 use super::super::expect::Expectation;
 use super::super::kernels::{Capability, KERNELS, Kernel};
 use super::super::libraries::{self, Found, Places};
-use super::super::nvrtc::{Nvrtc, Target};
+use super::super::nvrtc::{Nvrtc, Target, load_builtins};
 use super::super::report::{Outcome, Report};
 use super::{Options, errored, shown};
 
 pub(crate) const ID: &str = "nvrtc";
+/// Frameworks that load NVRTC's built-in functions before they need them. Others must have an NVRTC that finds its own.
+const LOADS_BUILTINS: [&str; 2] = ["torch", "vllm"];
 const AGAIN: &str = "install NVRTC of the stack's CUDA again, with libstdc++.so.6 for its built-in functions";
 
 /// For the target's GPUs; without a target for the lowest and highest that the toolkit and the stack share.
@@ -53,6 +55,9 @@ fn compiles(options: &Options, expected: &Expectation, library: &Found, full: bo
     let fault = |what: String| Report::new(ID, Outcome::Failed, format!("{path}: {what}")).hint(AGAIN);
     // What the report says if the process dies here.
     eprintln!("loading {path}");
+    if expected.value("framework").is_none_or(|framework| LOADS_BUILTINS.contains(&framework)) {
+        load_builtins(&library.path);
+    }
     let opened =
         Nvrtc::open(&library.path).and_then(|nvrtc| Ok((nvrtc.version()?, nvrtc.architectures()?, nvrtc)));
     let ((major, minor), known, nvrtc) = match opened {

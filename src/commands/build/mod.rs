@@ -10,13 +10,14 @@ pub(super) use files::{cached_file, files};
 pub(super) use one::{Done, build_one};
 
 use super::lock::{lock_path, read_lock, stack};
-use super::named_base::named_base;
+use super::named_base::{named_base, own_base};
 use super::push::{Pushed, may_push, pushable};
 use super::session::Session;
 use super::supported::supported;
+use super::target::machine;
 use super::vendor::{lock_in, take, tell};
 use super::wanted::{Wanted, wanted};
-use super::{CommandError, Exit};
+use super::{CommandError, Exit, vendor_base};
 use camino::Utf8Path;
 
 use crate::cli::BuildArgs;
@@ -40,13 +41,24 @@ pub(super) async fn build(args: &BuildArgs, settings: &Settings) -> Result<Exit,
             return several::build(&specs, named.as_ref(), args, settings).await;
         }
     };
-    let named = named_base(settings, &wanted.source, &wanted.target).await?;
+    let offline = args.offline.as_ref().map(|dir| settings.current_dir.join(dir));
+    let named = match &offline {
+        None => named_base(settings, &wanted.source, &wanted.target).await?,
+        Some(folder) => {
+            // Before the base is looked into: there is no registry to have it from.
+            let session = Session::open(settings, wanted.source.network.as_deref()).await?;
+            let (machine, own) = (machine(&wanted.target), own_base(&wanted.source));
+            let lent = vendor_base::load(&session, folder, machine, own).await?;
+            let named = named_base(settings, &wanted.source, &wanted.target).await;
+            vendor_base::forget(&session, lent).await?;
+            named?
+        }
+    };
     let named = named.as_ref();
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named)?;
     let targets = if args.push { pushable(&args.tags)? } else { Vec::new() };
     let mut session = Session::open(settings, wanted.source.network.as_deref()).await?;
-    if let Some(dir) = &args.offline {
-        let folder = settings.current_dir.join(dir);
+    if let Some(folder) = offline {
         without_network(&mut session, &mut wanted, &folder, &stack)?;
     }
     may_push(&session, &targets).await?;

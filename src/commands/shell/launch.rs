@@ -346,7 +346,7 @@ async fn prepare(
     let volumes = absent(containers, volumes).await?;
     let has = |target: &str| volumes.iter().any(|volume| volume.target == target);
     let (etc, home) = (has("/etc"), has(HOME));
-    let (user, inside) = (user.clone(), inside.clone());
+    let (user, inside, user_namespace) = (user.clone(), inside.clone(), user.namespace.clone());
     let mut reads = Vec::new();
     if etc {
         reads.extend(["/etc/passwd", "/etc/group"]);
@@ -363,7 +363,8 @@ async fn prepare(
     });
     let reads = reads.into_iter().map(str::to_owned).collect();
     if !volumes.is_empty() {
-        containers.prepare(Preparation { image: image.image.id.clone(), volumes, reads, fill }).await?;
+        let image = image.image.id.clone();
+        containers.prepare(Preparation { image, user_namespace, volumes, reads, fill }).await?;
     }
     Ok(())
 }

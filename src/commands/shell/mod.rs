@@ -15,7 +15,7 @@ use crate::cli::ShellArgs;
 use crate::engine::{Attached, Program};
 use crate::report::Event;
 use crate::settings::Settings;
-use crate::shell::{Driven, Tunnels, drive};
+use crate::shell::{Driven, ShellError, Tunnels, drive};
 
 pub(super) use labels::Shell;
 pub(super) use launch::ETC_LABEL;
@@ -88,12 +88,14 @@ async fn drive_it(session: &Session<'_>, started: Started) -> Result<u8, Command
     let code = drive(&driven, attached).await;
     let goes = match then {
         Then::Remove => code.is_ok(),
+        // Nobody is there to ask.
+        Then::RemoveIfLast if matches!(code, Err(ShellError::EngineGone { .. })) => false,
         Then::RemoveIfLast => !containers.others_run(&container, &driven.program).await?,
         Then::Keep => false,
     };
     if goes {
         containers.stop(&container, 2).await?;
-    } else if then == Then::RemoveIfLast {
+    } else if then == Then::RemoveIfLast && code.is_ok() {
         let text = "other terminals are open in this container: it stays until the last one closes";
         session.reporter.report(Event::Note { text: text.to_owned() });
     }

@@ -1,7 +1,7 @@
 //! JupyterLab, SSH and VS Code of a container: what they need is gathered before it starts, and told once they answer.
 #![expect(clippy::disallowed_methods, reason = "reads public keys, writes the client's configuration")]
 
-use std::io::{BufRead as _, Write as _};
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::super::CommandError;
+use super::super::question::agreed_to;
 use super::super::session::Session;
 use super::labels::{Shell, container_name};
 use crate::cli::{ServiceArgs, ShellArgs};
@@ -299,14 +300,14 @@ async fn client(
     let identity = identity.and_then(|file| Some(file.as_str().strip_suffix(".pub")?.to_owned()));
     let text = client_config(name, port, user, known.as_str(), identity.as_deref());
     write_atomically(&config, text.as_bytes())?;
-    if args.ssh_config && included(session, &folder)? {
+    if args.ssh_config && included(session, &folder).await? {
         return Ok(format!("ssh envforge-{name}"));
     }
     Ok(format!("ssh -F {config} envforge-{name}"))
 }
 
 /// True if ~/.ssh/config includes our files, after asking to add the line if it does not.
-fn included(session: &Session<'_>, folder: &Utf8Path) -> Result<bool, CommandError> {
+async fn included(session: &Session<'_>, folder: &Utf8Path) -> Result<bool, CommandError> {
     let Some(home) = home(session.settings) else { return Ok(false) };
     let path = home.join(".ssh/config");
     let line = format!("Include \"{folder}/*.conf\"");
@@ -323,10 +324,7 @@ fn included(session: &Session<'_>, folder: &Utf8Path) -> Result<bool, CommandErr
         session.reporter.report(Event::Note { text });
         return Ok(false);
     }
-    Printer.say(&format!("add `{line}` as the first line of {path}? [y/N]"));
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    let yes = matches!(answer.trim(), "y" | "Y" | "yes");
+    let yes = agreed_to(&format!("add `{line}` as the first line of {path}?")).await;
     if yes {
         write_atomically(&path, format!("{line}\n{before}").as_bytes())?;
     }

@@ -3,7 +3,7 @@
 use super::super::super::gpu::device::Device;
 use super::super::super::kernels::{self, Capability, Kernel};
 use super::super::super::libraries::{self, Places};
-use super::super::super::nvrtc::{Nvrtc, Target};
+use super::super::super::nvrtc::{Nvrtc, Target, load_builtins};
 use super::super::Options;
 use super::{Trouble, library};
 
@@ -22,6 +22,7 @@ pub(crate) fn code(options: &Options, device: &Device, name: &str) -> Result<Cod
         return made_ahead(kernel, chip);
     }
     let path = library(options, "nvrtc", &[])?;
+    load_builtins(&path);
     let nvrtc =
         Nvrtc::open(&path).map_err(|problem| Trouble::fail(format!("{}: {problem}", path.display())))?;
     let known = nvrtc.architectures().map_err(Trouble::fail)?;

@@ -1,10 +1,10 @@
 //! Wraps text for a terminal of 80 columns.
 
 /// The width everything is wrapped to.
-pub(super) const WIDTH: usize = 80;
+pub(crate) const WIDTH: usize = 80;
 
 /// `text` after `head`, its following lines under its first one. A word longer than a line stays whole.
-pub(super) fn hanging(head: &str, text: &str) -> String {
+pub(crate) fn hanging(head: &str, text: &str) -> String {
     let indent = head.chars().count();
     let mut out = String::from(head);
     let mut column = indent;

@@ -1,0 +1,75 @@
+//! A project's page of a simple index, as text: the files it links to.
+
+use super::apt::decoded;
+use crate::address::Address;
+
+/// A file a page links to.
+#[derive(Debug, Clone)]
+pub(crate) struct Link<'a> {
+    /// The file's name.
+    pub(crate) file: String,
+    /// Where it is, with the fragment that gives its hash.
+    pub(crate) address: Address,
+    /// What stands in the link's tag: its attributes.
+    pub(crate) tag: &'a str,
+}
+
+impl Link<'_> {
+    /// True if its publisher has withdrawn it.
+    pub(crate) fn is_yanked(&self) -> bool {
+        self.tag.contains("data-yanked")
+    }
+}
+
+/// The files a page links to, in its order; a tag without an address that can be read is passed over.
+pub(crate) fn links<'a>(page: &'a str, base: &Address) -> impl Iterator<Item = Link<'a>> {
+    let tags = page.split("<a").skip(1).filter(|rest| rest.starts_with(char::is_whitespace)).map(attributes);
+    tags.filter_map(move |tag| link(tag, base))
+}
+
+/// What stands before the tag's end; a `>` between quotes is part of a value.
+fn attributes(rest: &str) -> &str {
+    let mut quote = None;
+    let end = rest.find(|c| match (quote, c) {
+        (None, '"' | '\'') => {
+            quote = Some(c);
+            false
+        }
+        (Some(open), c) => {
+            if open == c {
+                quote = None;
+            }
+            false
+        }
+        (None, c) => c == '>',
+    });
+    end.map_or(rest, |end| &rest[..end])
+}
+
+fn link<'a>(tag: &'a str, base: &Address) -> Option<Link<'a>> {
+    let rest = tag.split_once("href=")?.1;
+    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let href = rest[1..].split(quote).next()?.replace("&amp;", "&");
+    let path = href.split(['#', '?']).next()?;
+    let address = base.url().join(&href).ok()?.as_str().parse().ok()?;
+    Some(Link { file: decoded(path.rsplit('/').next()?), address, tag })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_gives_its_files_in_order_and_no_other_tag() {
+        let page = r#"<!doctype html><a href="../../f/a-1.0.whl#sha256=00&amp;x=1">a</a>
+            <a
+            data-requires-python=">=3.8" data-yanked="" href='/f/a-1.1%2Bcu118.whl?v=2'>b</a> <a name=x>d</a><a href=e>e</a><a href="a"#;
+        let base = "https://index.example.test/simple/a/".parse().expect("an address");
+        let found: Vec<_> = links(page, &base).collect();
+        let files: Vec<_> = found.iter().map(|link| link.file.as_str()).collect();
+        assert_eq!(files, ["a-1.0.whl", "a-1.1+cu118.whl", "a"]);
+        assert_eq!(found[0].address.expose(), "https://index.example.test/f/a-1.0.whl#sha256=00&x=1");
+        assert_eq!(found[1].address.expose(), "https://index.example.test/f/a-1.1%2Bcu118.whl?v=2");
+        assert_eq!((found[0].is_yanked(), found[1].is_yanked()), (false, true));
+    }
+}

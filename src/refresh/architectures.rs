@@ -1,0 +1,381 @@
+//! The GPUs a published wheel has code for, read out of its libraries where they lie: part after part is fetched, unpacked
+//! and passed over, so nothing but one part is ever held. Only what looks exactly like CUDA's containers of code is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::page::Listed;
+use super::remote_zip::{Member, Part, members, part};
+use crate::fetch::Fetcher;
+use crate::versions::ComputeCapability;
+
+/// As much of a library as is asked for at once.
+const PART: u64 = 16 << 20;
+/// A smaller library holds no framework's kernels.
+const SMALLEST: u64 = 64 << 10;
+/// The head of a member of a zip archive, before its name.
+const LOCAL_HEAD: usize = 30;
+
+/// The architectures a wheel is for: those that at least half as much code was found for as for the commonest. A few kernels
+/// are often made for others too, which makes no framework run there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Targets {
+    /// Machine code.
+    pub(crate) arch: BTreeSet<ComputeCapability>,
+    /// PTX.
+    pub(crate) ptx: BTreeSet<ComputeCapability>,
+}
+
+/// How many images of each kind there are for each architecture.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Found {
+    arch: BTreeMap<ComputeCapability, usize>,
+    ptx: BTreeMap<ComputeCapability, usize>,
+}
+
+impl Found {
+    /// `None`: there is no code.
+    fn targets(&self) -> Option<Targets> {
+        let most = *self.arch.values().chain(self.ptx.values()).max()?;
+        let common = |all: &BTreeMap<ComputeCapability, usize>| {
+            all.iter().filter(|(_, count)| **count * 2 >= most).map(|(one, _)| *one).collect()
+        };
+        Some(Targets { arch: common(&self.arch), ptx: common(&self.ptx) })
+    }
+}
+
+/// What the wheel's own libraries have code for; an error says why that cannot be told.
+pub(crate) async fn targets(fetcher: &Fetcher, wheel: &Listed) -> Result<Targets, String> {
+    let members = members(fetcher, wheel).await?;
+    let mut scan = Scan::default();
+    for member in members.iter().filter(|one| is_own_library(&one.name) && one.size >= SMALLEST) {
+        scan.next_library();
+        read(fetcher, wheel, member, &mut scan).await.map_err(|why| format!("{}: {why}", member.name))?;
+    }
+    scan.found.targets().ok_or_else(|| "no code was found in it".to_owned())
+}
+
+/// A library that the framework's own build made: CUDA's, bundled beside it, has code for other GPUs.
+fn is_own_library(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let of_cuda = ["libcu", "libnv", "libnccl", "libtriton", "libmagma"];
+    // `.so`, or `.so.12`: a file name's parts, as the linker reads them.
+    file.split('.').skip(1).any(|part| part == "so")
+        && !of_cuda.iter().any(|start| file.starts_with(start))
+        && !name
+            .split('/')
+            .any(|folder| folder == "nvidia" || folder.split('.').skip(1).any(|part| part == "libs"))
+}
+
+/// Passes one member by the scan.
+async fn read(fetcher: &Fetcher, wheel: &Listed, member: &Member, scan: &mut Scan) -> Result<(), String> {
+    // Its own head repeats the name, with extra fields whose length only it tells.
+    let first = part(fetcher, wheel, &range(member.start, LOCAL_HEAD as u64), LOCAL_HEAD as u64).await?;
+    let length =
+        |at: usize| first.bytes.get(at..at + 2).map(|two| u64::from(u16::from_le_bytes([two[0], two[1]])));
+    let head = length(26).zip(length(28)).map(|(name, extra)| LOCAL_HEAD as u64 + name + extra);
+    let mut at = member.start + head.ok_or("its head is cut short")?;
+    let end = at + member.stored;
+    let mut unpack = match member.method {
+        0 => None,
+        8 => Some(Decompress::new(false)),
+        other => return Err(format!("it is packed by method {other}")),
+    };
+    let mut out = vec![0; 1 << 18];
+    while at < end {
+        let wanted = PART.min(end - at);
+        let Part { start, bytes } = part(fetcher, wheel, &range(at, wanted), wanted).await?;
+        if start != at || bytes.len() as u64 != wanted {
+            return Err("the index sent another part than the one asked for".to_owned());
+        }
+        at += wanted;
+        match &mut unpack {
+            None => scan.feed(&bytes)?,
+            Some(unpack) => inflate(unpack, &bytes, &mut out, scan)?,
+        }
+    }
+    scan.end()
+}
+
+/// `100-199`.
+fn range(at: u64, length: u64) -> String {
+    format!("{at}-{}", at + length - 1)
+}
+
+fn inflate(unpack: &mut Decompress, mut bytes: &[u8], out: &mut [u8], scan: &mut Scan) -> Result<(), String> {
+    loop {
+        let (before_in, before_out) = (unpack.total_in(), unpack.total_out());
+        let status =
+            unpack.decompress(bytes, out, FlushDecompress::None).map_err(|error| error.to_string())?;
+        let took = usize::try_from(unpack.total_in() - before_in).unwrap_or(bytes.len());
+        let gave = usize::try_from(unpack.total_out() - before_out).unwrap_or(out.len());
+        scan.feed(&out[..gave])?;
+        bytes = &bytes[took..];
+        if status == Status::StreamEnd || (bytes.is_empty() && gave < out.len()) {
+            return Ok(());
+        }
+        if took == 0 && gave == 0 {
+            return Err("it cannot be unpacked".to_owned());
+        }
+    }
+}
+
+const MAGIC: u32 = 0xBA55_ED50;
+const CONTAINER: usize = 16;
+/// As much of an entry's head as is read: the architecture stands at 28.
+const ENTRY: usize = 32;
+const PTX: u16 = 1;
+const CUBIN: u16 = 2;
+
+/// Looks for containers of code in a library that passes by, and reads the heads of their entries.
+#[derive(Default)]
+struct Scan {
+    found: Found,
+    /// Bytes of the library that have passed.
+    passed: u64,
+    /// The beginning of a head, until all of it is there.
+    head: Vec<u8>,
+    /// Bytes of code to pass over.
+    skip: u64,
+    /// What is left of the container that is being read.
+    container: u64,
+}
+
+impl Scan {
+    fn next_library(&mut self) {
+        *self = Self { found: std::mem::take(&mut self.found), ..Self::default() };
+    }
+
+    fn feed(&mut self, mut bytes: &[u8]) -> Result<(), String> {
+        while !bytes.is_empty() {
+            let taken = if self.skip > 0 {
+                let step = self.skip.min(bytes.len() as u64);
+                self.skip -= step;
+                usize::try_from(step).unwrap_or(bytes.len())
+            } else if self.container > 0 {
+                self.collect(bytes, ENTRY, Self::entry)?
+            } else if self.head.is_empty() {
+                self.search(bytes)
+            } else {
+                self.collect(bytes, CONTAINER, |scan, head| {
+                    scan.container_head(head);
+                    Ok(())
+                })?
+            };
+            self.passed += taken as u64;
+            bytes = &bytes[taken..];
+        }
+        Ok(())
+    }
+
+    /// Passes over bytes up to where a container may begin: at a multiple of eight, with its first byte.
+    fn search(&mut self, bytes: &[u8]) -> usize {
+        let first = MAGIC.to_le_bytes();
+        let aligned = usize::try_from((8 - self.passed % 8) % 8).unwrap_or_default();
+        if aligned >= bytes.len() {
+            return bytes.len();
+        }
+        for (at, eight) in bytes[aligned..].chunks(8).enumerate() {
+            let known = eight.len().min(first.len());
+            if eight[..known] == first[..known] {
+                self.head.extend(eight);
+                return aligned + at * 8 + eight.len();
+            }
+        }
+        bytes.len()
+    }
+
+    /// Completes a head of that size and has it read.
+    fn collect(
+        &mut self,
+        bytes: &[u8],
+        size: usize,
+        read: impl FnOnce(&mut Self, &[u8]) -> Result<(), String>,
+    ) -> Result<usize, String> {
+        let taken = (size - self.head.len()).min(bytes.len());
+        self.head.extend(&bytes[..taken]);
+        if self.head.len() == size {
+            let head = std::mem::take(&mut self.head);
+            read(self, &head)?;
+        }
+        Ok(taken)
+    }
+
+    /// A head that is none was data of another kind, and the search goes on after it.
+    fn container_head(&mut self, head: &[u8]) {
+        let own = u16::from_le_bytes([head[6], head[7]]);
+        let length = u64_at(head, 8);
+        if head[..4] == MAGIC.to_le_bytes() && head[4..6] == [1, 0] && own == 16 && length < 1 << 40 {
+            self.container = length;
+        }
+    }
+
+    fn entry(&mut self, head: &[u8]) -> Result<(), String> {
+        let kind = u16::from_le_bytes([head[0], head[1]]);
+        let own = u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
+        let arch = u32::from_le_bytes([head[28], head[29], head[30], head[31]]);
+        let whole = own.checked_add(u64_at(head, 8)).filter(|whole| *whole <= self.container);
+        let capability = u8::try_from(arch / 10).ok().filter(|_| (20..1000).contains(&arch));
+        let targets = match kind {
+            CUBIN => &mut self.found.arch,
+            PTX => &mut self.found.ptx,
+            _ => return Err("its code is laid out in an unknown way".to_owned()),
+        };
+        let (Some(whole), Some(major), true) = (whole, capability, own >= ENTRY as u64) else {
+            return Err("its code is laid out in an unknown way".to_owned());
+        };
+        let minor = u8::try_from(arch % 10).unwrap_or_default();
+        *targets.entry(ComputeCapability { major, minor }).or_default() += 1;
+        self.container -= whole;
+        self.skip = whole - ENTRY as u64;
+        Ok(())
+    }
+
+    /// The library has ended: inside a container, something was not understood.
+    fn end(&self) -> Result<(), String> {
+        if self.container > 0 || self.skip > 0 { Err("its code is cut short".to_owned()) } else { Ok(()) }
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(eight)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write as _};
+
+    use proptest::prelude::*;
+    use wiremock::matchers::path;
+    use wiremock::{Mock, MockServer};
+
+    use super::super::remote_zip::tests::parts;
+    use super::*;
+    use crate::fetch::FetchSettings;
+
+    /// A library with two containers of those entries (kind and architecture), among bytes of other kinds.
+    fn library(images: &[(u16, u32)]) -> Vec<u8> {
+        let mut file = vec![0x7f; 1000];
+        for images in images.chunks(2) {
+            let mut body = Vec::new();
+            for (kind, arch) in images {
+                let mut entry = vec![0_u8; 64];
+                entry[..2].copy_from_slice(&kind.to_le_bytes());
+                entry[4..8].copy_from_slice(&64_u32.to_le_bytes());
+                entry[8..16].copy_from_slice(&40_u64.to_le_bytes());
+                entry[28..32].copy_from_slice(&arch.to_le_bytes());
+                body.extend(entry);
+                // Code may hold the magic number itself.
+                body.extend([MAGIC.to_le_bytes(); 10].concat());
+            }
+            file.extend(MAGIC.to_le_bytes());
+            file.extend([1, 0, 16, 0]);
+            file.extend((body.len() as u64).to_le_bytes());
+            file.extend(body);
+            file.extend([0; 24]);
+        }
+        // The number alone is no container.
+        file.extend(MAGIC.to_le_bytes());
+        file.extend(vec![9; 100_000]);
+        file
+    }
+
+    fn targets_of(arch: &[&str], ptx: &[&str]) -> Targets {
+        let set = |all: &[&str]| all.iter().map(|text| text.parse().expect("a capability")).collect();
+        Targets { arch: set(arch), ptx: set(ptx) }
+    }
+
+    const IMAGES: [(u16, u32); 4] = [(2, 70), (2, 90), (2, 120), (1, 120)];
+
+    proptest! {
+        #[test]
+        fn code_is_found_however_the_library_is_cut(cuts in prop::collection::vec(1_usize..5000, 1..60)) {
+            let file = library(&IMAGES);
+            let mut scan = Scan::default();
+            let mut rest = file.as_slice();
+            for cut in cuts.iter().cycle() {
+                let (now, later) = rest.split_at((*cut).min(rest.len()));
+                scan.feed(now).expect("as measured");
+                rest = later;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            scan.end().expect("whole");
+            prop_assert_eq!(scan.found.targets(), Some(targets_of(&["7.0", "9.0", "12.0"], &["12.0"])));
+        }
+
+        #[test]
+        fn no_library_makes_it_panic(mut file in prop::collection::vec(any::<u8>(), 0..3000), at in 0_usize..300) {
+            let magic = [MAGIC.to_le_bytes(), [1, 0, 16, 0]].concat();
+            if file.len() > at * 8 + 8 {
+                file[at * 8..at * 8 + 8].copy_from_slice(&magic);
+            }
+            let mut scan = Scan::default();
+            let _ = scan.feed(&file).and_then(|()| scan.end());
+        }
+    }
+
+    #[test]
+    fn a_few_kernels_more_make_no_target() {
+        let mut scan = Scan::default();
+        let images = [[(2, 70), (2, 90)].repeat(3), vec![(2, 89), (1, 90)]].concat();
+        scan.feed(&library(&images)).expect("as measured");
+        assert_eq!(scan.found.targets(), Some(targets_of(&["7.0", "9.0"], &[])));
+        assert_eq!(Found::default().targets(), None);
+    }
+
+    #[test]
+    fn what_is_laid_out_otherwise_is_told_and_not_guessed() {
+        let feed = |file: &[u8]| {
+            let mut scan = Scan::default();
+            scan.feed(file).and_then(|()| scan.end())
+        };
+        assert!(feed(&library(&[(7, 90)])).unwrap_err().contains("unknown way"));
+        assert!(feed(&library(&[(2, 5)])).unwrap_err().contains("unknown way"));
+        let whole = library(&IMAGES);
+        assert!(feed(&whole[..1100]).unwrap_err().contains("cut short"));
+    }
+
+    #[test]
+    fn only_the_frameworks_own_libraries_count() {
+        for own in
+            ["torch/lib/libtorch_cuda.so", "cupy/cuda/thrust.cpython-311-x86_64-linux-gnu.so", "a/libx.so.3"]
+        {
+            assert!(is_own_library(own), "{own}");
+        }
+        for other in [
+            "torch/lib/libcudnn_ops_infer.so.8",
+            "torch/lib/libnccl.so.2",
+            "torch.libs/libgomp.so.1",
+            "nvidia/cublas/lib/x.so",
+            "torch/README",
+        ] {
+            assert!(!is_own_library(other), "{other}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_published_wheel_is_read_in_parts() {
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let packed = |method| zip::write::SimpleFileOptions::default().compression_method(method);
+        for (name, method, images) in [
+            ("a/lib/libone.so", zip::CompressionMethod::Deflated, &IMAGES[..2]),
+            ("a/lib/libtwo.so", zip::CompressionMethod::Stored, &IMAGES[2..]),
+            ("a/lib/libcublas.so.12", zip::CompressionMethod::Stored, &[(2, 50)][..]),
+        ] {
+            writer.start_file(name, packed(method)).expect("entry");
+            writer.write_all(&library(images)).expect("written");
+        }
+        let whole = writer.finish().expect("zip").into_inner();
+        let server = MockServer::start().await;
+        Mock::given(path("/a-1.0-py3-none-any.whl")).respond_with(parts(whole)).mount(&server).await;
+        let base = format!("{}/", server.uri()).parse().expect("an address");
+        let fetcher = Fetcher::new(&FetchSettings::default()).expect("a client");
+        let listed = super::super::listed("<a href='a-1.0-py3-none-any.whl'>", &base);
+        assert_eq!(targets(&fetcher, &listed[0]).await, Ok(targets_of(&["7.0", "9.0", "12.0"], &["12.0"])));
+    }
+}
