@@ -116,6 +116,7 @@ mod tests {
             runtimes: Vec::new(),
             cdi_devices: Vec::new(),
             rootless: false,
+            unkept_limits: Vec::new(),
             local: true,
             data_root: None,
             cgroup_driver: None,

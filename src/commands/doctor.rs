@@ -149,6 +149,7 @@ async fn engine(settings: &Settings) -> Result<EngineFacts, CommandError> {
         gpus: (access != GpuAccess::Request).then(|| access.to_string()),
         cgroup_driver: info.cgroup_driver.clone(),
         rootless: info.rootless,
+        unkept_limits: info.unkept_limits.clone(),
         local: info.local,
         free: free.map(|found| found.f_bavail.saturating_mul(found.f_frsize)),
     })

@@ -90,6 +90,7 @@ impl Daemon {
             builds,
             runtimes: runtimes(&info),
             cdi_devices: cdi_devices(&info),
+            unkept_limits: if podman { Vec::new() } else { unkept_limits(&info) },
             rootless: info.security_options.iter().flatten().any(|option| option.contains("name=rootless")),
             local: address.is_local(),
             cgroup_driver: info.cgroup_driver.map(|driver| driver.to_string()),
@@ -115,6 +116,13 @@ fn runtimes(info: &SystemInfo) -> Vec<String> {
     names
 }
 
+/// Docker without root keeps limits by cgroups v2 alone; it takes the others without a word.
+fn unkept_limits(info: &SystemInfo) -> Vec<&'static str> {
+    let all =
+        [("--memory", info.memory_limit), ("--cpus", info.cpu_cfs_quota), ("--pids-limit", info.pids_limit)];
+    all.into_iter().filter(|(_, kept)| *kept == Some(false)).map(|(option, _)| option).collect()
+}
+
 fn cdi_devices(info: &SystemInfo) -> Vec<String> {
     let devices = info.discovered_devices.iter().flatten();
     devices
@@ -126,6 +134,14 @@ fn cdi_devices(info: &SystemInfo) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_that_the_engine_does_not_keep_are_known() {
+        let kept = SystemInfo { memory_limit: Some(true), ..SystemInfo::default() };
+        assert_eq!(unkept_limits(&kept), [""; 0], "what it does not say is not held against it");
+        let none = SystemInfo { cpu_cfs_quota: Some(false), pids_limit: Some(false), ..kept };
+        assert_eq!(unkept_limits(&none), ["--cpus", "--pids-limit"]);
+    }
 
     #[tokio::test]
     async fn a_socket_that_is_not_there_is_unreachable() {

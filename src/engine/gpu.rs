@@ -158,6 +158,7 @@ mod tests {
             machine: Machine::X86_64,
             builds: crate::engine::Builds::BuildKit,
             rootless: false,
+            unkept_limits: Vec::new(),
             runtimes: owned(runtimes),
             cdi_devices: owned(cdi),
             local: true,

@@ -77,6 +77,8 @@ pub struct EngineInfo {
     pub cdi_devices: Vec<String>,
     /// True if it works without root.
     pub rootless: bool,
+    /// Limits of a container that it does not keep, by their options: `--memory`, `--cpus`, `--pids-limit`.
+    pub unkept_limits: Vec<&'static str>,
     /// True if the daemon runs on this machine (unix socket), so that its disk is ours.
     pub local: bool,
     /// The daemon's data folder.

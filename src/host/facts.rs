@@ -100,6 +100,8 @@ pub struct EngineFacts {
     pub cgroup_driver: Option<String>,
     /// True if it works without root.
     pub rootless: bool,
+    /// Limits of a container that it does not keep, by their options.
+    pub unkept_limits: Vec<&'static str>,
     /// True if it is on this machine.
     pub local: bool,
     /// Free bytes of its disk, where that is known.

@@ -234,6 +234,11 @@ fn engine(facts: &EngineFacts, report: &HostReport, all: &mut Vec<HostFinding>) 
     let away = if facts.local { "" } else { ", on another machine" };
     let text = format!("{} {}{rootless}{away}", facts.name, facts.version);
     all.push(HostFinding::ok("engine", text));
+    if !facts.unkept_limits.is_empty() {
+        let text = format!("it keeps no limit of a container: {}", facts.unkept_limits.join(", "));
+        let hint = "without root Docker limits by cgroups v2 alone, with the controllers that systemd delegates to you";
+        all.push(HostFinding::with("engine-limits", Severity::Warning, text, hint));
+    }
     let has_gpu = report.gpus.as_ref().is_ok_and(|facts| !facts.gpus.is_empty());
     match &facts.gpus {
         Some(way) => all.push(HostFinding::ok("engine-gpus", format!("it gives GPUs by {way}"))),
@@ -272,6 +277,7 @@ mod tests {
             gpus: Some("the nvidia runtime".to_owned()),
             cgroup_driver: Some("cgroupfs".to_owned()),
             rootless: false,
+            unkept_limits: Vec::new(),
             local: true,
             free: Some(100_000_000_000),
         };
@@ -360,6 +366,9 @@ mod tests {
         assert_eq!(severity(&trap, "no-gpu-runtime"), Some(Severity::Error));
         trap.engine = Ok(engine_facts(|facts| facts.free = Some(3_000_000_000)));
         assert_eq!(severity(&trap, "disk"), Some(Severity::Warning));
+        assert_eq!(severity(&trap, "engine-limits"), None);
+        trap.engine = Ok(engine_facts(|facts| facts.unkept_limits.push("--memory")));
+        assert_eq!(severity(&trap, "engine-limits"), Some(Severity::Warning));
         trap.engine = Err(("the engine does not answer".to_owned(), Vec::new()));
         assert_eq!(severity(&trap, "engine"), Some(Severity::Error));
     }

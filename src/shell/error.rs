@@ -88,6 +88,9 @@ pub enum ShellError {
     /// SSH for root.
     #[error("there is no SSH login for root, and you are root in the container")]
     SshAsRoot,
+    /// SSH on an engine where everybody is root inside.
+    #[error("there is no SSH login for root, which Docker without root makes of you in the container")]
+    SshOnRootless,
     /// No public key was found.
     #[error("there is no SSH key to let in: the agent has none, and ~/.ssh holds no `*.pub`")]
     NoKeys,
@@ -197,6 +200,9 @@ impl ShellError {
             }
             Self::HostNetwork => "leave out --network host; if you mean it, add --insecure".to_owned(),
             Self::SshAsRoot => "call envforge as an ordinary user, or use a terminal: `envforge shell`".to_owned(),
+            Self::SshOnRootless => {
+                "use a terminal (`envforge shell`) or --vscode, or Podman, where you are yourself inside".to_owned()
+            }
             Self::NoKeys => "make one with `ssh-keygen`, or name public keys with --authorized-keys FILE".to_owned(),
             Self::PortTaken { .. } => "end what listens there (`ss -ltn`), or name another port with --port HOST:CONTAINER".to_owned(),
             Self::NoPort { .. } => "end what listens there (`ss -ltn`)".to_owned(),

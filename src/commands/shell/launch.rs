@@ -112,6 +112,7 @@ async fn request(
         let text = "you are root: the container's user is root, too, without any capability";
         session.reporter.report(Event::Warning { text: text.to_owned() });
     }
+    warn_of_limits(session, args);
     let name = name(launch)?;
     let inside = inside(session, args);
     let (gpus, gpu_words) = wanted_gpus(session, args)?;
@@ -254,6 +255,17 @@ fn limits(args: &ShellArgs, gpus: Option<usize>) -> Result<Limits, ShellError> {
         pids: Some(limits.pids_limit),
         unlocked: false,
     })
+}
+
+/// Limits that were typed and are not kept are told: the engine takes them without a word.
+fn warn_of_limits(session: &Session<'_>, args: &ShellArgs) {
+    let typed = [("--memory", args.limits.memory.is_some()), ("--cpus", args.limits.cpus.is_some())];
+    let info = session.engine.info();
+    let why = if info.rootless { "; without root it would by cgroups v2 alone" } else { "" };
+    for (option, _) in typed.iter().filter(|(option, typed)| *typed && info.unkept_limits.contains(option)) {
+        let text = format!("`{option}` does nothing: this engine keeps no such limit{why}");
+        session.reporter.report(Event::Warning { text });
+    }
 }
 
 /// Folders must be there, and an engine elsewhere cannot see them.

@@ -92,7 +92,9 @@ pub(super) fn services(
     }
     if args.ssh {
         if user.uid == 0 {
-            return Err(ShellError::SshAsRoot.into());
+            let info = session.engine.info();
+            let made_root = info.rootless && !info.is_podman();
+            return Err(if made_root { ShellError::SshOnRootless } else { ShellError::SshAsRoot }.into());
         }
         let keys = public_keys(session.settings, args.authorized_keys.as_deref())?;
         services.ssh = Some(Ssh { port: free(address, SSH)?, keys, env: Vec::new() });
