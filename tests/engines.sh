@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Builds one lock with `build --locked` on several engines, compares the content, and writes the table into the README.
 # Engines beside this machine's own: Docker of Debian 13 and of the testing suite, and Podman of Debian 13, each in a
-# container. Then one more whose disk is too small for a build, and shells: on Podman with and without root, and on a Docker that is
-# restarted meanwhile. With ENVFORGE_TEST_SPEC (`pytorch-cuda:2.8-cu128`) only that spec's content, on this machine's engine and on
+# container. Then one more whose disk is too small for a build, and shells: on Podman with and without root, on Docker without root, and
+# on a Docker that is restarted meanwhile. With ENVFORGE_TEST_SPEC (`pytorch-cuda:2.8-cu128`) only that spec's content, on this machine's engine and on
 # Docker of Debian 13; the README then stays. Needs an image of Debian 13 (BASE, by default the newest envforge-base of it) and the mirrors.
-# Shells were seen to pass on Docker 26.1.5, Podman 5.4.2 with root (callers 0, 1000, 50000) and without (callers 1000, 50000), each on cgroups v1.
+# Shells were seen to pass on Docker 26.1.5, Podman 5.4.2 with root (callers 0, 1000, 50000) and without (callers 1000, 50000), and
+# Docker 26.1.5 without root (callers 1000, 50000), each on cgroups v1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 chmod 755 "$work"
 tmp=${TMPDIR:-/tmp} # shells mount project folders of the tests, which lie there
-names=(eng-docker-13 eng-docker-testing eng-podman-13 eng-podman-rootless eng-small eng-restarted)
+names=(eng-docker-13 eng-docker-testing eng-podman-13 eng-podman-rootless eng-docker-rootless eng-small eng-restarted)
 cleanup() {
     docker rm -f "${names[@]}" >/dev/null 2>&1 || true
     docker volume rm "${names[@]}" >/dev/null 2>&1 || true
@@ -36,7 +37,7 @@ make_image() { # TAG SCRIPT
     docker rm eng-setup >/dev/null
 }
 install='apt-get install -y -qq --no-install-recommends fuse-overlayfs iptables ca-certificates docker.io'
-make_image eng-13:1 "apt-get update -qq; $install podman netavark aardvark-dns nftables runc uidmap slirp4netns passt"
+make_image eng-13:1 "apt-get update -qq; $install podman netavark aardvark-dns nftables runc uidmap slirp4netns passt rootlesskit iproute2"
 # Release files of the testing suite on a mirror that stands still are expired: accepted here, by this option.
 [ -n "${ENVFORGE_TEST_SPEC:-}" ] || make_image eng-testing:1 "sed -i 's/^Suites:.*/Suites: testing/; /security/,\$d' /etc/apt/sources.list.d/debian.sources
     apt-get -o Acquire::Check-Valid-Until=false update -qq; $install"
@@ -66,6 +67,21 @@ for id in 1000 50000; do
     chown $id:$id /run/user/$id /var/lib/engine/$id
     setpriv --reuid $id --regid $id --clear-groups env USER=u$id HOME=/var/lib/engine/$id TMPDIR=/var/lib/engine/$id \
         XDG_RUNTIME_DIR=/run/user/$id podman system service --time 0 unix:///run/eng/$id.sock &
+done
+ln -s 50000.sock /run/eng/engine.sock
+wait
+SH
+# The same with Docker. Its bridge is another than the outer engine's, whose address the package index of the tests has.
+cat >"$work/docker-rootless.sh" <<'SH'
+chmod 777 /run/eng
+chmod 666 /dev/net/tun
+for id in 1000 50000; do
+    useradd -u $id -d /var/lib/engine/$id -s /bin/sh u$id
+    mkdir -p /run/user/$id /var/lib/engine/$id
+    chown $id:$id /run/user/$id /var/lib/engine/$id
+    setpriv --reuid $id --regid $id --clear-groups env USER=u$id HOME=/var/lib/engine/$id TMPDIR=/var/lib/engine/$id \
+        XDG_RUNTIME_DIR=/run/user/$id sh /usr/share/docker.io/contrib/dockerd-rootless.sh -H unix:///run/eng/$id.sock \
+        --bip 192.168.250.1/24 &
 done
 ln -s 50000.sock /run/eng/engine.sock
 wait
@@ -105,10 +121,12 @@ fi
 start eng-docker-testing eng-testing:1 dockerd.sh
 start eng-podman-13 eng-13:1 podman.sh
 start eng-podman-rootless eng-13:1 rootless.sh -v eng-podman-rootless:/var/lib/engine --device /dev/net/tun
+# In this machine's network, so that the ports of its shells are this machine's.
+start eng-docker-rootless eng-13:1 docker-rootless.sh -v eng-docker-rootless:/var/lib/engine --device /dev/net/tun --network host
 start eng-restarted eng-13:1 lasting.sh
 start eng-small eng-13:1 dockerd.sh --tmpfs "/var/lib/engine:exec,size=${SMALL:-700m}"
 # The callers of the tests have ids of their own.
-chmod 666 "$work"/eng-podman-*/*.sock
+chmod 666 "$work"/eng-podman-*/*.sock "$work"/eng-docker-rootless/*.sock
 
 status=0
 ENVFORGE_TEST_TABLE="$work/table.md" ENVFORGE_TEST_ENGINES="Docker=unix:///var/run/docker.sock \
@@ -121,9 +139,13 @@ ENVFORGE_TEST_SMALL_ENGINE="unix://$work/eng-small/engine.sock" \
     cargo test --features docker --test docker -- --ignored --exact \
     engines::a_full_disk_of_the_engine_ends_clearly_and_the_next_build_works --nocapture || status=$?
 ENVFORGE_TEST_SHELL_ENGINES="0,1000,50000=unix://$work/eng-podman-13/engine.sock \
-1000=unix://$work/eng-podman-rootless/1000.sock 50000=unix://$work/eng-podman-rootless/50000.sock" \
+1000=unix://$work/eng-podman-rootless/1000.sock 50000=unix://$work/eng-podman-rootless/50000.sock \
+1000:0=unix://$work/eng-docker-rootless/1000.sock 50000:0=unix://$work/eng-docker-rootless/50000.sock" \
     cargo test --features docker --test docker -- --ignored --exact \
     engines::files_of_a_shell_are_the_callers_on_every_engine --nocapture || status=$?
+ENVFORGE_TEST_ROOTLESS_DOCKER="1000=unix://$work/eng-docker-rootless/1000.sock" \
+    cargo test --features docker --test docker -- --ignored --exact \
+    engines::a_shell_on_docker_without_root_serves_and_says_what_it_cannot --nocapture || status=$?
 ENVFORGE_TEST_RESTARTED_ENGINE="unix://$work/eng-restarted/engine.sock" \
     ENVFORGE_TEST_KILL_DAEMON="docker exec eng-restarted sh -c 'kill -KILL \$(cat /var/run/docker.pid)'" \
     ENVFORGE_TEST_RESTART_MACHINE="docker restart -t 1 eng-restarted" \

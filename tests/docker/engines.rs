@@ -1,5 +1,5 @@
-//! The same lock on every engine of a list: the same content. An engine whose disk is full. Shells on Podman, and on an
-//! engine that is restarted meanwhile. `tests/engines.sh` starts the engines and runs this.
+//! The same lock on every engine of a list: the same content. An engine whose disk is full. Shells on Podman, on
+//! Docker without root, and on an engine that is restarted meanwhile. `tests/engines.sh` starts the engines and runs this.
 
 use std::fmt::Write as _;
 use std::io::BufReader;
@@ -12,6 +12,7 @@ use crate::program::Run;
 use crate::scene::{SPEC, Scene, TAG, assert_message};
 use crate::shell::Shells;
 use crate::shell_owner::assert_files_are_the_callers;
+use crate::shell_services::{keys, page};
 
 /// `NAME=ADDRESS` words; the first one is this machine's own engine.
 const LIST: &str = "ENVFORGE_TEST_ENGINES";
@@ -102,11 +103,11 @@ fn a_full_disk_of_the_engine_ends_clearly_and_the_next_build_works() {
     assert_ne!(docker(&address, &["images", "-q", TAG]), "");
 }
 
-/// `UID,UID=ADDRESS` words: engines, and who may call each.
+/// `UID,UID=ADDRESS` words: engines, and who may call each; `UID:0` for one who is root inside.
 const CALLED: &str = "ENVFORGE_TEST_SHELL_ENGINES";
 
 #[test]
-#[ignore = "needs Podman: run tests/engines.sh"]
+#[ignore = "needs Podman, and Docker without root: run tests/engines.sh"]
 fn files_of_a_shell_are_the_callers_on_every_engine() {
     let list = std::env::var(CALLED).expect("tests/engines.sh names the engines");
     for word in list.split_whitespace() {
@@ -114,9 +115,64 @@ fn files_of_a_shell_are_the_callers_on_every_engine() {
         let shells = Shells::of(Scene::locked().set("DOCKER_HOST", address));
         shells.scene.succeed(&["build", SPEC]);
         for uid in uids.split(',') {
-            assert_files_are_the_callers(&shells, uid.parse().expect("a number"));
+            let (uid, inside) = uid.split_once(':').unwrap_or((uid, uid));
+            let [uid, inside] = [uid, inside].map(|id| id.parse().expect("a number"));
+            assert_files_are_the_callers(&shells, uid, inside);
         }
     }
+}
+
+/// A Docker without root and without cgroups v2, whose ports are this machine's: `UID=ADDRESS`.
+const ROOTLESS: &str = "ENVFORGE_TEST_ROOTLESS_DOCKER";
+
+#[test]
+#[ignore = "needs Docker without root: run tests/engines.sh"]
+fn a_shell_on_docker_without_root_serves_and_says_what_it_cannot() {
+    let word = std::env::var(ROOTLESS).expect("tests/engines.sh names the engine");
+    let (uid, address) = word.split_once('=').expect("UID=ADDRESS");
+    let uid = uid.parse().expect("a number");
+    let shells = Shells::of(Scene::locked().set("DOCKER_HOST", address));
+    shells.scene.succeed(&["build", SPEC]);
+    let key = keys(&shells.scene.program.path("home"));
+    let refused = shells.run_as(uid, &["shell", TAG, "--ssh", "--authorized-keys", &key]);
+    assert_eq!(refused.code, 125, "{}", refused.stdout);
+    assert_message(&refused.stderr, &["no SSH login for root", "Docker without root", "--vscode"]);
+    let run = shells.run_as(uid, &["shell", TAG, "--memory", "1g", "--", "true"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("`--memory` does nothing"), "{}", run.stderr);
+    let doctor = shells.run_as(uid, &["doctor"]);
+    assert!(
+        doctor.stdout.contains("rootless") && doctor.stdout.contains("--pids-limit"),
+        "{}",
+        doctor.stdout
+    );
+
+    // An agent lets its own user alone ask.
+    let agent = shells.scene.program.path("agent");
+    let id = uid.to_string();
+    let mut running = Command::new("setpriv");
+    running.args(["--reuid", &id, "--regid", &id, "--clear-groups", "ssh-agent", "-D", "-a"]).arg(&agent);
+    let mut running = running.stdout(Stdio::null()).spawn().expect("setpriv starts");
+    let mut listing = shells.command_as(uid, &["shell", TAG, "--ssh-agent", "--", "ssh-add", "-l"]);
+    let listing = Run::of(&listing.env("SSH_AUTH_SOCK", &agent).output().expect("setpriv starts"));
+    running.kill().expect("a child of ours");
+    running.wait().expect("a child of ours");
+    assert_eq!(
+        (listing.code, listing.stdout.as_str()),
+        (1, "The agent has no identities.\n"),
+        "{}",
+        listing.stderr
+    );
+
+    let served = shells.run_as(uid, &["shell", TAG, "--jupyter", "--detach", "--name", "lab"]);
+    assert_eq!(served.code, 0, "{}", served.stderr);
+    let (address, token) = served.stdout.trim().split_once("/lab?token=").expect("a token");
+    let port = address.strip_prefix("http://127.0.0.1:").expect("the loopback").parse().expect("a port");
+    assert!(page(port, &format!("/api/status?token={token}")).starts_with("HTTP/1.1 200"));
+    assert!(page(port, "/api/status").starts_with("HTTP/1.1 403"));
+    assert!(shells.run_as(uid, &["ps"]).stdout.contains("lab"));
+    let stopped = shells.run_as(uid, &["stop", "lab", "--time", "2"]);
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (0, "lab\n"), "{}", stopped.stderr);
 }
 
 /// An engine whose containers run on without its daemon.

@@ -11,19 +11,20 @@ const SCRIPT: &str = "id -u; id -g; whoami; echo ~; touch \"made-by-$(id -u)\" ~
      for place in / /etc /usr /opt/env /var/tmp /run /data; do touch $place/x 2>/dev/null && echo \"writable: $place\"; done; \
      grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs' /proc/self/status | tr -s '\\t' ' '";
 
-/// Asserts who a caller of that id is inside, what he may do there, and whose his files are.
+/// Asserts what a caller of that id may do inside, as whom, and whose his files are. Docker without root has one id for
+/// him, 0; elsewhere he is himself.
 #[track_caller]
-pub(crate) fn assert_files_are_the_callers(shells: &Shells, uid: u32) {
+pub(crate) fn assert_files_are_the_callers(shells: &Shells, uid: u32, inside: u32) {
     let run = shells.run_as(uid, &["shell", TAG, "--", "bash", "-c", SCRIPT]);
     assert_eq!(run.code, 0, "{uid}: {}", run.stderr);
-    let name = if uid == 0 { "root" } else { "dev" };
+    let name = if inside == 0 { "root" } else { "dev" };
     let none = "0000000000000000";
     let expected = format!(
-        "{uid}\n{uid}\n{name}\n/home/dev\nCapPrm: {none}\nCapEff: {none}\nCapBnd: {none}\nNoNewPrivs: 1\n"
+        "{inside}\n{inside}\n{name}\n/home/dev\nCapPrm: {none}\nCapEff: {none}\nCapBnd: {none}\nNoNewPrivs: 1\n"
     );
     assert_eq!(run.stdout, expected, "{uid}");
     assert_eq!(run.stderr.contains("you are root"), uid == 0, "{}", run.stderr);
-    let made = shells.project().join(format!("made-by-{uid}"));
+    let made = shells.project().join(format!("made-by-{inside}"));
     let made = std::fs::metadata(made).expect("it is in the project's folder");
     assert_eq!((made.uid(), made.gid()), (uid, uid));
 }
@@ -34,7 +35,7 @@ fn files_are_the_callers_whatever_his_id_is() {
     let shells = Shells::new();
     // The image has a user of id 33.
     for uid in [0, 1000, 50000, 33] {
-        assert_files_are_the_callers(&shells, uid);
+        assert_files_are_the_callers(&shells, uid, uid);
     }
     let again = shells.run_as(50000, &["shell", TAG, "--", "sh", "-c", "ls ~/mine; mkdir ~/more"]);
     assert_eq!(

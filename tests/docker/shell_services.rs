@@ -13,7 +13,7 @@ use crate::scene::{SPEC, TAG, assert_message, interrupt_when};
 use crate::shell::Shells;
 
 /// The status line and body of a page of this machine.
-fn page(port: u16, path: &str) -> String {
+pub(crate) fn page(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
     let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
@@ -141,7 +141,8 @@ fn client(program: &str, config: &str, args: &[&str]) -> Run {
     Run::of(&output.expect("OpenSSH is there"))
 }
 
-fn keys(folder: &Path) -> String {
+/// Makes a key pair and gives the public key's file.
+pub(crate) fn keys(folder: &Path) -> String {
     let key = folder.join("key");
     let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key).status();
     assert!(made.expect("ssh-keygen starts").success());
