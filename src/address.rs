@@ -40,6 +40,16 @@ impl Address {
     pub fn expose(&self) -> &str {
         self.0.as_str()
     }
+    /// The same address asked as the user of another, if it has one and this one has none.
+    #[must_use]
+    pub fn with_login_of(&self, other: &Self) -> Self {
+        let mut url = Url::clone(&self.0);
+        if url.username().is_empty() && url.password().is_none() {
+            // Neither can fail for http and https, which always have a host. Both are encoded already.
+            let _ = url.set_username(other.0.username()).and_then(|()| url.set_password(other.0.password()));
+        }
+        Self(Arc::new(url))
+    }
     /// Scheme, host and port: no path, no secret.
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()
@@ -93,6 +103,15 @@ mod tests {
         assert!(!format!("{address:?}").contains("hunter"));
         assert!(address.expose().contains("hunter2"));
         assert_eq!(address.origin(), "https://example.test");
+    }
+
+    #[test]
+    fn a_login_is_taken_over_as_it_was_written() {
+        let index: Address = "https://u%40x:p%2Fw@example.test/simple".parse().expect("parses");
+        let file: Address = "https://example.test/f/a.tar.gz".parse().expect("parses");
+        assert_eq!(file.with_login_of(&index).expose(), "https://u%40x:p%2Fw@example.test/f/a.tar.gz");
+        let own: Address = "https://me@example.test/f".parse().expect("parses");
+        assert_eq!(own.with_login_of(&index).expose(), "https://me@example.test/f");
     }
 
     #[test]

@@ -322,7 +322,8 @@ pub(crate) fn asked_for(names: &[String]) -> String {
     }
 }
 
-fn requirements(wheels: &[&LockedWheel]) -> String {
+/// Requirement lines with hashes.
+pub(crate) fn requirements(wheels: &[&LockedWheel]) -> String {
     let mut text = String::new();
     for wheel in wheels {
         let _ = writeln!(text, "{}=={} --hash=sha256:{}", wheel.name, wheel.version, wheel.sha256);
@@ -437,6 +438,7 @@ mod tests {
                 wheel("sympy", "1.14.0", WheelLayer::Framework, IndexKind::Default),
                 wheel("jupyterlab", "4.5.0", WheelLayer::Stack, IndexKind::Default),
             ],
+            sources: Vec::new(),
             environment: environment(&stack),
             stack,
             records: Records::default(),
@@ -564,6 +566,7 @@ mod tests {
             project: Some("vision-train".into()),
             python: vec!["humanize".into()],
             apt: vec!["ffmpeg".into()],
+            allow_source: Vec::new(),
             indexes: vec!["internal".into()],
             variables: BTreeMap::from([("GREETING".into(), "a $HOME \"b\"".into())]),
             copy: vec![copy("configs", "/opt/my configs", true), copy("a.txt", "/opt/a.txt", false)],

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::lock::{Lock, LockedDeb, LockedWheel};
+use crate::lock::{Lock, LockedDeb, LockedSource, LockedWheel};
 
 /// A file a lock names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub enum Item<'a> {
     Deb(&'a LockedDeb),
     /// A wheel.
     Wheel(&'a LockedWheel),
+    /// A source distribution that one of the wheels was built from.
+    Source(&'a LockedSource),
     /// A tool's wheel: name, version, SHA-256 and file name.
     Tool(&'a crate::lock::LockedTool),
 }
@@ -23,6 +25,7 @@ impl<'a> Item<'a> {
         match self {
             Self::Deb(deb) => &deb.sha256,
             Self::Wheel(wheel) => &wheel.sha256,
+            Self::Source(source) => &source.sha256,
             Self::Tool(tool) => &tool.sha256,
         }
     }
@@ -32,6 +35,7 @@ impl<'a> Item<'a> {
         match self {
             Self::Deb(deb) => deb.path.rsplit('/').next().unwrap_or(&deb.path),
             Self::Wheel(wheel) => &wheel.file,
+            Self::Source(source) => &source.file,
             Self::Tool(tool) => &tool.file,
         }
     }
@@ -41,6 +45,7 @@ impl<'a> Item<'a> {
         match self {
             Self::Deb(deb) => &deb.name,
             Self::Wheel(wheel) => &wheel.name,
+            Self::Source(source) => &source.name,
             Self::Tool(tool) => &tool.name,
         }
     }
@@ -51,7 +56,9 @@ pub fn items(lock: &Lock) -> Vec<Item<'_>> {
     let debs = lock.base.packages.iter().chain(lock.debs()).map(Item::Deb);
     let tools = lock.tools.iter().map(Item::Tool);
     let wheels = lock.wheels.iter().map(Item::Wheel);
-    let all: BTreeMap<_, _> = debs.chain(tools).chain(wheels).map(|item| (item.sha256(), item)).collect();
+    let sources = lock.sources.iter().map(Item::Source);
+    let all: BTreeMap<_, _> =
+        debs.chain(tools).chain(wheels).chain(sources).map(|item| (item.sha256(), item)).collect();
     all.into_values().collect()
 }
 

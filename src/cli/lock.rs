@@ -64,6 +64,9 @@ pub struct LockSource {
     /// A package of the distribution (repeatable): `--apt ffmpeg`.
     #[arg(long, value_name = "PACKAGE")]
     pub apt: Vec<String>,
+    /// A package of --with, or one they need, that is built from its source distribution where no wheel of it fits (repeatable).
+    #[arg(long, value_name = "PACKAGE", requires = "with")]
+    pub allow_source: Vec<String>,
     /// A wheel that somebody built of what nobody publishes, instead of compiling it here (repeatable: the framework, then
     /// its companions). It is checked against the stack, and the lock names its SHA-256.
     #[arg(long, value_name = "FILE")]

@@ -591,8 +591,8 @@ impl CommandError {
             Self::Registry(error) => error.hints(),
             Self::Packages(error) => error.hints(),
             Self::Conflict(conflict) => {
-                let Conflict { wishes, pinned, product, .. } = &**conflict;
-                let mut hints = Vec::new();
+                let Conflict { cause, wishes, pinned, product } = &**conflict;
+                let mut hints: Vec<_> = cause.source_hint().into_iter().collect();
                 if !wishes.is_empty() {
                     hints.push("loosen or leave out one of them".to_owned());
                 }

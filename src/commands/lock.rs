@@ -18,6 +18,7 @@ use super::local_wheels::{Supplied, judge};
 use super::named_base::{NamedBase, named_base};
 use super::outdated::{check, diff};
 use super::session::Session;
+use super::source_packages::wheels_of_sources;
 use super::target::{options, target};
 use super::wanted::{Wanted, wanted};
 use super::{CommandError, Exit};
@@ -25,10 +26,10 @@ use crate::address::Address;
 use crate::base::{Base, Mirrors, discover};
 use crate::cli::{LockArgs, LockSource};
 use crate::compat::Matrix;
-use crate::lock::{Added, Lock, LockedWheel, Records, SCHEMA};
+use crate::lock::{Added, Lock, LockedSource, LockedWheel, Records, SCHEMA};
 use crate::packages::{
-    Archive, IndexSettings, PackageRequest, PackageSettings, PackageTools, PackagesError, resolve_packages,
-    vendor_root,
+    Archive, IndexSettings, LocalWheel, PackageRequest, PackageSettings, PackageTools, PackagesError,
+    Resolved, resolve_packages, vendor_root,
 };
 use crate::plan::{LOCK_LABEL, UNVERIFIED, environment};
 use crate::report::{Event, Printer, reporter};
@@ -226,8 +227,11 @@ pub(super) fn lock_path(settings: &Settings, stack: &Stack, source: &LockSource)
         return settings.current_dir.join(file);
     }
     // The wishes may be long and hold anything.
-    let wishes = [source.with.join("\n"), source.apt.join("\n")].join("\n\n");
-    let added = if source.with.is_empty() && source.apt.is_empty() {
+    let mut wishes = [source.with.join("\n"), source.apt.join("\n")].join("\n\n");
+    if !source.allow_source.is_empty() {
+        wishes = [wishes, source.allow_source.join("\n")].join("\n\n");
+    }
+    let added = if wishes.trim().is_empty() {
         String::new()
     } else {
         format!("+{}", &sha256_hex(wishes.as_bytes())[..12])
@@ -266,37 +270,59 @@ async fn resolved(
         previous,
         fresh: &wanted.source.upgrade_package,
         local: &local,
+        built: &[],
     };
-    let found = match resolve_packages(&tools, &request).await {
-        Err(cause) if cause.is_of_nvcc() => {
-            let nearest = without_that_source(&wanted.spec, &stack, session.settings.toolkit);
-            return Err(CommandError::NvccOutOfReach { cause, nearest });
-        }
-        Err(cause) if cause.is_conflict() => return Err(conflict(cause, wanted, &stack)),
-        found => found?,
-    };
+    let failed = |cause| not_resolved(cause, session, wanted, &stack);
+    let mut found = resolve_packages(&tools, &request).await.map_err(failed)?;
+    let mut sources = Vec::new();
+    if !found.sources.is_empty() {
+        let without = lock_of(found.clone(), &request, wanted);
+        let chosen = (&without, found.sources.as_slice());
+        let made = Box::pin(wheels_of_sources(session, &tools, &request, chosen, base, wanted)).await?;
+        let built: Vec<LocalWheel>;
+        (sources, built) = made.into_iter().unzip();
+        let request = PackageRequest { built: &built, ..request };
+        found = resolve_packages(&tools, &request).await.map_err(failed)?;
+        sources.retain(|source| found.wheels.iter().any(|wheel| wheel.name == source.name));
+        sources.sort_by(|one: &LockedSource, other| one.name.cmp(&other.name));
+    }
     check_hashes(&found.wheels, &wanted.hashes)?;
+    Ok(Lock { sources, ..lock_of(found, &request, wanted) })
+}
+
+/// What was resolved, as a lock.
+fn lock_of(found: Resolved, request: &PackageRequest<'_>, wanted: &Wanted) -> Lock {
     let records = Records {
         created: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         envforge: env!("CARGO_PKG_VERSION").to_owned(),
-        matrix: stack.matrix.clone(),
+        matrix: request.stack.matrix.clone(),
         agent: Some(crate::agent::sha256()),
         ..Records::default()
     };
-    Ok(Lock {
+    Lock {
         schema: SCHEMA,
         spec: wanted.spec.clone(),
         added: wanted.added.clone(),
-        environment: environment_of(&stack, &wanted.added),
-        stack,
-        base: locked_base,
+        environment: environment_of(request.stack, &wanted.added),
+        stack: request.stack.clone(),
+        base: request.base.clone(),
         tools: found.tools,
         system: found.system,
         unpacked: found.unpacked,
         apt: found.apt,
         wheels: found.wheels,
+        sources: Vec::new(),
         records,
-    })
+    }
+}
+
+/// Why nothing could be resolved, in the user's words where it lies with his wishes.
+fn not_resolved(cause: PackagesError, session: &Session<'_>, wanted: &Wanted, stack: &Stack) -> CommandError {
+    if cause.is_of_nvcc() {
+        let nearest = without_that_source(&wanted.spec, stack, session.settings.toolkit);
+        return CommandError::NvccOutOfReach { cause, nearest };
+    }
+    if cause.is_conflict() { conflict(cause, wanted, stack) } else { cause.into() }
 }
 
 /// The lock with another environment, other files, commands or checks, and the same packages.

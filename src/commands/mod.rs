@@ -32,6 +32,7 @@ mod refresh;
 mod reports;
 mod session;
 mod shell;
+mod source_packages;
 mod space;
 mod supported;
 mod target;

@@ -125,7 +125,8 @@ async fn gather(session: &Session<'_>, wanted: &Wanted, locked: &Locked) -> Resu
     gather_uv(lock, &uv, store, fetch, Arc::clone(&session.reporter)).await?;
     let source = WheelSource { stack: &lock.stack, index: &settings.index, fetcher: fetch };
     let tools: Vec<_> = lock.tools.iter().map(crate::lock::LockedTool::as_wheel).collect();
-    let wheels: Vec<_> = lock.wheels.iter().chain(&tools).collect();
+    let sources: Vec<_> = lock.sources.iter().map(crate::lock::LockedSource::as_file).collect();
+    let wheels: Vec<_> = lock.wheels.iter().chain(&tools).chain(&sources).collect();
     source.gather(&wheels, store, Arc::clone(&session.reporter)).await?;
     Ok(())
 }
@@ -192,7 +193,9 @@ async fn gone_upstream(locks: &[Lock], settings: &Settings) -> Result<Vec<Findin
     let mut findings = Vec::new();
     for lock in locks {
         let source = WheelSource { stack: &lock.stack, index: &session.index, fetcher: &session.fetch };
-        for wheel in lock.wheels.iter().filter(|wheel| wheel.index != IndexKind::Local) {
+        let sources: Vec<_> = lock.sources.iter().map(crate::lock::LockedSource::as_file).collect();
+        let published = lock.wheels.iter().filter(|wheel| wheel.index != IndexKind::Local);
+        for wheel in published.chain(&sources) {
             let what = match source.upstream(wheel).await? {
                 Upstream::There(_) => continue,
                 Upstream::Yanked(_) => "yanked",

@@ -10,11 +10,11 @@ use super::CommandError;
 use crate::address::Address;
 use crate::cli::{Level, LockSource, ProjectArgs, TargetArgs};
 use crate::context::ContextEntry;
-use crate::lock::{Added, LockedCheck, LockedRun};
+use crate::lock::{Added, AllowedSource, LockedCheck, LockedRun};
 use crate::plan::CachedFile;
 use crate::project::{
-    Environment, FILE, IndexWish, ProjectError, ProjectFile, Requirement, RunWish, Shell, copied,
-    from_pyproject, from_requirements, is_apt_name, requirement_name,
+    Environment, FILE, IndexWish, ProjectError, ProjectFile, Requirement, RunWish, Shell, SourceWish,
+    bare_name, copied, from_pyproject, from_requirements, is_apt_name, requirement_name,
 };
 use crate::settings::Settings;
 
@@ -89,6 +89,14 @@ pub(super) fn typed(spec: &str, source: &LockSource, target: &TargetArgs) -> Res
         let text = format!("`{name}` is not the name of a distribution package");
         return Err(CommandError::Addition { option: "--apt", text });
     }
+    let mut allow_source = Vec::new();
+    for text in &source.allow_source {
+        let name =
+            bare_name(text).map_err(|text| CommandError::Addition { option: "--allow-source", text })?;
+        allow_source.push(AllowedSource { name, build: Vec::new() });
+    }
+    allow_source.sort();
+    allow_source.dedup();
     let sorted = |list: &[String]| -> Vec<String> {
         let mut list = list.to_vec();
         list.sort();
@@ -99,7 +107,12 @@ pub(super) fn typed(spec: &str, source: &LockSource, target: &TargetArgs) -> Res
         spec: spec.to_owned(),
         target: target.clone(),
         source: source.clone(),
-        added: Added { python: sorted(&source.with), apt: sorted(&source.apt), ..Added::default() },
+        added: Added {
+            python: sorted(&source.with),
+            apt: sorted(&source.apt),
+            allow_source,
+            ..Added::default()
+        },
         copies: Vec::new(),
         vendored: Vec::new(),
         indexes: BTreeMap::new(),
@@ -117,7 +130,7 @@ fn of_project(
     target: &TargetArgs,
     settings: &Settings,
 ) -> Result<Wanted, CommandError> {
-    if !source.with.is_empty() || !source.apt.is_empty() {
+    if !source.with.is_empty() || !source.apt.is_empty() || !source.allow_source.is_empty() {
         return Err(CommandError::AdditionToProject);
     }
     let project = read(args, settings)?;
@@ -135,6 +148,7 @@ fn of_project(
         }),
         python: requirements.iter().map(|requirement| requirement.text.clone()).collect(),
         apt: environment.packages.apt.iter().map(|name| name.to_string()).collect(),
+        allow_source: environment.packages.allow_source.iter().map(|wish| allowed(wish)).collect(),
         variables: environment
             .variables
             .iter()
@@ -157,6 +171,8 @@ fn of_project(
     }
     let indexes = indexes(&project, settings)?;
     added.indexes = indexes.keys().cloned().collect();
+    added.allow_source.sort();
+    added.allow_source.dedup_by(|one, other| one.name == other.name);
     for list in [&mut added.python, &mut added.apt] {
         list.sort();
         list.dedup();
@@ -188,6 +204,15 @@ fn lock_name(args: &ProjectArgs) -> String {
         Some(environment) => format!("envforge.{environment}.lock"),
         None => "envforge.lock".to_owned(),
     }
+}
+
+fn allowed(wish: &SourceWish) -> AllowedSource {
+    let (name, build) = match wish {
+        SourceWish::Named(name) => (name, Vec::new()),
+        SourceWish::WithBuild(wish) => (&wish.name, wish.build.clone()),
+    };
+    // It was found to be one when the file was read.
+    AllowedSource { name: bare_name(name).unwrap_or_else(|_| name.clone()), build }
 }
 
 fn locked_run(run: &RunWish) -> LockedRun {

@@ -19,6 +19,9 @@ pub struct Added {
     /// Distribution packages by name, sorted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub apt: Vec<String>,
+    /// Python packages whose source distribution is built where no wheel fits, sorted by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow_source: Vec<AllowedSource>,
     /// Names of the package indexes beside the default one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<String>,
@@ -34,6 +37,17 @@ pub struct Added {
     /// Commands that must succeed in the image.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<LockedCheck>,
+}
+
+/// A package whose source distribution may be built.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AllowedSource {
+    /// Its name, normalised.
+    pub name: String,
+    /// What its build needs and does not say, as requirements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub build: Vec<String>,
 }
 
 /// Files of the project, pinned by their content.
@@ -80,6 +94,10 @@ impl Added {
 
     /// True if the same packages are wanted: what was resolved for one then serves the other.
     pub fn same_packages(&self, other: &Self) -> bool {
-        (&self.python, &self.apt, &self.indexes) == (&other.python, &other.apt, &other.indexes)
+        let packages = |added: &Self| {
+            let Self { python, apt, allow_source, indexes, .. } = added.clone();
+            (python, apt, allow_source, indexes)
+        };
+        packages(self) == packages(other)
     }
 }

@@ -77,6 +77,9 @@ impl Lock {
             let part = layer_name(wheel.layer);
             all.insert((part, wheel.name.clone()), (wheel.version.clone(), wheel.sha256.clone()));
         }
+        for source in &self.sources {
+            all.insert(("sources", source.name.clone()), (source.version.clone(), source.sha256.clone()));
+        }
         for tool in &self.tools {
             all.insert(("tools", tool.name.clone()), (tool.version.clone(), tool.sha256.clone()));
         }

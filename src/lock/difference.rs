@@ -101,6 +101,14 @@ impl Added {
             };
             added.copy.iter().map(word).collect()
         };
+        let sources = |added: &Self| -> Vec<String> {
+            let all = added.allow_source.iter();
+            all.map(|source| match source.build.as_slice() {
+                [] => source.name.clone(),
+                build => format!("{} (built with {})", source.name, build.join(", ")),
+            })
+            .collect()
+        };
         let runs = |added: &Self| -> Vec<String> {
             let all = added.run.iter().enumerate();
             all.map(|(place, run)| match run.secrets.as_slice() {
@@ -124,6 +132,7 @@ impl Added {
         compare("project", &project(self), &project(wanted));
         compare("added package", &self.python, &wanted.python);
         compare("added distribution package", &self.apt, &wanted.apt);
+        compare("source distribution allowed", &sources(self), &sources(wanted));
         compare("package index", &self.indexes, &wanted.indexes);
         compare("variable", &variables(self), &variables(wanted));
         compare("copied files", &copies(self), &copies(wanted));

@@ -12,10 +12,11 @@ mod sbom;
 mod toml;
 mod types;
 
-pub use added::{Added, LockedCheck, LockedCopy, LockedRun};
+pub use added::{Added, AllowedSource, LockedCheck, LockedCopy, LockedRun};
 pub use changes::{Change, layer_name};
 pub use difference::Difference;
 pub use toml::{LockError, SCHEMA};
 pub use types::{
-    BaseProvider, IndexKind, Lock, LockedBase, LockedDeb, LockedTool, LockedWheel, Records, WheelLayer,
+    BaseProvider, IndexKind, Lock, LockedBase, LockedDeb, LockedSource, LockedTool, LockedWheel, Records,
+    WheelLayer,
 };

@@ -96,6 +96,7 @@ pub(crate) fn lock() -> Lock {
             index: IndexKind::Default,
             layer: WheelLayer::Framework,
         }],
+        sources: Vec::new(),
         environment: BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]),
         records: Records {
             created: "2026-11-21T10:00:00Z".to_owned(),

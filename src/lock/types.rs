@@ -142,6 +142,43 @@ impl LockedTool {
     }
 }
 
+/// A source distribution, pinned, and what its wheel was built with. The wheel is one of the lock's, and no index has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedSource {
+    /// The normalised package name: `docopt`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The archive's file name.
+    #[serde(deserialize_with = "file_name")]
+    pub file: String,
+    /// SHA-256 of the archive, hex.
+    #[serde(deserialize_with = "sha256")]
+    pub sha256: String,
+    /// Size in bytes, if the index said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// What its build asks for beyond what the image has, or in another version: sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub build: Vec<LockedTool>,
+}
+
+impl LockedSource {
+    /// The archive as a file of an index, where it is found as wheels are.
+    pub fn as_file(&self) -> LockedWheel {
+        LockedWheel {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            file: self.file.clone(),
+            sha256: self.sha256.clone(),
+            size: self.size,
+            index: IndexKind::Default,
+            layer: WheelLayer::User,
+        }
+    }
+}
+
 /// Records that never make a lock stale.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -187,6 +224,9 @@ pub struct Lock {
     pub apt: Vec<LockedDeb>,
     /// Wheels, sorted by layer, then name.
     pub wheels: Vec<LockedWheel>,
+    /// Source distributions that wheels above were built from, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<LockedSource>,
     /// Environment variables of the image.
     pub environment: BTreeMap<String, String>,
     /// Records.
@@ -202,6 +242,16 @@ impl Lock {
     /// The wheels that no index has.
     pub fn local_wheels(&self) -> impl Iterator<Item = &LockedWheel> {
         self.wheels.iter().filter(|wheel| wheel.index == IndexKind::Local)
+    }
+
+    /// The image without the Python packages, files and commands that the user added: what those are built in.
+    #[must_use]
+    pub fn below_the_user(&self) -> Self {
+        let mut below = self.clone();
+        below.wheels.retain(|wheel| wheel.layer != WheelLayer::User);
+        below.sources.clear();
+        below.added = Added { apt: self.added.apt.clone(), ..Added::default() };
+        below
     }
 
     /// True if a wheel comes from the framework's own index.

@@ -302,6 +302,12 @@ impl Words {
     }
 }
 
+/// The package of which uv says that it would have to be built.
+fn without_wheel(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("Wheels are required for `")?;
+    rest.split('`').next()
+}
+
 fn lines(all: &[String]) -> String {
     all.iter().flat_map(|line| ["\n  - ", line]).collect()
 }
@@ -351,7 +357,10 @@ impl PackagesError {
                  and, if the key does not lie beside its index, `nvidia-key` (ENVFORGE_NVIDIA_KEY)"
             }
             Self::Expired { .. } => "use a current mirror, or set `[mirrors] accept-expired = true`",
-            Self::NoSolution { with_additions: true, .. } => "loosen or leave out one of the added packages",
+            Self::NoSolution { with_additions: true, .. } => {
+                let loosen = "loosen or leave out one of the added packages".to_owned();
+                return self.source_hint().into_iter().chain([loosen]).collect();
+            }
             Self::NoSolution { .. } => {
                 "the index lacks a version the matrix knows: check `[index] default` (ENVFORGE_INDEX) and `[index] \
                  framework` (ENVFORGE_FRAMEWORK_INDEX)"
@@ -376,6 +385,16 @@ impl PackagesError {
             _ => return Vec::new(),
         };
         vec![hint.to_owned()]
+    }
+
+    /// What allows the package to be built that has no wheel, if that is why nothing fits.
+    pub fn source_hint(&self) -> Option<String> {
+        let Self::NoSolution { with_additions: true, cause } = self else { return None };
+        let name = without_wheel(&cause.0)?;
+        Some(format!(
+            "no wheel of `{name}` fits: allow its source distribution to be built, which runs what it brings: `allow-source = \
+             [\"{name}\"]` in `[packages]` (--allow-source {name})"
+        ))
     }
 
     /// True if what the user added fits nothing.

@@ -76,6 +76,15 @@ mod tests {
     }
 
     #[test]
+    fn what_would_have_to_be_built_is_named_with_the_setting_that_allows_it() {
+        let said = b"error: No solution found when resolving dependencies\n  cause: Because all versions of docopt have no usable \
+                     wheels and you require docopt, we can conclude that your requirements are unsatisfiable.\n\nhint: Wheels are \
+                     required for `docopt` because building from source is disabled for all packages (i.e., with `--no-build`)";
+        let hints = explain(43, said, true).hints();
+        assert!(hints[0].contains("`allow-source = [\"docopt\"]`") && hints.len() == 2, "{hints:?}");
+    }
+
+    #[test]
     fn a_conflict_is_the_users_only_if_he_added_something() {
         let said = b"  x No solution found when resolving dependencies:\n  Because there is no version of torch==2.7.1+cu118";
         let error = explain(43, said, false);

@@ -12,6 +12,7 @@ use super::pylock::preferences;
 use super::resolve::PackageRequest;
 use super::settings::PackageSettings;
 use super::vendor::VendorSource;
+use super::wheel_name::normalised;
 use crate::address::Address;
 use crate::compat::Matrix;
 use crate::compat::tables::Channel;
@@ -50,7 +51,7 @@ pub(super) fn files(
     if standing(request).is_none() {
         files.push(file("system.list", 0o644, system_list(request.stack)));
     }
-    for wheel in request.local {
+    for wheel in request.in_no_index() {
         files.push(ContainerFile {
             path: format!("{FOLDER}/{}", wheel.file),
             mode: 0o644,
@@ -67,8 +68,17 @@ pub(super) fn files(
     if requested.is_empty() {
         files.push(file("all.in", 0o644, stack));
     } else {
-        files.push(file("all.in", 0o644, format!("{stack}{}", additions(requested)?)));
+        let additions = additions(requested)?;
+        let pin = |wheel: &LocalWheel| format!("{}=={}\n", wheel.name, wheel.version);
+        let built: String = request.built.iter().map(pin).collect();
+        files.push(file("all.in", 0o644, format!("{stack}{additions}{built}")));
         files.push(file("stack.in", 0o644, stack));
+    }
+    for source in request.may_be_built() {
+        let of_it = |text: &&String| normalised(&named(text)) == source.name;
+        let wishes: String = requested.iter().filter(of_it).flat_map(|text| [text, "\n"]).collect();
+        let text = if wishes.is_empty() { format!("{}\n", source.name) } else { wishes };
+        files.push(file(&format!("source-{}.in", source.name), 0o644, text));
     }
     if let Some(nvcc) = request.stack.nvcc.as_ref().filter(|nvcc| !nvcc.packages.is_empty()) {
         files.push(file("unpack.list", 0o644, nvcc.packages.join("\n") + "\n"));
@@ -198,6 +208,11 @@ fn additions(requested: &[String]) -> Result<String, PackagesError> {
     }
 }
 
+/// The package a requirement is of.
+fn named(requirement: &str) -> String {
+    requirement.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect()
+}
+
 /// Proxies and certificates, as shell assignments.
 fn environment(settings: &PackageSettings) -> String {
     let mut text = String::new();
@@ -246,7 +261,7 @@ fn uv_configuration(
 ) -> Result<String, PackagesError> {
     let stack = request.stack;
     let mut text = "index-strategy = \"unsafe-best-match\"\n".to_owned();
-    if !request.local.is_empty() {
+    if !request.in_no_index().is_empty() {
         let _ = writeln!(text, "find-links = [\"{FOLDER}\"]");
     }
     let own = match stack.channel {
@@ -283,7 +298,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::lock::{Added, Lock, Records, sample};
+    use crate::lock::{Added, AllowedSource, Lock, Records, sample};
     use crate::packages::settings::{Archive, IndexSettings, Proxies};
 
     fn settings() -> PackageSettings {
@@ -315,6 +330,7 @@ mod tests {
             previous: Some(&lock),
             fresh: &[],
             local: &[],
+            built: &[],
         };
         let files = files(&request, settings, None, Bytes::new(), Machine::X86_64).expect("files");
         let text = |file: ContainerFile| (file.path, String::from_utf8(file.bytes.to_vec()).unwrap());
@@ -331,6 +347,7 @@ mod tests {
             previous: None,
             fresh: &[],
             local: &[],
+            built: &[],
         };
         uv_configuration(&request, settings)
     }
@@ -369,6 +386,7 @@ mod tests {
                 previous: Some(previous),
                 fresh: &fresh,
                 local: &[],
+                built: &[],
             };
             let made = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
             made.iter().any(|file| file.path == "/envforge/system.list")
@@ -454,6 +472,7 @@ mod tests {
             previous: None,
             fresh: &[],
             local: &[],
+            built: &[],
         };
         let files = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
         let list = files.iter().find(|file| file.path == "/envforge/apt.list").expect("there");
@@ -488,6 +507,7 @@ mod tests {
             previous: None,
             fresh: &[],
             local: std::slice::from_ref(&local),
+            built: &[],
         };
         let files = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
         let named = |path: &str| files.iter().find(|file| file.path == path).expect("there");
@@ -512,6 +532,46 @@ mod tests {
             let error = additions(&[bad.to_owned()]).expect_err(bad);
             assert_eq!(error.exit_code(), 2);
         }
+    }
+
+    #[test]
+    fn what_may_be_built_is_asked_for_by_itself_until_its_wheel_is_there() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let wheel = super::super::local_wheel::tests::wheel(&root, "docopt", "0.6.2");
+        let lock = sample::lock();
+        let stack = sample::stack();
+        let allow = |name: &str| AllowedSource { name: name.to_owned(), build: Vec::new() };
+        let added = Added {
+            python: vec!["DocOpt>=0.6".to_owned(), "requests".to_owned()],
+            allow_source: vec![allow("docopt"), allow("further")],
+            ..Added::default()
+        };
+        let made = |built: &[LocalWheel]| {
+            let request = PackageRequest {
+                base_reference: "base",
+                base: &lock.base,
+                stack: &stack,
+                added: &added,
+                previous: None,
+                fresh: &[],
+                local: &[],
+                built,
+            };
+            let files = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
+            let text = |file: ContainerFile| (file.path, String::from_utf8_lossy(&file.bytes).into_owned());
+            files.into_iter().map(text).collect::<BTreeMap<_, _>>()
+        };
+        let first = made(&[]);
+        assert_eq!(first["/envforge/source-docopt.in"], "DocOpt>=0.6\n");
+        assert_eq!(first["/envforge/source-further.in"], "further\n");
+        assert!(!first["/envforge/uv.toml"].contains("find-links"));
+        let then = made(std::slice::from_ref(&wheel));
+        assert!(!then.contains_key("/envforge/source-docopt.in"));
+        assert!(then["/envforge/all.in"].ends_with("docopt==0.6.2\n"), "{}", then["/envforge/all.in"]);
+        assert!(then["/envforge/uv.toml"].contains("find-links"));
+        assert!(then.contains_key(&format!("/envforge/{}", wheel.file)));
+        assert!(!then["/envforge/stack.in"].contains("docopt"));
     }
 
     #[test]
@@ -542,6 +602,7 @@ mod tests {
             previous: None,
             fresh: &[],
             local: &[],
+            built: &[],
         };
         for file in files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files") {
             let secret = String::from_utf8_lossy(&file.bytes).contains("hunter2");

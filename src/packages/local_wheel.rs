@@ -98,6 +98,20 @@ impl LocalWheel {
         Err(PackagesError::WheelMisfit { file: self.file.clone(), stack: stack.name.clone(), misfits })
     }
 
+    /// Refuses a wheel that is not of that package and version, or does not fit a stack, with every way in which it does not.
+    pub fn check_package(&self, name: &str, version: &str, stack: &Stack) -> Result<(), PackagesError> {
+        let mut misfits = Vec::new();
+        let same = Version::from_str(&self.version).ok() == Version::from_str(version).ok();
+        if self.name != name || !same {
+            misfits.push(format!("it is `{} {}`; wanted is `{name} {version}`", self.name, self.version));
+        }
+        misfits.extend(self.misfits_of_any(stack));
+        if misfits.is_empty() {
+            return Ok(());
+        }
+        Err(PackagesError::WheelMisfit { file: self.file.clone(), stack: stack.name.clone(), misfits })
+    }
+
     fn misfits(&self, stack: &Stack) -> Vec<String> {
         let mut all = Vec::new();
         let wanted = if self.name == stack.package {
@@ -112,6 +126,13 @@ impl LocalWheel {
                 std::iter::once(&stack.package).chain(stack.companions.keys()).cloned().collect();
             all.push(format!("it is of `{}`; the stack takes {}", self.name, names.join(", ")));
         }
+        all.extend(self.misfits_of_any(stack));
+        all
+    }
+
+    /// What no wheel of an image may be: of another name than it says, for another Python, processor or C library.
+    fn misfits_of_any(&self, stack: &Stack) -> Vec<String> {
+        let mut all = Vec::new();
         for (field, named) in [("Name", &self.name), ("Version", &self.version)] {
             let said = header(&self.metadata, field).unwrap_or_default();
             let equal = match field {
@@ -235,6 +256,27 @@ pub(super) mod tests {
         let file = format!("{name}-{version}-cp311-cp311-linux_x86_64.whl");
         written(root, &file, name, version);
         LocalWheel::take(&root.join(file), &store).expect("a wheel")
+    }
+
+    #[test]
+    fn a_wheel_of_a_source_distribution_is_of_its_package_and_version_for_this_python() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
+        let taken = |file: &str| {
+            written(&root, file, "docopt", "0.6.2");
+            LocalWheel::take(&root.join(file), &store).expect("a wheel")
+        };
+        let stack = sample::stack();
+        let pure = taken("docopt-0.6.2-py2.py3-none-any.whl");
+        pure.check_package("docopt", "0.6.2.0", &stack).expect("it fits");
+        let said = |wheel: &LocalWheel, name: &str, version: &str| {
+            wheel.check_package(name, version, &stack).expect_err("refused").to_string()
+        };
+        assert!(said(&pure, "other", "0.6.2").contains("wanted is `other 0.6.2`"));
+        assert!(said(&pure, "docopt", "0.7").contains("wanted is `docopt 0.7`"));
+        let other = taken("docopt-0.6.2-cp36-cp36m-linux_x86_64.whl");
+        assert!(said(&other, "docopt", "0.6.2").contains("it is for Python"));
     }
 
     fn written(root: &Utf8Path, file: &str, name: &str, version: &str) {

@@ -35,6 +35,7 @@ pub(crate) use index_page::{Link, links};
 pub use local_wheel::LocalWheel;
 #[cfg(test)]
 pub(crate) use local_wheel::tests::wheel as test_wheel;
+pub use pylock::FoundSource;
 pub use resolve::{PackageRequest, PackageTools, Resolved, resolve_packages};
 pub use secrets::{index_secrets, index_secrets_with};
 pub use settings::{Archive, FrameworkIndex, IndexSettings, PackageSettings, Proxies, VendorSettings};

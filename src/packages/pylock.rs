@@ -7,9 +7,10 @@ use serde::Deserialize;
 use super::apt::decoded;
 use super::error::PackagesError;
 use super::local_wheel::LocalWheel;
+use super::settings::IndexSettings;
 use super::wheel_name::{WheelName, normalised};
 use crate::address::Address;
-use crate::lock::Lock;
+use crate::lock::{AllowedSource, Lock, LockedSource};
 use crate::sha256::is_sha256_hex;
 use crate::stack::Stack;
 
@@ -27,6 +28,27 @@ pub(super) struct Resolution {
     pub(super) local: bool,
 }
 
+/// A source distribution that was chosen because no wheel fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundSource {
+    /// As the lock keeps it, without what its build asks for.
+    pub locked: LockedSource,
+    /// Where it lies.
+    pub address: Address,
+}
+
+impl FoundSource {
+    /// With the login of the index on whose server it lies: uv says addresses without.
+    pub(super) fn with_login_of(self, index: &IndexSettings) -> Self {
+        let mut all = index.default.iter().chain(index.further.values());
+        let origin = self.address.origin();
+        match all.find(|index| index.origin() == origin) {
+            Some(index) => Self { address: self.address.with_login_of(index), ..self },
+            None => self,
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct Pylock {
     #[serde(default)]
@@ -38,11 +60,13 @@ struct Package {
     name: String,
     version: Option<String>,
     #[serde(default)]
-    wheels: Vec<Wheel>,
+    wheels: Vec<File>,
+    sdist: Option<File>,
 }
 
+/// A wheel or a source distribution.
 #[derive(Deserialize)]
-struct Wheel {
+struct File {
     name: Option<String>,
     url: Option<String>,
     size: Option<u64>,
@@ -55,22 +79,44 @@ struct Hashes {
     sha256: Option<String>,
 }
 
-/// The wheels of a `pylock.toml`, each checked to fit the stack's Python and processor. The resolver saw of `local` ones
-/// what they need, and nothing else: they stand for themselves.
+/// The wheels of a `pylock.toml`, each checked to fit the stack's Python and processor, and the source distributions that
+/// were chosen of packages in `allowed`. The resolver saw of `local` wheels what they need, and nothing else: they stand for
+/// themselves.
 pub(super) fn resolutions(
     text: &str,
     stack: &Stack,
-    local: &[LocalWheel],
-) -> Result<Vec<Resolution>, PackagesError> {
+    local: &[&LocalWheel],
+    allowed: &[AllowedSource],
+) -> Result<(Vec<Resolution>, Vec<FoundSource>), PackagesError> {
     let pylock: Pylock = parse(text)?;
-    let one = |package: Package| {
+    let (mut wheels, mut sources) = (Vec::new(), Vec::new());
+    for package in pylock.packages {
         let name = normalised(&package.name);
-        match local.iter().find(|wheel| wheel.name == name) {
-            Some(wheel) => Ok(of_local(wheel)),
-            None => resolution(package, stack),
+        if let Some(wheel) = local.iter().find(|wheel| wheel.name == name) {
+            wheels.push(of_local(wheel));
+        } else if let (true, [], Some(archive), Some(version)) = (
+            allowed.iter().any(|source| source.name == name),
+            package.wheels.as_slice(),
+            &package.sdist,
+            &package.version,
+        ) {
+            sources.push(source(&name, version, archive)?);
+        } else {
+            wheels.push(resolution(package, stack)?);
         }
-    };
-    pylock.packages.into_iter().map(one).collect()
+    }
+    Ok((wheels, sources))
+}
+
+fn source(name: &str, version: &str, archive: &File) -> Result<FoundSource, PackagesError> {
+    let lacks = |what: &str| bad(format!("the index gives no {what} of the source distribution of `{name}`"));
+    let file = file_of(archive).ok_or_else(|| lacks("name"))?;
+    let address = archive.url.as_deref().and_then(|url| url.parse().ok()).ok_or_else(|| lacks("address"))?;
+    let sha256 = archive.hashes.sha256.clone().filter(|hash| is_sha256_hex(hash));
+    let sha256 = sha256.ok_or_else(|| lacks("SHA-256"))?;
+    let (name, version, size) = (name.to_owned(), version.to_owned(), archive.size);
+    let locked = LockedSource { name, version, file, sha256, size, build: Vec::new() };
+    Ok(FoundSource { locked, address })
 }
 
 fn of_local(wheel: &LocalWheel) -> Resolution {
@@ -131,7 +177,7 @@ fn origin_of(url: &str) -> Option<String> {
     url.parse::<Address>().ok().map(|address| address.origin())
 }
 
-fn file_of(wheel: &Wheel) -> Option<String> {
+fn file_of(wheel: &File) -> Option<String> {
     if let Some(name) = &wheel.name {
         return Some(name.clone());
     }
@@ -145,16 +191,43 @@ mod tests {
     use crate::lock::sample;
     use crate::packages::output::{RECORDED, Sections};
 
-    fn one(wheel: &str) -> Result<Vec<Resolution>, PackagesError> {
+    fn both(wheel: &str, allowed: &str) -> Result<(Vec<Resolution>, Vec<FoundSource>), PackagesError> {
         let text =
             format!("lock-version = \"1.0\"\n[[packages]]\nname = \"Foo.Bar\"\nversion = \"1\"\n{wheel}");
-        resolutions(&text, &sample::stack(), &[])
+        let allowed = AllowedSource { name: allowed.to_owned(), build: Vec::new() };
+        resolutions(&text, &sample::stack(), &[], &[allowed])
+    }
+
+    fn one(wheel: &str) -> Result<Vec<Resolution>, PackagesError> {
+        both(wheel, "another").map(|(wheels, _)| wheels)
+    }
+
+    #[test]
+    fn a_source_distribution_is_taken_of_what_may_be_built_and_only_where_no_wheel_fits() {
+        let hash = "a".repeat(64);
+        let sdist = format!(
+            "sdist = {{ url = \"http://i.test/f/Foo.Bar-1.tar.gz\", size = 9, hashes = {{ sha256 = \"{hash}\" }} }}"
+        );
+        let (wheels, sources) = both(&sdist, "foo-bar").expect("taken");
+        assert_eq!((wheels.len(), sources.len()), (0, 1));
+        let LockedSource { name, version, file, sha256, size, build } = sources[0].locked.clone();
+        assert_eq!((name.as_str(), version.as_str(), file.as_str()), ("foo-bar", "1", "Foo.Bar-1.tar.gz"));
+        assert_eq!((sha256, size, build.len()), (hash.clone(), Some(9), 0));
+        assert_eq!(sources[0].address.origin(), "http://i.test");
+        let wheel = format!(
+            "wheels = [{{ name = \"foo_bar-1-py3-none-any.whl\", hashes = {{ sha256 = \"{hash}\" }} }}]\n{sdist}"
+        );
+        assert_eq!(both(&wheel, "foo-bar").expect("a wheel").1, []);
+        assert!(matches!(both(&sdist, "another"), Err(PackagesError::NoWheel { .. })));
+        let bare = "sdist = { url = \"http://i.test/f/Foo.Bar-1.tar.gz\", hashes = {} }";
+        assert!(both(bare, "foo-bar").expect_err("no hash").to_string().contains("no SHA-256"));
     }
 
     #[test]
     fn a_recorded_resolution_gives_one_wheel_per_package_without_address() {
         let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
-        let found = resolutions(sections.named("all").expect("all"), &sample::stack(), &[]).expect("wheels");
+        let found =
+            resolutions(sections.named("all").expect("all"), &sample::stack(), &[], &[]).expect("wheels").0;
         assert!(found.len() > 100, "{}", found.len());
         let torch = found.iter().find(|wheel| wheel.name == "torch").expect("torch");
         assert_eq!(torch.version, "2.8.0");
@@ -192,7 +265,7 @@ mod tests {
         let error = one("wheels = [{ name = \"foo_bar-1-py3-none-any.whl\", hashes = { md5 = \"x\" } }]")
             .expect_err("no hash");
         assert!(error.to_string().contains("SHA-256"), "{error}");
-        assert!(resolutions("= nonsense", &sample::stack(), &[]).is_err());
+        assert!(resolutions("= nonsense", &sample::stack(), &[], &[]).is_err());
     }
 
     #[test]

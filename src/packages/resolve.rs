@@ -13,14 +13,14 @@ use super::failure::explain;
 use super::inputs::{SCRIPT, files};
 use super::local_wheel::LocalWheel;
 use super::output::Sections;
-use super::pylock::{names, resolutions};
+use super::pylock::{FoundSource, names, resolutions};
 use super::settings::PackageSettings;
 use super::uv::{UvSource, uv_binary};
 use super::vendor::vendor_source;
 use super::wheels::{FrameworkOrigin, Layers, check_versions, locked_wheels};
 use crate::engine::{Engine, RunRequest};
 use crate::fetch::Fetcher;
-use crate::lock::{Added, Lock, LockedBase, LockedDeb, LockedTool, LockedWheel};
+use crate::lock::{Added, AllowedSource, Lock, LockedBase, LockedDeb, LockedTool, LockedWheel};
 use crate::report::{Event, Reporter};
 use crate::stack::Stack;
 use crate::store::{Store, StoreError};
@@ -45,8 +45,23 @@ pub struct PackageRequest<'a> {
     pub previous: Option<&'a Lock>,
     /// Packages whose old pins are not kept.
     pub fresh: &'a [String],
-    /// Wheels that no index has.
+    /// Wheels of the stack that no index has.
     pub local: &'a [LocalWheel],
+    /// Wheels that were built of source distributions, which the user's packages need.
+    pub built: &'a [LocalWheel],
+}
+
+impl PackageRequest<'_> {
+    /// Packages whose source distribution may be chosen: those the user allows and nobody has built yet.
+    pub(super) fn may_be_built(&self) -> Vec<AllowedSource> {
+        let has = |name: &str| self.built.iter().any(|wheel| wheel.name == name);
+        self.added.allow_source.iter().filter(|source| !has(&source.name)).cloned().collect()
+    }
+
+    /// Every wheel that no index has.
+    pub(super) fn in_no_index(&self) -> Vec<&LocalWheel> {
+        self.local.iter().chain(self.built).collect()
+    }
 }
 
 /// What packages are resolved with.
@@ -75,6 +90,9 @@ pub struct Resolved {
     pub apt: Vec<LockedDeb>,
     /// Wheels, sorted by layer, then name.
     pub wheels: Vec<LockedWheel>,
+    /// Source distributions that stand where no wheel fits: they have to be built, and everything resolved with what came of
+    /// them.
+    pub sources: Vec<FoundSource>,
     /// uv.
     pub tools: Vec<LockedTool>,
     /// The program uv that resolved, a file of the cache.
@@ -106,8 +124,8 @@ pub async fn resolve_packages(
         Ok(_) => Event::StepFinished { id, cached: false, seconds: started.elapsed().as_secs_f64() },
         Err(error) => Event::StepFailed { id, text: error.to_string() },
     });
-    let Read { system, unpacked, apt, wheels } = done?;
-    Ok(Resolved { system, unpacked, apt, wheels, tools: vec![tool], uv_binary })
+    let Read { system, unpacked, apt, wheels, sources } = done?;
+    Ok(Resolved { system, unpacked, apt, wheels, sources, tools: vec![tool], uv_binary })
 }
 
 async fn run(
@@ -143,6 +161,7 @@ struct Read {
     unpacked: Vec<LockedDeb>,
     apt: Vec<LockedDeb>,
     wheels: Vec<LockedWheel>,
+    sources: Vec<FoundSource>,
 }
 
 fn read(
@@ -165,10 +184,12 @@ fn read(
         stack: sections.optional("stack").map(names).transpose()?.map(|names| names.into_iter().collect()),
     };
     let origin = FrameworkOrigin::of(request.stack, &settings.index);
-    let wheels = resolutions(sections.named("all")?, request.stack, request.local)?;
+    let (wheels, sources) =
+        resolutions(sections.named("all")?, request.stack, &request.in_no_index(), &request.may_be_built())?;
+    let sources = sources.into_iter().map(|source| source.with_login_of(&settings.index)).collect();
     let wheels = locked_wheels(wheels, &layers, &origin, request.stack);
     check_versions(&wheels, request.stack)?;
-    Ok(Read { system, unpacked, apt, wheels })
+    Ok(Read { system, unpacked, apt, wheels, sources })
 }
 
 /// Packages of the distribution as apt found them: the system's, those to unpack, the user's.
@@ -204,6 +225,7 @@ mod tests {
             previous: None,
             fresh: &[],
             local: &[],
+            built: &[],
         }
     }
 
@@ -211,7 +233,7 @@ mod tests {
     fn a_recorded_run_becomes_locked_packages_and_mirrors() {
         let (lock, stack) = (sample::lock(), sample::stack());
         let none = Added::default();
-        let Read { system, unpacked, apt, wheels } =
+        let Read { system, unpacked, apt, wheels, .. } =
             read(RECORDED.as_bytes(), &request(&lock, &stack, &none), &PackageSettings::default())
                 .expect("reads");
         assert!(system.iter().any(|deb| deb.name == "python3.11"));

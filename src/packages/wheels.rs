@@ -134,7 +134,7 @@ mod tests {
         let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
         let set = |name| names(sections.named(name).expect("there")).expect("names").into_iter().collect();
         let layers = Layers { framework: set("framework"), stack: Some(set("stack")) };
-        let all = resolutions(sections.named("all").expect("all"), &stack, &[]).expect("wheels");
+        let (all, _) = resolutions(sections.named("all").expect("all"), &stack, &[], &[]).expect("wheels");
         (locked_wheels(all, &layers, &FrameworkOrigin(None), &stack), stack)
     }
 

@@ -7,10 +7,10 @@ use camino::Utf8Path;
 
 use super::at::At;
 use super::error::{Place, Problem};
-use super::file::{CopyWish, Environment, IndexWish, ProjectFile, RunWish};
+use super::file::{CopyWish, Environment, IndexWish, ProjectFile, RunWish, SourceWish};
 use super::merge::merged;
 use super::names::{is_apt_name, is_name, is_variable};
-use super::requirement::requirement_name;
+use super::requirement::{bare_name, requirement_name};
 use super::secret::{is_secret_variable, secret_in};
 
 /// Variables envforge sets itself.
@@ -121,6 +121,18 @@ impl Found<'_> {
         for text in &packages.python {
             if let Err(why) = requirement_name(text) {
                 self.at(text, why, None);
+            }
+        }
+        for wish in &packages.allow_source {
+            let (name, build) = match &**wish {
+                SourceWish::Named(name) => (name, [].as_slice()),
+                SourceWish::WithBuild(wish) => (&wish.name, wish.build.as_slice()),
+            };
+            let mistakes = bare_name(name).err().into_iter();
+            let mistakes: Vec<_> =
+                mistakes.chain(build.iter().filter_map(|text| requirement_name(text).err())).collect();
+            for why in mistakes {
+                self.at(wish, why, None);
             }
         }
         for path in packages.requirements.iter().chain(&packages.pyproject) {

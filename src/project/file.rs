@@ -105,8 +105,32 @@ pub struct Packages {
     pub groups: Vec<At<String>>,
     /// Packages of the distribution: `ffmpeg`.
     pub apt: Vec<At<String>>,
+    /// Python packages that may be built from their source distribution where no wheel of them fits, asked for above or needed by
+    /// others: a name, or a name with what its build needs and does not say. Such a build runs what the package brings.
+    pub allow_source: Vec<At<SourceWish>>,
     /// Package indexes beside the default one: a name of `[indexes]` in your configuration, or a name with its address.
     pub indexes: Vec<At<IndexWish>>,
+}
+
+/// A package that may be built from its source distribution.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SourceWish {
+    /// Its name.
+    Named(String),
+    /// Its name with what its build needs.
+    WithBuild(SourceWithBuild),
+}
+
+/// A package that may be built, with what its build needs and does not say.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SourceWithBuild {
+    /// Its name.
+    pub name: String,
+    /// Requirements of its build: `ninja`.
+    #[serde(default)]
+    pub build: Vec<String>,
 }
 
 /// A package index beside the default one.

@@ -62,6 +62,7 @@ pub(super) fn merged(below: &Environment, own: &Environment) -> Environment {
     replace(&mut packages.pyproject, added.pyproject.as_ref());
     packages.groups.extend(added.groups.iter().cloned());
     packages.apt.extend(added.apt.iter().cloned());
+    packages.allow_source.extend(added.allow_source.iter().cloned());
     packages.indexes.extend(added.indexes.iter().cloned());
     all.variables.extend(own.variables.clone());
     all.copy.extend(own.copy.iter().cloned());

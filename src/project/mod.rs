@@ -22,13 +22,13 @@ pub use copy::{CopyError, copied};
 pub use error::{Place, Problem, ProjectError};
 pub use file::{
     CopyWish, Environment, ExtraCheck, FILE, Index, IndexWish, Packages, ProjectFile, RunWish,
-    RunWithSecrets, SCHEMA, Shell, TargetWish, Verify,
+    RunWithSecrets, SCHEMA, Shell, SourceWish, SourceWithBuild, TargetWish, Verify,
 };
 pub use init::{Found, starter};
 pub(crate) use names::name_from;
 pub use names::{is_apt_name, is_name};
 pub use pyproject::from_pyproject;
-pub use requirement::requirement_name;
+pub use requirement::{bare_name, requirement_name};
 pub use requirements::{Requirement, from_requirements};
 
 /// The JSON schema of `envforge.toml`.

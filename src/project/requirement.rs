@@ -26,6 +26,15 @@ pub fn requirement_name(text: &str) -> Result<String, String> {
     Ok(parsed.name.to_string())
 }
 
+/// The normalised name that a text is, and nothing more.
+pub fn bare_name(text: &str) -> Result<String, String> {
+    let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if !is_name {
+        return Err(format!("`{text}` is not the name of a Python package"));
+    }
+    requirement_name(text).map_err(|_| format!("`{text}` is not the name of a Python package"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +47,14 @@ mod tests {
             ("torchmetrics~=1.4", "torchmetrics"),
         ] {
             assert_eq!(requirement_name(text).as_deref(), Ok(name));
+        }
+    }
+
+    #[test]
+    fn a_bare_name_has_no_version() {
+        assert_eq!(bare_name("Foo.Bar_baz").as_deref(), Ok("foo-bar-baz"));
+        for text in ["", "foo>=1", "foo bar", "-foo", "https://u:p@h/x"] {
+            assert!(bare_name(text).is_err(), "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The release archive, in the cache and checked by its SHA-256; a download that was cut is continued.
+//! The release archive or source distribution, in the cache and checked by its SHA-256; a download that was cut is continued.
 #![expect(clippy::disallowed_methods, reason = "edge: times its step")]
 
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use super::error::SourceError;
 use crate::address::Address;
 use crate::compat::tables::SourceBuild;
 use crate::fetch::{Download, Fetcher, Transfer};
+use crate::packages::{FoundSource, PackageTools};
 use crate::report::{Event, Reporter};
 use crate::store::Store;
 
@@ -30,10 +31,33 @@ pub(super) async fn archive(
     if addresses.is_empty() {
         return Err(SourceError::NoAddress { archive: name });
     }
+    downloaded(Download { name, addresses: addresses.to_vec(), sha256, size: None }, store, fetcher, reporter)
+        .await
+}
+
+/// Makes a source distribution present in the cache.
+pub async fn source_archive(
+    tools: &PackageTools<'_>,
+    source: &FoundSource,
+) -> Result<Utf8PathBuf, SourceError> {
+    let FoundSource { locked, address } = source;
+    if let Some(path) = tools.store.find(&locked.sha256)? {
+        return Ok(path);
+    }
+    let (name, sha256) = (locked.file.clone(), locked.sha256.clone());
+    let download = Download { name, addresses: vec![address.clone()], sha256, size: locked.size };
+    downloaded(download, tools.store, tools.fetcher, Arc::clone(&tools.reporter)).await
+}
+
+async fn downloaded(
+    download: Download,
+    store: &Store,
+    fetcher: &Fetcher,
+    reporter: Arc<dyn Reporter>,
+) -> Result<Utf8PathBuf, SourceError> {
     let id = STEP.to_owned();
-    reporter.report(Event::StepStarted { id: id.clone(), text: format!("download {name}") });
-    let transfer = Transfer::new(Arc::clone(&reporter), STEP, None);
-    let download = Download { name, addresses: addresses.to_vec(), sha256, size: None };
+    reporter.report(Event::StepStarted { id: id.clone(), text: format!("download {}", download.name) });
+    let transfer = Transfer::new(Arc::clone(&reporter), STEP, download.size);
     let started = std::time::Instant::now();
     match fetcher.into_store(store, &download, &transfer).await {
         Ok(path) => {

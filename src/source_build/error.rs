@@ -43,6 +43,35 @@ pub enum SourceError {
         /// What it made.
         found: String,
     },
+    /// A source distribution that is none.
+    #[error("`{archive}` cannot be built: {detail}")]
+    Distribution {
+        /// Its file name.
+        archive: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// What its build asks for cannot be had.
+    #[error("what the build of `{archive}` asks for cannot be had: {cause}")]
+    BuildRequires {
+        /// Its file name.
+        archive: String,
+        /// Why not.
+        #[source]
+        cause: Box<PackagesError>,
+    },
+    /// The same source made another wheel than the lock names.
+    #[error(
+        "`{file}` was built again from its source and has other bytes than the lock names (SHA-256 {found}, locked {locked})"
+    )]
+    OtherWheel {
+        /// The wheel.
+        file: String,
+        /// Of the one that was built.
+        found: String,
+        /// Of the one in the lock.
+        locked: String,
+    },
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] std::io::Error),
@@ -77,18 +106,28 @@ impl SourceError {
                     .to_owned(),
                 "fewer GPU targets need less: name them with --gpu".to_owned(),
             ],
+            Self::OtherWheel { .. } => vec![
+                "take the wheel from where the lock was made: `envforge vendor DIR` there, `build --offline DIR` here".to_owned(),
+                "or lock that package anew: `envforge lock -P PACKAGE`".to_owned(),
+            ],
+            Self::BuildRequires { cause, .. } => cause.hints(),
             Self::Packages(error) => error.hints(),
             Self::Engine(error) => error.hints(),
             Self::Base(error) => error.hints(),
             Self::Store(error) => error.hints(),
-            Self::Export { .. } | Self::File(_) => Vec::new(),
+            Self::Export { .. } | Self::Distribution { .. } | Self::File(_) => Vec::new(),
         }
     }
 
     /// The process's exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::NoHash { .. } | Self::NoAddress { .. } | Self::NoPatch { .. } => 1,
+            Self::NoHash { .. }
+            | Self::NoAddress { .. }
+            | Self::NoPatch { .. }
+            | Self::Distribution { .. }
+            | Self::OtherWheel { .. } => 1,
+            Self::BuildRequires { cause, .. } => cause.exit_code(),
             Self::Packages(error) => error.exit_code(),
             Self::Engine(error) => error.exit_code(),
             Self::Base(error) => error.exit_code(),

@@ -12,6 +12,7 @@ use super::export::wheel_of;
 use super::kept::{keep, kept_wheel};
 use super::recipe::{Recipe, bottom, is_of_the_builder};
 use crate::address::Address;
+use crate::context::ContextEntry;
 use crate::engine::{BuildRequest, EngineError, PassingTag};
 use crate::lock::{Added, Lock, LockedBase, Records, SCHEMA};
 use crate::packages::{
@@ -55,7 +56,9 @@ pub async fn build_wheel(
     let archive = archive(recipe.row, request.archives, tools.store, tools.fetcher, reporter()).await?;
     let (lock, files) = Box::pin(builder(tools, request)).await?;
     let scratch = PassingTag::new(tools.engine);
-    compile(tools, request, &lock, &files, &cached(archive)?, scratch.name()).await?;
+    let archive = cached(archive)?;
+    let context = |jobs| recipe.context(&lock, files.clone(), archive.clone(), jobs);
+    compile(tools, &lock, context, request.jobs, scratch.name()).await?;
     let wheel = taken(tools, scratch.name()).await?;
     scratch.remove().await?;
     wheel.check(recipe.stack)?;
@@ -63,19 +66,19 @@ pub async fn build_wheel(
     Ok(wheel)
 }
 
-/// Compiles, with half as many compilers each time the memory was too small.
-async fn compile(
+/// Compiles, with half as many compilers each time the memory was too small. `context` is that of the builder for a number of
+/// compilers, `lock` what the builder is made of.
+pub(super) async fn compile(
     tools: &PackageTools<'_>,
-    request: &SourceRequest<'_>,
     lock: &Lock,
-    files: &Files,
-    archive: &CachedFile,
+    context: impl Fn(u64) -> Result<Vec<ContextEntry>, SourceError>,
+    jobs: u64,
     scratch_tag: &str,
 ) -> Result<(), SourceError> {
-    let mut jobs = request.jobs.max(1);
+    let mut jobs = jobs.max(1);
     loop {
         let build = BuildRequest {
-            context: request.recipe.context(lock, files.clone(), archive.clone(), jobs)?,
+            context: context(jobs)?,
             secrets: index_secrets(&tools.settings.index, lock),
             build_args: tools.settings.index.proxies.0.clone(),
             labels: BTreeMap::new(),
@@ -121,6 +124,7 @@ async fn builder(
         previous: None,
         fresh: &[],
         local: &[],
+        built: &[],
     };
     let found: Resolved = resolve_packages(tools, &wanted).await?;
     let lock = Lock {
@@ -133,6 +137,7 @@ async fn builder(
         unpacked: found.unpacked,
         apt: found.apt,
         wheels: found.wheels.into_iter().filter(|wheel| is_of_the_builder(wheel.layer)).collect(),
+        sources: Vec::new(),
         environment: BTreeMap::new(),
         records: Records::default(),
         stack,
@@ -156,7 +161,7 @@ async fn builder(
 }
 
 /// The wheel of a finished image, in the cache.
-async fn taken(tools: &PackageTools<'_>, image: &str) -> Result<LocalWheel, SourceError> {
+pub(super) async fn taken(tools: &PackageTools<'_>, image: &str) -> Result<LocalWheel, SourceError> {
     let folder = tools.store.temp_folder()?;
     let root = Utf8Path::from_path(folder.path()).expect("the cache's path is UTF-8");
     let archive = root.join("image.tar");

@@ -15,8 +15,8 @@ use crate::render::{rendered, shell_word, values};
 use crate::sha256::sha256_hex;
 use crate::stack::{Flavour, Stack};
 
-const DOCKERFILE: &str = include_str!("../../templates/Builder.j2");
-const STEP: &str = include_str!("../../templates/steps/source.sh");
+pub(super) const DOCKERFILE: &str = include_str!("../../templates/Builder.j2");
+pub(super) const STEP: &str = include_str!("../../templates/steps/source.sh");
 /// Our patches by the names that rows call them.
 const PATCHES: [(&str, &str); 1] = [(
     "pytorch-2.8-cuda11-driver-entry-point.py",
@@ -122,8 +122,7 @@ impl Recipe<'_> {
         let bottom = files.bottom.clone();
         let plan = plan(lock, files);
         let dockerfile = self.dockerfile(&values(lock, &plan, &bottom));
-        let own = |entry: &ContextEntry| !entry.path.starts_with("files/") && entry.path != "Dockerfile";
-        let mut context: Vec<_> = plan.context.into_iter().filter(own).collect();
+        let mut context: Vec<_> = plan.context.into_iter().filter(is_of_a_builder).collect();
         for (number, name) in self.row.patches.iter().enumerate() {
             let text = patch_text(name).ok_or_else(|| SourceError::NoPatch { patch: name.clone() })?;
             context.push(ContextEntry::text(&format!("source/patches/{number}-{name}"), text));
@@ -140,11 +139,18 @@ impl Recipe<'_> {
         let mut values = values.clone();
         values["source"] = json!({
             "title": self.title(),
+            "why": "nobody publishes it",
             "archive": self.row.archive,
             "patches": self.row.patches,
+            "build": "",
         });
         rendered(DOCKERFILE, &values)
     }
+}
+
+/// Of an image's context what a builder needs: no file that is copied into the image.
+pub(super) fn is_of_a_builder(entry: &ContextEntry) -> bool {
+    !["files/", "copy/"].iter().any(|folder| entry.path.starts_with(folder)) && entry.path != "Dockerfile"
 }
 
 /// Of a resolution only what the builder installs.

@@ -1,6 +1,7 @@
 # Runs as root in a throwaway container of the base: apt resolves the distribution packages, uv the wheels.
 # Prints sections to stdout; src/packages/output.rs reads them. Nothing of this container is kept but what lies in /cache.
-# Inputs in /envforge: env (proxies), apt.conf, system.list, apt.list (the user's), *.in, uv, uv.toml, base (a name of it),
+# Inputs in /envforge: env (proxies), apt.conf, system.list, apt.list (the user's), *.in (all, stack, framework; source-NAME of
+# what may be built), uv, uv.toml, base (a name of it),
 # refresh (what the indexes said before does not count); for an image of another processor foreign (Debian's and uv's
 # name of it) and base.list. Without system.list the packages of the distribution are known already.
 # The exit code says which step failed.
@@ -125,11 +126,12 @@ section python
 python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' || exit 42
 
 # compile NAME [OPTION...]: resolves /envforge/NAME.in.
+config=/envforge/uv.toml
 compile() {
     name=$1
     shift
     /envforge/uv pip compile "/envforge/$name.in" --output-file "/tmp/pylock.$name.toml" --format pylock.toml \
-        --config-file /envforge/uv.toml --python /usr/bin/python3 --cache-dir /cache/uv \
+        --config-file "$config" --python /usr/bin/python3 --cache-dir /cache/uv \
         --no-header --quiet ${platform:+--python-platform "$platform"} "$@"
 }
 # The whole set decides, keeping old pins where they still fit (uv reads an existing output file as preferences).
@@ -137,7 +139,35 @@ compile() {
 if [ -f /envforge/pylock.all.toml ]; then cp /envforge/pylock.all.toml /tmp/; fi
 refresh=
 if [ -f /envforge/refresh ]; then refresh=--refresh; fi
-compile all $refresh || exit 43
+# Of source distributions that the user allows (source-NAME.in) those are taken of which no wheel fits, in whatever version is
+# asked for; if that does not do, all. What they need is not known before they are built, and nothing of them runs here.
+allowed=
+built=
+for file in /envforge/source-*.in; do
+    [ -e "$file" ] || continue
+    name=${file#/envforge/source-}
+    name=${name%.in}
+    allowed="$allowed $name"
+    compile "source-$name" --no-deps 2>/dev/null || built="$built $name"
+done
+compile_from_source() {
+    config=/tmp/uv.toml
+    cp /envforge/uv.toml $config
+    options=
+    for name in "$@"; do
+        printf '\n[[dependency-metadata]]\nname = "%s"\nrequires-dist = []\n' "$name" >>$config
+        options="$options --no-binary $name"
+    done
+    # shellcheck disable=SC2086
+    compile all $refresh $options
+}
+# shellcheck disable=SC2086
+if [ -z "$allowed" ]; then
+    compile all $refresh || exit 43
+elif ! compile_from_source $built 2>/tmp/first.log; then
+    compile_from_source $allowed 2>/dev/null || { cat /tmp/first.log >&2; exit 43; }
+fi
+config=/envforge/uv.toml
 awk -F'"' '/^name = / { name = $2 } /^version = / && name { print name "==" $2; name = "" }' \
     /tmp/pylock.all.toml >/tmp/constraints.txt
 if [ -f /envforge/stack.in ]; then compile stack --constraints /tmp/constraints.txt & fi

@@ -1,4 +1,4 @@
-# Builds one wheel of the release archive in /run/envforge/source (archive, environment, patches in their order) and puts it
+# Builds one wheel of the archive in /run/envforge/source (archive, environment, patches in their order) and puts it
 # into /wheels. A compiler that ran out of memory is told apart from one that found a mistake: its last line says so.
 set -eu
 umask 022
@@ -6,7 +6,11 @@ export HOME=/root PATH="/usr/lib/ccache:/opt/env/bin:/usr/local/cuda/bin:$PATH" 
     CCACHE_DIR=/run/envforge/ccache UV_NO_CONFIG=1 UV_OFFLINE=1 UV_CACHE_DIR=/tmp/uv-cache UV_PYTHON_DOWNLOADS=never
 . /run/envforge/source/environment
 mkdir /tmp/source
-tar -xf /run/envforge/source/archive -C /tmp/source --strip-components=1 --no-same-owner
+if ! tar -xf /run/envforge/source/archive -C /tmp/source --strip-components=1 --no-same-owner 2>/tmp/log; then
+    # Some source distributions are zip archives.
+    python3 -m zipfile -e /run/envforge/source/archive /tmp/unzipped 2>/dev/null || { cat /tmp/log; exit 1; }
+    mv /tmp/unzipped/*/* /tmp/source
+fi
 for patch in /run/envforge/source/patches/*.py; do
     if [ -e "$patch" ]; then python3 -B "$patch" /tmp/source; fi
 done

@@ -74,6 +74,24 @@ fn what_differs_and_what_is_new_is_told_and_nothing_else() {
     assert!(text.trim_end().ends_with(" 1 new releases"), "{text}");
 }
 
+/// The page's first wheel of a release may be for a Python that no row has: the pins are read from one that fits.
+#[test]
+fn a_wheel_that_fits_no_row_does_not_hide_the_pins_of_one_that_does() {
+    let wheel = |python: &str, cudnn: &str| {
+        let spec =
+            WheelSpec::new("onnxruntime-gpu", "1.22.0").requires(&format!("nvidia-cudnn-cu12=={cudnn}"));
+        spec.tag(&format!("{python}-{python}-manylinux_2_27_x86_64")).build()
+    };
+    let index = Index::local(vec![wheel("cp36", "8.0.0.1"), wheel("cp311", "9.0.0.1")]);
+    let run = against(&index, &["onnxruntime", "--release", "1.22.0", "--json"]);
+    let value: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let says = |field: &str| {
+        let findings = value["findings"].as_array().expect("a list").iter();
+        findings.filter(|one| one["field"] == field).map(|one| one["index_says"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(says("cudnn"), ["9.0.0.1"], "{}", run.stdout);
+}
+
 #[test]
 fn an_index_that_fails_is_an_error_and_no_difference() {
     let index = Index::local(Vec::new());

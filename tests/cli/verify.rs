@@ -54,6 +54,7 @@ pub(crate) fn lock() -> Lock {
         system,
         unpacked: Vec::new(),
         apt: Vec::new(),
+        sources: Vec::new(),
         wheels,
         environment,
         records,

@@ -27,6 +27,7 @@ mod shell;
 #[path = "../support/wheels.rs"]
 mod wheels;
 
+mod allow_source;
 mod arm64;
 mod base;
 mod cluster;

@@ -112,6 +112,7 @@ impl Fixture {
             previous,
             fresh: &[],
             local: &[],
+            built: &[],
         };
         resolve_packages(&tools, &request).await
     }
@@ -133,6 +134,7 @@ impl Fixture {
             system: resolved.system.clone(),
             unpacked: resolved.unpacked.clone(),
             apt: resolved.apt.clone(),
+            sources: Vec::new(),
             wheels: resolved.wheels.clone(),
             environment: BTreeMap::new(),
             records: Records::default(),

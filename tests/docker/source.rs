@@ -77,6 +77,22 @@ fn on_a_terminal_it_is_asked_before_anything_is_compiled() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_archive_that_is_missing_or_another_is_told_and_nothing_is_compiled() {
+    let (scene, _) = scene();
+    let mirror = format!("{}/archives", scene.index.url());
+    let scene = scene.set("ENVFORGE_SOURCE_MIRROR", mirror);
+    let build = ["build", SPEC, "--target", "any", "--yes"];
+    let hint = "`[source] mirror` (ENVFORGE_SOURCE_MIRROR), or a wheel: `--wheel FILE`";
+    scene.fail(&build, 3, &["the source archive cannot be had", "pytorch-v2.8.0", hint]);
+    let asked = scene.index.seen().into_iter().find(|one| one.path.starts_with("/archives/"));
+    let archive = asked.expect("the mirror was asked").path;
+    scene.index.serve(&archive, b"another archive".to_vec());
+    scene.fail(&build, 3, &["the source archive cannot be had", "SHA-256", hint]);
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_wheel_whose_content_is_not_what_its_name_says_gets_no_tag() {
     let (scene, _) = scene();
     let misbuilt = WheelSpec::new("torch", "2.8.0+cu118")

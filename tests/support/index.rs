@@ -261,8 +261,9 @@ fn concerns(path: &str, text: &str) -> bool {
     path.contains(text) && path.ends_with(METADATA) == text.ends_with(METADATA)
 }
 
+/// A wheel, or a source distribution.
 fn is_wheel(path: &str) -> bool {
-    Path::new(path).extension().is_some_and(|extension| extension == "whl")
+    Path::new(path).extension().is_some_and(|extension| extension == "whl") || path.ends_with(".tar.gz")
 }
 
 fn missing() -> (u16, &'static str, Vec<u8>) {

@@ -9,6 +9,7 @@ use camino::Utf8PathBuf;
 use super::super::CommandError;
 use super::super::lock::{deb_mirrors, package_settings};
 use super::super::session::Session;
+use super::super::source_packages::built_again;
 use super::super::wanted::Wanted;
 use crate::agent;
 use crate::base::Base;
@@ -36,6 +37,10 @@ pub(in crate::commands) async fn files(
     let mut local = Vec::new();
     // A vendor folder has them like all others.
     for wheel in lock.local_wheels().filter(|_| wanted.vendored.is_empty()) {
+        let source = lock.sources.iter().find(|source| source.name == wheel.name);
+        if let (Some(source), None) = (source, store.find(&wheel.sha256)?) {
+            built_again(session, lock, source, base, wanted).await?;
+        }
         let gone = || PackagesError::LocalWheelGone { file: wheel.file.clone() };
         let path = store.find(&wheel.sha256)?.ok_or_else(gone)?;
         let size = fs_err::metadata(&path)?.len();

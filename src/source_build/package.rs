@@ -1,0 +1,342 @@
+//! A source distribution that the user allows becomes a wheel: in an image of what lies below the user's own packages, by its
+//! Python and compilers, once; the cache keeps it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{Cursor, Read};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::error::SourceError;
+use super::kept::{keep, kept_wheel};
+use super::make::{compile, taken};
+use super::recipe::{DOCKERFILE, STEP, is_of_a_builder};
+use crate::context::ContextEntry;
+use crate::engine::PassingTag;
+use crate::lock::{Lock, LockedSource, LockedTool, LockedWheel};
+use crate::packages::{LocalWheel, PackageTools};
+use crate::plan::{CachedFile, Files, asked_for, plan, requirements};
+use crate::render::{rendered, shell_word, values};
+use crate::sha256::sha256_hex;
+
+/// More than any `pyproject.toml`.
+const PYPROJECT_LIMIT: u64 = 4 << 20;
+/// Times in the wheel: the first that a zip archive can say.
+const EPOCH: &str = "315532800";
+
+/// A wheel to build of a source distribution.
+#[derive(Debug, Clone)]
+pub struct PackageBuild<'a> {
+    /// The image it is built in: [`Lock::below_the_user`].
+    pub below: &'a Lock,
+    /// What that image is made of, in the cache.
+    pub files: &'a Files,
+    /// The source distribution, with what its build asks for.
+    pub source: &'a LockedSource,
+    /// Its archive, in the cache.
+    pub archive: CachedFile,
+    /// How many compilers run at a time.
+    pub jobs: u64,
+}
+
+impl PackageBuild<'_> {
+    /// SHA-256 over everything that decides the wheel, but for how many compilers run at a time.
+    fn key(&self) -> String {
+        let Self { below: Lock { stack, added, base, .. }, source, .. } = self;
+        let what = json!({
+            "archive": source.sha256,
+            "build": source.build,
+            "framework": [&stack.package, &stack.version.to_string(), &stack.cuda.to_string()],
+            "python": stack.python,
+            "machine": stack.machine,
+            "base": [&base.name, &base.suite],
+            "nvcc": stack.nvcc,
+            "packages": added.apt,
+            "environment": self.environment(0),
+            "step": STEP,
+        });
+        sha256_hex(what.to_string().as_bytes())
+    }
+
+    /// The build's environment as shell lines: what builds of CUDA extensions look for.
+    fn environment(&self, jobs: u64) -> String {
+        let stack = &self.below.stack;
+        let named = stack.target.capabilities();
+        let targets = if named.is_empty() { &stack.requires.gpu } else { &named };
+        let targets: Vec<_> = targets.iter().map(|code| code.dotted()).collect();
+        let all = [
+            ("SOURCE_DATE_EPOCH", EPOCH.to_owned()),
+            ("PYTHONHASHSEED", "0".to_owned()),
+            ("MAX_JOBS", jobs.to_string()),
+            ("TORCH_CUDA_ARCH_LIST", targets.join(";")),
+        ];
+        all.iter().fold(String::new(), |mut text, (name, value)| {
+            let _ = writeln!(text, "export {name}={}", shell_word(value));
+            text
+        })
+    }
+
+    fn context(&self, jobs: u64) -> Vec<ContextEntry> {
+        let Self { below, files, source, archive, .. } = self;
+        let plan = plan(below, (*files).clone());
+        let mut values = values(below, &plan, &files.bottom);
+        let names: Vec<_> =
+            source.build.iter().map(|tool| format!("{} {}", tool.name, tool.version)).collect();
+        values["source"] = json!({
+            "title": format!("{} {}", source.name, source.version),
+            "why": "no wheel of it fits and its source distribution is allowed",
+            "archive": source.file,
+            "patches": [],
+            "build": asked_for(&names),
+        });
+        let mut context: Vec<_> = plan.context.into_iter().filter(is_of_a_builder).collect();
+        let build: Vec<_> = source.build.iter().map(LockedTool::as_wheel).collect();
+        context.extend([
+            archive.clone().entry("source/archive".to_owned(), 0o644),
+            ContextEntry::text("source/build.txt", requirements(&build.iter().collect::<Vec<_>>())),
+            ContextEntry::text("source/environment", self.environment(jobs)),
+            ContextEntry::text("steps/source.sh", STEP),
+            ContextEntry::text("Dockerfile", rendered(DOCKERFILE, &values)),
+        ]);
+        context.sort_by(|one, other| one.path.cmp(&other.path));
+        context
+    }
+}
+
+/// Builds the wheel of a source distribution, or gives the one that was built of the same before. It lies in the cache.
+pub async fn build_package(
+    tools: &PackageTools<'_>,
+    request: &PackageBuild<'_>,
+) -> Result<LocalWheel, SourceError> {
+    let key = request.key();
+    let _guard = tools.store.lock(&format!("source-{}", &key[..16])).await?;
+    if let Some(wheel) = kept_wheel(tools.store, &key)? {
+        return Ok(wheel);
+    }
+    let scratch = PassingTag::new(tools.engine);
+    let context = |jobs| Ok(request.context(jobs));
+    compile(tools, request.below, context, request.jobs, scratch.name()).await?;
+    let wheel = taken(tools, scratch.name()).await?;
+    scratch.remove().await?;
+    let LockedSource { name, version, .. } = request.source;
+    wheel.check_package(name, version, &request.below.stack)?;
+    keep(tools.store, &key, &wheel)?;
+    Ok(wheel)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct Pyproject {
+    build_system: Option<BuildSystem>,
+}
+
+#[derive(Deserialize)]
+struct BuildSystem {
+    #[serde(default)]
+    requires: Vec<String>,
+}
+
+/// What the build of a source distribution asks for, as its `pyproject.toml` says; without one, setuptools.
+pub fn build_requires(archive: &[u8], file: &str) -> Result<Vec<String>, SourceError> {
+    let unusable = |detail: String| SourceError::Distribution { archive: file.to_owned(), detail };
+    let text = match file.rsplit('.').next() {
+        Some("zip") => of_zip(archive),
+        Some("gz" | "tgz") => of_tar(archive),
+        _ => return Err(unusable("it is no .tar.gz and no .zip".to_owned())),
+    };
+    let Some(text) = text.map_err(|error| unusable(error.to_string()))? else { return Ok(by_default()) };
+    let project: Pyproject = toml::from_str(&text)
+        .map_err(|error| unusable(format!("its pyproject.toml cannot be read: {}", error.message())))?;
+    Ok(project.build_system.map_or_else(by_default, |system| system.requires))
+}
+
+/// As the standard says; wheel is what setuptools before 70 needs besides.
+fn by_default() -> Vec<String> {
+    vec!["setuptools".to_owned(), "wheel".to_owned()]
+}
+
+/// True for the `pyproject.toml` of the project itself, in its one folder.
+fn is_pyproject(path: &str) -> bool {
+    let path = path.trim_start_matches("./");
+    path.split_once('/').is_some_and(|(_, rest)| rest == "pyproject.toml")
+}
+
+fn of_tar(archive: &[u8]) -> std::io::Result<Option<String>> {
+    let mut tar = tar::Archive::new(flate2::read::MultiGzDecoder::new(archive));
+    for entry in tar.entries()? {
+        let entry = entry?;
+        if is_pyproject(&String::from_utf8_lossy(&entry.path_bytes())) {
+            return text_of(entry).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn of_zip(archive: &[u8]) -> std::io::Result<Option<String>> {
+    let mut zip = zip::ZipArchive::new(Cursor::new(archive))?;
+    let Some(name) = zip.file_names().find(|name| is_pyproject(name)).map(str::to_owned) else {
+        return Ok(None);
+    };
+    text_of(zip.by_name(&name)?).map(Some)
+}
+
+fn text_of(file: impl Read) -> std::io::Result<String> {
+    let mut text = String::new();
+    file.take(PYPROJECT_LIMIT).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// What a build asks for that the image below does not have in that version, as the lock keeps it: sorted by name.
+pub fn beyond(below: &Lock, resolved: &[LockedWheel]) -> Vec<LockedTool> {
+    let has = |sha256: &str| below.wheels.iter().any(|wheel| wheel.sha256 == sha256);
+    let all: BTreeMap<_, _> =
+        resolved.iter().filter(|wheel| !has(&wheel.sha256)).map(|wheel| (&wheel.name, wheel)).collect();
+    let tool = |wheel: &LockedWheel| LockedTool {
+        name: wheel.name.clone(),
+        version: wheel.version.clone(),
+        file: wheel.file.clone(),
+        sha256: wheel.sha256.clone(),
+    };
+    all.into_values().map(tool).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::lock::{IndexKind, WheelLayer, sample};
+    use crate::plan::Bottom;
+
+    fn tar_of(files: &[(&str, &str)]) -> Vec<u8> {
+        let mut tar =
+            tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+        for (name, text) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(text.len() as u64);
+            header.set_mode(0o644);
+            header.set_cksum();
+            tar.append_data(&mut header, name, text.as_bytes()).expect("memory takes it");
+        }
+        tar.into_inner().expect("memory takes it").finish().expect("memory takes it")
+    }
+
+    #[test]
+    fn what_a_build_asks_for_is_read_from_the_projects_own_file() {
+        let project = "[build-system]\nrequires = [\"flit_core >=3\"]\nbuild-backend = \"x\"\n";
+        let files = [
+            ("a-1/vendored/pyproject.toml", "[build-system]\nrequires = [\"wrong\"]"),
+            ("a-1/pyproject.toml", project),
+        ];
+        assert_eq!(build_requires(&tar_of(&files), "a-1.tar.gz").expect("read"), ["flit_core >=3"]);
+        for none in ["", "[tool.black]\nline-length = 1\n"] {
+            let archive = tar_of(&[("a-1/setup.py", "x"), ("a-1/pyproject.toml", none)]);
+            assert_eq!(build_requires(&archive, "a-1.tar.gz").expect("read"), ["setuptools", "wheel"]);
+        }
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        zip.start_file("a-1/pyproject.toml", zip::write::SimpleFileOptions::default()).expect("entry");
+        zip.write_all(project.as_bytes()).expect("written");
+        let zip = zip.finish().expect("zip").into_inner();
+        assert_eq!(build_requires(&zip, "a-1.zip").expect("read"), ["flit_core >=3"]);
+    }
+
+    #[test]
+    fn an_archive_that_is_none_is_told_by_its_name() {
+        let broken = tar_of(&[("a-1/pyproject.toml", "[build-system")]);
+        for (archive, file, says) in [
+            (broken.as_slice(), "a-1.tar.gz", "pyproject.toml cannot be read"),
+            (b"no archive".as_slice(), "a-1.tar.gz", "`a-1.tar.gz`"),
+            (b"no archive".as_slice(), "a-1.zip", "`a-1.zip`"),
+            (b"BZh9".as_slice(), "a-1.tar.bz2", "no .tar.gz and no .zip"),
+        ] {
+            let error = build_requires(archive, file).expect_err(file);
+            assert!(error.to_string().contains(says), "{error}");
+            assert_eq!(error.exit_code(), 1);
+        }
+    }
+
+    fn wheel(name: &str, sha256: char) -> LockedWheel {
+        LockedWheel {
+            name: name.to_owned(),
+            version: "1".to_owned(),
+            file: format!("{name}-1-py3-none-any.whl"),
+            sha256: sha256.to_string().repeat(64),
+            size: None,
+            index: IndexKind::Default,
+            layer: WheelLayer::User,
+        }
+    }
+
+    #[test]
+    fn only_what_the_image_lacks_or_has_in_another_version_is_installed_for_the_build() {
+        let below = sample::lock().below_the_user();
+        let mut same = wheel("torch", '3');
+        same.layer = WheelLayer::Framework;
+        let found = beyond(&below, &[wheel("zeta", 'a'), same, wheel("alpha", 'b')]);
+        assert_eq!(found.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["alpha", "zeta"]);
+    }
+
+    fn source() -> LockedSource {
+        let lacks = beyond(&sample::lock().below_the_user(), &[wheel("setuptools", 'b')]);
+        LockedSource {
+            name: "docopt".to_owned(),
+            version: "0.6.2".to_owned(),
+            file: "docopt-0.6.2.tar.gz".to_owned(),
+            sha256: "d".repeat(64),
+            size: Some(25_901),
+            build: lacks,
+        }
+    }
+
+    fn with(check: impl FnOnce(PackageBuild<'_>)) {
+        let lock = sample::lock().below_the_user();
+        let cached =
+            |sha256: &str| CachedFile { path: "/cache/x".into(), size: 1, sha256: sha256.to_owned() };
+        let files = Files {
+            bottom: Bottom::Image("envforge-base:0123".to_owned()),
+            debs: vec!["/cache/d".into(); lock.system.len()],
+            unpacked: Vec::new(),
+            apt: Vec::new(),
+            copies: vec![ContextEntry::text("copy/0/secret", "of the project")],
+            wheels: Vec::new(),
+            local: Vec::new(),
+            uv: cached("2"),
+            agent: Bytes::new(),
+        };
+        let source = source();
+        check(PackageBuild { below: &lock, files: &files, source: &source, archive: cached("d"), jobs: 2 });
+    }
+
+    #[test]
+    fn the_builder_is_the_image_below_with_what_the_build_asks_for() {
+        with(|build| {
+            let context = build.context(2);
+            let of = |path: &str| context.iter().find(|entry| entry.path == path);
+            assert!(of("copy/0/secret").is_none() && of("files/opt/envforge/agent").is_none());
+            assert!(of("source/archive").is_some());
+            let text = |path: &str| match &of(path).expect(path).content {
+                crate::context::ContextContent::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                other @ crate::context::ContextContent::File { .. } => panic!("{other:?}"),
+            };
+            assert_eq!(text("source/build.txt"), format!("setuptools==1 --hash=sha256:{}\n", "b".repeat(64)));
+            assert!(text("source/environment").contains("export MAX_JOBS='2'\n"));
+            insta::assert_snapshot!(text("Dockerfile"));
+        });
+    }
+
+    #[test]
+    fn everything_that_decides_the_wheel_is_in_its_key_and_the_number_of_compilers_is_not() {
+        with(|build| {
+            let key = build.key();
+            assert_eq!(PackageBuild { jobs: 8, ..build.clone() }.key(), key);
+            let other = LockedSource { sha256: "e".repeat(64), ..build.source.clone() };
+            assert_ne!(PackageBuild { source: &other, ..build.clone() }.key(), key);
+            let mut below = build.below.clone();
+            below.added.apt = vec!["libpq-dev".to_owned()];
+            assert_ne!(PackageBuild { below: &below, ..build.clone() }.key(), key);
+        });
+    }
+}
