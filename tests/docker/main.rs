@@ -27,6 +27,7 @@ mod shell;
 #[path = "../support/wheels.rs"]
 mod wheels;
 
+mod a_real_pytorch;
 mod allow_source;
 mod arm64;
 mod base;
@@ -44,7 +45,6 @@ mod mirrors;
 mod named_base;
 mod packages;
 mod project;
-mod pytorch_28;
 mod registries;
 mod secrets;
 mod several;

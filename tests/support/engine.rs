@@ -35,6 +35,32 @@ pub(crate) fn bridge_address() -> IpAddr {
     panic!("the default bridge has no address: {text}")
 }
 
+/// The records of the engine's build cache, by id, but for those that are mounted while building: downloads, and what
+/// compilers made.
+pub(crate) fn build_cache() -> BTreeSet<String> {
+    let text = docker(&["system", "df", "-v", "--format", "{{json .BuildCache}}"]);
+    let records: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
+    let lasting = |record: &&serde_json::Value| record["CacheType"] != "exec.cachemount";
+    let id = |record: &serde_json::Value| Some(record["ID"].as_str()?.trim_end_matches('*').to_owned());
+    records.iter().filter(lasting).filter_map(id).collect()
+}
+
+/// Frees records of the build cache that were added since. What others use, now or as their parent, the engine keeps.
+pub(crate) fn free_build_cache(before: &BTreeSet<String>) {
+    // Each round frees the records that the last one left without children.
+    for _ in 0..20 {
+        let added: Vec<_> = build_cache().difference(before).cloned().collect();
+        for id in &added {
+            let filter = format!("id={id}");
+            let args = ["builder", "prune", "-a", "-f", "--filter", &filter];
+            drop(Command::new("docker").args(args).output());
+        }
+        if build_cache().difference(before).count() == added.len() {
+            return;
+        }
+    }
+}
+
 /// Containers and images that envforge may have made, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inventory {

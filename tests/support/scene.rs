@@ -1,6 +1,7 @@
 //! One test with the real engine: alone on it, with an index and a program of its own, and everything it made removed
 //! at the end.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::process::Child;
 use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::engine::{Inventory, bridge_address, docker};
+use crate::engine::{Inventory, bridge_address, build_cache, docker, free_build_cache};
 use crate::framework::TORCH_2_7_CU118;
 use crate::index::Index;
 use crate::program::{Program, Run};
@@ -55,6 +56,7 @@ pub(crate) struct Scene {
     pub(crate) program: Program,
     keeps_bases: bool,
     before: Inventory,
+    cache_before: BTreeSet<String>,
     _alone: File,
 }
 
@@ -101,7 +103,7 @@ impl Scene {
             .with("ENVFORGE_CACHE_DIR", SHARED_CACHE.to_string_lossy())
             .with("ENVFORGE_FRAMEWORK_INDEX", format!("{}/{{cuda}}", index.url()));
         copy_folder(&SHARED_CACHE.join("records-of-bases"), &program.path("state/base"));
-        Self { index, program, keeps_bases: true, before, _alone: alone }
+        Self { index, program, keeps_bases: true, before, cache_before: build_cache(), _alone: alone }
     }
 
     /// One test at a time, whichever runner started it, for as long as the result lives.
@@ -221,6 +223,10 @@ impl Drop for Scene {
         };
         for image in added.tags.iter().chain(added.untagged.iter().filter(ours)) {
             drop(std::process::Command::new("docker").args(["rmi", "-f", image]).output());
+        }
+        // Nothing that comes later is built on a base of its own.
+        if !self.keeps_bases {
+            free_build_cache(&self.cache_before);
         }
     }
 }
