@@ -1,5 +1,5 @@
 //! The one real image of the run: seven gigabytes, from empty cache and state to an answer of torch in a browser. Its name
-//! makes it the first: it takes twenty gigabytes of disk, and gives all but the downloads back before the others begin.
+//! makes it the first: it takes the most disk, and gives all but the downloads back before the others begin.
 
 use crate::engine::docker;
 use crate::scene::{Scene, python_in};
