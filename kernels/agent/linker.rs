@@ -21,7 +21,7 @@ pub(crate) const SYSTEM: [&str; 8] = [
 
 /// Sonames that come from the driver or optional network hardware, never from the image: the file that may lack them
 /// (empty: any) and the soname's beginning.
-const ALLOWED: [(&str, &str); 15] = [
+const ALLOWED: [(&str, &str); 16] = [
     ("", "libcuda.so"),
     ("", "libnvidia-"),
     ("", "libnvcuvid.so"),
@@ -37,6 +37,8 @@ const ALLOWED: [(&str, &str); 15] = [
     // torchcodec has itself once for each FFmpeg, and takes the one that the system has.
     ("libtorchcodec_", "libav"),
     ("libtorchcodec_", "libsw"),
+    // It loads this one when a HEIC picture is to be read, and says then what it needs.
+    ("libtorchcodec_heic", "libheif"),
     // One of three thread pools of Numba, for the CPU; it takes another where this one is missing.
     ("tbbpool", "libtbb"),
     // ONNX Runtime works through TensorRT where that is installed beside it.

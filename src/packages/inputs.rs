@@ -2,8 +2,6 @@
 
 use std::fmt::Write as _;
 
-use bytes::Bytes;
-
 use super::apt::{standing, system_list};
 use super::catalogue::catalogue;
 use super::error::PackagesError;
@@ -26,16 +24,18 @@ use crate::versions::Machine;
 const FOLDER: &str = "/envforge";
 /// The script the container runs.
 pub(super) const SCRIPT: &str = "/envforge/resolve.sh";
+/// Where the program uv is sent, if the volume does not have it.
+pub(super) const UV: &str = "/envforge/uv";
 /// apt wants armoured keys to be called so.
 const VENDOR_KEY: &str = "/envforge/vendor.asc";
 const CA_BUNDLE: &str = "/envforge/ca.crt";
 
-/// Every file of the container, the program `uv` among them. `runs_on` is the container's own processor.
+/// Every file of the container but the program uv, which is named by its hash. `runs_on` is the container's own processor.
 pub(super) fn files(
     request: &PackageRequest<'_>,
     settings: &PackageSettings,
     vendor: Option<&VendorSource>,
-    uv: Bytes,
+    uv_sha256: &str,
     runs_on: Machine,
 ) -> Result<Vec<ContainerFile>, PackagesError> {
     let framework = framework_requirements(request.stack, request.local)?;
@@ -46,7 +46,7 @@ pub(super) fn files(
         file("base", 0o644, base_key(request)),
         file("uv.toml", 0o600, uv_configuration(request, settings)?),
         file("framework.in", 0o644, framework),
-        ContainerFile { path: "/envforge/uv".to_owned(), mode: 0o755, bytes: uv },
+        file("uv.sha256", 0o644, uv_sha256),
     ];
     if standing(request).is_none() {
         files.push(file("system.list", 0o644, system_list(request.stack)));
@@ -297,6 +297,8 @@ fn index_table(index: &Address, default: bool) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
+    use bytes::Bytes;
+
     use super::*;
     use crate::lock::{Added, AllowedSource, Lock, Records, sample};
     use crate::packages::settings::{Archive, IndexSettings, Proxies};
@@ -332,7 +334,7 @@ mod tests {
             local: &[],
             built: &[],
         };
-        let files = files(&request, settings, None, Bytes::new(), Machine::X86_64).expect("files");
+        let files = files(&request, settings, None, "", Machine::X86_64).expect("files");
         let text = |file: ContainerFile| (file.path, String::from_utf8(file.bytes.to_vec()).unwrap());
         files.into_iter().map(text).collect()
     }
@@ -388,7 +390,7 @@ mod tests {
                 local: &[],
                 built: &[],
             };
-            let made = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
+            let made = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
             made.iter().any(|file| file.path == "/envforge/system.list")
         };
         assert!(!asks(&lock, &[], &[]));
@@ -474,7 +476,7 @@ mod tests {
             local: &[],
             built: &[],
         };
-        let files = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
+        let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
         let list = files.iter().find(|file| file.path == "/envforge/apt.list").expect("there");
         assert_eq!(list.bytes, "ffmpeg\nlibgl1\n");
         assert!(!made(&stack, &[], &settings()).contains_key("/envforge/apt.list"));
@@ -509,7 +511,7 @@ mod tests {
             local: std::slice::from_ref(&local),
             built: &[],
         };
-        let files = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
+        let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
         let named = |path: &str| files.iter().find(|file| file.path == path).expect("there");
         assert_eq!(
             named("/envforge/framework.in").bytes,
@@ -558,7 +560,7 @@ mod tests {
                 local: &[],
                 built,
             };
-            let files = files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files");
+            let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
             let text = |file: ContainerFile| (file.path, String::from_utf8_lossy(&file.bytes).into_owned());
             files.into_iter().map(text).collect::<BTreeMap<_, _>>()
         };
@@ -604,7 +606,7 @@ mod tests {
             local: &[],
             built: &[],
         };
-        for file in files(&request, &settings(), None, Bytes::new(), Machine::X86_64).expect("files") {
+        for file in files(&request, &settings(), None, "", Machine::X86_64).expect("files") {
             let secret = String::from_utf8_lossy(&file.bytes).contains("hunter2");
             assert!(!secret || file.mode == 0o600, "{}", file.path);
         }

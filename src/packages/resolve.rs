@@ -10,7 +10,7 @@ use super::apt::{kept, locked_debs, standing};
 use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::failure::explain;
-use super::inputs::{SCRIPT, files};
+use super::inputs::{SCRIPT, UV, files};
 use super::local_wheel::LocalWheel;
 use super::output::Sections;
 use super::pylock::{FoundSource, names, resolutions};
@@ -18,7 +18,7 @@ use super::settings::PackageSettings;
 use super::uv::{UvSource, uv_binary};
 use super::vendor::vendor_source;
 use super::wheels::{FrameworkOrigin, Layers, check_versions, locked_wheels};
-use crate::engine::{Engine, RunRequest};
+use crate::engine::{ContainerFile, Engine, RunRequest};
 use crate::fetch::Fetcher;
 use crate::lock::{Added, AllowedSource, Lock, LockedBase, LockedDeb, LockedTool, LockedWheel};
 use crate::report::{Event, Reporter};
@@ -29,6 +29,9 @@ use crate::versions::Machine;
 const STEP: &str = "packages";
 /// The engine's volume of what resolving asks for again and again: what the indexes said, and Python of each base.
 const CACHE_VOLUME: &str = "envforge-resolve";
+
+/// What the script exits with if the volume does not have uv: too large to be sent each time.
+const NO_UV: i64 = 51;
 
 /// What packages are resolved for.
 #[derive(Debug, Clone, Copy)]
@@ -135,20 +138,27 @@ async fn run(
 ) -> Result<Vec<u8>, PackagesError> {
     let nvcc = request.stack.nvcc.as_ref().filter(|_| standing(request).is_none());
     let vendor = vendor_source(nvcc, &tools.settings.vendor, tools.fetcher).await?;
-    let uv =
-        fs_err::read(uv).map_err(|cause| StoreError::File { purpose: "cannot read the cache", cause })?;
-    let container = RunRequest {
+    // A file of the cache is named by its hash.
+    let uv_sha256 = uv.file_name().unwrap_or_default();
+    let mut files = files(request, tools.settings, vendor.as_ref(), uv_sha256, tools.engine.info().machine)?;
+    let container = |files: &[ContainerFile]| RunRequest {
         image: request.base_reference.to_owned(),
         command: vec!["/bin/sh".to_owned(), SCRIPT.to_owned()],
         user: Some("0:0".to_owned()),
-        files: files(request, tools.settings, vendor.as_ref(), uv.into(), tools.engine.info().machine)?,
+        files: files.to_vec(),
         binds: vec![format!("{CACHE_VOLUME}:/cache")],
         network: tools.settings.network,
         // Its lines are not reported: they hold addresses.
         report_as: None,
         ..RunRequest::default()
     };
-    let outcome = tools.engine.run(container, Arc::clone(&tools.reporter)).await?;
+    let mut outcome = tools.engine.run(container(&files), Arc::clone(&tools.reporter)).await?;
+    if outcome.code == NO_UV {
+        let bytes =
+            fs_err::read(uv).map_err(|cause| StoreError::File { purpose: "cannot read the cache", cause })?;
+        files.push(ContainerFile { path: UV.to_owned(), mode: 0o755, bytes: bytes.into() });
+        outcome = tools.engine.run(container(&files), Arc::clone(&tools.reporter)).await?;
+    }
     if outcome.code == 0 {
         return Ok(outcome.stdout);
     }

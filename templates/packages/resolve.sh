@@ -1,7 +1,7 @@
 # Runs as root in a throwaway container of the base: apt resolves the distribution packages, uv the wheels.
 # Prints sections to stdout; src/packages/output.rs reads them. Nothing of this container is kept but what lies in /cache.
 # Inputs in /envforge: env (proxies), apt.conf, system.list, apt.list (the user's), *.in (all, stack, framework; source-NAME of
-# what may be built), uv, uv.toml, base (a name of it),
+# what may be built), uv.sha256, uv if /cache may not have it, uv.toml, base (a name of it),
 # refresh (what the indexes said before does not count); for an image of another processor foreign (Debian's and uv's
 # name of it) and base.list. Without system.list the packages of the distribution are known already.
 # The exit code says which step failed.
@@ -9,11 +9,20 @@ set -u
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 APT_CONFIG=/envforge/apt.conf
 . /envforge/env
 
+# uv, by its hash: it is sent once and then lies in /cache. Those that nobody asked for in a month go.
+sha256=$(cat /envforge/uv.sha256)
+uv=/cache/uv-$sha256
+if [ -f /envforge/uv ]; then
+    find /cache -maxdepth 1 -type f -name 'uv-*' -mtime +30 -delete
+    cp /envforge/uv "$uv.$(hostname)" && mv "$uv.$(hostname)" "$uv" || exit 51
+fi
+echo "$sha256  $uv" | sha256sum -c --status 2>/dev/null || exit 51
+
 section() { printf '\n==envforge:%s==\n' "$1"; }
 
 # Python of the base, unpacked: uv asks it what it is.
-python=/cache/python-$(cat /envforge/base).tar
-if [ -f /envforge/system.list ] || [ ! -f "$python" ]; then
+python=/cache/python-$(cat /envforge/base)
+if [ -f /envforge/system.list ] || [ ! -d "$python" ]; then
     apt-get update -qq >&2 || exit 40
 fi
 # The vendor's repository on its own, so that its faults are told from the distribution's.
@@ -98,40 +107,52 @@ if [ -f /envforge/system.list ]; then
     distribution
 fi
 
-# unpack PACKAGE: the files of it and of what it depends on, unless they are here, in / and in /tmp/python. uv only asks
-# Python what it is; installed in earnest its packages would compile themselves for as long as all the rest takes.
+# unpack PACKAGE FOLDER: the files of it and of what it depends on, unless the base has them. uv only asks Python what it is;
+# installed in earnest its packages would compile themselves for as long as all the rest takes.
 unpack() {
-    mkdir -p /tmp/debs/partial /tmp/python
+    mkdir -p /tmp/debs/partial "$2"
     apt-get install -y -qq --download-only --no-install-recommends -o Dir::Cache::archives=/tmp/debs "$1" \
         >/tmp/install.log 2>&1 || { cat /tmp/install.log >&2; exit 42; }
     for deb in /tmp/debs/*.deb; do
         [ -e "$deb" ] || continue
         dpkg-deb --fsys-tarfile "$deb" >/tmp/files.tar || exit 42
-        tar -xf /tmp/files.tar -C / --keep-directory-symlink >&2 || exit 42
-        tar -xf /tmp/files.tar -C /tmp/python >&2 || exit 42
+        tar -xf /tmp/files.tar -C "$2" >&2 || exit 42
         rm "$deb"
     done
 }
-if [ -f "$python" ]; then
-    tar -xf "$python" -C / --keep-directory-symlink >&2 || exit 42
-else
-    unpack python3
+run_python() { LD_LIBRARY_PATH=$libraries "$interpreter" "$@"; }
+# python_in FOLDER: the Python unpacked there, where it lies; that of a base which has a part of it, or all, in its place.
+python_in() {
+    interpreter=$1/usr/bin/python3
+    libraries=$(printf '%s:' "$1"/usr/lib/*-linux-gnu* "$1"/lib/*-linux-gnu*)
+    libraries=${libraries%:}
+    if ! run_python -c 'import json, platform, struct, sysconfig' 2>/dev/null; then
+        tar -cf - -C "$1" . | tar -xf - -C / --keep-directory-symlink >&2 || exit 42
+        interpreter=/usr/bin/python3
+        libraries=
+    fi
+}
+if [ ! -d "$python" ]; then
+    # Others may be at it too: each makes its own and the first one stays. Those of bases that nobody uses any more go.
+    find /cache -maxdepth 1 -name 'python-*' -mtime +30 -exec rm -rf {} +
+    unpack python3 "$python.$(hostname)"
+    python_in "$python.$(hostname)"
     # uv looks into a Python older than 3.10 with distutils, which Debian packages apart.
-    python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || unpack python3-distutils
-    # Others may be at it too: each writes its own and the last one stays. Those of bases that nobody uses any more go.
-    find /cache -maxdepth 1 -name 'python-*' -mtime +30 -delete
-    tar -cf "$python.$(hostname)" -C /tmp/python . && mv "$python.$(hostname)" "$python"
+    run_python -c 'import sys; sys.exit(sys.version_info < (3, 10))' || unpack python3-distutils "$python.$(hostname)"
+    mv -T "$python.$(hostname)" "$python" 2>/dev/null || rm -rf "$python.$(hostname)"
 fi
+touch "$python"
+python_in "$python"
 section python
-python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' || exit 42
+run_python -c 'import sys; print("%d.%d" % sys.version_info[:2])' || exit 42
 
 # compile NAME [OPTION...]: resolves /envforge/NAME.in.
 config=/envforge/uv.toml
 compile() {
     name=$1
     shift
-    /envforge/uv pip compile "/envforge/$name.in" --output-file "/tmp/pylock.$name.toml" --format pylock.toml \
-        --config-file "$config" --python /usr/bin/python3 --cache-dir /cache/uv \
+    LD_LIBRARY_PATH=$libraries "$uv" pip compile "/envforge/$name.in" --output-file "/tmp/pylock.$name.toml" --format pylock.toml \
+        --config-file "$config" --python "$interpreter" --cache-dir /cache/uv \
         --no-header --quiet ${platform:+--python-platform "$platform"} "$@"
 }
 # The whole set decides, keeping old pins where they still fit (uv reads an existing output file as preferences).
@@ -170,8 +191,13 @@ fi
 config=/envforge/uv.toml
 awk -F'"' '/^name = / { name = $2 } /^version = / && name { print name "==" $2; name = "" }' \
     /tmp/pylock.all.toml >/tmp/constraints.txt
-if [ -f /envforge/stack.in ]; then compile stack --constraints /tmp/constraints.txt & fi
-compile framework --constraints /tmp/constraints.txt || exit 43
+# part NAME: the answers to all of its questions are known by now, so nobody is asked again; if one should lack, everybody.
+part() {
+    compile "$1" --constraints /tmp/constraints.txt --offline 2>/dev/null ||
+        compile "$1" --constraints /tmp/constraints.txt
+}
+if [ -f /envforge/stack.in ]; then part stack & fi
+part framework || exit 43
 if [ -f /envforge/stack.in ]; then wait $! || exit 43; fi
 for name in all stack framework; do
     if [ -f "/envforge/$name.in" ]; then

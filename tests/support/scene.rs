@@ -219,7 +219,9 @@ impl Drop for Scene {
         let ours = |id: &&String| {
             let label = "{{index .Config.Labels \"io.envforge.name\"}}";
             let label = std::process::Command::new("docker").args(["inspect", "-f", label, id]).output();
-            label.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("pytorch-cuda:2.7"))
+            let name =
+                label.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+            name.starts_with("envforge/") || name.starts_with("pytorch-cuda:2.7")
         };
         for image in added.tags.iter().chain(added.untagged.iter().filter(ours)) {
             drop(std::process::Command::new("docker").args(["rmi", "-f", image]).output());
