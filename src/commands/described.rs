@@ -46,14 +46,14 @@ pub(super) async fn described(
 
 async fn of_lock(session: &Session<'_>, file: &str) -> Result<Described, CommandError> {
     let path = session.settings.current_dir.join(file);
-    let text = match fs_err::read_to_string(&path) {
-        Ok(text) => text,
+    let bytes = match fs_err::read(&path) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(CommandError::Stale { file: path.to_string(), differences: Vec::new() });
         }
         Err(error) => return Err(error.into()),
     };
-    let lock = Lock::from_toml(file, &text)?;
+    let lock = Lock::from_bytes(file, &bytes)?;
     let hash = lock.hash();
     let images = session.engine.images(LOCK_LABEL).await?;
     let image = images.into_iter().find(|image| image.labels.get(LOCK_LABEL) == Some(&hash));

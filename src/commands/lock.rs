@@ -129,7 +129,11 @@ pub(super) async fn lock_for(
     if wanted.added.project.is_some() {
         remember_project(&session.store, &path)?;
     }
-    let old = read_lock(&path)?;
+    let old = match read_lock(&path) {
+        // `--upgrade` keeps nothing of it; one of a newer envforge is not ours to overwrite.
+        Err(CommandError::Lock(error)) if source.upgrade && !error.is_of_newer() => None,
+        old => old?,
+    };
     let mut supplied = Supplied::new(stack, wanted, old.as_ref(), session.settings, &session.store)?;
     let stack = &supplied.stack;
     let differences: Vec<String> = old
@@ -242,8 +246,8 @@ pub(super) fn lock_path(settings: &Settings, stack: &Stack, source: &LockSource)
 
 /// The lock at that path, if there is one.
 pub(super) fn read_lock(path: &Utf8PathBuf) -> Result<Option<Lock>, CommandError> {
-    match fs_err::read_to_string(path) {
-        Ok(text) => Ok(Some(Lock::from_toml(path.as_str(), &text)?)),
+    match fs_err::read(path) {
+        Ok(bytes) => Ok(Some(Lock::from_bytes(path.as_str(), &bytes)?)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -13,7 +13,7 @@ use crate::context::ContextEntry;
 use crate::lock::{Added, AllowedSource, LockedCheck, LockedRun};
 use crate::plan::CachedFile;
 use crate::project::{
-    Environment, FILE, IndexWish, ProjectError, ProjectFile, Requirement, RunWish, Shell, SourceWish,
+    Environment, FILE, IndexWish, Place, ProjectError, ProjectFile, Requirement, RunWish, Shell, SourceWish,
     bare_name, copied, from_pyproject, from_requirements, is_apt_name, requirement_name,
 };
 use crate::settings::Settings;
@@ -229,12 +229,24 @@ fn invalid(file: &Utf8Path, text: String) -> CommandError {
 
 fn read(args: &ProjectArgs, settings: &Settings) -> Result<Project, CommandError> {
     let file = found(args, settings)?;
-    let text = fs_err::read_to_string(&file)?;
     // Errors name the file as the user knows it.
     let shown = file.strip_prefix(&settings.current_dir).unwrap_or(&file).to_string();
+    let bytes = fs_err::read(&file).map_err(|error| match args.project {
+        Some(_) => CommandError::from(ProjectError::Unreadable {
+            file: shown.clone(),
+            named_by: "--project".to_owned(),
+            why: error.kind().to_string(),
+        }),
+        None => error.into(),
+    })?;
+    let text = utf8(bytes).map_err(|place| {
+        let text = "this is not UTF-8".to_owned();
+        let problems = vec![crate::project::Problem { place: Some(place), text, hint: None }];
+        ProjectError::Invalid { file: shown.clone(), problems }
+    })?;
     let parsed = ProjectFile::parse(&shown, &text)?;
     let environment = parsed.environment(&shown, args.environment.as_deref())?;
-    let folder = file.parent().unwrap_or(Utf8Path::new(".")).canonicalize_utf8()?;
+    let folder = folder_of(&file, &shown)?;
     let name = if let Some(name) = &parsed.name {
         name.to_string()
     } else {
@@ -244,6 +256,17 @@ fn read(args: &ProjectArgs, settings: &Settings) -> Result<Project, CommandError
         })?
     };
     Ok(Project { folder, file, name, environment })
+}
+
+/// The folder of the project file, without links.
+fn folder_of(file: &Utf8Path, shown: &str) -> Result<Utf8PathBuf, CommandError> {
+    let folder = fs_err::canonicalize(file.parent().unwrap_or(Utf8Path::new(".")))?;
+    Utf8PathBuf::from_path_buf(folder).map_err(|folder| {
+        let text = format!("its folder `{}` has a name that is not UTF-8", folder.display());
+        let hint = Some("rename the folder".to_owned());
+        let problems = vec![crate::project::Problem { place: None, text, hint }];
+        ProjectError::Invalid { file: shown.to_owned(), problems }.into()
+    })
 }
 
 /// The project file that was named, else the one here or in the nearest folder above.
@@ -284,10 +307,14 @@ fn text_of(project: &Project, path: &Utf8Path) -> Result<String, ProjectError> {
         why,
     };
     let bytes = std::fs::read(project.folder.join(path)).map_err(|error| unreadable(error.to_string()))?;
+    utf8(bytes).map_err(|place| unreadable(format!("line {} is not UTF-8", place.line)))
+}
+
+/// A file's text, or the place from where it is none.
+fn utf8(bytes: Vec<u8>) -> Result<String, Place> {
     String::from_utf8(bytes).map_err(|error| {
         let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
-        let line = before.matches('\n').count();
-        unreadable(format!("line {} is not UTF-8", line + 1))
+        Place::of(&before, before.len())
     })
 }
 

@@ -43,6 +43,10 @@ pub enum LockError {
 }
 
 impl LockError {
+    /// True if a newer envforge made the lock.
+    pub fn is_of_newer(&self) -> bool {
+        matches!(self, Self::UnknownSchema { found, .. } if *found > SCHEMA)
+    }
     /// What the user can do.
     pub fn hints(&self) -> Vec<String> {
         match self {
@@ -85,6 +89,21 @@ impl Lock {
             return Err(LockError::UnknownSchema { file: file.to_owned(), line, found: *schema.get_ref() });
         }
         toml::from_str(text).map_err(malformed)
+    }
+
+    /// The same of a file's bytes, which may be no text.
+    pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self, LockError> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            let (line, column) = position(&before, before.len());
+            LockError::Malformed {
+                file: file.to_owned(),
+                line,
+                column,
+                detail: "this is not UTF-8".to_owned(),
+            }
+        })?;
+        Self::from_toml(file, text)
     }
 
     /// SHA-256 (hex) over everything that decides content: all but records, the matrix's edition and reasons.

@@ -74,7 +74,10 @@ fn every_mistake_of_the_file_is_told_at_once_and_nothing_is_asked_of_the_engine(
 #[test]
 fn a_file_of_a_newer_schema_is_told_apart() {
     let program = project(&[("envforge.toml", "schema = 7\nnews = true\n")]);
-    assert_message(&program.run(&["plan"]), 2, &["format 7", "update this one"]);
+    for command in [&["plan"] as &[&str], &["lock"], &["lock", "--check"], &["build"], &["vendor", "x"]] {
+        assert_message(&program.run(command), 2, &["format 7", "reads 1", "update this one"]);
+    }
+    assert!(!program.path("x").exists());
 }
 
 #[test]
@@ -136,10 +139,56 @@ fn copies_stay_inside_the_project() {
         program.run(&["plan", "--project", "p"])
     };
     assert_eq!(run("in").code, 0);
-    assert_message(&run("../secret"), 2, &["not a path inside the project"]);
+    for out in ["../secret", "in/../../secret", "/etc/passwd", ""] {
+        assert_message(&run(out), 2, &["line 3", "not a path inside the project"]);
+    }
     assert_message(&run("nothing"), 2, &["`nothing`"]);
     std::os::unix::fs::symlink("../../secret", program.path("p/in/b")).expect("a link");
     assert_message(&run("in"), 2, &["in/b", "leads out of the project", "mount it"]);
+    // And where the link is what was named: to a file, to a folder, on the way to one.
+    std::os::unix::fs::symlink("../secret", program.path("p/file")).expect("a link");
+    std::os::unix::fs::symlink("..", program.path("p/up")).expect("a link");
+    for (from, named) in [("file", "file"), ("up", "up"), ("up/secret", "up/secret")] {
+        assert_message(&run(from), 2, &[named, "leads out of the project", "mount it"]);
+    }
+}
+
+#[test]
+fn copies_go_nowhere_that_the_lock_decides() {
+    for (to, says) in [
+        ("/etc/x", "which the lock alone decides"),
+        ("/opt/env/lib", "which the lock alone decides"),
+        ("/opt/../etc/x", "not a path of the image"),
+        ("opt/x", "not a path of the image"),
+        ("/", "not a path of the image"),
+    ] {
+        let copy = format!("copy = [{{ from = 'envforge.toml', to = '{to}' }}]");
+        let text = format!("schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\n{copy}\n");
+        assert_message(&project(&[("envforge.toml", &text)]).run(&["plan"]), 2, &["line 3", says]);
+    }
+}
+
+#[test]
+fn a_secret_in_a_run_step_is_refused_with_the_right_way_and_not_repeated() {
+    for (command, secret) in [
+        ("HF_TOKEN=hunter2hunter2 python get.py", "hunter2hunter2"),
+        ("curl -H 'Authorization: Bearer hunter2hunter2' https://host/x", "hunter2hunter2"),
+        ("pip install --index-url https://me:hunter2@host/simple x", "hunter2"),
+        ("echo ghp_abcdefghijklmnopqrstuvwxyz0123456789 > ~/t", "ghp_abcdef"),
+    ] {
+        let run = format!("run = [\"{command}\"]");
+        let text = format!("schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\n{run}\n");
+        let said = project(&[("envforge.toml", &text)]).run(&["plan"]);
+        assert_message(
+            &said,
+            2,
+            &["line 3, column 8", "/run/secrets/NAME", "secrets = [\"NAME\"]", "[secrets]"],
+        );
+        assert!(!said.stderr.contains(secret), "{}", said.stderr);
+    }
+    let right = "run = [{ command = 'HF_TOKEN=$(cat /run/secrets/hf) python get.py', secrets = ['hf'] }]";
+    let text = format!("schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\n{right}\n");
+    assert_eq!(plan(&project(&[("envforge.toml", &text)]), &[])["verdict"], "ok");
 }
 
 #[test]
@@ -242,6 +291,42 @@ fn a_lock_edited_by_hand_is_refused_where_it_is_wrong() {
     assert_message(&program.run(&["lock", "--check"]), 2, &["envforge.lock", "line ", "extra"]);
     std::fs::write(program.path("envforge.lock"), lock.replace("schema = 1", "schema = 9")).expect("ours");
     assert_message(&program.run(&["lock", "--check"]), 2, &["format 9", "update this one"]);
+    // As version control leaves two locks that it could not join, and as a broken editor leaves one.
+    let conflict = lock.replacen("schema = 1\n", "<<<<<<< HEAD\nschema = 1\n=======\n", 1);
+    for (bytes, place) in
+        [(conflict.as_bytes(), "line "), (b"schema = 1\nspec = 'caf\xe9'", "line 2, column 12")]
+    {
+        std::fs::write(program.path("envforge.lock"), bytes).expect("ours");
+        let says = ["envforge.lock", "not a valid lock", place, "version control"];
+        assert_message(&program.run(&["lock", "--check"]), 2, &says);
+        assert_eq!(std::fs::read(program.path("envforge.lock")).expect("still there"), bytes);
+    }
+}
+
+#[test]
+fn a_project_file_that_is_no_text_or_not_there_is_told() {
+    let program = project(&[]);
+    std::fs::write(program.path("envforge.toml"), b"schema = 1\nspec = 'caf\xe9'\n").expect("ours");
+    assert_message(&program.run(&["plan"]), 2, &["`envforge.toml`", "line 2, column 12", "UTF-8"]);
+    let long = "n".repeat(5000);
+    for absent in ["absent.toml", "absent/folder", &long] {
+        assert_message(&program.run(&["plan", "--project", absent]), 2, &["`--project`", absent]);
+    }
+}
+
+#[test]
+fn a_project_in_a_folder_whose_name_is_not_utf8_is_told() {
+    use std::os::unix::ffi::OsStrExt;
+    let program = project(&[("p/envforge.toml", "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\n")]);
+    let folder = program.path(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    std::fs::rename(program.path("p"), &folder).expect("ours");
+    let run = |command: &mut std::process::Command| Run::of(&command.output().expect("it starts"));
+    let says = ["caf", "UTF-8", "rename the folder"];
+    assert_message(&run(program.command(&["plan"]).current_dir(&folder)), 2, &says);
+    // The argument is refused where it is read.
+    let typed = run(program.command(&["plan", "--project"]).arg(&folder));
+    assert_eq!(typed.code, 2, "{}", typed.stderr);
+    assert!(typed.stderr.contains("UTF-8"), "{}", typed.stderr);
 }
 
 #[test]

@@ -121,7 +121,7 @@ pub(super) async fn origin(
     let lock = match (file, label) {
         (Some(file), _) => {
             let path = session.settings.current_dir.join(file);
-            let lock = Lock::from_toml(file.as_str(), &fs_err::read_to_string(path)?)?;
+            let lock = Lock::from_bytes(file.as_str(), &fs_err::read(path)?)?;
             if let Some(label) = label.filter(|label| **label != lock.hash()) {
                 return Err(CommandError::OtherLock {
                     file: file.to_string(),
