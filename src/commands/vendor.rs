@@ -1,6 +1,7 @@
 //! `vendor`: everything a lock names in one folder, verified; and what a build takes from there.
 #![expect(clippy::disallowed_methods, reason = "edge: copies and hashes files")]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -12,19 +13,22 @@ use super::named_base::named_base;
 use super::session::Session;
 use super::wanted::{Wanted, wanted};
 use super::{CommandError, Exit, vendor_base};
+use crate::address::Address;
 use crate::cli::VendorArgs;
 use crate::lock::{IndexKind, Lock};
 use crate::packages::{Upstream, UvSource, WheelSource, gather_debs, gather_uv};
 use crate::plan::CachedFile;
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
-use crate::sha256::Sha256Hex;
+use crate::sha256::{Sha256Hex, is_sha256_hex};
 use crate::stack::Stack;
 use crate::store::{Store, write_atomically};
 use crate::vendor::{Item, items, place};
 
 /// Locks lie here, by their hash.
 const LOCKS: &str = "locks";
+/// Not what its name says.
+const DAMAGED: &str = "damaged";
 
 /// What `vendor --json` prints.
 #[derive(Serialize)]
@@ -54,11 +58,20 @@ pub(super) struct Finding {
     /// `damaged`, `missing`, `gone`, `yanked`, `changed`.
     pub(super) what: &'static str,
     pub(super) file: String,
+    /// Where a damaged file lies in the folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) path: Option<String>,
 }
 
 impl Finding {
+    /// What is wrong with the file of that hash: `damaged` or `missing`.
+    pub(super) fn of(what: &'static str, file: String, sha256: &str) -> Self {
+        Self { what, file, path: (what == DAMAGED).then(|| place(sha256)) }
+    }
+
     fn text(&self) -> String {
-        format!("{} is {}", self.file, self.what)
+        let place = self.path.as_ref().map(|path| format!(" ({path})")).unwrap_or_default();
+        format!("{} is {}{place}", self.file, self.what)
     }
 }
 
@@ -143,11 +156,10 @@ pub(super) fn copy(from: &Utf8Path, to: &Utf8Path) -> Result<(), CommandError> {
 
 /// `vendor --check`: every file of the folder's locks read and compared; with `--upstream` asked for, too.
 async fn check(folder: &Utf8Path, upstream: bool, settings: &Settings) -> Result<Exit, CommandError> {
-    let locks = locks_of(folder)?;
-    if locks.is_empty() {
+    let (locks, mut findings) = locks_of(folder)?;
+    if locks.is_empty() && findings.is_empty() {
         return Err(CommandError::NoVendor { folder: folder.to_string() });
     }
-    let mut findings = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for lock in &locks {
         for item in items(lock) {
@@ -170,7 +182,9 @@ async fn check(folder: &Utf8Path, upstream: bool, settings: &Settings) -> Result
     } else {
         let mut text = String::new();
         for finding in &findings {
-            let _ = writeln!(text, "{:<8} {}", finding.what, finding.file);
+            let _ = write!(text, "{:<8} {}", finding.what, finding.file);
+            let _ = finding.path.iter().try_for_each(|path| write!(text, " ({path})"));
+            text.push('\n');
         }
         if !text.is_empty() {
             Printer.text(text.trim_end());
@@ -192,7 +206,9 @@ async fn gone_upstream(locks: &[Lock], settings: &Settings) -> Result<Vec<Findin
     let session = Session::open(settings, None).await?;
     let mut findings = Vec::new();
     for lock in locks {
-        let source = WheelSource { stack: &lock.stack, index: &session.index, fetcher: &session.fetch };
+        let mut index = session.index.clone();
+        index.further = further(lock, settings)?;
+        let source = WheelSource { stack: &lock.stack, index: &index, fetcher: &session.fetch };
         let sources: Vec<_> = lock.sources.iter().map(crate::lock::LockedSource::as_file).collect();
         let published = lock.wheels.iter().filter(|wheel| wheel.index != IndexKind::Local);
         for wheel in published.chain(&sources) {
@@ -200,9 +216,15 @@ async fn gone_upstream(locks: &[Lock], settings: &Settings) -> Result<Vec<Findin
                 Upstream::There(_) => continue,
                 Upstream::Yanked(_) => "yanked",
                 Upstream::Changed(_) => "changed",
-                Upstream::Gone => "gone",
+                Upstream::Gone => {
+                    match lock.added.indexes.iter().find(|name| !index.further.contains_key(*name)) {
+                        // It may be there.
+                        Some(name) => return Err(unknown_index(name, settings)),
+                        None => "gone",
+                    }
+                }
             };
-            findings.push(Finding { what, file: wheel.file.clone() });
+            findings.push(Finding { what, file: wheel.file.clone(), path: None });
         }
     }
     findings.sort_by(|one, other| one.file.cmp(&other.file));
@@ -210,17 +232,32 @@ async fn gone_upstream(locks: &[Lock], settings: &Settings) -> Result<Vec<Findin
     Ok(findings)
 }
 
+/// The further indexes of a lock that are configured here.
+fn further(lock: &Lock, settings: &Settings) -> Result<BTreeMap<String, Address>, CommandError> {
+    let configured = |name: &String| Some((name.clone(), settings.indexes.get(name)?));
+    let parsed = |(name, text): (String, &String)| match settings.netrc.with_login(text).parse() {
+        Ok(address) => Ok((name, address)),
+        Err(cause) => Err(CommandError::Address { setting: "[indexes]", cause }),
+    };
+    lock.added.indexes.iter().filter_map(configured).map(parsed).collect()
+}
+
+fn unknown_index(name: &str, settings: &Settings) -> CommandError {
+    CommandError::UnknownIndex { name: name.to_owned(), config: settings.config_file.to_string() }
+}
+
 /// Reads a file of the folder and compares its hash with its name.
 fn verified(folder: &Utf8Path, item: Item<'_>) -> Result<Utf8PathBuf, Finding> {
-    held_to(folder, item.sha256()).map_err(|what| Finding { what, file: item.file().to_owned() })
+    let sha256 = item.sha256();
+    held_to(folder, sha256).map_err(|what| Finding::of(what, item.file().to_owned(), sha256))
 }
 
 /// Where the file of that hash lies in the folder; an error says that it is `missing` or `damaged`.
 pub(super) fn held_to(folder: &Utf8Path, sha256: &str) -> Result<Utf8PathBuf, &'static str> {
     let path = folder.join(place(sha256));
     let mut file = fs_err::File::open(&path).map_err(|_| "missing")?;
-    let found = hash(&mut file).map_err(|_| "damaged")?;
-    if found == sha256 { Ok(path) } else { Err("damaged") }
+    let found = hash(&mut file).map_err(|_| DAMAGED)?;
+    if found == sha256 { Ok(path) } else { Err(DAMAGED) }
 }
 
 /// The SHA-256 of a whole file, hex.
@@ -230,13 +267,25 @@ pub(super) fn hash(file: &mut fs_err::File) -> std::io::Result<String> {
     Ok(hash.finish())
 }
 
-fn locks_of(folder: &Utf8Path) -> Result<Vec<Lock>, CommandError> {
-    let mut all = Vec::new();
+/// The locks of a folder, and those that are not what their names say. Other files beside them are no locks.
+fn locks_of(folder: &Utf8Path) -> Result<(Vec<Lock>, Vec<Finding>), CommandError> {
+    let (mut all, mut damaged) = (Vec::new(), Vec::new());
     for entry in fs_err::read_dir(folder.join(LOCKS)).into_iter().flatten().flatten() {
-        let text = fs_err::read_to_string(entry.path())?;
-        all.push(Lock::from_toml(&entry.path().display().to_string(), &text)?);
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(hash) = name.strip_suffix(".lock").filter(|hash| is_sha256_hex(hash)) else { continue };
+        let shown = entry.path().display().to_string();
+        match Lock::from_bytes(&shown, &fs_err::read(entry.path())?) {
+            Ok(lock) if lock.hash() == hash => all.push(lock),
+            Err(error) if error.is_of_newer() => return Err(error.into()),
+            _ => {
+                let path = format!("{LOCKS}/{name}");
+                let file = "a lock".to_owned();
+                damaged.push(Finding { what: DAMAGED, file, path: Some(path) });
+            }
+        }
     }
-    Ok(all)
+    damaged.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok((all, damaged))
 }
 
 /// The lock of a vendor folder that is what is wanted; `None`: it has none.
@@ -245,9 +294,21 @@ pub(super) fn lock_in(
     stack: &Stack,
     wanted: &Wanted,
 ) -> Result<Option<Utf8PathBuf>, CommandError> {
-    let fits = |lock: &Lock| lock.satisfied_by(stack, &wanted.added).is_empty();
-    let found = locks_of(folder)?.into_iter().find(fits);
-    Ok(found.map(|lock| folder.join(LOCKS).join(format!("{}.lock", lock.hash()))))
+    let (locks, damaged) = locks_of(folder)?;
+    if let Some(lock) = locks.iter().find(|lock| lock.satisfied_by(stack, &wanted.added).is_empty()) {
+        return Ok(Some(folder.join(LOCKS).join(format!("{}.lock", lock.hash()))));
+    }
+    if locks.is_empty() && damaged.is_empty() {
+        return Err(CommandError::NoVendor { folder: folder.to_string() });
+    }
+    // The one that is wanted may be among them.
+    not_whole(folder, damaged.iter().map(Finding::text).collect()).map(|()| None)
+}
+
+/// An error if something of the folder is wrong.
+fn not_whole(folder: &Utf8Path, wrong: Vec<String>) -> Result<(), CommandError> {
+    let folder = folder.to_string();
+    if wrong.is_empty() { Ok(()) } else { Err(CommandError::VendorDamaged { folder, wrong }) }
 }
 
 /// Takes what a lock names out of a vendor folder: all but the wheels into the cache, the wheels as files of the context.
@@ -280,10 +341,10 @@ pub(super) fn take(
             (Ok(_), _) => {}
         }
     }
-    if wrong.is_empty() {
-        return Ok(wheels);
+    if !wrong.is_empty() && !folder.join(LOCKS).is_dir() {
+        return Err(CommandError::NoVendor { folder: folder.to_string() });
     }
-    Err(CommandError::VendorDamaged { folder: folder.to_string(), wrong })
+    not_whole(folder, wrong).map(|()| wheels)
 }
 
 /// Says that nothing is asked of any network.

@@ -97,9 +97,12 @@ pub(super) async fn save(
 /// What is wrong with the folder's copy of a base image: `missing` or `damaged`.
 pub(super) fn fault(folder: &Utf8Path, lock: &Lock) -> Option<Finding> {
     let digest = digest(&lock.base)?;
-    let record = read(folder, digest, lock.stack.machine).ok_or("missing");
-    let what = record.and_then(|record| held_to(folder, &record.archive)).err()?;
-    Some(Finding { what, file: format!("{}@{digest}", lock.base.name) })
+    let file = format!("{}@{digest}", lock.base.name);
+    let Some(record) = read(folder, digest, lock.stack.machine) else {
+        return Some(Finding { what: "missing", file, path: None });
+    };
+    let what = held_to(folder, &record.archive).err()?;
+    Some(Finding::of(what, file, &record.archive))
 }
 
 /// Has the engine hold the folder's base images of that processor, by their private tags. One that is damaged is passed
@@ -114,7 +117,9 @@ pub(super) async fn load(
     let engine = &session.engine;
     let mut lent = None;
     for entry in fs_err::read_dir(folder.join(BASES)).into_iter().flatten().flatten() {
-        let Some(record) = parse(&fs_err::read_to_string(entry.path())?) else { continue };
+        let Some(record) = fs_err::read_to_string(entry.path()).ok().and_then(|text| parse(&text)) else {
+            continue;
+        };
         if record.machine != machine {
             continue;
         }
@@ -122,7 +127,7 @@ pub(super) async fn load(
         let fits = |image: &ImageInfo| image.architecture == machine.debian();
         if !engine.image(&tag).await?.is_some_and(|image| fits(&image)) {
             let Ok(archive) = held_to(folder, &record.archive) else { continue };
-            if tags_in(&archive)? != [tag.clone()] {
+            if !tags_in(&archive).is_ok_and(|tags| tags == [tag.clone()]) {
                 continue;
             }
             let text = format!("loading the base {} from {folder}", record.name);

@@ -30,6 +30,7 @@ mod refresh;
 mod refusals;
 mod several;
 mod specs;
+mod vendor;
 mod verify;
 
 use program::{Program, Run};
@@ -111,7 +112,8 @@ fn assert_80_columns(run: &Run) {
 #[track_caller]
 fn assert_message(run: &Run, code: i32, says: &[&str]) {
     assert_eq!(run.code, code, "{}", run.stderr);
-    assert!(run.stderr.matches("error:").count() <= 1, "more than one error: {}", run.stderr);
+    let errors = run.stderr.lines().filter(|line| line.starts_with("error:")).count();
+    assert!(errors <= 1, "more than one error: {}", run.stderr);
     assert!(!run.stderr.contains("panicked") && !run.stderr.contains("RUST_BACKTRACE"), "{}", run.stderr);
     for part in says {
         assert!(run.stderr.contains(part), "`{part}` is missing in: {}", run.stderr);

@@ -50,6 +50,12 @@ impl Requests {
             .collect()
     }
 
+    /// True if something was asked for whose method and path contain that text.
+    pub(crate) fn contain(&self, text: &str) -> bool {
+        let all = self.0.lock().expect("no thread panics while it holds this");
+        all.iter().any(|(what, _)| what.contains(text))
+    }
+
     /// All files that were put into containers, as one text.
     pub(crate) fn files(&self) -> String {
         let all = self.0.lock().expect("no thread panics while it holds this");
@@ -113,6 +119,7 @@ impl GpuDaemon {
             ),
             "GET" if path.ends_with("/info") => json(200, &self.info()),
             "GET" if path.ends_with("/history") => json(200, "[]"),
+            "GET" if path.ends_with("/get") => json(200, "an image as an archive"),
             "GET" if path.contains("/images/") && self.is_named(path) => json(200, &self.image()),
             "POST" if path.ends_with("/containers/create") => json(201, r#"{"Id":"c1","Warnings":[]}"#),
             "POST" if path.ends_with("/start") => json(204, ""),

@@ -2,7 +2,7 @@
 //!
 //! One thread per connection, HTTP/1.1 without keep-alive, gone when the value is dropped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     Status(u16),
     /// No answer until the index is dropped.
     Stall,
+    /// An answer in pieces, with pauses of that many milliseconds before each.
+    Slow(u64),
 }
 
 /// A request as it came.
@@ -40,6 +42,7 @@ pub(crate) struct Seen {
 struct State {
     wheels: BTreeMap<String, Vec<Wheel>>,
     tampered: BTreeMap<String, Vec<u8>>,
+    yanked: BTreeSet<String>,
     files: BTreeMap<String, Vec<u8>>,
     faults: Vec<(String, Fault)>,
     seen: Vec<Seen>,
@@ -93,6 +96,18 @@ impl Index {
     /// Serves other bytes for files of the same names; the pages go on announcing the hashes of the true ones.
     pub(crate) fn tamper(&self, wheels: Vec<Wheel>) {
         self.shared.lock().tampered.extend(wheels.into_iter().map(|wheel| (wheel.file, wheel.bytes)));
+    }
+
+    /// Withdraws a file as publishers do: it is there, and its page says that it should not be chosen.
+    pub(crate) fn yank(&self, file: &str) {
+        self.shared.lock().yanked.insert(file.to_owned());
+    }
+
+    /// Deletes a file.
+    pub(crate) fn delete(&self, file: &str) {
+        for wheels in self.shared.lock().wheels.values_mut() {
+            wheels.retain(|wheel| wheel.file != file);
+        }
     }
 
     /// Serves bytes at a path, whatever they are.
@@ -198,6 +213,11 @@ fn answer(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
         _ => content(&request.path, &shared.lock()),
     };
     let middle = body.len() / 2;
+    let pause = || match fault {
+        Some(Fault::Slow(milliseconds)) => std::thread::sleep(Duration::from_millis(milliseconds)),
+        _ => {}
+    };
+    pause();
     write!(
         stream,
         "HTTP/1.1 {status} {}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -205,7 +225,9 @@ fn answer(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
         body.len()
     )?;
     if request.method != "HEAD" {
-        stream.write_all(if fault == Some(Fault::CutAlways) { &body[..middle] } else { &body })?;
+        stream.write_all(&body[..middle])?;
+        pause();
+        stream.write_all(if fault == Some(Fault::CutAlways) { &[] } else { &body[middle..] })?;
     }
     stream.flush()?;
     stream.shutdown(std::net::Shutdown::Write)
@@ -252,7 +274,10 @@ fn content(path: &str, state: &State) -> (u16, &'static str, Vec<u8>) {
             .find(|wheel| wheel.file == last)
             .map_or_else(missing, |wheel| (200, "application/octet-stream", wheel.bytes.clone()));
     }
-    state.wheels.get(last).map_or_else(missing, |files| (200, "text/html", page(files).into_bytes()))
+    state
+        .wheels
+        .get(last)
+        .map_or_else(missing, |files| (200, "text/html", page(files, &state.yanked).into_bytes()))
 }
 
 /// True if the path contains that text; the metadata beside a wheel is another file than the wheel.
@@ -271,14 +296,15 @@ fn missing() -> (u16, &'static str, Vec<u8>) {
 }
 
 /// The page of a project: one link per wheel, with the hash of the wheel and of its metadata.
-fn page(wheels: &[Wheel]) -> String {
+fn page(wheels: &[Wheel], yanked: &BTreeSet<String>) -> String {
     let mut text = String::from("<!DOCTYPE html>\n<html><body>\n");
     for wheel in wheels {
         let (whole, metadata) = (sha256(&wheel.bytes), sha256(wheel.metadata.as_bytes()));
         let (link, name) = (wheel.file.replace('+', "%2B"), &wheel.file);
+        let withdrawn = if yanked.contains(name) { "data-yanked=\"broken\"" } else { "" };
         let metadata =
             format!("data-dist-info-metadata=\"sha256={metadata}\" data-core-metadata=\"sha256={metadata}\"");
-        writeln!(text, "<a href=\"/files/{link}#sha256={whole}\" {metadata}>{name}</a><br>")
+        writeln!(text, "<a href=\"/files/{link}#sha256={whole}\" {metadata} {withdrawn}>{name}</a><br>")
             .expect("a string takes all");
     }
     text.push_str("</body></html>\n");

@@ -1,0 +1,374 @@
+//! A vendor folder, filled by the program from an index of the test's own, with an engine that has the base: what is wrong
+//! with it, what has happened upstream since, and what cannot be gathered.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use envforge::lock::{IndexKind, Lock, LockedTool, LockedWheel, WheelLayer};
+use serde_json::Value;
+
+use crate::gpu_daemon::{GpuDaemon, Requests};
+use crate::index::{Fault, Index};
+use crate::program::{Program, Run};
+use crate::wheels::{Wheel, WheelSpec, sha256};
+use crate::{assert_message, program};
+
+const TOML: &str = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
+
+struct Scene {
+    program: Program,
+    index: Index,
+    lock: Lock,
+    requests: Requests,
+}
+
+fn one() -> Wheel {
+    WheelSpec::new("demo-one", "1.0").file("demo_one.py", "ONE = 1\n").build()
+}
+
+fn two() -> Wheel {
+    WheelSpec::new("demo-two", "2.0").file("demo_two.py", "TWO = 2\n").build()
+}
+
+/// A file of that wheel's name with another content.
+fn another(wheel: &Wheel) -> Wheel {
+    Wheel { bytes: [&wheel.bytes, b"x".as_slice()].concat(), ..wheel.clone() }
+}
+
+impl Scene {
+    /// A project whose lock names two wheels of the default index, uv and an image as the base.
+    fn new() -> Self {
+        let uv = WheelSpec::new("uv", "0.0.1").file("uv-0.0.1.data/scripts/uv", "a program\n").build();
+        let mut lock = crate::verify::lock();
+        lock.added.project = Some("small".to_owned());
+        // The id of the daemon's image.
+        lock.base.digest = Some(format!("sha256:{}", "a".repeat(64)));
+        lock.tools = vec![LockedTool {
+            name: uv.project.clone(),
+            version: "0.0.1".to_owned(),
+            file: uv.file.clone(),
+            sha256: sha256(&uv.bytes),
+        }];
+        lock.wheels = [one(), two()].iter().map(locked).collect();
+        let index = Index::local(vec![one(), two(), uv]);
+        let program = program();
+        let socket = program.path("docker.sock");
+        let base = format!("envforge-base:{}", "a".repeat(16));
+        let requests = GpuDaemon { tags: vec![base], ..GpuDaemon::default() }.listen(&socket);
+        let program = program
+            .with("DOCKER_HOST", format!("unix://{}", socket.display()))
+            .with("ENVFORGE_INDEX", format!("{}/simple", index.url()));
+        std::fs::write(program.path("envforge.toml"), TOML).expect("ours");
+        let scene = Self { program, index, lock, requests };
+        scene.write_lock();
+        scene
+    }
+
+    /// The same with the folder `vendor` filled.
+    fn filled() -> Self {
+        let scene = Self::new();
+        scene.vendor();
+        scene
+    }
+
+    fn write_lock(&self) {
+        std::fs::write(self.program.path("envforge.lock"), self.lock.to_toml()).expect("ours");
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        self.program.run(args)
+    }
+
+    /// Fills the folder and gives what was said.
+    #[track_caller]
+    fn vendor(&self) -> String {
+        let run = self.run(&["vendor", "vendor"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stderr
+    }
+
+    fn check(&self, more: &[&str]) -> Run {
+        self.run(&[&["vendor", "vendor", "--check"], more].concat())
+    }
+
+    /// Asserts that `--check` finds exactly that and ends with that code.
+    #[track_caller]
+    fn assert_found(&self, more: &[&str], code: i32, lines: &[String]) {
+        let run = self.check(more);
+        assert_eq!(run.code, code, "{}", run.stderr);
+        assert_eq!(run.stdout.lines().collect::<Vec<_>>(), lines, "{}", run.stderr);
+        let findings = format!("{} findings", lines.len());
+        assert!(run.stderr.contains(&findings), "{}", run.stderr);
+    }
+
+    /// Asserts that `build --offline` refuses the folder, says all of that, and has built and loaded nothing.
+    #[track_caller]
+    fn assert_refused(&self, says: &[&str]) {
+        assert_message(&self.run(&["build", "--offline", "vendor"]), 2, says);
+        for asked in ["/build?t=", "/images/load", "/containers/create", "/session"] {
+            assert!(!self.requests.contain(asked), "the engine was asked for {asked}");
+        }
+    }
+
+    /// Where a file of that content lies in the folder.
+    fn file(&self, bytes: &[u8]) -> PathBuf {
+        self.program.path("vendor").join(place(bytes))
+    }
+
+    fn only(&self, folder: &str) -> PathBuf {
+        let mut entries = std::fs::read_dir(self.program.path("vendor").join(folder)).expect("it is there");
+        entries.next().expect("one").expect("readable").path()
+    }
+}
+
+fn locked(wheel: &Wheel) -> LockedWheel {
+    LockedWheel {
+        name: wheel.project.clone(),
+        version: wheel.file.split('-').nth(1).expect("a version").to_owned(),
+        file: wheel.file.clone(),
+        sha256: sha256(&wheel.bytes),
+        size: Some(wheel.bytes.len() as u64),
+        index: IndexKind::Default,
+        layer: WheelLayer::User,
+    }
+}
+
+fn place(bytes: &[u8]) -> String {
+    let hash = sha256(bytes);
+    format!("files/{}/{hash}", &hash[..2])
+}
+
+fn flip_a_byte(path: &PathBuf) {
+    let mut bytes = std::fs::read(path).expect("it is there");
+    bytes[0] ^= 1;
+    std::fs::write(path, bytes).expect("ours");
+}
+
+#[test]
+fn a_whole_folder_has_no_findings_and_is_filled_once() {
+    let scene = Scene::filled();
+    scene.assert_found(&[], 0, &[]);
+    scene.assert_found(&["--upstream"], 0, &[]);
+    scene.index.take_downloads();
+    assert!(scene.vendor().contains(" 0 of them new"));
+    assert_eq!(scene.index.take_downloads(), Vec::<String>::new());
+}
+
+#[test]
+fn one_byte_changed_is_told_with_its_place_and_nothing_is_built_from_it() {
+    let scene = Scene::filled();
+    let path = scene.file(&one().bytes);
+    flip_a_byte(&path);
+    let (file, place) = (one().file, place(&one().bytes));
+    scene.assert_found(&[], 1, &[format!("damaged  {file} ({place})")]);
+    let report: Value = serde_json::from_str(&scene.check(&["--json"]).stdout).expect("JSON");
+    let finding = serde_json::json!({ "what": "damaged", "file": file, "path": place });
+    assert_eq!(report["findings"], serde_json::json!([finding]));
+    scene.assert_refused(&["is not whole", &format!("{file} is damaged ({place})"), "envforge vendor"]);
+
+    // As the hint says.
+    std::fs::remove_file(path).expect("it is there");
+    scene.vendor();
+    scene.assert_found(&[], 0, &[]);
+}
+
+#[test]
+fn a_file_that_is_missing_and_one_cut_short_are_told_together_and_brought_again() {
+    let scene = Scene::filled();
+    std::fs::remove_file(scene.file(&one().bytes)).expect("it is there");
+    std::fs::write(scene.file(&two().bytes), &two().bytes[..40]).expect("ours");
+    let mut lines = vec![
+        (sha256(&one().bytes), format!("missing  {}", one().file)),
+        (sha256(&two().bytes), format!("damaged  {} ({})", two().file, place(&two().bytes))),
+    ];
+    lines.sort();
+    scene.assert_found(&[], 1, &lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>());
+    scene.assert_refused(&[&format!("{} is missing", one().file), &format!("{} is damaged", two().file)]);
+    assert!(scene.vendor().contains(" 2 of them new"));
+    scene.assert_found(&[], 0, &[]);
+}
+
+#[test]
+fn a_lock_of_the_folder_that_was_changed_is_damaged_and_hides_nothing() {
+    let scene = Scene::filled();
+    let path = scene.only("locks");
+    let name = format!("locks/{}", path.file_name().expect("a name").to_string_lossy());
+    let text = std::fs::read_to_string(&path).expect("it is there");
+    let told = format!("damaged  a lock ({name})");
+    let other = text.replace(&sha256(&one().bytes), &sha256(&two().bytes));
+    assert_ne!(other, text);
+    for bytes in [other.as_bytes(), b"no lock\n", b"caf\xe9", b"", &text.as_bytes()[..text.len() / 2]] {
+        std::fs::write(&path, bytes).expect("ours");
+        scene.assert_found(&[], 1, std::slice::from_ref(&told));
+        // With no lock beside the project it is the folder's that counts.
+        std::fs::remove_file(scene.program.path("envforge.lock")).expect("ours");
+        scene.assert_refused(&["is not whole", &format!("a lock is damaged ({name})")]);
+        scene.write_lock();
+    }
+    scene.vendor();
+    scene.assert_found(&[], 0, &[]);
+}
+
+#[test]
+fn other_files_beside_the_locks_are_no_locks() {
+    let scene = Scene::filled();
+    let locks = scene.program.path("vendor/locks");
+    for name in ["README", ".envforge-1-2-3", "notes.lock"] {
+        std::fs::write(locks.join(name), "half a l").expect("ours");
+    }
+    std::fs::write(locks.join(std::ffi::OsStr::from_bytes(b"caf\xe9.lock")), "x").expect("ours");
+    scene.assert_found(&[], 0, &[]);
+}
+
+#[test]
+fn a_base_image_of_the_folder_that_is_damaged_or_without_its_record_is_told() {
+    let scene = Scene::filled();
+    let base = format!("debian:12@sha256:{}", "a".repeat(64));
+    let archive = scene.file(b"an image as an archive");
+    let whole = std::fs::read(&archive).expect("it is there");
+    flip_a_byte(&archive);
+    let place = place(&whole);
+    scene.assert_found(&[], 1, &[format!("damaged  {base} ({place})")]);
+    scene.assert_refused(&[&format!("{base} is damaged ({place})")]);
+    std::fs::write(&archive, whole).expect("ours");
+    for bytes in [b"no record\n".as_slice(), b"caf\xe9"] {
+        std::fs::write(scene.only("bases"), bytes).expect("ours");
+        scene.assert_found(&[], 1, &[format!("missing  {base}")]);
+        scene.assert_refused(&[&format!("{base} is missing")]);
+    }
+    scene.vendor();
+    scene.assert_found(&[], 0, &[]);
+}
+
+#[test]
+fn a_folder_that_vendor_never_filled_is_told_so() {
+    let scene = Scene::new();
+    std::fs::create_dir(scene.program.path("empty")).expect("ours");
+    let long = "n".repeat(5000);
+    for folder in ["empty", "absent", &long] {
+        let says = ["holds no lock", "envforge vendor DIR"];
+        assert_message(&scene.run(&["vendor", folder, "--check"]), 2, &says);
+        assert_message(&scene.run(&["build", "--offline", folder]), 2, &says);
+        std::fs::remove_file(scene.program.path("envforge.lock")).expect("ours");
+        assert_message(&scene.run(&["build", "--offline", folder]), 2, &says);
+        scene.write_lock();
+    }
+}
+
+#[test]
+fn a_folder_whose_lock_is_of_a_newer_envforge_says_so() {
+    let scene = Scene::filled();
+    let path = scene.only("locks");
+    std::fs::write(&path, "schema = 999\n").expect("ours");
+    assert_message(&scene.check(&[]), 2, &["999", "update this one"]);
+}
+
+#[test]
+fn what_upstream_deleted_withdrew_or_changed_since_is_told_and_is_no_damage() {
+    let scene = Scene::filled();
+    scene.index.yank(&one().file);
+    scene.index.delete(&two().file);
+    let lines = [format!("yanked   {}", one().file), format!("gone     {}", two().file)];
+    scene.assert_found(&["--upstream"], 0, &lines);
+    scene.index.publish(vec![another(&one())]);
+    let lines = [format!("changed  {}", one().file), format!("gone     {}", two().file)];
+    scene.assert_found(&["--upstream"], 0, &lines);
+    scene.assert_found(&[], 0, &[]);
+}
+
+#[test]
+fn a_package_of_a_further_index_is_asked_for_there() {
+    let mut scene = Scene::new();
+    let own = Index::local(vec![two()]);
+    scene.index.delete(&two().file);
+    scene.lock.added.indexes = vec!["own".to_owned()];
+    scene.write_lock();
+    let toml = format!("{TOML}[packages]\nindexes = ['own']\n");
+    std::fs::write(scene.program.path("envforge.toml"), toml).expect("ours");
+    scene.program.set("ENVFORGE_INDEX_OWN", format!("{}/simple", own.url()));
+    scene.vendor();
+    scene.assert_found(&["--upstream"], 0, &[]);
+    // An index that this machine does not know may have it: that is no deletion.
+    scene.program.set("ENVFORGE_INDEX_OWN", "");
+    let run = scene.check(&["--upstream"]);
+    assert_message(&run, 2, &["`own`", "[indexes]", "ENVFORGE_INDEX_OWN"]);
+    scene.program.set("ENVFORGE_INDEX_OWN", format!("{}/simple", own.url()));
+    own.delete(&two().file);
+    scene.assert_found(&["--upstream"], 0, &[format!("gone     {}", two().file)]);
+}
+
+#[test]
+fn an_index_that_answers_500_is_an_error_and_no_deletion() {
+    let scene = Scene::filled();
+    scene.index.fail("/simple/demo-one/", Fault::Status(500));
+    let run = scene.check(&["--upstream"]);
+    assert_message(&run, 3, &["the package index cannot be reached", "`demo-one`", "500", "ENVFORGE_INDEX"]);
+    assert_eq!(run.stdout, "");
+    scene.assert_found(&[], 0, &[]);
+}
+
+/// Nothing is gathered, the folder holds no lock that would speak of it, and once the index is well again it goes on.
+#[track_caller]
+fn assert_not_gathered(scene: &Scene, code: i32, says: &[&str]) {
+    assert_message(&scene.run(&["vendor", "vendor"]), code, says);
+    assert!(!scene.program.path("vendor/locks").exists(), "a lock is there");
+    let left = |folder: &str| std::fs::read_dir(scene.program.path(folder)).expect("ours").count();
+    assert_eq!((left("cache/temp"), left("tmp")), (0, 0));
+    assert!(!scene.program.path("cache/sha256").join(place(&one().bytes).replace("files/", "")).exists());
+    scene.index.heal();
+    scene.vendor();
+    scene.assert_found(&[], 0, &[]);
+}
+
+#[test]
+fn a_wheel_that_the_index_answers_with_500_ends_it_and_the_next_run_goes_on() {
+    let scene = Scene::new();
+    scene.index.fail(&one().file, Fault::Status(500));
+    assert_not_gathered(&scene, 3, &[&one().file, "500", "run it again"]);
+}
+
+#[test]
+fn a_wheel_that_is_always_cut_ends_it_and_the_next_run_goes_on() {
+    let scene = Scene::new();
+    scene.index.fail(&one().file, Fault::CutAlways);
+    assert_not_gathered(&scene, 3, &[&one().file, "run it again"]);
+}
+
+#[test]
+fn a_wheel_cut_once_is_taken_up_again() {
+    let scene = Scene::new();
+    scene.index.fail(&one().file, Fault::CutOnce);
+    scene.vendor();
+    scene.assert_found(&[], 0, &[]);
+}
+
+#[test]
+fn a_wheel_cut_short_or_of_another_content_is_not_taken() {
+    let long = another(&one()).bytes;
+    let long_says = sha256(&long);
+    for (bytes, says) in [(one().bytes[..100].to_vec(), "it ended after 100 bytes"), (long, &long_says)] {
+        let scene = Scene::new();
+        scene.index.tamper(vec![Wheel { bytes, ..one() }]);
+        assert_not_gathered(&scene, 3, &[&one().file, says]);
+    }
+}
+
+#[test]
+fn a_slow_index_is_waited_for() {
+    let scene = Scene::new();
+    scene.index.fail("/", Fault::Slow(400));
+    scene.vendor();
+    scene.assert_found(&[], 0, &[]);
+}
+
+#[test]
+fn a_wheel_that_was_withdrawn_is_still_had_and_one_that_was_deleted_is_named() {
+    let scene = Scene::new();
+    scene.index.yank(&one().file);
+    scene.index.delete(&two().file);
+    let says = [&two().file, "neither in the cache nor on an index any more", "envforge lock --upgrade"];
+    assert_message(&scene.run(&["vendor", "vendor"]), 3, &says);
+    scene.index.publish(vec![two()]);
+    scene.vendor();
+    scene.assert_found(&["--upstream"], 0, &[format!("yanked   {}", one().file)]);
+}
