@@ -267,10 +267,31 @@ pub fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError>
     };
     remove_remains(parent, HIDDEN);
     let mut file = passing_file(HIDDEN, parent).map_err(named)?;
-    file.write_all(bytes).map_err(named)?;
+    // Not through the guard, whose errors name the passing file.
+    file.as_file_mut().write_all(bytes).map_err(named)?;
     file.as_file().sync_data().map_err(named)?;
     set_readable(file.as_file()).map_err(named)?;
     file.persist(path).map_err(|error| named(error.error))?;
+    Ok(())
+}
+
+/// Copies a file so that it is there whole or not at all. No hard link: what happens to the copy is no matter of the file.
+pub(crate) fn copy_atomically(from: &Utf8Path, to: &Utf8Path) -> std::io::Result<()> {
+    let folder = to.parent().unwrap_or(to);
+    fs_err::create_dir_all(folder)?;
+    let error = |kind, text: String| std::io::Error::new(kind, format!("`{to}` cannot be written: {text}"));
+    // A bare one is of the new file: those of the other name it.
+    let named = |cause: std::io::Error| match cause.raw_os_error() {
+        Some(_) => error(cause.kind(), cause.to_string()),
+        None => cause,
+    };
+    remove_remains(folder, HIDDEN);
+    let mut source = fs_err::File::open(from)?;
+    let mut file =
+        passing_file(HIDDEN, folder).map_err(|cause| error(cause.kind(), cause.kind().to_string()))?;
+    std::io::copy(&mut source, file.as_file_mut()).map_err(named)?;
+    set_readable(file.as_file()).map_err(named)?;
+    file.persist(to).map_err(|error| named(error.error))?;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The error of a command: what is printed, which hints follow, which code the process exits with.
 
 use std::error::Error;
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
@@ -724,8 +725,11 @@ impl CommandError {
             | Self::Version { .. }
             | Self::Addition { .. }
             | Self::Unsupported { .. }
-            | Self::NoContent { .. }
-            | Self::File(_) => Vec::new(),
+            | Self::NoContent { .. } => Vec::new(),
+            Self::File(cause) => match cause.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => vec!["free some disk space there, and run it again".to_owned()],
+                _ => Vec::new(),
+            },
             Self::Fix(_) => vec!["build without --bit-identical: the content is the same, only the times differ".to_owned()],
         }
     }

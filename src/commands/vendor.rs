@@ -22,7 +22,7 @@ use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::sha256::{Sha256Hex, is_sha256_hex};
 use crate::stack::Stack;
-use crate::store::{Store, write_atomically};
+use crate::store::{Store, copy_atomically, write_atomically};
 use crate::vendor::{Item, items, place};
 
 /// Locks lie here, by their hash.
@@ -99,7 +99,7 @@ pub(super) async fn vendor(args: &VendorArgs, settings: &Settings) -> Result<Exi
         {
             continue;
         }
-        copy(&from, &target)?;
+        copy_atomically(&from, &target)?;
         new += 1;
     }
     let mut files = all.len();
@@ -141,16 +141,6 @@ async fn gather(session: &Session<'_>, wanted: &Wanted, locked: &Locked) -> Resu
     let sources: Vec<_> = lock.sources.iter().map(crate::lock::LockedSource::as_file).collect();
     let wheels: Vec<_> = lock.wheels.iter().chain(&tools).chain(&sources).collect();
     source.gather(&wheels, store, Arc::clone(&session.reporter)).await?;
-    Ok(())
-}
-
-/// A copy that is there whole or not at all. No hard link: what happens to the folder is no matter of the cache.
-pub(super) fn copy(from: &Utf8Path, to: &Utf8Path) -> Result<(), CommandError> {
-    let folder = to.parent().unwrap_or(to);
-    fs_err::create_dir_all(folder)?;
-    let mut passing = tempfile::NamedTempFile::new_in(folder)?;
-    std::io::copy(&mut fs_err::File::open(from)?, &mut passing)?;
-    passing.persist(to).map_err(|error| error.error)?;
     Ok(())
 }
 

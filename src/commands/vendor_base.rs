@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::CommandError;
 use super::session::Session;
-use super::vendor::{Finding, copy, hash, held_to};
+use super::vendor::{Finding, hash, held_to};
 use crate::base::{Base, private_tag};
 use crate::engine::ImageInfo;
 use crate::lock::{BaseProvider, Lock, LockedBase};
 use crate::report::Event;
 use crate::sha256::is_sha256_hex;
-use crate::store::write_atomically;
+use crate::store::{copy_atomically, write_atomically};
 use crate::vendor::place;
 use crate::versions::Machine;
 
@@ -87,7 +87,7 @@ pub(super) async fn save(
     session.engine.save(&tag, path.to_owned()).await?;
     let archive = hash(&mut fs_err::File::open(path)?)?;
     let bytes = fs_err::metadata(path)?.len();
-    copy(path, &folder.join(place(&archive)))?;
+    copy_atomically(path, &folder.join(place(&archive)))?;
     let record = Record { digest: digest.to_owned(), name: base.name.clone(), machine, archive };
     let text = toml::to_string(&record).expect("texts");
     write_atomically(&record_path(folder, digest, machine), text.as_bytes())?;

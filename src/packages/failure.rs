@@ -49,10 +49,11 @@ fn resolver(text: String, with_additions: bool) -> PackagesError {
     PackagesError::Resolver { cause: Words(text) }
 }
 
-/// `torch` of "Failed to fetch: `<address>/torch`".
+/// `torch` of "Failed to fetch: `<address>/torch`", which newer releases of uv write without quotes.
 fn fetched_package(text: &str) -> Option<String> {
-    let (_, after) = text.split_once("Failed to fetch: `<address>/")?;
-    let name = after.split('`').next()?;
+    let (_, after) = text.split_once("Failed to fetch: ")?;
+    let name = after.trim_start_matches('`').strip_prefix("<address>/")?;
+    let name = name.split(|c: char| c == '`' || c.is_whitespace()).next()?;
     (!name.is_empty()).then(|| name.to_owned())
 }
 
@@ -82,6 +83,14 @@ mod tests {
                      required for `docopt` because building from source is disabled for all packages (i.e., with `--no-build`)";
         let hints = explain(43, said, true).hints();
         assert!(hints[0].contains("`allow-source = [\"docopt\"]`") && hints.len() == 2, "{hints:?}");
+    }
+
+    #[test]
+    fn the_package_is_named_without_quotes_too() {
+        let said = "error: Request failed after 3 retries in 11.3s\n  cause: Failed to fetch: http://h.test/own/own-package/\n  \
+                    cause: HTTP status server error (500 No) for url (http://h.test/own/own-package/)";
+        let error = explain(43, said.as_bytes(), false);
+        assert_eq!(error.to_string(), "the package index cannot be reached (asked for `own-package`)");
     }
 
     #[test]
