@@ -45,6 +45,7 @@ mod mirrors;
 mod named_base;
 mod packages;
 mod project;
+mod project_faults;
 mod registries;
 mod secrets;
 mod several;

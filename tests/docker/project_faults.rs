@@ -1,0 +1,344 @@
+//! What goes wrong with a project's packages, its lock and the disk: the index, what it publishes, what was edited by hand,
+//! what many lines and two runs at once do.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::index::Fault;
+use crate::program::Run;
+use crate::scene::{SPEC, Scene, assert_message, files_below};
+use crate::wheels::{Wheel, WheelSpec};
+
+struct Project {
+    scene: Scene,
+}
+
+fn own(version: &str) -> Wheel {
+    own_saying(version, "mine")
+}
+
+fn own_saying(version: &str, word: &str) -> Wheel {
+    WheelSpec::new("own-package", version)
+        .file("own_package/__init__.py", &format!("WORD = '{word}'\n"))
+        .build()
+}
+
+impl Project {
+    /// A project that wants those Python packages; its further index has two versions of `own-package`.
+    fn new(python: &[&str]) -> Self {
+        let scene = Scene::new();
+        scene.index.publish(vec![own("1.0"), own("1.1")]);
+        let address = format!("{}/own", scene.index.url());
+        let project = Self { scene: scene.set("ENVFORGE_INDEX_OWN", address) };
+        project.wants(python);
+        project
+    }
+
+    /// The same with its lock made.
+    fn locked(python: &[&str]) -> Self {
+        let project = Self::new(python);
+        project.scene.succeed(&["lock"]);
+        project
+    }
+
+    fn wants(&self, python: &[&str]) {
+        self.write(
+            "envforge.toml",
+            &format!(
+                "schema = 1\nname = 'small'\nspec = '{SPEC}'\n[packages]\nindexes = ['own']\npython = {python:?}\n"
+            ),
+        );
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.scene.program.path(name), text).expect("ours");
+    }
+
+    fn lock(&self) -> String {
+        std::fs::read_to_string(self.scene.program.path("envforge.lock")).expect("beside the project file")
+    }
+
+    /// Asserts that the build ends so and leaves no tag of the project.
+    #[track_caller]
+    fn assert_not_built(&self, code: i32, says: &[&str]) {
+        self.scene.fail(&["build"], code, says);
+        self.scene.assert_nothing_left();
+    }
+
+    /// Asserts that no lock can be made, and that the one that was there is.
+    #[track_caller]
+    fn assert_not_locked(&self, args: &[&str], code: i32, says: &[&str]) {
+        let path = self.scene.program.path("envforge.lock");
+        let before = std::fs::read(&path).ok();
+        self.scene.fail(args, code, says);
+        assert_eq!(std::fs::read(&path).ok(), before, "the lock changed");
+        self.scene.assert_nothing_left();
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn wishes_that_exclude_each_other_are_told_with_their_places_and_the_chain() {
+    let project = Project::new(&["own-package<1.1", "wants-newer"]);
+    project.scene.index.publish(vec![
+        WheelSpec::new("wants-newer", "1.0").requires("in-between").build(),
+        WheelSpec::new("in-between", "1.0").requires("own-package>=1.1").build(),
+    ]);
+    let says = [
+        "does not fit together",
+        "`own-package<1.1` is asked for by envforge.toml",
+        "`wants-newer` is asked for by envforge.toml",
+        "in-between",
+        "own-package>=1.1",
+        "loosen or leave out one of them",
+    ];
+    project.assert_not_locked(&["lock"], 1, &says);
+    project.write("requirements.txt", "# ours\n\nown-package==1.0\n");
+    let toml = std::fs::read_to_string(project.scene.program.path("envforge.toml")).expect("ours");
+    let toml = toml.replace("<1.1\", \"wants-newer\"]", "==1.1\"]\nrequirements = ['requirements.txt']");
+    project.write("envforge.toml", &toml);
+    let says = [
+        "`own-package==1.0` is asked for by requirements.txt, line 3",
+        "`own-package==1.1` is asked for by envforge.toml",
+    ];
+    project.assert_not_locked(&["lock"], 1, &says);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_package_that_needs_another_torch_changes_no_lock() {
+    let project = Project::locked(&["own-package==1.0"]);
+    let other = WheelSpec::new("needs-another", "1.0").requires("torch==2.5.0");
+    project.scene.index.publish(vec![other.build()]);
+    project.wants(&["needs-another"]);
+    let says = [
+        "`needs-another` is asked for by envforge.toml",
+        "torch==2.5.0",
+        "torch 2.7.1 is what the image is built around",
+        "envforge list pytorch-cuda",
+    ];
+    project.assert_not_locked(&["lock"], 1, &says);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_withdrawn_release_is_kept_by_its_lock_and_chosen_by_no_new_one() {
+    let project = Project::locked(&["own-package"]);
+    project.scene.index.yank(&own("1.1").file);
+    let said = project.scene.succeed(&["build"]);
+    let tag = said.stdout.lines().next().expect("a tag");
+    let version = "import importlib.metadata as m; print(m.version('own-package'))";
+    assert_eq!(crate::scene::python_in(tag, version), "1.1");
+    let outdated = project.scene.succeed(&["outdated"]).stdout;
+    assert!(outdated.contains("own-package") && outdated.contains("1.0"), "{outdated}");
+    project.scene.succeed(&["lock", "--upgrade"]);
+    assert!(project.lock().contains(&own("1.0").file), "{}", project.lock());
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_release_that_was_deleted_or_published_anew_ends_the_build_and_a_new_lock_helps() {
+    let project = Project::locked(&["own-package==1.1"]);
+    project.scene.index.delete(&own("1.1").file);
+    project.assert_not_built(3, &["own-package", "1.1"]);
+    // The page of the index announces the new content, too: the lock alone knows better.
+    project.scene.index.publish(vec![own_saying("1.1", "another")]);
+    project.assert_not_built(3, &["own-package", "1.1"]);
+    project.scene.succeed(&["lock", "--upgrade"]);
+    project.scene.succeed(&["build"]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn an_index_that_answers_500_is_named_and_one_that_is_slow_is_waited_for() {
+    let project = Project::new(&["own-package"]);
+    project.scene.index.fail("/own/own-package/", Fault::Status(500));
+    let says = ["the package index cannot be reached", "`own-package`", "500", "ENVFORGE_INDEX"];
+    project.assert_not_locked(&["lock"], 3, &says);
+    project.scene.index.heal();
+    project.scene.index.fail("own", Fault::Slow(1000));
+    project.scene.succeed(&["lock"]);
+    project.scene.succeed(&["build"]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_wheel_cut_short_is_not_installed() {
+    let project = Project::locked(&["own-package==1.0"]);
+    let whole = WheelSpec::new("cut-short", "1.0").file("cut_short.py", "x = 1\n").build();
+    // A file that a broken upload left: the index is of one mind with itself.
+    let half = Wheel { bytes: whole.bytes[..whole.bytes.len() / 2].to_vec(), ..whole.clone() };
+    project.scene.index.publish(vec![half.clone()]);
+    project.wants(&["own-package==1.0", "cut-short"]);
+    project.scene.succeed(&["lock"]);
+    project.assert_not_built(3, &["cut-short"]);
+    project.scene.index.publish(vec![whole.clone()]);
+    project.scene.index.tamper(vec![half]);
+    project.scene.succeed(&["lock", "--upgrade"]);
+    project.assert_not_built(3, &["cut-short"]);
+    project.scene.index.heal();
+    project.scene.succeed(&["build"]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_lock_edited_by_hand_builds_nothing_and_upgrade_makes_it_anew() {
+    let project = Project::locked(&["own-package==1.0"]);
+    let lock = project.lock();
+    let hash = crate::wheels::sha256(&own("1.0").bytes);
+    assert!(lock.contains(&hash), "{lock}");
+    project.write("envforge.lock", &lock.replace(&hash, &"0".repeat(64)));
+    project.assert_not_built(3, &["own-package", "Hash mismatch"]);
+    let broken = lock.replacen("schema = 1\n", "<<<<<<< HEAD\nschema = 1\n", 1);
+    project.write("envforge.lock", &broken);
+    project.assert_not_locked(&["lock"], 2, &["envforge.lock", "line ", "`--upgrade`"]);
+    // As the hint says.
+    project.scene.succeed(&["lock", "--upgrade"]);
+    let without_time =
+        |lock: &str| lock.lines().filter(|l| !l.starts_with("created")).collect::<Vec<_>>().join("\n");
+    assert_eq!(without_time(&project.lock()), without_time(&lock));
+    let newer = lock.replacen("schema = 1\n", "schema = 9\n", 1);
+    project.write("envforge.lock", &newer);
+    project.assert_not_locked(&["lock", "--upgrade"], 2, &["format 9", "update this one"]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn of_two_locks_at_once_one_is_made_and_the_other_uses_it() {
+    let project = Project::new(&["own-package"]);
+    let both = [(); 2].map(|()| project.scene.program.command(&["lock"]).spawn().expect("it starts"));
+    let both = both.map(|one| Run::of(&one.wait_with_output().expect("a child of ours")));
+    for run in &both {
+        assert_eq!(run.code, 0, "{}", run.stderr);
+    }
+    let used = both.iter().filter(|run| run.stderr.contains("using the lock of")).count();
+    assert_eq!(used, 1, "{both:#?}");
+    assert_eq!(both[0].stdout, both[1].stdout);
+    project.scene.succeed(&["lock", "--check"]);
+    project.scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn ten_thousand_requirements_are_resolved_and_locked() {
+    let project = Project::new(&[]);
+    let lines = (0..10_000).fold(String::new(), |all, n| all + &format!("own-package >= 0.{n}  # {n}\n"));
+    project.write("requirements.txt", &lines);
+    let toml = std::fs::read_to_string(project.scene.program.path("envforge.toml")).expect("ours");
+    project.write("envforge.toml", &toml.replace("python = []", "requirements = ['requirements.txt']"));
+    project.scene.succeed(&["lock"]);
+    assert!(project.lock().contains(&own("1.1").file), "the newest that meets them all");
+    project.scene.succeed(&["lock", "--check"]);
+    let says = ["`own-package < 1.0` is asked for by requirements.txt, line 10001"];
+    project.write("requirements.txt", &format!("{lines}own-package < 1.0\n"));
+    project.assert_not_locked(&["lock"], 1, &says);
+    project.write("requirements.txt", &lines);
+    project.scene.succeed(&["build", "--locked"]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_copied_file_of_a_very_long_name_is_in_the_image() {
+    let project = Project::new(&["own-package==1.0"]);
+    let toml = std::fs::read_to_string(project.scene.program.path("envforge.toml")).expect("ours");
+    let copy = "copy = [{ from = 'in', to = '/opt/x' }]\n[packages]";
+    project.write("envforge.toml", &toml.replace("[packages]", copy));
+    // Beyond what the plain header of a tar holds; fuse-overlayfs takes no name of the 255 bytes that file systems take.
+    let deep = format!("{}/{}/{} \u{e9}", "d".repeat(120), "e".repeat(120), "f".repeat(240));
+    let file = project.scene.program.path(format!("in/{deep}"));
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("ours");
+    std::fs::write(file, "deep").expect("ours");
+    let said = project.scene.succeed(&["build"]);
+    let tag = said.stdout.lines().next().expect("a tag");
+    let read = format!("print(open('/opt/x/{deep}').read())");
+    assert_eq!(crate::scene::python_in(tag, &read), "deep");
+}
+
+/// A small file system in memory; unmounted with this value.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn on(folder: PathBuf, size: &str) -> Self {
+        std::fs::create_dir_all(&folder).expect("a folder of ours");
+        mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"], &folder);
+        Self(folder)
+    }
+
+    fn grow(&self, size: &str) {
+        mount(&["-o", &format!("remount,size={size}")], &self.0);
+    }
+}
+
+fn mount(args: &[&str], folder: &Path) {
+    let mounted = Command::new("mount").args(args).arg(folder).status().expect("mount starts");
+    assert!(mounted.success(), "this test mounts a tmpfs, which needs root");
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("-l").arg(&self.0).status());
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_disk_that_gets_full_while_a_vendor_folder_is_filled_ends_clearly_and_the_next_run_goes_on() {
+    let scene = Scene::locked();
+    // Only what the scene's own index serves: the others need an index of everything.
+    let lock = scene.lock();
+    let mut parts = lock.split("[[wheels]]");
+    let head = parts.next().expect("a head").to_owned();
+    let (wheels, rest): (Vec<_>, Vec<_>) = parts.partition(|part| part.contains("index = \"framework\""));
+    let last = rest.last().expect("other wheels");
+    let tail = last.find("\n[").map_or("", |at| &last[at..]);
+    let wheels: String = wheels.iter().map(|part| format!("[[wheels]]{part}")).collect();
+    std::fs::write(scene.lock_path(), format!("{head}{wheels}{tail}")).expect("ours");
+
+    let disk = SmallDisk::on(scene.program.path("small-disk"), "8m");
+    let args = ["vendor", SPEC, "small-disk/vendor"];
+    let said = scene.fail(&args, 3, &["No space left on device", "small-disk/vendor"]);
+    assert!(said.contains("run it again"), "{said}");
+    assert!(!said.contains(".tmp") && !said.contains("/.envforge-"), "a name that is no user's: {said}");
+    scene.assert_nothing_left();
+    let left = files_below(&disk.0);
+    assert!(!left.is_empty(), "it ended before the middle");
+    let whole = |path: &PathBuf| {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        crate::wheels::sha256(&std::fs::read(path).expect("readable")) == name
+    };
+    assert!(left.iter().all(whole), "half a file is left: {left:?}");
+
+    disk.grow("2g");
+    let said = scene.succeed(&args).stderr;
+    assert!(
+        !said.contains(&format!("{} of them new", files_below(&disk.0).len() - 1)),
+        "from the start: {said}"
+    );
+    assert_eq!(scene.succeed(&["vendor", "small-disk/vendor", "--check"]).stdout, "");
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn a_full_disk_of_the_project_leaves_the_lock_as_it_was() {
+    let project = Project::locked(&["own-package==1.0"]);
+    let disk = SmallDisk::on(project.scene.program.path("p"), "512k");
+    for name in ["envforge.toml", "envforge.lock"] {
+        std::fs::copy(project.scene.program.path(name), disk.0.join(name)).expect("room");
+    }
+    let before = project.lock();
+    let toml = std::fs::read_to_string(disk.0.join("envforge.toml")).expect("ours");
+    std::fs::write(disk.0.join("envforge.toml"), toml.replace("==1.0", "==1.1")).expect("ours");
+    let mut filler = std::fs::File::create(disk.0.join("filler")).expect("room for a name");
+    while std::io::Write::write_all(&mut filler, &[0; 4096]).is_ok() {}
+    drop(filler);
+    let args = ["lock", "--project", "p"];
+    let run = project.scene.program.run(&args);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    assert_message(&run.stderr, &["No space left on device", "envforge.lock", "free some disk space"]);
+    assert_eq!(std::fs::read_to_string(disk.0.join("envforge.lock")).expect("still there"), before);
+    assert_eq!(files_below(&disk.0).len(), 3, "something is left");
+    std::fs::remove_file(disk.0.join("filler")).expect("ours");
+    project.scene.succeed(&args);
+    let after = std::fs::read_to_string(disk.0.join("envforge.lock")).expect("there");
+    assert!(after.contains(&own("1.1").file), "{after}");
+}
