@@ -23,6 +23,12 @@ fn own_saying(version: &str, word: &str) -> Wheel {
         .build()
 }
 
+/// For a wheel that no cache of the engine has seen, nor a layer made of it.
+fn salt() -> String {
+    let folder = tempfile::Builder::new().rand_bytes(12).tempdir().expect("a temporary folder");
+    folder.path().to_string_lossy().into_owned()
+}
+
 impl Project {
     /// A project that wants those Python packages; its further index has two versions of `own-package`.
     fn new(python: &[&str]) -> Self {
@@ -138,11 +144,13 @@ fn a_withdrawn_release_is_kept_by_its_lock_and_chosen_by_no_new_one() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_release_that_was_deleted_or_published_anew_ends_the_build_and_a_new_lock_helps() {
-    let project = Project::locked(&["own-package==1.1"]);
+    let project = Project::new(&["own-package==1.1"]);
+    project.scene.index.publish(vec![own_saying("1.1", &salt())]);
+    project.scene.succeed(&["lock"]);
     project.scene.index.delete(&own("1.1").file);
     project.assert_not_built(3, &["own-package", "1.1"]);
     // The page of the index announces the new content, too: the lock alone knows better.
-    project.scene.index.publish(vec![own_saying("1.1", "another")]);
+    project.scene.index.publish(vec![own_saying("1.1", &salt())]);
     project.assert_not_built(3, &["own-package", "1.1"]);
     project.scene.succeed(&["lock", "--upgrade"]);
     project.scene.succeed(&["build"]);
@@ -165,7 +173,8 @@ fn an_index_that_answers_500_is_named_and_one_that_is_slow_is_waited_for() {
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_wheel_cut_short_is_not_installed() {
     let project = Project::locked(&["own-package==1.0"]);
-    let whole = WheelSpec::new("cut-short", "1.0").file("cut_short.py", "x = 1\n").build();
+    let text = format!("SALT = '{}'\n", salt());
+    let whole = WheelSpec::new("cut-short", "1.0").file("cut_short.py", &text).build();
     // A file that a broken upload left: the index is of one mind with itself.
     let half = Wheel { bytes: whole.bytes[..whole.bytes.len() / 2].to_vec(), ..whole.clone() };
     project.scene.index.publish(vec![half.clone()]);
@@ -291,7 +300,7 @@ fn a_disk_that_gets_full_while_a_vendor_folder_is_filled_ends_clearly_and_the_ne
     let (wheels, rest): (Vec<_>, Vec<_>) = parts.partition(|part| part.contains("index = \"framework\""));
     let last = rest.last().expect("other wheels");
     let tail = last.find("\n[").map_or("", |at| &last[at..]);
-    let wheels: String = wheels.iter().map(|part| format!("[[wheels]]{part}")).collect();
+    let wheels: String = wheels.iter().flat_map(|part| ["[[wheels]]", part]).collect();
     std::fs::write(scene.lock_path(), format!("{head}{wheels}{tail}")).expect("ours");
 
     let disk = SmallDisk::on(scene.program.path("small-disk"), "8m");

@@ -213,9 +213,10 @@ fn answer(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
         _ => content(&request.path, &shared.lock()),
     };
     let middle = body.len() / 2;
-    let pause = || match fault {
-        Some(Fault::Slow(milliseconds)) => std::thread::sleep(Duration::from_millis(milliseconds)),
-        _ => {}
+    let pause = || {
+        if let Some(Fault::Slow(milliseconds)) = fault {
+            std::thread::sleep(Duration::from_millis(milliseconds));
+        }
     };
     pause();
     write!(
