@@ -44,7 +44,13 @@ impl Supplied {
             given.push(wheel);
         }
         let mut locked = Vec::new();
-        for wheel in old.into_iter().flat_map(Lock::local_wheels).filter(|_| given.is_empty()) {
+        // What was built of a source distribution is no wheel of the stack, and is built again where it is lost.
+        let supplied = |wheel: &&LockedWheel| {
+            old.is_none_or(|old| old.sources.iter().all(|source| source.name != wheel.name))
+        };
+        for wheel in
+            old.into_iter().flat_map(Lock::local_wheels).filter(supplied).filter(|_| given.is_empty())
+        {
             let keep = match LocalWheel::locked(wheel, store)? {
                 Some(found) => found.check(&stack).is_ok(),
                 // A new lock is not bound to one that is gone.

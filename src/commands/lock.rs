@@ -28,17 +28,21 @@ use crate::cli::{LockArgs, LockSource};
 use crate::compat::Matrix;
 use crate::lock::{Added, Lock, LockedSource, LockedWheel, Records, SCHEMA};
 use crate::packages::{
-    Archive, IndexSettings, LocalWheel, PackageRequest, PackageSettings, PackageTools, PackagesError,
-    Resolved, resolve_packages, vendor_root,
+    Archive, FoundSource, IndexSettings, LocalWheel, PackageRequest, PackageSettings, PackageTools,
+    PackagesError, Resolved, resolve_packages, vendor_root,
 };
 use crate::plan::{LOCK_LABEL, UNVERIFIED, environment};
 use crate::report::{Event, Printer, reporter};
 use crate::resolve::{ResolveOptions, ToolkitSources, plan_report, refusal_text, resolve};
 use crate::settings::Settings;
 use crate::sha256::sha256_hex;
+use crate::source_build::SourceError;
 use crate::spec::Spec;
 use crate::stack::{NvccSource, Stack};
 use crate::store::{StoreLock, write_atomically};
+
+/// More rounds of building source distributions than any that end.
+const ROUNDS: u32 = 5;
 
 /// A lock that fits what was asked, with its base in the engine.
 pub(super) struct Locked {
@@ -278,19 +282,33 @@ async fn resolved(
     };
     let failed = |cause| not_resolved(cause, session, wanted, &stack);
     let mut found = resolve_packages(&tools, &request).await.map_err(failed)?;
-    let mut sources = Vec::new();
-    if !found.sources.is_empty() {
+    let (mut chosen, mut sources, mut beside) = (Vec::new(), Vec::new(), None);
+    for round in 0.. {
+        // What was built tells what it needs: that may be another source distribution, or another stack to build beside.
         let without = lock_of(found.clone(), &request, wanted);
-        let chosen = (&without, found.sources.as_slice());
-        let made = Box::pin(wheels_of_sources(session, &tools, &request, chosen, base, wanted)).await?;
+        let below = without.below_the_user().without_records();
+        let settled = found.sources.is_empty() && (chosen.is_empty() || beside.as_ref() == Some(&below));
+        if settled {
+            break;
+        }
+        if round == ROUNDS {
+            return Err(SourceError::Unsettled.into());
+        }
+        check_archives(&found.sources, &wanted.hashes)?;
+        chosen.append(&mut found.sources);
+        let made =
+            Box::pin(wheels_of_sources(session, &tools, &request, (&without, &chosen), base, wanted)).await?;
         let built: Vec<LocalWheel>;
         (sources, built) = made.into_iter().unzip();
         let request = PackageRequest { built: &built, ..request };
         found = resolve_packages(&tools, &request).await.map_err(failed)?;
-        sources.retain(|source| found.wheels.iter().any(|wheel| wheel.name == source.name));
-        sources.sort_by(|one: &LockedSource, other| one.name.cmp(&other.name));
+        beside = Some(below);
     }
-    check_hashes(&found.wheels, &wanted.hashes)?;
+    sources.retain(|source: &LockedSource| found.wheels.iter().any(|wheel| wheel.name == source.name));
+    sources.sort_by(|one, other| one.name.cmp(&other.name));
+    let published =
+        found.wheels.iter().filter(|wheel| sources.iter().all(|source| source.name != wheel.name));
+    check_hashes(published, &wanted.hashes)?;
     Ok(Lock { sources, ..lock_of(found, &request, wanted) })
 }
 
@@ -344,13 +362,12 @@ fn environment_of(stack: &Stack, added: &Added) -> BTreeMap<String, String> {
 }
 
 /// Refuses a wheel whose hash a requirement file does not allow.
-fn check_hashes(
-    wheels: &[LockedWheel],
+fn check_hashes<'a>(
+    mut wheels: impl Iterator<Item = &'a LockedWheel>,
     allowed: &BTreeMap<String, Vec<String>>,
 ) -> Result<(), PackagesError> {
-    let refused = wheels
-        .iter()
-        .find(|wheel| allowed.get(&wheel.name).is_some_and(|hashes| !hashes.contains(&wheel.sha256)));
+    let refused =
+        wheels.find(|wheel| allowed.get(&wheel.name).is_some_and(|hashes| !hashes.contains(&wheel.sha256)));
     match refused {
         None => Ok(()),
         Some(wheel) => Err(PackagesError::OtherHash {
@@ -359,6 +376,15 @@ fn check_hashes(
             found: wheel.sha256.clone(),
         }),
     }
+}
+
+/// The same for source distributions, before anything of them runs.
+fn check_archives(
+    sources: &[FoundSource],
+    allowed: &BTreeMap<String, Vec<String>>,
+) -> Result<(), PackagesError> {
+    let archives: Vec<_> = sources.iter().map(|source| source.locked.as_file()).collect();
+    check_hashes(archives.iter(), allowed)
 }
 
 /// A conflict in the user's words: which of his wishes are in it, and where they stand.

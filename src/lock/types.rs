@@ -254,6 +254,12 @@ impl Lock {
         below
     }
 
+    /// The same without its records, to compare what decides content.
+    #[must_use]
+    pub fn without_records(self) -> Self {
+        Self { records: Records::default(), ..self }
+    }
+
     /// True if a wheel comes from the framework's own index.
     pub fn uses_framework_index(&self) -> bool {
         self.wheels.iter().any(|wheel| wheel.index == IndexKind::Framework)

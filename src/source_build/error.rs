@@ -60,6 +60,9 @@ pub enum SourceError {
         #[source]
         cause: Box<PackagesError>,
     },
+    /// What built packages need changes what they are built beside, without end.
+    #[error("what the built packages need changes what they were built beside, each time anew")]
+    Unsettled,
     /// The same source made another wheel than the lock names.
     #[error(
         "`{file}` was built again from its source and has other bytes than the lock names (SHA-256 {found}, locked {locked})"
@@ -110,7 +113,11 @@ impl SourceError {
                 "take the wheel from where the lock was made: `envforge vendor DIR` there, `build --offline DIR` here".to_owned(),
                 "or lock that package anew: `envforge lock -P PACKAGE`".to_owned(),
             ],
+            Self::BuildRequires { cause, .. } if cause.is_conflict() => vec![
+                "it is built with wheels alone, beside this framework: take a version of the package whose build asks for less".to_owned(),
+            ],
             Self::BuildRequires { cause, .. } => cause.hints(),
+            Self::Unsettled => vec!["name versions of these packages that fit together".to_owned()],
             Self::Packages(error) => error.hints(),
             Self::Engine(error) => error.hints(),
             Self::Base(error) => error.hints(),
@@ -126,6 +133,7 @@ impl SourceError {
             | Self::NoAddress { .. }
             | Self::NoPatch { .. }
             | Self::Distribution { .. }
+            | Self::Unsettled
             | Self::OtherWheel { .. } => 1,
             Self::BuildRequires { cause, .. } => cause.exit_code(),
             Self::Packages(error) => error.exit_code(),

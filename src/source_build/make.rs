@@ -16,7 +16,7 @@ use crate::context::ContextEntry;
 use crate::engine::{BuildRequest, EngineError, PassingTag};
 use crate::lock::{Added, Lock, LockedBase, Records, SCHEMA};
 use crate::packages::{
-    LocalWheel, PackageRequest, PackageTools, Resolved, gather_debs, index_secrets, resolve_packages,
+    LocalWheel, PackageRequest, PackageTools, Resolved, gather_debs, index_secrets_with, resolve_packages,
 };
 use crate::plan::{CachedFile, Files};
 use crate::report::Event;
@@ -79,7 +79,7 @@ pub(super) async fn compile(
     loop {
         let build = BuildRequest {
             context: context(jobs)?,
-            secrets: index_secrets(&tools.settings.index, lock),
+            secrets: index_secrets_with(&tools.settings.index, lock, &tools.settings.index.further),
             build_args: tools.settings.index.proxies.0.clone(),
             labels: BTreeMap::new(),
             network: tools.settings.network,

@@ -43,16 +43,16 @@ pub struct PackageBuild<'a> {
 impl PackageBuild<'_> {
     /// SHA-256 over everything that decides the wheel, but for how many compilers run at a time.
     fn key(&self) -> String {
-        let Self { below: Lock { stack, added, base, .. }, source, .. } = self;
+        let Self { below, source, .. } = self;
+        let debs = below.base.packages.iter().chain(below.debs()).map(|deb| &deb.sha256);
+        let wheels = below.wheels.iter().map(|wheel| &wheel.sha256);
         let what = json!({
             "archive": source.sha256,
             "build": source.build,
-            "framework": [&stack.package, &stack.version.to_string(), &stack.cuda.to_string()],
-            "python": stack.python,
-            "machine": stack.machine,
-            "base": [&base.name, &base.suite],
-            "nvcc": stack.nvcc,
-            "packages": added.apt,
+            "stack": &below.stack.name,
+            "machine": below.stack.machine,
+            "base": [&below.base.name, below.base.digest.as_deref().unwrap_or_default()],
+            "below": debs.chain(wheels).collect::<Vec<_>>(),
             "environment": self.environment(0),
             "step": STEP,
         });
@@ -335,7 +335,10 @@ mod tests {
             let other = LockedSource { sha256: "e".repeat(64), ..build.source.clone() };
             assert_ne!(PackageBuild { source: &other, ..build.clone() }.key(), key);
             let mut below = build.below.clone();
-            below.added.apt = vec!["libpq-dev".to_owned()];
+            below.apt = vec![sample::deb("libpq-dev", "15.1")];
+            assert_ne!(PackageBuild { below: &below, ..build.clone() }.key(), key);
+            let mut below = build.below.clone();
+            below.wheels[0].sha256 = "f".repeat(64);
             assert_ne!(PackageBuild { below: &below, ..build.clone() }.key(), key);
         });
     }

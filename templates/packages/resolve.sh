@@ -9,14 +9,14 @@ set -u
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 APT_CONFIG=/envforge/apt.conf
 . /envforge/env
 
-# uv, by its hash: it is sent once and then lies in /cache. Those that nobody asked for in a month go.
+# uv, by its hash: it is sent once and then lies in /cache. Those that nobody used in a month go.
 sha256=$(cat /envforge/uv.sha256)
 uv=/cache/uv-$sha256
 if [ -f /envforge/uv ]; then
     find /cache -maxdepth 1 -type f -name 'uv-*' -mtime +30 -delete
-    cp /envforge/uv "$uv.$(hostname)" && mv "$uv.$(hostname)" "$uv" || exit 51
+    sent=$(mktemp /cache/uv-XXXXXX) && cp /envforge/uv "$sent" && chmod 755 "$sent" && mv "$sent" "$uv" || exit 51
 fi
-echo "$sha256  $uv" | sha256sum -c --status 2>/dev/null || exit 51
+echo "$sha256  $uv" | sha256sum -c --status 2>/dev/null && touch "$uv" || exit 51
 
 section() { printf '\n==envforge:%s==\n' "$1"; }
 
@@ -135,11 +135,15 @@ python_in() {
 if [ ! -d "$python" ]; then
     # Others may be at it too: each makes its own and the first one stays. Those of bases that nobody uses any more go.
     find /cache -maxdepth 1 -name 'python-*' -mtime +30 -exec rm -rf {} +
-    unpack python3 "$python.$(hostname)"
-    python_in "$python.$(hostname)"
+    made=$(mktemp -d /cache/python-XXXXXX) || exit 42
+    unpack python3 "$made/root"
+    python_in "$made/root"
     # uv looks into a Python older than 3.10 with distutils, which Debian packages apart.
-    run_python -c 'import sys; sys.exit(sys.version_info < (3, 10))' || unpack python3-distutils "$python.$(hostname)"
-    mv -T "$python.$(hostname)" "$python" 2>/dev/null || rm -rf "$python.$(hostname)"
+    run_python -c 'import sys; sys.exit(sys.version_info < (3, 10))' || unpack python3-distutils "$made/root"
+    # What is unpacked has the times of its packages.
+    touch "$made/root"
+    mv -T "$made/root" "$python" 2>/dev/null || [ -d "$python" ] || exit 42
+    rm -rf "$made"
 fi
 touch "$python"
 python_in "$python"
@@ -162,6 +166,8 @@ refresh=
 if [ -f /envforge/refresh ]; then refresh=--refresh; fi
 # Of source distributions that the user allows (source-NAME.in) those are taken of which no wheel fits, in whatever version is
 # asked for; if that does not do, all. What they need is not known before they are built, and nothing of them runs here.
+# is_without_solution FILE: goes on if uv found nothing that fits; an index that fails is no reason to build anything.
+is_without_solution() { grep -q 'No solution found' "$1" || { cat "$1" >&2; exit 43; }; }
 allowed=
 built=
 for file in /envforge/source-*.in; do
@@ -169,7 +175,10 @@ for file in /envforge/source-*.in; do
     name=${file#/envforge/source-}
     name=${name%.in}
     allowed="$allowed $name"
-    compile "source-$name" --no-deps 2>/dev/null || built="$built $name"
+    if ! compile "source-$name" --no-deps 2>/tmp/alone.log; then
+        is_without_solution /tmp/alone.log
+        built="$built $name"
+    fi
 done
 compile_from_source() {
     config=/tmp/uv.toml
@@ -186,6 +195,7 @@ compile_from_source() {
 if [ -z "$allowed" ]; then
     compile all $refresh || exit 43
 elif ! compile_from_source $built 2>/tmp/first.log; then
+    is_without_solution /tmp/first.log
     compile_from_source $allowed 2>/dev/null || { cat /tmp/first.log >&2; exit 43; }
 fi
 config=/envforge/uv.toml

@@ -23,7 +23,7 @@ for file in "$@"; do
     esac
     # What the user added may come from further indexes; the hashes say which file it must be.
     case "$file" in
-    wheels/user*) further=${ENVFORGE_INDEXES:-} ;;
+    wheels/user* | source/build.txt) further=${ENVFORGE_INDEXES:-} ;;
     *) further= ;;
     esac
     # What somebody built is in no index: it lies beside its requirement file.

@@ -3,8 +3,8 @@
 
     cargo build --release && python3 tests/bench/lock.py        # needs a container engine, and uv on PATH (or UV)
 
-Both have warm caches: the first lock and the first resolution do not count. Prints Markdown for the README; writes nothing but its own
-folder, envforge's cache and state, and uv's cache.
+Both have warm caches: the first lock and the first resolution do not count. Prints Markdown for the README. Its own folder is removed;
+caches of envforge, its engine and uv stay.
 """
 import os
 import pathlib

@@ -2,7 +2,7 @@
 
 use crate::engine::docker;
 use crate::scene::{Scene, files_below, shared_cache};
-use crate::wheels::{Wheel, WheelSpec, sha256};
+use crate::wheels::{Wheel, sha256};
 
 /// Compiled in C, and its build asks the image's framework which one it is.
 const SETUP: &str = r#"
@@ -63,7 +63,10 @@ fn a_source_distribution_that_is_allowed_is_built_once_and_pinned() {
         ],
     );
     let hash = sha256(&archive.bytes);
-    let needed = WheelSpec::new("needed-by-it", "2.0").file("needed_by_it.py", "HERE = True\n").build();
+    // That it is needed shows only when the other is built.
+    let setup = "from setuptools import setup\nsetup(name='needed-by-it', version='2.0', py_modules=['needed_by_it'])\n";
+    let files = [("setup.py", setup), ("needed_by_it.py", "HERE = True\n")];
+    let needed = source_distribution("needed-by-it", "2.0", &files);
     let broken =
         source_distribution("broken-there", "1.0", &[("setup.py", "raise SystemExit('it is broken')\n")]);
     scene.index.publish(vec![archive, needed, broken]);
@@ -76,7 +79,7 @@ fn a_source_distribution_that_is_allowed_is_built_once_and_pinned() {
     write(&project("allow-source = [\"compiled-here>1\"]"));
     scene.fail(&["lock"], 2, &["envforge.toml", "`compiled-here>1` is not the name of a Python package"]);
 
-    write(&project("allow-source = [\"Compiled_Here\"]"));
+    write(&project("allow-source = [\"Compiled_Here\", \"needed-by-it\"]"));
     let run = scene.succeed(&["build"]);
     assert!(run.stderr.contains("no wheel of compiled-here 1.0 fits"), "{}", run.stderr);
     let tag = run.stdout.lines().next().expect("a tag").to_owned();
