@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::lock::{Locked, deb_mirrors, lock_for, package_settings, stack};
 use super::named_base::named_base;
 use super::session::Session;
-use super::wanted::{Wanted, wanted};
+use super::wanted::{Wanted, index_address, unknown_index, wanted};
 use super::{CommandError, Exit, vendor_base};
 use crate::address::Address;
 use crate::cli::VendorArgs;
@@ -225,15 +225,8 @@ async fn gone_upstream(locks: &[Lock], settings: &Settings) -> Result<Vec<Findin
 /// The further indexes of a lock that are configured here.
 fn further(lock: &Lock, settings: &Settings) -> Result<BTreeMap<String, Address>, CommandError> {
     let configured = |name: &String| Some((name.clone(), settings.indexes.get(name)?));
-    let parsed = |(name, text): (String, &String)| match settings.netrc.with_login(text).parse() {
-        Ok(address) => Ok((name, address)),
-        Err(cause) => Err(CommandError::Address { setting: "[indexes]", cause }),
-    };
+    let parsed = |(name, text): (String, &String)| Ok((name, index_address(text, settings)?));
     lock.added.indexes.iter().filter_map(configured).map(parsed).collect()
-}
-
-fn unknown_index(name: &str, settings: &Settings) -> CommandError {
-    CommandError::UnknownIndex { name: name.to_owned(), config: settings.config_file.to_string() }
 }
 
 /// Reads a file of the folder and compares its hash with its name.

@@ -327,18 +327,21 @@ fn indexes(project: &Project, settings: &Settings) -> Result<BTreeMap<String, Ad
             IndexWish::Known(index) => (&index.name, Some(&index.url)),
         };
         let text = settings.indexes.get(name).or(known);
-        let text = text.ok_or_else(|| CommandError::UnknownIndex {
-            name: name.clone(),
-            config: settings.config_file.to_string(),
-        })?;
-        let address = settings
-            .netrc
-            .with_login(text)
-            .parse()
-            .map_err(|cause| CommandError::Address { setting: "[indexes]", cause })?;
-        all.insert(name.clone(), address);
+        let text = text.ok_or_else(|| unknown_index(name, settings))?;
+        all.insert(name.clone(), index_address(text, settings)?);
     }
     Ok(all)
+}
+
+/// The address of a further index, with the login of its host.
+pub(super) fn index_address(text: &str, settings: &Settings) -> Result<Address, CommandError> {
+    let address = settings.netrc.with_login(text).parse();
+    address.map_err(|cause| CommandError::Address { setting: "[indexes]", cause })
+}
+
+/// The error of an index whose address nobody says.
+pub(super) fn unknown_index(name: &str, settings: &Settings) -> CommandError {
+    CommandError::UnknownIndex { name: name.to_owned(), config: settings.config_file.to_string() }
 }
 
 /// The target: as typed, else as the environment names it, else as the project does.

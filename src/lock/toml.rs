@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::types::{Lock, Records};
+use super::types::Lock;
 use crate::sha256::sha256_hex;
 
 /// The version of the format written, and the only one read.
@@ -108,8 +108,7 @@ impl Lock {
 
     /// SHA-256 (hex) over everything that decides content: all but records, the matrix's edition and reasons.
     pub fn hash(&self) -> String {
-        let mut decisive = self.clone();
-        decisive.records = Records::default();
+        let mut decisive = self.clone().without_records();
         decisive.base.content = None;
         decisive.stack.matrix.clear();
         decisive.stack.reasons.clear();

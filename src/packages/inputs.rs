@@ -299,6 +299,7 @@ mod tests {
 
     use bytes::Bytes;
 
+    use super::super::resolve::tests::request;
     use super::*;
     use crate::lock::{Added, AllowedSource, Lock, Records, sample};
     use crate::packages::settings::{Archive, IndexSettings, Proxies};
@@ -324,16 +325,8 @@ mod tests {
 
     fn made(stack: &Stack, requested: &[String], settings: &PackageSettings) -> BTreeMap<String, String> {
         let lock = sample::lock();
-        let request = PackageRequest {
-            base_reference: "base",
-            base: &lock.base,
-            stack,
-            added: &Added { python: requested.to_vec(), ..Added::default() },
-            previous: Some(&lock),
-            fresh: &[],
-            local: &[],
-            built: &[],
-        };
+        let added = Added { python: requested.to_vec(), ..Added::default() };
+        let request = PackageRequest { previous: Some(&lock), ..request(&lock, stack, &added) };
         let files = files(&request, settings, None, "", Machine::X86_64).expect("files");
         let text = |file: ContainerFile| (file.path, String::from_utf8(file.bytes.to_vec()).unwrap());
         files.into_iter().map(text).collect()
@@ -341,16 +334,8 @@ mod tests {
 
     fn configuration(stack: &Stack, settings: &PackageSettings) -> Result<String, PackagesError> {
         let lock = sample::lock();
-        let request = PackageRequest {
-            base_reference: "base",
-            base: &lock.base,
-            stack,
-            added: &Added::default(),
-            previous: None,
-            fresh: &[],
-            local: &[],
-            built: &[],
-        };
+        let added = Added::default();
+        let request = request(&lock, stack, &added);
         uv_configuration(&request, settings)
     }
 
@@ -381,14 +366,9 @@ mod tests {
             let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
             let (added, fresh) = (Added { apt: texts(apt), ..Added::default() }, texts(fresh));
             let request = PackageRequest {
-                base_reference: "base",
-                base: &lock.base,
-                stack: &lock.stack,
-                added: &added,
                 previous: Some(previous),
                 fresh: &fresh,
-                local: &[],
-                built: &[],
+                ..request(&lock, &lock.stack, &added)
             };
             let made = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
             made.iter().any(|file| file.path == "/envforge/system.list")
@@ -466,16 +446,7 @@ mod tests {
         let lock = sample::lock();
         let stack = sample::stack();
         let added = Added { apt: vec!["ffmpeg".to_owned(), "libgl1".to_owned()], ..Added::default() };
-        let request = PackageRequest {
-            base_reference: "base",
-            base: &lock.base,
-            stack: &stack,
-            added: &added,
-            previous: None,
-            fresh: &[],
-            local: &[],
-            built: &[],
-        };
+        let request = request(&lock, &stack, &added);
         let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
         let list = files.iter().find(|file| file.path == "/envforge/apt.list").expect("there");
         assert_eq!(list.bytes, "ffmpeg\nlibgl1\n");
@@ -501,16 +472,9 @@ mod tests {
         let parts = BTreeMap::from([("nvidia-cublas-cu12".to_owned(), "12.8.4.1".to_owned())]);
         let stack = Stack { channel: Channel::Source, parts, ..sample::stack() };
         let lock = sample::lock();
-        let request = PackageRequest {
-            base_reference: "base",
-            base: &lock.base,
-            stack: &stack,
-            added: &Added::default(),
-            previous: None,
-            fresh: &[],
-            local: std::slice::from_ref(&local),
-            built: &[],
-        };
+        let added = Added::default();
+        let request =
+            PackageRequest { local: std::slice::from_ref(&local), ..request(&lock, &stack, &added) };
         let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
         let named = |path: &str| files.iter().find(|file| file.path == path).expect("there");
         assert_eq!(
@@ -550,16 +514,7 @@ mod tests {
             ..Added::default()
         };
         let made = |built: &[LocalWheel]| {
-            let request = PackageRequest {
-                base_reference: "base",
-                base: &lock.base,
-                stack: &stack,
-                added: &added,
-                previous: None,
-                fresh: &[],
-                local: &[],
-                built,
-            };
+            let request = PackageRequest { built, ..request(&lock, &stack, &added) };
             let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
             let text = |file: ContainerFile| (file.path, String::from_utf8_lossy(&file.bytes).into_owned());
             files.into_iter().map(text).collect::<BTreeMap<_, _>>()
@@ -596,16 +551,8 @@ mod tests {
     fn secrets_lie_only_in_files_others_cannot_read() {
         let lock = sample::lock();
         let stack = sample::stack();
-        let request = PackageRequest {
-            base_reference: "base",
-            base: &lock.base,
-            stack: &stack,
-            added: &Added::default(),
-            previous: None,
-            fresh: &[],
-            local: &[],
-            built: &[],
-        };
+        let added = Added::default();
+        let request = request(&lock, &stack, &added);
         for file in files(&request, &settings(), None, "", Machine::X86_64).expect("files") {
             let secret = String::from_utf8_lossy(&file.bytes).contains("hunter2");
             assert!(!secret || file.mode == 0o600, "{}", file.path);

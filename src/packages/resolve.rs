@@ -221,12 +221,13 @@ fn distribution(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::lock::{WheelLayer, sample};
     use crate::packages::output::RECORDED;
 
-    fn request<'a>(lock: &'a Lock, stack: &'a Stack, added: &'a Added) -> PackageRequest<'a> {
+    /// A request for what is added to a stack, of nothing else and after no lock.
+    pub(crate) fn request<'a>(lock: &'a Lock, stack: &'a Stack, added: &'a Added) -> PackageRequest<'a> {
         PackageRequest {
             base_reference: "base",
             base: &lock.base,

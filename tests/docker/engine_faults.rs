@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::cut::Cut;
+use crate::disk::SmallDisk;
 use crate::index::Fault;
 use crate::program::Run;
 use crate::scene::{SPEC, Scene, TAG, assert_message};
@@ -51,34 +52,24 @@ fn an_engine_that_restarts_between_build_and_tag_leaves_nothing_and_the_next_bui
     assert!(scene.added().tags.contains(TAG));
 }
 
-/// A small file system in memory, full to the last byte until it is freed; unmounted with this value.
-struct FullDisk(PathBuf);
+/// A small disk, full to the last byte until it is freed.
+struct FullDisk(SmallDisk);
 
 impl FullDisk {
     /// Mounts it on a folder, which keeps nothing of what it holds now but the files of `keep`.
     fn on(folder: &Path, size: &str, keep: Option<&Path>) -> Self {
-        std::fs::create_dir_all(folder).expect("a folder of ours");
-        let size = format!("size={size}");
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder).status();
-        assert!(mount.expect("mount starts").success(), "this test mounts a tmpfs, which needs root");
-        let disk = Self(folder.to_owned());
+        let disk = SmallDisk::on(folder.to_owned(), size);
         if let Some(keep) = keep {
             let copied = Command::new("cp").arg("-a").arg(keep).arg(folder).status().expect("cp starts");
             assert!(copied.success());
         }
         let mut filler = std::fs::File::create(folder.join("filler")).expect("room for a name");
         while filler.write_all(&[0; 4096]).is_ok() {}
-        disk
+        Self(disk)
     }
 
     fn free(&self) {
-        std::fs::remove_file(self.0.join("filler")).expect("the filler is there");
-    }
-}
-
-impl Drop for FullDisk {
-    fn drop(&mut self) {
-        drop(Command::new("umount").arg("-l").arg(&self.0).status());
+        std::fs::remove_file(self.0.path().join("filler")).expect("the filler is there");
     }
 }
 

@@ -6,6 +6,8 @@
 mod browser;
 #[path = "../support/cut.rs"]
 mod cut;
+#[path = "../support/disk.rs"]
+mod disk;
 #[path = "../support/distant.rs"]
 mod distant;
 #[path = "../support/engine.rs"]

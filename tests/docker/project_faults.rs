@@ -1,9 +1,9 @@
 //! What goes wrong with a project's packages, its lock and the disk: the index, what it publishes, what was edited by hand,
 //! what many lines and two runs at once do.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
+use crate::disk::SmallDisk;
 use crate::index::Fault;
 use crate::program::Run;
 use crate::scene::{SPEC, Scene, assert_message, files_below};
@@ -263,32 +263,6 @@ fn a_copied_file_of_a_very_long_name_is_in_the_image() {
     assert_eq!(crate::scene::python_in(tag, &read), "deep");
 }
 
-/// A small file system in memory; unmounted with this value.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn on(folder: PathBuf, size: &str) -> Self {
-        std::fs::create_dir_all(&folder).expect("a folder of ours");
-        mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"], &folder);
-        Self(folder)
-    }
-
-    fn grow(&self, size: &str) {
-        mount(&["-o", &format!("remount,size={size}")], &self.0);
-    }
-}
-
-fn mount(args: &[&str], folder: &Path) {
-    let mounted = Command::new("mount").args(args).arg(folder).status().expect("mount starts");
-    assert!(mounted.success(), "this test mounts a tmpfs, which needs root");
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        drop(Command::new("umount").arg("-l").arg(&self.0).status());
-    }
-}
-
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn a_disk_that_gets_full_while_a_vendor_folder_is_filled_ends_clearly_and_the_next_run_goes_on() {
@@ -309,7 +283,7 @@ fn a_disk_that_gets_full_while_a_vendor_folder_is_filled_ends_clearly_and_the_ne
     assert!(said.contains("run it again"), "{said}");
     assert!(!said.contains(".tmp") && !said.contains("/.envforge-"), "a name that is no user's: {said}");
     scene.assert_nothing_left();
-    let left = files_below(&disk.0);
+    let left = files_below(disk.path());
     assert!(!left.is_empty(), "it ended before the middle");
     let whole = |path: &PathBuf| {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
@@ -320,7 +294,7 @@ fn a_disk_that_gets_full_while_a_vendor_folder_is_filled_ends_clearly_and_the_ne
     disk.grow("2g");
     let said = scene.succeed(&args).stderr;
     assert!(
-        !said.contains(&format!("{} of them new", files_below(&disk.0).len() - 1)),
+        !said.contains(&format!("{} of them new", files_below(disk.path()).len() - 1)),
         "from the start: {said}"
     );
     assert_eq!(scene.succeed(&["vendor", "small-disk/vendor", "--check"]).stdout, "");
@@ -332,22 +306,22 @@ fn a_full_disk_of_the_project_leaves_the_lock_as_it_was() {
     let project = Project::locked(&["own-package==1.0"]);
     let disk = SmallDisk::on(project.scene.program.path("p"), "512k");
     for name in ["envforge.toml", "envforge.lock"] {
-        std::fs::copy(project.scene.program.path(name), disk.0.join(name)).expect("room");
+        std::fs::copy(project.scene.program.path(name), disk.path().join(name)).expect("room");
     }
     let before = project.lock();
-    let toml = std::fs::read_to_string(disk.0.join("envforge.toml")).expect("ours");
-    std::fs::write(disk.0.join("envforge.toml"), toml.replace("==1.0", "==1.1")).expect("ours");
-    let mut filler = std::fs::File::create(disk.0.join("filler")).expect("room for a name");
+    let toml = std::fs::read_to_string(disk.path().join("envforge.toml")).expect("ours");
+    std::fs::write(disk.path().join("envforge.toml"), toml.replace("==1.0", "==1.1")).expect("ours");
+    let mut filler = std::fs::File::create(disk.path().join("filler")).expect("room for a name");
     while std::io::Write::write_all(&mut filler, &[0; 4096]).is_ok() {}
     drop(filler);
     let args = ["lock", "--project", "p"];
     let run = project.scene.program.run(&args);
     assert_eq!(run.code, 3, "{}", run.stderr);
     assert_message(&run.stderr, &["No space left on device", "envforge.lock", "free some disk space"]);
-    assert_eq!(std::fs::read_to_string(disk.0.join("envforge.lock")).expect("still there"), before);
-    assert_eq!(files_below(&disk.0).len(), 3, "something is left");
-    std::fs::remove_file(disk.0.join("filler")).expect("ours");
+    assert_eq!(std::fs::read_to_string(disk.path().join("envforge.lock")).expect("still there"), before);
+    assert_eq!(files_below(disk.path()).len(), 3, "something is left");
+    std::fs::remove_file(disk.path().join("filler")).expect("ours");
     project.scene.succeed(&args);
-    let after = std::fs::read_to_string(disk.0.join("envforge.lock")).expect("there");
+    let after = std::fs::read_to_string(disk.path().join("envforge.lock")).expect("there");
     assert!(after.contains(&own("1.1").file), "{after}");
 }
