@@ -120,6 +120,7 @@ mod tests {
             local: true,
             data_root: None,
             cgroup_driver: None,
+            storage_driver: None,
         };
         Fake { info, images: Mutex::default(), registry: BTreeMap::new(), code: 0 }
     }

@@ -148,6 +148,7 @@ async fn engine(settings: &Settings) -> Result<EngineFacts, CommandError> {
         version: info.version.clone(),
         gpus: (access != GpuAccess::Request).then(|| access.to_string()),
         cgroup_driver: info.cgroup_driver.clone(),
+        storage_driver: info.storage_driver.clone(),
         rootless: info.rootless,
         unkept_limits: info.unkept_limits.clone(),
         local: info.local,

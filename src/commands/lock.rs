@@ -18,7 +18,7 @@ use super::local_wheels::{Supplied, judge};
 use super::named_base::{NamedBase, named_base};
 use super::outdated::{check, diff};
 use super::session::Session;
-use super::source_packages::wheels_of_sources;
+use super::source_packages::{tell_of_sources, wheels_of_sources};
 use super::target::{options, target};
 use super::wanted::{Wanted, wanted};
 use super::{CommandError, Exit};
@@ -295,6 +295,7 @@ async fn resolved(
             return Err(SourceError::Unsettled.into());
         }
         check_archives(&found.sources, &wanted.hashes)?;
+        tell_of_sources(session, &found.sources);
         chosen.append(&mut found.sources);
         let made =
             Box::pin(wheels_of_sources(session, &tools, &request, (&without, &chosen), base, wanted)).await?;

@@ -18,6 +18,17 @@ use crate::plan::Bottom;
 use crate::report::Event;
 use crate::source_build::{PackageBuild, SourceError, beyond, build_package, build_requires, source_archive};
 
+/// Says of each that code of it will run.
+pub(super) fn tell_of_sources(session: &Session<'_>, found: &[FoundSource]) {
+    for FoundSource { locked, .. } in found {
+        let text = format!(
+            "no wheel of {} {} fits: its source distribution is built, which runs what it brings",
+            locked.name, locked.version
+        );
+        session.reporter.report(Event::Note { text });
+    }
+}
+
 /// The wheels of the source distributions that were chosen, with what the lock keeps of each. `lock` is what was resolved
 /// beside them.
 pub(super) async fn wheels_of_sources(
@@ -32,11 +43,6 @@ pub(super) async fn wheels_of_sources(
     let mut all = Vec::new();
     for source in found {
         let FoundSource { locked, .. } = source;
-        let text = format!(
-            "no wheel of {} {} fits: its source distribution is built, which runs what it brings",
-            locked.name, locked.version
-        );
-        session.reporter.report(Event::Note { text });
         let archive = source_archive(tools, source).await?;
         let mut requires = build_requires(&fs_err::read(&archive)?, &locked.file)?;
         let allowed = request.added.allow_source.iter().find(|allowed| allowed.name == locked.name);

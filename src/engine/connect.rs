@@ -95,6 +95,7 @@ impl Daemon {
             local: address.is_local(),
             cgroup_driver: info.cgroup_driver.map(|driver| driver.to_string()),
             data_root: info.docker_root_dir,
+            storage_driver: info.driver,
         })
     }
 }

@@ -164,6 +164,7 @@ mod tests {
             local: true,
             data_root: None,
             cgroup_driver: None,
+            storage_driver: None,
         }
     }
 

@@ -85,6 +85,8 @@ pub struct EngineInfo {
     pub data_root: Option<String>,
     /// What keeps containers' device rules: `systemd` or `cgroupfs`.
     pub cgroup_driver: Option<String>,
+    /// What keeps its layers: `overlay2`, `fuse-overlayfs`, …
+    pub storage_driver: Option<String>,
 }
 
 /// How an engine builds: found out once, at the greeting.

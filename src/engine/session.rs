@@ -19,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::{Request, Response, Status};
 
 use super::connect::Daemon;
-use super::sync::{ContextSync, shared_key};
+use super::sync::{ContextSync, SHARED_KEY};
 use super::upgrade::grpc;
 use super::{BuildRequest, EngineError, Secret};
 
@@ -41,7 +41,7 @@ impl Session {
         let headers = [
             ("X-Docker-Expose-Session-Uuid", id.as_str()),
             ("X-Docker-Expose-Session-Name", "envforge"),
-            ("X-Docker-Expose-Session-Sharedkey", &shared_key(&request.context)),
+            ("X-Docker-Expose-Session-Sharedkey", SHARED_KEY),
             ("X-Docker-Expose-Session-Grpc-Method", "/moby.filesync.v1.FileSync/DiffCopy"),
             ("X-Docker-Expose-Session-Grpc-Method", "/moby.buildkit.secrets.v1.Secrets/GetSecret"),
         ];

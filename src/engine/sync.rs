@@ -1,11 +1,11 @@
 //! The build context as BuildKit asks for it: fsutil's `DiffCopy`.
 //!
 //! First every file's name and mode in walk order, then the bytes of those the daemon wants, streamed from where they
-//! lie. Times are all 0 and owners root, so that equal contexts are equal.
+//! lie. The daemon keeps what it received under a key and compares sizes and times only: a file's time is made from its
+//! content, so that one key serves all contexts and nothing is sent twice. Layers hold whole seconds, which are all 0.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use bollard_buildkit_proto::fsutil::types::packet::PacketType;
 use bollard_buildkit_proto::fsutil::types::{Packet, Stat};
@@ -16,12 +16,14 @@ use tokio::sync::mpsc;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::context::{ContextContent, ContextEntry};
-use crate::sha256::{Sha256Hex, sha256_hex};
+use crate::sha256::sha256_hex;
 
 /// Go's `os.ModeDir`.
 const DIRECTORY: u32 = 1 << 31;
 /// Bytes in one packet, as fsutil itself sends them.
 const CHUNK: usize = 32 * 1024;
+/// The name under which the daemon keeps what it received.
+pub(super) const SHARED_KEY: &str = "envforge";
 
 /// One thing of the context in walk order; `None` is a folder.
 #[derive(Debug, Clone)]
@@ -30,34 +32,39 @@ pub(super) struct Item {
     pub(super) entry: Option<ContextEntry>,
 }
 
+/// One thing of the context as it is told to the daemon.
+#[derive(Debug, Clone)]
+struct Served {
+    stat: Stat,
+    entry: Option<ContextEntry>,
+}
+
 /// Serves a context.
 #[derive(Debug, Clone)]
 pub(super) struct ContextSync {
-    context: Arc<Vec<Item>>,
-    dockerfile: Arc<Vec<Item>>,
+    context: Vec<Served>,
 }
 
 impl ContextSync {
     pub(super) fn new(entries: &[ContextEntry]) -> Self {
-        let dockerfile: Vec<_> = entries.iter().filter(|entry| entry.path == "Dockerfile").cloned().collect();
-        Self { context: Arc::new(walk(entries)), dockerfile: Arc::new(walk(&dockerfile)) }
+        let served = |item: Item| Served { stat: stat(&item), entry: item.entry };
+        Self { context: walk(entries).into_iter().map(served).collect() }
     }
-}
 
-/// Names the content of a context. The daemon keeps what it received under this key and compares sizes and times only,
-/// so two contexts may share a key only if they are the same.
-pub(super) fn shared_key(entries: &[ContextEntry]) -> String {
-    let mut hash = Sha256Hex::default();
-    for item in walk(entries) {
-        if let Some(entry) = item.entry {
-            let content = match entry.content {
-                ContextContent::Bytes(bytes) => sha256_hex(&bytes),
-                ContextContent::File { sha256, .. } => sha256,
-            };
-            hash.update(format!("{}\0{:o}\0{content}\n", entry.path, entry.mode).as_bytes());
-        }
+    /// What lies at these paths and below; all of it if there are none, or patterns among them.
+    fn at(&self, paths: &[&str]) -> Vec<Served> {
+        let paths: Vec<_> = paths.iter().map(|path| path.trim_matches('/')).collect();
+        let all =
+            paths.is_empty() || paths.iter().any(|path| path.is_empty() || path.contains(['*', '?', '[']));
+        let is_below = |path: &str, folder: &str| {
+            path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let wanted = |served: &&Served| {
+            let own = served.stat.path.as_str();
+            all || paths.iter().any(|path| is_below(own, path) || is_below(path, own))
+        };
+        self.context.iter().filter(wanted).cloned().collect()
     }
-    hash.finish()
 }
 
 /// Entries with their folders, parents first, in the order of a walk: `a/b` comes before `a.txt`.
@@ -74,17 +81,26 @@ pub(super) fn walk(entries: &[ContextEntry]) -> Vec<Item> {
 }
 
 fn stat(item: &Item) -> Stat {
-    let (mode, size) = match &item.entry {
-        None => (DIRECTORY | 0o755, 0),
-        Some(entry) => (
-            entry.mode & 0o777,
-            match &entry.content {
-                ContextContent::Bytes(bytes) => bytes.len() as u64,
-                ContextContent::File { size, .. } => *size,
-            },
-        ),
+    let Some(entry) = &item.entry else {
+        return Stat { path: item.path.clone(), mode: DIRECTORY | 0o755, ..Stat::default() };
     };
-    Stat { path: item.path.clone(), mode, size: i64::try_from(size).unwrap_or(i64::MAX), ..Stat::default() }
+    Stat {
+        path: item.path.clone(),
+        mode: entry.mode & 0o777,
+        size: i64::try_from(entry.size()).unwrap_or(i64::MAX),
+        mod_time: time(entry),
+        ..Stat::default()
+    }
+}
+
+/// A time within the first second, in nanoseconds, that follows the content.
+fn time(entry: &ContextEntry) -> i64 {
+    let sha256 = match &entry.content {
+        ContextContent::Bytes(bytes) => &sha256_hex(bytes),
+        ContextContent::File { sha256, .. } => sha256,
+    };
+    let start = sha256.get(..15).and_then(|digits| i64::from_str_radix(digits, 16).ok());
+    start.unwrap_or_default() % 1_000_000_000
 }
 
 fn packet(kind: PacketType, id: u32) -> Packet {
@@ -101,9 +117,9 @@ async fn send(out: &Sender, packet: Packet) -> Result<(), Gone> {
 }
 
 /// Tells every name, then serves the requests until the daemon has all it wants.
-async fn serve(items: &[Item], mut wanted: mpsc::UnboundedReceiver<u32>, out: &Sender) -> Result<(), Gone> {
+async fn serve(items: &[Served], mut wanted: mpsc::UnboundedReceiver<u32>, out: &Sender) -> Result<(), Gone> {
     for item in items {
-        send(out, Packet { stat: Some(stat(item)), ..packet(PacketType::PacketStat, 0) }).await?;
+        send(out, Packet { stat: Some(item.stat.clone()), ..packet(PacketType::PacketStat, 0) }).await?;
     }
     send(out, packet(PacketType::PacketStat, 0)).await?;
     while let Some(id) = wanted.recv().await {
@@ -154,10 +170,13 @@ impl FileSync for ContextSync {
     type TarStreamStream = Packets;
 
     async fn diff_copy(&self, request: Request<Streaming<Packet>>) -> Result<Response<Packets>, Status> {
-        let name = request.metadata().get("dir-name").and_then(|name| name.to_str().ok());
+        let asked = request.metadata();
+        let name = asked.get("dir-name").and_then(|name| name.to_str().ok());
+        let paths: Vec<_> =
+            asked.get_all("followpaths").iter().filter_map(|path| path.to_str().ok()).collect();
         let items = match name {
-            Some("context") => Arc::clone(&self.context),
-            Some("dockerfile") => Arc::clone(&self.dockerfile),
+            // The Dockerfile lies in the context too, and is named in the paths.
+            Some("context" | "dockerfile") => self.at(&paths),
             other => return Err(Status::not_found(format!("no folder {other:?}"))),
         };
         let mut requests = request.into_inner();
@@ -204,12 +223,32 @@ mod tests {
         assert_eq!(stat(&items[2]).mode, 0o644);
     }
 
+    fn served(entries: &[ContextEntry], paths: &[&str]) -> Vec<String> {
+        ContextSync::new(entries).at(paths).into_iter().map(|served| served.stat.path).collect()
+    }
+
     #[test]
-    fn the_key_follows_content_mode_and_name_but_not_order() {
+    fn what_is_asked_for_is_told_with_its_folders_and_nothing_beside_it() {
+        let entries =
+            [entry("Dockerfile", ""), entry("debs/a.deb", ""), entry("debs.txt", ""), entry("wheels/w", "")];
+        assert_eq!(served(&entries, &["/debs"]), ["debs", "debs/a.deb"]);
+        assert_eq!(served(&entries, &["debs/a.deb", "Dockerfile"]), ["Dockerfile", "debs", "debs/a.deb"]);
+        assert!(served(&entries, &[".dockerignore"]).is_empty());
+        for all in [&[][..], &["wheels/*"], &["/"]] {
+            assert_eq!(served(&entries, all).len(), 6, "{all:?}");
+        }
+    }
+
+    /// The daemon compares no content: what changed without another size must have another time, in the first second.
+    #[test]
+    fn a_time_follows_the_content_alone_and_stays_within_a_second() {
         let (a, b) = (entry("a", "1"), entry("b", "2"));
-        let key = shared_key(&[a.clone(), b.clone()]);
-        assert_eq!(key, shared_key(&[b.clone(), a.clone()]));
-        assert_ne!(key, shared_key(&[entry("a", "3"), b.clone()]));
-        assert_ne!(key, shared_key(&[ContextEntry { mode: 0o755, ..a }, b]));
+        assert_eq!(time(&a), time(&entry("z", "1")));
+        assert_ne!(time(&a), time(&b));
+        let sha256 = sha256_hex(b"1");
+        let file = ContextContent::File { path: "/nowhere".into(), size: 1, sha256 };
+        assert_eq!(time(&a), time(&ContextEntry { content: file, ..a.clone() }));
+        assert!([&a, &b].iter().all(|entry| (0..1_000_000_000).contains(&time(entry))));
+        assert_eq!(stat(&Item { path: "a".to_owned(), entry: Some(a.clone()) }).mod_time, time(&a));
     }
 }

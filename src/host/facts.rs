@@ -98,6 +98,8 @@ pub struct EngineFacts {
     pub gpus: Option<String>,
     /// `systemd` or `cgroupfs`.
     pub cgroup_driver: Option<String>,
+    /// What keeps its layers: `overlay2`, `fuse-overlayfs`, …
+    pub storage_driver: Option<String>,
     /// True if it works without root.
     pub rootless: bool,
     /// Limits of a container that it does not keep, by their options.

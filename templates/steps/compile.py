@@ -1,11 +1,15 @@
-"""Compiles the Python files below the given folders that have no byte code of this kind yet, the same bytes every time.
+"""Compiles Python files that have no byte code of this kind yet, the same bytes every time.
 
+Arguments: folders, or `--since FILE` and the site-packages whose distributions, if installed after that file was made, are
+all that is compiled: what one small package costs must not grow with the image.
 Byte code is of the kind that is never checked against file times (PEP 552, unchecked hash). What a process compiled
 before can show in what it compiles next, so the files are dealt to a fixed number of workers in a fixed order.
 """
+import csv
 import os
 import py_compile
 import sys
+from glob import glob
 from importlib.util import cache_from_source
 
 WORKERS = 8
@@ -20,14 +24,29 @@ def is_compiled(path):
         return False
 
 
-def sources(folders):
+def below(folders):
     for top in folders:
         for folder, names, files in os.walk(top):
             names.sort()
             for name in sorted(files):
-                path = os.path.join(folder, name)
-                if name.endswith(".py") and not os.path.islink(path) and not is_compiled(path):
-                    yield path
+                yield os.path.join(folder, name)
+
+
+def installed_since(marker, packages):
+    since = os.stat(marker).st_ctime_ns
+    for record in sorted(glob(os.path.join(packages, "*.dist-info", "RECORD"))):
+        if os.stat(record).st_ctime_ns >= since:
+            with open(record, newline="", encoding="utf-8") as rows:
+                # What lies above, scripts and data, is no module.
+                for path in sorted(row[0] for row in csv.reader(rows) if row and not row[0].startswith(("../", "/"))):
+                    yield os.path.join(packages, path)
+
+
+def sources(arguments):
+    paths = installed_since(*arguments[1:]) if arguments[0] == "--since" else below(arguments)
+    for path in paths:
+        if path.endswith(".py") and os.path.isfile(path) and not os.path.islink(path) and not is_compiled(path):
+            yield path
 
 
 def compile_all(paths):

@@ -8,7 +8,13 @@ if [ -f /run/secrets/ca ]; then export SSL_CERT_FILE=/run/secrets/ca; fi
 if [ -f /run/secrets/netrc ]; then export NETRC=/run/secrets/netrc; fi
 if [ -f /run/secrets/index ]; then . /run/secrets/index; fi
 
-[ -d /opt/env ] || /run/envforge/uv venv --quiet --no-project --python /usr/bin/python3 /opt/env
+if [ -d /opt/env ]; then
+    : >/tmp/since
+    new="--since /tmp/since /opt/env/lib/python3*/site-packages"
+else
+    /run/envforge/uv venv --quiet --no-project --python /usr/bin/python3 /opt/env
+    new=/opt/env/lib
+fi
 # Without network the wheels lie beside the requirement files.
 offline=
 if [ -d /run/envforge/vendor ]; then
@@ -37,5 +43,6 @@ for file in "$@"; do
         --only-binary :all: --require-hashes $from --requirements "/run/envforge/$file"
 done
 # Compiled once, here: without byte code Jupyter takes twice as long to start, and /opt/env is read-only later.
-/opt/env/bin/python /run/envforge/compile.py /opt/env/lib
+# shellcheck disable=SC2086
+/opt/env/bin/python /run/envforge/compile.py $new
 rm -rf /opt/env/.lock /root/.cache /root/.local /tmp/* /var/tmp/*

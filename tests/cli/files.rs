@@ -67,22 +67,52 @@ fn kinds(folder: &std::path::Path) -> Vec<u8> {
     files.iter().map(|file| std::fs::read(file).expect("a file of ours")[4]).collect()
 }
 
+fn python(folder: &std::path::Path, args: &[&str]) {
+    let run = std::process::Command::new("python3").args(args).current_dir(folder).output();
+    let run = run.expect("python3 starts");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+}
+
+const COMPILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/steps/compile.py");
+
+/// One small package more must not cost a look at every file of the image.
+#[test]
+fn byte_code_is_made_of_the_modules_of_what_was_installed_since() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join("site").join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("ours");
+        std::fs::write(path, text).expect("ours");
+    };
+    let install = |name: &str, module: &str| {
+        write(&format!("{name}/{module}.py"), "x = 1\n");
+        write(&format!("{name}/data.txt"), "");
+        let record =
+            format!("\"{name}/{module}.py\",,\n{name}/data.txt,,\n../bin/{name}.py,,\n{name}/gone.py,,\n");
+        write(&format!("{name}-1.dist-info/RECORD"), &record);
+    };
+    install("old", "a");
+    write("../bin/new.py", "x = 1\n");
+    // Longer than the tick of a file system's clock.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    std::fs::write(folder.path().join("since"), "").expect("ours");
+    install("new", "comma, b");
+    python(folder.path(), &[COMPILE, "--since", "since", "site"]);
+    assert_eq!(kinds(&folder.path().join("site/new")), [1]);
+    assert!(!folder.path().join("site/old/__pycache__").exists());
+    assert!(!folder.path().join("bin/__pycache__").exists(), "a script is no module");
+}
+
 #[test]
 fn byte_code_that_a_wheel_brought_and_file_times_decide_on_is_made_anew() {
     let folder = tempfile::tempdir().expect("a folder");
-    let python = |args: &[&str]| {
-        let run = std::process::Command::new("python3").args(args).current_dir(folder.path()).output();
-        let run = run.expect("python3 starts");
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    };
     std::fs::write(folder.path().join("brought.py"), "x = 1\n").expect("ours");
-    python(&[
-        "-c",
-        "import py_compile as c; c.compile('brought.py', invalidation_mode=c.PycInvalidationMode.TIMESTAMP)",
-    ]);
+    let stale =
+        "import py_compile as c; c.compile('brought.py', invalidation_mode=c.PycInvalidationMode.TIMESTAMP)";
+    python(folder.path(), &["-c", stale]);
     std::fs::write(folder.path().join("without.py"), "x = 2\n").expect("ours");
     assert_eq!(kinds(folder.path()), [0]);
-    python(&[concat!(env!("CARGO_MANIFEST_DIR"), "/templates/steps/compile.py"), "."]);
+    python(folder.path(), &[COMPILE, "."]);
     // 1: by the source's hash, and never checked.
     assert_eq!(kinds(folder.path()), [1, 1]);
 }

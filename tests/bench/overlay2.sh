@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs a command against a Docker daemon of its own that has the overlay2 storage driver, as most of them have:
+#
+#     tests/bench/overlay2.sh python3 tests/bench/measure.py pytorch-cuda:2.8-cu128
+#
+# Needs root and dockerd. The daemon beside this machine's own has its own bridge, folders and pid; all of it is removed at the end.
+set -euo pipefail
+bridge=envforge-bench subnet=172.31.77
+work=$(mktemp -d /tmp/envforge-overlay2.XXXXXX)
+root=${OVERLAY2_ROOT:-/var/lib/envforge-bench}
+rules=("POSTROUTING -t nat -s $subnet.0/24 ! -o $bridge -j MASQUERADE" "FORWARD -i $bridge -j ACCEPT" "FORWARD -o $bridge -j ACCEPT")
+cleanup() {
+    [ ! -e "$work/pid" ] || { kill "$(cat "$work/pid")"; while [ -e "$work/pid" ]; do sleep 0.2; done; }
+    for rule in "${rules[@]}"; do iptables -D $rule 2>/dev/null || true; done
+    ip link del "$bridge" 2>/dev/null || true
+    rm -rf "$work"
+    [ -n "${OVERLAY2_ROOT:-}" ] || rm -rf "$root"
+}
+trap cleanup EXIT
+
+ip link add "$bridge" mtu 1400 type bridge
+ip addr add "$subnet.1/24" dev "$bridge"
+ip link set "$bridge" up
+for rule in "${rules[@]}"; do iptables -I $rule; done
+echo '{}' >"$work/daemon.json"
+# Never --bridge none: it takes the bridge of the daemon beside it away.
+setsid dockerd --config-file "$work/daemon.json" --host "unix://$work/docker.sock" --data-root "$root" --exec-root "$work/exec" \
+    --pidfile "$work/pid" --bridge "$bridge" --mtu 1400 --iptables=false --ip-masq=false --storage-driver overlay2 \
+    >"$work/log" 2>&1 &
+export DOCKER_HOST=unix://$work/docker.sock
+for _ in $(seq 60); do docker info >/dev/null 2>&1 && break || sleep 0.5; done
+docker info >/dev/null 2>&1 || { tail -5 "$work/log"; exit 1; }
+"$@"
