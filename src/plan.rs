@@ -572,6 +572,7 @@ mod tests {
             copy: vec![copy("configs", "/opt/my configs", true), copy("a.txt", "/opt/a.txt", false)],
             run: vec![run("echo \"$GREETING\" \\\n  > ~/x # '\"", &[]), run("cat /run/secrets/hf", &["hf"])],
             checks: vec![LockedCheck { name: "imports".into(), command: "python -c 1".into() }],
+            may_lack: Vec::new(),
         };
         with.environment.extend(with.added.variables.clone());
         with.apt = vec![unpacked("ffmpeg")];

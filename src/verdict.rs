@@ -369,6 +369,9 @@ pub fn expectation_file(lock: &Lock) -> String {
     for wheel in &lock.wheels {
         line("distribution", &format!("{}=={}", wheel.name, wheel.version));
     }
+    for library in &lock.added.may_lack {
+        line("may-lack", library);
+    }
     text
 }
 

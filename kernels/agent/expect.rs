@@ -15,6 +15,8 @@ pub(crate) struct Expectation {
     /// What nvcc must be able to compile for.
     pub(crate) nvcc_targets: BTreeSet<String>,
     pub(crate) distributions: BTreeMap<String, String>,
+    /// Libraries that the project says its packages work without.
+    pub(crate) may_lack: BTreeSet<String>,
     /// What speeds are due, by `peak.KEY` and `recorded.KEY`.
     figures: BTreeMap<String, f64>,
 }
@@ -50,6 +52,7 @@ impl Expectation {
                 "arch" => drop(all.arch.insert(value.to_owned())),
                 "target" => drop(all.target.insert(value.to_owned())),
                 "nvcc-target" => drop(all.nvcc_targets.insert(value.to_owned())),
+                "may-lack" => drop(all.may_lack.insert(value.to_owned())),
                 "ptx" => drop(all.ptx.insert(value.to_owned())),
                 "distribution" => {
                     let (name, version) =
@@ -117,6 +120,9 @@ mod tests {
         assert_eq!(all.chips("target"), BTreeSet::from([(9, 0)]));
         assert_eq!(all.distributions["torch"], "2.8.0");
         assert_eq!((all.nvidia("cublas"), all.nvidia("cudnn")), (Some("12.8.4.1"), None));
+        assert!(
+            Expectation::parse("may-lack=libtbb.so.12").expect("reads").may_lack.contains("libtbb.so.12")
+        );
         assert!(Expectation::parse("colour=red").unwrap_err().contains("line 1: unknown key"));
         assert!(Expectation::parse("distribution=torch").is_err());
     }

@@ -21,7 +21,7 @@ pub(crate) const SYSTEM: [&str; 8] = [
 
 /// Sonames that come from the driver or optional network hardware, never from the image: the file that may lack them
 /// (empty: any) and the soname's beginning.
-const ALLOWED: [(&str, &str); 16] = [
+const ALLOWED: [(&str, &str); 17] = [
     ("", "libcuda.so"),
     ("", "libnvidia-"),
     ("", "libnvcuvid.so"),
@@ -41,6 +41,8 @@ const ALLOWED: [(&str, &str); 16] = [
     ("libtorchcodec_heic", "libheif"),
     // One of three thread pools of Numba, for the CPU; it takes another where this one is missing.
     ("tbbpool", "libtbb"),
+    // CuPy contracts tensors by cuTENSOR where that is installed beside it.
+    ("cutensor.cpython", "libcutensor"),
     // ONNX Runtime works through TensorRT where that is installed beside it.
     ("libonnxruntime_providers_tensorrt", "libnv"),
 ];

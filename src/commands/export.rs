@@ -130,7 +130,7 @@ async fn exported(
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let session = Session::open(settings, wanted.source.network.as_deref()).await?;
-    let Locked { lock, base, .. } = lock_for(&session, stack, named.as_ref(), &wanted).await?;
+    let Locked { lock, base, .. } = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     check_processor(&session, &lock.stack)?;
     let bottom = match &base.archive {
         Some(archive) => Bottom::Archive(cached_file(archive.clone())?),

@@ -161,6 +161,7 @@ fn of_project(
             .iter()
             .map(|check| LockedCheck { name: check.name.clone(), command: check.command.clone() })
             .collect(),
+        may_lack: environment.verify.may_lack.iter().map(|library| library.to_string()).collect(),
         ..Added::default()
     };
     let mut copies = Vec::new();
@@ -173,7 +174,7 @@ fn of_project(
     added.indexes = indexes.keys().cloned().collect();
     added.allow_source.sort();
     added.allow_source.dedup_by(|one, other| one.name == other.name);
-    for list in [&mut added.python, &mut added.apt] {
+    for list in [&mut added.python, &mut added.apt, &mut added.may_lack] {
         list.sort();
         list.dedup();
     }

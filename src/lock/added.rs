@@ -37,6 +37,9 @@ pub struct Added {
     /// Commands that must succeed in the image.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<LockedCheck>,
+    /// Libraries that may be missing from the image though something in it names them, sorted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub may_lack: Vec<String>,
 }
 
 /// A package whose source distribution may be built.

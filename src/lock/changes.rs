@@ -95,6 +95,9 @@ impl Lock {
         for check in &self.added.checks {
             all.insert(("checks", check.name.clone()), (check.command.clone(), String::new()));
         }
+        for library in &self.added.may_lack {
+            all.insert(("may-lack", library.clone()), (String::new(), String::new()));
+        }
         all
     }
 }

@@ -138,6 +138,7 @@ impl Added {
         compare("copied files", &copies(self), &copies(wanted));
         compare("run step", &runs(self), &runs(wanted));
         compare("check", &checks(self), &checks(wanted));
+        compare("library that may be missing", &self.may_lack, &wanted.may_lack);
         found
     }
 }
@@ -282,6 +283,9 @@ mod tests {
         );
         assert!(
             said(|a| a.checks.push(LockedCheck { name: "n".into(), command: "c".into() })).contains("`n: c`")
+        );
+        assert!(
+            said(|a| a.may_lack.push("libx.so".into())).starts_with("library that may be missing: `libx.so`")
         );
         assert!(said(|a| a.project = Some("p".into())).starts_with("project: `p`"));
         assert!(said(|a| a.indexes.push("i".into())).starts_with("package index: `i`"));

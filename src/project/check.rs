@@ -108,6 +108,15 @@ impl Found<'_> {
         for run in &environment.run {
             self.run(run);
         }
+        for library in &environment.verify.may_lack {
+            if library.contains(['/', '='])
+                || !library.contains(".so")
+                || library.contains(char::is_whitespace)
+            {
+                let hint = Some("write it as the check `linker-closure` names it: `libtbb.so.12`");
+                self.at(library, format!("`{}` is not the name of a library", **library), hint);
+            }
+        }
         for check in &environment.verify.checks {
             self.name("the name of a check", &check.name, check.span());
             if let Some(what) = secret_in(&check.command) {

@@ -212,6 +212,9 @@ pub struct Verify {
     pub level: Option<At<String>>,
     /// Commands of the project that must succeed in the image, too.
     pub checks: Vec<At<ExtraCheck>>,
+    /// Libraries that a package loads only where they are, and works without: `libtbb.so.12`.
+    #[schemars(with = "Vec<String>")]
+    pub may_lack: Vec<At<String>>,
 }
 
 /// A command that must succeed in the image before it gets a tag. It runs without network.

@@ -75,6 +75,7 @@ pub(super) fn merged(below: &Environment, own: &Environment) -> Environment {
     replace(&mut all.shell.jupyter, own.shell.jupyter.as_ref());
     replace(&mut all.verify.level, own.verify.level.as_ref());
     all.verify.checks.extend(own.verify.checks.iter().cloned());
+    all.verify.may_lack.extend(own.verify.may_lack.iter().cloned());
     all
 }
 

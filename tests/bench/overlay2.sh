@@ -13,6 +13,8 @@ cleanup() {
     [ ! -e "$work/pid" ] || { kill "$(cat "$work/pid")"; while [ -e "$work/pid" ]; do sleep 0.2; done; }
     for rule in "${rules[@]}"; do iptables -D $rule 2>/dev/null || true; done
     ip link del "$bridge" 2>/dev/null || true
+    # Networks of containers, and layers of those that a killed command left.
+    awk -v work="$work/" -v root="$root/" 'index($2, work) == 1 || index($2, root) == 1 { print $2 }' /proc/mounts | sort -r | xargs -r umount
     rm -rf "$work"
     [ -n "${OVERLAY2_ROOT:-}" ] || rm -rf "$root"
 }

@@ -44,6 +44,18 @@ fn every_example_is_a_project_that_can_be_planned() {
 }
 
 #[test]
+fn every_example_has_a_lock_that_fits_and_names_no_address() {
+    for Example { name, folder, .. } in examples() {
+        let program = program().with("DOCKER_HOST", "unix:///nonexistent.sock");
+        let mut command = program.command(&["lock", "--check"]);
+        let run = Run::of(&command.current_dir(&folder).output().expect("starts"));
+        assert_eq!(run.code, 0, "{name}: {}", run.stderr);
+        let lock = std::fs::read_to_string(folder.join("envforge.lock")).expect("it is there");
+        assert!(!lock.contains("://"), "{name}: an address");
+    }
+}
+
+#[test]
 fn every_script_of_the_examples_compiles() {
     let read = "import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]";
     let scripts = examples().into_iter().flat_map(|example| {

@@ -279,6 +279,20 @@ fn whether_a_lock_fits_is_asked_of_neither_engine_nor_network() {
 }
 
 #[test]
+fn a_library_that_may_be_missing_is_named_as_the_check_names_it() {
+    let head = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n[verify]\n";
+    for wrong in ["/usr/lib/libtbb.so.12", "libtbb", "a=libtbb.so", "libtbb.so 12"] {
+        let program = project(&[("envforge.toml", &format!("{head}may-lack = ['{wrong}']\n"))]);
+        assert_message(&program.run(&["plan"]), 2, &["line 5, column 13", wrong, "linker-closure"]);
+    }
+    let program = project(&[("envforge.toml", &format!("{head}may-lack = ['libtbb.so.12']\n"))]);
+    assert_eq!(program.run(&["plan"]).code, 0);
+    write_lock(&program, |_| {});
+    let says = ["library that may be missing: `libtbb.so.12` is wanted"];
+    assert_message(&program.run(&["lock", "--check"]), 1, &says);
+}
+
+#[test]
 fn a_lock_edited_by_hand_is_refused_where_it_is_wrong() {
     let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
     let program = project(&[("envforge.toml", text)]);

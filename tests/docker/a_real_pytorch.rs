@@ -1,7 +1,8 @@
-//! The one real image of the run: seven gigabytes, from empty cache and state to an answer of torch in a browser. Its name
-//! makes it the first: it takes the most disk, and gives all but the downloads back before the others begin.
+//! The one real image of the run: seven gigabytes, from empty cache and state to an answer of torch in a browser, and the
+//! examples in it. Its name makes it the first: it takes the most disk, and gives all but the downloads back before the others begin.
 
 use crate::engine::docker;
+use crate::examples::assert_examples_say_what_is_recorded;
 use crate::scene::{Scene, python_in};
 use crate::shell::Shells;
 use crate::shell_browser::assert_a_notebook_answers;
@@ -19,5 +20,6 @@ fn the_real_pytorch_is_built_from_nothing_and_answers_in_a_browser() {
     assert_eq!(docker(&["inspect", "-f", "{{.Config.User}}", TAG]), "1000:1000");
     let cell = ("import torch; torch.ones(2).sum()", "tensor(2.)");
     assert_a_notebook_answers(&shells, TAG, cell, "jupyter.png");
+    assert_examples_say_what_is_recorded(scene);
     scene.assert_only_tags_added();
 }

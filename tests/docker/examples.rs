@@ -1,36 +1,110 @@
-//! The examples' part without a GPU, in the real image they are written for.
+//! The examples: without a GPU in the one real image of the run, on a GPU each in its own.
 
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
-use crate::example::{assert_said, examples};
+use crate::engine::docker;
+use crate::example::{Example, assert_said, examples};
+use crate::program::Run;
 use crate::scene::Scene;
 
-const SPEC: &str = "pytorch-cuda:2.8-cu128";
+/// Runs every example without a GPU in one image, and builds the child of one. CuPy and Numba have specs of their own, which
+/// need a GPU for what they have more.
+pub(crate) fn assert_examples_say_what_is_recorded(scene: &Scene) {
+    let words = [
+        "build",
+        "pytorch-cuda:2.8-cu128",
+        "--with",
+        "ninja",
+        "--with",
+        "numba-cuda",
+        "--with",
+        "cupy-cuda12x",
+    ];
+    let built = scene.succeed(&words);
+    let image = built.stdout.lines().next().expect("a tag");
+    for example in examples() {
+        let run = Run::of(&run_in(image, &example, &example.command));
+        assert_eq!(run.code, 0, "{}: {}{}", example.name, run.stdout, run.stderr);
+        assert_said(&example, &run.stdout, &run.stderr);
+    }
+    let child = named("child-image");
+    let run = build_script(scene, &child);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_said(&child, &run.stdout, &run.stderr);
+    docker(&["rmi", "example-child:1"]);
+}
+
+fn named(name: &str) -> Example {
+    examples().into_iter().find(|example| example.name == name).expect("an example")
+}
+
+/// A command in a container without a GPU, beside a copy of the example.
+fn run_in(image: &str, example: &Example, command: &str) -> Output {
+    let folder = format!("{}:/example:ro", example.folder.display());
+    let command = format!("cp -r /example/. /tmp && cd /tmp && {command}");
+    Command::new("docker")
+        .args(["run", "--rm", "--network", "none", "-v", &folder, image, "bash", "-euc", &command])
+        .output()
+        .expect("the docker client starts")
+}
+
+/// The example in a folder of the scene, without its lock: what that names may be gone from the mirrors by now.
+fn copy_of(scene: &Scene, example: &Example) -> PathBuf {
+    let folder = scene.program.path(&example.name);
+    std::fs::create_dir(&folder).expect("ours");
+    for entry in std::fs::read_dir(&example.folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name");
+        if path.is_file() && name != "envforge.lock" {
+            std::fs::copy(&path, folder.join(name)).expect("ours");
+        }
+    }
+    folder
+}
+
+/// `build.sh` of an example, with envforge on the PATH.
+fn build_script(scene: &Scene, example: &Example) -> Run {
+    let folder = copy_of(scene, example);
+    let program = Path::new(env!("CARGO_BIN_EXE_envforge")).parent().expect("a folder");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("a PATH"));
+    let mut shell = scene.program.command_of(Path::new("sh"), &["build.sh"]);
+    Run::of(&shell.current_dir(folder).env("PATH", path).output().expect("a shell"))
+}
 
 #[test]
-#[cfg_attr(
-    not(feature = "docker-more"),
-    ignore = "needs docker and NVIDIA's wheels: cargo test --features docker-more"
-)]
-fn the_examples_of_pytorch_say_in_its_image_what_is_recorded() {
+#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+fn an_extension_is_compiled_by_the_nvcc_of_its_image() {
     let scene = Scene::new();
-    let built = scene.succeed(&["build", SPEC, "--with", "ninja"]);
-    let image = built.stdout.lines().next().expect("a tag");
-    let of_pytorch = |text: &str| text.contains("spec = \"pytorch-cuda:");
+    let example = named("cuda-extension");
+    let folder = copy_of(&scene, &example);
+    let run = Run::of(&scene.program.command(&["build"]).current_dir(folder).output().expect("it starts"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let image = run.stdout.lines().next().expect("a tag");
+    let run = Run::of(&run_in(image, &example, &example.command));
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    let expected = std::fs::read_to_string(example.folder.join("expected-nvcc.txt")).expect("it is there");
+    let expected = expected.lines().map(str::to_owned).collect();
+    assert_said(&Example { expected, ..example }, &run.stdout, &run.stderr);
+}
+
+#[test]
+#[ignore = "needs docker and an NVIDIA GPU: cargo test --features docker --test docker -- --ignored on_a_gpu"]
+fn every_example_uses_the_gpu_on_a_gpu() {
     for example in examples() {
-        let toml = std::fs::read_to_string(example.folder.join("envforge.toml")).expect("it is there");
-        if !of_pytorch(&toml) {
-            continue;
-        }
-        let folder = format!("{}:/example:ro", example.folder.display());
-        let command = format!("cp -r /example/. /tmp && cd /tmp && {}", example.command);
-        let output = Command::new("docker")
-            .args(["run", "--rm", "--network", "none", "-v", &folder, image, "bash", "-euc", &command])
-            .output()
-            .expect("the docker client starts");
-        let (stdout, stderr) =
-            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{}: {stdout}{stderr}", example.name);
-        assert_said(&example, &stdout, &stderr);
+        let scene = Scene::new();
+        let folder = copy_of(&scene, &example);
+        let command = example.command.replace("env NUMBA_ENABLE_CUDASIM=1 ", "");
+        let envforge = |args: &[&str]| {
+            let mut program = scene.program.command(args);
+            program.current_dir(&folder).env_remove("ENVFORGE_GPU").env_remove("ENVFORGE_DRIVER");
+            let run = Run::of(&program.output().expect("it starts"));
+            assert_eq!(run.code, 0, "{}: {}{}", example.name, run.stdout, run.stderr);
+            run.stdout
+        };
+        let built = envforge(&["build", "--require-gpu"]);
+        let image = built.lines().next().expect("a tag");
+        let said = envforge(&["shell", image, "--", "bash", "-euc", &command]);
+        assert!(!said.is_empty() && !said.contains("no GPU"), "{}: {said}", example.name);
     }
 }
