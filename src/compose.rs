@@ -5,14 +5,16 @@
 use std::fmt::Write as _;
 
 use crate::lock::Lock;
+use crate::plan::UNVERIFIED;
 use crate::project::Shell;
 
 /// The text of `compose.yaml` beside the folder `image`, which holds the exported Dockerfile.
 pub fn compose(lock: &Lock, shell: &Shell) -> String {
     let word = |text: &str| serde_json::Value::from(text).to_string();
-    let name = crate::plan::name(lock);
+    // What Compose builds, nothing has checked.
+    let name = crate::plan::name(lock) + UNVERIFIED;
     let mut out = format!(
-        "# Made by envforge {} from lock {}: `docker compose up --build` builds and runs the same image.\n\
+        "# Made by envforge {} from lock {}: `docker compose run --rm --build dev` builds and opens the same image.\n\
          # PROJECT=/path docker compose ... mounts another folder than this one at /workspace.\n\
          services:\n  dev:\n    image: {}\n    build:\n      context: \"./image\"\n",
         env!("CARGO_PKG_VERSION"),

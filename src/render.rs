@@ -67,9 +67,9 @@ pub(crate) fn values(lock: &Lock, plan: &BuildPlan, bottom: &Bottom) -> serde_js
         "vendored": plan.vendored,
         "indexes": !lock.added.indexes.is_empty(),
         "copies": lock.added.copy.iter().enumerate().map(|(number, copy)| {
-            let (tail, end) = if copy.folder { ("", "/") } else { ("file", "") };
+            let (tail, end) = if copy.folder { ("", "/") } else { (copy.file_name(), "") };
             let to = format!("{}{end}", copy.to.trim_end_matches('/'));
-            json!({ "from": copy.from, "to": copy.to, "folder": copy.folder, "words": json!([format!("copy/{number}/{tail}"), to]).to_string() })
+            json!({ "from": copy.from, "to": copy.to, "folder": copy.folder, "name": copy.file_name(), "words": json!([format!("copy/{number}/{tail}"), to]).to_string() })
         }).collect::<Vec<_>>(),
         "runs": lock.added.run.iter().map(|run| json!({
             "words": json!(["/bin/bash", "-euc", run.command]).to_string(),

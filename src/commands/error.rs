@@ -248,6 +248,14 @@ pub enum CommandError {
         /// Where it was looked for.
         folder: String,
     },
+    /// `lock --upgrade PACKAGE` of what is not in the lock.
+    #[error("{file} has no package `{}`", packages.join("`, `"))]
+    NotLocked {
+        /// The packages.
+        packages: Vec<String>,
+        /// The lock.
+        file: String,
+    },
     /// `init` where a project file is.
     #[error("`{file}` is there already")]
     ProjectExists {
@@ -524,6 +532,7 @@ impl CommandError {
             | Self::Addition { .. }
             | Self::NoProject { .. }
             | Self::ProjectExists { .. }
+            | Self::NotLocked { .. }
             | Self::UnknownIndex { .. }
             | Self::NoIndex
             | Self::OtherEdition { .. }
@@ -619,6 +628,7 @@ impl CommandError {
             Self::NoProject { .. } => {
                 vec!["name a SPEC such as pytorch-cuda:2.8, or write a project file: envforge init".into()]
             }
+            Self::NotLocked { .. } => vec!["check the spelling; a package that is new is added to envforge.toml, or by --with".into()],
             Self::ProjectExists { .. } => vec!["change it by hand, or overwrite it with --force".into()],
             Self::OtherEdition { .. } => vec!["fetch it again, or take the hash from where it was published".to_owned()],
             Self::NoEdition { .. } => {

@@ -53,7 +53,11 @@ pub(super) async fn dockerfile(args: &DockerfileArgs, settings: &Settings) -> Re
 pub(super) async fn compose(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
     let (dir, Exported { lock, shell, .. }) = below(args, settings).await?;
     fs_err::write(dir.join("compose.yaml"), crate::compose::compose(&lock, &shell))?;
-    finish(&dir, &lock, "Build and open it: `docker compose up --build`.\n")
+    finish(
+        &dir,
+        &lock,
+        "Build and open it: `docker compose run --rm --build dev`; what runs by itself, Jupyter: `docker compose up --build`.\n",
+    )
 }
 
 /// The Dockerfile's folder below `DIR/image`, and a definition file that Apptainer builds the same lock from.

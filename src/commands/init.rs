@@ -1,12 +1,15 @@
 //! `init`: a first envforge.toml out of what the folder and the machine say. Asks nothing.
 #![expect(clippy::disallowed_methods, reason = "edge: looks into the folder and writes the file")]
 
+use std::cmp::Ordering;
+
 use camino::Utf8Path;
 
 use super::lock::stack;
 use super::{CommandError, Exit};
 use crate::cli::{InitArgs, LockSource};
-use crate::project::{FILE, Found, from_requirements, is_apt_name, starter};
+use crate::compat::Matrix;
+use crate::project::{FILE, Found, from_pyproject, from_requirements, is_apt_name, starter};
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::write_atomically;
@@ -28,9 +31,16 @@ pub(super) fn init(args: &InitArgs, settings: &Settings) -> Result<Exit, Command
         return Err(CommandError::ProjectExists { file: file.to_string() });
     }
     let mut found = look(folder)?;
-    let typed = args.spec.clone().unwrap_or_else(|| product(&found, folder));
-    // What is written is what runs on this machine today, by name.
-    let stack = stack(settings, &typed, &LockSource::default(), &args.target, None)?;
+    let wishes = args.spec.clone().map_or_else(|| specs(&found, folder), |typed| vec![typed]);
+    // What is written is what runs on this machine today, by name: the newest of what is wanted. If none does, the refusal is of the
+    // newest.
+    let resolved = |typed: &String| stack(settings, typed, &LockSource::default(), &args.target, None);
+    let first = resolved(&wishes[0]);
+    let stack = match wishes[1..].iter().find_map(|typed| resolved(typed).ok()).filter(|_| first.is_err()) {
+        Some(older) => older,
+        None => first?,
+    };
+    let typed = wishes[0].clone();
     let short = stack.name.trim_end_matches(&format!("-py{}", stack.python)).to_owned();
     found.spec = if args.spec.is_some() { typed } else { short };
     write_atomically(&file, starter(&found).as_bytes())?;
@@ -61,8 +71,9 @@ fn look(folder: &Utf8Path) -> Result<Found, CommandError> {
     Ok(found)
 }
 
-/// The product the requirements name; without a word of them PyTorch.
-fn product(found: &Found, folder: &Utf8Path) -> String {
+/// What the requirements name, as specs, the newest first: the product, in the release that is pinned or in those that are allowed.
+/// Without a word of them PyTorch.
+fn specs(found: &Found, folder: &Utf8Path) -> Vec<String> {
     let read = |path: &Utf8Path| {
         fs_err::read_to_string(folder.join(path)).map_err(|error| crate::project::ProjectError::Unreadable {
             file: path.to_string(),
@@ -71,11 +82,94 @@ fn product(found: &Found, folder: &Utf8Path) -> String {
         })
     };
     let files = found.requirements.iter();
-    let names: Vec<_> = files
-        .filter_map(|file| from_requirements(Utf8Path::new(file), &read).ok())
-        .flatten()
-        .map(|requirement| requirement.name)
-        .collect();
-    let product = PRODUCTS.iter().find(|(package, _)| names.iter().any(|name| name == package));
-    product.map_or("pytorch-cuda", |(_, product)| product).to_owned()
+    let mut all: Vec<_> =
+        files.filter_map(|file| from_requirements(Utf8Path::new(file), &read).ok()).flatten().collect();
+    if found.pyproject
+        && let Ok(text) = read(Utf8Path::new("pyproject.toml"))
+    {
+        all.extend(from_pyproject("pyproject.toml", &text, &[]).unwrap_or_default());
+    }
+    let wanted = |package: &str| all.iter().find(|requirement| requirement.name == package);
+    let Some((product, wish)) =
+        PRODUCTS.iter().find_map(|(package, product)| Some((product, wanted(package)?)))
+    else {
+        return vec!["pytorch-cuda".to_owned()];
+    };
+    let clauses = clauses(&wish.text);
+    if let Some(pinned) =
+        clauses.iter().find_map(|clause| clause.strip_prefix("==")).filter(|v| !v.ends_with(".*"))
+    {
+        let (version, cuda) = pinned.trim_start_matches('=').split_once('+').unwrap_or((pinned, ""));
+        let cuda = if cuda.starts_with("cu") { format!("-{cuda}") } else { String::new() };
+        return vec![format!("{product}:{}{cuda}", version.trim())];
+    }
+    let framework = product.trim_end_matches("-cuda");
+    let variants = Matrix::current().variants.iter().filter(|variant| variant.framework == framework);
+    let mut versions: Vec<_> = variants.map(|variant| &variant.version).collect();
+    versions.sort();
+    versions.dedup();
+    versions.retain(|version| clauses.iter().all(|clause| allows(clause, version.parts())));
+    if clauses.is_empty() || versions.is_empty() {
+        return vec![(*product).to_owned()];
+    }
+    versions.iter().rev().map(|version| format!("{product}:{version}")).collect()
+}
+
+/// The conditions on the version in a requirement: `>=2.6` and `<2.8` of `torch[x]>=2.6,<2.8; python_version > '3'`.
+fn clauses(requirement: &str) -> Vec<String> {
+    let plain = requirement.split(';').next().unwrap_or_default();
+    let start = plain.find(['=', '<', '>', '~', '!']).unwrap_or(plain.len());
+    let clauses = plain[start..].trim_end_matches(')').split(',');
+    clauses
+        .map(|clause| clause.split_whitespace().collect::<String>())
+        .filter(|clause| !clause.is_empty())
+        .collect()
+}
+
+/// True if a release meets a condition; what is not understood excludes nothing, since the resolver decides in the end.
+fn allows(clause: &str, release: &[u32]) -> bool {
+    let operators = ["==", "!=", "~=", ">=", "<=", ">", "<"];
+    let Some((operator, version)) = operators.iter().find_map(|o| Some((*o, clause.strip_prefix(o)?))) else {
+        return true;
+    };
+    let numbers = version.trim_end_matches(".*").split('.').map(|part| part.parse::<u32>().ok());
+    let Some(numbers) = numbers.collect::<Option<Vec<_>>>() else { return true };
+    let part = |parts: &[u32], at: usize| parts.get(at).copied().unwrap_or(0);
+    let longer = numbers.len().max(release.len());
+    let order = (0..longer).map(|at| part(release, at).cmp(&part(&numbers, at))).find(|o| o.is_ne());
+    let order = order.unwrap_or(Ordering::Equal);
+    let begins_with = |length: usize| (0..length).all(|at| part(release, at) == part(&numbers, at));
+    match operator {
+        "==" | "!=" if version.ends_with(".*") => begins_with(numbers.len()) == (operator == "=="),
+        "==" => order.is_eq(),
+        "!=" => order.is_ne(),
+        "~=" => order.is_ge() && begins_with(numbers.len().saturating_sub(1)),
+        ">=" => order.is_ge(),
+        "<=" => order.is_le(),
+        ">" => order.is_gt(),
+        _ => order.is_lt(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_on_a_release_are_those_of_requirements() {
+        assert_eq!(clauses("torch[x] >= 2.6, <2.8 ; python_version > '3'"), [">=2.6", "<2.8"]);
+        assert_eq!(clauses("torch (>=2)"), [">=2"]);
+        assert!(clauses("torch").is_empty());
+        let all = |clause: &str| [[2, 6, 0], [2, 7, 1], [2, 8, 0]].map(|release| allows(clause, &release));
+        assert_eq!(all(">=2.7"), [false, true, true]);
+        assert_eq!(all(">2.7.1"), [false, false, true]);
+        assert_eq!(all("<2.7.1"), [true, false, false]);
+        assert_eq!(all("<=2.7.1"), [true, true, false]);
+        assert_eq!(all("~=2.7.0"), [false, true, false]);
+        assert_eq!(all("~=2.7"), [false, true, true]);
+        assert_eq!(all("==2.7.*"), [false, true, false]);
+        assert_eq!(all("!=2.7.1"), [true, false, true]);
+        assert_eq!(all("==2.8"), [false, false, true]);
+        assert_eq!(all("<3.0rc1"), [true; 3], "what is not understood excludes nothing");
+    }
 }

@@ -32,6 +32,7 @@ use crate::packages::{
     PackagesError, Resolved, resolve_packages, vendor_root,
 };
 use crate::plan::{LOCK_LABEL, UNVERIFIED, environment};
+use crate::project::requirement_name;
 use crate::report::{Event, Printer, reporter};
 use crate::resolve::{ResolveOptions, ToolkitSources, plan_report, refusal_text, resolve};
 use crate::settings::Settings;
@@ -138,6 +139,9 @@ pub(super) async fn lock_for(
         Err(CommandError::Lock(error)) if source.upgrade && !error.is_of_newer() => None,
         old => old?,
     };
+    if let Some(old) = &old {
+        check_upgrades(old, &path, wanted)?;
+    }
     let mut supplied = Supplied::new(stack, wanted, old.as_ref(), session.settings, &session.store)?;
     let stack = &supplied.stack;
     let differences: Vec<String> = old
@@ -175,6 +179,21 @@ pub(super) async fn lock_for(
     let lock = next_lock(session, supplied, wanted, &base, kept).await?;
     write_atomically(&path, lock.to_toml().as_bytes())?;
     Ok(Locked { lock, path, base, new: true, _guard: guard })
+}
+
+/// Refuses to choose anew what nobody chose: a name that is misspelt changes nothing, and says so.
+fn check_upgrades(old: &Lock, path: &Utf8PathBuf, wanted: &Wanted) -> Result<(), CommandError> {
+    let is_known = |name: &String| {
+        let of_lock =
+            old.wheels.iter().any(|wheel| wheel.name == *name) || old.debs().any(|deb| deb.name == *name);
+        let wished =
+            wanted.added.python.iter().any(|text| requirement_name(text).is_ok_and(|known| known == *name));
+        of_lock || wished || wanted.added.apt.contains(name)
+    };
+    let packages: Vec<_> =
+        wanted.source.upgrade_package.iter().filter(|name| !is_known(name)).cloned().collect();
+    let file = path.to_string();
+    if packages.is_empty() { Ok(()) } else { Err(CommandError::NotLocked { packages, file }) }
 }
 
 /// A lock for what is wanted, with as few changes of `kept` as can be. Nothing is written.

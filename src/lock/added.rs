@@ -89,6 +89,26 @@ pub struct LockedCheck {
     pub command: String,
 }
 
+impl LockedCopy {
+    /// What a single file is called in the build context: as in the project, so that a folder at `to` takes it by its name.
+    pub fn file_name(&self) -> &str {
+        context_name(&self.from)
+    }
+}
+
+/// The same for a path of the project. A Dockerfile would read a pattern in some names; those files get a plain one.
+pub fn context_name(from: &str) -> &str {
+    let name = from.rsplit('/').next().unwrap_or_default();
+    if name.is_empty()
+        || name.starts_with('.') && name.trim_matches('.').is_empty()
+        || name.contains(['*', '?', '[', '\\'])
+    {
+        "file"
+    } else {
+        name
+    }
+}
+
 impl Added {
     /// True if nothing is wanted beside the stack.
     pub fn is_empty(&self) -> bool {

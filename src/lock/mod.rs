@@ -12,7 +12,7 @@ mod sbom;
 mod toml;
 mod types;
 
-pub use added::{Added, AllowedSource, LockedCheck, LockedCopy, LockedRun};
+pub use added::{Added, AllowedSource, LockedCheck, LockedCopy, LockedRun, context_name};
 pub use changes::{Change, layer_name};
 pub use difference::Difference;
 pub use toml::{LockError, SCHEMA};

@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::file::CopyWish;
+use super::secret::credential_in_file;
 use crate::context::{ContextContent, ContextEntry};
-use crate::lock::LockedCopy;
+use crate::lock::{LockedCopy, context_name};
 use crate::sha256::{Sha256Hex, sha256_hex};
 
 /// More than a project's configuration: larger things are mounted.
@@ -54,6 +55,14 @@ pub enum CopyError {
         /// The path as written.
         from: String,
     },
+    /// Everybody who has the image could read it.
+    #[error("`{path}`, which is to be copied, holds {what}")]
+    Secret {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What it looks like.
+        what: &'static str,
+    },
     /// A folder with a link to itself.
     #[error("`{path}` leads back to itself")]
     Circle {
@@ -68,6 +77,13 @@ impl CopyError {
         let hint = match self {
             Self::Outside { .. } => "copy it into the project, or mount it: `[shell] mounts`",
             Self::TooLarge { .. } => "mount it instead: `[shell] mounts = [\"/data:/data:ro\"]`",
+            Self::Secret { .. } => {
+                return vec![
+                    "everybody who has an image can read its files: leave this one out of what is copied (name single folders and files)"
+                        .to_owned(),
+                    "a `run` step reads a secret by its name, `{ command = \"...\", secrets = [\"hf\"] }`; a container gets it by `envforge shell -e NAME` or a mount".to_owned(),
+                ];
+            }
             Self::Name { .. } => "rename it, or leave it out of what is copied",
             _ => return Vec::new(),
         };
@@ -94,8 +110,7 @@ pub fn copied(
     if folder {
         walk.folder(&from, &prefix)?;
     } else {
-        // One name for any: a Dockerfile would read `*` and `?` in it.
-        walk.file(&from, format!("{prefix}/file"))?;
+        walk.file(&from, format!("{prefix}/{}", context_name(&wish.from)))?;
     }
     let mut entries = walk.entries;
     entries.sort_by(|a, b| a.path.cmp(&b.path));
@@ -106,6 +121,12 @@ pub fn copied(
     }
     let locked = LockedCopy { from: wish.from.clone(), to: wish.to.clone(), folder, sha256: hash.finish() };
     Ok((locked, entries))
+}
+
+/// A lock names what is copied: it cannot be among it.
+fn is_lock(name: &str) -> bool {
+    let mut parts = name.split('.');
+    parts.next() == Some("envforge") && parts.next_back() == Some("lock")
 }
 
 struct Walk<'a> {
@@ -142,7 +163,7 @@ impl Walk<'_> {
             let name = entry.file_name();
             let name =
                 name.to_str().ok_or_else(|| CopyError::Name { path: entry.path().display().to_string() })?;
-            if LEFT_OUT.contains(&name) {
+            if LEFT_OUT.contains(&name) || is_lock(name) {
                 continue;
             }
             let (from, to) = (path.join(name), format!("{to}/{name}"));
@@ -170,6 +191,11 @@ impl Walk<'_> {
             return Err(CopyError::TooLarge { from: self.wish.from.clone() });
         }
         let bytes = fs_err::read(&real).map_err(|cause| self.unreadable(cause))?;
+        if let Some(what) =
+            std::str::from_utf8(&bytes).ok().and_then(|text| credential_in_file(path.file_name(), text))
+        {
+            return Err(CopyError::Secret { path: path.to_owned(), what });
+        }
         let mode = if found.permissions().mode() & 0o111 == 0 { 0o644 } else { 0o755 };
         let (size, sha256) = (bytes.len() as u64, sha256_hex(&bytes));
         let content = ContextContent::File { path: real, size, sha256 };
@@ -203,6 +229,38 @@ mod tests {
         }
         fn copy(&self, from: &str) -> Result<(LockedCopy, Vec<ContextEntry>), CopyError> {
             copied(&self.path(""), 0, &CopyWish { from: from.to_owned(), to: "/opt/x".to_owned() })
+        }
+    }
+
+    #[test]
+    fn a_lock_is_no_part_of_what_it_names_and_a_file_keeps_its_name() {
+        let project = project();
+        let (before, _) = project.copy("a").expect("copies");
+        std::fs::write(project.path("a/envforge.lock"), "1").expect("a file");
+        std::fs::write(project.path("a/envforge.train.lock"), "1").expect("a file");
+        assert_eq!(project.copy("a").expect("copies").0, before);
+        let (one, entries) = project.copy("a/one.txt").expect("copies");
+        assert_eq!((one.file_name(), entries[0].path.as_str()), ("one.txt", "copy/0/one.txt"));
+        std::fs::write(project.path("a/o*.txt"), "1").expect("a file");
+        assert_eq!(project.copy("a/o*.txt").expect("copies").1[0].path, "copy/0/file");
+    }
+
+    #[test]
+    fn a_file_with_a_credential_is_refused_by_its_name_and_code_is_not_taken_for_one() {
+        let project = project();
+        std::fs::write(project.path("a/one.txt"), "def f(token, hf_tokenizer_of_the_pretrained_model_2B): g(api_key=token)\n-----BEGIN CERTIFICATE-----\n")
+            .expect("a file");
+        project.copy("a").expect("code");
+        for (file, text) in [
+            ("settings.py", format!("TOKEN = 'hf_{}'", "aB3dE".repeat(7))),
+            ("key", "-----BEGIN OPENSSH PRIVATE KEY-----\n".to_owned()),
+            (".env", "DB_PASSWORD=hunter2\n".to_owned()),
+            (".netrc", "machine a login b password c\n".to_owned()),
+        ] {
+            std::fs::write(project.path(&format!("a/{file}")), &text).expect("a file");
+            let error = project.copy("a").expect_err(file).to_string();
+            assert!(error.contains(file) && !error.contains(text.trim()), "{error}");
+            std::fs::remove_file(project.path(&format!("a/{file}"))).expect("there");
         }
     }
 

@@ -35,6 +35,41 @@ pub(super) fn secret_in(text: &str) -> Option<&'static str> {
         .or_else(|| has_bearer(text).then_some("an authorization header"))
 }
 
+/// What looks like a credential in a file: code and its examples name tokens without being one, so a token must look like a
+/// real one; files that are there to hold credentials are read like commands.
+pub(super) fn credential_in_file(name: Option<&str>, text: &str) -> Option<&'static str> {
+    let name = name.unwrap_or_default();
+    if text.contains("-----BEGIN") && text.contains("PRIVATE KEY-----") {
+        return Some("a private key");
+    }
+    if TOKENS.iter().any(|(start, length)| *length > 0 && has_real_token(text, start, *length)) {
+        return Some("a token");
+    }
+    let is_of_credentials =
+        name == ".env" || name.starts_with(".env.") || [".pypirc", ".git-credentials"].contains(&name);
+    if is_of_credentials {
+        return secret_in(text);
+    }
+    (name == ".netrc" && text.split_whitespace().any(|word| word == "password")).then_some("a password")
+}
+
+/// A token whose body is drawn at random: letters of both cases or none, and digits, in one run.
+fn has_real_token(text: &str, start: &str, length: usize) -> bool {
+    text.match_indices(start).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let body = text[at + start.len()..].split(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c)));
+        let body = body.into_iter().next().unwrap_or_default();
+        let random = |run: &str| {
+            run.len() >= length.min(16)
+                && run.contains(|c: char| c.is_ascii_digit())
+                && run.contains(char::is_alphabetic)
+        };
+        before.is_none_or(|c| !c.is_ascii_alphanumeric())
+            && body.len() >= length
+            && body.split(['-', '_']).any(random)
+    })
+}
+
 /// True if a variable of that name and value would hold a credential.
 pub(super) fn is_secret_variable(name: &str, value: &str) -> bool {
     secret_in(value).is_some() || is_assignment(&format!("{name}={value}"))

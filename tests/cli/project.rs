@@ -218,6 +218,25 @@ fn init_writes_a_file_that_can_be_planned_and_overwrites_none() {
 }
 
 #[test]
+fn init_takes_the_release_that_the_requirements_ask_for() {
+    for (file, text, spec) in [
+        ("requirements.txt", "torch==2.5.1\n", "pytorch-cuda:2.5.1-"),
+        ("requirements.txt", "torch==2.8.0+cu126\n", "pytorch-cuda:2.8.0-cu126"),
+        ("requirements.txt", "numpy\ntorch>=2.6,<2.8\n", "pytorch-cuda:2.7.1-"),
+        ("pyproject.toml", "[project]\nname = 'x'\ndependencies = ['torch~=2.6.0']\n", "pytorch-cuda:2.6.0-"),
+        ("requirements.txt", "cupy-cuda12x<14.2\n", "cupy-cuda:14.1"),
+    ] {
+        let program = project(&[(file, text)]);
+        let run = program.run(&["init"]);
+        assert_eq!(run.code, 0, "{text}: {}", run.stderr);
+        let written = std::fs::read_to_string(program.path("envforge.toml")).expect("written");
+        assert!(written.contains(&format!("spec = \"{spec}")), "{text}: {written}");
+    }
+    let program = project(&[("requirements.txt", "torch==1.2.0\n")]);
+    assert_message(&program.run(&["init"]), 1, &["1.2.0"]);
+}
+
+#[test]
 fn the_schema_knows_every_key_and_refuses_others() {
     let run = program().run(&["generate", "schema"]);
     assert_eq!(run.code, 0, "{}", run.stderr);

@@ -198,6 +198,7 @@ fn a_lock_edited_by_hand_builds_nothing_and_upgrade_makes_it_anew() {
     assert!(lock.contains(&hash), "{lock}");
     project.write("envforge.lock", &lock.replace(&hash, &"0".repeat(64)));
     project.assert_not_built(3, &["own-package", "Hash mismatch"]);
+    project.assert_not_locked(&["lock", "-P", "own-pakage"], 2, &["`own-pakage`", "check the spelling"]);
     let broken = lock.replacen("schema = 1\n", "<<<<<<< HEAD\nschema = 1\n", 1);
     project.write("envforge.lock", &broken);
     project.assert_not_locked(&["lock"], 2, &["envforge.lock", "line ", "`--upgrade`"]);
@@ -250,7 +251,9 @@ fn ten_thousand_requirements_are_resolved_and_locked() {
 fn a_copied_file_of_a_very_long_name_is_in_the_image() {
     let project = Project::new(&["own-package==1.0"]);
     let toml = std::fs::read_to_string(project.scene.program.path("envforge.toml")).expect("ours");
-    let copy = "copy = [{ from = 'in', to = '/opt/x' }]\n[packages]";
+    let copy = "copy = [{ from = 'in', to = '/opt/x' }, { from = 'one file.txt', to = '/opt/x' }]\n[packages]";
+    // A folder at the target takes a file by its name, as everywhere.
+    project.write("one file.txt", "one");
     project.write("envforge.toml", &toml.replace("[packages]", copy));
     // Beyond what the plain header of a tar holds; fuse-overlayfs takes no name of the 255 bytes that file systems take.
     let deep = format!("{}/{}/{} \u{e9}", "d".repeat(120), "e".repeat(120), "f".repeat(240));
@@ -261,6 +264,7 @@ fn a_copied_file_of_a_very_long_name_is_in_the_image() {
     let tag = said.stdout.lines().next().expect("a tag");
     let read = format!("print(open('/opt/x/{deep}').read())");
     assert_eq!(crate::scene::python_in(tag, &read), "deep");
+    assert_eq!(crate::scene::python_in(tag, "print(open('/opt/x/one file.txt').read())"), "one");
 }
 
 #[test]
