@@ -75,7 +75,12 @@ pub struct Environment {
 
 /// The machine that will run the image.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    default,
+    expecting = "a table, `{ gpu = [\"sm_90\"] }`"
+)]
 pub struct TargetWish {
     /// Its GPUs: an NVML name, `sm_90` or `9.0`.
     pub gpu: Vec<String>,
@@ -92,7 +97,7 @@ pub struct TargetWish {
 
 /// Packages beside the framework and the developer stack.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default, expecting = "a table, `[packages]`")]
 pub struct Packages {
     /// Python requirements: `transformers>=4.40`.
     pub python: Vec<At<String>>,
@@ -114,7 +119,7 @@ pub struct Packages {
 
 /// A package that may be built from its source distribution.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected the name of a package, or `{ name = \"...\", build = [\"...\"] }`")]
 pub enum SourceWish {
     /// Its name.
     Named(String),
@@ -135,7 +140,10 @@ pub struct SourceWithBuild {
 
 /// A package index beside the default one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected the name of an index, or `{ name = \"...\", url = \"https://...\" }`"
+)]
 pub enum IndexWish {
     /// A name of `[indexes]` in the configuration of whoever builds, which may hold credentials.
     Named(String),
@@ -155,7 +163,7 @@ pub struct Index {
 
 /// Files to copy into the image.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table, `{ from = \"configs\", to = \"/opt/configs\" }`")]
 pub struct CopyWish {
     /// A file or folder of the project, relative to this file.
     pub from: String,
@@ -165,7 +173,7 @@ pub struct CopyWish {
 
 /// A command of the build.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a command, or `{ command = \"...\", secrets = [\"NAME\"] }`")]
 pub enum RunWish {
     /// The command, for bash.
     Command(String),
@@ -187,7 +195,7 @@ pub struct RunWithSecrets {
 
 /// How a container of the image is opened.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default, expecting = "a table, `[shell]`")]
 pub struct Shell {
     /// Folders of the host, `SOURCE:TARGET[:ro]`.
     pub mounts: Vec<At<String>>,
@@ -205,7 +213,7 @@ pub struct Shell {
 
 /// How the image is checked before it gets a tag.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default, expecting = "a table, `[verify]`")]
 pub struct Verify {
     /// `static`, `quick`, `full` or `perf`. Default: full.
     #[schemars(with = "Option<String>")]
@@ -219,7 +227,7 @@ pub struct Verify {
 
 /// A command that must succeed in the image before it gets a tag. It runs without network.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table, `{ name = \"...\", command = \"...\" }`")]
 pub struct ExtraCheck {
     /// Its name in the report.
     pub name: String,

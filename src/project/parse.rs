@@ -59,5 +59,56 @@ fn kept<T>(read: Option<Result<T, toml::de::Error>>, text: &str, wrong: &mut Vec
 
 fn told(text: &str, error: &toml::de::Error) -> Problem {
     let place = error.span().map(|span| Place::of(text, span.start));
-    Problem { place, text: error.message().trim().to_owned(), hint: None }
+    let (text, hint) = in_words_of_toml(error.message().trim());
+    Problem { place, text, hint }
+}
+
+/// A message of the deserialiser without the words of this program's language, and which key was probably meant.
+fn in_words_of_toml(message: &str) -> (String, Option<String>) {
+    let text = message
+        .replace("expected a sequence", "expected a list, `[...]`")
+        .replace("expected f64", "expected a number")
+        // These are taken out before the rest is read.
+        .replace(
+            "one of `spec`, `framework`",
+            "one of `schema`, `name`, `environments`, `spec`, `framework`",
+        );
+    let mut words =
+        text.strip_prefix("unknown field ").into_iter().flat_map(|rest| rest.split('`').skip(1).step_by(2));
+    let unknown = words.next().unwrap_or_default().to_lowercase();
+    let distance = |known: &&str| strsim::osa_distance(known, &unknown);
+    let meant = words.filter(|known| distance(known) <= 2).min_by_key(distance);
+    let hint = meant.map(|meant| format!("did you mean `{meant}`?"));
+    (text, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_wrongly_is_told_in_the_words_of_the_file() {
+        for (line, says) in [
+            ("spce = 'pytorch-cuda'", "did you mean `spec`?"),
+            ("[package]", "did you mean `packages`?"),
+            ("[packages]\npyton = []", "did you mean `python`?"),
+            ("colour = 1", "expected one of `schema`, `name`, `environments`, `spec`"),
+            ("run = 'echo hi'", "expected a list, `[...]`"),
+            (
+                "run = [{ command = 'x', secret = ['hf'] }]",
+                "expected a command, or `{ command = \"...\", secrets = [\"NAME\"] }`",
+            ),
+            ("copy = ['configs']", "expected a table, `{ from = \"configs\", to = \"/opt/configs\" }`"),
+            ("[verify]\nchecks = ['true']", "expected a table, `{ name = \"...\", command = \"...\" }`"),
+            ("[shell]\ncpus = 'four'", "expected a number"),
+        ] {
+            let error =
+                ProjectFile::parse("envforge.toml", &format!("schema = 1\n{line}\n")).expect_err(line);
+            let told = [error.to_string(), error.hints().join("\n")].concat();
+            assert!(told.contains("line ") && told.contains(says), "{told}");
+            for word in ["sequence", "struct", "untagged", "f64"] {
+                assert!(!told.contains(word), "{told}");
+            }
+        }
+    }
 }

@@ -251,7 +251,8 @@ fn ten_thousand_requirements_are_resolved_and_locked() {
 fn a_copied_file_of_a_very_long_name_is_in_the_image() {
     let project = Project::new(&["own-package==1.0"]);
     let toml = std::fs::read_to_string(project.scene.program.path("envforge.toml")).expect("ours");
-    let copy = "copy = [{ from = 'in', to = '/opt/x' }, { from = 'one file.txt', to = '/opt/x' }]\n[packages]";
+    let copy =
+        "copy = [{ from = 'in', to = '/opt/x' }, { from = 'one file.txt', to = '/opt/x' }]\n[packages]";
     // A folder at the target takes a file by its name, as everywhere.
     project.write("one file.txt", "one");
     project.write("envforge.toml", &toml.replace("[packages]", copy));
