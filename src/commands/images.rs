@@ -1,5 +1,6 @@
 //! `images` and `prune`: what envforge built on this engine, and what of it no lock in use names.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -53,7 +54,7 @@ pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
     let session = Session::open(settings, None).await?;
     let all = session.engine.images(LOCK_LABEL).await?;
     let used = in_use(&session.store);
-    let rows: Vec<_> = all.iter().map(|image| row(image, &all, used.contains(lock_of(image)))).collect();
+    let rows: Vec<_> = all.iter().map(|image| row(image, &all, is_in_use(image, &all, &used))).collect();
     if settings.output.json {
         Printer.json(&Report { schema: 1, removed: None, images: rows, volumes: None });
     } else {
@@ -68,7 +69,7 @@ pub(super) async fn prune(args: &PruneArgs, settings: &Settings) -> Result<Exit,
     let used = in_use(&session.store);
     // An image of somebody else's state folder is somebody else's.
     let ours = |image: &&ImageInfo| {
-        !used.contains(lock_of(image)) && known_lock(&session.store, lock_of(image)).is_some()
+        !is_in_use(image, &all, &used) && known_lock(&session.store, lock_of(image)).is_some()
     };
     let unused: Vec<_> = all.iter().filter(ours).collect();
     let volumes = stale_volumes(&session, &unused).await?;
@@ -120,6 +121,13 @@ async fn stale_volumes(session: &Session<'_>, unused: &[&ImageInfo]) -> Result<V
     Ok(stale)
 }
 
+/// True if a lock in use names it, and no later image of that lock has taken its tags.
+fn is_in_use(image: &ImageInfo, all: &[ImageInfo], used: &BTreeSet<String>) -> bool {
+    let lock = lock_of(image);
+    let is_tagged = |other: &ImageInfo| lock_of(other) == lock && !other.tags.is_empty();
+    used.contains(lock) && (!image.tags.is_empty() || !all.iter().any(is_tagged))
+}
+
 fn lock_of(image: &ImageInfo) -> &str {
     image.labels.get(LOCK_LABEL).map_or("", String::as_str)
 }
@@ -163,4 +171,27 @@ fn table(rows: &[Row<'_>]) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_whose_tags_went_to_a_later_one_of_its_lock_is_not_in_use() {
+        let image = |id: &str, lock: &str, tags: &[&str]| ImageInfo {
+            id: id.to_owned(),
+            labels: [(LOCK_LABEL.to_owned(), lock.to_owned())].into(),
+            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            ..ImageInfo::default()
+        };
+        let all = [
+            image("old", "a", &[]),
+            image("new", "a", &["x:1"]),
+            image("failed", "b", &[]),
+            image("other", "c", &["y:1"]),
+        ];
+        let used = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
+        assert_eq!(all.each_ref().map(|image| is_in_use(image, &all, &used)), [false, true, true, false]);
+    }
 }
