@@ -603,7 +603,10 @@ impl CommandError {
             Self::Conflict(conflict) => {
                 let Conflict { cause, wishes, pinned, product } = &**conflict;
                 let mut hints: Vec<_> = cause.source_hint().into_iter().collect();
-                if !wishes.is_empty() {
+                let words = std::error::Error::source(cause).map(ToString::to_string).unwrap_or_default();
+                if words.contains("was not found in the package registry") {
+                    hints.push("no index has a package of that name: check its spelling; one of a private index needs `indexes`".to_owned());
+                } else if !wishes.is_empty() {
                     hints.push("loosen or leave out one of them".to_owned());
                 }
                 if pinned.is_some() {
@@ -647,9 +650,9 @@ impl CommandError {
             )],
             Self::Shell(error) => error.hints(),
             Self::Stale { differences, .. } if differences.is_empty() => {
-                vec!["make it with `envforge lock`, or leave out --locked".into()]
+                vec!["make it with `envforge lock`; without --locked, `build` does so itself".into()]
             }
-            Self::Stale { .. } => vec!["update it with `envforge lock`, or leave out --locked".into()],
+            Self::Stale { .. } => vec!["update it with `envforge lock`; without --locked, `build` does so itself".into()],
             Self::NoSpace { .. } => vec!["free space there, or remove images you no longer need".into()],
             Self::NoVendor { .. } => vec!["fill it where there is a network: envforge vendor DIR".into()],
             Self::VendorDamaged { .. } => vec!["mend it where there is a network: `envforge vendor DIR` brings what is missing; remove damaged files first".into()],

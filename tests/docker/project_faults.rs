@@ -108,6 +108,8 @@ fn wishes_that_exclude_each_other_are_told_with_their_places_and_the_chain() {
         "`own-package==1.1` is asked for by envforge.toml",
     ];
     project.assert_not_locked(&["lock"], 1, &says);
+    project.wants(&["a-package-that-nobody-has-here"]);
+    project.assert_not_locked(&["lock"], 1, &["`a-package-that-nobody-has-here`", "check its spelling"]);
 }
 
 #[test]
