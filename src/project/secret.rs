@@ -55,19 +55,12 @@ pub(super) fn credential_in_file(name: Option<&str>, text: &str) -> Option<&'sta
 
 /// A token whose body is drawn at random: letters of both cases or none, and digits, in one run.
 fn has_real_token(text: &str, start: &str, length: usize) -> bool {
-    text.match_indices(start).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let body = text[at + start.len()..].split(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c)));
-        let body = body.into_iter().next().unwrap_or_default();
-        let random = |run: &str| {
-            run.len() >= length.min(16)
-                && run.contains(|c: char| c.is_ascii_digit())
-                && run.contains(char::is_alphabetic)
-        };
-        before.is_none_or(|c| !c.is_ascii_alphanumeric())
-            && body.len() >= length
-            && body.split(['-', '_']).any(random)
-    })
+    let random = |run: &str| {
+        run.len() >= length.min(16)
+            && run.contains(|c: char| c.is_ascii_digit())
+            && run.contains(char::is_alphabetic)
+    };
+    token_bodies(text, start).any(|body| body.len() >= length && body.split(['-', '_']).any(random))
 }
 
 /// True if a variable of that name and value would hold a credential.
@@ -85,11 +78,16 @@ fn has_address_with_password(text: &str) -> bool {
 }
 
 fn has_token(text: &str, start: &str, length: usize) -> bool {
-    text.match_indices(start).any(|(at, _)| {
+    token_bodies(text, start).any(|body| body.len() >= length)
+}
+
+/// What follows the beginning of a token, wherever a word begins so.
+fn token_bodies<'text>(text: &'text str, start: &str) -> impl Iterator<Item = &'text str> {
+    text.match_indices(start).filter_map(|(at, found)| {
         let before = text[..at].chars().next_back();
-        let body = &text[at + start.len()..];
-        let body = body.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).count();
-        before.is_none_or(|c| !c.is_ascii_alphanumeric()) && body >= length
+        let rest = &text[at + found.len()..];
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c))).unwrap_or(rest.len());
+        before.is_none_or(|c| !c.is_ascii_alphanumeric()).then_some(&rest[..end])
     })
 }
 

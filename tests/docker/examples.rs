@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use crate::engine::docker;
 use crate::example::{Example, assert_said, examples};
 use crate::program::Run;
-use crate::scene::Scene;
+use crate::scene::{Scene, copy_folder};
 
 /// Runs every example without a GPU in one image, and builds the child of one. CuPy and Numba have specs of their own, which
 /// need a GPU for what they have more.
@@ -24,7 +24,7 @@ pub(crate) fn assert_examples_say_what_is_recorded(scene: &Scene) {
     let built = scene.succeed(&words);
     let image = built.stdout.lines().next().expect("a tag");
     for example in examples() {
-        let run = Run::of(&run_in(image, &example, &example.command));
+        let run = Run::of(&run_in(image, &example));
         assert_eq!(run.code, 0, "{}: {}{}", example.name, run.stdout, run.stderr);
         assert_said(&example, &run.stdout, &run.stderr);
     }
@@ -39,10 +39,10 @@ fn named(name: &str) -> Example {
     examples().into_iter().find(|example| example.name == name).expect("an example")
 }
 
-/// A command in a container without a GPU, beside a copy of the example.
-fn run_in(image: &str, example: &Example, command: &str) -> Output {
+/// The example's command in a container without a GPU, beside a copy of its files.
+fn run_in(image: &str, example: &Example) -> Output {
     let folder = format!("{}:/example:ro", example.folder.display());
-    let command = format!("cp -r /example/. /tmp && cd /tmp && {command}");
+    let command = format!("cp -r /example/. /tmp && cd /tmp && {}", example.command);
     Command::new("docker")
         .args(["run", "--rm", "--network", "none", "-v", &folder, image, "bash", "-euc", &command])
         .output()
@@ -52,14 +52,8 @@ fn run_in(image: &str, example: &Example, command: &str) -> Output {
 /// The example in a folder of the scene, without its lock: what that names may be gone from the mirrors by now.
 fn copy_of(scene: &Scene, example: &Example) -> PathBuf {
     let folder = scene.program.path(&example.name);
-    std::fs::create_dir(&folder).expect("ours");
-    for entry in std::fs::read_dir(&example.folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().expect("a name");
-        if path.is_file() && name != "envforge.lock" {
-            std::fs::copy(&path, folder.join(name)).expect("ours");
-        }
-    }
+    copy_folder(&example.folder, &folder);
+    std::fs::remove_file(folder.join("envforge.lock")).expect("every example has one");
     folder
 }
 
@@ -81,7 +75,7 @@ fn an_extension_is_compiled_by_the_nvcc_of_its_image() {
     let run = Run::of(&scene.program.command(&["build"]).current_dir(folder).output().expect("it starts"));
     assert_eq!(run.code, 0, "{}", run.stderr);
     let image = run.stdout.lines().next().expect("a tag");
-    let run = Run::of(&run_in(image, &example, &example.command));
+    let run = Run::of(&run_in(image, &example));
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     let expected = std::fs::read_to_string(example.folder.join("expected-nvcc.txt")).expect("it is there");
     let expected = expected.lines().map(str::to_owned).collect();

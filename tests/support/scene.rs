@@ -244,7 +244,7 @@ pub(crate) fn assert_message(stderr: &str, says: &[&str]) {
 }
 
 /// Copies the files of one folder into another, which is made; no file if there is no such folder.
-fn copy_folder(from: &Path, to: &Path) {
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder of ours");
     for file in files_below(from) {
         let name = file.file_name().expect("a file has a name");
