@@ -488,8 +488,10 @@ mod tests {
 
     #[test]
     fn the_lock_becomes_lines_the_agent_reads() {
-        let lock = crate::lock::sample::lock();
+        let mut lock = crate::lock::sample::lock();
+        lock.added.may_lack = vec!["libtbb.so.12".to_owned()];
         let text = expectation_file(&lock);
+        assert!(text.ends_with("\nmay-lack=libtbb.so.12\n"), "{text}");
         assert!(text.starts_with("framework=torch\nversion=2.8.0+cu128\ncuda=12.8\n"), "{text}");
         assert!(
             text.contains("arch=7.0\narch=9.0\n") && text.contains("distribution=torch==2.8.0"),

@@ -152,7 +152,10 @@ python = ["a"]
 [variables]
 A = "1"
 B = "1"
+[verify]
+may-lack = ["liba.so"]
 [environments.train]
+verify = { may-lack = ["libb.so"] }
 flavour = "devel"
 cuda = "12.6"
 [environments.train.packages]
@@ -175,6 +178,8 @@ python = "3.12"
         assert_eq!(train.spec_text().as_deref(), Ok("pytorch-cuda:2.8-cu126-devel"));
         let python: Vec<_> = train.packages.python.iter().map(|text| text.as_str()).collect();
         assert_eq!(python, ["a", "b"]);
+        let may_lack: Vec<_> = train.verify.may_lack.iter().map(|text| text.as_str()).collect();
+        assert_eq!(may_lack, ["liba.so", "libb.so"]);
         let variables: Vec<_> = train.variables.iter().map(|(k, v)| format!("{k}={}", **v)).collect();
         assert_eq!(variables, ["A=1", "B=2"]);
         assert_eq!(file().environment("f", None).expect("default").packages.python.len(), 1);
