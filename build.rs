@@ -6,28 +6,29 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs};
 
-#[expect(dead_code, unreachable_pub, reason = "shared with the program, which uses the rest")]
-#[path = "src/versions.rs"]
-mod versions;
-
 #[path = "build/agent.rs"]
 mod agent;
 
-/// The files of `src/compat/` that do not need the embedded matrix.
 #[expect(dead_code, unreachable_pub, reason = "shared with the program, which uses the rest")]
-mod compat {
-    #[path = "../src/compat/from_source.rs"]
-    pub(crate) mod from_source;
-    #[path = "../src/compat/lint/mod.rs"]
-    pub(crate) mod lint;
-    #[path = "../src/compat/parse.rs"]
-    pub(crate) mod parse;
-    #[path = "../src/compat/rows.rs"]
-    pub(crate) mod rows;
-    #[path = "../src/compat/tables.rs"]
-    pub(crate) mod tables;
-    #[path = "../src/compat/toolkit.rs"]
-    pub(crate) mod toolkit;
+#[path = "src/failure.rs"]
+mod failure;
+
+/// The files of `src/model/` that reading the matrix needs, under the names they have there.
+#[expect(dead_code, unreachable_pub, unused_imports, reason = "shared with the program, which uses the rest")]
+#[path = "src/model"]
+mod model {
+    pub(crate) mod required_version;
+    pub(crate) mod versions;
+
+    /// Those that do not need the embedded matrix.
+    pub(crate) mod compat {
+        pub(crate) mod from_source;
+        pub(crate) mod lint;
+        pub(crate) mod parse;
+        pub(crate) mod rows;
+        pub(crate) mod tables;
+        pub(crate) mod toolkit;
+    }
 }
 
 fn main() -> ExitCode {
@@ -46,11 +47,12 @@ fn main() -> ExitCode {
 fn embed_matrix() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("compat");
     println!("cargo::rerun-if-changed={}", folder.display());
-    println!("cargo::rerun-if-changed=src/compat");
-    println!("cargo::rerun-if-changed=src/versions.rs");
+    println!("cargo::rerun-if-changed=src/model/compat");
+    println!("cargo::rerun-if-changed=src/model/required_version.rs");
+    println!("cargo::rerun-if-changed=src/model/versions");
     let files = toml_files(&folder)?;
     let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let matrix = compat::parse::parse(&files)?;
+    let matrix = model::compat::parse::parse(&files)?;
     let out = PathBuf::from(env::var("OUT_DIR")?).join("matrix.postcard");
     fs::write(out, postcard::to_stdvec(&matrix)?)?;
     Ok(())

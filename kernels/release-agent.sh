@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds the agent for releases: it starts on every C library since glibc 2.17 (Debian 8, CentOS 7), where one that the
-# machine's own compiler links needs the machine's own glibc.
+# Builds the agent for releases: it starts on every glibc since 2.17 (Debian 8, CentOS 7). An agent that the machine's own
+# compiler links requires the machine's own glibc.
 #
 #   kernels/release-agent.sh OUT [TARGET]      TARGET: x86_64-unknown-linux-gnu (default) or aarch64-unknown-linux-gnu
 #   ENVFORGE_AGENT=OUT cargo build --profile dist
 #
-# Needs cargo-zigbuild and ziglang, from the package index: pip install ziglang cargo-zigbuild
+# Requires cargo-zigbuild and ziglang, from the package index: pip install ziglang cargo-zigbuild
 set -eu
 floor=2.17
 out=${1:?usage: kernels/release-agent.sh OUT [TARGET]}
@@ -14,35 +14,33 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# A package around the one source file: build.rs needs none, cargo-zigbuild does.
+# The two crates alone, with a profile of their own.
+cp -rL "$here/agent" "$here/protocol" "$here/cuda" "$here/ptx" "$work"
 cat >"$work/Cargo.toml" <<TOML
-[package]
-name = "envforge-agent"
-version = "0.0.0"
-edition = "2024"
+[workspace]
+members = ["agent", "protocol"]
+resolver = "3"
 
-[[bin]]
-name = "envforge-agent"
-path = "$here/agent/main.rs"
+[workspace.lints]
 
 [profile.release]
 opt-level = "s"
 strip = true
 panic = "abort"
 codegen-units = 1
-
-[workspace]
 TOML
-RUSTFLAGS="--remap-path-prefix=$(dirname "$here")=envforge --remap-path-prefix=$work=work" \
-    cargo zigbuild --quiet --release --offline --manifest-path "$work/Cargo.toml" --target "$target.$floor" \
-    --target-dir "$work/target"
+# Tests need other crates, the agent does not.
+sed -i '/^\[dev-dependencies\]/,/^$/d' "$work/agent/Cargo.toml"
+RUSTFLAGS="--remap-path-prefix=$work=envforge" \
+    cargo zigbuild --quiet --release --offline --manifest-path "$work/Cargo.toml" --package envforge-agent \
+    --target "$target.$floor" --target-dir "$work/target"
 built=$work/target/$target/release/envforge-agent
 
-# The promise, checked on what came out.
+# Checks the result.
 highest=$(grep -aoE 'GLIBC_[0-9]+\.[0-9.]+' "$built" | sed 's/GLIBC_//' | sort -uV | tail -n 1)
 if [ "$(printf '%s\n%s\n' "$highest" "$floor" | sort -V | tail -n 1)" != "$floor" ]; then
-    echo "the agent needs glibc $highest, more than $floor" >&2
+    echo "the agent requires glibc $highest, newer than $floor" >&2
     exit 1
 fi
 cp "$built" "$out"
-echo "$out: $(wc -c <"$out") bytes, needs glibc $highest"
+echo "$out: $(wc -c <"$out") bytes, requires glibc $highest"

@@ -1,11 +1,11 @@
-//! The in-image agent, as this program embeds it. Its source is `kernels/agent/`; build.rs compiles it.
+//! The embedded in-image agent. Its source is `kernels/agent/`; build.rs compiles it.
 
-use crate::versions::GlibcVersion;
+use crate::model::versions::GlibcVersion;
 
-/// The agent's program.
+/// The agent's executable.
 pub static AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
 
-/// The C library an image must have for the agent to start in it: the highest version its symbols name.
+/// Returns the glibc version that the agent requires: the highest among its symbols.
 pub fn needed_glibc() -> Option<GlibcVersion> {
     highest_glibc(AGENT)
 }
@@ -21,39 +21,24 @@ fn highest_glibc(program: &[u8]) -> Option<GlibcVersion> {
     marks.filter_map(|(at, _)| version(at)).max()
 }
 
-/// SHA-256 of the agent, hex: a record of the lock.
+/// Returns the SHA-256 of the agent, in hex, for the lock.
 pub fn sha256() -> String {
-    crate::sha256::sha256_hex(AGENT)
+    crate::model::sha256::sha256_hex(AGENT)
 }
-
-/// The agent's own source, so that its tests and lints run with the program's.
-#[cfg(test)]
-#[expect(
-    dead_code,
-    unsafe_code,
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::format_push_string,
-    clippy::format_collect,
-    reason = "a program of its own: it reads the image, calls its libraries and prints its report"
-)]
-#[path = "../kernels/agent/main.rs"]
-mod source;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_program_under_one_megabyte() {
+    fn agent_is_an_elf_file_under_one_megabyte() {
         let needed = needed_glibc().expect("it is linked with the C library");
         assert!(needed.to_string().starts_with("2."), "{needed}");
         assert!(AGENT.starts_with(b"\x7fELF") && AGENT.len() < 1_000_000, "{} bytes", AGENT.len());
     }
 
     #[test]
-    fn the_highest_version_of_its_symbols_counts_by_number() {
+    fn highest_glibc_compares_versions_by_number() {
         let program = b"\0GLIBC_2.4\0GLIBC_2.17\0GLIBC_2.9.1\0GLIBC_PRIVATE\0GLIBC_2";
         assert_eq!(highest_glibc(program).expect("one").to_string(), "2.17");
         assert_eq!(highest_glibc(b"static"), None);

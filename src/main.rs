@@ -7,5 +7,6 @@ use clap::Parser;
 use envforge::cli::Cli;
 
 fn main() -> ExitCode {
-    envforge::commands::run(Cli::parse(), std::io::stderr().is_terminal())
+    let Cli { global, command } = Cli::parse();
+    envforge::commands::run(&global.into(), command.into(), std::io::stderr().is_terminal())
 }

@@ -4,11 +4,14 @@
 //! holds the precedence: argument, then environment, then configuration file, then the host's own tool settings.
 #![expect(clippy::disallowed_methods, reason = "the one place that reads environment and configuration")]
 
+mod error;
+pub mod image_registry;
 mod named;
 mod netrc;
 mod registry;
 mod toolkit;
 
+pub use error::SettingsError;
 pub use named::{NamedIndexes, NamedSecret, SecretSource};
 pub use netrc::Netrc;
 pub use registry::{ImageMirrorConfig, RegistryConfig};
@@ -19,10 +22,10 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Deserialize;
 
-use crate::cli::{GlobalArgs, ProgressMode};
-use crate::engine::Network;
-use crate::registry::{MirrorRuleError, RegistrySettings};
-use crate::resolve::ToolkitSources;
+use crate::model::request::network::Network;
+use crate::model::request::{GlobalOptions, ProgressMode};
+use crate::model::resolve::ToolkitSources;
+use image_registry::RegistrySettings;
 use registry::registry_settings;
 use toolkit::toolkit_sources;
 
@@ -211,72 +214,9 @@ pub struct Settings {
     pub environment: Environment,
 }
 
-/// A setting that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// The configuration file cannot be read.
-    #[error("the configuration file cannot be read")]
-    Unreadable {
-        /// What the system said; names the file.
-        #[source]
-        cause: std::io::Error,
-    },
-    /// The configuration file is malformed.
-    #[error("`{file}` is not a valid configuration: {detail}")]
-    Malformed {
-        /// The file.
-        file: Utf8PathBuf,
-        /// What is wrong, with line and column.
-        detail: String,
-    },
-    /// A value is none of those allowed.
-    #[error("`{value}` is not a value of {setting}")]
-    Value {
-        /// The setting.
-        setting: &'static str,
-        /// What was given.
-        value: String,
-        /// What is allowed.
-        allowed: &'static str,
-    },
-    /// A mirror of an image registry cannot be used.
-    #[error("`[mirrors] images` (ENVFORGE_IMAGE_MIRROR): {0}")]
-    ImageMirror(#[from] MirrorRuleError),
-    /// A login without the registry it is for: it is sent to no other.
-    #[error(
-        "ENVFORGE_REGISTRY_USER and ENVFORGE_REGISTRY_PASSWORD need ENVFORGE_REGISTRY, the registry they are for"
-    )]
-    LoginOfNoRegistry,
-    /// Neither HOME nor the folders that replace it are set.
-    #[error("no home folder: `HOME` is not set")]
-    NoHome,
-}
-
-impl SettingsError {
-    /// What the user can do.
-    pub fn hints(&self) -> Vec<String> {
-        match self {
-            Self::Unreadable { .. } => vec!["name another file with --config, or fix its permissions".into()],
-            Self::Malformed { .. } => {
-                let tables =
-                    "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit] [source]";
-                vec![format!("known tables: {tables}; README.md lists their keys")]
-            }
-            Self::Value { allowed, .. } => vec![format!("allowed: {allowed}")],
-            Self::ImageMirror(_) => {
-                vec!["write `images = { \"docker.io\" = \"mirror.example.com/folder\" }`; a list names several".into()]
-            }
-            Self::LoginOfNoRegistry => {
-                vec!["set all three, such as ENVFORGE_REGISTRY=registry.example.com".into()]
-            }
-            Self::NoHome => vec!["set HOME, or ENVFORGE_CACHE_DIR, ENVFORGE_STATE_DIR and --config".into()],
-        }
-    }
-}
-
 impl Settings {
     /// Reads environment and files of this machine.
-    pub fn load(args: &GlobalArgs, stderr_is_terminal: bool) -> Result<Self, SettingsError> {
+    pub fn load(args: &GlobalOptions, stderr_is_terminal: bool) -> Result<Self, SettingsError> {
         let environment: Environment = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
@@ -296,7 +236,7 @@ impl Settings {
 
     /// The precedence, without touching the machine.
     pub fn from_parts(
-        args: &GlobalArgs,
+        args: &GlobalOptions,
         environment: &Environment,
         folders: Folders,
         config: Config,
@@ -464,7 +404,7 @@ impl Folders {
 }
 
 fn read_config(
-    args: &GlobalArgs,
+    args: &GlobalOptions,
     environment: &Environment,
     folders: &Folders,
 ) -> Result<(Utf8PathBuf, Config), SettingsError> {
@@ -524,8 +464,8 @@ fn pip_index(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn args() -> GlobalArgs {
-        GlobalArgs {
+    fn args() -> GlobalOptions {
+        GlobalOptions {
             json: false,
             quiet: false,
             verbose: 0,

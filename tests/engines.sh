@@ -137,20 +137,20 @@ Podman=unix://$work/eng-podman-13/engine.sock" \
 ENVFORGE_TEST_SMALL_ENGINE="unix://$work/eng-small/engine.sock" \
     ENVFORGE_TEST_GROW="docker exec eng-small mount -o remount,size=8g /var/lib/engine" \
     cargo test --features docker --test docker -- --ignored --exact \
-    engines::a_full_disk_of_the_engine_ends_clearly_and_the_next_build_works --nocapture || status=$?
+    engines::full_engine_disk_is_reported_and_next_build_works --nocapture || status=$?
 ENVFORGE_TEST_SHELL_ENGINES="0,1000,50000=unix://$work/eng-podman-13/engine.sock \
 1000=unix://$work/eng-podman-rootless/1000.sock 50000=unix://$work/eng-podman-rootless/50000.sock \
 1000:0=unix://$work/eng-docker-rootless/1000.sock 50000:0=unix://$work/eng-docker-rootless/50000.sock" \
     cargo test --features docker --test docker -- --ignored --exact \
-    engines::files_of_a_shell_are_the_callers_on_every_engine --nocapture || status=$?
+    engines::shell_files_belong_to_the_caller_on_every_engine --nocapture || status=$?
 ENVFORGE_TEST_ROOTLESS_DOCKER="1000=unix://$work/eng-docker-rootless/1000.sock" \
     cargo test --features docker --test docker -- --ignored --exact \
-    engines::a_shell_on_docker_without_root_serves_and_says_what_it_cannot --nocapture || status=$?
+    engines::rootless_docker_serves_a_shell_and_reports_its_limits --nocapture || status=$?
 ENVFORGE_TEST_RESTARTED_ENGINE="unix://$work/eng-restarted/engine.sock" \
     ENVFORGE_TEST_KILL_DAEMON="docker exec eng-restarted sh -c 'kill -KILL \$(cat /var/run/docker.pid)'" \
     ENVFORGE_TEST_RESTART_MACHINE="docker restart -t 1 eng-restarted" \
     cargo test --features docker --test docker -- --ignored --exact \
-    engines::a_restart_of_the_engine_is_told_truly --nocapture || status=$?
+    engines::shells_report_their_state_after_an_engine_restart --nocapture || status=$?
 [ -s "$work/table.md" ] || exit "$status"
 cat "$work/table.md"
 sed -i -e "/<!-- engines -->/,/<!-- \/engines -->/{//!d}" -e "/<!-- engines -->/r $work/table.md" README.md

@@ -1,17 +1,38 @@
-//! Reads this machine's own apt sources, the last place a mirror is looked for.
+//! This machine's own apt sources, the last source of mirrors.
 #![expect(clippy::disallowed_methods, reason = "edge: reads /etc/apt")]
+
+use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::BaseError;
 
-/// The texts of the apt sources below a folder (`/etc/apt`), by path. A machine without apt has none.
-pub fn read_apt_sources(folder: &Utf8Path) -> Result<Vec<(String, String)>, BaseError> {
+/// Apt sources of this machine, read at most once. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct AptSources(Arc<OnceLock<Vec<(String, String)>>>);
+
+impl AptSources {
+    /// Returns path and text of each source below `/etc/apt`; reads them on the first call.
+    pub fn texts(&self) -> Result<&[(String, String)], BaseError> {
+        self.texts_below("/etc/apt".into())
+    }
+
+    fn texts_below(&self, folder: &Utf8Path) -> Result<&[(String, String)], BaseError> {
+        if let Some(texts) = self.0.get() {
+            return Ok(texts);
+        }
+        let texts = read_apt_sources(folder)?;
+        Ok(self.0.get_or_init(|| texts))
+    }
+}
+
+/// Returns path and text of the apt sources below a directory (`/etc/apt`); none on a machine without apt.
+fn read_apt_sources(folder: &Utf8Path) -> Result<Vec<(String, String)>, BaseError> {
     let mut paths = vec![folder.join("sources.list")];
     if let Ok(entries) = fs_err::read_dir(folder.join("sources.list.d")) {
         paths.extend(entries.flatten().filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok()));
     }
-    // A folder of that name is none of apt's: bind mounts of a container leave such.
+    // Skips directories of that name, which bind mounts of containers leave.
     paths.retain(|path| matches!(path.extension(), Some("list" | "sources")) && !path.is_dir());
     paths.sort_unstable();
     let mut texts = Vec::new();
@@ -30,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_are_read_in_order_and_other_files_are_not() {
+    fn reads_only_apt_sources_in_order() {
         let folder = tempfile::tempdir().expect("folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         assert_eq!(read_apt_sources(&root).expect("none"), []);
@@ -46,7 +67,21 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_text_is_named() {
+    fn sources_are_read_once_and_shared_by_clones() {
+        let folder = tempfile::tempdir().expect("folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let file = root.join("sources.list");
+        let sources = AptSources::default();
+        fs_err::write(&file, [0xff]).expect("write");
+        sources.texts_below(&root).expect_err("not UTF-8, and not remembered");
+        fs_err::write(&file, "first").expect("write");
+        assert_eq!(sources.texts_below(&root).expect("read")[0].1, "first");
+        fs_err::write(&file, "second").expect("write");
+        assert_eq!(sources.clone().texts_below(&root).expect("read")[0].1, "first");
+    }
+
+    #[test]
+    fn error_names_source_that_is_not_utf8() {
         let folder = tempfile::tempdir().expect("folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         fs_err::write(root.join("sources.list"), [0xff, 0xfe]).expect("write");

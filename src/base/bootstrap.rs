@@ -1,6 +1,6 @@
 //! Builds a base from the distribution's own packages: list, download, unpack, install, canonical archive, private tag.
 //!
-//! Owns the order of it. The same list gives the same archive, so a list that was built before is not built again.
+//! Owns the order of the steps. The same list gives the same archive, so a list is built once.
 #![expect(clippy::disallowed_methods, reason = "edge: writes and reads archives")]
 
 use std::io::{BufWriter, Write as _};
@@ -9,26 +9,25 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 
+use super::bootstrap_cache::{CachedBase, SECOND_STAGE, list_key};
 use super::closure::base_closure;
 use super::error::BaseError;
 use super::first_stage::{DEB_FOLDER, FirstStage};
 use super::image::private_tag;
 use super::mirrors::{Mirrors, discover};
-use super::record::{Record, list_key};
 use super::request::{Base, BaseRequest};
 use super::signature::Keyring;
 use super::suite::SuiteReader;
-use crate::canonical::{Scope, canonicalise};
-use crate::engine::{Engine, Network, PassingTag, RunRequest};
-use crate::fetch::{Download, FetchError, Fetcher, Transfer};
-use crate::lock::{BaseProvider, LockedDeb};
+use crate::archive::canonical_tar::canonicalize;
+use crate::archive::scope::Scope;
+use crate::engine::{Engine, Network, RunRequest, TemporaryTag};
+use crate::fetch::{Download, FetchError, Fetcher, Transfer, open_verified};
+use crate::model::lock::{BaseProvider, LockedDeb};
 use crate::report::{Event, Reporter};
 use crate::store::{Store, StoreError};
 
 /// Suites whose keys this program carries.
 const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie"];
-/// What is installed with what; part of the key of a list, as it decides the content too.
-pub(super) const SECOND_STAGE: &str = include_str!("second_stage.sh");
 /// Step ids.
 const RESOLVE: &str = "base:resolve";
 const DOWNLOAD: &str = "base:download";
@@ -36,7 +35,7 @@ const INSTALL: &str = "base:install";
 /// Lines of output an error shows.
 const TAIL: usize = 20;
 
-/// What a bootstrap works with.
+/// Dependencies of a bootstrap.
 pub(super) struct Bootstrap<'a> {
     pub(super) engine: &'a dyn Engine,
     pub(super) store: &'a Store,
@@ -45,26 +44,26 @@ pub(super) struct Bootstrap<'a> {
     pub(super) request: &'a BaseRequest<'a>,
 }
 
-/// True if a suite can be built from packages here.
+/// Whether a suite can be bootstrapped from packages.
 pub(super) fn is_bootstrappable(suite: &str) -> bool {
     SUITES.contains(&suite)
 }
 
 impl Bootstrap<'_> {
-    /// The base, built or found.
+    /// Returns the base, built or from the cache.
     pub(super) async fn base(&self) -> Result<Base, BaseError> {
         let packages = self.packages().await?;
         let key = list_key(&self.request.suite, self.request.machine, &packages);
         let _lock = self.store.lock(&format!("base-{}", &key[..16])).await?;
         let record =
-            match Record::read(self.store, &key)?.filter(|record| record.archive(self.store).is_some()) {
+            match CachedBase::read(self.store, &key)?.filter(|record| record.archive(self.store).is_some()) {
                 Some(record) => record,
                 None => self.build(&key, &packages).await?,
             };
         self.with_image(&key, record, packages).await
     }
 
-    /// Its packages: those of the lock, else those the suite has now.
+    /// Returns its packages: the locked ones, else the current ones of the suite.
     pub(super) async fn packages(&self) -> Result<Vec<LockedDeb>, BaseError> {
         if !is_bootstrappable(&self.request.suite) {
             return Err(BaseError::NotBootstrappable { name: self.request.name.clone() });
@@ -75,7 +74,7 @@ impl Bootstrap<'_> {
         }
     }
 
-    /// The packages the suite has now, chosen.
+    /// Selects the current packages of the suite.
     async fn resolve(&self) -> Result<Vec<LockedDeb>, BaseError> {
         let mirrors = discover(&self.request.mirrors)?;
         let suite = &self.request.suite;
@@ -112,14 +111,14 @@ impl Bootstrap<'_> {
     }
 
     /// Builds the archive and writes the record.
-    async fn build(&self, key: &str, packages: &[LockedDeb]) -> Result<Record, BaseError> {
+    async fn build(&self, key: &str, packages: &[LockedDeb]) -> Result<CachedBase, BaseError> {
         let text = format!("download {} packages of {}", packages.len(), self.request.name);
         self.step(DOWNLOAD, text, self.download(packages)).await?;
         let text = format!("install {} packages as {}", packages.len(), self.request.name);
         self.step(INSTALL, text, self.install(key, packages)).await
     }
 
-    /// Has every package in the cache.
+    /// Downloads the missing packages into the cache.
     async fn download(&self, packages: &[LockedDeb]) -> Result<(), BaseError> {
         // With everything in the cache no mirror is needed at all.
         let absent = |deb: &&LockedDeb| !matches!(self.store.find(&deb.sha256), Ok(Some(_)));
@@ -138,18 +137,18 @@ impl Bootstrap<'_> {
             }
             error => error.into(),
         };
-        self.fetch.all_into(self.store, &downloads, &transfer).await.map_err(lost)?;
+        self.fetch.fetch_all(self.store, &downloads, &transfer).await.map_err(lost)?;
         Ok(())
     }
 
-    /// Installs the packages in a throwaway container and makes the canonical archive of it.
-    async fn install(&self, key: &str, packages: &[LockedDeb]) -> Result<Record, BaseError> {
+    /// Installs the packages in a temporary container and makes the canonical archive of it.
+    async fn install(&self, key: &str, packages: &[LockedDeb]) -> Result<CachedBase, BaseError> {
         let stage = self.write_first_stage(packages)?;
         let exported = self.store.temp_file()?;
         let exported_path = utf8(exported.path());
         // Unique: another user of this engine may install the same list at the same time.
         // The image dpkg runs in.
-        let stage_tag = PassingTag::new(self.engine);
+        let stage_tag = TemporaryTag::new(self.engine);
         let tag = stage_tag.name();
         let stage_path = utf8(stage.path());
         let installed = async {
@@ -186,43 +185,43 @@ impl Bootstrap<'_> {
         let out = BufWriter::with_capacity(1 << 20, file.as_file());
         let mut stage = FirstStage::start(out, self.request.machine).map_err(broken)?;
         for deb in packages {
-            let bytes = self.store.read(&deb.sha256)?.ok_or_else(|| BaseError::PackageLost {
+            let mut file = open_verified(self.store, &deb.sha256)?.ok_or_else(|| BaseError::PackageLost {
                 name: deb.name.clone(),
                 version: deb.version.clone(),
             })?;
             stage
-                .add(&deb.name, &bytes)
+                .add(&deb.name, &mut file)
                 .map_err(|source| BaseError::Package { name: deb.name.clone(), source })?;
         }
         let (mut out, has_sources) = stage.finish().map_err(broken)?;
         out.flush().map_err(broken)?;
         drop(out);
         if !has_sources {
-            tracing::warn!("apt of this suite ships no example of its sources: the base has none");
+            tracing::warn!("the base has no apt sources: apt of this suite ships no example");
         }
         Ok(file)
     }
 
-    fn archive(&self, key: &str, exported: &Utf8PathBuf) -> Result<Record, BaseError> {
+    fn archive(&self, key: &str, exported: &Utf8PathBuf) -> Result<CachedBase, BaseError> {
         let broken = |cause| StoreError::File { purpose: "cannot write the archive of the base", cause };
         let source = std::fs::File::open(exported).map_err(broken)?;
         let target = self.store.temp_file()?;
-        let done = canonicalise(
+        let done = canonicalize(
             std::io::BufReader::with_capacity(1 << 20, source),
             BufWriter::with_capacity(1 << 20, target.as_file()),
             Scope::System,
         )?;
-        let mut record = Record::new(&self.request.suite, &done.content, &done.sha256);
+        let mut record = CachedBase::new(&self.request.suite, &done.content, &done.sha256);
         record.keep_archive(self.store, target)?;
         record.write(self.store, key)?;
         Ok(record)
     }
 
-    /// The base under its private tag; the archive is imported if the engine does not have it yet.
+    /// Returns the base under its private tag; imports the archive if the engine does not have it.
     async fn with_image(
         &self,
         key: &str,
-        mut record: Record,
+        mut record: CachedBase,
         packages: Vec<LockedDeb>,
     ) -> Result<Base, BaseError> {
         let archive = record.archive(self.store).unwrap_or_else(|| record.archive_path(self.store));
@@ -274,7 +273,7 @@ impl Bootstrap<'_> {
     }
 }
 
-/// Where a package may be: packages of the security archive say so in their path.
+/// Returns the addresses of a package: the path of a security update shows its archive.
 fn download_of(deb: &LockedDeb, mirrors: &Mirrors) -> Download {
     let mut addresses = vec![mirrors.main.join(&deb.path)];
     if let Some(security) = &mirrors.security {
@@ -284,7 +283,7 @@ fn download_of(deb: &LockedDeb, mirrors: &Mirrors) -> Download {
     Download { name: deb.name.clone(), addresses, sha256: deb.sha256.clone(), size: Some(deb.size) }
 }
 
-/// The store's folders are UTF-8, and the names in them are ours.
+/// Converts a path below the store, which is UTF-8.
 fn utf8(path: &std::path::Path) -> Utf8PathBuf {
     Utf8PathBuf::from(path.to_string_lossy().into_owned())
 }

@@ -1,28 +1,28 @@
 //! The packages of a minimal system: essential, required and apt, with everything they depend on.
 //!
-//! Owns the choice. It looks at names only: within one release every version constraint holds, and dpkg checks again.
+//! Owns the selection. Uses names only: within one release every version constraint holds, and dpkg checks again.
 //! Everything above the base is resolved by apt inside it.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::packages::{Package, PackageIndex};
-use crate::lock::LockedDeb;
+use crate::model::lock::LockedDeb;
 
-/// Wanted beside essential and required packages, where the suite has them. `usr-is-merged` answers
-/// `usrmerge | usr-is-merged` without perl: our base is merged from the first file on.
+/// Selected in addition to essential and required packages, if the suite has them. `usr-is-merged` satisfies
+/// `usrmerge | usr-is-merged` without perl: the base is merged from the first file on.
 const ALSO_WANTED: [&str; 3] = ["apt", "debian-archive-keyring", "usr-is-merged"];
 
-/// A package that is needed, but that nobody has.
+/// A dependency that no package satisfies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missing {
-    /// The alternatives asked for: `awk`, or `gpgv | gpgv2`.
+pub(crate) struct UnmetDependency {
+    /// The required alternatives: `awk`, or `gpgv | gpgv2`.
     pub(crate) wanted: String,
-    /// Who needs it.
+    /// The package that requires it.
     pub(crate) needed_by: String,
 }
 
-/// The closure, sorted by name. The same index gives the same list, in whatever order its stanzas stood.
-pub(crate) fn base_closure(index: &PackageIndex) -> Result<Vec<LockedDeb>, Missing> {
+/// Returns the closure, sorted by name. The same index gives the same list, regardless of the order of its stanzas.
+pub(crate) fn base_closure(index: &PackageIndex) -> Result<Vec<LockedDeb>, UnmetDependency> {
     let mut chosen: BTreeMap<&str, &Package> = BTreeMap::new();
     let mut open: VecDeque<&Package> = VecDeque::new();
     let wanted = |package: &&Package| {
@@ -38,7 +38,7 @@ pub(crate) fn base_closure(index: &PackageIndex) -> Result<Vec<LockedDeb>, Missi
                 continue;
             }
             let Some(found) = alternatives.iter().find_map(|name| first_candidate(name, index)) else {
-                return Err(Missing {
+                return Err(UnmetDependency {
                     wanted: alternatives.join(" | "),
                     needed_by: package.deb.name.clone(),
                 });
@@ -54,7 +54,7 @@ fn is_satisfied(name: &str, chosen: &BTreeMap<&str, &Package>, index: &PackageIn
     chosen.contains_key(name) || index.providers(name).iter().any(|p| chosen.contains_key(p.as_str()))
 }
 
-/// The package itself, else the first provider by name.
+/// Returns the package itself, else the first provider by name.
 fn first_candidate<'a>(name: &str, index: &'a PackageIndex) -> Option<&'a Package> {
     index.package(name).or_else(|| index.package(index.providers(name).first()?))
 }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closure_takes_what_is_needed_and_nothing_else() {
+    fn closure_contains_only_required_packages() {
         let index = index(&[
             ("apt", "Priority: important\nDepends: gpgv | gpgv2"),
             ("base-files", "Essential: yes\nPre-Depends: awk"),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_alternative_that_exists_is_taken_and_providers_go_by_name() {
+    fn selects_first_existing_alternative_and_first_provider() {
         let index = index(&[
             ("a", "Essential: yes\nDepends: absent | second | third, mail-agent"),
             ("second", ""),
@@ -123,9 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_is_named_with_who_needs_it() {
+    fn unmet_dependency_is_reported_with_its_package() {
         let index = index(&[("a", "Essential: yes\nDepends: x | y")]);
         let missing = base_closure(&index).expect_err("missing");
-        assert_eq!(missing, Missing { wanted: "x | y".to_owned(), needed_by: "a".to_owned() });
+        assert_eq!(missing, UnmetDependency { wanted: "x | y".to_owned(), needed_by: "a".to_owned() });
     }
 }

@@ -1,62 +1,78 @@
 //! Reads a .deb: an `ar` archive whose member `data.tar.*` holds the files.
 //!
-//! Owns the format. The bytes were verified before; it still believes nothing of their inside.
+//! Owns the format. The bytes are verified, but their content is not trusted.
 
-use std::io::Read;
+use std::io::{BufReader, Read, Seek, SeekFrom};
 
-/// Why a .deb cannot be used.
+/// Why a .deb cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DebError {
-    /// It is no `ar` archive, or cut.
+    /// Not an `ar` archive, or truncated.
     #[error("not a Debian package: {what}")]
     Format {
-        /// What is wrong with it.
+        /// The problem.
         what: &'static str,
     },
-    /// Its files are packed in a way we do not read.
-    #[error("its files are packed as `{member}`, which is not known")]
+    /// Its files have an unsupported compression.
+    #[error("unsupported compression `{member}`")]
     Compression {
         /// The member.
         member: String,
     },
     /// Its files cannot be unpacked.
-    #[error("its files cannot be unpacked: {0}")]
+    #[error("cannot unpack its files: {0}")]
     Unpack(#[from] std::io::Error),
 }
 
-const MAGIC: &[u8] = b"!<arch>\n";
+const MAGIC: &[u8; 8] = b"!<arch>\n";
 const HEADER: usize = 60;
 
-/// The tar stream of a package's files, unpacked while it is read.
-pub(crate) fn data_tar(deb: &[u8]) -> Result<Box<dyn Read + '_>, DebError> {
-    let (name, content) = data_member(deb)?;
+/// Returns the tar stream of a package's files, decompressed while it is read.
+pub(crate) fn data_tar<'a>(deb: &'a mut (impl Read + Seek)) -> Result<Box<dyn Read + 'a>, DebError> {
+    let (name, size) = find_data_member(deb)?;
+    let content = BufReader::new(deb.take(size));
     Ok(match name.strip_prefix("data.tar").unwrap_or_default() {
         "" => Box::new(content),
-        ".xz" => Box::new(liblzma::read::XzDecoder::new_multi_decoder(content)),
-        ".zst" => Box::new(zstd::stream::read::Decoder::new(content)?),
-        ".gz" => Box::new(flate2::read::MultiGzDecoder::new(content)),
+        ".xz" => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(content)),
+        ".zst" => Box::new(zstd::stream::read::Decoder::with_buffer(content)?),
+        ".gz" => Box::new(flate2::bufread::MultiGzDecoder::new(content)),
         _ => return Err(DebError::Compression { member: name }),
     })
 }
 
-fn data_member(deb: &[u8]) -> Result<(String, &[u8]), DebError> {
+/// Finds the member `data.tar.*`: returns its name and size, and leaves the reader at its first byte.
+fn find_data_member(deb: &mut (impl Read + Seek)) -> Result<(String, u64), DebError> {
     let wrong = |what| DebError::Format { what };
-    let mut rest = deb.strip_prefix(MAGIC).ok_or_else(|| wrong("it is no `ar` archive"))?;
-    while !rest.is_empty() {
-        let (header, after) = rest.split_at_checked(HEADER).ok_or_else(|| wrong("it is cut"))?;
+    let total = deb.seek(SeekFrom::End(0))?;
+    deb.rewind()?;
+    let mut magic = [0; MAGIC.len()];
+    if total < MAGIC.len() as u64 || deb.read_exact(&mut magic).is_err() || magic != *MAGIC {
+        return Err(wrong("it is not an `ar` archive"));
+    }
+    let mut at = MAGIC.len() as u64;
+    while at < total {
+        if total - at < HEADER as u64 {
+            return Err(wrong("it is truncated"));
+        }
+        deb.seek(SeekFrom::Start(at))?;
+        let mut header = [0; HEADER];
+        deb.read_exact(&mut header)?;
+        at += HEADER as u64;
         let text =
             |range: std::ops::Range<usize>| std::str::from_utf8(&header[range]).unwrap_or_default().trim();
-        let size: usize = text(48..58).parse().map_err(|_| wrong("a member has no size"))?;
-        let (content, after) = after.split_at_checked(size).ok_or_else(|| wrong("it is cut"))?;
+        let size: u64 = text(48..58).parse().map_err(|_| wrong("a member has no size"))?;
+        if size > total - at {
+            return Err(wrong("it is truncated"));
+        }
         let name = text(0..16).trim_end_matches('/');
         if name.starts_with("data.tar") {
-            return Ok((name.to_owned(), content));
+            return Ok((name.to_owned(), size));
         }
         // Members start at even offsets.
-        rest = after.get(size % 2..).unwrap_or_default();
+        at += size + size % 2;
     }
-    Err(wrong("it holds no files"))
+    Err(wrong("it has no member `data.tar`"))
 }
 
 #[cfg(test)]
@@ -81,12 +97,12 @@ pub(crate) mod tests {
 
     fn unpacked(deb: &[u8]) -> Result<Vec<u8>, DebError> {
         let mut bytes = Vec::new();
-        data_tar(deb)?.read_to_end(&mut bytes)?;
+        data_tar(&mut std::io::Cursor::new(deb))?.read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
     #[test]
-    fn files_are_found_behind_odd_members_and_unpacked_from_every_compression() {
+    fn files_are_unpacked_from_every_compression() {
         let content: &[u8] = b"the tar of the files";
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gz.write_all(content).expect("gz");
@@ -104,7 +120,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_package_is_an_error_and_never_a_panic() {
+    fn invalid_package_is_an_error() {
         let whole = ar(&[("debian-binary", b"2.0\n"), ("data.tar.xz", b"not xz at all")]);
         for deb in
             [b"".as_slice(), b"PK\x03\x04", &whole[..30], &whole[..100], &ar(&[("debian-binary", b"2.0\n")])]

@@ -1,6 +1,6 @@
 //! The control format of Debian's files: stanzas of `Field: value`, continued by indented lines.
 //!
-//! Owns the grammar. Must not know what any field means.
+//! Owns the grammar. Must not know the meaning of any field.
 
 /// One stanza. Values borrow from the text; a continued value keeps its newlines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ impl<'a> Stanza<'a> {
     }
 }
 
-/// The stanzas of a text, in order. Lines that start with `#` are comments; what is no field is skipped.
+/// Returns the stanzas of a text, in order. Lines that start with `#` are comments; skips lines without a field.
 ///
 /// A distribution's index has some 1.5 million lines: newlines and colons are sought with `memchr`.
 pub(crate) fn stanzas(text: &str) -> impl Iterator<Item = Stanza<'_>> {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stanzas_are_parted_by_blank_lines_and_continued_by_indented_ones() {
+    fn stanzas_end_at_blank_lines_and_continue_when_indented() {
         let text =
             "# a comment\nPackage: a\nDescription: short\n long\n .\n more\n\n \n\nPackage: b\nX: y: z";
         let all: Vec<_> = stanzas(text).collect();

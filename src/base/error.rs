@@ -1,4 +1,4 @@
-//! Why there is no base, and what to do about it.
+//! Errors of base providers, with exit codes and hints.
 
 use camino::Utf8PathBuf;
 
@@ -6,14 +6,16 @@ use super::deb::DebError;
 use super::mirrors::MirrorError;
 use super::release::ReleaseError;
 use super::signature::SignatureError;
-use crate::address::Address;
-use crate::content_digest::ContentError;
+use crate::archive::content_digest::ContentError;
 use crate::engine::EngineError;
+use crate::failure::{Exit, Failure};
 use crate::fetch::FetchError;
-use crate::registry::{DigestError, RegistryError};
+use crate::model::address::Address;
+use crate::model::image_digest::DigestError;
+use crate::registry::RegistryError;
 use crate::store::StoreError;
 
-/// Why there is no base.
+/// Why a base cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BaseError {
@@ -24,7 +26,7 @@ pub enum BaseError {
     #[error("cannot fetch the packages of the base")]
     Fetch(#[source] FetchError),
     /// An index is not signed by the distribution.
-    #[error("the package index `{address}` is not trusted")]
+    #[error("cannot verify package index `{address}`")]
     Signature {
         /// The index.
         address: Address,
@@ -32,25 +34,25 @@ pub enum BaseError {
         source: SignatureError,
     },
     /// An index is signed, but not to be used.
-    #[error("the package index `{address}` cannot be used")]
+    #[error("cannot use package index `{address}`")]
     Release {
         /// The index.
         address: Address,
         /// Why.
         source: ReleaseError,
     },
-    /// The packages of the suite do not fit together.
-    #[error("package `{needed_by}` of {suite} needs `{wanted}`, which the mirror does not have")]
+    /// The packages of the suite are inconsistent.
+    #[error("package `{wanted}`, required by `{needed_by}`, not found on the mirror of {suite}")]
     Missing {
         /// The suite.
         suite: String,
-        /// What is needed.
+        /// The required package.
         wanted: String,
-        /// Who needs it.
+        /// The package that requires it.
         needed_by: String,
     },
     /// A locked package is neither in the cache nor on the mirror.
-    #[error("locked package `{name}` {version} is neither in the cache nor on the mirror")]
+    #[error("locked package `{name}` {version} not found in the cache or on the mirror")]
     PackageLost {
         /// The package.
         name: String,
@@ -58,7 +60,7 @@ pub enum BaseError {
         version: String,
     },
     /// A package cannot be unpacked.
-    #[error("package `{name}` cannot be unpacked")]
+    #[error("cannot unpack package `{name}`")]
     Package {
         /// The package.
         name: String,
@@ -66,60 +68,60 @@ pub enum BaseError {
         source: DebError,
     },
     /// dpkg failed in the container.
-    #[error("installing the packages of the base failed with code {code}: {}", output.last().map_or("", String::as_str))]
+    #[error("cannot install the packages of the base: exit code {code}: {}", output.last().map_or("", String::as_str))]
     Install {
-        /// What the script ended with.
+        /// Exit code of the script.
         code: i64,
-        /// The last lines it printed.
+        /// The last lines of its output.
         output: Vec<String>,
     },
     /// The installed system cannot be made into an archive.
-    #[error("the installed base cannot be archived")]
+    #[error("cannot archive the installed base")]
     Archive(#[from] ContentError),
-    /// A system that is not built from packages here, and whose image is not to be had.
-    #[error("base `{name}` is no Debian 11, 12 or 13 and cannot be built from packages")]
+    /// A system that cannot be bootstrapped from packages.
+    #[error("cannot bootstrap base `{name}`: only Debian 11 to 13 are supported")]
     NotBootstrappable {
         /// The base.
         name: String,
     },
     /// The image is not local and cannot be pulled.
-    #[error("base image `{reference}` is not local and cannot be pulled")]
+    #[error("cannot pull base image `{reference}`")]
     NotPullable {
         /// The image.
         reference: String,
         /// Why.
         source: EngineError,
     },
-    /// A registry did not give the image.
+    /// The registry request failed.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// The lock's digest of the base is none.
-    #[error("the lock's base has no usable digest")]
+    /// The base digest in the lock file is invalid.
+    #[error("invalid base digest in the lock file")]
     LockedDigest(#[source] DigestError),
-    /// The image the user names cannot be a base.
-    #[error("`{reference}` cannot be a base: {why}")]
+    /// The requested image cannot be a base.
+    #[error("cannot use `{reference}` as a base: {why}")]
     NoBase {
         /// The image.
         reference: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// The private tag points at another image than before.
-    #[error("tag `{tag}` was moved: it is `{found}`, not `{wanted}`")]
+    /// The private tag refers to another image than before.
+    #[error("tag `{tag}` changed: expected `{wanted}`, found `{found}`")]
     TagMoved {
         /// The tag.
         tag: String,
-        /// The image id it had.
+        /// The expected image ID.
         wanted: String,
-        /// The image id it has, or `nothing`.
+        /// The found image ID, or `nothing`.
         found: String,
     },
-    /// The lock names packages of another base.
-    #[error("the lock's base is `{found}`, not `{wanted}`")]
+    /// The lock file is for another base.
+    #[error("base mismatch: locked `{found}`, requested `{wanted}`")]
     OtherBase {
-        /// The base asked for.
+        /// The requested base.
         wanted: String,
-        /// The base of the lock.
+        /// The locked base.
         found: String,
     },
     /// The machine's own apt sources cannot be read.
@@ -127,7 +129,7 @@ pub enum BaseError {
     Sources {
         /// The file.
         path: Utf8PathBuf,
-        /// The system's words.
+        /// The system's message.
         cause: std::io::Error,
     },
     /// The engine failed.
@@ -138,64 +140,79 @@ pub enum BaseError {
     Store(#[from] StoreError),
 }
 
-impl BaseError {
-    /// What the user can do.
-    pub fn hints(&self) -> Vec<String> {
+impl Failure for BaseError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Mirror(error) => error.exit(),
+            Self::Registry(error) => error.exit(),
+            Self::NotBootstrappable { .. } | Self::LockedDigest(_) => Exit::Usage,
+            Self::OtherBase { .. } | Self::NoBase { .. } => Exit::No,
+            Self::Fetch(..)
+            | Self::Signature { .. }
+            | Self::Release { .. }
+            | Self::Missing { .. }
+            | Self::PackageLost { .. }
+            | Self::Package { .. }
+            | Self::Install { .. }
+            | Self::Archive(..)
+            | Self::NotPullable { .. }
+            | Self::TagMoved { .. }
+            | Self::Sources { .. }
+            | Self::Engine(..)
+            | Self::Store(..) => Exit::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
         let hint = |text: &str| vec![text.to_owned()];
         match self {
             Self::Mirror(error) => error.hints(),
             Self::Fetch(error) => {
                 let mut hints = error.hints();
-                hints.push(
-                    "or name another mirror: `[mirrors] debian` or `ENVFORGE_DEBIAN_MIRROR`".to_owned(),
-                );
+                hints
+                    .push("or set another mirror: `[mirrors] debian` or `ENVFORGE_DEBIAN_MIRROR`".to_owned());
                 hints
             }
             Self::Store(error) => error.hints(),
-            Self::Signature { .. } => hint("use another mirror: this one does not serve what Debian signed"),
+            Self::Signature { .. } => {
+                hint("use another mirror (this one serves an index that Debian did not sign)")
+            }
             Self::Release { source: ReleaseError::Expired { .. }, .. } => vec![
-                "set this machine's clock if it is wrong".to_owned(),
-                "else use a mirror that is up to date, or set `[mirrors] accept-expired = true` to use this one as it is"
+                "correct this machine's clock if it is wrong".to_owned(),
+                "use an up-to-date mirror, or set `[mirrors] accept-expired = true` to accept this one"
                     .to_owned(),
             ],
             Self::Release { source: ReleaseError::NotYetValid { .. }, .. } => {
-                hint("set this machine's clock: it is behind, or the mirror's is ahead")
+                hint("correct this machine's clock (it is behind, or the mirror's is ahead)")
             }
-            Self::Release { .. } | Self::Missing { .. } => hint("use another mirror: this one is incomplete"),
+            Self::Release { .. } | Self::Missing { .. } => {
+                hint("use another mirror (this one is incomplete)")
+            }
             Self::PackageLost { .. } => {
-                hint("mirrors delete superseded versions: `envforge lock --upgrade` takes the present ones")
+                hint("run `envforge lock --upgrade` to select current versions (mirrors delete old ones)")
             }
             Self::NotPullable { source, .. } => {
                 let mut hints = source.hints();
-                hints.push("or let the base be built from packages: `--base-provider bootstrap`".to_owned());
+                hints.push("or build the base from packages: `--base-provider bootstrap`".to_owned());
                 hints
             }
             Self::Registry(error) => error.hints(),
-            Self::LockedDigest(_) => hint("make a new lock: `envforge lock --upgrade`"),
-            Self::TagMoved { .. } => hint("something else changed the tag during the build: run it again"),
-            Self::NoBase { .. } => hint("name an image of a Debian or Ubuntu kind, such as `debian:12`"),
-            Self::OtherBase { .. } => hint("run `envforge lock` to make a lock of this base"),
+            Self::LockedDigest(_) => hint("run `envforge lock --upgrade` to create a new lock file"),
+            Self::TagMoved { .. } => hint("run the build again (another process changed the tag)"),
+            Self::NoBase { .. } => hint("use a Debian- or Ubuntu-based image, such as `debian:12`"),
+            Self::OtherBase { .. } => hint("run `envforge lock` to lock the requested base"),
             _ => Vec::new(),
         }
     }
+}
 
-    /// The whole reason on one line, for a note.
+impl BaseError {
+    /// Returns the complete reason on one line.
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Registry(error) => error.reason(),
             Self::NotPullable { source, .. } => source.to_string(),
             other => other.to_string(),
-        }
-    }
-
-    /// The process's exit code.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Mirror(error) => error.exit_code(),
-            Self::Registry(error) => error.exit_code(),
-            Self::NotBootstrappable { .. } | Self::LockedDigest(_) => 2,
-            Self::OtherBase { .. } | Self::NoBase { .. } => 1,
-            _ => 3,
         }
     }
 }
@@ -214,15 +231,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_package_is_named_with_what_to_do() {
+    fn missing_package_error_has_a_hint() {
         let error = BaseError::PackageLost { name: "libc6".to_owned(), version: "2.36-9".to_owned() };
         assert!(error.to_string().contains("`libc6` 2.36-9"), "{error}");
         assert!(error.hints()[0].contains("lock --upgrade"));
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.exit(), Exit::Outside);
     }
 
     #[test]
-    fn an_expired_index_names_the_setting_that_accepts_it() {
+    fn expired_index_error_names_accepting_setting() {
         let address: Address = "http://mirror.test/debian".parse().expect("address");
         let valid_until = "2026-11-27T00:12:41Z".parse().expect("time");
         let now = "2027-11-27T00:12:41Z".parse().expect("time");

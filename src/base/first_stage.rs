@@ -1,21 +1,21 @@
 //! The first stage of a bootstrap: all packages' files in one tar, enough for dpkg to run in it.
 //!
-//! Owns the merged /usr, what is not unpacked, and the few files dpkg wants to find. Decides nothing about packages.
+//! Owns the merged /usr, the excluded files, and the few files dpkg requires. Decides nothing about packages.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::deb::{DebError, data_tar};
-use crate::content_digest::relative;
-use crate::versions::Machine;
+use crate::archive::content_digest::relative;
+use crate::model::versions::Machine;
 
-/// Where the packages lie inside while dpkg works.
+/// The directory of the packages while dpkg works.
 pub(crate) const DEB_FOLDER: &str = "/var/cache/envforge-base";
 
-/// What dpkg does not unpack, in the base and in every image made of it: documentation that a container is not read
-/// for. Licences (`copyright`) stay.
+/// Paths that dpkg does not unpack, in the base and in every image based on it: documentation that containers do
+/// not need. Licenses (`copyright`) are kept.
 const DPKG_EXCLUDES: &str = "\
 # Documentation is left out of images; licences stay. Remove this file and reinstall a package to get its pages.
 path-exclude /usr/share/doc/*
@@ -28,7 +28,7 @@ path-exclude /usr/share/locale/*
 path-exclude /usr/share/man/*
 ";
 
-/// Folders of `/usr` that stand in `/` as links, before the first file goes into them.
+/// Directories of `/usr` with links in `/`, created before their first file.
 fn merged(machine: Machine) -> &'static [&'static str] {
     match machine {
         Machine::X86_64 => &["bin", "lib", "lib64", "sbin"],
@@ -72,16 +72,19 @@ impl<W: Write> FirstStage<W> {
     }
 
     /// Adds a package: its files, and itself for dpkg.
-    pub(crate) fn add(&mut self, name: &str, deb: &[u8]) -> Result<(), DebError> {
+    pub(crate) fn add(&mut self, name: &str, deb: &mut (impl Read + Seek)) -> Result<(), DebError> {
         let mut data = tar::Archive::new(data_tar(deb)?);
         for entry in data.entries()? {
             self.add_entry(&mut entry?)?;
         }
-        self.file(&format!("{}/{name}.deb", &DEB_FOLDER[1..]), deb)?;
+        drop(data);
+        let size = deb.seek(SeekFrom::End(0))?;
+        deb.rewind()?;
+        self.stream(&format!("{}/{name}.deb", &DEB_FOLDER[1..]), size, deb)?;
         Ok(())
     }
 
-    /// Writes apt's sources and the end; gives back what was written to, and if apt's sources were found.
+    /// Writes apt's sources and the end of the archive; returns the output, and whether apt's sources were found.
     pub(crate) fn finish(mut self) -> std::io::Result<(W, bool)> {
         let sources = self.sources.take();
         if let Some((name, content)) = &sources {
@@ -128,7 +131,7 @@ impl<W: Write> FirstStage<W> {
         Ok(())
     }
 
-    /// Where a path lies in a merged system: `bin/sh` is `usr/bin/sh`.
+    /// Returns a path of the merged system: `bin/sh` is `usr/bin/sh`.
     fn merge(&self, path: &[u8]) -> Vec<u8> {
         let first = path.split(|byte| *byte == b'/').next().unwrap_or_default();
         let inside = path.len() > first.len();
@@ -147,8 +150,12 @@ impl<W: Write> FirstStage<W> {
     }
 
     fn file(&mut self, path: &str, content: &[u8]) -> std::io::Result<()> {
+        self.stream(path, content.len() as u64, content)
+    }
+
+    fn stream(&mut self, path: &str, size: u64, content: impl Read) -> std::io::Result<()> {
         self.written.insert(path.as_bytes().to_owned());
-        let mut header = plain_header(tar::EntryType::Regular, 0o644, content.len() as u64);
+        let mut header = plain_header(tar::EntryType::Regular, 0o644, size);
         self.tar.append_data(&mut header, path, content)
     }
 }
@@ -164,7 +171,7 @@ fn plain_header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
     header
 }
 
-/// The same choice as [`DPKG_EXCLUDES`], for files that dpkg did not put there.
+/// Whether a path is excluded, as in [`DPKG_EXCLUDES`], for files that dpkg does not install.
 fn is_excluded(path: &[u8]) -> bool {
     const FOLDERS: [&[u8]; 7] = [
         b"usr/share/doc/",
@@ -207,7 +214,7 @@ mod tests {
     fn listing(debs: &[(&str, Vec<u8>)]) -> BTreeMap<String, String> {
         let mut stage = FirstStage::start(Vec::new(), Machine::X86_64).expect("start");
         for (name, deb) in debs {
-            stage.add(name, deb).expect("package");
+            stage.add(name, &mut std::io::Cursor::new(deb)).expect("package");
         }
         let (bytes, _) = stage.finish().expect("end");
         let mut found = BTreeMap::new();
@@ -251,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn documentation_is_left_out_licences_and_apts_sources_are_kept() {
+    fn documentation_is_excluded_but_licenses_are_kept() {
         use tar::EntryType as T;
         let found = listing(&[(
             "apt",
@@ -270,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_excludes_for_dpkg_and_ours_are_the_same() {
+    fn excludes_match_those_of_dpkg() {
         for line in DPKG_EXCLUDES.lines().filter_map(|line| line.strip_prefix("path-exclude /")) {
             assert!(is_excluded(line.replace('*', "x").as_bytes()), "{line}");
         }

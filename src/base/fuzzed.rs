@@ -1,4 +1,4 @@
-//! What of this module is fuzzed: the readers of a mirror's files.
+//! Fuzzed parsers: the files of a mirror.
 
 use jiff::Timestamp;
 
@@ -6,7 +6,7 @@ use super::closure::base_closure;
 use super::packages::PackageIndex;
 use super::release::Release;
 
-/// A `Packages` file, read, and the closure over what is in it.
+/// Parses a `Packages` file and computes the closure over its packages.
 pub(crate) fn packages(text: &str) {
     let mut index = PackageIndex::default();
     index.add(text);

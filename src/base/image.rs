@@ -1,31 +1,33 @@
 //! The base as an image: local, or pulled from a registry; pinned by its registry digest.
 //!
-//! Owns the choice of the reference. The registry is asked for the digest first, and the engine pulls by that digest: a
+//! Owns the choice of the reference. It queries the registry for the digest first, and the engine pulls by that digest: a
 //! tag that moves in between changes nothing. An image without registry digest is pinned by its id, and one that came
 //! over a mirror must not be named by the mirror's address: both get a private tag, of id or digest.
 
 use super::error::BaseError;
-use super::prepare::Means;
 use super::request::{Base, BaseRequest};
+use super::tools::BaseTools;
 use crate::engine::{EngineError, ImageInfo, PullRequest};
-use crate::lock::BaseProvider;
-use crate::registry::{Digest, ImageRef, Patience, RegistryError};
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
+use crate::model::lock::BaseProvider;
+use crate::registry::{RegistryError, RetryPolicy};
 use crate::report::Event;
 
 /// The repository of private tags.
 const PRIVATE: &str = "envforge-base";
 
-/// The tag under which an engine keeps a base that has no name of a registry there, by its digest or id.
+/// Returns the tag, made of digest or ID, of a base without registry name in the engine.
 pub fn private_tag(digest: &str) -> String {
     let short: String = digest.strip_prefix("sha256:").unwrap_or(digest).chars().take(16).collect();
     format!("{PRIVATE}:{short}")
 }
 
-/// The base of an image reference; a locked digest is the only image that will do.
+/// Returns the base of an image reference; only the locked digest is accepted.
 pub(super) async fn image_base(
-    means: &Means<'_>,
+    means: &BaseTools<'_>,
     request: &BaseRequest<'_>,
-    patience: Patience,
+    patience: RetryPolicy,
 ) -> Result<Base, BaseError> {
     let name: ImageRef = request.name.parse().map_err(RegistryError::from)?;
     let provider = Provider { means, request, name, patience };
@@ -36,15 +38,15 @@ pub(super) async fn image_base(
 }
 
 struct Provider<'a> {
-    means: &'a Means<'a>,
+    means: &'a BaseTools<'a>,
     request: &'a BaseRequest<'a>,
     name: ImageRef,
-    patience: Patience,
+    patience: RetryPolicy,
 }
 
 impl Provider<'_> {
-    /// What the name means now: to the engine if it has it, else to the registry. An upgrade asks the registry first about
-    /// what came from there.
+    /// Returns the current image of the name: the engine's if present, else the registry's. An upgrade queries the registry
+    /// first for images that came from it.
     async fn current(&self) -> Result<Base, BaseError> {
         let image = self.means.engine.image(&self.name.to_string()).await?;
         let Some(image) = image.filter(|image| image.architecture == self.request.machine.debian()) else {
@@ -54,7 +56,7 @@ impl Provider<'_> {
         if self.request.upgrade {
             match self.resolved(&self.name).await {
                 Err(BaseError::Registry(error)) if error.is_unreachable() => {
-                    let text = format!("`{}` stays as the engine has it: {}", self.name, error.reason());
+                    let text = format!("using the local image `{}`: {}", self.name, error.reason());
                     self.means.reporter.report(Event::Warning { text });
                 }
                 newest => return newest,
@@ -63,7 +65,7 @@ impl Provider<'_> {
         self.base_at(&self.name, digest, image).await
     }
 
-    /// Exactly that image, wherever it is.
+    /// Returns exactly that image, from any source.
     async fn locked(&self, digest: &str) -> Result<Base, BaseError> {
         // The id of a local image that came from no registry.
         if let Some(image) = self.means.engine.image(digest).await?
@@ -78,7 +80,7 @@ impl Provider<'_> {
                 return self.base_at(&source, digest, image).await;
             }
         }
-        // What came over a mirror or out of a vendor folder goes by a tag of its digest.
+        // An image from a mirror or a vendor directory has a tag of its digest.
         let kept = private_tag(digest.as_str());
         let image = self.means.engine.image(&kept).await?;
         if let Some(image) = image.filter(|image| image.architecture == self.request.machine.debian()) {
@@ -87,7 +89,7 @@ impl Provider<'_> {
         self.resolved(&pinned).await
     }
 
-    /// Asks the registry, then lets the engine pull by digest.
+    /// Queries the registry, then lets the engine pull by digest.
     async fn resolved(&self, wanted: &ImageRef) -> Result<Base, BaseError> {
         let (registry, machine) = (self.means.registry, self.request.machine);
         match registry.resolve(wanted, machine, self.patience).await {
@@ -95,9 +97,9 @@ impl Provider<'_> {
                 let image = self.pull(&resolved.source).await?;
                 self.base_at(&resolved.source, resolved.digest, image).await
             }
-            // The engine may reach what we do not: it has a network, proxies and mirrors of its own.
+            // The engine may reach it: it has its own network, proxies and mirrors.
             Err(error) if error.is_unreachable() && self.engine_may_try() => {
-                tracing::debug!(%error, "the engine is asked to pull without a digest");
+                tracing::debug!(%error, "pulling by tag through the engine");
                 let Ok(image) = self.pull(wanted).await else { return Err(error.into()) };
                 match wanted.digest().cloned().or_else(|| image.digest_in(wanted)) {
                     Some(digest) => self.base_at(wanted, digest, image).await,
@@ -128,7 +130,7 @@ impl Provider<'_> {
         })
     }
 
-    /// The base of an image that its registry knows by that digest.
+    /// Returns the base of an image with that digest in its registry.
     async fn base_at(&self, source: &ImageRef, digest: Digest, image: ImageInfo) -> Result<Base, BaseError> {
         let published = self.name.pinned(&digest).to_string();
         let reference = if source.name() == self.name.name() {
@@ -139,7 +141,7 @@ impl Provider<'_> {
         Ok(self.base(reference, image, digest.to_string(), Some(published)))
     }
 
-    /// The base of a local image that no registry knows.
+    /// Returns the base of a local image without registry digest.
     async fn base_of_id(&self, image: ImageInfo) -> Result<Base, BaseError> {
         let id = image.id.clone();
         let reference = self.tagged(&image, &id).await?;

@@ -1,20 +1,21 @@
-//! Where the distribution's packages are fetched from: settings, or the machine's own apt sources.
+//! Mirrors of the distribution's packages: from settings, or the machine's own apt sources.
 //!
-//! Owns the discovery, as a pure function over texts. Knows no address of its own.
+//! Owns the discovery, as a pure function over texts. Has no address of its own.
 
 use super::deb822::stanzas;
-use crate::address::{Address, AddressError};
+use crate::failure::{Exit, Failure};
+use crate::model::address::{Address, AddressError};
 
 /// The mirrors of a distribution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirrors {
-    /// The folder that holds `dists/` and `pool/` of the release and its updates.
+    /// The directory that contains `dists/` and `pool/` of the release and its updates.
     pub main: Address,
-    /// The same for security updates; `None`: the base is made without them, and a note says so.
+    /// The same for security updates; `None`: the base is built without them, with a warning.
     pub security: Option<Address>,
 }
 
-/// What mirrors are looked for in.
+/// Sources of mirrors.
 #[derive(Debug, Clone, Default)]
 pub struct MirrorSources {
     /// `[mirrors] debian` or `ENVFORGE_DEBIAN_MIRROR`.
@@ -25,48 +26,47 @@ pub struct MirrorSources {
     pub apt: Vec<(String, String)>,
 }
 
-/// Why there is no mirror.
+/// Why no mirror is available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MirrorError {
-    /// Neither settings nor apt sources name one.
-    #[error("no Debian mirror is known: none is set, and this machine has no Debian apt sources")]
+    /// Neither settings nor apt sources list a mirror.
+    #[error("Debian mirror not found: none is set, and this machine has no Debian apt sources")]
     NoneFound,
-    /// A setting is no address.
-    #[error("setting `{setting}` is no mirror: {cause}")]
+    /// A setting is not an address.
+    #[error("invalid mirror in `{setting}`: {cause}")]
     Setting {
         /// The setting.
         setting: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         cause: AddressError,
     },
 }
 
-impl MirrorError {
-    /// What the user can do.
-    pub fn hints(&self) -> Vec<String> {
+impl Failure for MirrorError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NoneFound => Exit::Outside,
+            Self::Setting { .. } => Exit::Usage,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
         vec![
             "set `[mirrors] debian = \"...\"` in ~/.config/envforge/config.toml, or `ENVFORGE_DEBIAN_MIRROR`, to the \
              folder that holds `dists/` and `pool/`"
                 .to_owned(),
         ]
     }
-    /// The process's exit code.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::NoneFound => 3,
-            Self::Setting { .. } => 2,
-        }
-    }
 }
 
-/// One archive an apt source names.
+/// An archive of an apt source.
 #[derive(Debug, PartialEq, Eq)]
 struct Source {
     uri: Address,
     suites: Vec<String>,
 }
 
-/// The mirrors by settings first, then by the machine's own apt sources.
+/// Returns the mirrors of the settings, else of the machine's own apt sources.
 pub fn discover(sources: &MirrorSources) -> Result<Mirrors, MirrorError> {
     let setting = |value: &Option<String>, setting: &'static str| {
         let parse = |text: &String| text.parse().map_err(|cause| MirrorError::Setting { setting, cause });
@@ -86,7 +86,7 @@ pub fn discover(sources: &MirrorSources) -> Result<Mirrors, MirrorError> {
     Ok(Mirrors { main, security: security.or_else(|| of(is_security)) })
 }
 
-/// Every archive some apt sources name, once each, in their order.
+/// Returns every archive of the apt sources once, in their order.
 pub(super) fn roots(apt: &[(String, String)]) -> Vec<Address> {
     let mut found: Vec<Address> = Vec::new();
     for source in apt.iter().flat_map(|(path, text)| apt_sources(path, text)) {
@@ -97,7 +97,7 @@ pub(super) fn roots(apt: &[(String, String)]) -> Vec<Address> {
     found
 }
 
-/// The suites whose archive holds every release of Debian.
+/// Whether the archive of a suite contains every release of Debian.
 fn is_release(suite: &str) -> bool {
     const RELEASES: [&str; 8] =
         ["bullseye", "bookworm", "trixie", "forky", "sid", "stable", "oldstable", "testing"];
@@ -115,7 +115,7 @@ fn apt_sources(path: &str, text: &str) -> Vec<Source> {
 
 fn deb822_sources(text: &str) -> Vec<Source> {
     let mut found = Vec::new();
-    // Comments stand between the lines of a field too.
+    // Comments may be between the lines of a field.
     let text: String = text.lines().filter(|line| !line.starts_with('#')).flat_map(|l| [l, "\n"]).collect();
     for stanza in stanzas(&text) {
         let words = |name| stanza.field(name).unwrap_or_default().split_whitespace();
@@ -147,7 +147,7 @@ fn suite_name(word: &str) -> String {
     word.trim_end_matches('/').to_owned()
 }
 
-/// Archives on discs, in files or behind lists of mirrors are none we can fetch from.
+/// Returns an HTTP archive; ignores discs, local files and mirror lists.
 fn source(uri: &str, suites: Vec<String>) -> Option<Source> {
     Some(Source { uri: uri.parse().ok()?, suites })
 }
@@ -190,26 +190,26 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_comes_before_apt_and_is_not_mixed_with_it() {
+    fn setting_overrides_apt_sources() {
         let mut sources = apt("/etc/apt/sources.list", "deb http://apt.test/s bookworm-security main");
         sources.main = Some("http://set.test/debian".to_owned());
         assert_eq!(texts(&discover(&sources).expect("set")), ("http://set.test/debian".into(), None));
     }
 
     #[test]
-    fn no_source_at_all_names_the_setting_and_exits_3() {
+    fn missing_mirror_error_names_setting_and_exits_3() {
         for sources in [MirrorSources::default(), apt("a.list", "deb http://u.test/ubuntu jammy main")] {
             let error = discover(&sources).expect_err("none");
-            assert_eq!((&error, error.exit_code()), (&MirrorError::NoneFound, 3));
+            assert_eq!((&error, error.exit()), (&MirrorError::NoneFound, Exit::Outside));
             assert!(error.hints()[0].contains("ENVFORGE_DEBIAN_MIRROR"));
         }
     }
 
     #[test]
-    fn a_setting_that_is_no_address_is_named_and_exits_2() {
+    fn invalid_setting_is_reported_and_exits_2() {
         let sources = MirrorSources { main: Some("/srv/mirror".to_owned()), ..MirrorSources::default() };
         let error = discover(&sources).expect_err("no address");
         assert!(error.to_string().contains("mirrors.debian"), "{error}");
-        assert_eq!(error.exit_code(), 2);
+        assert_eq!(error.exit(), Exit::Usage);
     }
 }

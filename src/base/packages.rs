@@ -1,4 +1,4 @@
-//! The package index of a suite: what there is, newest of each, and who provides what.
+//! The package index of a suite: the newest version of each package, and the providers of virtual ones.
 //!
 //! Owns reading `Packages` files. Must not fetch them nor trust them: they were checked before.
 
@@ -6,26 +6,26 @@ use std::collections::BTreeMap;
 
 use super::deb822::stanzas;
 use super::version;
-use crate::lock::LockedDeb;
-use crate::sha256::is_sha256_hex;
+use crate::model::lock::LockedDeb;
+use crate::model::sha256::is_sha256_hex;
 
 /// One package of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Package {
-    /// What the lock keeps of it.
+    /// Returns its entry in the lock file.
     pub(crate) deb: LockedDeb,
-    /// True if `Essential: yes`.
+    /// Whether `Essential: yes`.
     pub(crate) essential: bool,
-    /// True if `Priority: required`.
+    /// Whether `Priority: required`.
     pub(crate) required: bool,
-    /// Pre-Depends and Depends as they stand: few of an index are ever asked for.
+    /// Pre-Depends and Depends, unparsed: few of an index are used.
     relations: String,
     /// Virtual packages it provides.
     pub(crate) provides: Vec<String>,
 }
 
 impl Package {
-    /// What it pre-depends and depends on: each a list of alternatives, by name.
+    /// Returns its Pre-Depends and Depends: each a list of alternatives, by name.
     pub(crate) fn needs(&self) -> impl Iterator<Item = Vec<String>> {
         relations(&self.relations)
     }
@@ -74,28 +74,28 @@ impl PackageIndex {
         }
     }
 
-    /// The package of that name.
+    /// Returns the package of that name.
     pub(crate) fn package(&self, name: &str) -> Option<&Package> {
         self.packages.get(name)
     }
 
-    /// Names of the packages that provide a virtual one, sorted.
+    /// Returns the sorted names of the packages that provide a virtual one.
     pub(crate) fn providers(&self, name: &str) -> &[String] {
         self.providers.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// All packages, by name.
+    /// Returns all packages, by name.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Package> {
         self.packages.values()
     }
 }
 
-/// True for a path that stays below the mirror's root.
+/// Whether it is a path that stays below the mirror's root.
 fn is_below(path: &str) -> bool {
     !path.is_empty() && !path.starts_with('/') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// The relations of a field, each with its alternatives, by name only: `a (>= 1) | b:any` gives `a`, `b`.
+/// Returns the relations of a field, each with its alternatives, by name only: `a (>= 1) | b:any` gives `a`, `b`.
 fn relations(field: &str) -> impl Iterator<Item = Vec<String>> {
     field.split(',').map(alternatives).filter(|alternatives| !alternatives.is_empty())
 }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_several_indexes_wins_whatever_their_order() {
+    fn newest_version_wins_regardless_of_index_order() {
         let (old, new) = (stanza("tar", "1.34-1", ""), stanza("tar", "1.34-1+deb12u1", ""));
         for order in [[&old, &new], [&new, &old]] {
             let mut index = PackageIndex::default();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leaves_the_mirror_or_a_missing_hash_is_no_package() {
+    fn skips_package_without_hash_or_with_path_outside_mirror() {
         let mut index = PackageIndex::default();
         index.add(&stanza("evil", "1", "").replace("pool/", "../"));
         index.add(&stanza("bare", "1", "").replace("SHA256", "MD5sum"));

@@ -1,11 +1,11 @@
-//! What a suite's signed `InRelease` promises: which suite, until when, and the hash of each index.
+//! A suite's signed `InRelease`: its suite, its validity, and the hash of each index.
 //!
 //! Owns reading and judging it. The signature was checked before; the time is passed in.
 
 use jiff::Timestamp;
 
 use super::deb822::stanzas;
-use crate::sha256::is_sha256_hex;
+use crate::model::sha256::is_sha256_hex;
 
 /// The largest index that is believed, bytes.
 const LARGEST_INDEX: u64 = 512 * 1024 * 1024;
@@ -17,17 +17,17 @@ pub(crate) struct Release {
     pub(crate) codename: String,
     /// When it was made.
     pub(crate) date: Timestamp,
-    /// Until when it may be used, if it says so.
+    /// End of its validity, if specified.
     pub(crate) valid_until: Option<Timestamp>,
-    /// True if files can be had by their hash.
+    /// Whether files are available by hash.
     pub(crate) by_hash: bool,
     files: Vec<(String, String, u64)>,
 }
 
 /// An index file that was promised.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PromisedFile {
-    /// Path below the suite's folder.
+pub(crate) struct IndexFile {
+    /// Path below the suite's directory.
     pub(crate) path: String,
     /// Its SHA-256, hex.
     pub(crate) sha256: String,
@@ -35,7 +35,7 @@ pub(crate) struct PromisedFile {
     pub(crate) size: u64,
 }
 
-/// Why a signed index is not used.
+/// Why a signed index is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReleaseError {
     /// A field that must be there is not, or cannot be read.
@@ -44,16 +44,16 @@ pub enum ReleaseError {
         /// The field.
         field: &'static str,
     },
-    /// It is the index of another suite: the mirror is mixed up, or somebody replays.
-    #[error("it is the index of `{found}`, not of `{wanted}`")]
+    /// The index of another suite: a broken mirror or a replay attack.
+    #[error("suite mismatch: expected `{wanted}`, found `{found}`")]
     OtherSuite {
-        /// The suite asked for.
+        /// The requested suite.
         wanted: String,
         /// The suite it is of.
         found: String,
     },
     /// It is out of date, and by its own word not to be used any more.
-    #[error("it expired on {valid_until}, and this machine's clock says {now}")]
+    #[error("expired on {valid_until} (current time {now})")]
     Expired {
         /// Its `Valid-Until`.
         valid_until: Timestamp,
@@ -61,7 +61,7 @@ pub enum ReleaseError {
         now: Timestamp,
     },
     /// It was made in the future: a clock is wrong.
-    #[error("it was made on {date}, and this machine's clock says {now}")]
+    #[error("dated in the future: {date} (current time {now})")]
     NotYetValid {
         /// Its `Date`.
         date: Timestamp,
@@ -69,7 +69,7 @@ pub enum ReleaseError {
         now: Timestamp,
     },
     /// The file is not among those it promises.
-    #[error("it does not list `{path}`")]
+    #[error("`{path}` not found in the index")]
     NoSuchFile {
         /// The file.
         path: String,
@@ -94,7 +94,7 @@ impl Release {
         })
     }
 
-    /// Refuses another suite's index, one from the future, and an expired one unless that is accepted by name.
+    /// Rejects the index of another suite, one from the future, and an expired one unless accepted.
     pub(crate) fn check(
         &self,
         suite: &str,
@@ -117,16 +117,12 @@ impl Release {
         }
     }
 
-    /// The promise about one file, by its path below the suite's folder.
-    pub(crate) fn file(&self, path: &str) -> Result<PromisedFile, ReleaseError> {
+    /// Returns the entry of a file by its path below the suite's directory.
+    pub(crate) fn file(&self, path: &str) -> Result<IndexFile, ReleaseError> {
         self.files
             .iter()
             .find(|(listed, _, _)| listed == path)
-            .map(|(path, sha256, size)| PromisedFile {
-                path: path.clone(),
-                sha256: sha256.clone(),
-                size: *size,
-            })
+            .map(|(path, sha256, size)| IndexFile { path: path.clone(), sha256: sha256.clone(), size: *size })
             .ok_or_else(|| ReleaseError::NoSuchFile { path: path.to_owned() })
     }
 }
@@ -158,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_says_what_it_is_and_what_it_promises() {
+    fn release_is_parsed() {
         let release = release();
         assert_eq!(release.codename, "bookworm");
         assert_eq!(release.date, at("2026-11-20T00:12:41Z"));
@@ -170,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_release_is_refused_unless_that_is_accepted() {
+    fn expired_release_is_rejected_unless_accepted() {
         let release = release();
         let (before, after) = (at("2026-11-26T00:00:00Z"), at("2026-11-28T00:00:00Z"));
         assert_eq!(release.check("bookworm", before, false), Ok(()));
@@ -179,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn another_suites_release_and_one_from_the_future_are_refused() {
+    fn rejects_release_of_another_suite_or_from_the_future() {
         let (release, now) = (release(), at("2026-11-21T00:00:00Z"));
         let other = release.check("trixie", now, true).expect_err("other suite");
         assert!(matches!(other, ReleaseError::OtherSuite { .. }), "{other}");

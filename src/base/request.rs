@@ -1,16 +1,16 @@
-//! What is asked of a base provider, and what comes of it. Plain values.
+//! Request and result of a base provider. Plain values.
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 
 use super::error::BaseError;
 use super::mirrors::MirrorSources;
-use crate::address::Address;
 use crate::engine::Engine;
-use crate::lock::{BaseProvider, LockedBase, LockedDeb};
-use crate::versions::{GlibcVersion, Machine};
+use crate::model::address::Address;
+use crate::model::lock::{BaseProvider, LockedBase, LockedDeb};
+use crate::model::versions::{GlibcVersion, Machine};
 
-/// Which provider makes the base.
+/// Choice of the base provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProviderChoice {
     /// The image if it is local or can be pulled, else a bootstrap.
@@ -22,7 +22,7 @@ pub enum ProviderChoice {
     Bootstrap,
 }
 
-/// The base that is wanted.
+/// The requested base.
 #[derive(Debug, Clone)]
 pub struct BaseRequest<'a> {
     /// `debian:12`; with the image provider any image reference.
@@ -33,34 +33,34 @@ pub struct BaseRequest<'a> {
     pub provider: ProviderChoice,
     /// The processor.
     pub machine: Machine,
-    /// Where mirrors are looked for, if packages must be fetched.
+    /// Sources of mirrors, for missing packages.
     pub mirrors: MirrorSources,
-    /// The base of an existing lock: exactly this one is made.
+    /// The base of an existing lock file: exactly this one is prepared.
     pub locked: Option<&'a LockedBase>,
-    /// Ask the registry what the name means now, even if the engine has an image of that name.
+    /// Whether to query the registry even if the engine has an image of that name.
     pub upgrade: bool,
-    /// Use an index past its `Valid-Until`.
+    /// Whether to accept an index past its `Valid-Until`.
     pub accept_expired: bool,
     /// The time now.
     pub now: Timestamp,
 }
 
-/// A base that the engine has.
+/// A base in the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// How it came to be.
+    /// Its provider.
     pub provider: BaseProvider,
     /// `debian:12`.
     pub name: String,
     /// `bookworm`.
     pub suite: String,
-    /// What stands after FROM: a private tag, or `name@sha256:…`.
+    /// Its reference for FROM: a private tag, or `name@sha256:…`.
     pub reference: String,
-    /// The id of the image `reference` means.
+    /// The ID of the image of `reference`.
     pub image_id: String,
     /// The registry digest (`sha256:…`), or the id of a local image that has none; `None` for a bootstrap.
     pub digest: Option<String>,
-    /// `debian@sha256:…` if a registry has it: what any engine can build on.
+    /// `debian@sha256:…` if a registry has it: a reference valid on any engine.
     pub published: Option<String>,
     /// Content digest of a bootstrapped base, hex.
     pub content: Option<String>,
@@ -70,14 +70,14 @@ pub struct Base {
     pub archive: Option<Utf8PathBuf>,
     /// Its C library, where that is known.
     pub glibc: Option<GlibcVersion>,
-    /// True if it holds a CUDA of its own.
+    /// Whether it contains CUDA.
     pub cuda: bool,
-    /// Roots of the archives its own apt reads, where it is no system of the matrix.
+    /// Roots of the archives its own apt reads, if it is not a base of the matrix.
     pub mirrors: Vec<Address>,
 }
 
 impl Base {
-    /// What the lock keeps of it.
+    /// Returns its entry in the lock file.
     pub fn locked(&self) -> LockedBase {
         LockedBase {
             provider: self.provider,
@@ -90,7 +90,7 @@ impl Base {
         }
     }
 
-    /// Refuses if the reference means another image than when the base was prepared. Asked before and after a build,
+    /// Fails if the reference points to another image than when the base was prepared. Called before and after a build,
     /// as old engines cannot build FROM an id.
     pub async fn check_unchanged(&self, engine: &dyn Engine) -> Result<(), BaseError> {
         let found = engine.image(&self.reference).await?.map(|image| image.id);

@@ -6,7 +6,7 @@ use pgp::composed::{CleartextSignedMessage, Deserializable as _, SignedPublicKey
 use pgp::packet::{Signature, SignatureType};
 use pgp::types::{KeyDetails, VerifyingKey};
 
-/// Debian's archive keys; `keys/README.md` says where they come from.
+/// Debian's archive keys; `keys/README.md` lists their sources.
 const DEBIAN_KEYS: [&[u8]; 9] = [
     include_bytes!("keys/debian-archive-bullseye-automatic.gpg"),
     include_bytes!("keys/debian-archive-bullseye-security-automatic.gpg"),
@@ -19,28 +19,28 @@ const DEBIAN_KEYS: [&[u8]; 9] = [
     include_bytes!("keys/debian-archive-trixie-stable.gpg"),
 ];
 
-/// Why a text is not believed.
+/// Why a signature is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// The text carries no clear signature at all.
-    #[error("it is not a signed text: {cause}")]
+    #[error("not a signed text: {cause}")]
     NotSigned {
-        /// The reader's words.
+        /// The parser's message.
         cause: String,
     },
-    /// Somebody signed it whose key we do not carry.
-    #[error("it is signed by {}, not by a key of the distribution", issuers.join(", "))]
+    /// Signed by an unknown key.
+    #[error("unknown signing key {} (not a key of the distribution)", issuers.join(", "))]
     UnknownKey {
         /// Fingerprints or key ids of the signers.
         issuers: Vec<String>,
     },
-    /// A known key is named, but the text is not what it signed.
-    #[error("the signature does not fit the text: it was changed")]
+    /// Signed by a known key, but the text was modified.
+    #[error("bad signature: the content was modified")]
     Changed,
     /// A key cannot be read.
-    #[error("the key cannot be read: {cause}")]
+    #[error("cannot read the key: {cause}")]
     Key {
-        /// The reader's words.
+        /// The parser's message.
         cause: String,
     },
 }
@@ -54,7 +54,7 @@ pub fn fingerprint_of(key: &[u8]) -> Result<String, SignatureError> {
     let blocks = String::from_utf8_lossy(key).matches("-----BEGIN PGP").count();
     match keys.as_slice() {
         [one] if blocks <= 1 => Ok(format!("{:X}", one.primary_key.fingerprint())),
-        _ => Err(bad(format!("{} keys where one was expected", keys.len().max(blocks)))),
+        _ => Err(bad(format!("expected one key, found {}", keys.len().max(blocks)))),
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_signed_by_a_known_key_is_given_back_without_what_is_around_it() {
+    fn signed_text_is_returned_without_surrounding_text() {
         let wrapped = format!("Codename: forged\n\n{GOOD}\nCodename: forged\n");
         for document in [GOOD, &wrapped] {
             match test_keyring().verified(document.as_bytes()) {
@@ -195,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn one_changed_letter_is_seen() {
+    fn modified_text_is_rejected() {
         let error = test_keyring().verified(GOOD.replace("oldstable", "oldstabel").as_bytes());
         assert_eq!(error, Err(SignatureError::Changed));
     }
 
     #[test]
-    fn another_key_is_refused_and_named() {
+    fn unknown_key_is_rejected_and_reported() {
         let error = test_keyring().verified(OTHER.as_bytes()).expect_err("refused");
         let SignatureError::UnknownKey { issuers } = &error else { panic!("{error}") };
         assert_eq!(issuers.len(), 1);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unsigned_text_is_refused() {
+    fn unsigned_text_is_rejected() {
         for text in ["Suite: stable\n", "", "<html>not found</html>"] {
             let error = test_keyring().verified(text.as_bytes()).expect_err("refused");
             assert!(matches!(error, SignatureError::NotSigned { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! What a suite's signed indexes offer now: fetched, verified and read.
+//! The current content of a suite's signed indexes: downloaded, verified and parsed.
 //!
 //! Owns which indexes make up a suite: the release itself, its updates where the mirror has them, and security where a
 //! security mirror is known. Chooses no packages.
@@ -10,17 +10,17 @@ use jiff::Timestamp;
 use super::error::BaseError;
 use super::mirrors::Mirrors;
 use super::packages::PackageIndex;
-use super::release::{PromisedFile, Release};
+use super::release::{IndexFile, Release};
 use super::signature::Keyring;
-use crate::address::Address;
 use crate::fetch::{Download, FetchError, Fetcher, Transfer};
+use crate::model::address::Address;
+use crate::model::versions::Machine;
 use crate::store::Store;
-use crate::versions::Machine;
 
 /// An `InRelease` is some hundred kilobytes.
 const LARGEST_RELEASE: u64 = 16 * 1024 * 1024;
 
-/// How a suite is read.
+/// Reader of a suite.
 pub(crate) struct SuiteReader<'a> {
     pub(crate) fetch: &'a Fetcher,
     pub(crate) store: &'a Store,
@@ -71,12 +71,12 @@ impl SuiteReader<'_> {
     async fn packages(
         &self,
         folder: &Address,
-        promised: &PromisedFile,
+        promised: &IndexFile,
         by_hash: bool,
     ) -> Result<String, BaseError> {
         let named = folder.join(&promised.path);
         let parent = promised.path.rsplit_once('/').map_or("", |(parent, _)| parent);
-        // By its hash it can be had even while the mirror is being updated.
+        // By its hash it is available even during an update of the mirror.
         let hashed = folder.join(&format!("{parent}/by-hash/SHA256/{}", promised.sha256));
         let download = Download {
             name: promised.path.clone(),
@@ -108,9 +108,9 @@ mod tests {
     use crate::base::release::ReleaseError;
     use crate::base::signature::{SignatureError, test_keyring};
     use crate::fetch::FetchSettings;
-    use crate::report::Silent;
+    use crate::report::NullReporter;
 
-    /// What reading the suite gives if the mirror serves this `InRelease` and these packages.
+    /// Reads the suite from a mirror that serves this `InRelease` and these packages.
     async fn read(in_release: &[u8], packages: &[u8], now: &str) -> Result<PackageIndex, BaseError> {
         let server = MockServer::start().await;
         for (file, body) in [("InRelease", in_release), ("main/binary-amd64/Packages.xz", packages)] {
@@ -129,7 +129,7 @@ mod tests {
             machine: Machine::X86_64,
             now: now.parse().expect("time"),
             accept_expired: false,
-            transfer: &Transfer::new(Arc::new(Silent), "test", None),
+            transfer: &Transfer::new(Arc::new(NullReporter), "test", None),
         };
         reader.index("bookworm").await
     }
@@ -139,20 +139,20 @@ mod tests {
     const NOW: &str = "2026-11-21T00:00:00Z";
 
     #[tokio::test]
-    async fn packages_other_than_the_signed_ones_are_refused() {
+    async fn rejects_packages_that_differ_from_signed_ones() {
         let error = read(GOOD, b"y", NOW).await.expect_err("refused");
         assert!(matches!(error, BaseError::Fetch(FetchError::WrongHash { .. })), "{error:?}");
     }
 
     #[tokio::test]
-    async fn signed_packages_are_read_up_to_their_packing() {
+    async fn signed_packages_are_parsed_regardless_of_compression() {
         // The fixture promises the one letter `x`, which is the right file but no xz.
         let error = read(GOOD, b"x", NOW).await.expect_err("no xz");
         assert!(matches!(error, BaseError::Fetch(FetchError::Unreadable { .. })), "{error:?}");
     }
 
     #[tokio::test]
-    async fn an_index_of_another_key_and_an_expired_one_are_refused_by_address() {
+    async fn rejects_expired_index_and_index_of_another_key() {
         let error = read(OTHER, b"x", NOW).await.expect_err("other key");
         assert!(error.to_string().contains("/dists/bookworm/InRelease"), "{error}");
         assert!(
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unsigned_index_is_refused() {
+    async fn unsigned_index_is_rejected() {
         let error = read(b"Codename: bookworm\n", b"x", NOW).await.expect_err("unsigned");
         assert!(matches!(error, BaseError::Signature { .. }), "{error:?}");
     }

@@ -70,23 +70,4 @@ pub struct BuildArgs {
     pub target: TargetArgs,
 }
 
-impl BuildArgs {
-    /// What `envforge build SPEC` alone means.
-    pub fn of(spec: &str) -> Self {
-        Self {
-            specs: vec![spec.to_owned()],
-            all_supported: None,
-            jobs: NonZeroUsize::MIN,
-            tags: Vec::new(),
-            push: false,
-            dry_run: false,
-            require_gpu: false,
-            no_cache: false,
-            offline: None,
-            bit_identical: false,
-            project: ProjectArgs::default(),
-            source: LockSource::default(),
-            target: TargetArgs::default(),
-        }
-    }
-}
+into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, bit_identical, project, source, target });

@@ -90,3 +90,11 @@ pub struct CompatShowArgs {
     /// The row's name or its beginning, as messages write it: `variant pytorch 2.8.0`.
     pub row: String,
 }
+
+into_request!(CompatLintArgs => CompatLint { dir });
+
+into_request!(CompatRefreshArgs => CompatRefresh { frameworks, release, architectures });
+
+into_request!(CompatUseArgs => CompatUse { file, sha256, builtin });
+
+into_request!(CompatShowArgs => CompatShow { row });

@@ -63,3 +63,9 @@ pub struct LogsArgs {
     #[arg(short = 'n', long, value_name = "N")]
     pub tail: Option<u32>,
 }
+
+into_request!(PsArgs => Ps { watch });
+
+into_request!(StopArgs => Stop { names, all, time });
+
+into_request!(LogsArgs => Logs { name, follow, tail });

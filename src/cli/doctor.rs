@@ -20,3 +20,5 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub report: bool,
 }
+
+into_request!(DoctorArgs => Doctor { explain, report });

@@ -3,6 +3,8 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Subcommand};
 
+use crate::model::request::{self, ExportFormat};
+
 use super::{LockSource, ProjectArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
@@ -50,4 +52,19 @@ pub struct DockerfileArgs {
     /// The machine that will run it.
     #[command(flatten)]
     pub target: TargetArgs,
+}
+
+into_request!(DockerfileArgs => Export { spec, dir, force, project, source, target });
+
+impl From<ExportCommand> for request::Command {
+    fn from(command: ExportCommand) -> Self {
+        let (format, args) = match command {
+            ExportCommand::Dockerfile(args) => (ExportFormat::Dockerfile, args),
+            ExportCommand::Compose(args) => (ExportFormat::Compose, args),
+            ExportCommand::Devcontainer(args) => (ExportFormat::Devcontainer, args),
+            ExportCommand::Apptainer(args) => (ExportFormat::Apptainer, args),
+            ExportCommand::Slurm(args) => (ExportFormat::Slurm, args),
+        };
+        Self::Export(format, args.into())
+    }
 }

@@ -4,6 +4,8 @@ use camino::Utf8PathBuf;
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
+use crate::model::request::Generate;
+
 const COMPLETION_EXAMPLES: &str = "\
 Examples:
   envforge generate completions bash > ~/.local/share/bash-completion/completions/envforge";
@@ -51,4 +53,37 @@ pub struct SchemaArgs {}
 pub struct ManArgs {
     /// The folder the pages are written to.
     pub dir: Utf8PathBuf,
+}
+
+/// Returns the request of `generate`; `cli` is the whole argument parser, for completions and manual pages.
+pub(super) fn request(command: GenerateCommand, mut cli: clap::Command) -> Generate {
+    match command {
+        GenerateCommand::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut cli, "envforge", &mut script);
+            Generate::Completions(script)
+        }
+        GenerateCommand::Schema(SchemaArgs {}) => Generate::Schema,
+        GenerateCommand::Man(args) => {
+            let mut cli = cli.disable_help_subcommand(true);
+            cli.build();
+            let mut pages = Vec::new();
+            add_pages(&cli, "envforge", &mut pages);
+            Generate::Man(pages, args.dir)
+        }
+        GenerateCommand::Rules => Generate::Rules,
+        GenerateCommand::Support => Generate::Support,
+    }
+}
+
+/// Adds the manual page of a command and those of its subcommands.
+fn add_pages(command: &clap::Command, name: &str, pages: &mut Vec<(String, Vec<u8>)>) {
+    let mut page = Vec::new();
+    // clap keeps command names for the life of the program.
+    let named = command.clone().name(&*Box::leak(name.to_owned().into_boxed_str()));
+    clap_mangen::Man::new(named).render(&mut page).expect("a vector takes every byte");
+    pages.push((format!("{name}.1"), page));
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        add_pages(sub, &format!("{name}-{}", sub.get_name()), pages);
+    }
 }

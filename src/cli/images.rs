@@ -87,3 +87,11 @@ pub struct PruneArgs {
     #[arg(short, long)]
     pub yes: bool,
 }
+
+into_request!(DiffArgs => Diff { from, to });
+
+into_request!(SizeArgs => Size { name, project });
+
+into_request!(PruneArgs => Prune { yes });
+
+into_request!(InspectArgs => Inspect { name, sbom, project });

@@ -21,3 +21,5 @@ pub struct InitArgs {
     #[command(flatten)]
     pub target: super::TargetArgs,
 }
+
+into_request!(InitArgs => Init { spec, force, target });

@@ -36,3 +36,5 @@ pub struct ListArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 }
+
+into_request!(ListArgs => List { name, framework, for_this_machine, cuda, python, all, target });

@@ -85,9 +85,6 @@ pub struct LockSource {
     pub network: Option<String>,
 }
 
-impl LockSource {
-    /// How the base is had; `auto` if nothing was typed.
-    pub fn provider(&self) -> &str {
-        self.base_provider.as_deref().unwrap_or("auto")
-    }
-}
+into_request!(LockArgs => Lock { spec, check, diff, digest, project, source, target });
+
+into_request!(LockSource => LockOptions { lockfile, upgrade, upgrade_package, locked, with, apt, allow_source, wheel, yes, base, base_provider, network });

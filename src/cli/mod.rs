@@ -1,5 +1,8 @@
 //! What can be typed. Holds and validates arguments; no defaults that need the machine, no work.
 
+#[macro_use]
+mod into_request;
+
 mod build;
 mod compat;
 mod containers;
@@ -19,7 +22,7 @@ mod vendor;
 mod verify;
 
 use camino::Utf8PathBuf;
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub use build::BuildArgs;
 pub use compat::{CompatCommand, CompatLintArgs, CompatRefreshArgs, CompatShowArgs, CompatUseArgs};
@@ -37,7 +40,9 @@ pub use project::ProjectArgs;
 pub use shell::{InsideArgs, LimitArgs, ServiceArgs, ShellArgs, StartArgs};
 pub use target::TargetArgs;
 pub use vendor::VendorArgs;
-pub use verify::{Level, VerifyArgs};
+pub use verify::VerifyArgs;
+
+use crate::model::request;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -99,6 +104,16 @@ pub struct GlobalArgs {
     pub config: Option<Utf8PathBuf>,
 }
 
+impl From<ProgressMode> for request::ProgressMode {
+    fn from(mode: ProgressMode) -> Self {
+        match mode {
+            ProgressMode::Auto => Self::Auto,
+            ProgressMode::Plain => Self::Plain,
+            ProgressMode::Json => Self::Json,
+        }
+    }
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -147,4 +162,37 @@ pub enum Command {
     /// Write shell completions, manual pages, or what follows from the matrix.
     #[command(subcommand)]
     Generate(GenerateCommand),
+}
+
+into_request!(GlobalArgs => GlobalOptions { json, quiet, verbose, no_progress, progress, config });
+
+impl From<Command> for request::Command {
+    fn from(command: Command) -> Self {
+        match command {
+            Command::Init(args) => Self::Init(args.into()),
+            Command::Build(args) => Self::Build(args.into()),
+            Command::Plan(args) => Self::Plan(args.into()),
+            Command::List(args) => Self::List(args.into()),
+            Command::Lock(args) => Self::Lock(args.into()),
+            Command::Outdated(args) => Self::Outdated(args.into()),
+            Command::Verify(args) => Self::Verify(args.into()),
+            Command::Shell(args) => Self::Shell(args.into()),
+            Command::Ps(args) => Self::Ps(args.into()),
+            Command::Stop(args) => Self::Stop(args.into()),
+            Command::Logs(args) => Self::Logs(args.into()),
+            Command::Vendor(args) => Self::Vendor(args.into()),
+            Command::Images(ImagesArgs {}) => Self::Images,
+            Command::Inspect(args) => Self::Inspect(args.into()),
+            Command::Diff(args) => Self::Diff(args.into()),
+            Command::Size(args) => Self::Size(args.into()),
+            Command::Prune(args) => Self::Prune(args.into()),
+            Command::Export(command) => command.into(),
+            Command::Doctor(args) => Self::Doctor(args.into()),
+            Command::Compat(CompatCommand::Lint(args)) => Self::CompatLint(args.into()),
+            Command::Compat(CompatCommand::Refresh(args)) => Self::CompatRefresh(args.into()),
+            Command::Compat(CompatCommand::Use(args)) => Self::CompatUse(args.into()),
+            Command::Compat(CompatCommand::Show(args)) => Self::CompatShow(args.into()),
+            Command::Generate(command) => Self::Generate(generate::request(command, Cli::command())),
+        }
+    }
 }

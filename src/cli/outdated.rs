@@ -28,3 +28,5 @@ pub struct OutdatedArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 }
+
+into_request!(OutdatedArgs => Outdated { spec, project, source, target });

@@ -27,3 +27,5 @@ pub struct PlanArgs {
     #[arg(long, value_name = "IMAGE")]
     pub base: Option<String>,
 }
+
+into_request!(PlanArgs => Plan { spec, project, target, base });

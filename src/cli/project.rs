@@ -14,3 +14,5 @@ pub struct ProjectArgs {
     #[arg(long, value_name = "PATH")]
     pub project: Option<Utf8PathBuf>,
 }
+
+into_request!(ProjectArgs => ProjectOptions { environment, project });

@@ -159,3 +159,13 @@ pub struct InsideArgs {
     #[arg(long)]
     pub ssh_agent: bool,
 }
+
+into_request!(ShellArgs => Shell { image, environment, project, command, services, start, limits, inside });
+
+into_request!(ServiceArgs => ServiceOptions { jupyter, ssh, vscode, open, bind, insecure, authorized_keys, ssh_config });
+
+into_request!(StartArgs => StartOptions { name, new, detach, attach });
+
+into_request!(LimitArgs => LimitOptions { gpus, require_gpu, memory, cpus, shm_size, pids_limit });
+
+into_request!(InsideArgs => ContainerOptions { mount, data, volume, port, env, env_file, network, no_cache, no_host_network_settings, ssh_agent });

@@ -25,3 +25,5 @@ pub struct TargetArgs {
     #[arg(long)]
     pub no_source: bool,
 }
+
+into_request!(TargetArgs => TargetOptions { gpu, driver, target, platform, forward_compat, no_source });

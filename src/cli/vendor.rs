@@ -37,3 +37,5 @@ pub struct VendorArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 }
+
+into_request!(VendorArgs => Vendor { spec, dir, check, upstream, project, source, target });

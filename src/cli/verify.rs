@@ -3,6 +3,8 @@
 use camino::Utf8PathBuf;
 use clap::{Args, ValueEnum};
 
+use crate::model::request;
+
 const EXAMPLES: &str = "\
 Examples:
   envforge verify pytorch-cuda:2.8-cu128               all checks that this machine can run
@@ -30,14 +32,13 @@ pub enum Level {
     Perf,
 }
 
-impl Level {
-    /// The agent's word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Static => "static",
-            Self::Quick => "quick",
-            Self::Full => "full",
-            Self::Perf => "perf",
+impl From<Level> for request::Level {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Static => Self::Static,
+            Level::Quick => Self::Quick,
+            Level::Full => Self::Full,
+            Level::Perf => Self::Perf,
         }
     }
 }
@@ -71,3 +72,5 @@ pub struct VerifyArgs {
     #[arg(long, conflicts_with_all = ["gpus", "lock", "record", "push"])]
     pub last: bool,
 }
+
+into_request!(VerifyArgs => Verify { images, level, gpus, lock, junit, record, push, last });

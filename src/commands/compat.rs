@@ -1,16 +1,23 @@
 //! `compat`: the matrix itself, checked and shown.
 #![expect(clippy::disallowed_methods, reason = "reads compat files")]
 
+use std::io::Read as _;
+
 use camino::Utf8Path;
 use serde_json::json;
 
-use super::{CommandError, Exit};
-use crate::cli::{CompatLintArgs, CompatShowArgs};
-use crate::compat::{Fault, Matrix, faults, read};
-use crate::report::Printer;
+use crate::failure::{Exit, Failure};
+use crate::model::compat::parse::parse;
+use crate::model::compat::{Fault, Matrix, faults, read};
+use crate::model::request;
+use crate::model::sha256::sha256_hex;
+use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
+use crate::store::write_atomically;
+use crate::workflow::error::CommandError;
+use crate::workflow::matrix_override::{kept, key};
 
-pub(super) fn lint(args: &CompatLintArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) fn lint(args: &request::CompatLint, settings: &Settings) -> Result<Exit, CommandError> {
     let (edition, rows, found) = match &args.dir {
         None => {
             let matrix = Matrix::current();
@@ -50,13 +57,13 @@ fn files(folder: &Utf8Path) -> Result<Vec<(String, String)>, CommandError> {
     Ok(files)
 }
 
-pub(super) fn show(args: &CompatShowArgs, settings: &Settings) -> Exit {
+pub(super) fn show(args: &request::CompatShow, settings: &Settings) -> Exit {
     let matrix = Matrix::current();
     let wanted = args.row.trim().to_lowercase();
     let rows = matrix.rows();
     let found: Vec<_> = rows.iter().filter(|row| row.label().to_lowercase().starts_with(&wanted)).collect();
     if settings.output.json {
-        let row = |row: &&&dyn crate::compat::Row| json!({ "row": row.label(), "file": row.file(), "fields": row.fields() });
+        let row = |row: &&&dyn crate::model::compat::Row| json!({ "row": row.label(), "file": row.file(), "fields": row.fields() });
         let rows: Vec<_> = found.iter().map(row).collect();
         Printer.json(&json!({ "schema": 1, "edition": matrix.edition, "rows": rows }));
     } else {
@@ -72,4 +79,94 @@ pub(super) fn show(args: &CompatShowArgs, settings: &Settings) -> Exit {
         return Exit::No;
     }
     Exit::Done
+}
+
+/// More than any matrix archive.
+const LIMIT: u64 = 64 << 20;
+
+/// Why a file is not the matrix archive that was requested.
+#[derive(Debug, thiserror::Error)]
+enum MatrixArchiveError {
+    /// Its SHA-256 differs.
+    #[error("SHA-256 mismatch for `{file}`: expected {wanted}, found {found}")]
+    OtherHash { file: String, found: String, wanted: String },
+    /// It is not a tar archive of matrix files.
+    #[error("`{file}` is not a matrix archive")]
+    NotAnArchive {
+        file: String,
+        #[source]
+        cause: std::io::Error,
+    },
+}
+
+impl Failure for MatrixArchiveError {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec![match self {
+            Self::OtherHash { .. } => "download it again, or check the published hash".to_owned(),
+            Self::NotAnArchive { .. } => "create one with `tar -C compat -cf matrix.tar .`".to_owned(),
+        }]
+    }
+}
+
+/// `compat use`: takes another matrix than the program's own, checked by its hash and linted.
+pub(super) fn use_archive(args: &request::CompatUse, settings: &Settings) -> Result<Exit, CommandError> {
+    let path = kept(settings);
+    let (Some(file), Some(wanted)) = (&args.file, &args.sha256) else {
+        return match fs_err::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+            _ => {
+                Printer.text(&format!("using built-in matrix {}", Matrix::embedded().edition));
+                Ok(Exit::Done)
+            }
+        };
+    };
+    let mut bytes = Vec::new();
+    fs_err::File::open(settings.current_dir.join(file))?.take(LIMIT).read_to_end(&mut bytes)?;
+    let found = sha256_hex(&bytes);
+    if !found.eq_ignore_ascii_case(wanted) {
+        return Err(
+            MatrixArchiveError::OtherHash { file: file.to_string(), found, wanted: wanted.clone() }.into()
+        );
+    }
+    let files = archived(&bytes)
+        .map_err(|cause| MatrixArchiveError::NotAnArchive { file: file.to_string(), cause })?;
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let matrix = parse(&files)?;
+    let mut kept = postcard::to_stdvec(&key()).expect("a text");
+    kept.extend(postcard::to_stdvec(&matrix).expect("values of our own"));
+    write_atomically(&path, &kept)?;
+    if matrix.edition < Matrix::embedded().edition {
+        let text = format!("it is older than the built-in matrix {}", Matrix::embedded().edition);
+        reporter(settings.output).report(Event::Warning { text });
+    }
+    Printer.text(&format!("using matrix {}: {} rows", matrix.edition, matrix.rows().len()));
+    Ok(Exit::Done)
+}
+
+/// The `.toml` files of a tar archive, packed or not, by name.
+fn archived(bytes: &[u8]) -> std::io::Result<Vec<(String, String)>> {
+    let unpacked: Box<dyn std::io::Read + '_> = match bytes {
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(bytes)),
+        _ => Box::new(bytes),
+    };
+    let mut files = Vec::new();
+    for entry in tar::Archive::new(unpacked.take(LIMIT)).entries()? {
+        let mut entry = entry?;
+        let path = entry.path()?.to_string_lossy().into_owned();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        if entry.header().entry_type().is_file() && Utf8Path::new(name).extension() == Some("toml") {
+            let mut text = String::new();
+            entry.read_to_string(&mut text)?;
+            files.push((name.to_owned(), text));
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(std::io::Error::other("it contains no `.toml` file"));
+    }
+    Ok(files)
 }

@@ -3,14 +3,15 @@
 use futures_util::StreamExt as _;
 use serde::Serialize;
 
-use super::session::connect;
-use super::shell::{Shell, forget_client, shells};
-use super::{CommandError, Exit};
-use crate::cli::{LogsArgs, StopArgs};
 use crate::engine::{Containers as _, Output};
+use crate::failure::Exit;
+use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::shell::{ShellError, caller_ids};
+use crate::workflow::error::CommandError;
+use crate::workflow::session::connect;
+use crate::workflow::shell::{Shell, forget_client, shells};
 
 #[derive(Serialize)]
 struct Stopped<'a> {
@@ -18,7 +19,7 @@ struct Stopped<'a> {
     stopped: Vec<&'a str>,
 }
 
-pub(super) async fn stop(args: &StopArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn stop(args: &request::Stop, settings: &Settings) -> Result<Exit, CommandError> {
     let docker = connect(settings).await?;
     let shells = shells(&docker).await?;
     let mine = format!("{}:", caller_ids().0);
@@ -43,7 +44,7 @@ pub(super) async fn stop(args: &StopArgs, settings: &Settings) -> Result<Exit, C
     Ok(Exit::Done)
 }
 
-pub(super) async fn logs(args: &LogsArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn logs(args: &request::Logs, settings: &Settings) -> Result<Exit, CommandError> {
     let docker = connect(settings).await?;
     let shells = shells(&docker).await?;
     let shell = named(&shells, &args.name)?;

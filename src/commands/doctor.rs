@@ -5,17 +5,18 @@ use std::io::Read as _;
 
 use serde::Serialize;
 
-use super::session::connect;
-use super::{CommandError, Exit};
-use crate::address::Address;
-use crate::cli::DoctorArgs;
-use crate::compat::Matrix;
-use crate::diagnosis::{Finding, diagnose};
 use crate::engine::{Engine as _, GpuAccess};
+use crate::failure::Exit;
 use crate::host::{self, EngineFacts, HostFacts, HostFinding, HostReport, Severity, SystemFacts};
+use crate::model::address::Address;
+use crate::model::compat::Matrix;
+use crate::model::diagnosis::{Diagnosis, diagnose};
+use crate::model::request;
+use crate::model::wrap::wrap_hanging;
 use crate::report::Printer;
 use crate::settings::Settings;
-use crate::wrap::hanging;
+use crate::workflow::error::CommandError;
+use crate::workflow::session::connect;
 
 /// The object that `doctor --json` prints.
 #[derive(Serialize)]
@@ -37,7 +38,7 @@ struct FullReport {
     findings: Vec<HostFinding>,
 }
 
-pub(super) async fn doctor(args: &DoctorArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Result<Exit, CommandError> {
     if let Some(text) = &args.explain {
         return explain(text, settings.output.json);
     }
@@ -127,8 +128,8 @@ fn line(finding: &HostFinding) -> String {
         Severity::Warning => "warning",
         Severity::Error => "error  ",
     };
-    let hint = finding.hint.as_ref().map(|hint| hanging("         hint: ", hint));
-    hanging(&format!("{word}  "), &finding.text) + &hint.unwrap_or_default()
+    let hint = finding.hint.as_ref().map(|hint| wrap_hanging("         hint: ", hint));
+    wrap_hanging(&format!("{word}  "), &finding.text) + &hint.unwrap_or_default()
 }
 
 fn overrides(settings: &Settings) -> Vec<&'static str> {
@@ -157,7 +158,7 @@ async fn engine(settings: &Settings) -> Result<EngineFacts, CommandError> {
 }
 
 /// The known failures a text tells of, each once: line by line first, since a log holds many.
-fn told_by(text: &str) -> Vec<Finding> {
+fn told_by(text: &str) -> Vec<Diagnosis> {
     let mut seen = BTreeSet::new();
     let lines = text.lines().filter_map(diagnose).chain(diagnose(text));
     lines.filter(|finding| seen.insert(finding.id)).collect()
@@ -172,7 +173,7 @@ fn explain(text: &str, json: bool) -> Result<Exit, CommandError> {
     }
     let found = told_by(&text);
     if json {
-        let finding = |found: &Finding| HostFinding {
+        let finding = |found: &Diagnosis| HostFinding {
             id: found.id,
             severity: Severity::Error,
             text: format!("{}: {}", found.what, found.why),
@@ -183,11 +184,11 @@ fn explain(text: &str, json: bool) -> Result<Exit, CommandError> {
         Printer
             .say("nothing in this text is known to envforge; `envforge doctor` looks at the machine itself");
     } else {
-        let block = |found: &Finding| {
-            let Finding { id, what, why, cure, source } = found;
+        let block = |found: &Diagnosis| {
+            let Diagnosis { id, what, why, cure, source } = found;
             let lines = [("why", why), ("cure", cure), ("seen in", source)];
-            let lines = lines.map(|(head, text)| hanging(&format!("  {head}: "), text)).concat();
-            hanging(&format!("{id}: "), what) + &lines
+            let lines = lines.map(|(head, text)| wrap_hanging(&format!("  {head}: "), text)).concat();
+            wrap_hanging(&format!("{id}: "), what) + &lines
         };
         Printer.text(&found.iter().map(block).collect::<Vec<_>>().join("\n"));
     }

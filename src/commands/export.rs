@@ -5,23 +5,25 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::base::check_processor;
-use super::build::{cached_file, files};
-use super::lock::{Locked, lock_for, stack};
-use super::named_base::named_base;
-use super::session::Session;
-use super::wanted::wanted;
-use super::{CommandError, Exit};
-use crate::cli::DockerfileArgs;
-use crate::cluster;
-use crate::context::{ContextContent, ContextEntry};
-use crate::lock::Lock;
-use crate::plan::{Bottom, BuildPlan, plan};
-use crate::project::Shell;
+use crate::failure::{Exit, Failure};
+use crate::model::export::cluster;
+use crate::model::export::devcontainer::{IMAGE_FOLDER, devcontainer as devcontainer_json};
+use crate::model::image::context::{ContextContent, ContextEntry};
+use crate::model::image::plan::{BaseSource, BuildPlan, plan};
+use crate::model::lock::Lock;
+use crate::model::project::Shell;
+use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
-use crate::shell::{self, IMAGE_FOLDER};
 use crate::store::write_atomically;
+use crate::workflow::base::check_processor;
+use crate::workflow::build_request::wanted;
+use crate::workflow::context_files::{cached_file, files};
+use crate::workflow::custom_base::named_base;
+use crate::workflow::error::CommandError;
+use crate::workflow::lock::{LockedBuild, lock_for};
+use crate::workflow::session::Session;
+use crate::workflow::stack::stack;
 
 /// Written last, so that a folder which holds it is a whole export of ours.
 const MARK: &str = ".envforge-export";
@@ -41,7 +43,7 @@ Docker's containers are outside of the job's limits of memory and processors; Ap
 are read while the image builds: `image.def` names them.
 ";
 
-pub(super) async fn dockerfile(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
     exported(args, &dir, settings).await?;
@@ -50,9 +52,9 @@ pub(super) async fn dockerfile(args: &DockerfileArgs, settings: &Settings) -> Re
 }
 
 /// The Dockerfile's folder below `DIR/image`, and a `compose.yaml` that builds and opens it.
-pub(super) async fn compose(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn compose(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let (dir, Exported { lock, shell, .. }) = below(args, settings).await?;
-    fs_err::write(dir.join("compose.yaml"), crate::compose::compose(&lock, &shell))?;
+    fs_err::write(dir.join("compose.yaml"), crate::model::export::compose::compose(&lock, &shell))?;
     finish(
         &dir,
         &lock,
@@ -61,14 +63,14 @@ pub(super) async fn compose(args: &DockerfileArgs, settings: &Settings) -> Resul
 }
 
 /// The Dockerfile's folder below `DIR/image`, and a definition file that Apptainer builds the same lock from.
-pub(super) async fn apptainer(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn apptainer(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let (dir, exported) = below(args, settings).await?;
     write_definition(&dir, &exported)?;
     finish(&dir, &exported.lock, APPTAINER_README)
 }
 
 /// The same with a batch script for Slurm.
-pub(super) async fn slurm(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let (dir, exported) = below(args, settings).await?;
     write_definition(&dir, &exported)?;
     fs_err::write(dir.join("job.sbatch"), cluster::slurm(&exported.lock, &exported.shell))?;
@@ -76,7 +78,7 @@ pub(super) async fn slurm(args: &DockerfileArgs, settings: &Settings) -> Result<
 }
 
 /// The folder, with the image's context in `image/` below it; what stands beside that is still to be written.
-async fn below(args: &DockerfileArgs, settings: &Settings) -> Result<(Utf8PathBuf, Exported), CommandError> {
+async fn below(args: &request::Export, settings: &Settings) -> Result<(Utf8PathBuf, Exported), CommandError> {
     let dir = settings.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
     let exported = exported(args, &dir.join(IMAGE_FOLDER), settings).await?;
@@ -84,8 +86,8 @@ async fn below(args: &DockerfileArgs, settings: &Settings) -> Result<(Utf8PathBu
 }
 
 fn write_definition(dir: &Utf8Path, exported: &Exported) -> Result<(), CommandError> {
-    let Exported { lock, plan, bottom, published, .. } = exported;
-    for (name, text) in cluster::apptainer(lock, plan, bottom, *published) {
+    let Exported { plan, bottom, published, .. } = exported;
+    for (name, text) in cluster::apptainer(plan, bottom, *published) {
         fs_err::write(dir.join(name), text)?;
     }
     Ok(())
@@ -100,15 +102,15 @@ fn finish(dir: &Utf8Path, lock: &Lock, readme: &str) -> Result<Exit, CommandErro
 }
 
 /// The same below `image/`, with the devcontainer.json that builds and opens it.
-pub(super) async fn devcontainer(args: &DockerfileArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.current_dir.join(&args.dir);
     let (file, image) = (dir.join("devcontainer.json"), dir.join(IMAGE_FOLDER));
     if file.exists() && !args.force {
-        return Err(CommandError::NotEmpty { dir: dir.to_string() });
+        return Err(NotEmpty { dir: dir.to_string() }.into());
     }
     check_empty(&image, args.force)?;
     let Exported { lock, .. } = exported(args, &image, settings).await?;
-    let value = shell::devcontainer(&crate::plan::name(&lock));
+    let value = devcontainer_json(&crate::model::image::plan::name(&lock));
     let json = serde_json::to_string_pretty(&value).expect("it holds text keys only");
     write_atomically(&file, format!("{json}\n").as_bytes())?;
     Printer.text(file.as_str());
@@ -120,13 +122,13 @@ struct Exported {
     lock: Lock,
     shell: Shell,
     plan: BuildPlan,
-    bottom: Bottom,
+    bottom: BaseSource,
     published: bool,
 }
 
 /// Writes the context of the image to a folder.
 async fn exported(
-    args: &DockerfileArgs,
+    args: &request::Export,
     dir: &Utf8Path,
     settings: &Settings,
 ) -> Result<Exported, CommandError> {
@@ -134,26 +136,26 @@ async fn exported(
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let session = Session::open(settings, wanted.source.network.as_deref()).await?;
-    let Locked { lock, base, .. } = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
+    let LockedBuild { lock, base, .. } = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     check_processor(&session, &lock.stack)?;
     let bottom = match &base.archive {
-        Some(archive) => Bottom::Archive(cached_file(archive.clone())?),
-        None => Bottom::Image(base.published.clone().unwrap_or_else(|| base.reference.clone())),
+        Some(archive) => BaseSource::Archive(cached_file(archive.clone())?),
+        None => BaseSource::Image(base.published.clone().unwrap_or_else(|| base.reference.clone())),
     };
     let plan = plan(&lock, files(&session, &lock, &base, bottom.clone(), &wanted).await?);
     write_folder(dir, &plan.context)?;
     fs_err::write(dir.join("envforge.lock"), lock.to_toml())?;
     fs_err::write(dir.join(".dockerignore"), "envforge.lock\n.dockerignore\n.envforge-export\n")?;
-    fs_err::write(dir.join(MARK), format!("{}\n", plan.lock))?;
+    fs_err::write(dir.join(MARK), format!("{}\n", plan.image.lock))?;
     Ok(Exported { lock, shell: wanted.shell, plan, bottom, published: base.published.is_some() })
 }
 
 fn check_empty(dir: &Utf8Path, force: bool) -> Result<(), CommandError> {
-    let refuse = || CommandError::NotEmpty { dir: dir.to_string() };
+    let refuse = || NotEmpty { dir: dir.to_string() };
     match fs_err::read_dir(dir) {
         Ok(mut entries) => {
             let ours = dir.join(MARK).is_file();
-            if entries.next().is_some() && !(force && ours) { Err(refuse()) } else { Ok(()) }
+            if entries.next().is_some() && !(force && ours) { Err(refuse().into()) } else { Ok(()) }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error.into()),
@@ -174,4 +176,21 @@ fn write_folder(dir: &Utf8Path, entries: &[ContextEntry]) -> Result<(), CommandE
         fs_err::set_permissions(&path, std::fs::Permissions::from_mode(entry.mode))?;
     }
     Ok(())
+}
+
+/// The directory to write to holds something else.
+#[derive(Debug, thiserror::Error)]
+#[error("directory `{dir}` is not empty")]
+struct NotEmpty {
+    dir: String,
+}
+
+impl Failure for NotEmpty {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["use an empty or new directory, or add --force".to_owned()]
+    }
 }

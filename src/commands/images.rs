@@ -5,17 +5,18 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::described::gigabytes;
-use super::known_locks::{in_use, known_lock};
-use super::session::Session;
-use super::shell::ETC_LABEL;
-use super::{CommandError, Exit};
-use crate::cli::PruneArgs;
 use crate::engine::ImageInfo;
-use crate::inventory::shared;
-use crate::plan::{LOCK_LABEL, UNVERIFIED};
+use crate::failure::Exit;
+use crate::model::image::inventory::shared;
+use crate::model::image::plan::{LOCK_LABEL, UNVERIFIED};
+use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::workflow::error::CommandError;
+use crate::workflow::image_info::gigabytes;
+use crate::workflow::known_locks::{in_use, known_lock};
+use crate::workflow::session::Session;
+use crate::workflow::shell::ETC_LABEL;
 
 const NAME_LABEL: &str = "io.envforge.name";
 const SPEC_LABEL: &str = "io.envforge.spec";
@@ -63,7 +64,7 @@ pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-pub(super) async fn prune(args: &PruneArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<Exit, CommandError> {
     let session = Session::open(settings, None).await?;
     let all = session.engine.images(LOCK_LABEL).await?;
     let used = in_use(&session.store);

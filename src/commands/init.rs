@@ -5,14 +5,15 @@ use std::cmp::Ordering;
 
 use camino::Utf8Path;
 
-use super::lock::stack;
-use super::{CommandError, Exit};
-use crate::cli::{InitArgs, LockSource};
-use crate::compat::Matrix;
-use crate::project::{FILE, Found, from_pyproject, from_requirements, is_apt_name, starter};
+use crate::failure::{Exit, Failure};
+use crate::model::compat::Matrix;
+use crate::model::project::{DetectedProject, FILE, from_pyproject, from_requirements, is_apt_name, starter};
+use crate::model::request::{self, LockOptions};
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::write_atomically;
+use crate::workflow::error::CommandError;
+use crate::workflow::stack::stack;
 
 /// Packages whose presence says which product is meant.
 const PRODUCTS: [(&str, &str); 6] = [
@@ -24,17 +25,17 @@ const PRODUCTS: [(&str, &str); 6] = [
     ("onnxruntime-gpu", "onnxruntime-cuda"),
 ];
 
-pub(super) fn init(args: &InitArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, CommandError> {
     let folder = &settings.current_dir;
     let file = folder.join(FILE);
     if file.exists() && !args.force {
-        return Err(CommandError::ProjectExists { file: file.to_string() });
+        return Err(ProjectExists { file: file.to_string() }.into());
     }
     let mut found = look(folder)?;
     let wishes = args.spec.clone().map_or_else(|| specs(&found, folder), |typed| vec![typed]);
     // What is written is what runs on this machine today, by name: the newest of what is wanted. If none does, the refusal is of the
     // newest.
-    let resolved = |typed: &String| stack(settings, typed, &LockSource::default(), &args.target, None);
+    let resolved = |typed: &String| stack(settings, typed, &LockOptions::default(), &args.target, None);
     let first = resolved(&wishes[0]);
     let stack = match wishes[1..].iter().find_map(|typed| resolved(typed).ok()).filter(|_| first.is_err()) {
         Some(older) => older,
@@ -51,10 +52,13 @@ pub(super) fn init(args: &InitArgs, settings: &Settings) -> Result<Exit, Command
     Ok(Exit::Done)
 }
 
-fn look(folder: &Utf8Path) -> Result<Found, CommandError> {
+fn look(folder: &Utf8Path) -> Result<DetectedProject, CommandError> {
     let has = |name: &str| folder.join(name).is_file();
     let read = |name: &str| fs_err::read_to_string(folder.join(name));
-    let mut found = Found { folder: folder.file_name().unwrap_or_default().to_owned(), ..Found::default() };
+    let mut found = DetectedProject {
+        folder: folder.file_name().unwrap_or_default().to_owned(),
+        ..DetectedProject::default()
+    };
     found.requirements =
         ["requirements.txt"].into_iter().filter(|name| has(name)).map(str::to_owned).collect();
     if has("pyproject.toml") {
@@ -73,12 +77,14 @@ fn look(folder: &Utf8Path) -> Result<Found, CommandError> {
 
 /// What the requirements name, as specs, the newest first: the product, in the release that is pinned or in those that are allowed.
 /// Without a word of them PyTorch.
-fn specs(found: &Found, folder: &Utf8Path) -> Vec<String> {
+fn specs(found: &DetectedProject, folder: &Utf8Path) -> Vec<String> {
     let read = |path: &Utf8Path| {
-        fs_err::read_to_string(folder.join(path)).map_err(|error| crate::project::ProjectError::Unreadable {
-            file: path.to_string(),
-            named_by: FILE.to_owned(),
-            why: error.to_string(),
+        fs_err::read_to_string(folder.join(path)).map_err(|error| {
+            crate::model::project::ProjectError::Unreadable {
+                file: path.to_string(),
+                named_by: FILE.to_owned(),
+                why: error.to_string(),
+            }
         })
     };
     let files = found.requirements.iter();
@@ -171,5 +177,22 @@ mod tests {
         assert_eq!(all("!=2.7.1"), [true, false, true]);
         assert_eq!(all("==2.8"), [false, false, true]);
         assert_eq!(all("<3.0rc1"), [true; 3], "what is not understood excludes nothing");
+    }
+}
+
+/// A project file exists already.
+#[derive(Debug, thiserror::Error)]
+#[error("`{file}` already exists")]
+struct ProjectExists {
+    file: String,
+}
+
+impl Failure for ProjectExists {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["edit it, or overwrite it with `--force`".to_owned()]
     }
 }

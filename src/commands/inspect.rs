@@ -4,17 +4,19 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::content::kept_list;
-use super::described::{Described, described, gigabytes, readable};
-use super::session::Session;
-use super::{CommandError, Exit};
-use crate::cli::{DiffArgs, InspectArgs, ProjectArgs, SizeArgs};
 use crate::engine::ImageInfo;
-use crate::inventory::{Component, components, sharers};
-use crate::lock::{Change, Lock, layer_name};
-use crate::plan::LOCK_LABEL;
+use crate::failure::Exit;
+use crate::model::image::inventory::{Component, components, sharers};
+use crate::model::image::plan::LOCK_LABEL;
+use crate::model::lock::{Change, Lock, layer_name};
+use crate::model::request::{self, ProjectOptions};
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::workflow::content_digest::kept_list;
+use crate::workflow::error::CommandError;
+use crate::workflow::image_error::ImageError;
+use crate::workflow::image_info::{NamedImage, described, gigabytes, readable};
+use crate::workflow::session::Session;
 
 /// What `inspect --json` prints.
 #[derive(Serialize)]
@@ -58,7 +60,7 @@ struct DiffReport<'a> {
     paths: Option<&'a [String]>,
 }
 
-pub(super) async fn inspect(args: &InspectArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn inspect(args: &request::Inspect, settings: &Settings) -> Result<Exit, CommandError> {
     let session = Session::open(settings, None).await?;
     let found = described(&session, args.name.as_deref(), &args.project).await?;
     if args.sbom {
@@ -84,10 +86,10 @@ pub(super) async fn inspect(args: &InspectArgs, settings: &Settings) -> Result<E
 }
 
 fn unknown_lock(name: &str) -> CommandError {
-    CommandError::UnknownLock { image: name.to_owned() }
+    ImageError::UnknownLock { image: name.to_owned() }.into()
 }
 
-fn text(found: &Described) -> String {
+fn text(found: &NamedImage) -> String {
     let mut text = format!("{}\n\n", found.name);
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<12}  {value}");
@@ -138,11 +140,11 @@ fn text(found: &Described) -> String {
     text
 }
 
-pub(super) async fn size(args: &SizeArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn size(args: &request::Size, settings: &Settings) -> Result<Exit, CommandError> {
     let session = Session::open(settings, None).await?;
     let found = described(&session, args.name.as_deref(), &args.project).await?;
     let Some(image) = &found.image else {
-        return Err(CommandError::SpecNotBuilt { spec: found.name });
+        return Err(ImageError::SpecNotBuilt { spec: found.name }.into());
     };
     let all = session.engine.images(LOCK_LABEL).await?;
     let rows: Vec<_> = components(image)
@@ -170,14 +172,14 @@ pub(super) async fn size(args: &SizeArgs, settings: &Settings) -> Result<Exit, C
     Ok(Exit::Done)
 }
 
-pub(super) async fn diff(args: &DiffArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn diff(args: &request::Diff, settings: &Settings) -> Result<Exit, CommandError> {
     let session = Session::open(settings, None).await?;
-    let project = ProjectArgs::default();
+    let project = ProjectOptions::default();
     let (from, to) = (
         described(&session, Some(&args.from), &project).await?,
         described(&session, Some(&args.to), &project).await?,
     );
-    let lock = |side: &Described| side.lock.clone().ok_or_else(|| unknown_lock(&side.name));
+    let lock = |side: &NamedImage| side.lock.clone().ok_or_else(|| unknown_lock(&side.name));
     let (old, new) = (lock(&from)?, lock(&to)?);
     let changes = old.changes(&new);
     let layers = from.image.as_ref().zip(to.image.as_ref()).map(|(one, other)| common(one, other));
@@ -220,7 +222,7 @@ fn common(one: &ImageInfo, other: &ImageInfo) -> [usize; 3] {
 /// The paths that differ, if the content of both was listed.
 fn paths(session: &Session<'_>, old: &Lock, new: &Lock) -> Result<Option<Vec<String>>, CommandError> {
     let list = |lock: &Lock| match &lock.records.content {
-        Some(digest) => kept_list(session, &lock.hash(), digest),
+        Some(digest) => kept_list(session, lock, digest),
         None => Ok(None),
     };
     let (Some(old), Some(new)) = (list(old)?, list(new)?) else { return Ok(None) };

@@ -1,18 +1,20 @@
 //! `list`: what is published, and whether it runs on the target.
 
-use super::supported::newest_patches;
-use super::target::{machine, target};
-use super::{CommandError, Exit};
-use crate::cli::ListArgs;
-use crate::compat::Matrix;
-use crate::compat::tables::Product;
+use crate::failure::Exit;
+use crate::model::compat::Matrix;
+use crate::model::compat::tables::Product;
+use crate::model::request;
+use crate::model::resolve::{ListReport, ResolveOptions, entries, list_text, refusal_text, resolve};
+use crate::model::spec::Spec;
+use crate::model::target::Target;
 use crate::report::{Printer, reporter};
-use crate::resolve::{ListReport, ResolveOptions, entries, list_text, refusal_text, resolve};
 use crate::settings::Settings;
-use crate::spec::Spec;
-use crate::target::Target;
+use crate::workflow::error::CommandError;
+use crate::workflow::request_error::RequestError;
+use crate::workflow::supported::newest_patches;
+use crate::workflow::target::{machine, target};
 
-pub(super) fn list(args: &ListArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, CommandError> {
     let matrix = Matrix::current();
     let filter = filter(args, matrix)?;
     let named = args.for_this_machine || !args.target.gpu.is_empty() || args.target.driver.is_some();
@@ -35,7 +37,7 @@ pub(super) fn list(args: &ListArgs, settings: &Settings) -> Result<Exit, Command
     }
     let mut found = entries(matrix, filter.as_ref(), &target, &options);
     if let Some(python) = &args.python {
-        let python = python.parse().map_err(|cause| CommandError::Version { option: "--python", cause })?;
+        let python = python.parse().map_err(|cause| RequestError::Version { option: "--python", cause })?;
         found.retain(|entry| entry.python.contains(&python));
     }
     if let Some(cuda) = &args.cuda {
@@ -56,7 +58,7 @@ pub(super) fn list(args: &ListArgs, settings: &Settings) -> Result<Exit, Command
     Ok(Exit::Done)
 }
 
-fn filter(args: &ListArgs, matrix: &Matrix) -> Result<Option<Spec>, CommandError> {
+fn filter(args: &request::List, matrix: &Matrix) -> Result<Option<Spec>, CommandError> {
     let framework = args.framework.as_deref().map(|framework| product(matrix, framework));
     Ok(args.name.as_deref().or(framework).map(str::parse).transpose()?)
 }

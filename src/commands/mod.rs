@@ -1,168 +1,115 @@
 //! One file per verb: each reads top to bottom like the diagram in `lib.rs` and joins core, edges and reporter.
 
-mod base;
 mod build;
-mod check;
 mod compat;
 mod containers;
-mod content;
-mod described;
 mod doctor;
-mod edition;
-mod error;
 mod export;
-mod figures;
-mod from_source;
+mod fail;
 mod generate;
-mod gpus;
 mod images;
 mod init;
 mod inspect;
-mod known_locks;
 mod list;
-mod local_wheels;
 mod lock;
-mod named_base;
 mod outdated;
 mod plan;
 mod ps;
-mod push;
-mod question;
 mod refresh;
-mod reports;
-mod session;
 mod shell;
-mod source_packages;
-mod space;
-mod supported;
-mod target;
 mod vendor;
-mod vendor_base;
 mod verify;
-mod wanted;
-
-pub use error::{CommandError, Exit};
 
 use std::process::ExitCode;
 
-use crate::cli::{Cli, Command, CompatCommand, ExportCommand, GenerateCommand};
-use crate::report::Printer;
-use crate::settings::{Output, Settings};
+use crate::commands::fail::fail;
+use crate::failure::{Exit, Failure};
+use crate::model::request::{Command, ExportFormat, GlobalOptions};
+use crate::report::{Printer, start_log};
+use crate::settings::Settings;
+use crate::workflow::error::CommandError;
+use crate::workflow::interrupt::until_interrupted;
+use crate::workflow::lock_error::ImpossibleStack;
+use crate::workflow::matrix_override;
 
-/// Runs what was typed and gives the exit code. Errors are printed here, once.
-pub fn run(cli: Cli, stderr_is_terminal: bool) -> ExitCode {
-    let settings = match Settings::load(&cli.global, stderr_is_terminal) {
+/// Runs a verb and returns the exit code. Errors are printed here, once.
+pub fn run(options: &GlobalOptions, command: Command, stderr_is_terminal: bool) -> ExitCode {
+    let settings = match Settings::load(options, stderr_is_terminal) {
         Ok(settings) => settings,
         Err(error) => return fail(&CommandError::from(error), false),
     };
-    let output = settings.output;
-    if !matches!(cli.command, Command::Compat(CompatCommand::Use(_))) {
-        edition::in_force(&settings);
+    start_log(settings.output);
+    if !matches!(command, Command::CompatUse(_)) {
+        matrix_override::apply_override(&settings);
     }
-    // The one command whose exit code is not ours.
-    if let Command::Shell(args) = &cli.command {
-        return shell::run(args, &settings);
-    }
-    match dispatch(cli.command, &settings) {
-        Ok(exit) => exit.into(),
+    let exit = match dispatch(command, &settings) {
+        Ok(exit) => exit,
         Err(error) => {
-            if let CommandError::Impossible { plan, .. } = &error
-                && output.json
+            if settings.output.json
+                && let Some(ImpossibleStack { plan, .. }) = error.downcast_ref()
             {
                 Printer.json(plan);
             }
-            fail(&error, output.color)
+            fail(&error, settings.output.color)
         }
+    };
+    match Printer.take_write_error() {
+        Some(error) => fail(&CommandError::from(WriteError(error)), settings.output.color),
+        None => exit,
     }
 }
 
-fn dispatch(command: Command, settings: &Settings) -> Result<Exit, CommandError> {
-    match command {
-        Command::Plan(args) => plan::plan(&args, settings),
-        Command::List(args) => list::list(&args, settings),
-        Command::Generate(GenerateCommand::Completions(args)) => Ok(generate::completions(&args)),
-        Command::Generate(GenerateCommand::Man(args)) => generate::man(&args),
-        Command::Generate(GenerateCommand::Schema(_)) => Ok(generate::schema()),
-        Command::Init(args) => init::init(&args, settings),
-        Command::Generate(GenerateCommand::Rules) => Ok(generate::rules()),
-        Command::Generate(GenerateCommand::Support) => Ok(generate::support()),
-        Command::Compat(CompatCommand::Lint(args)) => compat::lint(&args, settings),
-        Command::Compat(CompatCommand::Use(args)) => edition::use_edition(&args, settings),
-        Command::Compat(CompatCommand::Refresh(args)) => {
-            until_interrupted(refresh::refresh(&args, settings), settings.output)
-        }
-        Command::Compat(CompatCommand::Show(args)) => Ok(compat::show(&args, settings)),
-        Command::Doctor(args) => until_interrupted(doctor::doctor(&args, settings), settings.output),
-        Command::Lock(args) => until_interrupted(lock::lock(&args, settings), settings.output),
-        Command::Outdated(args) => until_interrupted(outdated::outdated(&args, settings), settings.output),
-        Command::Shell(_) => unreachable!("it has an exit code of its own"),
-        Command::Ps(args) => until_interrupted(ps::ps(&args, settings), settings.output),
-        Command::Stop(args) => until_interrupted(containers::stop(&args, settings), settings.output),
-        Command::Logs(args) => until_interrupted(containers::logs(&args, settings), settings.output),
-        Command::Vendor(args) => until_interrupted(vendor::vendor(&args, settings), settings.output),
-        Command::Images(_) => until_interrupted(images::images(settings), settings.output),
-        Command::Prune(args) => until_interrupted(images::prune(&args, settings), settings.output),
-        Command::Inspect(args) => until_interrupted(inspect::inspect(&args, settings), settings.output),
-        Command::Diff(args) => until_interrupted(inspect::diff(&args, settings), settings.output),
-        Command::Size(args) => until_interrupted(inspect::size(&args, settings), settings.output),
-        Command::Build(args) => until_interrupted(build::build(&args, settings), settings.output),
-        Command::Verify(args) => until_interrupted(verify::verify(&args, settings), settings.output),
-        Command::Export(ExportCommand::Devcontainer(args)) => {
-            until_interrupted(export::devcontainer(&args, settings), settings.output)
-        }
-        Command::Export(ExportCommand::Dockerfile(args)) => {
-            until_interrupted(export::dockerfile(&args, settings), settings.output)
-        }
-        Command::Export(ExportCommand::Compose(args)) => {
-            until_interrupted(export::compose(&args, settings), settings.output)
-        }
-        Command::Export(ExportCommand::Apptainer(args)) => {
-            until_interrupted(export::apptainer(&args, settings), settings.output)
-        }
-        Command::Export(ExportCommand::Slurm(args)) => {
-            until_interrupted(export::slurm(&args, settings), settings.output)
-        }
-    }
+fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandError> {
+    let output = settings.output;
+    let exit = match command {
+        // The one verb whose exit code is the program's.
+        Command::Shell(request) => return Ok(shell::run(&request, settings)),
+        Command::Plan(request) => plan::plan(&request, settings)?,
+        Command::List(request) => list::list(&request, settings)?,
+        Command::Generate(request) => generate::generate(&request)?,
+        Command::Init(request) => init::init(&request, settings)?,
+        Command::CompatLint(request) => compat::lint(&request, settings)?,
+        Command::CompatUse(request) => compat::use_archive(&request, settings)?,
+        Command::CompatShow(request) => compat::show(&request, settings),
+        Command::CompatRefresh(request) => until_interrupted(refresh::refresh(&request, settings), output)?,
+        Command::Doctor(request) => until_interrupted(doctor::doctor(&request, settings), output)?,
+        Command::Lock(request) => until_interrupted(lock::lock(&request, settings), output)?,
+        Command::Outdated(request) => until_interrupted(outdated::outdated(&request, settings), output)?,
+        Command::Ps(request) => until_interrupted(ps::ps(&request, settings), output)?,
+        Command::Stop(request) => until_interrupted(containers::stop(&request, settings), output)?,
+        Command::Logs(request) => until_interrupted(containers::logs(&request, settings), output)?,
+        Command::Vendor(request) => until_interrupted(vendor::vendor(&request, settings), output)?,
+        Command::Images => until_interrupted(images::images(settings), output)?,
+        Command::Prune(request) => until_interrupted(images::prune(&request, settings), output)?,
+        Command::Inspect(request) => until_interrupted(inspect::inspect(&request, settings), output)?,
+        Command::Diff(request) => until_interrupted(inspect::diff(&request, settings), output)?,
+        Command::Size(request) => until_interrupted(inspect::size(&request, settings), output)?,
+        Command::Build(request) => until_interrupted(build::build(&request, settings), output)?,
+        Command::Verify(request) => until_interrupted(verify::verify(&request, settings), output)?,
+        Command::Export(format, request) => match format {
+            ExportFormat::Dockerfile => until_interrupted(export::dockerfile(&request, settings), output)?,
+            ExportFormat::Compose => until_interrupted(export::compose(&request, settings), output)?,
+            ExportFormat::Devcontainer => {
+                until_interrupted(export::devcontainer(&request, settings), output)?
+            }
+            ExportFormat::Apptainer => until_interrupted(export::apptainer(&request, settings), output)?,
+            ExportFormat::Slurm => until_interrupted(export::slurm(&request, settings), output)?,
+        },
+    };
+    Ok(exit.into())
 }
 
-/// Drives work until it ends or Ctrl-C (or SIGTERM) comes. Dropping the work cancels it and runs the
-/// guards: they return when container, tag and build are gone.
-fn until_interrupted<T>(
-    work: impl Future<Output = Result<T, CommandError>>,
-    output: Output,
-) -> Result<T, CommandError> {
-    to_the_end(interruptible(work), output)
-}
+/// Standard output cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output: {0}")]
+struct WriteError(std::io::Error);
 
-/// The work, or the error that it was interrupted.
-async fn interruptible<T>(work: impl Future<Output = Result<T, CommandError>>) -> Result<T, CommandError> {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-        .map_err(|cause| CommandError::Runtime { cause })?;
-    tokio::select! {
-        result = work => result,
-        _ = tokio::signal::ctrl_c() => Err(CommandError::Interrupted),
-        _ = terminate.recv() => Err(CommandError::Interrupted),
+impl Failure for WriteError {
+    fn exit(&self) -> Exit {
+        Exit::Outside
     }
-}
 
-/// Drives work on a runtime of its own until it ends.
-fn to_the_end<T>(
-    work: impl Future<Output = Result<T, CommandError>>,
-    output: Output,
-) -> Result<T, CommandError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(|cause| CommandError::Runtime { cause })?;
-    let result = runtime.block_on(work);
-    if matches!(result, Err(CommandError::Interrupted)) && !output.quiet {
-        Printer.say("interrupted: cancelling and cleaning up");
+    fn hints(&self) -> Vec<String> {
+        self.0.hints()
     }
-    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
-    result
-}
-
-fn fail(error: &CommandError, color: bool) -> ExitCode {
-    if !matches!(error, CommandError::Interrupted) {
-        Printer.say(&error.report(color));
-    }
-    error.exit().into()
 }

@@ -1,21 +1,22 @@
 //! `plan`: spec and target to a stack or a refusal. Touches neither network nor engine.
 
-use super::from_source::this_machine;
-use super::target::{options, target};
-use super::wanted::wanted;
-use super::{CommandError, Exit};
-use crate::cli::{LockSource, PlanArgs};
-use crate::compat::Matrix;
-use crate::report::{Printer, reporter};
-use crate::resolve::{
+use crate::failure::Exit;
+use crate::model::compat::Matrix;
+use crate::model::request::{self, LockOptions};
+use crate::model::resolve::{
     nearest_published, plan_report, plan_text, refusal_text, resolve, source_report, source_text,
 };
+use crate::model::spec::Spec;
+use crate::report::{Printer, reporter};
 use crate::settings::Settings;
-use crate::spec::Spec;
+use crate::workflow::build_request::wanted;
+use crate::workflow::error::CommandError;
+use crate::workflow::source_build::this_machine;
+use crate::workflow::target::{options, target};
 
-pub(super) fn plan(args: &PlanArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, CommandError> {
     let matrix = Matrix::current();
-    let source = LockSource { base: args.base.clone(), ..LockSource::default() };
+    let source = LockOptions { base: args.base.clone(), ..LockOptions::default() };
     let wanted = wanted(args.spec.as_deref(), &args.project, &source, &args.target, settings)?;
     let spec: Spec = wanted.spec.parse()?;
     let target = target(&wanted.target, &settings.target, matrix, &*reporter(settings.output))?;

@@ -7,14 +7,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::session::connect;
-use super::shell::{Shell, shells};
-use super::{CommandError, Exit};
-use crate::cli::PsArgs;
 use crate::engine::{Containers as _, Docker, Engine as _};
+use crate::failure::Exit;
 use crate::host::{GpuUse, usage};
+use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::workflow::error::CommandError;
+use crate::workflow::session::connect;
+use crate::workflow::shell::{Shell, shells};
 
 /// How often `--watch` looks.
 const WATCH: Duration = Duration::from_secs(1);
@@ -62,7 +63,7 @@ struct GpuRow {
     utilisation: Option<u32>,
 }
 
-pub(super) async fn ps(args: &PsArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn ps(args: &request::Ps, settings: &Settings) -> Result<Exit, CommandError> {
     let docker = connect(settings).await?;
     loop {
         let listing = listing(&docker).await?;

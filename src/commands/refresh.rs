@@ -5,37 +5,44 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
 
-use super::session::downloads;
-use super::{CommandError, Exit};
-use crate::address::Address;
-use crate::cli::CompatRefreshArgs;
-use crate::compat::Matrix;
-use crate::compat::tables::{Channel, Variant};
+use crate::failure::{Exit, Failure};
 use crate::fetch::{FetchError, Fetcher};
-use crate::packages::{PackagesError, Words};
+use crate::model::address::Address;
+use crate::model::compat::Matrix;
+use crate::model::compat::tables::{Channel, Variant};
+use crate::model::request;
+use crate::packages::{PackagesError, ToolOutput};
 use crate::refresh::{
-    Finding, Listed, Published, findings, listed, metadata, newer, package_of, target_findings, targets,
+    IndexWheel, MatrixDifference, Published, findings, listed, metadata, newer, package_of, target_findings,
+    targets,
 };
 use crate::report::{Event, Printer, Reporter, reporter};
 use crate::settings::Settings;
+use crate::workflow::error::CommandError;
+use crate::workflow::session::downloads;
 
 /// More than any page of an index.
 const PAGE_LIMIT: u64 = 64 << 20;
 /// Wheels asked at a time.
 const PARALLEL: usize = 8;
 
-pub(super) async fn refresh(args: &CompatRefreshArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn refresh(
+    args: &request::CompatRefresh,
+    settings: &Settings,
+) -> Result<Exit, CommandError> {
     let matrix = Matrix::current();
     let packages = packages(matrix, args)?;
     let (fetcher, index) = downloads(settings)?;
-    let index = index.default.ok_or(CommandError::NoIndex)?;
+    let index = index.default.ok_or(RefreshError::IndexUnset)?;
     let reporter = reporter(settings.output);
     let (mut found, mut rows) = (Vec::new(), 0);
     for (package, of_package) in &packages {
         let published = published(&fetcher, &index, package, of_package, &*reporter).await?;
         // Of one release alone it is not known what is newer than all.
         let told = findings(package, of_package, &published).into_iter();
-        found.extend(told.filter(|one| args.release.is_none() || !matches!(one, Finding::New { .. })));
+        found.extend(
+            told.filter(|one| args.release.is_none() || !matches!(one, MatrixDifference::New { .. })),
+        );
         if args.architectures {
             found.extend(architectures(&fetcher, of_package, &published, &*reporter).await?);
         }
@@ -47,7 +54,7 @@ pub(super) async fn refresh(args: &CompatRefreshArgs, settings: &Settings) -> Re
         for one in &found {
             Printer.text(&one.to_string());
         }
-        let new = found.iter().filter(|one| matches!(one, Finding::New { .. })).count();
+        let new = found.iter().filter(|one| matches!(one, MatrixDifference::New { .. })).count();
         let differ = found.len() - new;
         Printer.text(&format!(
             "edition {}: {rows} rows of {} packages compared, {differ} differences, {new} new releases",
@@ -61,12 +68,12 @@ pub(super) async fn refresh(args: &CompatRefreshArgs, settings: &Settings) -> Re
 /// The rows of the default channel by the package that carries them.
 fn packages<'a>(
     matrix: &'a Matrix,
-    args: &CompatRefreshArgs,
+    args: &request::CompatRefresh,
 ) -> Result<BTreeMap<&'a str, Vec<&'a Variant>>, CommandError> {
     let frameworks = &args.frameworks;
     let known: Vec<_> = matrix.products.iter().map(|product| product.framework.as_str()).collect();
     if let Some(other) = frameworks.iter().find(|name| !known.contains(&name.trim_end_matches("-cuda"))) {
-        return Err(CommandError::NoSuchFramework { name: other.clone(), known: known.join(", ") });
+        return Err(RefreshError::UnknownFramework { name: other.clone(), known: known.join(", ") }.into());
     }
     let mut packages: BTreeMap<&str, Vec<&Variant>> = BTreeMap::new();
     let wanted = |row: &&Variant| {
@@ -81,10 +88,11 @@ fn packages<'a>(
         }
     }
     if let Some(release) = args.release.as_ref().filter(|_| packages.is_empty()) {
-        return Err(CommandError::NoSuchRelease {
+        return Err(RefreshError::UnknownRelease {
             framework: frameworks.join(", "),
             release: release.clone(),
-        });
+        }
+        .into());
     }
     Ok(packages)
 }
@@ -95,7 +103,7 @@ async fn architectures(
     rows: &[&Variant],
     published: &[Published],
     reporter: &dyn Reporter,
-) -> Result<Vec<Finding>, CommandError> {
+) -> Result<Vec<MatrixDifference>, CommandError> {
     let mut found = Vec::new();
     for row in rows {
         let Some(one) = published.iter().find(|one| one.wheel.is_of(row)) else { continue };
@@ -104,7 +112,7 @@ async fn architectures(
         match targets(fetcher, &one.wheel).await {
             Ok(targets) => found.extend(target_findings(row, file, &targets)),
             Err(why) => {
-                let text = format!("which GPUs {file} has code for cannot be told: {}", Words::of(&why));
+                let text = format!("which GPUs {file} has code for cannot be told: {}", ToolOutput::of(&why));
                 reporter.report(Event::Warning { text });
             }
         }
@@ -126,10 +134,10 @@ async fn published(
         // No project: every row of it differs.
         Err(FetchError::NotFound { .. }) => return Ok(Vec::new()),
         Err(FetchError::Status { status, .. }) if status.starts_with("401") || status.starts_with("403") => {
-            return Err(PackagesError::IndexAccess { cause: Words::of(&status) }.into());
+            return Err(PackagesError::IndexAccess { cause: ToolOutput::of(&status) }.into());
         }
         Err(error) => {
-            let cause = Words::of(&error.to_string());
+            let cause = ToolOutput::of(&error.to_string());
             return Err(PackagesError::Index { package: Some(package.to_owned()), cause }.into());
         }
     };
@@ -147,13 +155,13 @@ async fn published(
             (wheel, read)
         })
         .collect();
-    let with_metadata = |(wheel, read): (Listed, bool)| async move {
+    let with_metadata = |(wheel, read): (IndexWheel, bool)| async move {
         if !read {
             return Published { wheel, metadata: None };
         }
         let metadata = metadata(fetcher, &wheel).await;
         if let Err(why) = &metadata {
-            let why = Words::of(why);
+            let why = ToolOutput::of(why);
             let text =
                 format!("the metadata of {} cannot be read, so its pins are not compared: {why}", wheel.file);
             reporter.report(Event::Warning { text });
@@ -164,7 +172,7 @@ async fn published(
 }
 
 /// True if a row that pins libraries, or a newer release, makes the metadata of this wheel worth reading.
-fn is_read(wheel: &Listed, rows: &[&Variant]) -> bool {
+fn is_read(wheel: &IndexWheel, rows: &[&Variant]) -> bool {
     let version = &wheel.name.version;
     let pins = |row: &&&Variant| {
         row.cudnn.is_some() || row.nccl.is_some() || row.cudart.is_some() || row.triton.is_some()
@@ -173,4 +181,36 @@ fn is_read(wheel: &Listed, rows: &[&Variant]) -> bool {
         return rows.iter().filter(pins).any(|row| wheel.is_of(row));
     }
     wheel.name.machines().next().is_some() && newer(wheel, rows).is_some()
+}
+
+/// Why the matrix cannot be compared.
+#[derive(Debug, thiserror::Error)]
+enum RefreshError {
+    /// No package index is configured.
+    #[error("no package index configured to compare the matrix with")]
+    IndexUnset,
+    /// The framework is not in the matrix.
+    #[error("unknown framework `{name}` (known: {known})")]
+    UnknownFramework { name: String, known: String },
+    /// No row of the default channel has that release.
+    #[error("{framework} {release} is not in the default channel")]
+    UnknownRelease { framework: String, release: String },
+}
+
+impl Failure for RefreshError {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec![match self {
+            Self::IndexUnset => {
+                "set `[index] default` in the configuration, or ENVFORGE_INDEX, to its simple address"
+                    .to_owned()
+            }
+            Self::UnknownFramework { .. } | Self::UnknownRelease { .. } => {
+                "run `envforge list` for the known releases".to_owned()
+            }
+        }]
+    }
 }

@@ -1,148 +1,179 @@
-//! Why the engine did not do what was asked, with what to do about it.
+//! Errors of the engine, with their exit codes and hints.
 
-/// Why the engine did not do what was asked.
+use crate::failure::{Exit, Failure};
+use crate::model::diagnosis::{Diagnosis, diagnose};
+
+/// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// No engine answered.
-    #[error("no container engine answers at `{address}`: {cause}")]
+    /// A failed connection to the engine.
+    #[error("cannot connect to the container engine at `{address}`: {cause}")]
     Unreachable {
-        /// Where it was looked for.
+        /// The engine's address.
         address: String,
-        /// What the connection said.
+        /// The cause.
         cause: String,
     },
-    /// The socket is there but closed to this user.
-    #[error("no permission on the engine's socket `{address}`")]
+    /// A socket without permission for this user.
+    #[error("permission denied on engine socket `{address}`")]
     NoPermission {
         /// The socket.
         address: String,
     },
-    /// The address has a form that is not spoken.
-    #[error("the engine address `{address}` cannot be used: {reason}")]
+    /// An unsupported engine address.
+    #[error("invalid engine address `{address}`: {reason}")]
     BadAddress {
-        /// What was given.
+        /// The given address.
         address: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: &'static str,
     },
-    /// A certificate or key for the connection cannot be used.
-    #[error("the certificate file `{path}` cannot be used: {cause}")]
+    /// An unusable certificate or key of the connection.
+    #[error("cannot use certificate file `{path}`: {cause}")]
     BadCertificate {
         /// The file.
         path: camino::Utf8PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         cause: String,
     },
-    /// A Docker context was named that is not there or cannot be read.
-    #[error("no usable docker context `{name}`: {cause}")]
+    /// A missing or unreadable Docker context.
+    #[error("cannot use docker context `{name}`: {cause}")]
     BadContext {
         /// Its name.
         name: String,
-        /// What went wrong.
+        /// The cause.
         cause: String,
     },
-    /// The engine works on a processor that envforge has no images for.
-    #[error("the engine at `{address}` runs on `{machine}`, which is not supported")]
+    /// An engine on an architecture without envforge images.
+    #[error("unsupported architecture `{machine}` of the engine at `{address}`")]
     Machine {
-        /// Where it is.
+        /// The engine's address.
         address: String,
-        /// What it said.
+        /// The reported architecture.
         machine: String,
     },
-    /// A secret is larger than the engine takes.
-    #[error("secret `{id}` has {size} bytes; the engine takes {limit}")]
+    /// A secret above the engine's limit.
+    #[error("secret `{id}` is too large: {size} bytes, limit {limit}")]
     SecretTooLarge {
         /// Its id.
         id: String,
         /// Its size.
         size: usize,
-        /// The most the engine takes.
+        /// The engine's limit.
         limit: usize,
     },
-    /// The image is not there.
-    #[error("the engine has no image `{reference}`")]
+    /// A missing image.
+    #[error("image `{reference}` not found in the engine")]
     NoSuchImage {
-        /// What was asked for.
+        /// The requested image.
         reference: String,
     },
-    /// A build step failed.
+    /// A failed build step.
     #[error("build step failed: {text}")]
     BuildFailed {
-        /// The engine's words.
+        /// The engine's message.
         text: String,
-        /// The last lines the step printed.
+        /// The last lines of the step's output.
         output: Vec<String>,
     },
-    /// The disk of the engine is full.
+    /// A full disk of the engine.
     #[error("the engine's disk is full: {text}")]
     DiskFull {
-        /// The engine's words.
+        /// The engine's message.
         text: String,
     },
-    /// The connection ended in the middle.
-    #[error("the engine went away during {during}: {cause}")]
+    /// A lost connection.
+    #[error("lost connection to the engine during {during}: {cause}")]
     Lost {
-        /// What was going on.
+        /// The request.
         during: String,
-        /// What the connection said.
+        /// The cause.
         cause: String,
     },
-    /// The engine answered with an error.
+    /// A request refused by the engine.
     #[error("the engine refused {during}: {text}")]
     Refused {
-        /// What was asked.
+        /// The request.
         during: String,
-        /// The engine's words.
+        /// The engine's message.
         text: String,
     },
-    /// A registry did not let the engine pull or push.
+    /// A pull or push refused by a registry.
     #[error("{during} failed: {text}")]
     Registry {
-        /// What was asked: `the pull of …`.
+        /// The request: `the pull of …`.
         during: String,
-        /// The engine's words.
+        /// The engine's message.
         text: String,
     },
-    /// A local file could not be read or written.
+    /// A failed read or write of a local file.
     #[error(transparent)]
     File(#[from] std::io::Error),
 }
 
 impl EngineError {
-    /// What the user can do about it.
-    pub fn hints(&self) -> Vec<String> {
+    /// Returns the diagnosis of the engine's message, if known.
+    pub fn finding(&self) -> Option<Diagnosis> {
+        match self {
+            Self::Refused { text, .. } | Self::BuildFailed { text, .. } => diagnose(text),
+            _ => None,
+        }
+    }
+}
+
+impl Failure for EngineError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::BadAddress { .. }
+            | Self::BadContext { .. }
+            | Self::BadCertificate { .. }
+            | Self::SecretTooLarge { .. } => Exit::Usage,
+            Self::Unreachable { .. }
+            | Self::NoPermission { .. }
+            | Self::Machine { .. }
+            | Self::NoSuchImage { .. }
+            | Self::BuildFailed { .. }
+            | Self::DiskFull { .. }
+            | Self::Lost { .. }
+            | Self::Refused { .. }
+            | Self::Registry { .. }
+            | Self::File(..) => Exit::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
         let hint = match self {
             Self::Unreachable { address, .. } if address.starts_with("unix://") => {
-                "start it with `systemctl start docker`, or name another with DOCKER_HOST or `docker context use`"
+                "start the engine with `systemctl start docker`, or select another one with DOCKER_HOST or `docker context use`"
             }
             Self::Unreachable { address, .. } if address.starts_with("ssh://") => {
-                "check that `ssh` gets there without a question (key in the agent, host known) and that `docker` runs there"
+                "check that `ssh` connects without a prompt (key in the agent, known host) and that `docker` runs on that host"
             }
             Self::Unreachable { cause, .. } if cause.contains("certificate") || cause.contains("alert") => {
-                "check ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH: ca.pem must have signed the engine's certificate, which must name this host"
+                "check ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH: ca.pem must sign the engine's certificate, which must contain this host name"
             }
             Self::Unreachable { .. } => {
-                "check that the engine listens there, or name another with DOCKER_HOST or `docker context use`"
+                "check that the engine listens on that address, or select another one with DOCKER_HOST or `docker context use`"
             }
             Self::NoPermission { .. } => {
-                "join the group of the socket (`sudo usermod -aG docker $USER`, then log in again), or use a rootless engine through DOCKER_HOST"
+                "join the socket's group (`sudo usermod -aG docker $USER`, then log in again), or select a rootless engine with DOCKER_HOST"
             }
             Self::BadAddress { .. } => {
-                "give DOCKER_HOST as `unix:///path/to.sock`, `tcp://host:port` or `ssh://user@host`"
+                "set DOCKER_HOST to `unix:///path/to.sock`, `tcp://host:port` or `ssh://user@host`"
             }
             Self::BadCertificate { .. } => {
-                "name the folder that holds ca.pem, cert.pem and key.pem with DOCKER_CERT_PATH"
+                "set DOCKER_CERT_PATH to the directory of ca.pem, cert.pem and key.pem"
             }
             Self::BadContext { .. } => "list the contexts with `docker context ls`, or unset DOCKER_CONTEXT",
             Self::Machine { .. } => "use an engine on x86_64 or aarch64",
-            Self::SecretTooLarge { .. } => "give a smaller certificate bundle or credential",
-            Self::NoSuchImage { .. } => "pull or build it first",
+            Self::SecretTooLarge { .. } => "use a smaller certificate bundle or credential",
+            Self::NoSuchImage { .. } => "pull or build the image first",
             Self::DiskFull { .. } => {
-                "free space on the engine's disk (`docker system df` shows what takes it), then run the same command again"
+                "free space on the engine's disk (`docker system df` shows its usage), then run the same command again"
             }
             Self::Lost { .. } => {
-                "see the engine's log (`journalctl -u docker`), then run the same command again"
+                "check the engine's log (`journalctl -u docker`), then run the same command again"
             }
             Self::Registry { text, .. } => {
                 return registry_hint(text).map(str::to_owned).into_iter().collect();
@@ -157,37 +188,26 @@ impl EngineError {
         };
         vec![hint.to_owned()]
     }
-
-    /// The program's exit code: 2 for a wrong address, context, certificate or secret, 3 for all that failed outside.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::BadAddress { .. }
-            | Self::BadContext { .. }
-            | Self::BadCertificate { .. }
-            | Self::SecretTooLarge { .. } => 2,
-            _ => 3,
-        }
-    }
 }
 
-/// What helps against the engine's commonest words about a registry.
+/// Returns the hint for a common registry error.
 fn registry_hint(text: &str) -> Option<&'static str> {
     let text = text.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if says(&["server gave http response to https client"]) {
-        Some("that registry speaks no TLS: name it in `insecure-registries` of the engine's daemon.json")
+        Some("add the registry to `insecure-registries` in the engine's daemon.json: it does not support TLS")
     } else if says(&["x509", "certificate"]) {
         Some(
-            "the engine does not trust that registry: put its CA into /etc/docker/certs.d/HOST/ca.crt on the engine's machine",
+            "copy the registry's CA to /etc/docker/certs.d/HOST/ca.crt on the engine's machine: the engine does not trust it",
         )
     } else if says(&["unauthorized", "denied", "authentication required", "no basic auth"]) {
-        Some("log in with `docker login HOST`, or ask the registry's owner for the right to this repository")
-    } else if says(&["toomanyrequests", "429"]) {
         Some(
-            "the registry limits requests: wait, log in for a higher limit, or name a mirror: `[mirrors] images`",
+            "log in with `docker login HOST`, or request access to this repository from the registry's owner",
         )
+    } else if says(&["toomanyrequests", "429"]) {
+        Some("wait, log in for a higher rate limit, or set a mirror: `[mirrors] images`")
     } else if says(&["manifest unknown", "not found"]) {
-        Some("check name and tag; a locked digest that was deleted needs `envforge lock --upgrade`")
+        Some("check name and tag; if a locked digest was deleted, run `envforge lock --upgrade`")
     } else if says(&[
         "unexpected eof",
         "connection reset",
@@ -196,9 +216,7 @@ fn registry_hint(text: &str) -> Option<&'static str> {
         "connection refused",
         "no route",
     ]) {
-        Some(
-            "the engine's way to the registry is broken: check its proxy and network, then run the same command again",
-        )
+        Some("check the engine's proxy and network, then run the same command again")
     } else {
         None
     }
@@ -209,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_engines_words_about_a_registry_lead_to_what_helps() {
+    fn registry_error_has_a_hint() {
         let table = [
             (
                 "Get https://box:5000/v2/: http: server gave HTTP response to HTTPS client",
@@ -224,7 +242,7 @@ mod tests {
         for (text, hint) in table {
             let error = EngineError::Registry { during: "the pull of `a`".to_owned(), text: text.to_owned() };
             assert!(error.hints()[0].contains(hint), "{text}: {:?}", error.hints());
-            assert_eq!(error.exit_code(), 3);
+            assert_eq!(error.exit(), Exit::Outside);
         }
     }
 }

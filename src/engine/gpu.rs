@@ -1,28 +1,29 @@
-//! How a container gets GPUs: by CDI if the engine lists such devices, else by the nvidia runtime, else by Docker's own
-//! request, which an engine without a driver for it refuses.
+//! GPUs of containers: CDI devices if the engine lists any, else the nvidia runtime, else Docker's device request, which
+//! fails on an engine without a GPU driver.
 //!
-//! Pure: turns a choice into the container's configuration.
+//! Pure: converts a selection into the container's configuration.
 
 use bollard::models::{DeviceRequest, HostConfig};
 
-use super::{EngineError, EngineInfo};
-use crate::diagnosis::{Finding, diagnose};
+use crate::engine::error::EngineError;
+use crate::engine::info::EngineInfo;
+use crate::model::diagnosis::Diagnosis;
 
-/// What CDI calls NVIDIA's GPUs.
+/// The CDI kind of NVIDIA GPUs.
 const CDI_KIND: &str = "nvidia.com/gpu=";
-/// What of the driver a container gets.
+/// The driver capabilities of a container.
 const CAPABILITIES: [&str; 2] = ["compute", "utility"];
-/// Failures that mean that the engine has no GPU to give, rather than one that does not work.
+/// Diagnoses of an engine without a GPU, as opposed to a failing GPU.
 const NO_GPU: [&str; 4] = ["no-gpu-runtime", "no-cdi-support", "toolkit-finds-no-driver", "toolkit-no-gpu"];
 
-/// The way an engine hands out GPUs.
+/// The mechanism that gives containers GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GpuAccess {
-    /// Devices by name, listed by the engine.
+    /// CDI devices of the engine's list.
     Cdi,
     /// The `nvidia` runtime.
     Runtime,
-    /// Docker's request: nothing is listed, so only a start shows whether there is a GPU.
+    /// Docker's device request: nothing is listed, so only a container start shows whether a GPU exists.
     Request,
 }
 
@@ -36,35 +37,35 @@ impl std::fmt::Display for GpuAccess {
     }
 }
 
-/// Size of /dev/shm in bytes for that many GPUs; eight if they were not counted. It is a limit, not a reservation: NCCL
-/// and data loaders fail under the engine's 64 MB.
+/// Returns the size of /dev/shm in bytes for a number of GPUs, or for eight if unknown. The size is a limit, not a
+/// reservation: NCCL and data loaders fail with the engine's 64 MB.
 pub fn shm_size(gpus: Option<usize>) -> u64 {
     (1 + gpus.unwrap_or(8) as u64) << 30
 }
 
-/// Which GPUs.
+/// A selection of GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GpuChoice {
-    /// All of them.
+    /// All GPUs.
     #[default]
     All,
-    /// Those of these indices, UUIDs or MIG UUIDs.
+    /// GPUs by index, UUID or MIG UUID.
     Named(Vec<String>),
 }
 
 /// The GPUs of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuRequest {
-    /// The way.
+    /// The mechanism.
     pub access: GpuAccess,
-    /// Which.
+    /// The selection.
     pub choice: GpuChoice,
-    /// Names of the CDI devices asked for; empty for the other ways.
+    /// Requested CDI devices; empty for the other mechanisms.
     cdi: Vec<String>,
 }
 
 impl EngineInfo {
-    /// The way this engine hands out GPUs.
+    /// Returns the mechanism of this engine.
     pub fn gpu_access(&self) -> GpuAccess {
         if self.cdi_devices.iter().any(|device| device.starts_with(CDI_KIND)) {
             GpuAccess::Cdi
@@ -75,7 +76,7 @@ impl EngineInfo {
         }
     }
 
-    /// Those GPUs, the way this engine hands them out.
+    /// Builds the request of these GPUs for this engine.
     pub fn gpus(&self, choice: GpuChoice) -> GpuRequest {
         let access = self.gpu_access();
         let listed = self.cdi_devices.iter().filter(|device| device.starts_with(CDI_KIND));
@@ -83,7 +84,7 @@ impl EngineInfo {
         let cdi = match (&choice, access) {
             (_, GpuAccess::Runtime | GpuAccess::Request) => Vec::new(),
             (GpuChoice::All, _) if self.cdi_devices.contains(&all) => vec![all],
-            // An index and a UUID name the same GPU: numbers alone are each GPU once.
+            // An index and a UUID refer to the same GPU: indices alone list each GPU once.
             (GpuChoice::All, _) => listed.filter(|device| is_index(device)).cloned().collect(),
             (GpuChoice::Named(names), _) => names.iter().map(|name| format!("{CDI_KIND}{name}")).collect(),
         };
@@ -96,8 +97,8 @@ fn is_index(device: &str) -> bool {
 }
 
 impl GpuRequest {
-    /// Puts the request into a container's configuration.
-    pub(super) fn apply(&self, host: &mut HostConfig, env: &mut Vec<String>) {
+    /// Adds the request to a container's configuration.
+    pub(in crate::engine) fn apply(&self, host: &mut HostConfig, env: &mut Vec<String>) {
         let names = match &self.choice {
             GpuChoice::All => None,
             GpuChoice::Named(names) => Some(names.clone()),
@@ -130,16 +131,8 @@ impl GpuRequest {
 }
 
 impl EngineError {
-    /// What the engine's words mean, if they are known to.
-    pub fn finding(&self) -> Option<Finding> {
-        match self {
-            Self::Refused { text, .. } | Self::BuildFailed { text, .. } => diagnose(text),
-            _ => None,
-        }
-    }
-
-    /// The reason, if the error means that the engine has no GPU to give.
-    pub fn no_gpu(&self) -> Option<Finding> {
+    /// Returns the reason if the engine has no GPU for a container.
+    pub fn gpu_unavailable(&self) -> Option<Diagnosis> {
         self.finding().filter(|finding| NO_GPU.contains(&finding.id))
     }
 }
@@ -147,7 +140,8 @@ impl EngineError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::versions::Machine;
+    use crate::failure::Failure as _;
+    use crate::model::versions::Machine;
 
     fn engine(runtimes: &[&str], cdi: &[&str]) -> EngineInfo {
         let owned = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect();
@@ -156,7 +150,7 @@ mod tests {
             version: "28.0".into(),
             api: "1.48".into(),
             machine: Machine::X86_64,
-            builds: crate::engine::Builds::BuildKit,
+            builds: crate::engine::info::BuilderKind::BuildKit,
             rootless: false,
             unkept_limits: Vec::new(),
             runtimes: owned(runtimes),
@@ -179,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn cdi_wins_over_the_runtime_and_the_runtime_over_the_request() {
+    fn gpu_access_prefers_cdi_then_the_runtime() {
         let all = ["nvidia.com/gpu=0", "nvidia.com/gpu=GPU-1", "nvidia.com/gpu=all"];
         assert_eq!(engine(&["nvidia", "runc"], &all).gpu_access(), GpuAccess::Cdi);
         assert_eq!(engine(&["nvidia", "runc"], &["vendor.com/net=a"]).gpu_access(), GpuAccess::Runtime);
@@ -187,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn cdi_devices_are_named_each_gpu_once() {
+    fn cdi_request_lists_each_gpu_once() {
         let ids = |engine: &EngineInfo, choice| {
             let (host, env) = configured(engine, choice);
             assert!(env.is_empty());
@@ -203,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runtime_is_told_by_variables() {
+    fn runtime_request_sets_variables() {
         let engine = engine(&["nvidia"], &[]);
         let (host, env) = configured(&engine, GpuChoice::All);
         assert_eq!(host.runtime.as_deref(), Some("nvidia"));
@@ -213,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_counts_or_names() {
+    fn device_request_counts_or_lists_gpus() {
         let request =
             |choice| configured(&engine(&[], &[]), choice).0.device_requests.expect("one").remove(0);
         let all = request(GpuChoice::All);
@@ -224,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_without_gpu_is_told_apart_from_one_whose_gpu_fails() {
+    fn gpu_unavailable_skips_a_failing_gpu() {
         let refused =
             |text: &str| EngineError::Refused { during: "starting `a`".into(), text: text.to_owned() };
         let none = refused("could not select device driver \"\" with capabilities: [[gpu compute utility]]");
-        assert_eq!(none.no_gpu().map(|finding| finding.id), Some("no-gpu-runtime"));
+        assert_eq!(none.gpu_unavailable().map(|finding| finding.id), Some("no-gpu-runtime"));
         let old = refused("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, ...");
-        assert_eq!(old.no_gpu(), None);
+        assert_eq!(old.gpu_unavailable(), None);
         assert!(old.hints()[0].contains("older than the image's CUDA"), "{:?}", old.hints());
         assert_eq!(refused("conflict: in use").hints(), Vec::<String>::new());
     }

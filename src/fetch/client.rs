@@ -1,4 +1,4 @@
-//! The one HTTP client: asks, retries, continues where a download was cut, checks the hash.
+//! The HTTP client: requests, retries, resumes downloads, verifies hashes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,25 +10,13 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_RANGE, RANGE};
 
+use super::download::Download;
 use super::error::{FetchError, chain};
 use super::partial::Partial;
 use super::settings::FetchSettings;
 use super::transfer::Transfer;
-use crate::address::Address;
+use crate::model::address::Address;
 use crate::store::Store;
-
-/// A file to have in the cache.
-#[derive(Debug, Clone)]
-pub struct Download {
-    /// What it is, for people: `libc6_2.36-9_amd64.deb`.
-    pub name: String,
-    /// Where it may be, in the order they are asked; the next is asked when one does not have it.
-    pub addresses: Vec<Address>,
-    /// Its SHA-256, hex.
-    pub sha256: String,
-    /// Its size, if known.
-    pub size: Option<u64>,
-}
 
 /// The one HTTP client for files.
 #[derive(Clone)]
@@ -40,7 +28,7 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// Sets up the client.
+    /// Creates a client.
     pub fn new(settings: &FetchSettings) -> Result<Self, FetchError> {
         let failed = |error: reqwest::Error| FetchError::Client { cause: chain(&error.without_url()) };
         let mut builder = reqwest::Client::builder()
@@ -62,6 +50,8 @@ impl Fetcher {
             let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(failed)?;
             builder = builder.tls_certs_merge(certificates);
         }
+        // Fails only if one is installed already.
+        let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
         let retries = ExponentialBuilder::default()
             .with_min_delay(settings.first_pause)
             .with_max_delay(Duration::from_secs(20))
@@ -71,7 +61,7 @@ impl Fetcher {
         Ok(Self { client, retries, parallel: settings.parallel.max(1), settings })
     }
 
-    /// The same client that trusts those certificate authorities (PEM) too.
+    /// Returns the same client with additional trusted certificate authorities (PEM).
     pub fn trusting(&self, pem: &[u8]) -> Result<Self, FetchError> {
         let mut all = self.settings.extra_ca.as_deref().unwrap_or_default().to_vec();
         all.push(b'\n');
@@ -79,7 +69,7 @@ impl Fetcher {
         Self::new(&FetchSettings { extra_ca: Some(all.into()), ..(*self.settings).clone() })
     }
 
-    /// A small document as it is now (an index, a signature), of at most `limit` bytes.
+    /// Downloads a small document (an index, a signature) of at most `limit` bytes.
     pub async fn document(&self, address: &Address, limit: u64) -> Result<Bytes, FetchError> {
         let mut pauses = self.retries.build();
         loop {
@@ -109,8 +99,8 @@ impl Fetcher {
         Ok(body.into())
     }
 
-    /// Has all files in the cache, several downloads at a time, and gives their paths in the same order.
-    pub async fn all_into(
+    /// Downloads all files into the cache in parallel and returns their paths in the same order.
+    pub async fn fetch_all(
         &self,
         store: &Store,
         downloads: &[Download],
@@ -123,8 +113,8 @@ impl Fetcher {
             .await
     }
 
-    /// Has a file in the cache: from the cache itself, or from the first address that has it, verified.
-    /// A download cut earlier is continued.
+    /// Returns the path of a file in the cache; downloads it from the first address that has it, verified.
+    /// Resumes an interrupted download.
     pub async fn into_store(
         &self,
         store: &Store,
@@ -137,7 +127,7 @@ impl Fetcher {
             return Ok(path);
         };
         transfer.add(partial.length);
-        let mut last = FetchError::Client { cause: format!("no address is known for `{}`", download.name) };
+        let mut last = FetchError::Client { cause: format!("no download URL known for `{}`", download.name) };
         for address in &download.addresses {
             match self.with_retries(&mut partial, download, address, transfer).await {
                 Ok(()) => return Ok(store.adopt(&partial.path, &download.sha256)?),
@@ -190,7 +180,7 @@ impl Fetcher {
         let already_whole = partial.length > 0 && Some(partial.length) == download.size;
         if !already_whole {
             let response = match self.request_named(address, partial.length, &download.name).await {
-                // The half we hold is no half of what the server has.
+                // The partial file does not belong to the file on the server.
                 Err(FetchError::Status { status, .. }) if status.starts_with("416") => {
                     partial.restart(transfer)?;
                     self.request_named(address, 0, &download.name).await?
@@ -214,7 +204,7 @@ impl Fetcher {
         let length = partial.length;
         partial.restart(transfer)?;
         if download.size.is_some_and(|size| length < size) {
-            let cause = format!("it ended after {length} bytes");
+            let cause = format!("connection closed after {length} bytes");
             return Err(FetchError::Transfer { address: address.clone(), cause });
         }
         let (name, wanted) = (download.name.clone(), download.sha256.clone());
@@ -250,11 +240,11 @@ impl Fetcher {
 }
 
 pub(super) async fn pause_before_retry(address: &Address, pause: Duration) {
-    tracing::debug!(%address, ?pause, "trying again after a pause");
+    tracing::debug!(%address, ?pause, "retrying after a pause");
     tokio::time::sleep(pause).await;
 }
 
-/// True if the answer goes on where the partial file ends.
+/// Whether the response continues at the end of the partial file.
 fn continues_at(response: &reqwest::Response, length: u64) -> bool {
     let range = response.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
     match range {
@@ -267,14 +257,15 @@ fn continues_at(response: &reqwest::Response, length: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::failure::{Exit, Failure as _};
     use std::sync::Arc;
 
     use wiremock::matchers::{header, method, path};
     use wiremock::{Mock, MockServer, ResponseTemplate};
 
     use super::*;
-    use crate::report::Silent;
-    use crate::sha256::sha256_hex;
+    use crate::model::sha256::sha256_hex;
+    use crate::report::NullReporter;
 
     const CONTENT: &[u8] = b"the content of a package, long enough to be cut";
 
@@ -311,7 +302,7 @@ mod tests {
             Mock::given(method("GET")).respond_with(response).up_to_n_times(times).mount(&self.server).await;
         }
         async fn fetch(&self) -> Result<Utf8PathBuf, FetchError> {
-            let transfer = Transfer::new(Arc::new(Silent), "test", None);
+            let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
             self.fetcher.into_store(&self.store, &self.download(), &transfer).await
         }
         fn leave_half(&self, bytes: &[u8]) {
@@ -326,7 +317,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_downloaded_once_and_then_comes_from_the_cache() {
+    async fn file_is_downloaded_once_and_then_cached() {
         let f = fixture().await;
         f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
         let path = f.fetch().await.expect("downloaded");
@@ -336,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_who_want_one_file_download_it_once() {
+    async fn parallel_requests_download_a_file_once() {
         let f = fixture().await;
         let slow = ResponseTemplate::new(200).set_body_bytes(CONTENT).set_delay(Duration::from_millis(100));
         f.answers(slow, 9).await;
@@ -346,12 +337,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tampered_file_is_refused_and_nothing_of_it_stays() {
+    async fn tampered_file_is_rejected_and_removed() {
         let f = fixture().await;
         f.answers(ResponseTemplate::new(200).set_body_bytes(vec![b'x'; CONTENT.len()]), 9).await;
         let error = f.fetch().await.expect_err("refused");
         assert!(matches!(error, FetchError::WrongHash { .. }), "{error}");
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.exit(), Exit::Outside);
         assert!(!error.hints().is_empty());
         assert_eq!(f.store.find(&sha256_hex(CONTENT)).expect("find"), None);
         assert_eq!(f.requests().await, 1, "the same bytes would come again");
@@ -361,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_busy_is_asked_again() {
+    async fn retries_busy_server() {
         let f = fixture().await;
         f.answers(ResponseTemplate::new(503), 2).await;
         f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
@@ -370,7 +361,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_stays_busy_is_given_up() {
+    async fn gives_up_on_server_that_stays_busy() {
         let f = fixture().await;
         f.answers(ResponseTemplate::new(503), 99).await;
         let error = f.fetch().await.expect_err("busy");
@@ -379,7 +370,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_missing_file_is_not_asked_for_again_and_is_named() {
+    async fn missing_file_is_reported_without_retry() {
         let f = fixture().await;
         f.answers(ResponseTemplate::new(404), 99).await;
         let error = f.fetch().await.expect_err("absent");
@@ -388,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_second_address_is_asked_when_the_first_lost_the_file() {
+    async fn second_address_is_tried_if_first_lacks_the_file() {
         let f = fixture().await;
         Mock::given(path("/new/a.deb"))
             .respond_with(ResponseTemplate::new(200).set_body_bytes(CONTENT))
@@ -396,12 +387,12 @@ mod tests {
             .await;
         let mut download = f.download();
         download.addresses.push(f.address().join("new/a.deb"));
-        let transfer = Transfer::new(Arc::new(Silent), "test", None);
+        let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
         f.fetcher.into_store(&f.store, &download, &transfer).await.expect("second address");
     }
 
     #[tokio::test]
-    async fn a_cut_download_is_continued_where_it_ended() {
+    async fn interrupted_download_resumes() {
         let f = fixture().await;
         f.leave_half(&CONTENT[..10]);
         let range = format!("bytes 10-{}/{}", CONTENT.len() - 1, CONTENT.len());
@@ -418,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_without_ranges_sends_the_whole_file_again() {
+    async fn download_restarts_on_server_without_ranges() {
         let f = fixture().await;
         f.leave_half(&CONTENT[..10]);
         f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
@@ -426,7 +417,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_half_that_belongs_to_something_else_is_thrown_away() {
+    async fn partial_file_of_another_download_is_discarded() {
         let f = fixture().await;
         f.leave_half(&[b'?'; 10]);
         Mock::given(header("range", "bytes=10-"))
@@ -442,7 +433,7 @@ mod tests {
         assert_eq!(f.requests().await, 2);
     }
 
-    /// Answers every connection with a promise of all bytes and delivers half of what was asked.
+    /// Announces all bytes on every connection and delivers half of the requested ones.
     async fn cutting_server(cuts: usize) -> Address {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listen");
@@ -472,18 +463,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_download_cut_in_the_middle_is_finished_by_the_retries() {
+    async fn retries_finish_an_interrupted_download() {
         let f = fixture().await;
         let download = Download { addresses: vec![cutting_server(2).await.join("a.deb")], ..f.download() };
-        let transfer = Transfer::new(Arc::new(Silent), "test", None);
+        let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
         f.fetcher.into_store(&f.store, &download, &transfer).await.expect("finished");
     }
 
     #[tokio::test]
-    async fn a_download_that_is_always_cut_fails_but_keeps_what_came() {
+    async fn failed_download_keeps_its_partial_file() {
         let f = fixture().await;
         let download = Download { addresses: vec![cutting_server(99).await.join("a.deb")], ..f.download() };
-        let transfer = Transfer::new(Arc::new(Silent), "test", None);
+        let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
         let error = f.fetcher.into_store(&f.store, &download, &transfer).await.expect_err("cut");
         assert!(matches!(error, FetchError::Transfer { .. }), "{error}");
         assert_eq!(f.store.find(&download.sha256).expect("find"), None);
@@ -493,7 +484,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_document_larger_than_sensible_is_refused() {
+    async fn oversized_document_is_rejected() {
         let f = fixture().await;
         f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
         let error = f.fetcher.document(&f.address().join("InRelease"), 5).await.expect_err("too large");
@@ -501,10 +492,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_error_text_holds_the_password_of_an_address() {
+    async fn errors_omit_the_password_of_an_address() {
         let f = fixture().await;
         let address: Address = "http://user:hunter2@127.0.0.1:1/x?key=hunter2".parse().expect("address");
-        let error = f.fetcher.document(&address, 5).await.expect_err("nobody there");
+        let error = f.fetcher.document(&address, 5).await.expect_err("connection refused");
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }
 }

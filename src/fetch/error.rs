@@ -1,6 +1,7 @@
-//! Why a download failed, and what to do about it.
+//! Errors of downloads, with exit codes and hints.
 
-use crate::address::Address;
+use crate::failure::{Exit, Failure};
+use crate::model::address::Address;
 use crate::store::StoreError;
 
 /// Why a download failed.
@@ -8,66 +9,88 @@ use crate::store::StoreError;
 #[non_exhaustive]
 pub enum FetchError {
     /// The client could not be set up (a bad certificate or proxy).
-    #[error("the HTTP client cannot be set up: {cause}")]
+    #[error("cannot set up the HTTP client: {cause}")]
     Client {
-        /// The client's words.
+        /// The client's message.
         cause: String,
     },
-    /// No server has the file.
-    #[error("`{name}` is not at `{address}`")]
+    /// The file does not exist on any server.
+    #[error("`{name}` not found at `{address}`")]
     NotFound {
-        /// What was wanted.
+        /// The requested file.
         name: String,
-        /// The last place asked.
+        /// The last requested address.
         address: Address,
     },
-    /// The server answered, but not with the file.
-    #[error("`{address}` answered {status}")]
+    /// An unexpected status.
+    #[error("cannot download `{address}`: {status}")]
     Status {
-        /// The place asked.
+        /// The requested address.
         address: Address,
         /// `503 Service Unavailable`.
         status: String,
     },
-    /// The server could not be reached, or went away in the middle.
-    #[error("`{address}` could not be read: {cause}")]
+    /// The server is unreachable, or the connection was lost.
+    #[error("cannot download `{address}`: {cause}")]
     Transfer {
-        /// The place asked.
+        /// The requested address.
         address: Address,
-        /// The network's words.
+        /// The network error.
         cause: String,
     },
-    /// The bytes that came are not those wanted.
-    #[error("`{name}` from `{address}` has SHA-256 `{found}`, not `{wanted}`")]
+    /// The received bytes do not match the hash.
+    #[error("SHA-256 mismatch for `{name}` from `{address}`: expected `{wanted}`, found `{found}`")]
     WrongHash {
-        /// What was wanted.
+        /// The requested file.
         name: String,
-        /// Where it came from.
+        /// Its source.
         address: Address,
-        /// The hash that was promised.
+        /// The expected hash.
         wanted: String,
-        /// The hash of what came.
+        /// The hash of the received bytes.
         found: String,
     },
-    /// The document is larger than anything it could sensibly be.
+    /// The document exceeds the size limit.
     #[error("`{address}` is larger than {limit} bytes")]
     TooLarge {
-        /// The place asked.
+        /// The requested address.
         address: Address,
         /// The limit.
         limit: u64,
     },
-    /// What came is what was promised, but it cannot be read.
-    #[error("`{address}` cannot be unpacked: {cause}")]
+    /// The verified document cannot be unpacked.
+    #[error("cannot unpack `{address}`: {cause}")]
     Unreadable {
-        /// Where it came from.
+        /// Its source.
         address: Address,
-        /// What the reader said.
+        /// The parser's message.
         cause: String,
     },
     /// The cache failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl Failure for FetchError {
+    fn exit(&self) -> Exit {
+        Exit::Outside
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Transfer { .. } | Self::Status { .. } => vec![
+                "check the address and the proxy settings, then run it again (downloads resume)".to_owned(),
+            ],
+            Self::WrongHash { .. } => vec![
+                "use another mirror: the file was changed by the server or in transit and was discarded"
+                    .to_owned(),
+            ],
+            Self::Store(error) => error.hints(),
+            Self::Client { .. } | Self::NotFound { .. } | Self::TooLarge { .. } | Self::Unreadable { .. } => {
+                Vec::new()
+            }
+        }
+    }
 }
 
 impl FetchError {
@@ -77,50 +100,29 @@ impl FetchError {
     }
     pub(super) fn is_worth_retrying(&self) -> bool {
         match self {
-            Self::Transfer { .. } => !self.is_of_trust(),
-            Self::Status { status, .. } => is_passing(status),
+            Self::Transfer { .. } => !self.is_untrusted_certificate(),
+            Self::Status { status, .. } => is_transient(status),
             _ => false,
         }
     }
 
-    /// True if the server's certificate was not trusted: no second attempt and no waiting changes that.
-    pub fn is_of_trust(&self) -> bool {
+    /// Whether the server's certificate is not trusted: a retry cannot succeed.
+    pub fn is_untrusted_certificate(&self) -> bool {
         matches!(self, Self::Transfer { cause, .. } if cause.contains("invalid peer certificate"))
     }
 
-    /// True if nobody who is trusted signed the server's certificate.
+    /// Whether the issuer of the server's certificate is unknown.
     pub fn is_of_unknown_issuer(&self) -> bool {
         matches!(self, Self::Transfer { cause, .. } if cause.contains("UnknownIssuer"))
     }
-
-    /// What the user can do.
-    pub fn hints(&self) -> Vec<String> {
-        match self {
-            Self::Transfer { .. } | Self::Status { .. } => vec![
-                "check the address and the proxy settings; what was downloaded is kept, so run it again".to_owned(),
-            ],
-            Self::WrongHash { .. } => vec![
-                "the server or something on the way changed the file: try another mirror; nothing of it was used"
-                    .to_owned(),
-            ],
-            Self::Store(error) => error.hints(),
-            Self::Client { .. } | Self::NotFound { .. } | Self::TooLarge { .. } | Self::Unreadable { .. } => {
-                Vec::new()
-            },
-        }
-    }
-    /// The process's exit code.
-    pub fn exit_code(&self) -> u8 {
-        3
-    }
 }
 
-/// True if a status may be another one soon: a server that is busy, restarting or behind a tired proxy.
-pub(super) fn is_passing(status: &str) -> bool {
+/// Whether a status is temporary: the server is busy or restarting.
+pub(super) fn is_transient(status: &str) -> bool {
     ["408", "425", "429", "500", "502", "503", "504"].iter().any(|code| status.starts_with(code))
 }
 
-/// An error with all its causes, on one line.
+/// Returns an error with all its causes on one line.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,16 +1,20 @@
 //! Downloads over HTTP: one client, one retry policy, every file checked against its SHA-256.
 //!
-//! Owns retries, resuming, proxies and progress of downloads. Must not know what the files mean, nor any address.
+//! Owns retries, resuming, proxies and progress of downloads. Must not know the meaning of files, nor any address.
 
-mod ask;
 mod client;
+mod download;
 mod error;
 mod partial;
+mod request;
 mod settings;
 mod transfer;
+mod verified;
 
-pub use ask::{Answer, Ask};
-pub use client::{Download, Fetcher};
+pub use client::Fetcher;
+pub use download::Download;
 pub use error::FetchError;
+pub use request::{HttpRequest, HttpResponse};
 pub use settings::FetchSettings;
 pub use transfer::Transfer;
+pub(crate) use verified::open_verified;

@@ -1,16 +1,16 @@
-//! A download that is not finished yet: half a file on disk, locked by who writes it.
+//! An unfinished download: a partial file on disk, locked by its writer.
 
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::client::Download;
+use super::download::Download;
 use super::error::FetchError;
 use super::transfer::Transfer;
-use crate::sha256::Sha256Hex;
+use crate::model::sha256::Sha256Hex;
 use crate::store::{Store, StoreError, wait_for_lock};
 
-/// A download in the making, held by one process or task at a time.
+/// An unfinished download, locked by one process or task at a time.
 pub(super) struct Partial {
     file: std::fs::File,
     pub(super) path: Utf8PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Takes hold of the partial file; `None` if the blob is in the cache, also when another brought it meanwhile.
+    /// Opens and locks the partial file; `None` if the blob is in the cache, possibly by another process.
     pub(super) async fn open(store: &Store, download: &Download) -> Result<Option<Self>, FetchError> {
         let path = store.partial_path(&download.sha256)?;
         loop {
@@ -34,7 +34,7 @@ impl Partial {
                 .open(&path)
                 .map_err(|cause| broken(&path, &cause))?;
             wait_for_lock(&file).await.map_err(|cause| broken(&path, &cause))?;
-            // While we waited the holder may have moved the file into the cache: then ours is not at `path` any more.
+            // The previous holder may have moved the file into the cache: then the open file is no longer at `path`.
             if !is_at(&file, &path) {
                 continue;
             }

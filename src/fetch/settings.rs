@@ -1,12 +1,12 @@
-//! How downloads reach the network: proxies, trust, patience. Plain values made by the settings.
+//! Network settings of downloads: proxies, trust, timeouts. Plain values made by the settings.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::address::Address;
+use crate::model::address::Address;
 
-/// How downloads reach the network.
+/// Network settings of downloads.
 #[derive(Clone)]
 pub struct FetchSettings {
     /// Proxy for `http://` addresses.
@@ -15,15 +15,15 @@ pub struct FetchSettings {
     pub https_proxy: Option<Address>,
     /// Hosts reached without proxy, comma-separated as in `NO_PROXY`.
     pub no_proxy: Option<String>,
-    /// More certificate authorities to trust (PEM), beside those of this machine.
+    /// Additional trusted certificate authorities (PEM).
     pub extra_ca: Option<Bytes>,
-    /// How often a download is tried in all; 1: once.
+    /// Maximum number of attempts per download.
     pub attempts: usize,
     /// The pause before the second attempt; it doubles each time.
     pub first_pause: Duration,
-    /// The longest silence of a server before the attempt counts as failed.
+    /// Read timeout of an attempt.
     pub silence: Duration,
-    /// Downloads at the same time.
+    /// Number of parallel downloads.
     pub parallel: usize,
 }
 

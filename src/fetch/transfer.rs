@@ -1,14 +1,14 @@
-//! Counts bytes that come in and reports them as progress of one step.
+//! Counts received bytes and reports the progress of one step.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::report::{Event, Reporter};
 
-/// Progress is reported when this many more bytes have come.
+/// Bytes between two progress reports.
 const REPORT_EVERY: u64 = 512 * 1024;
 
-/// Bytes of one step as they come in, from one download or many at once.
+/// Received bytes of one step, from one or more parallel downloads.
 #[derive(Clone)]
 pub struct Transfer(Arc<TransferState>);
 

@@ -1,37 +1,37 @@
-//! What is known of this machine, as plain values that can be printed as JSON.
+//! Facts of this machine, as plain values for JSON.
 
 use serde::Serialize;
 
 use super::topology::GpuPair;
-use crate::versions::{ComputeCapability, CudaApiVersion, DriverVersion};
+use crate::model::versions::{ComputeCapability, CudaApiVersion, DriverVersion};
 
 /// A GPU of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostGpu {
-    /// The name NVML prints.
+    /// The name in NVML.
     pub name: String,
     /// Its compute capability.
     pub compute_capability: ComputeCapability,
     /// Its memory in bytes.
     pub memory: Option<u64>,
-    /// Whether it is cut into MIG instances; `None`: it cannot be, or does not say.
+    /// Whether MIG is enabled; `None`: unsupported or unknown.
     pub mig: Option<bool>,
     /// Whether the driver stays loaded without a client.
     pub persistence: Option<bool>,
-    /// Whether its memory corrects errors.
+    /// Whether ECC is enabled.
     pub ecc: Option<bool>,
-    /// `NVLink` connections that are up.
+    /// The number of active `NVLink` connections.
     pub nvlinks: usize,
 }
 
 impl HostGpu {
-    /// A GPU of which only name, capability and memory are known.
+    /// Returns a GPU with only name, capability and memory known.
     pub(super) fn plain(name: String, compute_capability: ComputeCapability, memory: Option<u64>) -> Self {
         Self { name, compute_capability, memory, mig: None, persistence: None, ecc: None, nvlinks: 0 }
     }
 }
 
-/// What the driver of this machine says.
+/// Facts of the NVIDIA driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostFacts {
     /// The kernel driver's version.
@@ -40,42 +40,42 @@ pub struct HostFacts {
     pub cuda: Option<CudaApiVersion>,
     /// Its GPUs, in NVML's order, without those in `troubled`.
     pub gpus: Vec<HostGpu>,
-    /// GPUs it lists and that do not answer: index and NVML's words.
+    /// Listed GPUs that do not respond: index and NVML's message.
     pub troubled: Vec<(u32, String)>,
-    /// How each two of `gpus` reach each other.
+    /// The connection of each pair of `gpus`.
     pub pairs: Vec<GpuPair>,
 }
 
-/// Why this machine's GPUs are not known.
+/// The reason for unknown GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GpuError {
-    /// There is no driver: an ordinary machine without NVIDIA GPU.
+    /// No driver: an ordinary machine without an NVIDIA GPU.
     #[error("no NVIDIA driver on this machine")]
     NoDriver,
-    /// There is a driver, and asking it failed.
-    #[error("the NVIDIA driver does not answer: {cause}")]
+    /// A failed query of the driver.
+    #[error("cannot query the NVIDIA driver: {cause}")]
     Driver {
-        /// NVML's words.
+        /// NVML's message.
         cause: String,
     },
-    /// It took longer than a driver that works takes.
-    #[error("the NVIDIA driver does not answer: NVML said nothing for {seconds} s")]
+    /// A query beyond the time limit.
+    #[error("NVIDIA driver timed out after {seconds} s")]
     Silent {
         /// The limit.
         seconds: u64,
     },
 }
 
-/// What the files of this machine say.
+/// Facts of this machine's files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SystemFacts {
     /// The version of the kernel module, if one is loaded.
     pub kernel_module: Option<String>,
-    /// True if nouveau is loaded, which takes the GPU from the driver.
+    /// Whether nouveau is loaded, which blocks the NVIDIA driver.
     pub nouveau: bool,
-    /// True if this is the Windows subsystem for Linux.
+    /// Whether this is the Windows Subsystem for Linux.
     pub wsl: bool,
-    /// Device descriptions of the container device interface.
+    /// CDI specification files.
     pub cdi_specs: Vec<String>,
     /// The version of the container toolkit, if it is installed.
     pub container_toolkit: Option<String>,
@@ -83,42 +83,42 @@ pub struct SystemFacts {
     pub shm: Option<u64>,
     /// The version of the C library.
     pub glibc: Option<String>,
-    /// Whether /dev/nvidia-uvm is there; `None`: no driver device is.
+    /// Whether /dev/nvidia-uvm exists; `None`: no driver device exists.
     pub uvm: Option<bool>,
 }
 
-/// What the container engine said of itself.
+/// Facts of the container engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EngineFacts {
     /// `Docker` or `Podman`.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// The way it hands out GPUs, in words; `None`: it lists none.
+    /// The mechanism that gives containers GPUs; `None`: none listed.
     pub gpus: Option<String>,
     /// `systemd` or `cgroupfs`.
     pub cgroup_driver: Option<String>,
-    /// What keeps its layers: `overlay2`, `fuse-overlayfs`, …
+    /// The storage driver: `overlay2`, `fuse-overlayfs`, …
     pub storage_driver: Option<String>,
-    /// True if it works without root.
+    /// Whether it runs without root.
     pub rootless: bool,
-    /// Limits of a container that it does not keep, by their options.
+    /// Options of container limits that it does not enforce.
     pub unkept_limits: Vec<&'static str>,
-    /// True if it is on this machine.
+    /// Whether it runs on this machine.
     pub local: bool,
-    /// Free bytes of its disk, where that is known.
+    /// Free bytes of its disk, if known.
     pub free: Option<u64>,
 }
 
-/// Everything `doctor` looks at.
+/// The input of `doctor`.
 #[derive(Debug, Clone)]
 pub struct HostReport {
-    /// What the driver said.
+    /// Facts of the driver.
     pub gpus: Result<HostFacts, GpuError>,
-    /// What the files say.
+    /// Facts of the files.
     pub system: SystemFacts,
-    /// What the engine said, or its error and hints.
+    /// Facts of the engine, or its error and hints.
     pub engine: Result<EngineFacts, (String, Vec<String>)>,
-    /// Names of the variables that name another machine.
+    /// Variables that override the detected target.
     pub overrides: Vec<&'static str>,
 }

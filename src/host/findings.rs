@@ -1,32 +1,33 @@
-//! What follows from the facts of a machine: findings with severity, cause and cure. Pure.
+//! Findings about the facts of a machine, with severity, cause and fix. Pure.
 //!
-//! Texts of drivers and engines are recognised by `diagnosis`; its rows are used here, never written again.
+//! `diagnosis` recognizes messages of drivers and engines; its rows are reused here.
 
 use serde::Serialize;
 
 use super::facts::{EngineFacts, GpuError, HostFacts, HostReport, SystemFacts};
-use super::topology::told;
-use crate::compat::Matrix;
-use crate::diagnosis::{diagnose, entries};
-use crate::resolve::{ResolveOptions, resolve};
-use crate::spec::Spec;
-use crate::target::{Target, TargetGpu, TargetSource};
-use crate::versions::Machine;
+use super::topology::describe;
+use crate::model::compat::Matrix;
+use crate::model::diagnosis::{diagnose, entries};
+use crate::model::program_version::{CONTAINER_TOOLKIT, DOCKER, MinimumVersion, PODMAN};
+use crate::model::resolve::{ResolveOptions, resolve};
+use crate::model::spec::Spec;
+use crate::model::target::{Target, TargetGpu, TargetSource};
+use crate::model::versions::Machine;
 
-/// Below this /dev/shm holds no batch of a data loader: the engines' own default is 64 MB.
+/// The minimum /dev/shm for a batch of a data loader: the engines' default is 64 MB.
 const LITTLE_SHM: u64 = 1 << 30;
-/// A PyTorch image and the layers it is made of, bytes (README: measured builds).
+/// Bytes of a PyTorch image and its layers (README: measured builds).
 const ROOM_FOR_AN_IMAGE: u64 = 25_000_000_000;
 
-/// How bad it is.
+/// The severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// As it should be.
+    /// No problem.
     Ok,
-    /// It works, and something will surprise.
+    /// A possible problem.
     Warning,
-    /// Something cannot work.
+    /// A failure.
     Error,
 }
 
@@ -35,11 +36,11 @@ pub enum Severity {
 pub struct HostFinding {
     /// Its stable id.
     pub id: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is so, and why.
+    /// The finding and its cause.
     pub text: String,
-    /// What to do.
+    /// The fix.
     pub hint: Option<String>,
 }
 
@@ -52,14 +53,14 @@ impl HostFinding {
         Self { id, severity, text: text.into(), hint: Some(hint.into()) }
     }
 
-    /// A known failure, by its row; `seen` says how it shows here.
+    /// Returns a known failure by its row; `seen` describes its symptom here.
     fn known(id: &str, severity: Severity, seen: &str) -> Self {
         let row = entries().find(|entry| entry.id == id).expect("a row of `diagnosis`, tested");
         Self::with(row.id, severity, format!("{seen}: {}; {}", row.what, row.why), row.cure)
     }
 }
 
-/// Everything to be said of a machine, in the order driver, GPUs, system, engine.
+/// Returns all findings of a machine, in the order driver, GPUs, system, engine.
 pub fn findings(report: &HostReport, matrix: &Matrix) -> Vec<HostFinding> {
     let mut all = Vec::new();
     match &report.gpus {
@@ -67,12 +68,12 @@ pub fn findings(report: &HostReport, matrix: &Matrix) -> Vec<HostFinding> {
         Err(error) => all.push(no_answer(error, &report.system)),
     }
     if !report.overrides.is_empty() {
-        let text = format!("{} names the target: plan and build ask no driver", report.overrides.join(", "));
+        let text = format!("{} overrides driver detection", report.overrides.join(", "));
         all.push(HostFinding::with(
             "override",
             Severity::Warning,
             text,
-            "unset it to build for this machine",
+            "unset the variable to build for this machine",
         ));
     }
     system(&report.system, report.gpus.is_ok(), &mut all);
@@ -91,14 +92,14 @@ fn no_answer(error: &GpuError, system: &SystemFacts) -> HostFinding {
         GpuError::NoDriver if system.nouveau => HostFinding::with(
             "nouveau",
             Severity::Error,
-            "the nouveau driver has the GPU: NVIDIA's cannot load beside it",
+            "the nouveau driver controls the GPU and prevents NVIDIA's driver from loading",
             "blacklist nouveau, rebuild the initramfs, reboot, and install NVIDIA's driver",
         ),
         GpuError::NoDriver => HostFinding::with(
             "no-driver",
             Severity::Warning,
-            "no NVIDIA driver on this machine: images can be built here, and checks on a GPU need another one",
-            "install the driver, or give the target with --gpu and --driver",
+            "no NVIDIA driver on this machine: builds work, GPU checks require a machine with a driver",
+            "install the driver, or set the target with --gpu and --driver",
         ),
         GpuError::Driver { cause } => match diagnose(cause) {
             Some(known) => HostFinding::known_or(known.id, error, known.why, known.cure),
@@ -106,14 +107,14 @@ fn no_answer(error: &GpuError, system: &SystemFacts) -> HostFinding {
                 "driver-silent",
                 Severity::Error,
                 error.to_string(),
-                "look into `dmesg` for NVRM and Xid lines; reload the nvidia modules or reboot",
+                "check `dmesg` for NVRM and Xid lines, then reload the nvidia modules or reboot",
             ),
         },
         GpuError::Silent { .. } => HostFinding::with(
             "driver-hangs",
             Severity::Error,
-            format!("{error}: it hangs"),
-            "look into `dmesg` for NVRM and Xid lines; a GPU that fell off the bus needs a reboot",
+            error.to_string(),
+            "check `dmesg` for NVRM and Xid lines; reboot if a GPU fell off the bus",
         ),
     }
 }
@@ -126,17 +127,17 @@ impl HostFinding {
 
 fn driver(facts: &HostFacts, system: &SystemFacts, matrix: &Matrix, all: &mut Vec<HostFinding>) {
     let cuda = facts.cuda.as_ref().or_else(|| matrix.max_cuda_of(&facts.driver));
-    let cuda = cuda.map_or_else(String::new, |cuda| format!(", which supports CUDA {cuda} by itself"));
+    let cuda = cuda.map_or_else(String::new, |cuda| format!(" (supports CUDA {cuda})"));
     all.push(HostFinding::ok("driver", format!("driver {}{cuda}", facts.driver)));
     if system.kernel_module.as_ref().is_some_and(|module| module.parse().ok().as_ref() != Some(&facts.driver))
     {
         let module = system.kernel_module.as_deref().unwrap_or_default();
-        let seen = format!("the module is {module}, its libraries are {}", facts.driver);
+        let seen = format!("kernel module {module}, libraries {}", facts.driver);
         all.push(HostFinding::known("driver-library-mismatch", Severity::Error, &seen));
     }
     for (index, gpu) in facts.gpus.iter().enumerate() {
         let memory = gpu.memory.map_or_else(String::new, |bytes| format!(", {} GiB", bytes >> 30));
-        let mig = if gpu.mig == Some(true) { ", cut by MIG: a container gets one instance" } else { "" };
+        let mig = if gpu.mig == Some(true) { ", MIG enabled: a container gets one instance" } else { "" };
         let links = match gpu.nvlinks {
             0 => String::new(),
             links => format!(", {links} NVLink connections"),
@@ -144,26 +145,26 @@ fn driver(facts: &HostFacts, system: &SystemFacts, matrix: &Matrix, all: &mut Ve
         let text = format!("GPU {index}: {} ({}){memory}{links}{mig}", gpu.name, gpu.compute_capability);
         all.push(HostFinding::ok("gpu", text));
     }
-    all.extend(told(&facts.pairs).map(|text| HostFinding::ok("gpu-topology", text)));
+    all.extend(describe(&facts.pairs).map(|text| HostFinding::ok("gpu-topology", text)));
     for (index, words) in &facts.troubled {
-        let text = format!("GPU {index} does not answer: {words}");
-        let hint = "look into `dmesg` for Xid lines; reset the GPU or reboot, and check its seat and power";
+        let text = format!("GPU {index} does not respond: {words}");
+        let hint = "check `dmesg` for Xid lines, then reset the GPU or reboot, and check its slot and power";
         all.push(HostFinding::with("gpu-silent", Severity::Error, text, hint));
     }
     if facts.gpus.is_empty() && facts.troubled.is_empty() {
-        let text = "the driver is loaded and lists no GPU";
+        let text = "the driver is loaded but lists no GPU";
         let hint = "check the slot with `lspci`, and the device rules if this is a container";
         all.push(HostFinding::with("no-gpu", Severity::Warning, text, hint));
     }
     if facts.gpus.iter().any(|gpu| gpu.persistence == Some(false)) && !system.wsl {
-        let text = "the driver unloads when no program uses it: the first call of each program takes seconds";
-        let hint = "enable nvidia-persistenced, or `nvidia-smi -pm 1`";
+        let text = "persistence mode is off: the driver unloads when idle, and the first call of each program takes seconds";
+        let hint = "enable nvidia-persistenced, or run `nvidia-smi -pm 1`";
         all.push(HostFinding::with("persistence-off", Severity::Warning, text, hint));
     }
     all.extend(kinds(facts, matrix));
 }
 
-/// GPUs of several capabilities: which stack serves all of them.
+/// Returns the newest stack for GPUs of several compute capabilities.
 fn kinds(facts: &HostFacts, matrix: &Matrix) -> Option<HostFinding> {
     let gpu = |gpu: &super::HostGpu| TargetGpu {
         name: Some(gpu.name.clone()),
@@ -186,85 +187,95 @@ fn kinds(facts: &HostFacts, matrix: &Matrix) -> Option<HostFinding> {
         Ok(stack) => HostFinding::with(
             "gpus-differ",
             Severity::Warning,
-            format!("{seen}; the newest PyTorch that serves all of them is {}", stack.name),
-            "plan and build choose for all of them; for one alone give --gpu",
+            format!("{seen}; the newest PyTorch for all of them is {}", stack.name),
+            "select one GPU with --gpu to build for it alone",
         ),
         Err(_) => HostFinding::with(
             "gpus-differ",
             Severity::Error,
-            format!("{seen}; no PyTorch of the matrix serves all of them"),
-            "build one image for each with --gpu",
+            format!("{seen}; no PyTorch of the matrix supports all of them"),
+            "build one image per GPU with --gpu",
         ),
     })
 }
 
 fn system(facts: &SystemFacts, has_driver: bool, all: &mut Vec<HostFinding>) {
     if facts.wsl {
-        let text = "this is WSL2: the driver is Windows', and none may be installed inside";
+        let text = "this is WSL2: the driver belongs to Windows; do not install one inside";
         all.push(HostFinding::ok("wsl", text));
     }
     if facts.nouveau && has_driver {
-        let text = "nouveau is loaded beside NVIDIA's driver: it holds a GPU that CUDA does not see";
+        let text = "nouveau is loaded in addition to NVIDIA's driver: CUDA does not see its GPU";
         all.push(HostFinding::with("nouveau", Severity::Warning, text, "blacklist nouveau and reboot"));
     }
     if facts.uvm == Some(false) {
-        all.push(HostFinding::known("uvm-missing", Severity::Error, "/dev/nvidia-uvm is not there"));
+        all.push(HostFinding::known("uvm-missing", Severity::Error, "/dev/nvidia-uvm not found"));
     }
     match facts.shm {
         Some(bytes) if bytes < LITTLE_SHM => {
-            let text = format!("/dev/shm of this machine holds {} MiB", bytes >> 20);
-            let hint = "`envforge shell` gives containers their own; mount a larger one for programs outside";
+            let text = format!("/dev/shm of this machine has {} MiB", bytes >> 20);
+            let hint = "mount a larger /dev/shm for programs outside containers (`envforge shell` gives containers their own)";
             all.push(HostFinding::with("little-shm", Severity::Warning, text, hint));
         }
-        Some(bytes) => all.push(HostFinding::ok("shm", format!("/dev/shm holds {} GiB", bytes >> 30))),
+        Some(bytes) => all.push(HostFinding::ok("shm", format!("/dev/shm: {} GiB", bytes >> 30))),
         None => {}
     }
     if let Some(glibc) = &facts.glibc {
-        all.push(HostFinding::ok("glibc", format!("glibc {glibc}; images bring their own")));
+        all.push(HostFinding::ok("glibc", format!("glibc {glibc} (images contain their own)")));
     }
     if let Some(version) = &facts.container_toolkit {
         let specs = facts.cdi_specs.len();
-        let text = format!("container toolkit {version}, {specs} CDI descriptions");
-        all.push(HostFinding::ok("container-toolkit", text));
+        let text = format!("container toolkit {version}, {specs} CDI specifications");
+        all.push(checked("container-toolkit", text, version, &CONTAINER_TOOLKIT));
     }
+}
+
+/// Returns a warning for a program below its minimum version, otherwise `text` as it is.
+fn checked(id: &'static str, text: String, version: &str, minimum: &MinimumVersion) -> HostFinding {
+    if minimum.is_met_by(version) != Some(false) {
+        return HostFinding::ok(id, text);
+    }
+    let MinimumVersion { program, version, reason } = minimum;
+    let hint = format!("upgrade {program} to {version} or newer: {reason}");
+    HostFinding::with(id, Severity::Warning, text, hint)
 }
 
 fn engine(facts: &EngineFacts, report: &HostReport, all: &mut Vec<HostFinding>) {
     let rootless = if facts.rootless { ", rootless" } else { "" };
     let away = if facts.local { "" } else { ", on another machine" };
     let text = format!("{} {}{rootless}{away}", facts.name, facts.version);
-    all.push(HostFinding::ok("engine", text));
+    let minimum = if facts.name == "Podman" { &PODMAN } else { &DOCKER };
+    all.push(checked("engine", text, &facts.version, minimum));
     if !facts.unkept_limits.is_empty() {
-        let text = format!("it keeps no limit of a container: {}", facts.unkept_limits.join(", "));
-        let hint = "without root Docker limits by cgroups v2 alone, with the controllers that systemd delegates to you";
+        let text =
+            format!("the engine does not enforce container limits: {}", facts.unkept_limits.join(", "));
+        let hint = "use cgroups v2 and delegate its controllers with systemd: rootless Docker enforces no other limits";
         all.push(HostFinding::with("engine-limits", Severity::Warning, text, hint));
     }
     // Measured with one PyTorch project (README, "Measured"): one package more took 3.6 s with overlay2, 20 s with fuse-overlayfs.
     if let Some(driver @ ("fuse-overlayfs" | "vfs")) = facts.storage_driver.as_deref() {
-        let text =
-            format!("its storage driver is {driver}: it compares or copies whole images with every build");
-        let hint = "where the kernel lets it, overlay2 takes seconds instead: \"storage-driver\" in the daemon's daemon.json";
+        let text = format!("storage driver {driver} compares or copies complete images with every build");
+        let hint = "set \"storage-driver\" to \"overlay2\" in daemon.json if the kernel supports it";
         all.push(HostFinding::with("storage-driver", Severity::Warning, text, hint));
     }
     let has_gpu = report.gpus.as_ref().is_ok_and(|facts| !facts.gpus.is_empty());
     match &facts.gpus {
-        Some(way) => all.push(HostFinding::ok("engine-gpus", format!("it gives GPUs by {way}"))),
+        Some(way) => all.push(HostFinding::ok("engine-gpus", format!("GPU access through {way}"))),
         None if has_gpu && facts.local => {
-            let seen = "there is a GPU, and the engine lists no way to give it to a container";
+            let seen = "the machine has a GPU, but the engine cannot give it to containers";
             all.push(HostFinding::known("no-gpu-runtime", Severity::Error, seen));
         }
         None => {}
     }
     let legacy = facts.gpus.as_deref().is_some_and(|way| way != "CDI");
     if legacy && facts.cgroup_driver.as_deref() == Some("systemd") {
-        let seen = "the nvidia runtime with systemd's cgroups, a known trap";
+        let seen = "the nvidia runtime with systemd's cgroups, a known problem";
         all.push(HostFinding::known("gpu-lost", Severity::Warning, seen));
     }
     if let Some(free) = facts.free {
-        let text = format!("{} GB are free on the engine's disk", free / 1_000_000_000);
+        let text = format!("{} GB free on the engine's disk", free / 1_000_000_000);
         all.push(if free < ROOM_FOR_AN_IMAGE {
-            let hint =
-                "remove images and build cache you no longer need; a PyTorch image takes 7 GB and more";
+            let hint = "remove unused images and build cache; a PyTorch image requires 7 GB or more";
             HostFinding::with("disk", Severity::Warning, text, hint)
         } else {
             HostFinding::ok("disk", text)
@@ -325,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_works_has_nothing_but_ok() {
+    fn working_machine_has_only_ok_findings() {
         let good = report(Ok(host("570.124.06", &[("NVIDIA H200", "9.0")])));
         let all = findings(&good, Matrix::current());
         assert!(all.iter().all(|finding| finding.severity == Severity::Ok), "{all:#?}");
@@ -333,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_a_driver_fails_has_its_finding() {
+    fn each_driver_failure_has_its_finding() {
         let failing = |cause: &str| report(Err(GpuError::Driver { cause: cause.to_owned() }));
         let mismatch = failing("Failed to initialize NVML: Driver/library version mismatch");
         assert_eq!(severity(&mismatch, "driver-library-mismatch"), Some(Severity::Error));
@@ -341,7 +352,7 @@ mod tests {
             severity(&failing("Failed to initialize NVML: Unknown Error"), "gpu-lost"),
             Some(Severity::Error)
         );
-        assert_eq!(severity(&failing("it counts 4096 GPUs"), "driver-silent"), Some(Severity::Error));
+        assert_eq!(severity(&failing("implausible GPU count 4096"), "driver-silent"), Some(Severity::Error));
         assert_eq!(
             severity(&report(Err(GpuError::Silent { seconds: 2 })), "driver-hangs"),
             Some(Severity::Error)
@@ -353,18 +364,18 @@ mod tests {
     }
 
     #[test]
-    fn two_kinds_of_gpu_are_told_with_the_stack_that_serves_both() {
+    fn mixed_gpus_report_their_common_stack() {
         let both = report(Ok(host("570.124.06", &[("Tesla V100-SXM2-16GB", "7.0"), ("NVIDIA H200", "9.0")])));
         let all = findings(&both, Matrix::current());
-        let told = all.iter().find(|finding| finding.id == "gpus-differ").expect("told");
-        assert_eq!(told.severity, Severity::Warning);
-        assert!(told.text.contains("pytorch-cuda:"), "{}", told.text);
+        let describe = all.iter().find(|finding| finding.id == "gpus-differ").expect("reported");
+        assert_eq!(describe.severity, Severity::Warning);
+        assert!(describe.text.contains("pytorch-cuda:"), "{}", describe.text);
         let never = report(Ok(host("580.65.06", &[("Tesla K80", "3.7"), ("NVIDIA B200", "10.0")])));
         assert_eq!(severity(&never, "gpus-differ"), Some(Severity::Error));
     }
 
     #[test]
-    fn traps_of_the_engine_are_told() {
+    fn known_engine_problems_are_reported() {
         let mut trap = report(Ok(host("570.124.06", &[("NVIDIA H200", "9.0")])));
         trap.engine = Ok(engine_facts(|facts| facts.cgroup_driver = Some("systemd".to_owned())));
         assert_eq!(severity(&trap, "gpu-lost"), Some(Severity::Warning));
@@ -385,7 +396,20 @@ mod tests {
     }
 
     #[test]
-    fn files_tell_of_a_module_of_another_version_and_of_missing_devices() {
+    fn program_below_its_minimum_version_is_reported() {
+        let mut old = report(Ok(host("570.124.06", &[("NVIDIA H200", "9.0")])));
+        for (version, found) in [("20.10.24+dfsg1", Severity::Ok), ("19.03.15", Severity::Warning)] {
+            old.engine = Ok(engine_facts(|facts| facts.version = version.to_owned()));
+            assert_eq!(severity(&old, "engine"), Some(found), "{version}");
+        }
+        for (version, found) in [("1.17.8", Severity::Ok), ("1.16.2", Severity::Warning)] {
+            old.system.container_toolkit = Some(version.to_owned());
+            assert_eq!(severity(&old, "container-toolkit"), Some(found), "{version}");
+        }
+    }
+
+    #[test]
+    fn module_mismatch_and_missing_devices_are_reported() {
         let mut odd = report(Ok(host("570.124.06", &[("NVIDIA H200", "9.0")])));
         odd.system.kernel_module = Some("570.124.06".to_owned());
         assert_eq!(severity(&odd, "driver-library-mismatch"), None);

@@ -1,11 +1,12 @@
-//! This machine: what its NVIDIA driver, kernel and files say, and what follows from that.
+//! This machine: facts of its NVIDIA driver, kernel and files, and findings about them.
 //!
-//! `nvml` asks the driver and `smi` its program, `system` reads files: edges, which return facts or the reason there are
-//! none. `findings` judges and `topology` words: pure. Must not decide what is built; that is `resolve`.
+//! Edges: `nvml` queries the driver, `smi` runs nvidia-smi, `system` reads files; they return facts or the reason for their
+//! absence. Pure: `findings` and `topology`. `resolve` decides what to build.
 
 mod facts;
 mod findings;
 mod nvml;
+pub(crate) mod process_owner;
 mod smi;
 mod system;
 mod topology;
@@ -15,5 +16,5 @@ pub use facts::{EngineFacts, GpuError, HostFacts, HostGpu, HostReport, SystemFac
 pub use findings::{HostFinding, Severity, findings};
 pub use nvml::detect;
 pub use system::system;
-pub use topology::{GpuPair, PcieWay};
+pub use topology::{GpuPair, PciePath};
 pub use usage::{GpuUse, usage};

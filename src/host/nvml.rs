@@ -1,6 +1,6 @@
-//! The NVIDIA driver's own answers, through NVML, in two seconds; where NVML is out of reach, through `nvidia-smi`.
+//! Queries the NVIDIA driver through NVML within two seconds, or through `nvidia-smi` without NVML.
 //!
-//! Must not decide anything: it returns facts or the reason there are none.
+//! Returns facts or the reason for their absence; decides nothing.
 
 use std::ffi::OsStr;
 use std::sync::mpsc;
@@ -13,21 +13,21 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::facts::{GpuError, HostFacts, HostGpu};
 use super::smi;
-use super::topology::{GpuPair, PcieWay};
-use crate::versions::ComputeCapability;
+use super::topology::{GpuPair, PciePath};
+use crate::model::versions::ComputeCapability;
 
-/// A driver that works answers in milliseconds; one that hangs never does.
+/// The time limit: a working driver responds in milliseconds, a hanging one never.
 pub(super) const LIMIT: Duration = Duration::from_secs(2);
-/// Where the Windows driver puts its library, which no loader's path need name.
+/// The library of the Windows driver, possibly outside the loader's path.
 const WSL: &str = "/usr/lib/wsl/lib/libnvidia-ml.so.1";
-/// More GPUs than any machine has, more links than any GPU has.
+/// Upper limits of GPUs in a machine and links of a GPU.
 const MOST_GPUS: u32 = 256;
 const MOST_LINKS: u32 = 18;
 
-/// Asks the driver of this machine.
+/// Queries the driver of this machine.
 pub fn detect() -> Result<HostFacts, GpuError> {
     let (sender, answer) = mpsc::channel();
-    // A hanging driver cannot be interrupted: the thread is left behind.
+    // A hanging driver cannot be interrupted: the thread is abandoned.
     std::thread::spawn(move || drop(sender.send(ask())));
     match answer.recv_timeout(LIMIT) {
         Ok(Err(GpuError::NoDriver)) => smi::ask(LIMIT),
@@ -51,15 +51,15 @@ fn ask() -> Result<HostFacts, GpuError> {
 }
 
 fn facts(nvml: &Nvml) -> Result<HostFacts, GpuError> {
-    let told = |error: NvmlError| GpuError::Driver { cause: words(&error) };
+    let failed = |error: NvmlError| GpuError::Driver { cause: words(&error) };
     let nonsense = |what: String| GpuError::Driver { cause: what };
-    let text = nvml.sys_driver_version().map_err(told)?;
-    let driver = text.parse().map_err(|_| nonsense(format!("it calls its version `{text}`")))?;
+    let text = nvml.sys_driver_version().map_err(failed)?;
+    let driver = text.parse().map_err(|_| nonsense(format!("invalid driver version `{text}`")))?;
     let cuda = nvml.sys_cuda_driver_version().ok();
     let cuda = cuda.and_then(|number| format!("{}.{}", number / 1000, number % 1000 / 10).parse().ok());
-    let count = nvml.device_count().map_err(told)?;
+    let count = nvml.device_count().map_err(failed)?;
     if count > MOST_GPUS {
-        return Err(nonsense(format!("it counts {count} GPUs")));
+        return Err(nonsense(format!("implausible GPU count {count}")));
     }
     let mut facts = HostFacts { driver, cuda, gpus: Vec::new(), troubled: Vec::new(), pairs: Vec::new() };
     let mut devices = Vec::new();
@@ -77,12 +77,12 @@ fn facts(nvml: &Nvml) -> Result<HostFacts, GpuError> {
     Ok(facts)
 }
 
-/// How each two of them reach each other.
+/// Returns the connection of each pair.
 fn pairs(nvml: &Nvml, devices: &[Device<'_>]) -> Vec<GpuPair> {
     let place = |pci: PciInfo| (pci.domain, pci.bus, pci.device);
     let places: Vec<_> = devices.iter().map(|device| device.pci_info().ok().map(place)).collect();
     let ends: Vec<Vec<_>> = devices.iter().map(|device| link_ends(device).map(place).collect()).collect();
-    // An end that is no GPU's is a switch's, if every GPU's place is known.
+    // A link end at no GPU is at a switch, if every GPU's PCI address is known.
     let known = places.iter().all(Option::is_some);
     let switched = |at: usize| known && ends[at].iter().any(|end| !places.contains(&Some(*end)));
     let all = (0..devices.len()).flat_map(|one| (one + 1..devices.len()).map(move |other| (one, other)));
@@ -95,20 +95,20 @@ fn pairs(nvml: &Nvml, devices: &[Device<'_>]) -> Vec<GpuPair> {
     .collect()
 }
 
-/// What the NVLink connections of a GPU that are up lead to.
+/// Returns the remote ends of a GPU's active NVLink connections.
 fn link_ends(device: &Device<'_>) -> impl Iterator<Item = PciInfo> {
     let links = (0..MOST_LINKS).map(|link| device.link_wrapper_for(link));
     links.filter(|link| link.is_active().unwrap_or(false)).filter_map(|link| link.remote_pci_info().ok())
 }
 
-fn way(level: TopologyLevel) -> PcieWay {
+fn way(level: TopologyLevel) -> PciePath {
     match level {
-        TopologyLevel::Internal => PcieWay::Board,
-        TopologyLevel::Single => PcieWay::Switch,
-        TopologyLevel::Multiple => PcieWay::Switches,
-        TopologyLevel::HostBridge => PcieWay::HostBridge,
-        TopologyLevel::Node => PcieWay::Node,
-        TopologyLevel::System => PcieWay::System,
+        TopologyLevel::Internal => PciePath::Board,
+        TopologyLevel::Single => PciePath::Switch,
+        TopologyLevel::Multiple => PciePath::Switches,
+        TopologyLevel::HostBridge => PciePath::HostBridge,
+        TopologyLevel::Node => PciePath::Node,
+        TopologyLevel::System => PciePath::System,
     }
 }
 
@@ -131,14 +131,14 @@ fn gpu(device: &Device<'_>) -> Result<HostGpu, NvmlError> {
     })
 }
 
-/// NVML's own words, which `diagnosis` knows and people search for.
+/// Returns NVML's own message, which `diagnosis` recognizes and users search for.
 fn words(error: &NvmlError) -> String {
     match error {
         NvmlError::LibRmVersionMismatch => "Driver/library version mismatch".to_owned(),
         NvmlError::NoPermission => "Insufficient Permissions".to_owned(),
         NvmlError::GpuLost => "GPU is lost".to_owned(),
         NvmlError::Unknown => "Unknown Error".to_owned(),
-        NvmlError::InvalidArg => "it says something no GPU says".to_owned(),
+        NvmlError::InvalidArg => "implausible value from the driver".to_owned(),
         other => other.to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! The same facts from `nvidia-smi`, where NVML cannot be loaded into this program.
+//! The facts of `nvml` from `nvidia-smi`, for a program that cannot load NVML.
 #![expect(clippy::disallowed_methods, reason = "runs nvidia-smi and waits for it")]
 
 use std::io::Read as _;
@@ -10,16 +10,20 @@ use super::facts::{GpuError, HostFacts, HostGpu};
 const QUERY: [&str; 2] =
     ["--query-gpu=driver_version,name,compute_cap,memory.total", "--format=csv,noheader,nounits"];
 
-/// Asks the program; without one there is no driver.
+/// Runs nvidia-smi; without it there is no driver.
 pub(super) fn ask(limit: Duration) -> Result<HostFacts, GpuError> {
-    let text = said("nvidia-smi", &QUERY, limit)?;
+    let text = run_with_timeout("nvidia-smi", &QUERY, limit)?;
     read(&text).ok_or(GpuError::NoDriver)
 }
 
-/// What a program prints, if it is there and ends in time.
-pub(super) fn said(program: &str, words: &[&str], limit: Duration) -> Result<String, GpuError> {
+/// Runs a program and returns its output, if it exists and ends in time.
+pub(super) fn run_with_timeout(
+    program: &str,
+    arguments: &[&str],
+    limit: Duration,
+) -> Result<String, GpuError> {
     let child = Command::new(program)
-        .args(words)
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -44,7 +48,7 @@ pub(super) fn said(program: &str, words: &[&str], limit: Duration) -> Result<Str
     Ok(text)
 }
 
-/// Reads `570.86.15, NVIDIA H200, 9.0, 143771`, a line for each GPU. Nothing else is a GPU.
+/// Parses one line per GPU: `570.86.15, NVIDIA H200, 9.0, 143771`. Skips other lines.
 fn read(text: &str) -> Option<HostFacts> {
     let mut facts: Option<HostFacts> = None;
     for line in text.lines() {
@@ -70,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_is_a_gpu_and_other_words_are_none() {
+    fn read_parses_one_gpu_per_line() {
         let text = "570.86.15, NVIDIA H200, 9.0, 143771\n570.86.15, Tesla T4, 7.5, [N/A]\n";
         let facts = read(text).expect("GPUs");
         assert_eq!(facts.driver.to_string(), "570.86.15");
@@ -88,9 +92,12 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_ended() {
         let began = Instant::now();
-        let answer = said("sleep", &["30"], Duration::from_millis(200));
+        let answer = run_with_timeout("sleep", &["30"], Duration::from_millis(200));
         assert!(matches!(answer, Err(GpuError::Silent { .. })), "{answer:?}");
         assert!(began.elapsed() < Duration::from_secs(10));
-        assert_eq!(said("no-such-program-envforge", &[], Duration::from_secs(1)), Err(GpuError::NoDriver));
+        assert_eq!(
+            run_with_timeout("no-such-program-envforge", &[], Duration::from_secs(1)),
+            Err(GpuError::NoDriver)
+        );
     }
 }

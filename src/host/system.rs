@@ -1,16 +1,17 @@
-//! What files below a root say of the machine.
+//! Facts of the machine from files below a root.
 #![expect(clippy::disallowed_methods, reason = "reads the files that describe this machine")]
 
 use camino::Utf8Path;
 
 use super::facts::SystemFacts;
 use super::nvml::LIMIT;
-use super::smi::said;
+use super::smi::run_with_timeout;
+use crate::model::program_version::parse_program_version;
 
-/// Folders of CDI descriptions.
+/// Directories of CDI specifications.
 const CDI: [&str; 2] = ["etc/cdi", "var/run/cdi"];
 
-/// The facts of the machine whose root this is: `/`, or a folder in tests.
+/// Reads the facts of the machine with that root: `/`, or a directory in tests.
 pub fn system(root: &Utf8Path) -> SystemFacts {
     let text = |path: &str| fs_err::read_to_string(root.join(path)).unwrap_or_default();
     let release = text("proc/sys/kernel/osrelease").to_lowercase();
@@ -20,27 +21,29 @@ pub fn system(root: &Utf8Path) -> SystemFacts {
         nouveau,
         wsl: release.contains("microsoft"),
         cdi_specs: CDI.iter().flat_map(|folder| specs(root, folder)).collect(),
-        container_toolkit: said("nvidia-ctk", &["--version"], LIMIT).ok().and_then(|text| toolkit(&text)),
+        container_toolkit: run_with_timeout("nvidia-ctk", &["--version"], LIMIT)
+            .ok()
+            .and_then(|text| toolkit(&text)),
         shm: rustix::fs::statvfs(root.join("dev/shm").as_std_path())
             .ok()
             .map(|found| found.f_blocks.saturating_mul(found.f_frsize)),
-        glibc: said("getconf", &["GNU_LIBC_VERSION"], LIMIT)
+        glibc: run_with_timeout("getconf", &["GNU_LIBC_VERSION"], LIMIT)
             .ok()
             .and_then(|text| Some(text.trim().strip_prefix("glibc ")?.to_owned())),
         uvm: root.join("dev/nvidiactl").exists().then(|| root.join("dev/nvidia-uvm").exists()),
     }
 }
 
-/// `570.124.06` of `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.124.06  Wed ...`.
+/// Returns `570.124.06` of `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.124.06  Wed ...`.
 fn kernel_module(text: &str) -> Option<String> {
     let words = text.lines().next()?.split_whitespace();
     let mut version = words.skip_while(|word| *word != "Module").skip(1);
     version.find(|word| word.contains('.')).map(str::to_owned)
 }
 
-/// `1.17.8` of `NVIDIA Container Toolkit CLI version 1.17.8`.
+/// Returns `1.17.8` of `NVIDIA Container Toolkit CLI version 1.17.8`.
 fn toolkit(text: &str) -> Option<String> {
-    Some(text.lines().next()?.rsplit_once("version ")?.1.trim().to_owned())
+    parse_program_version(text.lines().next()?).map(|version| version.to_string())
 }
 
 fn specs(root: &Utf8Path, folder: &str) -> Vec<String> {
@@ -70,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_with_a_driver_is_read() {
+    fn machine_with_a_driver_is_read() {
         let facts = machine(&[
             (
                 "proc/driver/nvidia/version",
@@ -89,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nouveau_and_wsl_are_seen_and_nothing_is_nothing() {
+    fn nouveau_and_wsl_are_detected() {
         let facts = machine(&[
             ("proc/modules", "nouveau 2301952 1 - Live 0x0\n"),
             ("proc/sys/kernel/osrelease", "5.15.167.4-microsoft-standard-WSL2\n"),
@@ -100,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_toolkit_says_its_version() {
+    fn toolkit_parses_its_version() {
         let text = "NVIDIA Container Toolkit CLI version 1.17.8\ncommit: 4a4ac9\n";
         assert_eq!(toolkit(text).as_deref(), Some("1.17.8"));
         assert_eq!(toolkit("usage: nvidia-ctk"), None);

@@ -1,23 +1,23 @@
-//! What the GPUs of this machine do at this moment, through NVML.
+//! Current use of this machine's GPUs, through NVML.
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 
-/// What a GPU of this machine does at this moment.
+/// The current use of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuUse {
-    /// Its number, in NVML's order.
+    /// Its index, in NVML's order.
     pub index: u32,
     /// Its UUID, `GPU-…`.
     pub uuid: String,
-    /// Processes that compute on it, with the bytes each holds where the driver says.
+    /// Its compute processes and the bytes of each, if known.
     pub processes: Vec<(u32, Option<u64>)>,
-    /// Percent of the last moment in which it worked.
+    /// Utilization in percent of the last sample.
     pub utilisation: Option<u32>,
 }
 
-/// What the GPUs of this machine do; none if there is no driver or it does not answer.
+/// Returns the use of all GPUs; none without a working driver.
 pub fn usage() -> Vec<GpuUse> {
     let Ok(nvml) = Nvml::init() else { return Vec::new() };
     (0..nvml.device_count().unwrap_or(0)).filter_map(|index| used(&nvml, index).ok()).collect()

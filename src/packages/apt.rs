@@ -1,16 +1,17 @@
-//! What apt would install, as locked packages without addresses.
+//! The packages apt would install, as locked packages without addresses.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::catalogue::catalogue;
 use super::error::PackagesError;
-use super::resolve::PackageRequest;
-use crate::lock::{Lock, LockedBase, LockedDeb};
-use crate::sha256::is_sha256_hex;
-use crate::stack::Stack;
+use super::percent::decoded;
+use super::request::PackageRequest;
+use crate::model::lock::{Lock, LockedBase, LockedDeb};
+use crate::model::sha256::is_sha256_hex;
+use crate::model::stack::Stack;
 
-/// Reads sections `uris` and `show`: each file apt would fetch, with the SHA-256 the signed index gives it.
+/// Parses the sections `uris` and `show`: each file apt would download, with its SHA-256 from the signed index.
 pub(super) fn locked_debs(uris: &str, show: &str) -> Result<Vec<LockedDeb>, PackagesError> {
     let known = records(show);
     let mut debs = Vec::new();
@@ -26,7 +27,7 @@ pub(super) fn locked_debs(uris: &str, show: &str) -> Result<Vec<LockedDeb>, Pack
     Ok(debs)
 }
 
-/// The old packages, if the new ones are the same by name on the same base: an update then changes none of them.
+/// Returns the old packages if the new ones have the same names on the same base: an update then changes none of them.
 pub(super) fn kept(
     new: Vec<LockedDeb>,
     previous: Option<&Lock>,
@@ -42,7 +43,7 @@ pub(super) fn kept(
     }
 }
 
-/// The lock whose packages of the distribution stand, so that apt need not be asked: what decides them is as it was.
+/// Returns the lock file whose distribution packages are still valid, without running apt: their inputs are unchanged.
 pub(super) fn standing<'a>(request: &PackageRequest<'a>) -> Option<&'a Lock> {
     let old = request.previous?;
     let has = |debs: &[LockedDeb], name: &str| debs.iter().any(|deb| deb.name == name);
@@ -58,7 +59,7 @@ pub(super) fn standing<'a>(request: &PackageRequest<'a>) -> Option<&'a Lock> {
     same.then_some(old)
 }
 
-/// Packages of the distribution that every image of a stack has, one each line.
+/// Returns the distribution packages of every image of a stack, one per line.
 pub(super) fn system_list(stack: &Stack) -> String {
     let mut system: String = catalogue().system().flat_map(|package| [package, "\n"]).collect();
     if let Some(nvcc) = &stack.nvcc {
@@ -67,7 +68,7 @@ pub(super) fn system_list(stack: &Stack) -> String {
     system
 }
 
-/// True if both are the same bytes; the content digest is a record and does not count.
+/// Whether both are the same bytes; ignores the content digest, which is metadata.
 fn same_base(one: &LockedBase, other: &LockedBase) -> bool {
     one.provider == other.provider && one.digest == other.digest && one.packages == other.packages
 }
@@ -89,23 +90,10 @@ fn records(show: &str) -> Vec<LockedDeb> {
     show.split("\n\n").filter_map(stanza).collect()
 }
 
-/// Undoes percent-encoding; what is not valid stays as it is.
-pub(crate) fn decoded(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let escaped = if *first == b'%' { tail.get(..2) } else { None };
-        let byte = escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        out.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::sample;
+    use crate::model::lock::sample;
     use crate::packages::output::{RECORDED, Sections};
 
     fn recorded() -> (&'static str, Vec<LockedDeb>) {
@@ -115,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_apt_would_fetch_is_locked_with_sha256_and_without_address() {
+    fn every_apt_file_is_locked_by_sha256_without_address() {
         let (uris, debs) = recorded();
         assert_eq!(debs.len(), uris.lines().filter(|line| line.starts_with('\'')).count());
         assert!(debs.len() > 90, "{}", debs.len());
@@ -130,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_sha256_is_an_error_that_names_it() {
+    fn error_names_file_without_sha256() {
         let uris = "'http://m.test/debian/pool/main/t/tini/tini_0.19.0-1_amd64.deb' tini_0.19.0-1_amd64.deb";
         let show = "Package: tini\nVersion: 0.19.0-1\nArchitecture: amd64\nFilename: pool/main/t/tini/tini_0.19.0-1_amd64.deb\nSize: 5\nSHA256: abc\n";
         for show in ["", show] {
@@ -142,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_keeps_the_old_packages_unless_base_or_names_changed() {
+    fn update_keeps_packages_of_same_base_and_names() {
         let old = sample::lock();
         let newer = vec![sample::deb("python3", "3.11.2-9")];
         assert_eq!(kept(newer.clone(), Some(&old), &old.base, |lock| &lock.system), old.system);
@@ -158,10 +146,5 @@ mod tests {
         );
         base.packages[0].version = "2.37".to_owned();
         assert_eq!(kept(newer.clone(), Some(&old), &base, |lock| &lock.system), newer);
-    }
-
-    #[test]
-    fn percent_signs_are_decoded() {
-        assert_eq!(decoded("a%7eb%2Bc%3a%zz%4"), "a~b+c:%zz%4");
     }
 }

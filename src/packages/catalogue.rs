@@ -1,14 +1,14 @@
-//! `templates/packages/packages.toml` as values: what every image holds beside the framework, and uv.
+//! `templates/packages/packages.toml` as values: the packages of every image in addition to the framework, and uv.
 
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::address::Address;
-use crate::lock::LockedTool;
-use crate::versions::Machine;
+use crate::model::address::Address;
+use crate::model::lock::LockedTool;
+use crate::model::versions::Machine;
 
-/// What `templates/packages/packages.toml` holds.
+/// Content of `templates/packages/packages.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Catalogue {
@@ -72,11 +72,11 @@ pub fn catalogue() -> &'static Catalogue {
 }
 
 impl Catalogue {
-    /// The folder of the vendor's apt repositories.
+    /// The directory of the vendor's apt repositories.
     pub(super) fn vendor_repositories(&self) -> Address {
         self.vendor_repositories.address.parse().expect("templates/packages/packages.toml is tested")
     }
-    /// Distribution packages asked of apt.
+    /// Distribution packages requested from apt.
     pub fn system(&self) -> impl Iterator<Item = &str> {
         self.system.iter().map(|entry| entry.package.as_str())
     }
@@ -85,12 +85,12 @@ impl Catalogue {
         let wheels = self.wheel.iter().map(|entry| entry.package.clone());
         wheels.chain([format!("uv=={}", self.uv.version)])
     }
-    /// Why a package or wheel is in every image.
+    /// The reason for a package or wheel in every image.
     pub fn reason_of(&self, package: &str) -> Option<&str> {
         let entry = self.system.iter().chain(&self.wheel).find(|entry| entry.package == package)?;
         Some(&entry.reason)
     }
-    /// Where each fact of the catalogue comes from.
+    /// The source of each fact of the catalogue.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
         let indexes = self.framework_index.iter().map(|index| index.source.as_str());
         [self.uv.source.as_str()].into_iter().chain(indexes)
@@ -110,11 +110,11 @@ impl Catalogue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::sha256::is_sha256_hex;
     use crate::packages::wheel_name::WheelName;
-    use crate::sha256::is_sha256_hex;
 
     #[test]
-    fn every_row_says_why_it_is_there_or_where_it_comes_from() {
+    fn every_row_has_a_reason_or_source() {
         let all = catalogue();
         assert_eq!(all.schema, 1);
         let rows = all.system.iter().chain(&all.wheel);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn uv_is_known_for_both_processors_with_a_hash_and_a_wheel_of_its_version() {
+    fn uv_has_wheel_and_hash_for_both_processors() {
         for machine in [Machine::X86_64, Machine::Aarch64] {
             let tool = catalogue().uv(machine).expect("a wheel");
             assert!(is_sha256_hex(&tool.sha256), "{tool:?}");

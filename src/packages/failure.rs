@@ -1,21 +1,21 @@
-//! What a failed step of `resolve.sh` means, told from its exit code and what apt or uv printed.
+//! Errors behind failed steps of `resolve.sh`, from their exit code and the output of apt or uv.
 
-use super::error::{PackagesError, Words};
+use super::error::{PackagesError, ToolOutput};
 use super::redact::without_addresses;
 
-/// The error behind an exit code of `resolve.sh`; `with_additions`: the user's own packages were among the wishes.
+/// Returns the error behind an exit code of `resolve.sh`; `with_additions`: the request includes packages of the user.
 pub(super) fn explain(code: i64, stderr: &[u8], with_additions: bool) -> PackagesError {
     let text = without_addresses(String::from_utf8_lossy(stderr).trim());
     match code {
         40 | 42 => mirror(text),
-        47 => PackagesError::Vendor { cause: Words(text) },
-        48 => PackagesError::Nvcc { cause: Words(text) },
-        49 => PackagesError::Apt { cause: Words(text) },
-        50 => PackagesError::AptChanges { cause: Words(text) },
-        41 => PackagesError::System { cause: Words(text) },
+        47 => PackagesError::Vendor { cause: ToolOutput(text) },
+        48 => PackagesError::Nvcc { cause: ToolOutput(text) },
+        49 => PackagesError::Apt { cause: ToolOutput(text) },
+        50 => PackagesError::AptChanges { cause: ToolOutput(text) },
+        41 => PackagesError::System { cause: ToolOutput(text) },
         43 => resolver(text, with_additions),
         code => {
-            let detail = format!("it ended with code {code}: {text}");
+            let detail = format!("exit code {code}: {text}");
             PackagesError::Output { what: "run", detail }
         }
     }
@@ -25,17 +25,17 @@ fn mirror(text: String) -> PackagesError {
     let says = |any: &[&str]| any.iter().any(|words| text.contains(words));
     let no_network = says(&["Temporary failure resolving", "Could not resolve", "Network is unreachable"]);
     let expired = says(&["is expired", "is not valid anymore", "Release file expired"]);
-    let cause = Words(text);
+    let cause = ToolOutput(text);
     if expired { PackagesError::Expired { cause } } else { PackagesError::Mirror { cause, no_network } }
 }
 
 fn resolver(text: String, with_additions: bool) -> PackagesError {
     let says = |any: &[&str]| any.iter().any(|words| text.contains(words));
     if says(&["No solution found"]) {
-        return PackagesError::NoSolution { cause: Words(text), with_additions };
+        return PackagesError::NoSolution { cause: ToolOutput(text), with_additions };
     }
     if says(&["401 Unauthorized", "403 Forbidden"]) {
-        return PackagesError::IndexAccess { cause: Words(text) };
+        return PackagesError::IndexAccess { cause: ToolOutput(text) };
     }
     if says(&[
         "Failed to fetch",
@@ -44,9 +44,9 @@ fn resolver(text: String, with_additions: bool) -> PackagesError {
         "Could not connect",
         "onnection refused",
     ]) {
-        return PackagesError::Index { package: fetched_package(&text), cause: Words(text) };
+        return PackagesError::Index { package: fetched_package(&text), cause: ToolOutput(text) };
     }
-    PackagesError::Resolver { cause: Words(text) }
+    PackagesError::Resolver { cause: ToolOutput(text) }
 }
 
 /// `torch` of "Failed to fetch: `<address>/torch`", which newer releases of uv write without quotes.
@@ -60,14 +60,15 @@ fn fetched_package(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::{Exit, Failure as _};
 
     #[test]
-    fn an_unreachable_index_names_package_and_setting_but_no_address() {
+    fn index_error_names_package_and_setting_without_address() {
         let said = "error: Request failed after 3 retries\n  Caused by: Failed to fetch: `http://u:hunter2@127.0.0.1:9/simple/torch/`\n  \
                     Caused by: error sending request for url (http://127.0.0.1:9/simple/torch/)\n  Caused by: Connection refused (os error 111)";
         let error = explain(43, said.as_bytes(), false);
-        assert_eq!(error.to_string(), "the package index cannot be reached (asked for `torch`)");
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.to_string(), "cannot reach the package index for `torch`");
+        assert_eq!(error.exit(), Exit::Outside);
         assert!(error.hints()[0].contains("ENVFORGE_INDEX"), "{:?}", error.hints());
         let cause = std::error::Error::source(&error).expect("uv's words").to_string();
         assert!(
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_have_to_be_built_is_named_with_the_setting_that_allows_it() {
+    fn package_without_wheels_gets_allow_source_hint() {
         let said = b"error: No solution found when resolving dependencies\n  cause: Because all versions of docopt have no usable \
                      wheels and you require docopt, we can conclude that your requirements are unsatisfiable.\n\nhint: Wheels are \
                      required for `docopt` because building from source is disabled for all packages (i.e., with `--no-build`)";
@@ -86,27 +87,27 @@ mod tests {
     }
 
     #[test]
-    fn the_package_is_named_without_quotes_too() {
+    fn error_names_unquoted_package() {
         let said = "error: Request failed after 3 retries in 11.3s\n  cause: Failed to fetch: http://h.test/own/own-package/\n  \
                     cause: HTTP status server error (500 No) for url (http://h.test/own/own-package/)";
         let error = explain(43, said.as_bytes(), false);
-        assert_eq!(error.to_string(), "the package index cannot be reached (asked for `own-package`)");
+        assert_eq!(error.to_string(), "cannot reach the package index for `own-package`");
     }
 
     #[test]
-    fn a_conflict_is_the_users_only_if_he_added_something() {
+    fn conflict_exits_1_only_with_user_additions() {
         let said = b"  x No solution found when resolving dependencies:\n  Because there is no version of torch==2.7.1+cu118";
         let error = explain(43, said, false);
         assert!(matches!(error, PackagesError::NoSolution { .. }), "{error:?}");
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.exit(), Exit::Outside);
         assert!(std::error::Error::source(&error).expect("words").to_string().contains("torch==2.7.1+cu118"));
         let error = explain(43, said, true);
-        assert_eq!(error.exit_code(), 1);
+        assert_eq!(error.exit(), Exit::No);
         assert!(error.hints()[0].contains("added"));
     }
 
     #[test]
-    fn refused_access_asks_for_credentials() {
+    fn denied_access_gets_credentials_hint() {
         let error =
             explain(43, b"HTTP status client error (401 Unauthorized) for url (https://h.test/x)", false);
         assert!(matches!(error, PackagesError::IndexAccess { .. }), "{error:?}");
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_without_network_is_told_from_a_mirror_that_is_down() {
+    fn distinguishes_missing_network_from_failing_mirror() {
         let error =
             explain(40, b"E: Failed to fetch http://m.test/x  Temporary failure resolving 'm.test'", false);
         assert!(matches!(error, PackagesError::Mirror { no_network: true, .. }), "{error:?}");
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_index_names_the_option_that_accepts_it() {
+    fn expired_index_error_names_accepting_option() {
         let error =
             explain(40, b"E: Release file for http://m.test/InRelease is expired (invalid since 3d)", false);
         assert!(matches!(error, PackagesError::Expired { .. }), "{error:?}");
@@ -133,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn a_package_the_base_lacks_and_other_failures_keep_the_tools_words() {
+    fn failures_keep_the_output_of_the_tool() {
         for (code, said) in [(41, "E: Unable to locate package tini"), (43, "error: panic"), (137, "Killed")]
         {
             let error = explain(code, said.as_bytes(), false);
-            assert_eq!(error.exit_code(), 3);
+            assert_eq!(error.exit(), Exit::Outside);
             let all = format!("{error} {:?}", std::error::Error::source(&error).map(ToString::to_string));
             assert!(all.contains(said), "{all}");
         }

@@ -1,33 +1,33 @@
 //! A project's page of a simple index, as text: the files it links to.
 
-use super::apt::decoded;
-use crate::address::Address;
+use super::percent::decoded;
+use crate::model::address::Address;
 
 /// A file a page links to.
 #[derive(Debug, Clone)]
 pub(crate) struct Link<'a> {
     /// The file's name.
     pub(crate) file: String,
-    /// Where it is, with the fragment that gives its hash.
+    /// Its address, with the fragment that contains its hash.
     pub(crate) address: Address,
-    /// What stands in the link's tag: its attributes.
+    /// The attributes of the link's tag.
     pub(crate) tag: &'a str,
 }
 
 impl Link<'_> {
-    /// True if its publisher has withdrawn it.
+    /// Whether its publisher has yanked it.
     pub(crate) fn is_yanked(&self) -> bool {
         self.tag.contains("data-yanked")
     }
 }
 
-/// The files a page links to, in its order; a tag without an address that can be read is passed over.
+/// Returns the files a page links to, in its order; skips tags without a valid address.
 pub(crate) fn links<'a>(page: &'a str, base: &Address) -> impl Iterator<Item = Link<'a>> {
     let tags = page.split("<a").skip(1).filter(|rest| rest.starts_with(char::is_whitespace)).map(attributes);
     tags.filter_map(move |tag| link(tag, base))
 }
 
-/// What stands before the tag's end; a `>` between quotes is part of a value.
+/// Returns the text before the tag's end; a `>` between quotes is part of a value.
 fn attributes(rest: &str) -> &str {
     let mut quote = None;
     let end = rest.find(|c| match (quote, c) {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_gives_its_files_in_order_and_no_other_tag() {
+    fn page_returns_its_files_in_order() {
         let page = r#"<!doctype html><a href="../../f/a-1.0.whl#sha256=00&amp;x=1">a</a>
             <a
             data-requires-python=">=3.8" data-yanked="" href='/f/a-1.1%2Bcu118.whl?v=2'>b</a> <a name=x>d</a><a href=e>e</a><a href="a"#;

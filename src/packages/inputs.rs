@@ -1,4 +1,4 @@
-//! The files `resolve.sh` reads: what is wanted, and where it may come from. They live in a throwaway container only.
+//! The input files of `resolve.sh`: requirements and sources. They exist in a temporary container only.
 
 use std::fmt::Write as _;
 
@@ -7,24 +7,24 @@ use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::local_wheel::LocalWheel;
 use super::pylock::preferences;
-use super::resolve::PackageRequest;
+use super::request::PackageRequest;
 use super::settings::PackageSettings;
 use super::vendor::VendorSource;
 use super::wheel_name::normalised;
-use crate::address::Address;
-use crate::compat::Matrix;
-use crate::compat::tables::Channel;
 use crate::engine::ContainerFile;
-use crate::lock::LockedDeb;
-use crate::sha256::sha256_hex;
-use crate::stack::Stack;
-use crate::versions::Machine;
+use crate::model::address::Address;
+use crate::model::compat::Matrix;
+use crate::model::compat::tables::Channel;
+use crate::model::lock::LockedDeb;
+use crate::model::sha256::sha256_hex;
+use crate::model::stack::Stack;
+use crate::model::versions::Machine;
 
-/// The folder the scripts read.
+/// The directory the scripts read.
 const FOLDER: &str = "/envforge";
 /// The script the container runs.
 pub(super) const SCRIPT: &str = "/envforge/resolve.sh";
-/// Where the program uv is sent, if the volume does not have it.
+/// Path of the uv program, sent if the volume does not have it.
 pub(super) const UV: &str = "/envforge/uv";
 /// apt wants armoured keys to be called so.
 const VENDOR_KEY: &str = "/envforge/vendor.asc";
@@ -51,7 +51,7 @@ pub(super) fn files(
     if standing(request).is_none() {
         files.push(file("system.list", 0o644, system_list(request.stack)));
     }
-    for wheel in request.in_no_index() {
+    for wheel in request.unindexed_wheels() {
         files.push(ContainerFile {
             path: format!("{FOLDER}/{}", wheel.file),
             mode: 0o644,
@@ -74,7 +74,7 @@ pub(super) fn files(
         files.push(file("all.in", 0o644, format!("{stack}{additions}{built}")));
         files.push(file("stack.in", 0o644, stack));
     }
-    for source in request.may_be_built() {
+    for source in request.buildable_packages() {
         let of_it = |text: &&String| normalised(&named(text)) == source.name;
         let wishes: String = requested.iter().filter(of_it).flat_map(|text| [text, "\n"]).collect();
         let text = if wishes.is_empty() { format!("{}\n", source.name) } else { wishes };
@@ -100,15 +100,15 @@ pub(super) fn files(
     Ok(files)
 }
 
-/// A name of the base that another base never has.
+/// A name unique to the base.
 fn base_key(request: &PackageRequest<'_>) -> String {
     let packages: String = request.base.packages.iter().map(|deb| deb.sha256.as_str()).collect();
     let digest = request.base.digest.as_deref().unwrap_or_default();
     sha256_hex(format!("{} {digest} {packages}", request.base_reference).as_bytes())[..16].to_owned()
 }
 
-/// Another processor than the container's, as Debian and as uv name it. uv is told the base's C library, up to the newest
-/// one it knows: it decides which wheels run there.
+/// Returns the names of a foreign processor for Debian and uv. uv gets the base's C library version, up to the newest
+/// one it supports: it selects the wheels that run there.
 fn foreign(stack: &Stack) -> String {
     const UV_KNOWS: std::ops::RangeInclusive<u32> = 31..=40;
     let glibc = Matrix::current().base(&stack.base).map(|base| base.glibc.parts().to_vec());
@@ -120,7 +120,7 @@ fn foreign(stack: &Stack) -> String {
     format!("{} {}-manylinux_2_{minor}\n", stack.machine.debian(), stack.machine)
 }
 
-/// What every script here is given: proxies, certificates, apt's archives.
+/// Returns the files of every script: proxies, certificates, apt's archives.
 pub(super) fn surroundings(settings: &PackageSettings) -> Vec<ContainerFile> {
     let mut files = vec![
         file("env", 0o600, environment(settings)),
@@ -133,12 +133,12 @@ pub(super) fn surroundings(settings: &PackageSettings) -> Vec<ContainerFile> {
     files
 }
 
-/// A file of the folder the scripts read.
+/// A file of the scripts' directory.
 pub(super) fn file(name: &str, mode: u32, text: impl Into<String>) -> ContainerFile {
     ContainerFile { path: format!("{FOLDER}/{name}"), mode, bytes: text.into().into() }
 }
 
-/// The framework and its companions, pinned as the matrix says.
+/// Returns the framework and its companions, pinned to the matrix versions.
 fn framework_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, PackagesError> {
     let Stack { package, version, cuda, .. } = stack;
     let (local, companion_local) = match stack.channel {
@@ -146,7 +146,7 @@ fn framework_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String,
         // Companions for Arm are published there without the variant in their version.
         Channel::Framework if stack.machine == Machine::Aarch64 => (format!("+{cuda}"), String::new()),
         Channel::Framework => (format!("+{cuda}"), format!("+{cuda}")),
-        // The builder itself: what it compiles with is published.
+        // The builder itself: its compilers and libraries are published.
         Channel::Source if stack.is_toolkit() => (String::new(), String::new()),
         Channel::Source => return built_requirements(stack, local),
     };
@@ -169,8 +169,8 @@ fn framework_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String,
     Ok(text)
 }
 
-/// The same of what nobody publishes: the wheels that somebody built, and the libraries they were built with, which their
-/// own requirements do not name.
+/// Returns the requirements of an unpublished variant: prebuilt wheels and the libraries they were built with, which their
+/// own requirements do not list.
 fn built_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, PackagesError> {
     let Stack { package, version, cuda, .. } = stack;
     if !local.iter().any(|wheel| wheel.name == *package) {
@@ -194,7 +194,7 @@ fn built_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, Pac
     Ok(text)
 }
 
-/// The user's own requirements. A line that uv would read as an option or an address is refused: it cannot be pinned
+/// Returns the user's own requirements. Rejects a line that uv would read as an option or an address: it cannot be pinned
 /// without an address.
 fn additions(requested: &[String]) -> Result<String, PackagesError> {
     let plain = |text: &str| {
@@ -254,14 +254,14 @@ fn sources(settings: &PackageSettings) -> String {
     settings.archives.iter().map(line).collect()
 }
 
-/// Indexes and rules. The best version of either index counts; where both have it, the framework's own gives it.
+/// Returns uv's configuration: the best version of any index wins; the framework's own index comes first.
 fn uv_configuration(
     request: &PackageRequest<'_>,
     settings: &PackageSettings,
 ) -> Result<String, PackagesError> {
     let stack = request.stack;
     let mut text = "index-strategy = \"unsafe-best-match\"\n".to_owned();
-    if !request.in_no_index().is_empty() {
+    if !request.unindexed_wheels().is_empty() {
         let _ = writeln!(text, "find-links = [\"{FOLDER}\"]");
     }
     let own = match stack.channel {
@@ -273,7 +273,7 @@ fn uv_configuration(
                 cuda: stack.cuda.to_string(),
             })?)
         }
-        // It has no wheel of what nobody publishes, but one that is set may have the libraries.
+        // It has no wheel of an unpublished variant, but a configured one may have the libraries.
         Channel::Source => settings.index.framework.as_ref().map(|index| index.of(stack.cuda)),
     };
     text.extend(own.map(|index| index_table(&index, false)));
@@ -295,13 +295,13 @@ fn index_table(index: &Address, default: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::failure::{Exit, Failure as _};
     use std::collections::BTreeMap;
 
     use bytes::Bytes;
 
-    use super::super::resolve::tests::request;
     use super::*;
-    use crate::lock::{Added, AllowedSource, Lock, Records, sample};
+    use crate::model::lock::{AllowedSource, Lock, LockMetadata, UserAdditions, sample};
     use crate::packages::settings::{Archive, IndexSettings, Proxies};
 
     fn settings() -> PackageSettings {
@@ -325,8 +325,9 @@ mod tests {
 
     fn made(stack: &Stack, requested: &[String], settings: &PackageSettings) -> BTreeMap<String, String> {
         let lock = sample::lock();
-        let added = Added { python: requested.to_vec(), ..Added::default() };
-        let request = PackageRequest { previous: Some(&lock), ..request(&lock, stack, &added) };
+        let added = UserAdditions { python: requested.to_vec(), ..UserAdditions::default() };
+        let request =
+            PackageRequest { previous: Some(&lock), ..PackageRequest::sample(&lock, stack, &added) };
         let files = files(&request, settings, None, "", Machine::X86_64).expect("files");
         let text = |file: ContainerFile| (file.path, String::from_utf8(file.bytes.to_vec()).unwrap());
         files.into_iter().map(text).collect()
@@ -334,8 +335,8 @@ mod tests {
 
     fn configuration(stack: &Stack, settings: &PackageSettings) -> Result<String, PackagesError> {
         let lock = sample::lock();
-        let added = Added::default();
-        let request = request(&lock, stack, &added);
+        let added = UserAdditions::default();
+        let request = PackageRequest::sample(&lock, stack, &added);
         uv_configuration(&request, settings)
     }
 
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn apt_is_asked_only_if_what_it_decides_on_changed() {
+    fn apt_runs_only_if_its_inputs_changed() {
         let lock = sample::lock();
         let mut system = lock.system[0].clone();
         let as_locked = |name: &str| {
@@ -360,23 +361,24 @@ mod tests {
             system.clone()
         };
         let system: Vec<_> = system_list(&lock.stack).lines().map(as_locked).collect();
-        let records = Records { envforge: env!("CARGO_PKG_VERSION").to_owned(), ..lock.records.clone() };
+        let records = LockMetadata { envforge: env!("CARGO_PKG_VERSION").to_owned(), ..lock.records.clone() };
         let lock = Lock { system, records, ..lock };
         let asks = |previous: &Lock, apt: &[&str], fresh: &[&str]| {
             let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-            let (added, fresh) = (Added { apt: texts(apt), ..Added::default() }, texts(fresh));
+            let (added, fresh) =
+                (UserAdditions { apt: texts(apt), ..UserAdditions::default() }, texts(fresh));
             let request = PackageRequest {
                 previous: Some(previous),
                 fresh: &fresh,
-                ..request(&lock, &lock.stack, &added)
+                ..PackageRequest::sample(&lock, &lock.stack, &added)
             };
             let made = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
             made.iter().any(|file| file.path == "/envforge/system.list")
         };
         assert!(!asks(&lock, &[], &[]));
-        assert!(!asks(&lock, &[], &["torch"]), "a wheel to choose anew is none of apt's business");
-        assert!(asks(&lock, &["tree"], &[]), "another wish");
-        assert!(asks(&lock, &[], &[&lock.system[0].name]), "one of the distribution to choose anew");
+        assert!(!asks(&lock, &[], &["torch"]), "a wheel to upgrade does not concern apt");
+        assert!(asks(&lock, &["tree"], &[]), "another request");
+        assert!(asks(&lock, &[], &[&lock.system[0].name]), "a distribution package to upgrade");
         let short = Lock { system: lock.system[1..].to_vec(), ..lock.clone() };
         assert!(asks(&short, &[], &[]), "a package is missing");
         let mut other = lock.clone();
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_channel_pins_plain_versions_and_asks_one_index() {
+    fn default_channel_pins_versions_and_uses_one_index() {
         let files = made(&sample::stack(), &[], &settings());
         assert_eq!(files["/envforge/framework.in"], "torch==2.8.0\ntorchaudio==2.8.0\ntorchvision==0.23.0\n");
         assert!(files["/envforge/all.in"].contains("\njupyterlab\n"));
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn the_framework_channel_pins_the_variant_and_asks_its_index_too() {
+    fn framework_channel_pins_variant_and_adds_its_index() {
         let files = made(&framework_stack(), &[], &settings());
         assert_eq!(
             files["/envforge/framework.in"],
@@ -414,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_index_is_set_uv_is_given_no_default() {
+    fn uv_gets_no_default_index_unless_set() {
         let indexes = |stack: &Stack| {
             let uv: toml::Table =
                 configuration(stack, &PackageSettings::default()).expect("made").parse().expect("valid TOML");
@@ -429,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn further_indexes_stand_before_the_default_one() {
+    fn further_indexes_precede_the_default_index() {
         let mut settings = settings();
         let own: Address = "https://u:hunter2@own.example.test/simple".parse().unwrap();
         settings.index.further = BTreeMap::from([("own".to_owned(), own)]);
@@ -442,11 +444,12 @@ mod tests {
     }
 
     #[test]
-    fn distribution_packages_are_resolved_beside_those_of_every_image() {
+    fn requested_apt_packages_are_resolved_with_built_in_ones() {
         let lock = sample::lock();
         let stack = sample::stack();
-        let added = Added { apt: vec!["ffmpeg".to_owned(), "libgl1".to_owned()], ..Added::default() };
-        let request = request(&lock, &stack, &added);
+        let added =
+            UserAdditions { apt: vec!["ffmpeg".to_owned(), "libgl1".to_owned()], ..UserAdditions::default() };
+        let request = PackageRequest::sample(&lock, &stack, &added);
         let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
         let list = files.iter().find(|file| file.path == "/envforge/apt.list").expect("there");
         assert_eq!(list.bytes, "ffmpeg\nlibgl1\n");
@@ -454,27 +457,29 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_publishes_is_refused() {
+    fn unpublished_variant_is_rejected() {
         let stack = Stack { channel: Channel::Source, ..sample::stack() };
         let error = framework_requirements(&stack, &[]).expect_err("refused");
-        assert_eq!(error.to_string(), "`torch 2.8.0` for `cu128` is published by nobody");
-        assert_eq!(error.exit_code(), 1);
+        assert_eq!(error.to_string(), "no published wheel of `torch 2.8.0` for `cu128`");
+        assert_eq!(error.exit(), Exit::No);
         let unheard = Stack { framework: "unheard-of".to_owned(), ..framework_stack() };
         let error = configuration(&unheard, &PackageSettings::default()).expect_err("no index");
         assert!(error.hints()[0].contains("ENVFORGE_FRAMEWORK_INDEX"));
     }
 
     #[test]
-    fn what_somebody_built_is_pinned_with_the_libraries_it_was_built_with() {
+    fn prebuilt_wheel_is_pinned_with_its_libraries() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let root = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         let local = super::super::local_wheel::tests::wheel(&root, "torch", "2.8.0+cu128");
         let parts = BTreeMap::from([("nvidia-cublas-cu12".to_owned(), "12.8.4.1".to_owned())]);
         let stack = Stack { channel: Channel::Source, parts, ..sample::stack() };
         let lock = sample::lock();
-        let added = Added::default();
-        let request =
-            PackageRequest { local: std::slice::from_ref(&local), ..request(&lock, &stack, &added) };
+        let added = UserAdditions::default();
+        let request = PackageRequest {
+            local: std::slice::from_ref(&local),
+            ..PackageRequest::sample(&lock, &stack, &added)
+        };
         let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
         let named = |path: &str| files.iter().find(|file| file.path == path).expect("there");
         assert_eq!(
@@ -490,31 +495,31 @@ mod tests {
     }
 
     #[test]
-    fn additions_are_resolved_with_the_rest_but_told_apart() {
+    fn additions_are_resolved_together_but_listed_separately() {
         let files = made(&sample::stack(), &["requests>=2".to_owned()], &settings());
         assert!(files["/envforge/all.in"].ends_with("requests>=2\n"));
         assert!(!files["/envforge/stack.in"].contains("requests"));
         for bad in ["-r /etc/passwd", "--index-url=x", "x @ http://h/x.whl", "a\nb", "", "http://h/x.whl"] {
             let error = additions(&[bad.to_owned()]).expect_err(bad);
-            assert_eq!(error.exit_code(), 2);
+            assert_eq!(error.exit(), Exit::Usage);
         }
     }
 
     #[test]
-    fn what_may_be_built_is_asked_for_by_itself_until_its_wheel_is_there() {
+    fn allowed_source_is_requested_until_its_wheel_exists() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let root = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         let wheel = super::super::local_wheel::tests::wheel(&root, "docopt", "0.6.2");
         let lock = sample::lock();
         let stack = sample::stack();
         let allow = |name: &str| AllowedSource { name: name.to_owned(), build: Vec::new() };
-        let added = Added {
+        let added = UserAdditions {
             python: vec!["DocOpt>=0.6".to_owned(), "requests".to_owned()],
             allow_source: vec![allow("docopt"), allow("further")],
-            ..Added::default()
+            ..UserAdditions::default()
         };
         let made = |built: &[LocalWheel]| {
-            let request = PackageRequest { built, ..request(&lock, &stack, &added) };
+            let request = PackageRequest { built, ..PackageRequest::sample(&lock, &stack, &added) };
             let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
             let text = |file: ContainerFile| (file.path, String::from_utf8_lossy(&file.bytes).into_owned());
             files.into_iter().map(text).collect::<BTreeMap<_, _>>()
@@ -532,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn another_processor_is_named_to_apt_and_uv_with_the_bases_packages() {
+    fn foreign_processor_is_passed_to_apt_and_uv() {
         let stack = Stack { machine: Machine::Aarch64, ..sample::stack() };
         let files = made(&stack, &[], &settings());
         assert_eq!(files["/envforge/foreign"], "arm64 aarch64-manylinux_2_36\n");
@@ -548,11 +553,11 @@ mod tests {
     }
 
     #[test]
-    fn secrets_lie_only_in_files_others_cannot_read() {
+    fn secrets_are_only_in_private_files() {
         let lock = sample::lock();
         let stack = sample::stack();
-        let added = Added::default();
-        let request = request(&lock, &stack, &added);
+        let added = UserAdditions::default();
+        let request = PackageRequest::sample(&lock, &stack, &added);
         for file in files(&request, &settings(), None, "", Machine::X86_64).expect("files") {
             let secret = String::from_utf8_lossy(&file.bytes).contains("hunter2");
             assert!(!secret || file.mode == 0o600, "{}", file.path);

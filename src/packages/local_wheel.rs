@@ -1,4 +1,4 @@
-//! A wheel that somebody built and no index has: read, held against a stack, kept in the cache by its hash.
+//! A prebuilt wheel that no index lists: read, compared with a stack, cached by its hash.
 #![expect(clippy::disallowed_methods, reason = "edge: reads wheels")]
 
 use std::io::{Cursor, Read, Seek, Write as _};
@@ -10,10 +10,10 @@ use pep440_rs::Version;
 
 use super::error::PackagesError;
 use super::wheel_name::{WheelName, normalised};
-use crate::compat::Matrix;
-use crate::lock::LockedWheel;
-use crate::sha256::Sha256Hex;
-use crate::stack::Stack;
+use crate::model::compat::Matrix;
+use crate::model::lock::LockedWheel;
+use crate::model::sha256::Sha256Hex;
+use crate::model::stack::Stack;
 use crate::store::{Store, StoreError};
 
 /// More than any METADATA.
@@ -23,7 +23,7 @@ const CHUNK: usize = 1 << 20;
 /// A wheel of the cache that no index has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalWheel {
-    /// Its package, normalised.
+    /// Its package, normalized.
     pub name: String,
     /// Its version with the variant: `2.8.0+cu118`.
     pub version: String,
@@ -38,7 +38,7 @@ pub struct LocalWheel {
 }
 
 impl LocalWheel {
-    /// Refuses a file that is no wheel or none for that stack, and keeps nothing of it.
+    /// Rejects a file that is not a wheel for that stack, and caches nothing of it.
     pub fn judge(path: &Utf8Path, stack: &Stack) -> Result<(), PackagesError> {
         Self::read(path, || Ok((String::new(), 0)))?.check(stack)
     }
@@ -55,7 +55,7 @@ impl LocalWheel {
         let file = path.file_name().unwrap_or_default();
         let no_wheel = |detail: String| PackagesError::NotAWheel { file: path.to_string(), detail };
         let parts: WheelName =
-            file.parse().map_err(|()| no_wheel("its name is not that of a wheel".to_owned()))?;
+            file.parse().map_err(|()| no_wheel("its name is not a wheel name".to_owned()))?;
         let source = fs_err::File::open(path).map_err(|error| no_wheel(error.to_string()))?;
         let metadata = metadata(source).map_err(no_wheel)?;
         let (sha256, size) = hashed()?;
@@ -70,12 +70,11 @@ impl LocalWheel {
         })
     }
 
-    /// The wheel that a lock names; `None`: the cache does not have it.
+    /// Returns the wheel of a lock file; `None` if it is not in the cache.
     pub fn locked(wheel: &LockedWheel, store: &Store) -> Result<Option<Self>, PackagesError> {
         let no_wheel = |detail: String| PackagesError::NotAWheel { file: wheel.file.clone(), detail };
         let Some(path) = store.find(&wheel.sha256)? else { return Ok(None) };
-        let parts =
-            wheel.file.parse().map_err(|()| no_wheel("its name is not that of a wheel".to_owned()))?;
+        let parts = wheel.file.parse().map_err(|()| no_wheel("its name is not a wheel name".to_owned()))?;
         let source = fs_err::File::open(&path).map_err(|error| no_wheel(error.to_string()))?;
         let size = source.metadata().map_err(|error| no_wheel(error.to_string()))?.len();
         Ok(Some(Self {
@@ -89,7 +88,7 @@ impl LocalWheel {
         }))
     }
 
-    /// Refuses a wheel that does not fit a stack, with every way in which it does not.
+    /// Rejects a wheel that is not compatible with a stack, and lists every difference.
     pub fn check(&self, stack: &Stack) -> Result<(), PackagesError> {
         let misfits = self.misfits(stack);
         if misfits.is_empty() {
@@ -98,12 +97,12 @@ impl LocalWheel {
         Err(PackagesError::WheelMisfit { file: self.file.clone(), stack: stack.name.clone(), misfits })
     }
 
-    /// Refuses a wheel that is not of that package and version, or does not fit a stack, with every way in which it does not.
+    /// Rejects a wheel of another package or version, or for another stack, and lists every difference.
     pub fn check_package(&self, name: &str, version: &str, stack: &Stack) -> Result<(), PackagesError> {
         let mut misfits = Vec::new();
         let same = Version::from_str(&self.version).ok() == Version::from_str(version).ok();
         if self.name != name || !same {
-            misfits.push(format!("it is `{} {}`; wanted is `{name} {version}`", self.name, self.version));
+            misfits.push(format!("it is `{} {}`; expected `{name} {version}`", self.name, self.version));
         }
         misfits.extend(self.misfits_of_any(stack));
         if misfits.is_empty() {
@@ -124,13 +123,13 @@ impl LocalWheel {
         } else {
             let names: Vec<_> =
                 std::iter::once(&stack.package).chain(stack.companions.keys()).cloned().collect();
-            all.push(format!("it is of `{}`; the stack takes {}", self.name, names.join(", ")));
+            all.push(format!("it is a wheel of `{}`; the stack accepts {}", self.name, names.join(", ")));
         }
         all.extend(self.misfits_of_any(stack));
         all
     }
 
-    /// What no wheel of an image may be: of another name than it says, for another Python, processor or C library.
+    /// Returns the differences no wheel may have: from its own METADATA, and from the stack's Python, processor and C library.
     fn misfits_of_any(&self, stack: &Stack) -> Vec<String> {
         let mut all = Vec::new();
         for (field, named) in [("Name", &self.name), ("Version", &self.version)] {
@@ -140,7 +139,7 @@ impl LocalWheel {
                 _ => Version::from_str(said).ok() == Version::from_str(named).ok(),
             };
             if !equal {
-                all.push(format!("its name says {named}, its METADATA says {said}"));
+                all.push(format!("its name has {named}, its METADATA has {said}"));
             }
         }
         if !self.parts.fits_python(stack.python) {
@@ -168,7 +167,7 @@ impl LocalWheel {
         all.extend(match local {
             Some(local) if local == cuda => None,
             Some(local) => Some(format!("it is for `{local}`; the stack is for `{cuda}`")),
-            None => Some(format!("its version does not say for which CUDA it is: `{wanted}+{cuda}` does")),
+            None => Some(format!("its version has no CUDA variant (expected `{wanted}+{cuda}`)")),
         });
         all
     }
@@ -179,7 +178,7 @@ impl LocalWheel {
         (needs > *glibc).then(|| format!("it needs glibc {needs}; {base} has {glibc}"))
     }
 
-    /// A wheel of that name with its METADATA alone: all that a resolver asks of it.
+    /// Returns a wheel of that name with METADATA only: sufficient for a resolver.
     pub(super) fn without_content(&self) -> Bytes {
         let stem = self.file.split('-').next().unwrap_or_default();
         let folder = format!("{stem}-{}.dist-info", self.version);
@@ -203,7 +202,7 @@ fn metadata(wheel: impl Read + Seek) -> Result<String, String> {
     let mut archive = zip::ZipArchive::new(wheel).map_err(|error| error.to_string())?;
     let is_metadata = |name: &&str| name.matches('/').count() == 1 && name.ends_with(".dist-info/METADATA");
     let name = archive.file_names().find(is_metadata).map(str::to_owned);
-    let name = name.ok_or("it holds no METADATA")?;
+    let name = name.ok_or("it has no METADATA")?;
     let mut text = String::new();
     let entry = archive.by_name(&name).map_err(|error| error.to_string())?;
     entry.take(METADATA_LIMIT).read_to_string(&mut text).map_err(|error| error.to_string())?;
@@ -218,10 +217,11 @@ fn header<'a>(metadata: &'a str, field: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim())
 }
 
-/// Puts a file into the cache, whatever its size, and gives its hash and size.
+/// Copies a file of any size to the cache and returns its hash and size.
 fn copied(path: &Utf8Path, store: &Store) -> Result<(String, u64), PackagesError> {
-    let unreadable =
-        |cause| PackagesError::from(StoreError::File { purpose: "cannot take the wheel in", cause });
+    let unreadable = |cause| {
+        PackagesError::from(StoreError::File { purpose: "cannot copy the wheel to the cache", cause })
+    };
     let mut source = fs_err::File::open(path).map_err(unreadable)?;
     let mut target = store.temp_file()?;
     let (mut hash, mut size, mut chunk) = (Sha256Hex::default(), 0, vec![0; CHUNK]);
@@ -244,13 +244,14 @@ fn copied(path: &Utf8Path, store: &Store) -> Result<(String, u64), PackagesError
 
 #[cfg(test)]
 pub(super) mod tests {
+    use crate::failure::{Exit, Failure as _};
     use camino::Utf8PathBuf;
 
     use super::*;
-    use crate::compat::tables::Channel;
-    use crate::lock::sample;
+    use crate::model::compat::tables::Channel;
+    use crate::model::lock::sample;
 
-    /// A wheel of the sample's Python in a cache below that folder.
+    /// A wheel of the sample's Python in a cache below that directory.
     pub(crate) fn wheel(root: &Utf8Path, name: &str, version: &str) -> LocalWheel {
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
         let file = format!("{name}-{version}-cp311-cp311-linux_x86_64.whl");
@@ -259,7 +260,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_wheel_of_a_source_distribution_is_of_its_package_and_version_for_this_python() {
+    fn wheel_of_sdist_matches_package_version_and_python() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
@@ -269,12 +270,12 @@ pub(super) mod tests {
         };
         let stack = sample::stack();
         let pure = taken("docopt-0.6.2-py2.py3-none-any.whl");
-        pure.check_package("docopt", "0.6.2.0", &stack).expect("it fits");
+        pure.check_package("docopt", "0.6.2.0", &stack).expect("compatible");
         let said = |wheel: &LocalWheel, name: &str, version: &str| {
             wheel.check_package(name, version, &stack).expect_err("refused").to_string()
         };
-        assert!(said(&pure, "other", "0.6.2").contains("wanted is `other 0.6.2`"));
-        assert!(said(&pure, "docopt", "0.7").contains("wanted is `docopt 0.7`"));
+        assert!(said(&pure, "other", "0.6.2").contains("expected `other 0.6.2`"));
+        assert!(said(&pure, "docopt", "0.7").contains("expected `docopt 0.7`"));
         let other = taken("docopt-0.6.2-cp36-cp36m-linux_x86_64.whl");
         assert!(said(&other, "docopt", "0.6.2").contains("it is for Python"));
     }
@@ -296,7 +297,7 @@ pub(super) mod tests {
         Stack { channel: Channel::Source, cuda: "cu118".parse().unwrap(), ..sample::stack() }
     }
 
-    /// A wheel of that file name, whose METADATA says that name and version.
+    /// Writes a wheel of that file name, with that name and version in its METADATA.
     fn taken(
         file: &str,
         name: &str,
@@ -318,57 +319,57 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_wheel_for_the_stack_is_taken_into_the_cache() {
+    fn wheel_for_the_stack_is_cached() {
         let file = "torch-2.8.0+cu118-cp311-cp311-linux_x86_64.whl";
         let wheel = taken(file, "torch", "2.8.0+cu118").0.expect("a wheel");
         assert_eq!((wheel.name.as_str(), wheel.version.as_str()), ("torch", "2.8.0+cu118"));
-        wheel.check(&stack()).expect("it fits");
+        wheel.check(&stack()).expect("compatible");
         let companion = "torchvision-0.23.0+cu118-cp311-cp311-linux_x86_64.whl";
         assert_eq!(misfits(companion, "torchvision", "0.23.0+cu118"), Vec::<String>::new());
     }
 
     #[test]
-    fn every_mismatch_is_named_at_once() {
+    fn error_lists_every_mismatch() {
         let file = "torch-2.7.1+cu126-cp312-cp312-win_amd64.whl";
         let wheel = taken(file, "torch", "2.7.0").0.expect("a wheel");
         let error = wheel.check(&stack()).expect_err("refused");
-        assert_eq!(error.exit_code(), 1);
+        assert_eq!(error.exit(), Exit::No);
         insta::assert_snapshot!(error, @r"
-        `torch-2.7.1+cu126-cp312-cp312-win_amd64.whl` does not fit `pytorch-cuda:2.8.0-cu128-py3.11`:
+        `torch-2.7.1+cu126-cp312-cp312-win_amd64.whl` is not compatible with `pytorch-cuda:2.8.0-cu128-py3.11`:
           - its version is 2.7.1; the stack has 2.8.0
           - it is for `cu126`; the stack is for `cu118`
-          - its name says 2.7.1+cu126, its METADATA says 2.7.0
+          - its name has 2.7.1+cu126, its METADATA has 2.7.0
           - it is for Python cp312-cp312; the stack has 3.11
           - it is for win_amd64; the stack is for Linux on x86_64
         ");
         let newer = "torch-2.8.0+cu118-cp311-cp311-manylinux_2_99_x86_64.whl";
         assert_eq!(misfits(newer, "torch", "2.8.0+cu118"), ["it needs glibc 2.99; debian:12 has 2.36"]);
         let without = misfits("torch-2.8.0-cp311-cp311-linux_x86_64.whl", "torch", "2.8.0");
-        assert_eq!(without, ["its version does not say for which CUDA it is: `2.8.0+cu118` does"]);
+        assert_eq!(without, ["its version has no CUDA variant (expected `2.8.0+cu118`)"]);
         let other = misfits("jax-1-py3-none-any.whl", "jax", "1");
-        assert_eq!(other, ["it is of `jax`; the stack takes torch, torchaudio, torchvision"]);
+        assert_eq!(other, ["it is a wheel of `jax`; the stack accepts torch, torchaudio, torchvision"]);
     }
 
     #[test]
-    fn what_is_no_wheel_is_told() {
+    fn invalid_wheel_is_reported() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
         let file = root.join("torch-2.8.0+cu118-cp311-cp311-linux_x86_64.whl");
         let refused = |path: &Utf8Path| {
             let error = LocalWheel::take(path, &store).expect_err("refused");
-            assert_eq!(error.exit_code(), 2);
+            assert_eq!(error.exit(), Exit::Usage);
             assert!(error.hints()[0].contains("PEP 427"));
             error.to_string()
         };
         assert!(refused(&file).contains("o such file"));
         fs_err::write(&file, b"text").expect("written");
         assert!(refused(&file).contains("is not a wheel"));
-        assert!(refused(&root.join("torch.tar.gz")).contains("its name is not that of a wheel"));
+        assert!(refused(&root.join("torch.tar.gz")).contains("its name is not a wheel name"));
     }
 
     #[test]
-    fn the_resolver_sees_what_a_wheel_needs() {
+    fn resolver_reads_requirements_of_local_wheel() {
         let file = "torch-2.8.0+cu118-cp311-cp311-linux_x86_64.whl";
         let wheel = taken(file, "torch", "2.8.0+cu118").0.expect("a wheel");
         let seen = metadata(Cursor::new(wheel.without_content())).expect("a wheel");

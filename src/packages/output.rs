@@ -20,7 +20,7 @@ impl<'a> Sections<'a> {
         if sections.contains_key("end") {
             return Ok(Self(sections));
         }
-        Err(PackagesError::Output { what: "output", detail: "it ended too early".to_owned() })
+        Err(PackagesError::Output { what: "output", detail: "the output is truncated".to_owned() })
     }
     /// A section that must be there.
     pub(super) fn named(&self, name: &'static str) -> Result<&'a str, PackagesError> {
@@ -32,7 +32,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// What a run printed for torch 2.8.0 and httpx on Debian 12; hosts are replaced.
+/// Output of a run for torch 2.8.0 and httpx on Debian 12; hosts are replaced.
 #[cfg(test)]
 pub(super) const RECORDED: &str = include_str!("../../tests/fixtures/packages/bookworm-torch-2.8.txt");
 

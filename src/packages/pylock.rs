@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::apt::decoded;
 use super::error::PackagesError;
 use super::local_wheel::LocalWheel;
+use super::percent::decoded;
 use super::settings::IndexSettings;
 use super::wheel_name::{WheelName, normalised};
-use crate::address::Address;
-use crate::lock::{AllowedSource, Lock, LockedSource};
-use crate::sha256::is_sha256_hex;
-use crate::stack::Stack;
+use crate::model::address::Address;
+use crate::model::lock::{AllowedSource, Lock, LockedSource};
+use crate::model::sha256::is_sha256_hex;
+use crate::model::stack::Stack;
 
 /// One wheel, as the resolver chose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,23 +22,23 @@ pub(super) struct Resolution {
     pub(super) file: String,
     pub(super) sha256: String,
     pub(super) size: Option<u64>,
-    /// Scheme, host and port it would come from: to tell indexes apart, never for the lock.
+    /// Scheme, host and port of its index: distinguishes indexes, never written to the lock file.
     pub(super) origin: Option<String>,
-    /// True if somebody built it and no index has it.
+    /// Whether it is a prebuilt wheel that no index lists.
     pub(super) local: bool,
 }
 
-/// A source distribution that was chosen because no wheel fits.
+/// A source distribution, selected because no wheel is compatible.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundSource {
-    /// As the lock keeps it, without what its build asks for.
+pub struct SourceDist {
+    /// Its entry in the lock file, without build requirements.
     pub locked: LockedSource,
-    /// Where it lies.
+    /// Its download address.
     pub address: Address,
 }
 
-impl FoundSource {
-    /// With the login of the index on whose server it lies: uv says addresses without.
+impl SourceDist {
+    /// Adds the login of the index on the same server: uv reports addresses without logins.
     pub(super) fn with_login_of(self, index: &IndexSettings) -> Self {
         let mut all = index.default.iter().chain(index.further.values());
         let origin = self.address.origin();
@@ -79,15 +79,15 @@ struct Hashes {
     sha256: Option<String>,
 }
 
-/// The wheels of a `pylock.toml`, each checked to fit the stack's Python and processor, and the source distributions that
-/// were chosen of packages in `allowed`. The resolver saw of `local` wheels what they need, and nothing else: they stand for
+/// Returns the wheels of a `pylock.toml`, each compatible with the stack's Python and processor, and the source
+/// distributions of packages in `allowed`. The resolver reads only the requirements of `local` wheels; they represent
 /// themselves.
 pub(super) fn resolutions(
     text: &str,
     stack: &Stack,
     local: &[&LocalWheel],
     allowed: &[AllowedSource],
-) -> Result<(Vec<Resolution>, Vec<FoundSource>), PackagesError> {
+) -> Result<(Vec<Resolution>, Vec<SourceDist>), PackagesError> {
     let pylock: Pylock = parse(text)?;
     let (mut wheels, mut sources) = (Vec::new(), Vec::new());
     for package in pylock.packages {
@@ -108,15 +108,16 @@ pub(super) fn resolutions(
     Ok((wheels, sources))
 }
 
-fn source(name: &str, version: &str, archive: &File) -> Result<FoundSource, PackagesError> {
-    let lacks = |what: &str| bad(format!("the index gives no {what} of the source distribution of `{name}`"));
+fn source(name: &str, version: &str, archive: &File) -> Result<SourceDist, PackagesError> {
+    let lacks =
+        |what: &str| bad(format!("the index lists no {what} for the source distribution of `{name}`"));
     let file = file_of(archive).ok_or_else(|| lacks("name"))?;
     let address = archive.url.as_deref().and_then(|url| url.parse().ok()).ok_or_else(|| lacks("address"))?;
     let sha256 = archive.hashes.sha256.clone().filter(|hash| is_sha256_hex(hash));
     let sha256 = sha256.ok_or_else(|| lacks("SHA-256"))?;
     let (name, version, size) = (name.to_owned(), version.to_owned(), archive.size);
     let locked = LockedSource { name, version, file, sha256, size, build: Vec::new() };
-    Ok(FoundSource { locked, address })
+    Ok(SourceDist { locked, address })
 }
 
 fn of_local(wheel: &LocalWheel) -> Resolution {
@@ -131,12 +132,12 @@ fn of_local(wheel: &LocalWheel) -> Resolution {
     }
 }
 
-/// The package names of a `pylock.toml`.
+/// Returns the package names of a `pylock.toml`.
 pub(super) fn names(text: &str) -> Result<Vec<String>, PackagesError> {
     Ok(parse(text)?.packages.iter().map(|package| normalised(&package.name)).collect())
 }
 
-/// A `pylock.toml` that uv takes as preferences: the names and versions of an older lock but those of `fresh`.
+/// Returns a `pylock.toml` of preferences for uv: the names and versions of an older lock file except those of `fresh`.
 pub(super) fn preferences(lock: &Lock, fresh: &[String]) -> String {
     let mut text = "lock-version = \"1.0\"\ncreated-by = \"envforge\"\n".to_owned();
     for wheel in lock.wheels.iter().filter(|wheel| !fresh.contains(&wheel.name)) {
@@ -165,7 +166,7 @@ fn resolution(package: Package, stack: &Stack) -> Result<Resolution, PackagesErr
             continue;
         }
         let sha256 = wheel.hashes.sha256.filter(|hash| is_sha256_hex(hash));
-        let sha256 = sha256.ok_or_else(|| bad(format!("the index gives no SHA-256 of `{file}`")))?;
+        let sha256 = sha256.ok_or_else(|| bad(format!("the index lists no SHA-256 for `{file}`")))?;
         let origin = wheel.url.as_deref().and_then(origin_of);
         return Ok(Resolution { name, version, file, sha256, size: wheel.size, origin, local: false });
     }
@@ -188,10 +189,11 @@ fn file_of(wheel: &File) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::sample;
+    use crate::failure::{Exit, Failure as _};
+    use crate::model::lock::sample;
     use crate::packages::output::{RECORDED, Sections};
 
-    fn both(wheel: &str, allowed: &str) -> Result<(Vec<Resolution>, Vec<FoundSource>), PackagesError> {
+    fn both(wheel: &str, allowed: &str) -> Result<(Vec<Resolution>, Vec<SourceDist>), PackagesError> {
         let text =
             format!("lock-version = \"1.0\"\n[[packages]]\nname = \"Foo.Bar\"\nversion = \"1\"\n{wheel}");
         let allowed = AllowedSource { name: allowed.to_owned(), build: Vec::new() };
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_distribution_is_taken_of_what_may_be_built_and_only_where_no_wheel_fits() {
+    fn sdist_is_selected_only_if_allowed_and_without_wheel() {
         let hash = "a".repeat(64);
         let sdist = format!(
             "sdist = {{ url = \"http://i.test/f/Foo.Bar-1.tar.gz\", size = 9, hashes = {{ sha256 = \"{hash}\" }} }}"
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recorded_resolution_gives_one_wheel_per_package_without_address() {
+    fn recorded_resolution_has_one_wheel_per_package() {
         let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
         let found =
             resolutions(sections.named("all").expect("all"), &sample::stack(), &[], &[]).expect("wheels").0;
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_version_is_read_from_an_encoded_address() {
+    fn local_version_is_parsed_from_encoded_address() {
         let hash = "a".repeat(64);
         let found = one(&format!(
             "wheels = [{{ url = \"http://i.test/foo_bar-1%2Bcu118-py3-none-any.whl#x\", size = 7, hashes = {{ sha256 = \"{hash}\" }} }}]"
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_without_a_wheel_that_fits_is_named() {
+    fn error_names_package_without_compatible_wheel() {
         for wheels in [
             "",
             "wheels = [{ name = \"foo_bar-1-cp312-cp312-manylinux_2_17_x86_64.whl\", hashes = {} }]",
@@ -256,12 +258,12 @@ mod tests {
         ] {
             let error = one(wheels).expect_err(wheels);
             assert_eq!(error.to_string(), "`foo-bar 1` has no wheel for Python 3.11 on x86_64");
-            assert_eq!(error.exit_code(), 1);
+            assert_eq!(error.exit(), Exit::No);
         }
     }
 
     #[test]
-    fn a_wheel_without_sha256_and_a_broken_file_are_refused() {
+    fn rejects_wheel_without_sha256_and_invalid_file() {
         let error = one("wheels = [{ name = \"foo_bar-1-py3-none-any.whl\", hashes = { md5 = \"x\" } }]")
             .expect_err("no hash");
         assert!(error.to_string().contains("SHA-256"), "{error}");
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn preferences_name_every_wheel_of_the_old_lock() {
+    fn preferences_list_every_wheel_of_the_old_lock() {
         assert_eq!(names(&preferences(&sample::lock(), &[])).expect("parses"), ["torch"]);
         let fresh = preferences(&sample::lock(), &["torch".to_owned()]);
         assert_eq!(names(&fresh).expect("parses"), Vec::<String>::new());

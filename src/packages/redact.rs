@@ -1,6 +1,6 @@
-//! Takes addresses out of what other tools print: they may carry credentials, and name servers that are nobody's business.
+//! Removes addresses from the output of other tools: they may contain credentials and private host names.
 
-/// The text with each address replaced by `<address>`; of its path only the last part (a file's or package's name) stays.
+/// Replaces each address of a text by `<address>`; keeps only the last part of its path (a file or package name).
 pub(super) fn without_addresses(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -23,7 +23,7 @@ pub(super) fn without_addresses(text: &str) -> String {
     without_hosts(&out)
 }
 
-/// pip names a server as `host='…'`.
+/// pip prints a server as `host='…'`.
 fn without_hosts(text: &str) -> String {
     let mut parts = text.split("host='");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -61,7 +61,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn credentials_never_stay(before in ".{0,20}", user in "[a-z]{1,8}", path in "[a-z/]{0,20}", after in "[ `)].{0,20}") {
+        fn credentials_are_removed(before in ".{0,20}", user in "[a-z]{1,8}", path in "[a-z/]{0,20}", after in "[ `)].{0,20}") {
             let text = format!("{before} https://{user}:hunter2@host.test/{path}{after}");
             prop_assert!(!without_addresses(&text).contains("hunter2"));
             prop_assert!(!without_addresses(&text).contains("host.test"));

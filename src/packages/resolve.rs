@@ -1,4 +1,4 @@
-//! One run of a throwaway container of the base: stack in, locked packages out.
+//! One run of a temporary container of the base: stack in, locked packages out.
 #![expect(clippy::disallowed_methods, reason = "edge: times its step and reads uv from the cache")]
 
 use std::sync::Arc;
@@ -11,91 +11,41 @@ use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::failure::explain;
 use super::inputs::{SCRIPT, UV, files};
-use super::local_wheel::LocalWheel;
 use super::output::Sections;
-use super::pylock::{FoundSource, names, resolutions};
+use super::pylock::{SourceDist, names, resolutions};
+use super::request::{PackageRequest, ResolverContext};
 use super::settings::PackageSettings;
-use super::uv::{UvSource, uv_binary};
+use super::uv::uv_binary;
+use super::uv_source::UvSource;
 use super::vendor::vendor_source;
 use super::wheels::{FrameworkOrigin, Layers, check_versions, locked_wheels};
-use crate::engine::{ContainerFile, Engine, RunRequest};
-use crate::fetch::Fetcher;
-use crate::lock::{Added, AllowedSource, Lock, LockedBase, LockedDeb, LockedTool, LockedWheel};
-use crate::report::{Event, Reporter};
-use crate::stack::Stack;
-use crate::store::{Store, StoreError};
-use crate::versions::Machine;
+use crate::engine::{ContainerFile, RunRequest};
+use crate::model::lock::{Lock, LockedDeb, LockedTool, LockedWheel};
+use crate::model::versions::Machine;
+use crate::report::Event;
+use crate::store::StoreError;
 
 const STEP: &str = "packages";
-/// The engine's volume of what resolving asks for again and again: what the indexes said, and Python of each base.
+/// The engine's cache volume of the resolver: index responses and the Python of each base.
 const CACHE_VOLUME: &str = "envforge-resolve";
 
-/// What the script exits with if the volume does not have uv: too large to be sent each time.
+/// Exit code of the script if the volume does not have uv, which is too large to send each time.
 const NO_UV: i64 = 51;
 
-/// What packages are resolved for.
-#[derive(Debug, Clone, Copy)]
-pub struct PackageRequest<'a> {
-    /// The base in the engine, by tag or id.
-    pub base_reference: &'a str,
-    /// The base as the lock will have it.
-    pub base: &'a LockedBase,
-    /// The stack.
-    pub stack: &'a Stack,
-    /// What the user added.
-    pub added: &'a Added,
-    /// A lock whose pins are kept where they still fit; `None` (`--upgrade`): everything anew.
-    pub previous: Option<&'a Lock>,
-    /// Packages whose old pins are not kept.
-    pub fresh: &'a [String],
-    /// Wheels of the stack that no index has.
-    pub local: &'a [LocalWheel],
-    /// Wheels that were built of source distributions, which the user's packages need.
-    pub built: &'a [LocalWheel],
-}
-
-impl PackageRequest<'_> {
-    /// Packages whose source distribution may be chosen: those the user allows and nobody has built yet.
-    pub(super) fn may_be_built(&self) -> Vec<AllowedSource> {
-        let has = |name: &str| self.built.iter().any(|wheel| wheel.name == name);
-        self.added.allow_source.iter().filter(|source| !has(&source.name)).cloned().collect()
-    }
-
-    /// Every wheel that no index has.
-    pub(super) fn in_no_index(&self) -> Vec<&LocalWheel> {
-        self.local.iter().chain(self.built).collect()
-    }
-}
-
-/// What packages are resolved with.
-#[derive(Clone)]
-pub struct PackageTools<'a> {
-    /// The engine that has the base.
-    pub engine: &'a dyn Engine,
-    /// The cache.
-    pub store: &'a Store,
-    /// Downloads.
-    pub fetcher: &'a Fetcher,
-    /// Where packages come from.
-    pub settings: &'a PackageSettings,
-    /// Who is told.
-    pub reporter: Arc<dyn Reporter>,
-}
-
-/// Everything above the base, pinned.
+/// All packages above the base, pinned.
 #[derive(Debug, Clone)]
-pub struct Resolved {
+pub struct ResolvedPackages {
     /// Distribution packages, sorted by name.
     pub system: Vec<LockedDeb>,
     /// Packages to unpack, sorted by name.
     pub unpacked: Vec<LockedDeb>,
-    /// Packages of the distribution that the user added and what they need, sorted by name.
+    /// Packages of the distribution that the user added, with their dependencies, sorted by name.
     pub apt: Vec<LockedDeb>,
     /// Wheels, sorted by layer, then name.
     pub wheels: Vec<LockedWheel>,
-    /// Source distributions that stand where no wheel fits: they have to be built, and everything resolved with what came of
-    /// them.
-    pub sources: Vec<FoundSource>,
+    /// Source distributions without a compatible wheel: they have to be built, and everything resolved again with the built
+    /// wheels.
+    pub sources: Vec<SourceDist>,
     /// uv.
     pub tools: Vec<LockedTool>,
     /// The program uv that resolved, a file of the cache.
@@ -104,14 +54,14 @@ pub struct Resolved {
 
 /// Resolves everything above the base of a stack.
 pub async fn resolve_packages(
-    tools: &PackageTools<'_>,
+    tools: &ResolverContext<'_>,
     request: &PackageRequest<'_>,
-) -> Result<Resolved, PackagesError> {
+) -> Result<ResolvedPackages, PackagesError> {
     let machine = request.stack.machine;
     let uv = |machine: Machine| {
         catalogue().uv(machine).ok_or_else(|| PackagesError::NoUv { machine: machine.to_string() })
     };
-    let PackageTools { engine, store, fetcher, settings, reporter } = tools;
+    let ResolverContext { engine, store, fetcher, settings, reporter } = tools;
     // The lock names the image's uv, the container runs its own.
     let (tool, own) = (uv(machine)?, uv(engine.info().machine)?);
     let source = UvSource { engine: *engine, base_reference: request.base_reference, settings };
@@ -128,11 +78,11 @@ pub async fn resolve_packages(
         Err(error) => Event::StepFailed { id, text: error.to_string() },
     });
     let Read { system, unpacked, apt, wheels, sources } = done?;
-    Ok(Resolved { system, unpacked, apt, wheels, sources, tools: vec![tool], uv_binary })
+    Ok(ResolvedPackages { system, unpacked, apt, wheels, sources, tools: vec![tool], uv_binary })
 }
 
 async fn run(
-    tools: &PackageTools<'_>,
+    tools: &ResolverContext<'_>,
     request: &PackageRequest<'_>,
     uv: &Utf8PathBuf,
 ) -> Result<Vec<u8>, PackagesError> {
@@ -165,13 +115,13 @@ async fn run(
     Err(explain(outcome.code, &outcome.stderr, !request.added.python.is_empty()))
 }
 
-/// What a run of the container found.
+/// Result of a container run.
 struct Read {
     system: Vec<LockedDeb>,
     unpacked: Vec<LockedDeb>,
     apt: Vec<LockedDeb>,
     wheels: Vec<LockedWheel>,
-    sources: Vec<FoundSource>,
+    sources: Vec<SourceDist>,
 }
 
 fn read(
@@ -194,8 +144,12 @@ fn read(
         stack: sections.optional("stack").map(names).transpose()?.map(|names| names.into_iter().collect()),
     };
     let origin = FrameworkOrigin::of(request.stack, &settings.index);
-    let (wheels, sources) =
-        resolutions(sections.named("all")?, request.stack, &request.in_no_index(), &request.may_be_built())?;
+    let (wheels, sources) = resolutions(
+        sections.named("all")?,
+        request.stack,
+        &request.unindexed_wheels(),
+        &request.buildable_packages(),
+    )?;
     let sources = sources.into_iter().map(|source| source.with_login_of(&settings.index)).collect();
     let wheels = locked_wheels(wheels, &layers, &origin, request.stack);
     check_versions(&wheels, request.stack)?;
@@ -221,32 +175,23 @@ fn distribution(
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::lock::{WheelLayer, sample};
+    use crate::failure::{Exit, Failure as _};
+    use crate::model::lock::{UserAdditions, WheelLayer, sample};
+    use crate::model::stack::Stack;
     use crate::packages::output::RECORDED;
 
-    /// A request for what is added to a stack, of nothing else and after no lock.
-    pub(crate) fn request<'a>(lock: &'a Lock, stack: &'a Stack, added: &'a Added) -> PackageRequest<'a> {
-        PackageRequest {
-            base_reference: "base",
-            base: &lock.base,
-            stack,
-            added,
-            previous: None,
-            fresh: &[],
-            local: &[],
-            built: &[],
-        }
-    }
-
     #[test]
-    fn a_recorded_run_becomes_locked_packages_and_mirrors() {
+    fn recorded_run_becomes_locked_packages() {
         let (lock, stack) = (sample::lock(), sample::stack());
-        let none = Added::default();
-        let Read { system, unpacked, apt, wheels, .. } =
-            read(RECORDED.as_bytes(), &request(&lock, &stack, &none), &PackageSettings::default())
-                .expect("reads");
+        let none = UserAdditions::default();
+        let Read { system, unpacked, apt, wheels, .. } = read(
+            RECORDED.as_bytes(),
+            &PackageRequest::sample(&lock, &stack, &none),
+            &PackageSettings::default(),
+        )
+        .expect("reads");
         assert!(system.iter().any(|deb| deb.name == "python3.11"));
         assert_eq!(wheels.iter().filter(|wheel| wheel.layer == WheelLayer::Cuda).count(), 14);
         assert_eq!((unpacked.len(), apt.len()), (0, 0));
@@ -257,17 +202,17 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_base_with_another_python_is_refused() {
+    fn base_with_another_python_is_rejected() {
         let lock = sample::lock();
         let stack = Stack { python: "3.12".parse().unwrap(), ..sample::stack() };
         let error = read(
             RECORDED.as_bytes(),
-            &request(&lock, &stack, &Added::default()),
+            &PackageRequest::sample(&lock, &stack, &UserAdditions::default()),
             &PackageSettings::default(),
         )
         .err()
         .expect("refused");
-        assert_eq!(error.to_string(), "the base brings Python 3.11, the stack needs 3.12");
-        assert_eq!(error.exit_code(), 1);
+        assert_eq!(error.to_string(), "base has Python 3.11, but 3.12 is required");
+        assert_eq!(error.exit(), Exit::No);
     }
 }

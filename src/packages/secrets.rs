@@ -1,14 +1,14 @@
-//! What the steps of a build are told of indexes and certificates: build secrets, kept in no layer.
+//! Build secrets for indexes and certificates, stored in no layer.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
 use super::settings::IndexSettings;
-use crate::address::Address;
 use crate::engine::Secret;
-use crate::lock::Lock;
-use crate::render::shell_word;
+use crate::model::address::Address;
+use crate::model::image::render::shell_word;
+use crate::model::lock::Lock;
 
 /// Certificates and index addresses, served during RUN steps.
 pub fn index_secrets(index: &IndexSettings, lock: &Lock) -> Vec<Secret> {

@@ -1,4 +1,4 @@
-//! Where packages come from: addresses, certificates, proxies. Everything here may be secret and prints nothing of it.
+//! Sources of packages: addresses, certificates, proxies. They may be secret and are never printed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,42 +6,42 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 
-use crate::address::{Address, AddressError};
 use crate::engine::Network;
-use crate::versions::CudaVariant;
+use crate::model::address::{Address, AddressError};
+use crate::model::versions::CudaVariant;
 
 use super::catalogue::catalogue;
 
-/// Everything `resolve_packages` needs to know of its surroundings.
+/// Settings of `resolve_packages`.
 #[derive(Debug, Clone, Default)]
 pub struct PackageSettings {
     /// Package indexes, certificates and proxies.
     pub index: IndexSettings,
-    /// Archives apt reads, in place of those the base names; empty: those the base names.
+    /// Archives apt reads instead of the base's own; if empty, the base's own.
     pub archives: Vec<Archive>,
-    /// Accept a signed index of a distribution whose validity has ended.
+    /// Whether to accept an expired signed index of a distribution.
     pub accept_expired: bool,
-    /// Where the throwaway container gets its network from.
+    /// Network mode of the temporary container.
     pub network: Network,
     /// The vendor's apt repositories.
     pub vendor: VendorSettings,
 }
 
-/// Where the vendor's apt repositories lie and whose key signs them.
+/// Location and signing key of the vendor's apt repositories.
 #[derive(Debug, Clone, Default)]
 pub struct VendorSettings {
-    /// The folder that holds one repository for each distribution; `None`: the vendor's own.
+    /// The directory with one repository per distribution; `None`: the vendor's own.
     pub root: Option<Address>,
-    /// The signing key; `None`: the one beside the index.
+    /// The signing key; `None`: the one next to the index.
     pub key: Option<Bytes>,
-    /// The fingerprint the key must have; `None`: the matrix's.
+    /// The expected fingerprint of the key; `None`: the matrix's.
     pub fingerprint: Option<String>,
 }
 
 /// One suite of a distribution's archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archive {
-    /// The folder that holds `dists/` and `pool/`.
+    /// The directory that contains `dists/` and `pool/`.
     pub root: Address,
     /// `bookworm-updates`.
     pub suite: String,
@@ -51,7 +51,7 @@ pub struct Archive {
 
 impl Archive {
     /// The suites of a Debian release: itself, its updates and, if a mirror for it is known, its security updates.
-    /// `component` is wanted beside `main`.
+    /// `component` is required in addition to `main`.
     pub fn debian(
         suite: &str,
         main: &Address,
@@ -70,14 +70,14 @@ impl Archive {
     }
 }
 
-/// Where wheels come from and how they are reached.
+/// Sources of wheels and the network settings to reach them.
 #[derive(Clone, Default)]
 pub struct IndexSettings {
     /// The package index (simple API); `None`: the tools' own default.
     pub default: Option<Address>,
-    /// The framework's own index; `None`: the one its project names.
+    /// The framework's own index; `None`: its project's index.
     pub framework: Option<FrameworkIndex>,
-    /// Further indexes by name: what a project or the user asks for may come from there, too.
+    /// Further indexes by name, for packages of the project and the user.
     pub further: BTreeMap<String, Address>,
     /// CA certificates to trust, PEM.
     pub ca_bundle: Option<Bytes>,
@@ -98,7 +98,7 @@ impl fmt::Debug for IndexSettings {
 }
 
 impl IndexSettings {
-    /// The framework's own index for a variant; `None`: neither a setting nor the catalogue names one.
+    /// Returns the framework's own index for a variant; `None` if neither a setting nor the catalogue specifies one.
     pub fn framework_index(&self, framework: &str, cuda: CudaVariant) -> Option<Address> {
         if let Some(index) = &self.framework {
             return Some(index.of(cuda));
@@ -110,7 +110,7 @@ impl IndexSettings {
     }
 }
 
-/// The address of a framework's own index; `{cuda}` in it stands for the variant.
+/// The address of a framework's own index, with `{cuda}` as placeholder of the variant.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FrameworkIndex(String);
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_framework_index_is_that_of_the_variant_and_a_setting_wins() {
+    fn framework_index_depends_on_variant_and_setting() {
         let cuda = "cu118".parse().unwrap();
         let mut settings = IndexSettings::default();
         let default = settings.framework_index("pytorch", cuda).expect("known");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn security_updates_are_read_only_where_a_mirror_of_them_is_known() {
+    fn security_suite_requires_a_security_mirror() {
         let main = "http://m.example.test/debian".parse().unwrap();
         let suites = |security| -> Vec<String> {
             Archive::debian("trixie", &main, security, None)

@@ -1,4 +1,4 @@
-//! An engine for tests that need one run of a container only: gives a known outcome and remembers what was asked.
+//! A test engine that runs one container: returns a known outcome and records the request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -7,30 +7,32 @@ use async_trait::async_trait;
 use camino::Utf8PathBuf;
 
 use crate::engine::{
-    BuildRequest, Engine, EngineError, EngineInfo, ImageInfo, PullRequest, RunOutcome, RunRequest,
+    Builder, Engine, EngineError, EngineInfo, ImageBuildRequest, ImageInfo, Images, PullRequest, RunOutcome,
+    RunRequest, Runner,
 };
-use crate::registry::{Credential, Digest};
+use crate::model::image_digest::Digest;
+use crate::registry::Credential;
 use crate::report::Reporter;
 
 /// Runs give `outcome`; everything else fails the test.
 #[derive(Default)]
-pub(super) struct OneRun {
+pub(super) struct FakeEngine {
     pub(super) outcome: RunOutcome,
     pub(super) asked: Mutex<Vec<RunRequest>>,
 }
 
-#[async_trait]
-impl Engine for OneRun {
+impl Engine for FakeEngine {
     fn info(&self) -> &EngineInfo {
         unreachable!("nothing but runs is asked")
     }
+}
+
+#[async_trait]
+impl Images for FakeEngine {
     async fn image(&self, _: &str) -> Result<Option<ImageInfo>, EngineError> {
         unreachable!("nothing but runs is asked")
     }
     async fn images(&self, _: &str) -> Result<Vec<ImageInfo>, EngineError> {
-        unreachable!("nothing but runs is asked")
-    }
-    async fn build(&self, _: BuildRequest, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
         unreachable!("nothing but runs is asked")
     }
     async fn tag(&self, _: &str, _: &str) -> Result<(), EngineError> {
@@ -65,6 +67,17 @@ impl Engine for OneRun {
     async fn read_files(&self, _: &str, _: &[&str]) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
         unreachable!("nothing but runs is asked")
     }
+}
+
+#[async_trait]
+impl Builder for FakeEngine {
+    async fn build(&self, _: ImageBuildRequest, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+        unreachable!("nothing but runs is asked")
+    }
+}
+
+#[async_trait]
+impl Runner for FakeEngine {
     async fn run(&self, request: RunRequest, _: Arc<dyn Reporter>) -> Result<RunOutcome, EngineError> {
         self.asked.lock().expect("no test panics while it holds this").push(request);
         Ok(self.outcome.clone())

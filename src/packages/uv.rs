@@ -1,41 +1,29 @@
 //! uv's own wheel: found on the package index, checked against its known hash, its program taken out.
 #![expect(clippy::disallowed_methods, reason = "edge: times its step")]
 
-use std::io::Read as _;
+use std::io::{Read, Seek, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
-use super::error::{PackagesError, Words};
+use super::error::{PackagesError, ToolOutput};
 use super::index_page::links;
 use super::redact::without_addresses;
-use super::settings::PackageSettings;
 use super::uv_by_pip::wheel_by_pip;
-use crate::address::Address;
-use crate::engine::Engine;
-use crate::fetch::{Download, FetchError, Fetcher, Transfer};
-use crate::lock::LockedTool;
+use super::uv_source::{UvSource, unusable};
+use crate::fetch::{Download, FetchError, Fetcher, Transfer, open_verified};
+use crate::model::address::Address;
+use crate::model::lock::LockedTool;
+use crate::model::sha256::Sha256Hex;
 use crate::report::{Event, Reporter};
-use crate::sha256::sha256_hex;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 const STEP: &str = "uv";
 /// More than any index page (uv's own is 2 MB).
 const PAGE_LIMIT: u64 = 64 << 20;
 /// More than any release of uv.
 const PROGRAM_LIMIT: u64 = 512 << 20;
-
-/// Where uv comes from: the index of the settings, else what pip in a container of the base takes by default.
-#[derive(Clone, Copy)]
-pub struct UvSource<'a> {
-    /// The engine that has the base.
-    pub engine: &'a dyn Engine,
-    /// The base in the engine, by tag or id.
-    pub base_reference: &'a str,
-    /// Where packages come from.
-    pub settings: &'a PackageSettings,
-}
 
 /// The program uv of a locked tool, as a file of the cache.
 pub async fn uv_binary(
@@ -54,10 +42,19 @@ pub async fn uv_binary(
     if store.find(&tool.sha256)?.is_none() {
         download(tool, source, store, fetcher, reporter).await?;
     }
-    let wheel = store.read(&tool.sha256)?.ok_or_else(|| unusable(tool, "it vanished from the cache"))?;
-    let program = program_of(&wheel).map_err(|detail| unusable(tool, &detail))?;
-    let hash = sha256_hex(&program);
-    let path = store.put(&hash, &program)?;
+    let wheel = open_verified(store, &tool.sha256)?;
+    let wheel = wheel.ok_or_else(|| unusable(tool, "it is not in the cache any more"))?;
+    let mut program = store.temp_file()?;
+    let hash = extract_program(wheel, &mut program).map_err(|detail| unusable(tool, &detail))?;
+    let failed = |cause| StoreError::File { purpose: "cannot write the cache", cause };
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    program
+        .as_file()
+        .set_permissions(readable)
+        .and_then(|()| program.as_file().sync_data())
+        .map_err(failed)?;
+    let file = Utf8Path::from_path(program.path()).expect("the cache's path is UTF-8");
+    let path = store.adopt(file, &hash)?;
     store.write_state(&record, hash.as_bytes())?;
     Ok(path)
 }
@@ -107,9 +104,9 @@ async fn fetch_wheel(
     Ok(())
 }
 
-/// A failed request of an index, in words that name the setting.
+/// Returns the error of a failed index request, which refers to the setting.
 fn index_fault(error: FetchError, file: &str) -> PackagesError {
-    let cause = Words(without_addresses(&error.to_string()));
+    let cause = ToolOutput(without_addresses(&error.to_string()));
     match error {
         FetchError::NotFound { .. } => PackagesError::NoUvWheel { file: file.to_owned() },
         FetchError::Status { status, .. } if status.starts_with("401") || status.starts_with("403") => {
@@ -122,35 +119,47 @@ fn index_fault(error: FetchError, file: &str) -> PackagesError {
     }
 }
 
-/// The program inside a wheel of uv.
-fn program_of(wheel: &[u8]) -> Result<Vec<u8>, String> {
-    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(wheel)).map_err(|error| error.to_string())?;
+/// Writes the program inside a wheel of uv to `out` and returns its SHA-256.
+fn extract_program(wheel: impl Read + Seek, out: &mut impl Write) -> Result<String, String> {
+    let mut archive = zip::ZipArchive::new(wheel).map_err(|error| error.to_string())?;
     let inside = archive.file_names().find(|name| name.ends_with(".data/scripts/uv")).map(str::to_owned);
-    let inside = inside.ok_or("there is no `.data/scripts/uv` in it")?;
+    let inside = inside.ok_or("it has no member `.data/scripts/uv`")?;
     let entry = archive.by_name(&inside).map_err(|error| error.to_string())?;
-    let mut program = Vec::new();
-    entry.take(PROGRAM_LIMIT).read_to_end(&mut program).map_err(|error| error.to_string())?;
-    Ok(program)
+    let mut program = Hashed { out, hash: Sha256Hex::default() };
+    std::io::copy(&mut entry.take(PROGRAM_LIMIT), &mut program).map_err(|error| error.to_string())?;
+    Ok(program.hash.finish())
 }
 
-pub(super) fn unusable(tool: &LockedTool, detail: &str) -> PackagesError {
-    PackagesError::UvWheel { file: tool.file.clone(), detail: detail.to_owned() }
+/// A writer that hashes the bytes it passes on.
+struct Hashed<W> {
+    out: W,
+    hash: Sha256Hex,
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        Ok(count)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
+    use crate::failure::{Exit, Failure as _};
     use wiremock::matchers::path;
     use wiremock::{Mock, MockServer, ResponseTemplate};
 
     use super::*;
     use crate::engine::RunOutcome;
     use crate::fetch::FetchSettings;
-    use crate::packages::settings::IndexSettings;
-    use crate::packages::test_engine::OneRun;
-    use crate::report::Silent;
-    use crate::store::StoreError;
+    use crate::model::sha256::sha256_hex;
+    use crate::packages::settings::{IndexSettings, PackageSettings};
+    use crate::packages::test_engine::FakeEngine;
+    use crate::report::NullReporter;
 
     fn wheel(inside: &str) -> Vec<u8> {
         let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -196,24 +205,24 @@ mod tests {
     impl Fixture {
         async fn get(&self) -> Result<Utf8PathBuf, PackagesError> {
             let default = Some(format!("{}/simple", self.server.uri()).parse().expect("address"));
-            self.get_from(&OneRun::default(), default).await
+            self.get_from(&FakeEngine::default(), default).await
         }
         async fn get_from(
             &self,
-            engine: &OneRun,
+            engine: &FakeEngine,
             default: Option<Address>,
         ) -> Result<Utf8PathBuf, PackagesError> {
             let index = IndexSettings { default, ..IndexSettings::default() };
             let settings = PackageSettings { index, ..PackageSettings::default() };
             let source = UvSource { engine, base_reference: "base", settings: &settings };
-            uv_binary(&self.tool, &source, &self.store, &self.fetcher, Arc::new(Silent)).await
+            uv_binary(&self.tool, &source, &self.store, &self.fetcher, Arc::new(NullReporter)).await
         }
     }
 
     const PAGE: &str = "<a href=\"../../files/other.whl\">x</a>\n<a href='../../files/uv-0.0.1-py3-none-any.whl#sha256=00'>uv</a>";
 
     #[tokio::test]
-    async fn the_program_is_taken_out_of_the_wheel_once() {
+    async fn program_is_extracted_from_the_wheel_once() {
         let f = fixture(&wheel("uv-0.0.1.data/scripts/uv"), Some(PAGE)).await;
         let program = f.get().await.expect("program");
         assert_eq!(std::fs::read(&program).expect("read"), b"program");
@@ -222,17 +231,17 @@ mod tests {
     }
 
     /// A container whose `/tmp/wheel` holds that wheel.
-    fn container_with(f: &Fixture, wheel: &[u8]) -> OneRun {
+    fn container_with(f: &Fixture, wheel: &[u8]) -> FakeEngine {
         let mut tar = tar::Builder::new(Vec::new());
         let mut header = tar::Header::new_gnu();
         header.set_size(wheel.len() as u64);
         tar.append_data(&mut header, format!("wheel/{}", f.tool.file), wheel).expect("appended");
         let collected = [("/tmp/wheel".to_owned(), tar.into_inner().expect("tar"))].into();
-        OneRun { outcome: RunOutcome { collected, ..RunOutcome::default() }, ..OneRun::default() }
+        FakeEngine { outcome: RunOutcome { collected, ..RunOutcome::default() }, ..FakeEngine::default() }
     }
 
     #[tokio::test]
-    async fn without_an_index_pip_fetches_the_wheel_in_the_base_once() {
+    async fn pip_downloads_the_wheel_once_without_index() {
         let f = fixture(b"", None).await;
         let engine = container_with(&f, &wheel("uv-0.0.1.data/scripts/uv"));
         let program = f.get_from(&engine, None).await.expect("program");
@@ -247,34 +256,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wheel_of_pip_that_is_another_or_missing_is_refused() {
+    async fn rejects_wrong_or_missing_wheel_of_pip() {
         let f = fixture(b"", None).await;
         let error = f.get_from(&container_with(&f, b"other"), None).await.expect_err("another");
         assert!(matches!(error, PackagesError::Store(StoreError::WrongContent { .. })), "{error:?}");
-        let error = f.get_from(&OneRun::default(), None).await.expect_err("missing");
+        let error = f.get_from(&FakeEngine::default(), None).await.expect_err("missing");
         assert!(matches!(error, PackagesError::NoUvWheel { .. }), "{error:?}");
     }
 
     #[tokio::test]
-    async fn a_tampered_wheel_is_refused() {
+    async fn tampered_wheel_is_rejected() {
         let f = fixture(&wheel("uv-0.0.1.data/scripts/uvx"), Some(PAGE)).await;
         let error = f.get().await.expect_err("refused");
         assert!(matches!(error, PackagesError::Fetch(FetchError::WrongHash { .. })), "{error:?}");
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.exit(), Exit::Outside);
     }
 
     #[tokio::test]
-    async fn an_index_without_that_file_is_an_error_naming_it() {
+    async fn error_names_file_missing_in_index() {
         for page in [None, Some("<a href=\"other.whl\">")] {
             let f = fixture(b"", page).await;
             let error = f.get().await.expect_err("absent");
-            assert_eq!(error.to_string(), "the package index has no `uv-0.0.1-py3-none-any.whl`");
+            assert_eq!(error.to_string(), "`uv-0.0.1-py3-none-any.whl` not found in the package index");
             assert!(error.hints()[0].contains("ENVFORGE_INDEX"));
         }
     }
 
     #[tokio::test]
-    async fn an_index_that_is_down_is_named_by_its_setting_and_not_by_its_address() {
+    async fn index_error_names_setting_without_address() {
         let mut f = fixture(b"", None).await;
         f.server.reset().await;
         Mock::given(path("/simple/uv/")).respond_with(ResponseTemplate::new(403)).mount(&f.server).await;
@@ -290,7 +299,8 @@ mod tests {
 
     #[test]
     fn a_wheel_without_program_is_unusable() {
-        assert!(program_of(&wheel("uv/__init__.py")).expect_err("none").contains("scripts/uv"));
-        assert!(program_of(b"no zip").is_err());
+        let program = |wheel: &[u8]| extract_program(std::io::Cursor::new(wheel), &mut Vec::new());
+        assert!(program(&wheel("uv/__init__.py")).expect_err("none").contains("scripts/uv"));
+        assert!(program(b"no zip").is_err());
     }
 }

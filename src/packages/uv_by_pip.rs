@@ -1,24 +1,24 @@
-//! uv's own wheel where no setting names an index: pip fetches it from its own default, in a throwaway container of the base.
+//! uv's own wheel without a configured index: pip downloads it from its default index, in a temporary container of the base.
 
 use std::io::Read as _;
 use std::sync::Arc;
 
 use pep440_rs::Version;
 
-use super::error::{PackagesError, Words};
+use super::error::{PackagesError, ToolOutput};
 use super::failure::explain;
 use super::inputs::{file, surroundings};
 use super::redact::without_addresses;
-use super::uv::{UvSource, unusable};
+use super::uv_source::{UvSource, unusable};
 use crate::engine::{ContainerFile, RunRequest};
-use crate::lock::LockedTool;
+use crate::model::lock::LockedTool;
 use crate::report::Reporter;
 
 const SCRIPT: &str = "/envforge/uv_by_pip.sh";
-/// Where the script leaves the wheel.
+/// Directory of the downloaded wheel.
 const FOLDER: &str = "/tmp/wheel";
 
-/// The wheel of a locked tool. pip has checked its hash; whoever keeps it checks again.
+/// Returns the wheel of a locked tool. pip checks its hash; the cache checks it again.
 pub(super) async fn wheel_by_pip(
     tool: &LockedTool,
     source: &UvSource<'_>,
@@ -51,7 +51,7 @@ fn files(tool: &LockedTool, source: &UvSource<'_>) -> Result<Vec<ContainerFile>,
     files.push(file(
         "platform",
         0o644,
-        platform(tool).ok_or_else(|| unusable(tool, "its name says no platform"))?,
+        platform(tool).ok_or_else(|| unusable(tool, "its name has no platform"))?,
     ));
     Ok(files)
 }
@@ -59,11 +59,11 @@ fn files(tool: &LockedTool, source: &UvSource<'_>) -> Result<Vec<ContainerFile>,
 /// The version is parsed, so that nothing of a lock written by hand reaches pip as an option.
 fn requirement(tool: &LockedTool) -> Result<String, PackagesError> {
     let version: Version =
-        tool.version.parse().map_err(|_| unusable(tool, &format!("`{}` is no version", tool.version)))?;
+        tool.version.parse().map_err(|_| unusable(tool, &format!("`{}` is not a version", tool.version)))?;
     Ok(format!("uv=={version} --hash=sha256:{}\n", tool.sha256))
 }
 
-/// The first platform the wheel's name says: pip is asked for that one, whatever it runs on.
+/// Returns the first platform tag of the wheel, which pip gets regardless of its own platform.
 fn platform(tool: &LockedTool) -> Option<String> {
     let tag = tool.file.strip_suffix(".whl")?.rsplit('-').next()?.split('.').next()?;
     tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_').then(|| format!("{tag}\n"))
@@ -85,7 +85,7 @@ fn file_of_tar(tar: &[u8], name: &str) -> std::io::Result<Option<Vec<u8>>> {
 fn fault(code: i64, stderr: &[u8], file: &str) -> PackagesError {
     let text = without_addresses(String::from_utf8_lossy(stderr).trim());
     match code {
-        45 => PackagesError::Pip { cause: Words(text) },
+        45 => PackagesError::Pip { cause: ToolOutput(text) },
         46 => pip_fault(text, file),
         code => explain(code, stderr, false),
     }
@@ -103,7 +103,7 @@ fn pip_fault(text: String, file: &str) -> PackagesError {
     let refused = says(&["401 Client Error", "403 Client Error", "HTTP error 401", "HTTP error 403"]);
     let tampered = says(&["DO NOT MATCH THE HASHES"]);
     let absent = says(&["No matching distribution found"]);
-    let cause = Words(text);
+    let cause = ToolOutput(text);
     match () {
         () if tampered => PackagesError::UvHash { file: file.to_owned(), cause },
         () if refused => PackagesError::IndexAccess { cause },
@@ -117,6 +117,7 @@ fn pip_fault(text: String, file: &str) -> PackagesError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::{Exit, Failure as _};
 
     const FILE: &str = "uv-0.0.1-py3-none-any.whl";
 
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pip_says_becomes_an_error_with_the_setting_to_give() {
+    fn pip_output_becomes_an_error_with_a_setting() {
         let none = "ERROR: No matching distribution found for uv==0.0.1";
         let said = |text: &str| fault(46, format!("{text}\n{none}").as_bytes(), FILE);
         for text in [
@@ -139,7 +140,7 @@ mod tests {
              HTTPSConnectionPool(host='h.test', port=443): Max retries exceeded with url: /simple/uv/ - skipping",
         ] {
             let error = said(text);
-            assert_eq!(error.to_string(), "the package index cannot be reached (asked for `uv`)");
+            assert_eq!(error.to_string(), "cannot reach the package index for `uv`");
             let cause = std::error::Error::source(&error).expect("pip's words").to_string();
             assert!(!cause.contains("hunter2") && !cause.contains("h.test"), "{cause}");
         }
@@ -155,7 +156,7 @@ mod tests {
         let other = fault(46, b"Illegal instruction", FILE);
         let lacking = fault(45, b"E: Unable to locate package python3-pip", FILE);
         for error in [refused, tampered, absent, other, lacking] {
-            assert_eq!(error.exit_code(), 3);
+            assert_eq!(error.exit(), Exit::Outside);
             let hint = &error.hints()[0];
             assert!(
                 ["[index] default", "ENVFORGE_INDEX", "PIP_INDEX_URL"].iter().all(|name| hint.contains(name))
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tar_gives_the_named_file_or_nothing() {
+    fn named_file_is_extracted_from_tar() {
         let mut tar = tar::Builder::new(Vec::new());
         let mut header = tar::Header::new_gnu();
         header.set_size(5);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_version_reaches_the_requirement() {
+    fn requirement_accepts_only_a_version() {
         assert_eq!(
             requirement(&tool("0.0.1")).expect("made"),
             format!("uv==0.0.1 --hash=sha256:{}\n", "0".repeat(64))

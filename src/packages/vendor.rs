@@ -1,22 +1,22 @@
 //! The vendor's apt repository: where it is, and whose key signs it.
 //!
-//! The key is fetched from beside the repository's index (or read from a file the user names) and believed by its
-//! fingerprint alone, which the matrix or a setting gives. apt then checks the index with exactly that key.
+//! The key is downloaded from next to the repository's index (or read from a file of the settings) and trusted by its
+//! fingerprint alone, which the matrix or a setting specifies. apt then verifies the index with exactly that key.
 
 use bytes::Bytes;
 
 use super::catalogue::catalogue;
-use super::error::{PackagesError, Words};
+use super::error::{PackagesError, ToolOutput};
 use super::settings::VendorSettings;
-use crate::address::Address;
 use crate::base::fingerprint_of;
 use crate::fetch::Fetcher;
-use crate::stack::{Nvcc, VendorRepository};
+use crate::model::address::Address;
+use crate::model::stack::{Nvcc, VendorRepository};
 
 /// A key with photographs and signatures is still smaller.
 const LARGEST_KEY: u64 = 1 << 20;
 
-/// The repository as apt is told of it.
+/// The repository as apt's configuration lists it.
 #[derive(Debug, Clone)]
 pub(super) struct VendorSource {
     pub(super) root: Address,
@@ -34,7 +34,7 @@ pub(super) async fn vendor_source(
     let key = match &settings.key {
         Some(key) => key.clone(),
         None => fetcher.document(&root.join(&repository.key), LARGEST_KEY).await.map_err(|error| {
-            PackagesError::Vendor { cause: Words(super::redact::without_addresses(&error.to_string())) }
+            PackagesError::Vendor { cause: ToolOutput(super::redact::without_addresses(&error.to_string())) }
         })?,
     };
     let wanted = settings.fingerprint.as_ref().unwrap_or(&repository.fingerprint);
@@ -47,7 +47,7 @@ pub(super) async fn vendor_source(
     Ok(Some(VendorSource { root, key }))
 }
 
-/// The folder that holds the repository's index.
+/// The directory that holds the repository's index.
 pub fn vendor_root(repository: &VendorRepository, settings: &VendorSettings) -> Address {
     let all = settings.root.clone().unwrap_or_else(|| catalogue().vendor_repositories());
     all.join(&repository.path).join("")
@@ -55,12 +55,13 @@ pub fn vendor_root(repository: &VendorRepository, settings: &VendorSettings) -> 
 
 #[cfg(test)]
 mod tests {
+    use crate::failure::{Exit, Failure as _};
     use wiremock::matchers::path;
     use wiremock::{Mock, MockServer, ResponseTemplate};
 
     use super::*;
     use crate::fetch::FetchSettings;
-    use crate::stack::NvccSource;
+    use crate::model::stack::NvccSource;
 
     const KEY: &[u8] = include_bytes!("../../tests/fixtures/vendor/debian12/x86_64/3bf863cc.pub");
     const FINGERPRINT: &str = "7440A2500DA815DC50E8D78280DFC67927037B68";
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_key_beside_the_index_is_believed_by_its_fingerprint() {
+    async fn key_next_to_the_index_is_verified_by_fingerprint() {
         let (_server, settings) = server(KEY).await;
         let source = asked(&settings, &nvcc()).await.expect("the key").expect("the vendor's");
         assert_eq!(source.key, KEY);
@@ -106,11 +107,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_key_is_refused_naming_both_fingerprints() {
+    async fn key_mismatch_names_both_fingerprints() {
         let (_server, mut settings) = server(KEY).await;
         settings.fingerprint = Some("EB69 3B30 35CD 5710 E231 E123 A4B4 6996 3BF8 63CC".to_owned());
         let error = asked(&settings, &nvcc()).await.expect_err("refused");
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.exit(), Exit::Outside);
         let text = error.to_string();
         assert!(text.contains(FINGERPRINT) && text.contains("EB693B3035CD5710"), "{text}");
         let (_server, settings) = server(b"<html>not a key</html>").await;
@@ -121,12 +122,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_repository_out_of_reach_is_told_without_its_address() {
+    async fn unreachable_repository_error_omits_its_address() {
         let root = "http://u:hunter2@127.0.0.1:9/repos".parse().expect("an address");
         let settings = VendorSettings { root: Some(root), ..VendorSettings::default() };
-        let error = asked(&settings, &nvcc()).await.expect_err("nobody listens");
+        let error = asked(&settings, &nvcc()).await.expect_err("connection refused");
         assert!(matches!(error, PackagesError::Vendor { .. }), "{error:?}");
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.exit(), Exit::Outside);
         assert!(error.hints()[0].contains("ENVFORGE_NVIDIA_MIRROR"));
         assert!(!format!("{error:?}").contains("hunter2"));
     }

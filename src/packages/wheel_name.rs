@@ -1,8 +1,8 @@
-//! The name of a wheel's file and whether such a wheel fits a Python and a processor.
+//! Wheel file names and their compatibility with a Python and a processor.
 
 use std::str::FromStr;
 
-use crate::versions::{GlibcVersion, Machine, PythonVersion};
+use crate::model::versions::{GlibcVersion, Machine, PythonVersion};
 
 /// The parts of `torch-2.8.0-cp311-cp311-manylinux_2_28_x86_64.whl`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl FromStr for WheelName {
     type Err = ();
     fn from_str(file: &str) -> Result<Self, ()> {
         let parts: Vec<&str> = file.strip_suffix(".whl").ok_or(())?.split('-').collect();
-        // A build number may stand after the version.
+        // A build number may follow the version.
         let (5 | 6) = parts.len() else { return Err(()) };
         if parts.iter().any(|part| part.is_empty()) {
             return Err(());
@@ -36,22 +36,22 @@ impl FromStr for WheelName {
 }
 
 impl WheelName {
-    /// True if that Python on that processor can load the wheel (glibc was the resolver's to check).
+    /// Whether that Python on that processor can load the wheel (the resolver checked glibc).
     pub(crate) fn fits(&self, python: PythonVersion, machine: Machine) -> bool {
         self.fits_python(python) && self.fits_machine(machine)
     }
 
-    /// What it was built for, as its name says: `cp311-cp311`.
+    /// Its Python and ABI tags: `cp311-cp311`.
     pub(crate) fn python_tag(&self) -> String {
         format!("{}-{}", self.pythons, self.abis)
     }
 
-    /// The system it was built for, as its name says: `manylinux_2_28_x86_64`.
+    /// Its platform tag: `manylinux_2_28_x86_64`.
     pub(super) fn platform_tag(&self) -> &str {
         &self.platforms
     }
 
-    /// True if that Python can load the wheel.
+    /// Whether that Python can load the wheel.
     pub(super) fn fits_python(&self, python: PythonVersion) -> bool {
         let PythonVersion { major, minor } = python;
         let exact = format!("cp{major}{minor}");
@@ -68,13 +68,13 @@ impl WheelName {
                 || (tag.starts_with("py") && older(tag))
         });
         let abi_fits = self.abis.split('.').any(|abi| {
-            // Before 3.8 the tag carried an `m`; free-threaded builds carry a `t` and do not fit.
+            // Before 3.8 the tag had an `m`; free-threaded builds have a `t` and are not compatible.
             abi == "none" || abi == "abi3" || abi == exact || (minor < 8 && abi == format!("{exact}m"))
         });
         python_fits && abi_fits
     }
 
-    /// True if Linux with glibc on that processor can load the wheel.
+    /// Whether Linux with glibc on that processor can load the wheel.
     pub(super) fn fits_machine(&self, machine: Machine) -> bool {
         let processor = format!("_{machine}");
         self.platforms.split('.').any(|tag| {
@@ -82,7 +82,7 @@ impl WheelName {
         })
     }
 
-    /// The oldest glibc that its name promises, if it promises one.
+    /// The oldest compatible glibc according to its tags, if any.
     pub(crate) fn glibc(&self) -> Option<GlibcVersion> {
         let floor = |tag: &str| match tag.strip_prefix("manylinux")?.split_once('_')? {
             ("", rest) => {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_promises_a_glibc_and_processors() {
+    fn wheel_name_gives_glibc_and_processors() {
         let of = |tags: &str| format!("a-1-cp311-{tags}.whl").parse::<WheelName>().expect(tags);
         let glibc = |tags: &str| of(tags).glibc().map(|glibc| glibc.to_string());
         assert_eq!(glibc("cp311-manylinux_2_28_x86_64").as_deref(), Some("2.28"));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn wheels_of_this_python_and_processor_fit() {
+    fn wheel_of_same_python_and_processor_is_compatible() {
         for file in [
             "torch-2.8.0-cp311-cp311-manylinux_2_28_x86_64.whl",
             "torch-2.7.1+cu118-cp311-cp311-manylinux_2_28_x86_64.whl",
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn wheels_of_another_python_processor_or_system_do_not() {
+    fn wheel_of_another_python_or_system_is_not_compatible() {
         for file in [
             "torch-2.8.0-cp312-cp312-manylinux_2_28_x86_64.whl",
             "torch-2.8.0-cp311-cp311-manylinux_2_28_aarch64.whl",
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_no_wheels() {
+    fn other_file_names_are_not_wheels() {
         for file in ["torch-2.8.0.tar.gz", "torch.whl", "a-b-c-d.whl", "a--c-d-e.whl", ".whl"] {
             assert!(file.parse::<WheelName>().is_err(), "{file}");
         }

@@ -1,4 +1,4 @@
-//! Which layer each wheel belongs to, and whether the index gave what the matrix says.
+//! The layer of each wheel, and the comparison of index and matrix versions.
 
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
@@ -8,12 +8,12 @@ use pep440_rs::Version;
 use super::error::PackagesError;
 use super::pylock::Resolution;
 use super::settings::IndexSettings;
-use crate::address::Address;
-use crate::compat::tables::Channel;
-use crate::lock::{IndexKind, LockedWheel, WheelLayer};
-use crate::stack::Stack;
+use crate::model::address::Address;
+use crate::model::compat::tables::Channel;
+use crate::model::lock::{IndexKind, LockedWheel, WheelLayer};
+use crate::model::stack::Stack;
 
-/// The names that decide layers.
+/// The package names that decide layers.
 pub(super) struct Layers {
     /// The framework, its companions and all they need.
     pub(super) framework: BTreeSet<String>,
@@ -33,7 +33,7 @@ impl Layers {
     }
 }
 
-/// How wheels of the framework's own index are told from others.
+/// Recognizes wheels of the framework's own index.
 pub(super) struct FrameworkOrigin(Option<String>);
 
 impl FrameworkOrigin {
@@ -57,7 +57,7 @@ impl FrameworkOrigin {
     }
 }
 
-/// The wheels as the lock keeps them, sorted by layer, then name.
+/// Returns the wheels as lock entries, sorted by layer, then name.
 pub(super) fn locked_wheels(
     resolved: Vec<Resolution>,
     layers: &Layers,
@@ -69,6 +69,7 @@ pub(super) fn locked_wheels(
         .map(|wheel| LockedWheel {
             layer: layers.of(&wheel.name),
             index: origin.kind(&wheel, stack),
+            index_name: None,
             name: wheel.name,
             version: wheel.version,
             file: wheel.file,
@@ -124,7 +125,8 @@ fn same(package: &str, wanted: &str, found: &str) -> Result<(), PackagesError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::sample;
+    use crate::failure::{Exit, Failure as _};
+    use crate::model::lock::sample;
     use crate::packages::output::{RECORDED, Sections};
     use crate::packages::pylock::{names, resolutions};
 
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wheel_of_a_recorded_resolution_gets_its_layer() {
+    fn every_wheel_of_recorded_resolution_gets_its_layer() {
         let (wheels, _) = recorded(|_| {});
         for (name, wanted) in [
             ("nvidia-cudnn-cu12", WheelLayer::Cuda),
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_user_needs_is_the_users_layer() {
+    fn packages_of_the_user_are_in_the_user_layer() {
         let layers = Layers {
             framework: ["torch", "nvidia-nccl-cu12"].map(str::to_owned).into(),
             stack: Some(["torch", "nvidia-nccl-cu12", "pip"].map(str::to_owned).into()),
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn wheels_of_the_frameworks_index_are_told_by_variant_or_server() {
+    fn framework_wheels_are_recognized_by_variant_or_server() {
         let stack = Stack { channel: Channel::Framework, ..sample::stack() };
         let wheel = |version: &str, origin: &str| Resolution {
             name: "x".to_owned(),
@@ -212,38 +214,38 @@ mod tests {
     }
 
     #[test]
-    fn the_recorded_resolution_has_the_versions_of_the_matrix() {
+    fn recorded_resolution_matches_the_matrix() {
         let (wheels, stack) = recorded(|_| {});
         check_versions(&wheels, &stack).expect("equal");
     }
 
     #[test]
-    fn a_version_that_differs_from_the_matrix_is_an_error_naming_both() {
+    fn version_mismatch_error_names_both_versions() {
         let refused = |change: fn(&mut Stack), text: &str| {
             let (wheels, stack) = recorded(change);
             let error = check_versions(&wheels, &stack).expect_err(text);
             assert_eq!(error.to_string(), text);
-            assert_eq!(error.exit_code(), 1);
+            assert_eq!(error.exit(), Exit::No);
         };
         refused(
             |stack| stack.cudnn = Some("9.8.0.87".parse().unwrap()),
-            "the matrix says cuDNN 9.8.0.87, the index resolves to 9.10.2.21",
+            "cuDNN version mismatch: matrix 9.8.0.87, index 9.10.2.21",
         );
         refused(
             |stack| stack.nccl = Some("2.26.2".parse().unwrap()),
-            "the matrix says NCCL 2.26.2, the index resolves to 2.27.3",
+            "NCCL version mismatch: matrix 2.26.2, index 2.27.3",
         );
         refused(
             |stack| stack.triton = Some("3.3.1".to_owned()),
-            "the matrix says triton 3.3.1, the index resolves to 3.4.0",
+            "triton version mismatch: matrix 3.3.1, index 3.4.0",
         );
         refused(
             |stack| stack.version = "2.8.1".parse().unwrap(),
-            "the matrix says torch 2.8.1, the index resolves to 2.8.0",
+            "torch version mismatch: matrix 2.8.1, index 2.8.0",
         );
         refused(
             |stack| drop(stack.companions.insert("torchtext".to_owned(), "0.18".to_owned())),
-            "the matrix says torchtext 0.18, the index resolves to nothing",
+            "torchtext version mismatch: matrix 0.18, index nothing",
         );
     }
 

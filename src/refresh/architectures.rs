@@ -1,16 +1,16 @@
-//! The GPUs a published wheel has code for, read out of its libraries where they lie: part after part is fetched, unpacked
-//! and passed over, so nothing but one part is ever held. Only what looks exactly like CUDA's containers of code is read.
+//! The GPU targets of a published wheel, read from its remote libraries: each range is downloaded, unpacked
+//! and dropped, so memory holds one range only. Parses only exact matches of CUDA's code containers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::page::Listed;
+use super::page::IndexWheel;
 use super::remote_zip::{Member, Part, members, part};
 use crate::fetch::Fetcher;
-use crate::versions::ComputeCapability;
+use crate::model::versions::ComputeCapability;
 
-/// As much of a library as is asked for at once.
+/// Size of one range of a library.
 const PART: u64 = 16 << 20;
 /// A smaller library holds no framework's kernels.
 const SMALLEST: u64 = 64 << 10;
@@ -27,7 +27,7 @@ pub(crate) struct Targets {
     pub(crate) ptx: BTreeSet<ComputeCapability>,
 }
 
-/// How many images of each kind there are for each architecture.
+/// Number of code images of each kind per architecture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Found {
     arch: BTreeMap<ComputeCapability, usize>,
@@ -35,7 +35,7 @@ struct Found {
 }
 
 impl Found {
-    /// `None`: there is no code.
+    /// `None` without code.
     fn targets(&self) -> Option<Targets> {
         let most = *self.arch.values().chain(self.ptx.values()).max()?;
         let common = |all: &BTreeMap<ComputeCapability, usize>| {
@@ -45,18 +45,18 @@ impl Found {
     }
 }
 
-/// What the wheel's own libraries have code for; an error says why that cannot be told.
-pub(crate) async fn targets(fetcher: &Fetcher, wheel: &Listed) -> Result<Targets, String> {
+/// Returns the GPU targets of the wheel's own libraries; an error says why they are unknown.
+pub(crate) async fn targets(fetcher: &Fetcher, wheel: &IndexWheel) -> Result<Targets, String> {
     let members = members(fetcher, wheel).await?;
     let mut scan = Scan::default();
     for member in members.iter().filter(|one| is_own_library(&one.name) && one.size >= SMALLEST) {
         scan.next_library();
         read(fetcher, wheel, member, &mut scan).await.map_err(|why| format!("{}: {why}", member.name))?;
     }
-    scan.found.targets().ok_or_else(|| "no code was found in it".to_owned())
+    scan.found.targets().ok_or_else(|| "no GPU code found".to_owned())
 }
 
-/// A library that the framework's own build made: CUDA's, bundled beside it, has code for other GPUs.
+/// Whether a library is from the framework's own build: bundled CUDA libraries have code for other GPUs.
 fn is_own_library(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     let of_cuda = ["libcu", "libnv", "libnccl", "libtriton", "libmagma"];
@@ -69,25 +69,25 @@ fn is_own_library(name: &str) -> bool {
 }
 
 /// Passes one member by the scan.
-async fn read(fetcher: &Fetcher, wheel: &Listed, member: &Member, scan: &mut Scan) -> Result<(), String> {
-    // Its own head repeats the name, with extra fields whose length only it tells.
+async fn read(fetcher: &Fetcher, wheel: &IndexWheel, member: &Member, scan: &mut Scan) -> Result<(), String> {
+    // Its local header repeats the name, with extra fields of its own length.
     let first = part(fetcher, wheel, &range(member.start, LOCAL_HEAD as u64), LOCAL_HEAD as u64).await?;
     let length =
         |at: usize| first.bytes.get(at..at + 2).map(|two| u64::from(u16::from_le_bytes([two[0], two[1]])));
     let head = length(26).zip(length(28)).map(|(name, extra)| LOCAL_HEAD as u64 + name + extra);
-    let mut at = member.start + head.ok_or("its head is cut short")?;
+    let mut at = member.start + head.ok_or("truncated header")?;
     let end = at + member.stored;
     let mut unpack = match member.method {
         0 => None,
         8 => Some(Decompress::new(false)),
-        other => return Err(format!("it is packed by method {other}")),
+        other => return Err(format!("unsupported compression method {other}")),
     };
     let mut out = vec![0; 1 << 18];
     while at < end {
         let wanted = PART.min(end - at);
         let Part { start, bytes } = part(fetcher, wheel, &range(at, wanted), wanted).await?;
         if start != at || bytes.len() as u64 != wanted {
-            return Err("the index sent another part than the one asked for".to_owned());
+            return Err("the index sent another range".to_owned());
         }
         at += wanted;
         match &mut unpack {
@@ -116,14 +116,14 @@ fn inflate(unpack: &mut Decompress, mut bytes: &[u8], out: &mut [u8], scan: &mut
             return Ok(());
         }
         if took == 0 && gave == 0 {
-            return Err("it cannot be unpacked".to_owned());
+            return Err("cannot unpack it".to_owned());
         }
     }
 }
 
 const MAGIC: u32 = 0xBA55_ED50;
 const CONTAINER: usize = 16;
-/// As much of an entry's head as is read: the architecture stands at 28.
+/// Number of header bytes to read: the architecture is at offset 28.
 const ENTRY: usize = 32;
 const PTX: u16 = 1;
 const CUBIN: u16 = 2;
@@ -138,7 +138,7 @@ struct Scan {
     head: Vec<u8>,
     /// Bytes of code to pass over.
     skip: u64,
-    /// What is left of the container that is being read.
+    /// Remaining bytes of the current container.
     container: u64,
 }
 
@@ -202,7 +202,7 @@ impl Scan {
         Ok(taken)
     }
 
-    /// A head that is none was data of another kind, and the search goes on after it.
+    /// An invalid header is other data; the search continues after it.
     fn container_head(&mut self, head: &[u8]) {
         let own = u16::from_le_bytes([head[6], head[7]]);
         let length = u64_at(head, 8);
@@ -220,10 +220,10 @@ impl Scan {
         let targets = match kind {
             CUBIN => &mut self.found.arch,
             PTX => &mut self.found.ptx,
-            _ => return Err("its code is laid out in an unknown way".to_owned()),
+            _ => return Err("unknown layout of GPU code".to_owned()),
         };
         let (Some(whole), Some(major), true) = (whole, capability, own >= ENTRY as u64) else {
-            return Err("its code is laid out in an unknown way".to_owned());
+            return Err("unknown layout of GPU code".to_owned());
         };
         let minor = u8::try_from(arch % 10).unwrap_or_default();
         *targets.entry(ComputeCapability { major, minor }).or_default() += 1;
@@ -234,7 +234,7 @@ impl Scan {
 
     /// The library has ended: inside a container, something was not understood.
     fn end(&self) -> Result<(), String> {
-        if self.container > 0 || self.skip > 0 { Err("its code is cut short".to_owned()) } else { Ok(()) }
+        if self.container > 0 || self.skip > 0 { Err("truncated GPU code".to_owned()) } else { Ok(()) }
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
             file.extend(body);
             file.extend([0; 24]);
         }
-        // The number alone is no container.
+        // The magic number alone is not a container.
         file.extend(MAGIC.to_le_bytes());
         file.extend(vec![9; 100_000]);
         file
@@ -292,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn code_is_found_however_the_library_is_cut(cuts in prop::collection::vec(1_usize..5000, 1..60)) {
+        fn code_is_found_regardless_of_range_boundaries(cuts in prop::collection::vec(1_usize..5000, 1..60)) {
             let file = library(&IMAGES);
             let mut scan = Scan::default();
             let mut rest = file.as_slice();
@@ -309,7 +309,7 @@ mod tests {
         }
 
         #[test]
-        fn no_library_makes_it_panic(mut file in prop::collection::vec(any::<u8>(), 0..3000), at in 0_usize..300) {
+        fn parser_never_panics_on_libraries(mut file in prop::collection::vec(any::<u8>(), 0..3000), at in 0_usize..300) {
             let magic = [MAGIC.to_le_bytes(), [1, 0, 16, 0]].concat();
             if file.len() > at * 8 + 8 {
                 file[at * 8..at * 8 + 8].copy_from_slice(&magic);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_kernels_more_make_no_target() {
+    fn few_extra_kernels_are_not_a_target() {
         let mut scan = Scan::default();
         let images = [[(2, 70), (2, 90)].repeat(3), vec![(2, 89), (1, 90)]].concat();
         scan.feed(&library(&images)).expect("as measured");
@@ -329,15 +329,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_laid_out_otherwise_is_told_and_not_guessed() {
+    fn unknown_layout_is_reported() {
         let feed = |file: &[u8]| {
             let mut scan = Scan::default();
             scan.feed(file).and_then(|()| scan.end())
         };
-        assert!(feed(&library(&[(7, 90)])).unwrap_err().contains("unknown way"));
-        assert!(feed(&library(&[(2, 5)])).unwrap_err().contains("unknown way"));
+        assert!(feed(&library(&[(7, 90)])).unwrap_err().contains("unknown layout"));
+        assert!(feed(&library(&[(2, 5)])).unwrap_err().contains("unknown layout"));
         let whole = library(&IMAGES);
-        assert!(feed(&whole[..1100]).unwrap_err().contains("cut short"));
+        assert!(feed(&whole[..1100]).unwrap_err().contains("truncated"));
     }
 
     #[test]
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_published_wheel_is_read_in_parts() {
+    async fn published_wheel_is_read_in_ranges() {
         let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
         let packed = |method| zip::write::SimpleFileOptions::default().compression_method(method);
         for (name, method, images) in [

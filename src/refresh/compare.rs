@@ -1,4 +1,4 @@
-//! Rows beside what is published: what differs, and what is new.
+//! Compares rows with published releases: differences and new releases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,38 +6,38 @@ use std::fmt;
 use serde::Serialize;
 
 use super::architectures::Targets;
-use super::page::Listed;
-use crate::compat::tables::{Channel, Status, Variant};
-use crate::compat::{Matrix, Row as _};
-use crate::versions::{ComputeCapability, FrameworkVersion};
+use super::page::IndexWheel;
+use crate::model::compat::tables::{Channel, Status, Variant};
+use crate::model::compat::{Matrix, Row as _};
+use crate::model::versions::{ComputeCapability, FrameworkVersion};
 
-/// One wheel of a release, with what its metadata says.
+/// One wheel of a release, with its metadata.
 #[derive(Debug, Clone)]
 pub(crate) struct Published {
     /// The wheel.
-    pub(crate) wheel: Listed,
+    pub(crate) wheel: IndexWheel,
     /// Its `METADATA`, if it was read.
     pub(crate) metadata: Option<String>,
 }
 
-/// What an index says against a row, or beyond the rows.
+/// A difference between the index and the matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub(crate) enum Finding {
+pub(crate) enum MatrixDifference {
     /// A field differs.
     Differs {
         /// The row.
         row: String,
         /// Its field.
         field: &'static str,
-        /// What it says.
+        /// The row's value.
         row_says: String,
-        /// What the index says.
+        /// The index's value.
         index_says: String,
-        /// Where.
+        /// The address.
         from: String,
     },
-    /// There is a release after the newest row. Only what the index says of it is named.
+    /// A release newer than the newest row, with the values of the index.
     New {
         /// The package.
         package: String,
@@ -45,12 +45,12 @@ pub(crate) enum Finding {
         version: String,
         /// Its wheels for Linux by processor: tags of Python.
         wheels: BTreeMap<String, BTreeSet<String>>,
-        /// What it pins of CUDA.
+        /// Its CUDA pins.
         pins: BTreeMap<String, String>,
     },
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for MatrixDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Differs { row, field, row_says, index_says, from } => {
@@ -65,10 +65,7 @@ impl fmt::Display for Finding {
                 for (name, version) in pins {
                     write!(f, "\n+ {name} = {version}")?;
                 }
-                write!(
-                    f,
-                    "\n  not said by the index: CUDA variant, GPU targets, cuDNN and NCCL that are bundled"
-                )
+                write!(f, "\n  not in the index: CUDA variant, GPU targets, bundled cuDNN and NCCL")
             }
         }
     }
@@ -81,8 +78,8 @@ pub(crate) fn package_of<'a>(matrix: &'a Matrix, row: &'a Variant) -> Option<&'a
     row.package.as_deref().or_else(of_product)
 }
 
-/// What the wheels of one package say against the default channel's rows that it carries, and which releases are new.
-pub(crate) fn findings(package: &str, rows: &[&Variant], published: &[Published]) -> Vec<Finding> {
+/// Compares the wheels of one package with its rows of the default channel, and finds new releases.
+pub(crate) fn findings(package: &str, rows: &[&Variant], published: &[Published]) -> Vec<MatrixDifference> {
     let mut found = Vec::new();
     for row in rows.iter().filter(|row| row.channel == Channel::Default && row.verified) {
         compare(row, published, &mut found);
@@ -98,7 +95,7 @@ pub(crate) fn findings(package: &str, rows: &[&Variant], published: &[Published]
 }
 
 /// The version of a wheel, if it is a release after those of the rows.
-pub(crate) fn newer(wheel: &Listed, rows: &[&Variant]) -> Option<FrameworkVersion> {
+pub(crate) fn newer(wheel: &IndexWheel, rows: &[&Variant]) -> Option<FrameworkVersion> {
     let version = wheel.name.version.as_str();
     // One with letters is a try or a repair, and a `+` names a variant: neither is a release of the default channel.
     let is_release = !version.contains(|c: char| c.is_ascii_alphabetic() || c == '+');
@@ -106,12 +103,12 @@ pub(crate) fn newer(wheel: &Listed, rows: &[&Variant]) -> Option<FrameworkVersio
     rows.iter().all(|row| row.version < version).then_some(version)
 }
 
-fn compare(row: &Variant, published: &[Published], found: &mut Vec<Finding>) {
+fn compare(row: &Variant, published: &[Published], found: &mut Vec<MatrixDifference>) {
     let version = row.version.to_string();
     let of_release: Vec<_> = published.iter().filter(|one| one.wheel.name.version == version).collect();
     let mut differs = |field, row_says: &dyn fmt::Display, index_says: String, from: String| {
         let row_says = row_says.to_string();
-        found.push(Finding::Differs { row: row.label(), field, row_says, index_says, from });
+        found.push(MatrixDifference::Differs { row: row.label(), field, row_says, index_says, from });
     };
     if of_release.is_empty() {
         return differs(
@@ -123,7 +120,7 @@ fn compare(row: &Variant, published: &[Published], found: &mut Vec<Finding>) {
     }
     let mut there: Vec<_> = of_release.iter().filter(|one| !one.wheel.yanked).collect();
     if there.is_empty() {
-        // What its publisher has withdrawn is had by whoever names it, and by nobody else: so is a row that is unlisted.
+        // A yanked release is available by exact version only, like an unlisted row.
         if row.status != Status::Unlisted {
             let says = format!("{:?}", row.status).to_lowercase();
             return differs("status", &says, "withdrawn".to_owned(), of_release[0].wheel.file.clone());
@@ -159,8 +156,8 @@ fn compare(row: &Variant, published: &[Published], found: &mut Vec<Finding>) {
     }
 }
 
-/// What the libraries of a row's wheel say against the GPU targets of the row.
-pub(crate) fn target_findings(row: &Variant, file: &str, targets: &Targets) -> Vec<Finding> {
+/// Compares the libraries of a row's wheel with the GPU targets of the row.
+pub(crate) fn target_findings(row: &Variant, file: &str, targets: &Targets) -> Vec<MatrixDifference> {
     fn list<'a>(all: impl IntoIterator<Item = &'a ComputeCapability>) -> String {
         let all: BTreeSet<_> = all.into_iter().collect();
         if all.is_empty() {
@@ -174,12 +171,12 @@ pub(crate) fn target_findings(row: &Variant, file: &str, targets: &Targets) -> V
     differs
         .map(|(field, row_says, index_says)| {
             let (row, from) = (row.label(), format!("libraries of {file}"));
-            Finding::Differs { row, field, row_says, index_says, from }
+            MatrixDifference::Differs { row, field, row_says, index_says, from }
         })
         .collect()
 }
 
-fn release(package: &str, version: &FrameworkVersion, published: &[&Published]) -> Finding {
+fn release(package: &str, version: &FrameworkVersion, published: &[&Published]) -> MatrixDifference {
     let mut wheels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for one in published {
         for machine in one.wheel.name.machines() {
@@ -193,10 +190,10 @@ fn release(package: &str, version: &FrameworkVersion, published: &[&Published]) 
     });
     let ours = |name: &str| name.starts_with("nvidia-") || name.starts_with("cuda-") || name == "triton";
     let pins = pins.unwrap_or_default().into_iter().filter(|(name, _)| ours(name)).collect();
-    Finding::New { package: package.to_owned(), version: version.to_string(), wheels, pins }
+    MatrixDifference::New { package: package.to_owned(), version: version.to_string(), wheels, pins }
 }
 
-/// What a wheel's metadata pins with `==` on Linux and that processor, without any extra.
+/// Returns the `==` pins of a wheel's metadata for Linux and that processor, without extras.
 fn pins(metadata: &str, machine: &str) -> BTreeMap<String, String> {
     let headers = metadata.split("\n\n").next().unwrap_or_default();
     let lines = headers.lines().filter_map(|line| line.strip_prefix("Requires-Dist:"));
@@ -224,8 +221,8 @@ fn pin(requirement: &str, machine: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::versions::Machine;
     use crate::refresh::listed;
-    use crate::versions::Machine;
 
     const METADATA: &str = "Metadata-Version: 2.1\nName: torch\n\
         Requires-Dist: nvidia-cudnn-cu12==9.10.2.21; platform_system == \"Linux\" and platform_machine == \"x86_64\"\n\
@@ -255,12 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_agrees_gives_nothing() {
+    fn matching_row_has_no_differences() {
         assert_eq!(findings("torch", &[&row()], &page(&[("2.8.0", "")])), []);
     }
 
     #[test]
-    fn every_field_that_differs_is_told_with_both_values() {
+    fn every_difference_is_reported_with_both_values() {
         let cudnn = Variant { cudnn: Some("9.1.0.70".parse().expect("a version")), ..row() };
         let cudnn = Variant { min_glibc: "2.17".parse().expect("a version"), ..cudnn };
         let found = findings("torch", &[&cudnn], &page(&[("2.8.0", "")]));
@@ -288,11 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn a_new_release_is_proposed_with_what_the_index_says_and_no_more() {
+    fn new_release_is_proposed_with_values_of_the_index() {
         let published =
             page(&[("2.8.0", ""), ("2.99.0", ""), ("2.99.1rc1", ""), ("2.98.0", "data-yanked=''")]);
         let found = findings("torch", &[&row()], &published);
-        let [Finding::New { version, wheels, pins, .. }] = found.as_slice() else { panic!("{found:?}") };
+        let [MatrixDifference::New { version, wheels, pins, .. }] = found.as_slice() else {
+            panic!("{found:?}")
+        };
         assert_eq!(version, "2.99.0");
         assert_eq!(wheels["x86_64"].len(), 5);
         assert_eq!(pins.keys().collect::<Vec<_>>(), ["nvidia-cudnn-cu12", "nvidia-nccl-cu12"]);

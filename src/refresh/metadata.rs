@@ -1,19 +1,19 @@
-//! The metadata of a published wheel, without its gigabytes: the file beside it, else out of the wheel itself.
+//! The metadata of a published wheel, without downloading it: from the file next to it, else from ranges of the wheel.
 
 use std::io::Read as _;
 
-use super::page::Listed;
+use super::page::IndexWheel;
 use super::remote_zip::in_archive;
 use crate::fetch::Fetcher;
 
 /// More than any metadata.
 const LIMIT: u64 = 4 << 20;
 
-/// `METADATA` of a wheel; an error says why it cannot be read.
-pub(crate) async fn metadata(fetcher: &Fetcher, wheel: &Listed) -> Result<String, String> {
+/// Returns `METADATA` of a wheel; an error says why it cannot be read.
+pub(crate) async fn metadata(fetcher: &Fetcher, wheel: &IndexWheel) -> Result<String, String> {
     if wheel.metadata_apart {
         let address = format!("{}.metadata", wheel.address.expose());
-        let address = address.parse().map_err(|_| "its address cannot be read".to_owned())?;
+        let address = address.parse().map_err(|_| "invalid address".to_owned())?;
         let bytes = fetcher.document(&address, LIMIT).await.map_err(|error| error.to_string())?;
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_a_wheel_is_enough_or_one_part_more() {
+    async fn metadata_is_read_from_one_or_two_ranges() {
         assert_eq!(asked(parts(wheel(false))).await, (Ok(TEXT.to_owned()), 1));
         assert_eq!(asked(parts(wheel(true))).await, (Ok(TEXT.to_owned()), 2));
         let small = ResponseTemplate::new(200).set_body_bytes(&wheel(false)[500_000..]);
@@ -79,11 +79,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_read_is_told() {
-        assert_eq!(
-            asked(ResponseTemplate::new(403)).await.0.unwrap_err(),
-            "the index answered 403 Forbidden"
-        );
+    async fn unreadable_metadata_is_reported() {
+        assert_eq!(asked(ResponseTemplate::new(403)).await.0.unwrap_err(), "unexpected status 403 Forbidden");
         assert!(asked(ResponseTemplate::new(200).set_body_string("no zip")).await.0.is_err());
         let endless = ResponseTemplate::new(200).set_body_bytes(vec![0; 1 << 20]);
         assert!(

@@ -1,41 +1,41 @@
 //! A project's page of a simple index: which wheels there are.
 
-use crate::address::Address;
-use crate::compat::tables::Variant;
+use crate::model::address::Address;
+use crate::model::compat::tables::Variant;
 use crate::packages::{Link, WheelName, links};
 
 /// A wheel of a page.
 #[derive(Debug, Clone)]
-pub(crate) struct Listed {
+pub(crate) struct IndexWheel {
     /// Its file name.
     pub(crate) file: String,
     /// The name's parts.
     pub(crate) name: WheelName,
-    /// Where it is.
+    /// Its address.
     pub(crate) address: Address,
-    /// True if its publisher has withdrawn it.
+    /// Whether its publisher has yanked it.
     pub(crate) yanked: bool,
-    /// True if the index serves its metadata as a file of its own.
+    /// Whether the index serves its metadata as a separate file.
     pub(crate) metadata_apart: bool,
 }
 
-impl Listed {
-    /// True if it is of the row's release and fits one of its Pythons on its processor.
+impl IndexWheel {
+    /// Whether it belongs to the row's release and is compatible with one of its Pythons on its processor.
     pub(crate) fn is_of(&self, row: &Variant) -> bool {
         self.name.version == row.version.to_string()
             && row.python.iter().any(|&python| self.name.fits(python, row.machine))
     }
 }
 
-/// The wheels a page lists, in its order; what is no wheel is passed over.
-pub(crate) fn listed(page: &str, base: &Address) -> Vec<Listed> {
+/// Returns the wheels of a page, in its order; skips other files.
+pub(crate) fn listed(page: &str, base: &Address) -> Vec<IndexWheel> {
     links(page, base).filter_map(wheel).collect()
 }
 
-fn wheel(link: Link<'_>) -> Option<Listed> {
+fn wheel(link: Link<'_>) -> Option<IndexWheel> {
     let mut address = link.address.url().clone();
     address.set_fragment(None);
-    Some(Listed {
+    Some(IndexWheel {
         name: link.file.parse().ok()?,
         yanked: link.is_yanked(),
         metadata_apart: link.tag.contains("data-core-metadata")
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_gives_its_wheels_and_nothing_else() {
+    fn page_returns_only_wheels() {
         let page = r#"<!doctype html><a href="../../f/a-1.0-py3-none-any.whl#sha256=00" data-core-metadata="true">a</a>
             <a data-yanked="" href="/f/a-1.1%2Bcu118-cp311-cp311-manylinux_2_28_x86_64.whl">b</a>
             <a href="a-1.0.tar.gz">c</a><a name=x>d</a><a href="a"#;

@@ -1,4 +1,4 @@
-//! A published wheel read where it lies: a zip archive whose directory stands last, asked for in parts.
+//! A published wheel read by HTTP ranges: a zip archive with its directory at the end.
 
 use std::cell::Cell;
 use std::io::{Error, Read, Seek, SeekFrom};
@@ -9,28 +9,28 @@ use http::StatusCode;
 use http::header::{CONTENT_RANGE, RANGE};
 use zip::ZipArchive;
 
-use super::page::Listed;
-use crate::fetch::{Ask, Fetcher};
+use super::page::IndexWheel;
+use crate::fetch::{Fetcher, HttpRequest};
 
 /// The end that is read first: of most wheels it holds the directory and the metadata.
 const TAIL: u64 = 128 << 10;
 /// The most that is read before it at once: the directory of the largest wheels is some 1.5 MB.
 const PART: u64 = 2 << 20;
-/// How many parts are read: end, directory, what is looked for, and one to spare.
+/// Maximum number of ranges: end, directory, content, and one spare.
 const PARTS: usize = 4;
-/// How long one part may take.
+/// Timeout of one range.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What `look` finds in the archive. It is called again after each part that it lacked.
+/// Returns the result of `look` in the archive. Calls it again after each missing range.
 pub(super) async fn in_archive<T>(
     fetcher: &Fetcher,
-    wheel: &Listed,
-    look: impl Fn(ZipArchive<Sparse<'_>>) -> Result<T, String>,
+    wheel: &IndexWheel,
+    look: impl Fn(ZipArchive<RangeReader<'_>>) -> Result<T, String>,
 ) -> Result<T, String> {
     let mut parts = vec![part(fetcher, wheel, &format!("-{TAIL}"), TAIL).await?];
     loop {
         let missed = Cell::new(None);
-        let file = Sparse { parts: &parts, missed: &missed, at: 0 };
+        let file = RangeReader { parts: &parts, missed: &missed, at: 0 };
         let found = ZipArchive::new(file).map_err(|error| error.to_string()).and_then(&look);
         match missed.get() {
             Some(at) if parts.len() < PARTS => {
@@ -43,12 +43,12 @@ pub(super) async fn in_archive<T>(
     }
 }
 
-/// What the archive's directory says of a member.
+/// A directory entry of the archive.
 pub(super) struct Member {
     pub(super) name: String,
-    /// Where its own head stands; the content follows it.
+    /// Offset of its local header; the content follows it.
     pub(super) start: u64,
-    /// Bytes as they lie there.
+    /// Compressed size.
     pub(super) stored: u64,
     /// Bytes of the file.
     pub(super) size: u64,
@@ -56,20 +56,20 @@ pub(super) struct Member {
     pub(super) method: u16,
 }
 
-/// The members, by the directory alone: `zip` reads each member's own head too, which lie all over the file.
-pub(super) async fn members(fetcher: &Fetcher, wheel: &Listed) -> Result<Vec<Member>, String> {
+/// Returns the members of the directory alone: `zip` also reads each local header, which are spread over the file.
+pub(super) async fn members(fetcher: &Fetcher, wheel: &IndexWheel) -> Result<Vec<Member>, String> {
     in_archive(fetcher, wheel, |archive| {
         let (start, count) = (archive.central_directory_start(), archive.len());
         let mut file = archive.into_inner();
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(start)).map_err(|error| error.to_string())?;
         file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        directory(&bytes, count).ok_or_else(|| "its directory cannot be read".to_owned())
+        directory(&bytes, count).ok_or_else(|| "cannot read its directory".to_owned())
     })
     .await
 }
 
-/// Reads so many entries; `None` for what is no directory, and for files of more than 4 GB.
+/// Parses the entries of a directory; `None` for an invalid one, and for files of more than 4 GB.
 fn directory(mut bytes: &[u8], count: usize) -> Option<Vec<Member>> {
     const HEAD: usize = 46;
     let mut members = Vec::new();
@@ -96,7 +96,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// What of it lies at that place and after.
+    /// Returns the bytes from that offset on.
     fn from(&self, at: u64) -> Option<&[u8]> {
         let offset = usize::try_from(at.checked_sub(self.start)?).ok()?;
         self.bytes.get(offset..).filter(|rest| !rest.is_empty())
@@ -108,49 +108,54 @@ impl Part {
 }
 
 /// A part of a wheel: `100-199`, or `-200` for its last 200 bytes.
-pub(super) async fn part(fetcher: &Fetcher, wheel: &Listed, range: &str, limit: u64) -> Result<Part, String> {
-    let mut ask = Ask::get(wheel.address.clone(), limit, PATIENCE);
+pub(super) async fn part(
+    fetcher: &Fetcher,
+    wheel: &IndexWheel,
+    range: &str,
+    limit: u64,
+) -> Result<Part, String> {
+    let mut ask = HttpRequest::get(wheel.address.clone(), limit, PATIENCE);
     ask.header(RANGE, &format!("bytes={range}"));
     let answer = fetcher.ask(&ask).await.map_err(|error| error.to_string())?;
     let start = match answer.status {
-        // Smaller than what was asked for.
+        // Smaller than requested.
         StatusCode::OK => 0,
         StatusCode::PARTIAL_CONTENT => answer
             .header(CONTENT_RANGE.as_str())
             .and_then(start_of)
-            .ok_or("the index does not say which part it sent")?,
-        status => return Err(format!("the index answered {status}")),
+            .ok_or("the index did not send a range")?,
+        status => return Err(format!("unexpected status {status}")),
     };
     Ok(Part { start, bytes: answer.body })
 }
 
-/// Where a part begins: `bytes 100-199/200`.
+/// Returns the start of a range: `bytes 100-199/200`.
 fn start_of(range: &str) -> Option<u64> {
     range.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
 }
 
 /// A file of which some parts are known; a read elsewhere fails and is remembered.
-pub(super) struct Sparse<'a> {
+pub(super) struct RangeReader<'a> {
     parts: &'a [Part],
     missed: &'a Cell<Option<u64>>,
     at: u64,
 }
 
-impl Sparse<'_> {
+impl RangeReader<'_> {
     /// The first part is the file's end.
     fn length(&self) -> u64 {
         self.parts[0].end()
     }
 }
 
-impl Read for Sparse<'_> {
+impl Read for RangeReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         if self.at >= self.length() || buffer.is_empty() {
             return Ok(0);
         }
         let Some(rest) = self.parts.iter().find_map(|part| part.from(self.at)) else {
             self.missed.set(Some(self.at));
-            return Err(Error::other("a part that was not read"));
+            return Err(Error::other("unread range"));
         };
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
@@ -159,14 +164,14 @@ impl Read for Sparse<'_> {
     }
 }
 
-impl Seek for Sparse<'_> {
+impl Seek for RangeReader<'_> {
     fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
         let to = match to {
             SeekFrom::Start(at) => Some(at),
             SeekFrom::End(by) => self.length().checked_add_signed(by),
             SeekFrom::Current(by) => self.at.checked_add_signed(by),
         };
-        self.at = to.ok_or_else(|| Error::other("a place before the file"))?;
+        self.at = to.ok_or_else(|| Error::other("seek before the start"))?;
         Ok(self.at)
     }
 }

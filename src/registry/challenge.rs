@@ -1,22 +1,26 @@
-//! What a registry asks for when it answers 401: the `WWW-Authenticate` header.
+//! The `WWW-Authenticate` header of a 401 response.
 
-/// How a registry wants to be convinced.
+/// Authentication that a registry requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// A token from a token server.
-    Bearer {
-        /// The token server's address.
-        realm: String,
-        /// What the server calls the registry.
-        service: Option<String>,
-        /// What the token must allow.
-        scope: Option<String>,
-    },
+    Bearer(TokenRequest),
     /// User and password with every request.
     Basic,
 }
 
-/// The challenge to answer among all that were sent: a token is preferred, as Docker does.
+/// Parameters of a token request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TokenRequest {
+    /// The token server's address.
+    pub(super) realm: String,
+    /// The registry's name on the token server.
+    pub(super) service: Option<String>,
+    /// The required rights.
+    pub(super) scope: Option<String>,
+}
+
+/// Selects one of the challenges: a token is preferred, as in Docker.
 pub(super) fn challenge<'a>(headers: impl Iterator<Item = &'a str>) -> Option<Challenge> {
     let mut basic = None;
     for header in headers {
@@ -27,7 +31,8 @@ pub(super) fn challenge<'a>(headers: impl Iterator<Item = &'a str>) -> Option<Ch
                 fields.iter().position(|field| field.0 == name).map(|at| fields.swap_remove(at).1)
             };
             if let Some(realm) = take("realm") {
-                return Some(Challenge::Bearer { realm, service: take("service"), scope: take("scope") });
+                let (service, scope) = (take("service"), take("scope"));
+                return Some(Challenge::Bearer(TokenRequest { realm, service, scope }));
             }
         } else if scheme.eq_ignore_ascii_case("basic") {
             basic = Some(Challenge::Basic);
@@ -36,7 +41,7 @@ pub(super) fn challenge<'a>(headers: impl Iterator<Item = &'a str>) -> Option<Ch
     basic
 }
 
-/// `name="value",…`; a value may hold commas and escaped quotes.
+/// Parses `name="value",…`; a value may contain commas and escaped quotes.
 fn fields(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -56,7 +61,7 @@ fn fields(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// A value up to its closing quote, without its backslashes, and what follows.
+/// Returns a value up to its closing quote, unescaped, and the rest.
 fn quoted_value(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -75,20 +80,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_server_is_read_whatever_the_order_and_commas() {
+    fn bearer_challenge_is_parsed_regardless_of_order() {
         let header =
             r#"Bearer service="r.test",scope="repository:a:pull,push", realm="https://auth.test/token""#;
-        let wanted = Challenge::Bearer {
+        let wanted = Challenge::Bearer(TokenRequest {
             realm: "https://auth.test/token".to_owned(),
             service: Some("r.test".to_owned()),
             scope: Some("repository:a:pull,push".to_owned()),
-        };
+        });
         assert_eq!(challenge([header].into_iter()), Some(wanted.clone()));
         assert_eq!(challenge([r#"Basic realm="x""#, header].into_iter()), Some(wanted));
     }
 
     #[test]
-    fn basic_and_nonsense() {
+    fn basic_challenge_is_parsed_and_invalid_ones_ignored() {
         assert_eq!(challenge([r#"Basic realm="Registry Realm""#].into_iter()), Some(Challenge::Basic));
         for header in ["", "Bearer", "Bearer service=\"x\"", "Negotiate", "Bearer realm"] {
             assert_eq!(challenge([header].into_iter()), None, "{header}");
@@ -97,7 +102,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_header_makes_the_reader_panic(text in "\\PC{0,80}") {
+        fn parser_never_panics_on_headers(text in "\\PC{0,80}") {
             let _ = challenge([text.as_str(), &format!("Bearer {text}")].into_iter());
         }
     }

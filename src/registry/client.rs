@@ -1,83 +1,67 @@
-//! The registry API: which digest a name means, and whether the image is there for a machine.
+//! The registry API: the digest of a name, and the platforms of an image.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::conversation::{Access, Conversation};
+use super::client_session::{RepositorySession, TokenScope};
 use super::credential::Credential;
-use super::digest::Digest;
 use super::error::RegistryError;
 use super::lookup::look_up;
 use super::manifest::{ACCEPT, Manifest, ManifestError, is_platform_of, platform_of_config};
-use super::reference::ImageRef;
-use super::settings::RegistrySettings;
-use crate::fetch::{Answer, Fetcher};
-use crate::versions::Machine;
-
-/// How long is waited for a registry.
-#[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// For one attempt.
-    pub attempt: Duration,
-    /// No second attempt.
-    pub once: bool,
-}
-
-impl Patience {
-    /// For an image that is needed.
-    pub const NEEDED: Self = Self { attempt: Duration::from_secs(30), once: false };
-    /// For an image that would be nice to have.
-    pub const SHORT: Self = Self { attempt: Duration::from_secs(5), once: true };
-}
+use super::retry::RetryPolicy;
+use crate::fetch::{Fetcher, HttpResponse};
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
+use crate::model::versions::Machine;
+use crate::settings::image_registry::RegistrySettings;
 
 /// Image registries, reached over one HTTP client.
 #[derive(Clone)]
 pub struct Registry {
-    pub(super) fetch: Fetcher,
-    pub(super) settings: Arc<RegistrySettings>,
+    fetch: Fetcher,
+    settings: Arc<RegistrySettings>,
 }
 
-/// What a registry said of an image.
+/// An image resolved by a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
-    /// What the name means now: the digest of its index, or of its manifest where there is no index.
+pub struct ResolvedImage {
+    /// The current digest of the name: of its index, or of its manifest without an index.
     pub digest: Digest,
-    /// Where it is, by digest: under its own name, or under that of the mirror that answered.
+    /// Its reference by digest: under its own name, or under the mirror's.
     pub source: ImageRef,
 }
 
 impl Registry {
-    /// Registries as these settings reach them.
+    /// Creates a client with these settings.
     pub fn new(fetch: Fetcher, settings: RegistrySettings) -> Self {
         Self { fetch, settings: Arc::new(settings) }
     }
 
-    /// Where an image may be had: its mirrors in their order, then its own registry.
+    /// Returns the sources of an image: its mirrors in their order, then its own registry.
     pub fn sources(&self, image: &ImageRef) -> Vec<ImageRef> {
         let mut sources = self.settings.mirrors.of(image);
         sources.push(image.clone());
         sources
     }
 
-    /// The login for an image's registry, if one is known.
+    /// Returns the login for an image's registry, if known.
     pub async fn credential(&self, image: &ImageRef) -> Result<Option<Credential>, RegistryError> {
         Ok(look_up(&self.settings, image.registry()).await?.credential)
     }
 
-    /// The digest an image has now, from the first source that has it for that machine. Every document is checked
-    /// against the digest it was promised under.
+    /// Returns the current digest of an image, from the first source that has it for that machine. Every document is verified
+    /// against its digest.
     pub async fn resolve(
         &self,
         image: &ImageRef,
         machine: Machine,
-        patience: Patience,
-    ) -> Result<Resolved, RegistryError> {
+        patience: RetryPolicy,
+    ) -> Result<ResolvedImage, RegistryError> {
         let mut tried = Vec::new();
         for source in self.sources(image) {
             match self.resolve_at(&source, machine, patience).await {
                 Ok(digest) => {
                     tracing::debug!(%image, %source, %digest, "resolved");
-                    return Ok(Resolved { source: source.pinned(&digest), digest });
+                    return Ok(ResolvedImage { source: source.pinned(&digest), digest });
                 }
                 Err(error) => {
                     tracing::debug!(%source, %error, "no digest");
@@ -94,16 +78,16 @@ impl Registry {
         })
     }
 
-    /// Whether the registry would take a push of that image, as far as it says before it gets one.
+    /// Checks push access to an image, as far as the registry reports it before a push.
     pub async fn may_push(&self, image: &ImageRef) -> Result<(), RegistryError> {
-        Conversation::new(self, image, Access::Push, Patience::NEEDED)?.begin_upload().await
+        self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?.begin_upload().await
     }
 
-    /// Puts a tag on what the registry has under a digest of the same repository: nothing is moved, the document stays
-    /// byte for byte what it is.
+    /// Tags the digest of the same repository: no data is moved, the document stays
+    /// byte-identical.
     pub async fn tag(&self, image: &ImageRef, digest: &Digest) -> Result<(), RegistryError> {
         let pinned = image.pinned(digest);
-        let mut talk = Conversation::new(self, image, Access::Push, Patience::NEEDED)?;
+        let mut talk = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
         let answer = talk.get(&format!("manifests/{digest}"), &ACCEPT).await?;
         checked(&pinned, &answer, Some(digest))?;
         parsed(&pinned, &answer)?;
@@ -112,15 +96,15 @@ impl Registry {
         Ok(())
     }
 
-    /// Checks that the registry itself, no mirror of it, has what was pushed. That it cannot be asked from here is no
-    /// failure: the engine has its own way to it.
+    /// Checks that the registry itself, not a mirror, has the pushed image. An unreachable registry is not a
+    /// failure: the engine uses its own network.
     pub async fn check_pushed(
         &self,
         image: &ImageRef,
         digest: &Digest,
         machine: Machine,
     ) -> Result<(), RegistryError> {
-        match self.resolve_at(image, machine, Patience::NEEDED).await {
+        match self.resolve_at(image, machine, RetryPolicy::NEEDED).await {
             Ok(found) if found == *digest => Ok(()),
             Ok(found) => Err(RegistryError::WrongDigest {
                 registry: image.registry().to_owned(),
@@ -129,20 +113,29 @@ impl Registry {
                 found,
             }),
             Err(error) if error.is_unreachable() => {
-                tracing::debug!(%error, "the push is not checked");
+                tracing::debug!(%error, "cannot check the push");
                 Ok(())
             }
             Err(error) => Err(error),
         }
     }
 
+    fn session<'a>(
+        &'a self,
+        image: &'a ImageRef,
+        scope: TokenScope,
+        retry: RetryPolicy,
+    ) -> Result<RepositorySession<'a>, RegistryError> {
+        RepositorySession::new(&self.fetch, &self.settings, image, scope, retry)
+    }
+
     async fn resolve_at(
         &self,
         image: &ImageRef,
         machine: Machine,
-        patience: Patience,
+        patience: RetryPolicy,
     ) -> Result<Digest, RegistryError> {
-        let mut talk = Conversation::new(self, image, Access::Pull, patience)?;
+        let mut talk = self.session(image, TokenScope::Pull, patience)?;
         let answer = talk.get(&format!("manifests/{}", image.wanted()), &ACCEPT).await?;
         let digest = checked(image, &answer, image.digest())?;
         let published = match parsed(image, &answer)? {
@@ -161,8 +154,12 @@ impl Registry {
     }
 }
 
-/// The digest of a document, which is what was asked for and what the registry says it sent.
-fn checked(image: &ImageRef, answer: &Answer, wanted: Option<&Digest>) -> Result<Digest, RegistryError> {
+/// Verifies a document against the requested digest and the registry's header; returns its digest.
+fn checked(
+    image: &ImageRef,
+    answer: &HttpResponse,
+    wanted: Option<&Digest>,
+) -> Result<Digest, RegistryError> {
     let found = Digest::of(&answer.body);
     let said = answer.header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
     match wanted.or(said.as_ref()).filter(|wanted| **wanted != found) {
@@ -176,18 +173,18 @@ fn checked(image: &ImageRef, answer: &Answer, wanted: Option<&Digest>) -> Result
     }
 }
 
-fn parsed(image: &ImageRef, answer: &Answer) -> Result<Manifest, RegistryError> {
+fn parsed(image: &ImageRef, answer: &HttpResponse) -> Result<Manifest, RegistryError> {
     Manifest::parse(&answer.body).map_err(|error| unread(image, answer, error))
 }
 
-fn unread(image: &ImageRef, answer: &Answer, error: ManifestError) -> RegistryError {
+fn unread(image: &ImageRef, answer: &HttpResponse, error: ManifestError) -> RegistryError {
     match error {
         ManifestError::Kind(kind) => RegistryError::Kind { reference: image.to_string(), kind },
         ManifestError::Malformed(cause) => {
-            let kind = answer.header("content-type").unwrap_or("a document of no kind");
+            let kind = answer.header("content-type").unwrap_or("a document without content type");
             RegistryError::NotARegistry {
                 registry: image.registry().to_owned(),
-                what: format!("it sent `{kind}` that is no manifest ({cause})"),
+                what: format!("`{kind}` is not a manifest ({cause})"),
             }
         }
     }

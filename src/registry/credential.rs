@@ -1,50 +1,49 @@
-//! What a registry is told to let us in. Printing it shows the user name and nothing else.
+//! Registry logins. Printing one shows the user name only.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use secrecy::{ExposeSecret as _, SecretString};
 
-use super::hidden::Hidden;
-
-/// How one logs in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Login method.
+#[derive(Debug, Clone)]
 pub enum Login {
     /// User name and password (or access token in its place).
     Password {
         /// The user.
         user: String,
         /// The password.
-        password: Hidden,
+        password: SecretString,
     },
     /// A refresh token, which the registry's token server exchanges.
-    IdentityToken(Hidden),
+    IdentityToken(SecretString),
     /// A bearer token, sent as it is.
-    RegistryToken(Hidden),
+    RegistryToken(SecretString),
 }
 
 /// A login and the registry it is for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Credential {
-    /// The registry as its owner names it: `registry.example.com:5000`.
+    /// The registry: `registry.example.com:5000`.
     pub registry: String,
-    /// How one logs in.
+    /// Login method.
     pub login: Login,
 }
 
 impl Login {
-    /// User name and password out of the `auth` field of Docker's configuration.
+    /// Parses user name and password of the `auth` field of Docker's configuration.
     pub(super) fn of_auth_field(text: &str) -> Option<Self> {
         let decoded = String::from_utf8(STANDARD.decode(text.trim()).ok()?).ok()?;
         let (user, password) = decoded.split_once(':')?;
         // Docker's own files end some passwords with NUL.
         let password = password.trim_end_matches('\0');
-        Some(Self::Password { user: user.to_owned(), password: Hidden::new(password) })
+        Some(Self::Password { user: user.to_owned(), password: SecretString::from(password) })
     }
-    /// The value of an `Authorization` header that needs no token server; none if only a token server takes it.
-    pub(super) fn header(&self) -> Option<Hidden> {
+    /// Returns the value of an `Authorization` header; `None` if the login requires a token server.
+    pub(super) fn header(&self) -> Option<SecretString> {
         match self {
-            Self::Password { user, password } => Some(Hidden::new(format!(
+            Self::Password { user, password } => Some(SecretString::from(format!(
                 "Basic {}",
-                STANDARD.encode(format!("{user}:{}", password.expose()))
+                STANDARD.encode(format!("{user}:{}", password.expose_secret()))
             ))),
             Self::RegistryToken(token) => Some(bearer(token)),
             Self::IdentityToken(_) => None,
@@ -52,9 +51,9 @@ impl Login {
     }
 }
 
-/// The value of an `Authorization` header with a bearer token.
-pub(super) fn bearer(token: &Hidden) -> Hidden {
-    Hidden::new(format!("Bearer {}", token.expose()))
+/// Returns the value of an `Authorization` header with a bearer token.
+pub(super) fn bearer(token: &SecretString) -> SecretString {
+    SecretString::from(format!("Bearer {}", token.expose_secret()))
 }
 
 #[cfg(test)]
@@ -62,29 +61,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_form_of_printing_shows_a_secret() {
-        let password = Login::Password { user: "ann".to_owned(), password: Hidden::new("hunter2") };
+    fn debug_output_shows_no_secret() {
+        let password = Login::Password { user: "ann".to_owned(), password: SecretString::from("hunter2") };
         let credentials = [
             password,
-            Login::IdentityToken(Hidden::new("hunter2")),
-            Login::RegistryToken(Hidden::new("hunter2")),
+            Login::IdentityToken(SecretString::from("hunter2")),
+            Login::RegistryToken(SecretString::from("hunter2")),
         ]
         .map(|login| Credential { registry: "box:5000".to_owned(), login });
-        let text = format!("{credentials:?} {:#?} {}", credentials[0], Hidden::new("hunter2"));
+        let text = format!("{credentials:?} {:#?}", credentials[0]);
         assert!(!text.contains("hunter2") && text.contains("ann"), "{text}");
     }
 
     #[test]
-    fn the_auth_field_holds_user_and_password_which_may_hold_colons() {
+    fn auth_field_password_may_contain_colons() {
         let auth = STANDARD.encode("ann:pass:word\0");
         let login = Login::of_auth_field(&auth).expect("a login");
-        assert_eq!(login, Login::Password { user: "ann".to_owned(), password: Hidden::new("pass:word") });
+        let Login::Password { user, password } = &login else { panic!("{login:?}") };
+        assert_eq!((user.as_str(), password.expose_secret()), ("ann", "pass:word"));
         assert_eq!(
-            login.header().expect("basic").expose(),
+            login.header().expect("basic").expose_secret(),
             format!("Basic {}", STANDARD.encode("ann:pass:word"))
         );
         for text in ["", "no base64!", &STANDARD.encode("nocolon")] {
-            assert_eq!(Login::of_auth_field(text), None, "{text}");
+            assert!(Login::of_auth_field(text).is_none(), "{text}");
         }
     }
 }

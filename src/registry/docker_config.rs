@@ -1,17 +1,17 @@
-//! Docker's own record of logins, `config.json` (and `DOCKER_AUTH_CONFIG`, which has the same form).
+//! Docker's stored logins, `config.json` (and `DOCKER_AUTH_CONFIG`, in the same format).
 
 use std::collections::BTreeMap;
 
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
 use super::credential::Login;
-use super::hidden::Hidden;
-use super::reference::DEFAULT_REGISTRY;
+use crate::model::image_ref::DEFAULT_REGISTRY;
 
-/// The key under which Docker keeps the login of its default registry.
+/// The key of the default registry's login in Docker's configuration.
 pub(super) const DEFAULT_KEY: &str = "https://index.docker.io/v1/";
 
-/// What of the file concerns logins.
+/// The login fields of the file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DockerConfig {
@@ -24,37 +24,38 @@ pub(super) struct DockerConfig {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 struct Entry {
-    auth: Option<Hidden>,
+    auth: Option<SecretString>,
     username: Option<String>,
-    password: Option<Hidden>,
-    identitytoken: Option<Hidden>,
-    registrytoken: Option<Hidden>,
+    password: Option<SecretString>,
+    identitytoken: Option<SecretString>,
+    registrytoken: Option<SecretString>,
 }
 
 impl DockerConfig {
-    /// Reads the file's text. The error never repeats the text: it holds passwords.
+    /// Parses the file. The error never contains its text, which may include passwords.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
         serde_json::from_str(text).map_err(|error| {
-            format!("no valid JSON of Docker's form at line {}, column {}", error.line(), error.column())
+            format!("invalid Docker configuration at line {}, column {}", error.line(), error.column())
         })
     }
 
-    /// The name of the helper program that keeps the login of a registry.
+    /// Returns the name of the helper program for a registry.
     pub(super) fn helper(&self, registry: &str) -> Option<&str> {
         let own = keys(registry).into_iter().find_map(|key| self.cred_helpers.get(&key));
         own.or(self.creds_store.as_ref()).map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    /// The login that stands in the file itself.
+    /// Returns the login in the file itself.
     pub(super) fn login(&self, registry: &str) -> Option<Login> {
         let entry = self.auths.get(&keys(registry)[0]).or_else(|| {
             let matching = self.auths.iter().find(|(key, _)| host_of(key) == host_of(&keys(registry)[0]));
             matching.map(|(_, entry)| entry)
         })?;
-        let some = |token: &Option<Hidden>| token.clone().filter(|token| !token.expose().is_empty());
+        let some =
+            |token: &Option<SecretString>| token.clone().filter(|token| !token.expose_secret().is_empty());
         if let Some(token) = some(&entry.identitytoken) {
             return Some(Login::IdentityToken(token));
         }
@@ -63,12 +64,12 @@ impl DockerConfig {
         }
         match (&entry.username, some(&entry.password)) {
             (Some(user), Some(password)) => Some(Login::Password { user: user.clone(), password }),
-            _ => Login::of_auth_field(some(&entry.auth)?.expose()),
+            _ => Login::of_auth_field(some(&entry.auth)?.expose_secret()),
         }
     }
 }
 
-/// The names a registry may stand under, the usual one first.
+/// Returns the possible keys of a registry, the usual one first.
 fn keys(registry: &str) -> Vec<String> {
     if registry == DEFAULT_REGISTRY {
         return [DEFAULT_KEY, DEFAULT_REGISTRY, "index.docker.io"].map(str::to_owned).to_vec();
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn logins_are_found_under_every_spelling_of_their_registry() {
+    fn login_is_found_under_every_spelling_of_its_registry() {
         let text = format!(
             r#"{{"auths":{{"https://index.docker.io/v1/":{{"auth":"{}"}},"box:5000":{{"auth":"{}"}},
                "https://old.test/v1/":{{"username":"ann","password":"p"}},
@@ -112,12 +113,13 @@ mod tests {
             (user("docker.io"), user("box:5000"), user("old.test")),
             ("hub".into(), "box".into(), "ann".into())
         );
-        assert_eq!(config.login("az.test"), Some(Login::IdentityToken(Hidden::new("tok"))));
-        assert_eq!((config.login("empty.test"), config.login("box")), (None, None));
+        let Some(Login::IdentityToken(token)) = config.login("az.test") else { panic!("an identity token") };
+        assert_eq!(token.expose_secret(), "tok");
+        assert!(config.login("empty.test").is_none() && config.login("box").is_none());
     }
 
     #[test]
-    fn a_registrys_own_helper_wins_over_the_store_of_all() {
+    fn helper_of_a_registry_overrides_global_store() {
         let config =
             DockerConfig::parse(r#"{"credsStore":"desktop","credHelpers":{"ecr.test":"ecr-login"}}"#)
                 .expect("a config");
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_not_repeated() {
+    fn error_omits_content_of_invalid_file() {
         let error = DockerConfig::parse(r#"{"auths":{"a":{"auth":hunter2"#).expect_err("broken");
         assert!(!error.contains("hunter2") && error.contains("line 1"), "{error}");
         let error = DockerConfig::parse(r#"{"auths":{"a":{"auth":["hunter2"]}}}"#).expect_err("broken");

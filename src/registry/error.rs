@@ -1,126 +1,188 @@
-//! Why a registry did not give what was asked, and what to do about it.
+//! Errors of registry requests, with exit codes and hints.
 
 use camino::Utf8PathBuf;
 
-use super::digest::Digest;
-use super::reference::ReferenceError;
+use crate::failure::{Exit, Failure};
 use crate::fetch::FetchError;
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ReferenceError;
 
-/// Why a registry did not give what was asked. Registries are named by host; no address with a query is repeated.
+/// Why a registry request failed. Errors show registries by host, and no address with a query.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// The name cannot be read.
+    /// The image reference is invalid.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// Nothing answered, or not in time, or the answer was cut.
-    #[error("registry `{registry}` cannot be reached")]
+    /// No complete response in time.
+    #[error("cannot reach registry `{registry}`")]
     Unreachable {
         /// The registry.
         registry: String,
-        /// What the network said.
+        /// The network error.
         source: FetchError,
     },
-    /// The registry does not let us in.
-    #[error("registry `{registry}` refuses access to `{repository}` {}", login_text(login.as_deref()))]
+    /// The registry denies access.
+    #[error("registry `{registry}`: access denied to `{repository}` {}", login_text(login.as_deref()))]
     Unauthorized {
         /// The registry.
         registry: String,
         /// The repository.
         repository: String,
-        /// Whose login was refused; `None`: none was known.
+        /// The rejected login; `None` without a login.
         login: Option<String>,
-        /// Why no login was known, if something failed on the way to one.
+        /// Why the stored login could not be read, if so.
         trouble: Option<String>,
     },
-    /// There is no such image.
-    #[error("registry `{registry}` has no image `{reference}`")]
+    /// The image does not exist.
+    #[error("image `{reference}` not found in registry `{registry}`")]
     NotFound {
         /// The registry.
         registry: String,
         /// The image.
         reference: String,
     },
-    /// The registry wants fewer requests.
-    #[error("registry `{registry}` refuses more requests for now (429){}", wait_text(*seconds))]
+    /// The rate limit is reached.
+    #[error("registry `{registry}`: rate limit reached (429){}", wait_text(*seconds))]
     Busy {
         /// The registry.
         registry: String,
-        /// After how many seconds it will answer again, if it said so.
+        /// Seconds to wait, if the registry reports them.
         seconds: Option<u64>,
     },
-    /// The registry answered something unexpected.
-    #[error("registry `{registry}` answered {status}{}", detail_text(detail))]
+    /// An unexpected status.
+    #[error("registry `{registry}`: {status}{}", detail_text(detail))]
     Status {
         /// The registry.
         registry: String,
         /// `500 Internal Server Error`.
         status: String,
-        /// Its words, shortened; may be empty.
+        /// Its message, shortened; may be empty.
         detail: String,
     },
-    /// What answers is something else than a registry, or a registry that is out of order.
-    #[error("`{registry}` does not answer like an image registry: {what}")]
+    /// The host is not a registry, or a failing one.
+    #[error("`{registry}` is not an image registry: {what}")]
     NotARegistry {
         /// The host.
         registry: String,
-        /// What it answered.
+        /// The problem with its response.
         what: String,
     },
-    /// The document is not the one its digest promises.
-    #[error("registry `{registry}` sent `{found}` where `{wanted}` was promised for `{reference}`")]
+    /// The document does not match its digest.
+    #[error(
+        "digest mismatch for `{reference}` from registry `{registry}`: expected `{wanted}`, got `{found}`"
+    )]
     WrongDigest {
         /// The registry.
         registry: String,
         /// The image.
         reference: String,
-        /// The promised digest.
+        /// The expected digest.
         wanted: Digest,
-        /// The digest of what came.
+        /// The digest of the received document.
         found: Digest,
     },
-    /// The image exists, but not for this processor.
-    #[error("image `{reference}` is not published for {platform}, only for {}", published.join(", "))]
+    /// The image is not available for this processor.
+    #[error("platform mismatch for image `{reference}`: expected {platform}, found {}", published.join(", "))]
     NoPlatform {
         /// The image.
         reference: String,
-        /// The wanted platform.
+        /// The requested platform.
         platform: String,
-        /// The platforms there are.
+        /// The available platforms.
         published: Vec<String>,
     },
-    /// A kind of document that is not read.
-    #[error("image `{reference}` is stored as {kind}, which is not read")]
+    /// An unsupported kind of document.
+    #[error("unsupported document {kind} of image `{reference}`")]
     Kind {
         /// The image.
         reference: String,
         /// The kind.
         kind: String,
     },
-    /// Neither a mirror nor the registry itself has it.
-    #[error("no registry gives `{reference}`{}", list_text(tried))]
+    /// No mirror and no registry has the image.
+    #[error("cannot find `{reference}` in any registry{}", list_text(tried))]
     NoneOf {
         /// The image.
         reference: String,
-        /// What each of them said.
+        /// The error of each source.
         tried: Vec<(String, RegistryError)>,
     },
-    /// A certificate kept for a registry cannot be used.
-    #[error("`{file}` cannot be used as a certificate: {cause}")]
+    /// A certificate of a registry cannot be read.
+    #[error("cannot read certificate `{file}`: {cause}")]
     Certificate {
-        /// The file, or the registry's folder if it is not known which.
+        /// The file, or the registry's directory if the file is unknown.
         file: Utf8PathBuf,
         /// Why.
         cause: String,
     },
     /// Docker's configuration cannot be read.
-    #[error("`{file}` cannot be used: {cause}")]
+    #[error("cannot read `{file}`: {cause}")]
     DockerConfig {
         /// The file or variable.
         file: Utf8PathBuf,
-        /// Why; never repeats the file.
+        /// The reason, without any content of the file.
         cause: String,
     },
+}
+
+impl Failure for RegistryError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NoPlatform { .. } => Exit::No,
+            Self::Reference(_) | Self::Certificate { .. } | Self::DockerConfig { .. } => Exit::Usage,
+            Self::NoneOf { tried, .. } => tried.last().map_or(Exit::Outside, |(_, error)| error.exit()),
+            Self::Unreachable { .. }
+            | Self::Unauthorized { .. }
+            | Self::NotFound { .. }
+            | Self::Busy { .. }
+            | Self::Status { .. }
+            | Self::NotARegistry { .. }
+            | Self::WrongDigest { .. }
+            | Self::Kind { .. } => Exit::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Reference(_) => vec!["write an image as `name:tag`, `host/name:tag` or `name@sha256:…`".to_owned()],
+            Self::Unreachable { registry, source } if source.is_of_unknown_issuer() => vec![
+                format!("put the certificate authority of the registry into `/etc/docker/certs.d/{registry}/ca.crt` (also read by the engine), or set `[network] ca-bundle`"),
+            ],
+            Self::Unreachable { registry, .. } => vec![
+                format!("check the name `{registry}` and the network settings (HTTPS_PROXY, `[network] ca-bundle`), or set a mirror: `[mirrors] images`"),
+            ],
+            Self::Unauthorized { registry, login, trouble, .. } => {
+                let mut hints = vec![match login {
+                    None => format!("log in with `docker login {registry}`, or check the name (many registries deny access to missing images)"),
+                    Some(_) => format!("log in again with `docker login {registry}`, or request access to this repository"),
+                }];
+                hints.extend(trouble.iter().map(|trouble| format!("check the stored login: {trouble}")));
+                hints
+            }
+            Self::NotFound { .. } => vec!["check name and tag; run `envforge lock --upgrade` if the locked digest was deleted".to_owned()],
+            Self::Busy { registry, .. } => vec![
+                format!("wait, log in with `docker login {registry}` for a higher limit, or set a mirror: `[mirrors] images`"),
+            ],
+            Self::Status { .. } => vec!["registry failure: try again later, or set a mirror: `[mirrors] images`".to_owned()],
+            Self::NotARegistry { .. } => vec![
+                "check the name, HTTPS_PROXY and `[mirrors] images` (a proxy's login page or another host responds)".to_owned(),
+            ],
+            Self::WrongDigest { .. } => vec![
+                "use another mirror: the document was changed by the registry or in transit and was discarded".to_owned(),
+            ],
+            Self::NoPlatform { .. } => vec!["choose another image, or build on one of these platforms".to_owned()],
+            Self::Kind { .. } => vec!["push the image again with a current engine".to_owned()],
+            Self::NoneOf { tried, .. } => {
+                let mut hints: Vec<String> = tried.iter().flat_map(|(_, error)| error.hints()).collect();
+                hints.sort();
+                hints.dedup();
+                hints
+            }
+            Self::Certificate { .. } => vec!["replace it with a PEM certificate, or remove the file".to_owned()],
+            Self::DockerConfig { .. } => vec!["fix the file, or set DOCKER_CONFIG to another directory".to_owned()],
+        }
+    }
 }
 
 fn login_text(login: Option<&str>) -> String {
@@ -128,7 +190,7 @@ fn login_text(login: Option<&str>) -> String {
 }
 
 fn wait_text(seconds: Option<u64>) -> String {
-    seconds.map(|seconds| format!(" and answers again in {seconds} s")).unwrap_or_default()
+    seconds.map(|seconds| format!(", retry after {seconds} s")).unwrap_or_default()
 }
 
 fn detail_text(detail: &str) -> String {
@@ -140,7 +202,7 @@ fn list_text(tried: &[(String, RegistryError)]) -> String {
     tried.iter().map(line).collect::<Vec<_>>().concat()
 }
 
-/// An error with its causes, for a line of a list.
+/// Returns an error with its causes on one line.
 fn one_line(error: &RegistryError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -152,11 +214,11 @@ fn one_line(error: &RegistryError) -> String {
 }
 
 impl RegistryError {
-    /// The whole reason on one line, for a note.
+    /// Returns the complete reason on one line.
     pub fn reason(&self) -> String {
         match self {
             Self::Unreachable { source: FetchError::Transfer { cause, .. }, .. } => {
-                // The innermost cause says what happened; the outer ones only name layers of the client.
+                // The innermost cause is the reason; the outer ones only list layers of the client.
                 format!("{self}: {}", cause.rsplit(": ").next().unwrap_or(cause))
             }
             Self::NoneOf { tried, .. } => {
@@ -166,64 +228,12 @@ impl RegistryError {
         }
     }
 
-    /// True if the registry could not be asked: another one who asks may have more luck.
+    /// Whether the registry is unreachable from here: the engine may still reach it.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
             Self::NoneOf { tried, .. } => tried.iter().all(|(_, error)| error.is_unreachable()),
             _ => false,
-        }
-    }
-
-    /// What the user can do.
-    pub fn hints(&self) -> Vec<String> {
-        match self {
-            Self::Reference(_) => vec!["an image is `name:tag`, `host/name:tag` or `name@sha256:…`".to_owned()],
-            Self::Unreachable { registry, source } if source.is_of_unknown_issuer() => vec![
-                format!("its certificate is not trusted here: put the authority that signed it into `/etc/docker/certs.d/{registry}/ca.crt`, where the engine looks too, or name a bundle: `[network] ca-bundle`"),
-            ],
-            Self::Unreachable { registry, .. } => vec![
-                format!("check that `{registry}` is right and can be reached from here (HTTPS_PROXY, `[network] ca-bundle`), or name a mirror: `[mirrors] images`"),
-            ],
-            Self::Unauthorized { registry, login, trouble, .. } => {
-                let mut hints = vec![match login {
-                    None => format!("log in with `docker login {registry}`, or check the name: many registries answer so for what they do not have"),
-                    Some(_) => format!("log in anew with `docker login {registry}`, or ask its owner for the right to this repository"),
-                }];
-                hints.extend(trouble.iter().map(|trouble| format!("a login could not be read: {trouble}")));
-                hints
-            }
-            Self::NotFound { .. } => vec!["check name and tag; a locked digest that was deleted needs `envforge lock --upgrade`".to_owned()],
-            Self::Busy { registry, .. } => vec![
-                format!("wait, log in with `docker login {registry}` for a higher limit, or name a mirror: `[mirrors] images`"),
-            ],
-            Self::Status { .. } => vec!["the registry is out of order: run it again later, or name a mirror: `[mirrors] images`".to_owned()],
-            Self::NotARegistry { .. } => vec![
-                "a proxy's login page or a wrong host answers so: check the name, HTTPS_PROXY and `[mirrors] images`".to_owned(),
-            ],
-            Self::WrongDigest { .. } => vec![
-                "the registry or something on the way changed the document: use another mirror; nothing of it was used".to_owned(),
-            ],
-            Self::NoPlatform { .. } => vec!["choose another image, or build on a machine of one of those platforms".to_owned()],
-            Self::Kind { .. } => vec!["push it again with a present engine".to_owned()],
-            Self::NoneOf { tried, .. } => {
-                let mut hints: Vec<String> = tried.iter().flat_map(|(_, error)| error.hints()).collect();
-                hints.sort();
-                hints.dedup();
-                hints
-            }
-            Self::Certificate { .. } => vec!["put a certificate in PEM form there, or remove the file".to_owned()],
-            Self::DockerConfig { .. } => vec!["mend the file, or name another folder with DOCKER_CONFIG".to_owned()],
-        }
-    }
-
-    /// The process's exit code.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::NoPlatform { .. } => 1,
-            Self::Reference(_) | Self::Certificate { .. } | Self::DockerConfig { .. } => 2,
-            Self::NoneOf { tried, .. } => tried.last().map_or(3, |(_, error)| error.exit_code()),
-            _ => 3,
         }
     }
 }

@@ -1,8 +1,9 @@
-//! What of this module is fuzzed: the readers of a registry's documents and of Docker's configuration.
+//! Fuzzed parsers: registry documents and Docker's configuration.
 
 use super::docker_config::DockerConfig;
 use super::manifest::{Manifest, platform_of_config};
-use super::{Digest, ImageRef};
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
 
 /// A manifest, index or image configuration.
 pub(crate) fn document(text: &str) {

@@ -3,49 +3,49 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 use super::credential::Login;
 use super::docker_config::DEFAULT_KEY;
-use super::hidden::Hidden;
-use super::reference::DEFAULT_REGISTRY;
+use crate::model::image_ref::DEFAULT_REGISTRY;
 
-/// How long a helper may think: some ask a cloud for a fresh token.
+/// Timeout of a helper: some request a token from a cloud.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a helper prints when it knows of no login.
+/// Output of a helper without a login.
 const NONE: &str = "credentials not found";
-/// The user name that stands for an identity token.
+/// The user name that marks an identity token.
 const TOKEN_USER: &str = "<token>";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Answer {
     username: String,
-    secret: Hidden,
+    secret: SecretString,
 }
 
-/// The login a helper keeps for a registry; `Err` says why it could not be asked, and never what it answered.
+/// Returns the login of a helper for a registry. Errors never contain the helper's output.
 pub(super) async fn ask_helper(name: &str, registry: &str) -> Result<Option<Login>, String> {
     let program = format!("docker-credential-{name}");
     if name.contains(['/', '\0']) {
-        return Err(format!("`{program}` is no name of a program"));
+        return Err(format!("invalid program name `{program}`"));
     }
     let server = if registry == DEFAULT_REGISTRY { DEFAULT_KEY } else { registry };
     let Ok(answer) = tokio::time::timeout(PATIENCE, run(&program, server)).await else {
-        return Err(format!("`{program}` did not answer within {} s", PATIENCE.as_secs()));
+        return Err(format!("`{program}` timed out after {} s", PATIENCE.as_secs()));
     };
-    let (success, stdout) = answer.map_err(|error| format!("`{program}` cannot be run: {error}"))?;
+    let (success, stdout) = answer.map_err(|error| format!("cannot run `{program}`: {error}"))?;
     if !success {
         // Helpers report on stdout; only the one known text is looked for, since the rest may hold anything.
         let unknown = String::from_utf8_lossy(&stdout).contains(NONE);
         return if unknown { Ok(None) } else { Err(format!("`{program} get` failed for `{registry}`")) };
     }
     let answer: Answer = serde_json::from_slice(&stdout)
-        .map_err(|_| format!("`{program} get` answered no login for `{registry}`"))?;
+        .map_err(|_| format!("cannot parse the output of `{program} get` for `{registry}`"))?;
     Ok(match answer.username.as_str() {
-        _ if answer.secret.expose().is_empty() => None,
+        _ if answer.secret.expose_secret().is_empty() => None,
         TOKEN_USER => Some(Login::IdentityToken(answer.secret)),
         _ => Some(Login::Password { user: answer.username, password: answer.secret }),
     })

@@ -1,24 +1,25 @@
-//! Finds the login for a registry: environment, then Docker's own record of logins and its helpers.
+//! Finds the login for a registry: environment, then Docker's stored logins and its helpers.
 #![expect(clippy::disallowed_methods, reason = "reads Docker's configuration")]
 
 use camino::Utf8PathBuf;
+use secrecy::ExposeSecret as _;
 
 use super::credential::{Credential, Login};
 use super::docker_config::DockerConfig;
 use super::error::RegistryError;
 use super::helper::ask_helper;
-use super::settings::RegistrySettings;
+use crate::settings::image_registry::RegistrySettings;
 
-/// What is known about a registry's login.
+/// The login of a registry, if known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lookup {
     /// The login, if one is known.
     pub(super) credential: Option<Credential>,
-    /// What went wrong with a helper: told only if the registry then refuses, since most images need no login.
+    /// Failure of a credential helper: reported only if the registry denies access, because most images need no login.
     pub(super) trouble: Option<String>,
 }
 
-/// Looks for the login of a registry.
+/// Finds the login of a registry.
 pub(super) async fn look_up(settings: &RegistrySettings, registry: &str) -> Result<Lookup, RegistryError> {
     let known = |login| Lookup {
         credential: Some(Credential { registry: registry.to_owned(), login }),
@@ -30,7 +31,7 @@ pub(super) async fn look_up(settings: &RegistrySettings, registry: &str) -> Resu
     }
     if let Some(text) = &settings.auth_config {
         let refused = |cause| RegistryError::DockerConfig { file: "DOCKER_AUTH_CONFIG".into(), cause };
-        if let Some(login) = DockerConfig::parse(text.expose()).map_err(refused)?.login(registry) {
+        if let Some(login) = DockerConfig::parse(text.expose_secret()).map_err(refused)?.login(registry) {
             return Ok(known(login));
         }
     }

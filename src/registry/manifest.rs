@@ -2,10 +2,10 @@
 
 use serde::Deserialize;
 
-use super::digest::Digest;
-use crate::versions::Machine;
+use crate::model::image_digest::Digest;
+use crate::model::versions::Machine;
 
-/// What we say we can read.
+/// Supported document types.
 pub(super) const ACCEPT: [&str; 4] = [
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
@@ -18,7 +18,7 @@ pub(super) const ACCEPT: [&str; 4] = [
 pub(super) enum Manifest {
     /// One document per platform.
     Index(Vec<PlatformEntry>),
-    /// One image; its platform stands in its configuration.
+    /// One image; its configuration has the platform.
     Image {
         /// The configuration.
         config: Digest,
@@ -37,7 +37,7 @@ pub(super) struct PlatformEntry {
 /// Why a document cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ManifestError {
-    /// It is not JSON, or lacks what it must have.
+    /// Not JSON, or incomplete.
     #[error("{0}")]
     Malformed(String),
     /// A kind that is not read.
@@ -116,7 +116,7 @@ pub(super) fn platform_of_config(bytes: &[u8]) -> Result<String, ManifestError> 
     Ok(platform.text())
 }
 
-/// True if a platform as written is that machine's: `linux/arm64/v8` is `linux/arm64`.
+/// Whether a platform is that of the machine: `linux/arm64/v8` is `linux/arm64`.
 pub(super) fn is_platform_of(written: &str, machine: Machine) -> bool {
     let wanted = machine.platform();
     // The variants that such a machine runs; `amd64/v3` may need more than it has.
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_lists_its_platforms_and_attestations_are_none_of_ours() {
+    fn index_lists_platforms_without_attestations() {
         let text = format!(
             r#"{{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[
               {{"digest":"{}","size":1,"platform":{{"os":"linux","architecture":"amd64"}}}},
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_names_its_configuration() {
+    fn image_manifest_gives_its_configuration() {
         for kind in &ACCEPT[2..] {
             let text = format!(
                 r#"{{"schemaVersion":2,"mediaType":"{kind}","config":{{"digest":"{}","size":2}},"layers":[]}}"#,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_says_what_it_is() {
+    fn unsupported_document_reports_its_kind() {
         let kind = |text: &str| Manifest::parse(text.as_bytes()).expect_err("no image").to_string();
         assert!(kind(r#"{"schemaVersion":1,"fsLayers":[]}"#).contains("schema 1"));
         assert!(kind(r#"{"schemaVersion":2,"mediaType":"application/x.other"}"#).contains("x.other"));
@@ -200,7 +200,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_document_makes_the_reader_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+        fn parser_never_panics_on_documents(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
             let _ = Manifest::parse(&bytes);
             let _ = platform_of_config(&bytes);
         }

@@ -1,15 +1,20 @@
 //! Registries that answer well and badly, over HTTP on this machine.
 #![expect(clippy::disallowed_methods, reason = "measures patience and writes Docker's configuration")]
 
+use crate::failure::{Exit, Failure as _};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
+use secrecy::SecretString;
 use wiremock::matchers::{body_string_contains, header, method, path, query_param};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use super::*;
 use crate::fetch::{FetchSettings, Fetcher};
-use crate::versions::Machine;
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
+use crate::model::versions::Machine;
+use crate::settings::image_registry::{EnvironmentLogin, RegistrySettings};
 
 const SECRET: &str = "hunter2-planted";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -54,12 +59,15 @@ impl Fixture {
         format!("{}/{rest}", self.host()).parse().expect("a reference")
     }
     fn log_in(&mut self) {
-        let login =
-            EnvironmentLogin { registry: self.host(), user: "ann".to_owned(), password: Hidden::new(SECRET) };
+        let login = EnvironmentLogin {
+            registry: self.host(),
+            user: "ann".to_owned(),
+            password: SecretString::from(SECRET),
+        };
         self.settings.login = Some(login);
     }
     fn registry(&self) -> Registry {
-        // What is not on this machine is reached through a proxy that is not there: never.
+        // Other hosts are unreachable: their proxy does not exist.
         let settings = FetchSettings {
             https_proxy: Some("http://127.0.0.1:1".parse().expect("an address")),
             attempts: 3,
@@ -68,10 +76,14 @@ impl Fixture {
         };
         Registry::new(Fetcher::new(&settings).expect("a client"), self.settings.clone())
     }
-    async fn resolve(&self, rest: &str) -> Result<Resolved, RegistryError> {
-        self.resolve_within(rest, Patience::NEEDED).await
+    async fn resolve(&self, rest: &str) -> Result<ResolvedImage, RegistryError> {
+        self.resolve_within(rest, RetryPolicy::NEEDED).await
     }
-    async fn resolve_within(&self, rest: &str, patience: Patience) -> Result<Resolved, RegistryError> {
+    async fn resolve_within(
+        &self,
+        rest: &str,
+        patience: RetryPolicy,
+    ) -> Result<ResolvedImage, RegistryError> {
         let result = self.registry().resolve(&self.image(rest), Machine::X86_64, patience).await;
         if let Err(error) = &result {
             let text = format!("{error} {error:?} {} {:?}", error.reason(), error.hints());
@@ -91,7 +103,7 @@ impl Fixture {
 const TAG: &str = "/v2/team/torch/manifests/1";
 
 #[tokio::test]
-async fn a_tag_of_an_index_is_the_digest_of_the_index() {
+async fn tag_of_index_resolves_to_digest_of_index() {
     let f = fixture().await;
     f.answers(TAG, fine()).await;
     let resolved = f.resolve("team/torch:1").await.expect("resolved");
@@ -104,7 +116,7 @@ async fn a_tag_of_an_index_is_the_digest_of_the_index() {
 }
 
 #[tokio::test]
-async fn a_tag_of_one_image_is_checked_by_its_configuration() {
+async fn tag_of_one_image_is_checked_by_its_configuration() {
     let f = fixture().await;
     let config = br#"{"os":"linux","architecture":"amd64"}"#.to_vec();
     let digest = Digest::of(&config);
@@ -115,23 +127,23 @@ async fn a_tag_of_one_image_is_checked_by_its_configuration() {
     f.answers(&format!("/v2/team/torch/blobs/{digest}"), ResponseTemplate::new(200).set_body_bytes(config))
         .await;
     assert_eq!(f.resolve("team/torch:1").await.expect("resolved").digest, Digest::of(body.as_bytes()));
-    let arm = f.registry().resolve(&f.image("team/torch:1"), Machine::Aarch64, Patience::NEEDED).await;
+    let arm = f.registry().resolve(&f.image("team/torch:1"), Machine::Aarch64, RetryPolicy::NEEDED).await;
     let error = arm.expect_err("another processor");
-    assert_eq!(error.exit_code(), 1);
-    assert!(error.to_string().ends_with("is not published for linux/arm64, only for linux/amd64"), "{error}");
+    assert_eq!(error.exit(), Exit::No);
+    assert!(error.to_string().ends_with("expected linux/arm64, found linux/amd64"), "{error}");
 }
 
 #[tokio::test]
-async fn an_index_without_our_platform_names_those_it_has() {
+async fn platform_mismatch_names_the_available_platforms() {
     let f = fixture().await;
     f.answers(TAG, document(index(&[("windows", "amd64"), ("linux", "s390x")]), INDEX)).await;
     let error = f.resolve("team/torch:1").await.expect_err("no platform");
-    assert_eq!(error.exit_code(), 1);
-    assert!(error.to_string().contains("only for windows/amd64, linux/s390x"), "{error}");
+    assert_eq!(error.exit(), Exit::No);
+    assert!(error.to_string().ends_with("expected linux/amd64, found windows/amd64, linux/s390x"), "{error}");
 }
 
 #[tokio::test]
-async fn a_document_that_is_not_what_its_digest_promises_is_refused() {
+async fn document_with_wrong_digest_is_rejected() {
     let f = fixture().await;
     let wanted = Digest::of(b"something else");
     f.answers(&format!("/v2/team/torch/manifests/{wanted}"), fine()).await;
@@ -140,7 +152,7 @@ async fn a_document_that_is_not_what_its_digest_promises_is_refused() {
         matches!(&error, RegistryError::WrongDigest { wanted: named, .. } if *named == wanted),
         "{error}"
     );
-    assert_eq!((error.exit_code(), f.requests().await), (3, 1));
+    assert_eq!((error.exit(), f.requests().await), (Exit::Outside, 1));
 
     let lying = fine().insert_header("docker-content-digest", wanted.as_str());
     f.server.reset().await;
@@ -150,7 +162,7 @@ async fn a_document_that_is_not_what_its_digest_promises_is_refused() {
 }
 
 #[tokio::test]
-async fn a_registry_with_a_token_server_gives_a_token_for_what_is_needed() {
+async fn token_server_returns_token_for_the_scope() {
     let mut f = fixture().await;
     f.log_in();
     let realm = format!(
@@ -178,7 +190,7 @@ async fn a_registry_with_a_token_server_gives_a_token_for_what_is_needed() {
 }
 
 #[tokio::test]
-async fn without_a_login_a_token_is_asked_for_anonymously() {
+async fn token_is_requested_anonymously_without_login() {
     let f = fixture().await;
     let realm = format!(r#"Bearer realm="{}/token""#, f.server.uri());
     Mock::given(path(TAG))
@@ -195,10 +207,10 @@ async fn without_a_login_a_token_is_asked_for_anonymously() {
 }
 
 #[tokio::test]
-async fn an_identity_token_is_exchanged() {
+async fn identity_token_is_exchanged() {
     let mut f = fixture().await;
     let config = format!(r#"{{"auths":{{"{}":{{"identitytoken":"{SECRET}"}}}}}}"#, f.host());
-    f.settings.auth_config = Some(Hidden::new(config));
+    f.settings.auth_config = Some(SecretString::from(config));
     let realm = format!(r#"Bearer realm="{}/token",service="s""#, f.server.uri());
     Mock::given(path(TAG))
         .and(header("authorization", "Bearer fresh"))
@@ -218,23 +230,23 @@ async fn an_identity_token_is_exchanged() {
 }
 
 #[tokio::test]
-async fn a_refused_login_says_whose_and_what_to_do() {
+async fn rejected_login_is_reported_with_a_hint() {
     let mut f = fixture().await;
     f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", "Basic realm=\"r\"")).await;
     let error = f.resolve("team/torch:1").await.expect_err("refused");
     assert_eq!(
         error.to_string(),
-        format!("registry `{}` refuses access to `team/torch` without a login", f.host())
+        format!("registry `{}`: access denied to `team/torch` without a login", f.host())
     );
     assert!(error.hints()[0].contains(&format!("docker login {}", f.host())), "{:?}", error.hints());
-    assert_eq!((error.exit_code(), f.requests().await), (3, 1), "nothing to try again with");
+    assert_eq!((error.exit(), f.requests().await), (Exit::Outside, 1), "nothing to try again with");
     f.log_in();
     let error = f.resolve("team/torch:1").await.expect_err("refused");
     assert!(error.to_string().ends_with("with the login of `ann`"), "{error}");
 }
 
 #[tokio::test]
-async fn a_registry_that_is_busy_is_asked_again_after_the_pause_it_names() {
+async fn retries_busy_registry_after_the_requested_pause() {
     let f = fixture().await;
     let busy = ResponseTemplate::new(429).insert_header("retry-after", "1");
     Mock::given(path(TAG)).respond_with(busy).up_to_n_times(1).mount(&f.server).await;
@@ -245,17 +257,16 @@ async fn a_registry_that_is_busy_is_asked_again_after_the_pause_it_names() {
 }
 
 #[tokio::test]
-async fn a_registry_that_names_a_long_pause_is_not_waited_for() {
+async fn long_requested_pause_is_not_awaited() {
     let f = fixture().await;
     f.answers(TAG, ResponseTemplate::new(429).insert_header("retry-after", "3600")).await;
     let error = f.resolve("team/torch:1").await.expect_err("busy");
-    let wanted =
-        format!("registry `{}` refuses more requests for now (429) and answers again in 3600 s", f.host());
-    assert_eq!((error.to_string(), error.exit_code(), f.requests().await), (wanted, 3, 1));
+    let wanted = format!("registry `{}`: rate limit reached (429), retry after 3600 s", f.host());
+    assert_eq!((error.to_string(), error.exit(), f.requests().await), (wanted, Exit::Outside, 1));
 }
 
 #[tokio::test]
-async fn a_registry_that_fails_once_is_asked_again_and_one_that_always_fails_is_quoted() {
+async fn retries_failing_registry_and_reports_its_message() {
     let f = fixture().await;
     Mock::given(path(TAG)).respond_with(ResponseTemplate::new(500)).up_to_n_times(2).mount(&f.server).await;
     f.answers(TAG, fine()).await;
@@ -264,47 +275,40 @@ async fn a_registry_that_fails_once_is_asked_again_and_one_that_always_fails_is_
     let body = r#"{"errors":[{"code":"UNKNOWN","message":"disk \u001b[31mgone"}]}"#;
     f.answers(TAG, ResponseTemplate::new(500).set_body_string(body)).await;
     let error = f.resolve("team/torch:1").await.expect_err("fails");
-    let wanted = format!("registry `{}` answered 500 Internal Server Error: disk [31mgone", f.host());
-    assert_eq!((error.to_string(), error.exit_code(), f.requests().await), (wanted, 3, 3));
+    let wanted = format!("registry `{}`: 500 Internal Server Error: disk [31mgone", f.host());
+    assert_eq!((error.to_string(), error.exit(), f.requests().await), (wanted, Exit::Outside, 3));
 }
 
 #[tokio::test]
-async fn a_slow_registry_is_given_up_in_time() {
+async fn gives_up_on_slow_registry() {
     let f = fixture().await;
     f.answers(TAG, fine().set_delay(Duration::from_secs(30))).await;
     let begun = Instant::now();
-    let patience = Patience { attempt: Duration::from_millis(300), once: true };
+    let patience = RetryPolicy { attempt: Duration::from_millis(300), once: true };
     let error = f.resolve_within("team/torch:1", patience).await.expect_err("slow");
     assert!(begun.elapsed() < Duration::from_secs(5));
-    assert!(
-        error.is_unreachable() && error.reason().contains("no whole answer within 0.3 s"),
-        "{}",
-        error.reason()
-    );
+    assert!(error.is_unreachable() && error.reason().contains("timed out after 0.3 s"), "{}", error.reason());
 }
 
 #[tokio::test]
-async fn a_login_page_is_no_registry() {
+async fn login_page_is_not_a_registry() {
     let f = fixture().await;
     f.answers(TAG, ResponseTemplate::new(200).set_body_raw("<html>sign in</html>", "text/html")).await;
     let error = f.resolve("team/torch:1").await.expect_err("HTML");
-    assert!(
-        error.to_string().contains("does not answer like an image registry: it sent `text/html`"),
-        "{error}"
-    );
-    assert_eq!(error.exit_code(), 3);
+    assert!(error.to_string().contains("is not an image registry: `text/html`"), "{error}");
+    assert_eq!(error.exit(), Exit::Outside);
 }
 
 #[tokio::test]
-async fn an_image_that_is_not_there_is_named() {
+async fn error_names_missing_image() {
     let f = fixture().await;
     f.answers("/v2/other", fine()).await;
     let error = f.resolve("team/torch:1").await.expect_err("absent");
-    assert_eq!(error.to_string(), format!("registry `{0}` has no image `{0}/team/torch:1`", f.host()));
+    assert_eq!(error.to_string(), format!("image `{0}/team/torch:1` not found in registry `{0}`", f.host()));
 }
 
 #[tokio::test]
-async fn a_cut_answer_is_asked_again_and_then_told() {
+async fn truncated_response_is_retried_and_then_reported() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("listen");
     let host = listener.local_addr().expect("address").to_string();
@@ -321,9 +325,9 @@ async fn a_cut_answer_is_asked_again_and_then_told() {
     });
     let f = fixture().await;
     let image: ImageRef = format!("{host}/team/torch:1").parse().expect("a reference");
-    let error = f.registry().resolve(&image, Machine::X86_64, Patience::NEEDED).await.expect_err("cut");
+    let error = f.registry().resolve(&image, Machine::X86_64, RetryPolicy::NEEDED).await.expect_err("cut");
     assert!(error.is_unreachable(), "{error}");
-    assert_eq!(error.to_string(), format!("registry `{host}` cannot be reached"));
+    assert_eq!(error.to_string(), format!("cannot reach registry `{host}`"));
     let mut count = count;
     let mut last = 0;
     while let Ok(number) = count.try_recv() {
@@ -333,28 +337,28 @@ async fn a_cut_answer_is_asked_again_and_then_told() {
 }
 
 #[tokio::test]
-async fn mirrors_are_asked_first_and_all_are_named_when_none_has_it() {
+async fn mirrors_are_tried_first_and_all_are_reported() {
     let mut f = fixture().await;
     f.settings.mirrors.add("registry.invalid", &format!("http://{}/empty", f.host())).expect("a mirror");
     f.settings.mirrors.add("registry.invalid", &format!("http://{}/full", f.host())).expect("a mirror");
     let image: ImageRef = "registry.invalid/team/torch:1".parse().expect("a reference");
     f.answers("/v2/full/team/torch/manifests/1", fine()).await;
     let resolved =
-        f.registry().resolve(&image, Machine::X86_64, Patience::SHORT).await.expect("from a mirror");
+        f.registry().resolve(&image, Machine::X86_64, RetryPolicy::SHORT).await.expect("from a mirror");
     assert_eq!(resolved.source.name(), format!("{}/full/team/torch", f.host()));
     let other: ImageRef = "registry.invalid/team/other:1".parse().expect("a reference");
-    let error = f.registry().resolve(&other, Machine::X86_64, Patience::SHORT).await.expect_err("nowhere");
+    let error = f.registry().resolve(&other, Machine::X86_64, RetryPolicy::SHORT).await.expect_err("nowhere");
     assert_eq!(error.to_string().lines().count(), 4, "{error}");
     assert!(error.to_string().contains("\n  - registry.invalid/team/other: "), "{error}");
 }
 
 #[tokio::test]
-async fn a_login_goes_to_its_own_registry_only() {
+async fn login_is_sent_only_to_its_registry() {
     let mut f = fixture().await;
     let elsewhere = EnvironmentLogin {
         registry: "other.test".to_owned(),
         user: "ann".to_owned(),
-        password: Hidden::new(SECRET),
+        password: SecretString::from(SECRET),
     };
     f.settings.login = Some(elsewhere);
     f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", "Basic")).await;
@@ -365,7 +369,7 @@ async fn a_login_goes_to_its_own_registry_only() {
 }
 
 #[tokio::test]
-async fn a_missing_helper_is_told_only_when_the_registry_refuses() {
+async fn missing_helper_is_reported_only_on_denied_access() {
     let mut f = fixture().await;
     let folder = tempfile::tempdir().expect("a folder");
     let folder_path = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
@@ -381,7 +385,7 @@ async fn a_missing_helper_is_told_only_when_the_registry_refuses() {
 }
 
 #[tokio::test]
-async fn a_broken_docker_configuration_is_the_callers_and_not_repeated() {
+async fn invalid_docker_configuration_is_a_usage_error() {
     let mut f = fixture().await;
     let folder = tempfile::tempdir().expect("a folder");
     let folder_path = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
@@ -390,11 +394,11 @@ async fn a_broken_docker_configuration_is_the_callers_and_not_repeated() {
     f.settings.docker_config = Some(folder_path);
     f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", "Basic")).await;
     let error = f.resolve("team/torch:1").await.expect_err("broken");
-    assert_eq!(error.exit_code(), 2);
+    assert_eq!(error.exit(), Exit::Usage);
 }
 
 #[tokio::test]
-async fn a_tag_is_put_on_the_same_document_byte_for_byte() {
+async fn tag_is_put_on_the_identical_document() {
     let mut fixture = fixture().await;
     fixture.log_in();
     let body = index(&[("linux", "amd64")]);

@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 
 use super::error::RegistryError;
 
-/// The certificates (PEM) in those folders for a registry (`host` or `host:port`); `None`: there are none.
+/// Returns the certificates (PEM) in those directories for a registry (`host` or `host:port`); `None` without any.
 pub(super) fn trusted(folders: &[Utf8PathBuf], registry: &str) -> Result<Option<Bytes>, RegistryError> {
     let mut pem = Vec::new();
     for folder in folders.iter().map(|folder| folder.join(registry)) {
@@ -33,9 +33,10 @@ pub(super) fn trusted(folders: &[Utf8PathBuf], registry: &str) -> Result<Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::{Exit, Failure as _};
 
     #[test]
-    fn the_certificates_of_a_registry_are_those_of_its_own_folder() {
+    fn certificates_are_read_from_the_registrys_directory() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         fs_err::create_dir_all(root.join("box:5000")).expect("a folder of ours");
@@ -49,12 +50,12 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_cannot_be_read_is_named() {
+    fn error_names_unreadable_certificate() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         fs_err::create_dir_all(root.join("box/ca.crt")).expect("a folder of ours");
-        let error = trusted(&[root], "box").expect_err("a folder is no certificate");
+        let error = trusted(&[root], "box").expect_err("a directory is not a certificate");
         assert!(error.to_string().contains("box/ca.crt"), "{error}");
-        assert_eq!(error.exit_code(), 2);
+        assert_eq!(error.exit(), Exit::Usage);
     }
 }

@@ -65,8 +65,8 @@ pub trait Reporter: Send + Sync {
 
 /// A reporter that sees nothing, for tests and `--quiet` internals.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Silent;
+pub struct NullReporter;
 
-impl Reporter for Silent {
+impl Reporter for NullReporter {
     fn report(&self, _event: Event) {}
 }

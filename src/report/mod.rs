@@ -3,15 +3,19 @@
 mod event;
 mod human;
 mod json;
-mod labelled;
+mod log;
+mod prefixed;
 mod printer;
 #[cfg(test)]
 mod recorder;
+mod select;
 
-pub use event::{Event, Reporter, Silent};
+pub use event::{Event, NullReporter, Reporter};
 pub use human::{Bars, Plain};
 pub use json::JsonLines;
-pub use labelled::Labelled;
-pub use printer::{Printer, reporter};
+pub use log::start_log;
+pub use prefixed::Prefixed;
+pub use printer::Printer;
 #[cfg(test)]
 pub(crate) use recorder::Recorder;
+pub use select::reporter;

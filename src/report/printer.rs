@@ -1,23 +1,12 @@
 //! The two streams: data on stdout, talk on stderr. The only place that writes to either.
 
-use std::io::Write;
-use std::sync::Arc;
+use std::io::{Error, ErrorKind, Write};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::{Bars, JsonLines, Plain, Reporter, Silent};
-use crate::cli::ProgressMode;
-use crate::settings::Output;
-
-/// The reporter that the settings ask for.
-pub fn reporter(output: Output) -> Arc<dyn Reporter> {
-    match output.progress {
-        ProgressMode::Json => Arc::new(JsonLines),
-        _ if output.quiet => Arc::new(Silent),
-        ProgressMode::Auto if output.bars => Arc::new(Bars::new(output.color)),
-        _ => Arc::new(Plain::new(output.verbose > 0)),
-    }
-}
+/// The first error of writing to stdout.
+static WRITE_ERROR: Mutex<Option<Error>> = Mutex::new(None);
 
 /// Writes results to stdout. A closed pipe is the reader's choice, not an error.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +31,16 @@ impl Printer {
     /// Bytes as they are.
     pub fn bytes(self, bytes: &[u8]) {
         let mut stdout = anstream::stdout().lock();
-        let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+        if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+            WRITE_ERROR.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+
+    /// The first error of writing a result. `None`: everything was written, or the reader closed the pipe, which ends
+    /// a command quietly.
+    pub fn take_write_error(self) -> Option<std::io::Error> {
+        let error = WRITE_ERROR.lock().unwrap_or_else(PoisonError::into_inner).take();
+        error.filter(|error| error.kind() != ErrorKind::BrokenPipe)
     }
 
     /// Another program's bytes on stdout, untouched; an error if nobody reads them.

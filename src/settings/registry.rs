@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use camino::Utf8PathBuf;
 use serde::Deserialize;
 
-use super::SettingsError;
-use crate::registry::{EnvironmentLogin, Hidden, ImageMirrors, RegistrySettings};
+use super::error::SettingsError;
+use super::image_registry::{EnvironmentLogin, RegistrySettings};
+use crate::model::image_mirrors::ImageMirrors;
 
 /// `[registry]`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -62,7 +63,7 @@ pub(super) fn registry_settings(
     let login =
         match (set("ENVFORGE_REGISTRY"), set("ENVFORGE_REGISTRY_USER"), set("ENVFORGE_REGISTRY_PASSWORD")) {
             (Some(registry), Some(user), Some(password)) => {
-                Some(EnvironmentLogin { registry, user, password: Hidden::new(password) })
+                Some(EnvironmentLogin { registry, user, password: password.into() })
             }
             (None, Some(_), Some(_)) => return Err(SettingsError::LoginOfNoRegistry),
             _ => None,
@@ -71,7 +72,7 @@ pub(super) fn registry_settings(
         mirrors: rules,
         insecure: config.insecure.clone(),
         login,
-        auth_config: set("DOCKER_AUTH_CONFIG").map(Hidden::new),
+        auth_config: set("DOCKER_AUTH_CONFIG").map(Into::into),
         docker_config: Some(docker_config),
         certificates,
     })

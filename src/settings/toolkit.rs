@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::SettingsError;
-use crate::resolve::ToolkitSources;
+use super::error::SettingsError;
+use crate::model::resolve::ToolkitSources;
 
 /// `[toolkit]`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -45,6 +45,7 @@ pub(super) fn toolkit_sources(named: Option<Vec<String>>) -> Result<ToolkitSourc
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Failure as _;
 
     #[test]
     fn sources_of_nvcc_are_all_on_unless_named() {

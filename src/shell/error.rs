@@ -1,235 +1,250 @@
-//! Why a shell was not opened, with what to do about it.
+//! Errors of `shell`, with their exit codes and hints.
 
-/// Why a shell was not opened.
+use crate::failure::{Exit, Failure};
+
+/// An error of `shell`.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
-    /// An option has a form that is not known.
-    #[error("`{option} {found}` cannot be read: {why}")]
+    /// An invalid option value.
+    #[error("invalid value `{found}` for `{option}`: {why}")]
     Option {
         /// The option.
         option: &'static str,
-        /// What was given.
+        /// The value.
         found: String,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// A folder to mount is not there.
-    #[error("`{path}` cannot be mounted: it is not there")]
+    /// A missing directory to mount.
+    #[error("cannot mount `{path}`: no such file or directory")]
     NoFolder {
         /// The folder.
         path: String,
     },
-    /// The whole file system as project folder.
-    #[error("`{path}` cannot be the project folder")]
+    /// The root directory as project directory.
+    #[error("cannot use `{path}` as the project directory")]
     BadProject {
         /// The folder.
         path: String,
     },
-    /// A folder of this machine for an engine on another.
-    #[error("`{option} {path}`: the engine is on another machine and cannot see a folder of this one")]
+    /// A directory of this machine with a remote engine.
+    #[error(
+        "cannot use `{option} {path}`: the engine is on another machine and cannot access directories of this one"
+    )]
     RemoteFolder {
         /// The option.
         option: &'static str,
         /// The folder.
         path: String,
     },
-    /// `--env NAME` of a variable that is not set.
-    #[error("the variable `{name}` is not set here")]
+    /// `--env NAME` of an unset variable.
+    #[error("environment variable `{name}` not found")]
     NoVariable {
         /// Its name.
         name: String,
     },
-    /// `--require-gpu`, and there is none.
-    #[error("there is no GPU for the container: {because}")]
+    /// `--require-gpu` without a GPU.
+    #[error("no GPU available for the container: {because}")]
     NoGpu {
-        /// Why.
+        /// The cause.
         because: String,
     },
-    /// A container's settings cannot be changed while it runs.
-    #[error("`{name}` runs already, and `{option}` cannot be changed while it runs")]
+    /// A changed setting of a running container.
+    #[error("cannot change `{option}`: `{name}` is running")]
     Running {
         /// The container.
         name: String,
         /// The first such option.
         option: &'static str,
     },
-    /// A name that is taken.
-    #[error("there is a container `{name}` already")]
+    /// A name in use.
+    #[error("container `{name}` already exists")]
     NameTaken {
         /// The name.
         name: String,
     },
-    /// Nothing of that name runs.
+    /// A missing container.
     #[error("no container {what}")]
     NotFound {
         /// `is named …`, `runs for …`.
         what: String,
-        /// Those that there are.
+        /// The existing containers.
         known: Vec<String>,
     },
-    /// The name fits several.
-    #[error("several containers run here: {}", names.join(", "))]
+    /// An ambiguous selection.
+    #[error("several containers are running: {}", names.join(", "))]
     Several {
         /// Their names.
         names: Vec<String>,
     },
     /// `--ssh-agent` without an agent.
-    #[error("there is no SSH agent to forward: SSH_AUTH_SOCK names no socket")]
+    #[error("SSH agent not found: SSH_AUTH_SOCK is not a socket")]
     NoAgent,
-    /// Others than this machine could reach it.
-    #[error("`--bind {address}` opens it to every machine that reaches this one, without encryption")]
+    /// A service open to other machines.
+    #[error("`--bind {address}` exposes the service to other machines without encryption")]
     Insecure {
         /// The address.
         address: String,
     },
-    /// What is served would be open on every address of this machine.
-    #[error("with `--network host` Jupyter and SSH are open to every machine that reaches this one")]
+    /// A service open on every address of this machine.
+    #[error("`--network host` exposes Jupyter and SSH to other machines")]
     HostNetwork,
     /// SSH for root.
-    #[error("there is no SSH login for root, and you are root in the container")]
+    #[error("SSH requires a user other than root, but the container's user is root")]
     SshAsRoot,
-    /// SSH on an engine where everybody is root inside.
-    #[error("there is no SSH login for root, which Docker without root makes of you in the container")]
+    /// SSH on a rootless engine, where the user is root inside.
+    #[error("SSH requires a user other than root, but rootless Docker maps you to root in the container")]
     SshOnRootless,
     /// No public key was found.
-    #[error("there is no SSH key to let in: the agent has none, and ~/.ssh holds no `*.pub`")]
+    #[error("no SSH public key found: the agent is empty and ~/.ssh has no `*.pub`")]
     NoKeys,
-    /// All ports are taken.
-    #[error("no port from {first} on is free")]
+    /// No free port.
+    #[error("no free port at or above {first}")]
     NoPort {
-        /// The first that was tried.
+        /// The first candidate.
         first: u16,
     },
-    /// A port that is to lead into a container on another machine.
-    #[error("port {address} of this machine cannot lead into the container")]
+    /// A local port for a remote container in use.
+    #[error("cannot listen on {address}")]
     PortTaken {
         /// Address and port.
         address: String,
-        /// Why.
+        /// The cause.
         #[source]
         cause: std::io::Error,
     },
-    /// A service does not answer.
-    #[error("nothing answers on port {port}")]
+    /// A service without a response.
+    #[error("no response on port {port}")]
     Silent {
         /// Its port.
         port: u16,
     },
-    /// A service ended.
-    #[error("the container ended by itself with exit code {code}{}{said}", if said.is_empty() { "" } else { ":\n" })]
+    /// An ended service.
+    #[error("container exited with code {code}{}{said}", if said.is_empty() { "" } else { ":\n" })]
     Ended {
         /// Its exit code.
         code: i64,
         /// The last lines of its log.
         said: String,
     },
-    /// The engine ended while a program was joined; what ran may run on.
-    #[error("the engine went away while the program ran: {cause}")]
+    /// A lost connection while attached; the program may still run.
+    #[error("lost connection to the engine: {cause}")]
     EngineGone {
-        /// What the connection said.
+        /// The cause.
         cause: String,
     },
-    /// The engine.
+    /// An error of the engine.
     #[error(transparent)]
     Engine(#[from] crate::engine::EngineError),
-    /// The terminal did not take its mode, or signals cannot be watched.
-    #[error("the terminal cannot be used: {cause}")]
+    /// A failed change of the terminal's mode or signals.
+    #[error("cannot use the terminal: {cause}")]
     Terminal {
-        /// What the system said.
+        /// The cause.
         cause: std::io::Error,
     },
 }
 
-impl ShellError {
-    /// What the user can do.
-    pub fn hints(&self) -> Vec<String> {
-        let hint = match self {
-            Self::Option { option: "--mount", .. } => {
-                "give `SRC:DST`, or `SRC:DST:ro` for reading only".to_owned()
-            }
-            Self::Option { option: "--volume", .. } => {
-                "give `NAME:DST`, with letters, digits, `_`, `.`, `-` in NAME".to_owned()
-            }
-            Self::Option { option: "--data", .. } => {
-                "give `SRC`, seen as /data/NAME, or `SRC:DST`".to_owned()
-            }
-            Self::Option { option: "--port", .. } => {
-                "give `HOST:CONTAINER`, such as 6006:6006, or `IP:HOST:CONTAINER`".to_owned()
-            }
-            Self::Option { option: "--env-file", .. } => {
-                "give one `NAME=VALUE` a line; `#` begins a comment".to_owned()
-            }
-            Self::Option { option: "--env", .. } => {
-                "give `NAME=VALUE`, or `NAME` to pass this machine's".to_owned()
-            }
-            Self::Option { option: "--name", .. } => {
-                "use letters, digits, `_`, `.` and `-`, and begin with a letter or digit".to_owned()
-            }
-            Self::Option { option: "--cpus", .. } => "give a number of processors, such as 2.5".to_owned(),
-            Self::Option { .. } => "give a size such as 512m or 64g".to_owned(),
-            Self::NoFolder { .. } => "make it first, or name another".to_owned(),
-            Self::BadProject { .. } => "change to the folder of your project".to_owned(),
-            Self::RemoteFolder { .. } => {
-                "copy it there and name it as the engine's machine sees it with --volume, or send it: \
-                 `tar c FOLDER | envforge shell … -- tar x`"
-                    .to_owned()
-            }
-            Self::NoVariable { name } => format!("set it, or give `--env {name}=VALUE`"),
-            Self::NoGpu { .. } => {
-                "see `envforge plan` for what the image needs, or leave out --require-gpu to use the CPU"
-                    .to_owned()
-            }
-            Self::Running { name, .. } => {
-                format!("end it first with `envforge stop {name}`, or start another with --new")
-            }
-            Self::NameTaken { name } => {
-                format!("name another with --name, or remove it with `envforge stop {name}`")
-            }
-            Self::NotFound { known, .. } if known.is_empty() => {
-                "start one: `envforge shell SPEC --detach`".to_owned()
-            }
-            Self::NotFound { known, .. } => format!("there are: {}", known.join(", ")),
-            Self::Several { .. } => "name one: `envforge shell NAME --attach`".to_owned(),
-            Self::NoAgent => {
-                "start one (`eval $(ssh-agent)`; `ssh-add`), or leave out --ssh-agent".to_owned()
-            }
-            Self::Insecure { .. } => {
-                "leave --bind out and tunnel from the other machine: `ssh -L 8888:127.0.0.1:8888 THIS-MACHINE`; \
-                 if you mean it, add --insecure"
-                    .to_owned()
-            }
-            Self::HostNetwork => "leave out --network host; if you mean it, add --insecure".to_owned(),
-            Self::SshAsRoot => "call envforge as an ordinary user, or use a terminal: `envforge shell`".to_owned(),
-            Self::SshOnRootless => {
-                "use a terminal (`envforge shell`) or --vscode, or Podman, where you are yourself inside".to_owned()
-            }
-            Self::NoKeys => "make one with `ssh-keygen`, or name public keys with --authorized-keys FILE".to_owned(),
-            Self::PortTaken { .. } => "end what listens there (`ss -ltn`), or name another port with --port HOST:CONTAINER".to_owned(),
-            Self::NoPort { .. } => "end what listens there (`ss -ltn`)".to_owned(),
-            Self::Silent { .. } => "see `envforge ps` and `envforge logs NAME` for why".to_owned(),
-            Self::EngineGone { .. } => {
-                "`envforge ps` tells whether it runs on; `envforge logs NAME` and `envforge shell NAME --attach` lead back to it"
-                    .to_owned()
-            }
-            Self::Ended { .. } => "an image of envforge has both; run the service by hand with `-- CMD` to see why it ended".to_owned(),
-            Self::Engine(error) => return error.hints(),
-            Self::Terminal { .. } => return Vec::new(),
-        };
-        vec![hint]
-    }
-
-    /// The program's exit code, where it is not that of `shell`.
-    pub fn exit_code(&self) -> u8 {
+impl Failure for ShellError {
+    fn exit(&self) -> Exit {
         match self {
-            Self::NotFound { .. } | Self::NoGpu { .. } => 1,
+            Self::NotFound { .. } | Self::NoGpu { .. } => Exit::No,
             Self::Terminal { .. }
             | Self::NoPort { .. }
             | Self::PortTaken { .. }
             | Self::Silent { .. }
             | Self::EngineGone { .. }
-            | Self::Ended { .. } => 3,
-            Self::Engine(error) => error.exit_code(),
-            _ => 2,
+            | Self::Ended { .. } => Exit::Outside,
+            Self::Engine(error) => error.exit(),
+            Self::Option { .. }
+            | Self::NoFolder { .. }
+            | Self::BadProject { .. }
+            | Self::RemoteFolder { .. }
+            | Self::NoVariable { .. }
+            | Self::Running { .. }
+            | Self::NameTaken { .. }
+            | Self::Several { .. }
+            | Self::NoAgent
+            | Self::Insecure { .. }
+            | Self::HostNetwork
+            | Self::SshAsRoot
+            | Self::SshOnRootless
+            | Self::NoKeys => Exit::Usage,
         }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Option { option: "--mount", .. } => {
+                "use `SRC:DST`, or `SRC:DST:ro` for read-only".to_owned()
+            }
+            Self::Option { option: "--volume", .. } => {
+                "use `NAME:DST`, with letters, digits, `_`, `.`, `-` in NAME".to_owned()
+            }
+            Self::Option { option: "--data", .. } => {
+                "use `SRC` (mounted at /data/NAME) or `SRC:DST`".to_owned()
+            }
+            Self::Option { option: "--port", .. } => {
+                "use `HOST:CONTAINER`, such as 6006:6006, or `IP:HOST:CONTAINER`".to_owned()
+            }
+            Self::Option { option: "--env-file", .. } => {
+                "write one `NAME=VALUE` per line; `#` starts a comment".to_owned()
+            }
+            Self::Option { option: "--env", .. } => {
+                "use `NAME=VALUE`, or `NAME` to pass the value of this machine".to_owned()
+            }
+            Self::Option { option: "--name", .. } => {
+                "use letters, digits, `_`, `.` and `-`, starting with a letter or digit".to_owned()
+            }
+            Self::Option { option: "--cpus", .. } => "use a number of processors, such as 2.5".to_owned(),
+            Self::Option { .. } => "use a size such as 512m or 64g".to_owned(),
+            Self::NoFolder { .. } => "create the directory first, or use another one".to_owned(),
+            Self::BadProject { .. } => "change to your project directory".to_owned(),
+            Self::RemoteFolder { .. } => {
+                "copy the data to a volume and mount it with --volume, or send it: \
+                 `tar c DIR | envforge shell … -- tar x`"
+                    .to_owned()
+            }
+            Self::NoVariable { name } => format!("set the variable, or use `--env {name}=VALUE`"),
+            Self::NoGpu { .. } => {
+                "run `envforge plan` to see the image's requirements, or omit --require-gpu to use the CPU"
+                    .to_owned()
+            }
+            Self::Running { name, .. } => {
+                format!("stop it first with `envforge stop {name}`, or start another one with --new")
+            }
+            Self::NameTaken { name } => {
+                format!("select another name with --name, or remove the container with `envforge stop {name}`")
+            }
+            Self::NotFound { known, .. } if known.is_empty() => {
+                "start a container with `envforge shell SPEC --detach`".to_owned()
+            }
+            Self::NotFound { known, .. } => format!("use one of: {}", known.join(", ")),
+            Self::Several { .. } => "select one with `envforge shell NAME --attach`".to_owned(),
+            Self::NoAgent => {
+                "start an agent (`eval $(ssh-agent)`; `ssh-add`), or omit --ssh-agent".to_owned()
+            }
+            Self::Insecure { .. } => {
+                "omit --bind and open a tunnel from the other machine: `ssh -L 8888:127.0.0.1:8888 THIS-MACHINE`; \
+                 add --insecure to expose it anyway"
+                    .to_owned()
+            }
+            Self::HostNetwork => "omit --network host, or add --insecure to expose them anyway".to_owned(),
+            Self::SshAsRoot => "run envforge as an ordinary user, or open a terminal with `envforge shell`".to_owned(),
+            Self::SshOnRootless => {
+                "open a terminal with `envforge shell`, or use --vscode or Podman".to_owned()
+            }
+            Self::NoKeys => "create a key with `ssh-keygen`, or specify public keys with --authorized-keys FILE".to_owned(),
+            Self::PortTaken { .. } => "stop the process listening there (`ss -ltn`), or select another port with --port HOST:CONTAINER".to_owned(),
+            Self::NoPort { .. } => "stop the process listening there (`ss -ltn`)".to_owned(),
+            Self::Silent { .. } => "check `envforge ps` and `envforge logs NAME`".to_owned(),
+            Self::EngineGone { .. } => {
+                "run `envforge ps` to check whether it still runs, then `envforge shell NAME --attach` to reattach"
+                    .to_owned()
+            }
+            Self::Ended { .. } => "run the service manually with `-- CMD` to see its error; images of envforge contain both services".to_owned(),
+            Self::Engine(error) => return error.hints(),
+            Self::Terminal { .. } => return Vec::new(),
+        };
+        vec![hint]
     }
 }

@@ -24,43 +24,39 @@ pub(crate) fn memory_size(option: &'static str, text: &str) -> Result<i64, Shell
         Some(b't') => (&lower[..lower.len() - 1], 40),
         _ => (lower, 0),
     };
-    let number: f64 = number.trim().parse().map_err(|_| bad(option, text, "it is no size"))?;
+    let number: f64 = number.trim().parse().map_err(|_| bad(option, text, "not a size"))?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "checked below")]
     let bytes = (number * (1_i64 << shift) as f64) as i64;
-    if number.is_finite() && bytes > 0 { Ok(bytes) } else { Err(bad(option, text, "it is no size above 0")) }
+    if number.is_finite() && bytes > 0 { Ok(bytes) } else { Err(bad(option, text, "must be above 0")) }
 }
 
-/// `2.5` processors as billionths.
+/// Converts `2.5` processors to billionths.
 pub(crate) fn nano_cpus(text: &str) -> Result<i64, ShellError> {
-    let number: f64 = text.parse().map_err(|_| bad("--cpus", text, "it is no number"))?;
+    let number: f64 = text.parse().map_err(|_| bad("--cpus", text, "not a number"))?;
     #[expect(clippy::cast_possible_truncation, reason = "far below the limit, see the check")]
     let nano = (number * 1e9) as i64;
-    if (0.01..=100_000.0).contains(&number) {
-        Ok(nano)
-    } else {
-        Err(bad("--cpus", text, "it is out of range"))
-    }
+    if (0.01..=100_000.0).contains(&number) { Ok(nano) } else { Err(bad("--cpus", text, "out of range")) }
 }
 
-/// What was typed for mounts.
+/// The mount options.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Typed<'a> {
+pub(crate) struct MountArgs<'a> {
     pub(crate) mount: &'a [String],
     pub(crate) data: &'a [String],
     pub(crate) volume: &'a [String],
-    /// The caller's folder, to which sources are relative.
+    /// The current directory, the base of relative sources.
     pub(crate) current: &'a Utf8Path,
 }
 
-/// The mounts, in the order data, mounts, volumes.
-pub(crate) fn mounts(typed: Typed<'_>) -> Result<Vec<Mount>, ShellError> {
+/// Parses the mounts, in the order data, mounts, volumes.
+pub(crate) fn mounts(typed: MountArgs<'_>) -> Result<Vec<Mount>, ShellError> {
     let mut all = Vec::new();
     for text in typed.data {
         let (source, target) = if let Some((source, target)) = text.rsplit_once(':') {
             (source, target.to_owned())
         } else {
             let name = Utf8Path::new(text).file_name();
-            let name = name.ok_or_else(|| bad("--data", text, "it names no folder"))?;
+            let name = name.ok_or_else(|| bad("--data", text, "missing directory"))?;
             (text.as_str(), format!("/data/{name}"))
         };
         all.push(folder("--data", text, typed.current, source, &target, true)?);
@@ -71,17 +67,15 @@ pub(crate) fn mounts(typed: Typed<'_>) -> Result<Vec<Mount>, ShellError> {
             Some((rest, "rw")) => (rest, false),
             _ => (text.as_str(), false),
         };
-        let (source, target) = rest
-            .rsplit_once(':')
-            .ok_or_else(|| bad("--mount", text, "it names no place in the container"))?;
+        let (source, target) =
+            rest.rsplit_once(':').ok_or_else(|| bad("--mount", text, "missing container path"))?;
         all.push(folder("--mount", text, typed.current, source, target, read_only)?);
     }
     for text in typed.volume {
-        let (name, target) = text
-            .split_once(':')
-            .ok_or_else(|| bad("--volume", text, "it names no place in the container"))?;
+        let (name, target) =
+            text.split_once(':').ok_or_else(|| bad("--volume", text, "missing container path"))?;
         if !is_name(name) {
-            return Err(bad("--volume", text, "a volume's name holds no path"));
+            return Err(bad("--volume", text, "not a volume name"));
         }
         let target = absolute("--volume", text, target)?;
         all.push(Mount { source: MountSource::Volume(name.to_owned()), target, read_only: false });
@@ -98,38 +92,38 @@ fn folder(
     read_only: bool,
 ) -> Result<Mount, ShellError> {
     if source.is_empty() {
-        return Err(bad(option, text, "it names no folder"));
+        return Err(bad(option, text, "missing directory"));
     }
     let target = absolute(option, text, target)?;
     Ok(Mount { source: MountSource::Folder(current.join(source).to_string()), target, read_only })
 }
 
-/// A place inside. The root, and what makes the container closed, is not for mounting.
+/// Parses a container path. The root and the paths that close the container are reserved.
 fn absolute(option: &'static str, text: &str, target: &str) -> Result<String, ShellError> {
     let path = Utf8PathBuf::from(target.trim_end_matches('/'));
     let plain = path.components().all(|part| part.as_str() != "..");
     if !path.is_absolute() || !plain {
-        return Err(bad(option, text, "the place in the container is no absolute path"));
+        return Err(bad(option, text, "the container path must be absolute"));
     }
     if ["/etc", "/proc", "/sys", "/dev", "/home/dev", "/tmp"].contains(&path.as_str()) {
-        return Err(bad(option, text, "that place in the container is taken"));
+        return Err(bad(option, text, "reserved container path"));
     }
     Ok(path.into_string())
 }
 
-/// A name as engines take it.
+/// Returns whether engines accept the name.
 pub(crate) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
-/// `HOST:CONTAINER`, `IP:HOST:CONTAINER` or `PORT`; on the loopback unless an address is given.
+/// Parses `HOST:CONTAINER`, `IP:HOST:CONTAINER` or `PORT`; on the loopback without an address.
 pub(crate) fn ports(texts: &[String]) -> Result<Vec<Port>, ShellError> {
     texts.iter().map(|text| port(text)).collect()
 }
 
 fn port(text: &str) -> Result<Port, ShellError> {
-    let wrong = || bad("--port", text, "it is no pair of ports");
+    let wrong = || bad("--port", text, "not a pair of ports");
     let number = |part: &str| part.parse::<u16>().map_err(|_| wrong());
     let (rest, container) = text.rsplit_once(':').unwrap_or((text, text));
     let (address, host) = rest.rsplit_once(':').map_or((None, rest), |(address, host)| (Some(address), host));
@@ -144,7 +138,7 @@ fn port(text: &str) -> Result<Port, ShellError> {
     Ok(Port { address, host: number(host)?, container })
 }
 
-/// `NAME=VALUE`, or `NAME` with its value here.
+/// Parses `NAME=VALUE`, or `NAME` with its value on this machine.
 pub(crate) fn variables(
     texts: &[String],
     here: impl Fn(&str) -> Option<String>,
@@ -155,16 +149,16 @@ pub(crate) fn variables(
             Some(value) => Ok(format!("{text}={value}")),
             None => Err(ShellError::NoVariable { name: text.clone() }),
         },
-        // The text may hold a secret behind the name.
+        // The text may contain a secret after the name.
         _ => {
             let name = text.split('=').next().unwrap_or_default();
-            Err(bad("--env", name, "it is no name of a variable"))
+            Err(bad("--env", name, "not a variable name"))
         }
     };
     texts.iter().map(one).collect()
 }
 
-/// The variables of a file: one a line, `#` begins a comment, quotes around a whole value go.
+/// Parses a file of variables: one per line, `#` starts a comment, quotes around a complete value are removed.
 pub(crate) fn env_file(text: &str) -> Result<Vec<String>, ShellError> {
     let lines = text
         .lines()
@@ -180,7 +174,7 @@ pub(crate) fn env_file(text: &str) -> Result<Vec<String>, ShellError> {
                 Ok(format!("{}={}", name.trim(), bare.unwrap_or(value)))
             }
             // Never the line itself: it may be a secret.
-            _ => Err(bad("--env-file", &format!("line {}", number + 1), "it is no `NAME=VALUE`")),
+            _ => Err(bad("--env-file", &format!("line {}", number + 1), "not a `NAME=VALUE` line")),
         }
     };
     lines.map(one).collect()
@@ -194,6 +188,7 @@ fn is_variable(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::{Exit, Failure as _};
 
     fn owned(texts: &[&str]) -> Vec<String> {
         texts.iter().map(|text| (*text).to_owned()).collect()
@@ -201,7 +196,8 @@ mod tests {
 
     fn read(data: &[&str], mount: &[&str], volume: &[&str]) -> Result<Vec<String>, ShellError> {
         let (data, mount, volume) = (owned(data), owned(mount), owned(volume));
-        let typed = Typed { mount: &mount, data: &data, volume: &volume, current: Utf8Path::new("/here") };
+        let typed =
+            MountArgs { mount: &mount, data: &data, volume: &volume, current: Utf8Path::new("/here") };
         let shown = |mount: Mount| {
             let source = match mount.source {
                 MountSource::Folder(path) => path,
@@ -213,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_read_only_and_relative_to_where_the_caller_is() {
+    fn data_is_read_only_and_relative_to_the_current_directory() {
         assert_eq!(
             read(&["imagenet", "/d/x:/in"], &[], &[]).unwrap(),
             ["/here/imagenet /data/imagenet ro", "/d/x /in ro"]
@@ -223,16 +219,16 @@ mod tests {
     }
 
     #[test]
-    fn mounts_that_cannot_be_are_refused() {
+    fn invalid_mount_is_rejected() {
         for wrong in ["a", "a:b", ":/b", "a:/etc", "a:/x/../etc", "a:/proc", "a:/"] {
             let error = read(&[], &[wrong], &[]).unwrap_err();
-            assert_eq!((error.exit_code(), error.hints().len()), (2, 1), "{wrong}");
+            assert_eq!((error.exit(), error.hints().len()), (Exit::Usage, 1), "{wrong}");
         }
         assert!(read(&[], &[], &["/abs:/out"]).is_err());
     }
 
     #[test]
-    fn sizes_and_processors() {
+    fn sizes_and_processors_are_parsed() {
         assert_eq!(memory_size("--memory", "64g").unwrap(), 64 << 30);
         assert_eq!(memory_size("--memory", "1.5GiB").unwrap(), 3 << 29);
         assert_eq!(memory_size("--memory", "100").unwrap(), 100);
@@ -244,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_on_the_loopback_unless_said() {
+    fn ports_default_to_the_loopback() {
         let shown = |text: &str| {
             let port = port(text).unwrap();
             format!("{} {} {}", port.address, port.host, port.container)
@@ -259,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_passed_or_named() {
+    fn variables_are_passed_or_reported() {
         let here = |name: &str| (name == "TOKEN").then(|| "t".to_owned());
         assert_eq!(variables(&owned(&["A=b=c", "TOKEN"]), here).unwrap(), ["A=b=c", "TOKEN=t"]);
         assert!(matches!(variables(&owned(&["GONE"]), here), Err(ShellError::NoVariable { .. })));

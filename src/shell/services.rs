@@ -1,5 +1,5 @@
-//! What serves a container besides terminals: JupyterLab and an SSH server, with files that are sent to it on its input
-//! and lie in memory there. So no secret of theirs stands in a label, a variable, a log or an image.
+//! Services of a container: JupyterLab and an SSH server. Their files are sent on its input and stored in memory, so that
+//! labels, variables, logs and images contain no secret.
 //!
 //! Pure: text from settings.
 
@@ -7,15 +7,15 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::inside::WORKSPACE;
 use super::user::User;
+use crate::model::image::paths::WORKSPACE;
 
-/// Where the files lie inside: in memory, for the user alone.
+/// The directory of the files in the container: in memory, for the user only.
 pub(crate) const FILES: &str = "/tmp/.envforge";
-/// Where the host key of a project is kept: its home folder, so that a client sees the same one each time.
+/// The directory of a project's host key: in its home, so that clients always see the same key.
 const KEPT: &str = "/home/dev/.envforge";
 
-/// What serves.
+/// The services of a container.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Services {
     pub(crate) jupyter: Option<Jupyter>,
@@ -25,11 +25,11 @@ pub(crate) struct Services {
 /// A JupyterLab.
 #[derive(Clone)]
 pub(crate) struct Jupyter {
-    /// Its port, inside and outside.
+    /// Its port, in the container and on the host.
     pub(crate) port: u16,
     /// 256 bits, hex.
     pub(crate) token: String,
-    /// True if hosts of other names may ask.
+    /// Whether requests with other host names are accepted.
     pub(crate) open: bool,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Jupyter {
 }
 
 impl Jupyter {
-    /// What a browser opens.
+    /// Returns the URL for a browser.
     pub(crate) fn url(&self, address: &str) -> String {
         url(address, self.port, &self.token)
     }
@@ -53,7 +53,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// What a browser opens.
+/// Returns the URL for a browser.
 pub(crate) fn url(address: &str, port: u16, token: &str) -> String {
     format!("http://{address}:{port}/lab?token={token}")
 }
@@ -61,34 +61,34 @@ pub(crate) fn url(address: &str, port: u16, token: &str) -> String {
 /// An SSH server.
 #[derive(Debug, Clone)]
 pub(crate) struct Ssh {
-    /// Its port, inside and outside.
+    /// Its port, in the container and on the host.
     pub(crate) port: u16,
     /// Lines of public keys.
     pub(crate) keys: String,
-    /// What a session's environment is, as `NAME=value`.
+    /// The environment of a session, as `NAME=value`.
     pub(crate) env: Vec<String>,
 }
 
-/// A fresh token of 256 bits.
+/// Returns a new token of 256 bits.
 pub(crate) fn token() -> String {
     let bytes: [u8; 32] = rand::random();
     hex(&bytes)
 }
 
 impl Services {
-    /// True if nothing serves.
+    /// Returns whether there is no service.
     pub(crate) fn is_empty(&self) -> bool {
         self.jupyter.is_none() && self.ssh.is_none()
     }
 
-    /// The label's words: `jupyter=8888 ssh=2222`.
+    /// Returns the label's value: `jupyter=8888 ssh=2222`.
     pub(crate) fn words(&self) -> String {
         let jupyter = self.jupyter.as_ref().map(|jupyter| format!("jupyter={}", jupyter.port));
         let ssh = self.ssh.as_ref().map(|ssh| format!("ssh={}", ssh.port));
         jupyter.into_iter().chain(ssh).collect::<Vec<_>>().join(" ")
     }
 
-    /// The container's command: takes its files from its input, starts all, ends with the first that ends.
+    /// Returns the container's command: reads the files from its input, starts all services, ends with the first one.
     pub(crate) fn command(&self) -> Vec<String> {
         let mut script = format!("set -eu; mkdir -m 700 {FILES}; tar -x -f - -C {FILES}; cd {WORKSPACE}\n");
         if self.jupyter.is_some() {
@@ -116,17 +116,17 @@ impl Services {
         ["bash", "-c", &script].map(str::to_owned).to_vec()
     }
 
-    /// The command that prints the public host key.
+    /// Returns the command that prints the public host key.
     pub(crate) fn host_key_command() -> Vec<String> {
         ["cat", &format!("{KEPT}/host_key.pub")].map(str::to_owned).to_vec()
     }
 
-    /// The command that prints the token.
+    /// Returns the command that prints the token.
     pub(crate) fn token_command() -> Vec<String> {
         ["cat", &format!("{FILES}/token")].map(str::to_owned).to_vec()
     }
 
-    /// The files, as a tar.
+    /// Returns the files as a tar.
     pub(crate) fn archive(&self, user: &User) -> std::io::Result<Vec<u8>> {
         let mut tar = tar::Builder::new(Vec::new());
         let mut add = |path: &str, text: &str| {
@@ -157,7 +157,7 @@ fn jupyter_config(jupyter: &Jupyter, user: &User) -> String {
             "open_browser": false,
             "root_dir": WORKSPACE,
             "allow_root": user.uid == 0,
-            // A page of another site must not reach it through a name of its own.
+            // Prevents access by pages of other sites through their own host name.
             "allow_remote_access": jupyter.open,
         },
         "IdentityProvider": { "token": jupyter.token },
@@ -165,7 +165,7 @@ fn jupyter_config(jupyter: &Jupyter, user: &User) -> String {
     .to_string()
 }
 
-/// The kernel is the Python that a terminal has: with what the user installed, beside the framework.
+/// Returns the kernel: the Python of a terminal, with the user's packages and the framework.
 fn kernel() -> String {
     json!({
         "argv": ["/bin/sh", "-c", "exec python -m ipykernel_launcher -f \"$0\"", "{connection_file}"],
@@ -205,7 +205,7 @@ fn quoted(variable: &str) -> String {
     format!("\"{}\"", variable.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The client's configuration for one container. The key is that of the project, wherever its port is.
+/// Returns the client's configuration for one container. The host key belongs to the project, independent of the port.
 pub(crate) fn client_config(
     name: &str,
     port: u16,
@@ -221,7 +221,7 @@ pub(crate) fn client_config(
     )
 }
 
-/// Where VS Code finds a running container of that name.
+/// Returns VS Code's address of a running container.
 pub(crate) fn vscode_uri(container: &str) -> String {
     let place = json!({ "containerName": format!("/{container}") }).to_string();
     format!("vscode-remote://attached-container+{}{WORKSPACE}", hex(place.as_bytes()))
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_256_bits_and_stands_in_no_command() {
+    fn token_has_256_bits_and_is_not_in_the_command() {
         let services = services();
         let token = services.jupyter.as_ref().expect("set").token.clone();
         assert_eq!(token.len(), 64);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn ssh_takes_keys_alone_and_no_root() {
+    fn sshd_config_accepts_only_keys_and_no_root() {
         let config = sshd_config(services().ssh.as_ref().expect("set"), &user());
         for line in ["PasswordAuthentication no", "PermitRootLogin no", "AllowUsers dev", "UsePAM no"] {
             assert!(config.lines().any(|found| found == line), "{line} in\n{config}");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uri_names_the_container_and_the_folder() {
+    fn vscode_uri_contains_container_and_directory() {
         let uri = vscode_uri("envforge-a");
         let (hex, path) =
             uri.split_once('+').expect("+").1.split_at(2 * "{\"containerName\":\"/envforge-a\"}".len());

@@ -1,4 +1,4 @@
-//! This machine's terminal: its raw mode, its size, what is typed.
+//! This machine's terminal: raw mode, size, input.
 
 use std::io::{IsTerminal as _, stdin, stdout};
 
@@ -11,23 +11,23 @@ use super::ShellError;
 /// Bytes read at once.
 const CHUNK: usize = 32 * 1024;
 
-/// uid and gid of the caller.
+/// Returns uid and gid of the caller.
 pub(crate) fn caller_ids() -> (u32, u32) {
     (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 
-/// True if somebody sits at both ends.
+/// Returns whether input and output are a terminal.
 pub(crate) fn is_interactive() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
 }
 
-/// Columns and rows, if it is a terminal that knows them.
+/// Returns columns and rows of a terminal, if known.
 pub(super) fn size() -> Option<(u16, u16)> {
     let size = tcgetwinsize(stdout()).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
 }
 
-/// The terminal without any meaning of its own for what is typed; as it was before once this goes.
+/// A terminal in raw mode, restored on drop.
 pub(super) struct Raw(Termios);
 
 impl Raw {
@@ -44,12 +44,12 @@ impl Raw {
 impl Drop for Raw {
     fn drop(&mut self) {
         if let Err(error) = tcsetattr(stdin(), OptionalActions::Now, &self.0) {
-            tracing::warn!(%error, "the terminal could not be set back");
+            tracing::warn!(%error, "cannot restore the terminal");
         }
     }
 }
 
-/// What is typed or piped, until its end. The thread lives as long as its read: a program that ends first leaves it.
+/// Returns the input until its end. The thread lives as long as its read: a program that ends first abandons it.
 pub(super) fn typed() -> mpsc::Receiver<Bytes> {
     let (sender, receiver) = mpsc::channel(4);
     std::thread::spawn(move || {

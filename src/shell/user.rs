@@ -1,25 +1,25 @@
-//! Who runs inside: the caller, whatever the caller's id is.
+//! The user in a container: the caller, with any id.
 //!
-//! Pure: makes the text of /etc/passwd and /etc/group from the image's and the numbers.
+//! Pure: creates /etc/passwd and /etc/group from the image's files and the ids.
 
 use crate::engine::EngineInfo;
 
-/// The name of whoever runs inside.
+/// The name of the user in a container.
 const NAME: &str = "dev";
 
-/// The caller as the container knows him.
+/// The caller in the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct User {
-    /// The id inside.
+    /// The user id in the container.
     pub(crate) uid: u32,
-    /// The group inside.
+    /// The group id in the container.
     pub(crate) gid: u32,
-    /// How ids outside and inside relate, if the engine is to be told.
+    /// The user namespace mode, if any.
     pub(crate) namespace: Option<String>,
 }
 
 impl User {
-    /// The caller on that engine: himself; on a rootless one root, which is the caller there.
+    /// Returns the caller on that engine: the same ids, or root on rootless Docker, which maps root to the caller.
     pub(crate) fn on(engine: &EngineInfo, (uid, gid): (u32, u32)) -> Self {
         if engine.is_podman() {
             let namespace = engine.rootless.then(|| "keep-id".to_owned());
@@ -31,31 +31,31 @@ impl User {
         }
     }
 
-    /// `uid:gid`.
+    /// Returns `uid:gid`.
     pub(crate) fn numbers(&self) -> String {
         format!("{}:{}", self.uid, self.gid)
     }
 
-    /// uid and gid.
+    /// Returns uid and gid.
     pub(crate) fn owner(&self) -> (u32, u32) {
         (self.uid, self.gid)
     }
 
-    /// The image's /etc/passwd with an entry of this user. It stands first: where the image has another name for the
-    /// same id, both lead to the id, and the id leads to this one.
+    /// Returns the image's /etc/passwd with this user as the first entry. If the image has another name for the same id,
+    /// both names resolve to the id, and the id to this name.
     pub(crate) fn passwd(&self, image: &str, home: &str) -> String {
         let name = self.name();
         let own = format!("{name}:x:{}:{}::{home}:/bin/bash", self.uid, self.gid);
         with_first(own, image, name)
     }
 
-    /// The image's /etc/group with an entry of this user's group.
+    /// Returns the image's /etc/group with this user's group.
     pub(crate) fn group(&self, image: &str) -> String {
         let name = if self.gid == 0 { "root" } else { NAME };
         with_first(format!("{name}:x:{}:", self.gid), image, name)
     }
 
-    /// `dev`; root stays root, which programs look for by name.
+    /// Returns `dev`, or `root` for root, which programs look up by name.
     pub(crate) fn name(&self) -> &'static str {
         if self.uid == 0 { "root" } else { NAME }
     }
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_callers_id_leads_to_one_name_and_a_home() {
+    fn passwd_maps_the_callers_id_to_one_name() {
         assert_eq!(passwd(50000)[0], "dev:x:50000:50000::/home/dev:/bin/bash");
         assert_eq!(passwd(50000).len(), 3, "the image's own dev is gone");
         assert_eq!(passwd(33)[0], "dev:x:33:33::/home/dev:/bin/bash");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_follow() {
+    fn group_maps_the_callers_group() {
         let user = User { uid: 7, gid: 1000, namespace: None };
         assert_eq!(user.group("root:x:0:\ndev:x:1000:\n"), "dev:x:1000:\nroot:x:0:\n");
     }

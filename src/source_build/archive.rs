@@ -6,10 +6,10 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 
 use super::error::SourceError;
-use crate::address::Address;
-use crate::compat::tables::SourceBuild;
 use crate::fetch::{Download, Fetcher, Transfer};
-use crate::packages::{FoundSource, PackageTools};
+use crate::model::address::Address;
+use crate::model::compat::tables::SourceBuild;
+use crate::packages::{ResolverContext, SourceDist};
 use crate::report::{Event, Reporter};
 use crate::store::Store;
 
@@ -37,10 +37,10 @@ pub(super) async fn archive(
 
 /// Makes a source distribution present in the cache.
 pub async fn source_archive(
-    tools: &PackageTools<'_>,
-    source: &FoundSource,
+    tools: &ResolverContext<'_>,
+    source: &SourceDist,
 ) -> Result<Utf8PathBuf, SourceError> {
-    let FoundSource { locked, address } = source;
+    let SourceDist { locked, address } = source;
     if let Some(path) = tools.store.find(&locked.sha256)? {
         return Ok(path);
     }
@@ -74,14 +74,15 @@ async fn downloaded(
 
 #[cfg(test)]
 mod tests {
+    use crate::failure::{Exit, Failure as _};
     use wiremock::matchers::{header, path};
     use wiremock::{Mock, MockServer, ResponseTemplate};
 
     use super::*;
-    use crate::compat::Matrix;
     use crate::fetch::FetchSettings;
-    use crate::report::Silent;
-    use crate::sha256::sha256_hex;
+    use crate::model::compat::Matrix;
+    use crate::model::sha256::sha256_hex;
+    use crate::report::NullReporter;
 
     struct Fixture {
         server: MockServer,
@@ -108,7 +109,7 @@ mod tests {
             let settings = FetchSettings { attempts: 1, ..FetchSettings::default() };
             let fetcher = Fetcher::new(&settings).expect("client");
             let address = format!("{}/{}", self.server.uri(), self.row.archive).parse().expect("an address");
-            archive(&self.row, &[address], &self.store, &fetcher, Arc::new(Silent)).await
+            archive(&self.row, &[address], &self.store, &fetcher, Arc::new(NullReporter)).await
         }
         fn at(&self) -> impl wiremock::Match + use<> {
             path(format!("/{}", self.row.archive))
@@ -116,16 +117,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_archive_that_is_not_there_is_named_with_what_to_do() {
+    async fn missing_archive_is_reported_with_a_hint() {
         let f = fixture().await;
         let error = f.archive().await.expect_err("404");
         assert!(error.to_string().contains("pytorch-v2.8.0.tar.gz"), "{error}");
         assert!(error.hints()[0].contains("ENVFORGE_SOURCE_MIRROR"), "{:?}", error.hints());
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.exit(), Exit::Outside);
     }
 
     #[tokio::test]
-    async fn an_archive_of_another_hash_is_refused_and_not_kept() {
+    async fn archive_with_wrong_hash_is_rejected_and_removed() {
         let f = fixture().await;
         let body = ResponseTemplate::new(200).set_body_bytes(b"another".as_slice());
         Mock::given(f.at()).respond_with(body).mount(&f.server).await;
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_download_that_was_cut_is_continued_and_an_archive_of_the_cache_is_not_asked_for() {
+    async fn archive_download_resumes_and_cached_archive_is_reused() {
         let f = fixture().await;
         let sha256 = f.row.sha256.clone().expect("set");
         fs_err::write(f.store.partial_path(&sha256).expect("a path"), b"whole ").expect("written");
@@ -160,6 +161,6 @@ mod tests {
     async fn an_archive_without_a_known_hash_is_not_built() {
         let mut f = fixture().await;
         f.row.sha256 = None;
-        assert_eq!(f.archive().await.expect_err("refused").exit_code(), 1);
+        assert_eq!(f.archive().await.expect_err("refused").exit(), Exit::No);
     }
 }

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::SourceError;
 
-/// Writes the one wheel at the root of the image whose archive (`docker save`) this is into a folder.
+/// Extracts the only wheel at the root of an image archive (`docker save`) into a directory.
 pub(super) fn wheel_of(archive: &Path, folder: &Utf8Path) -> Result<Utf8PathBuf, SourceError> {
     let mut found = Vec::new();
     let mut outer = tar::Archive::new(BufReader::new(fs_err::File::open(archive)?));
@@ -26,7 +26,7 @@ pub(super) fn wheel_of(archive: &Path, folder: &Utf8Path) -> Result<Utf8PathBuf,
     }
 }
 
-/// The wheels of a layer. A file of the archive that is no layer has none: it is not a tar.
+/// Extracts the wheels of a layer; none from other files of the archive.
 fn wheels_of_layer(layer: impl Read, folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>, SourceError> {
     let mut found = Vec::new();
     let mut inner = tar::Archive::new(layer);
@@ -50,6 +50,7 @@ fn wheels_of_layer(layer: impl Read, folder: &Utf8Path) -> Result<Vec<Utf8PathBu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::{Exit, Failure as _};
 
     fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
         let mut builder = tar::Builder::new(Vec::new());
@@ -74,18 +75,18 @@ mod tests {
     }
 
     #[test]
-    fn the_one_wheel_is_found_among_what_an_engine_writes() {
+    fn wheel_is_extracted_from_image_archive() {
         let (name, bytes) =
             exported(&[(".gitignore", b"*"), ("torch-1-py3-none-any.whl", b"wheel")]).expect("one");
         assert_eq!((name.as_str(), bytes.as_slice()), ("torch-1-py3-none-any.whl", b"wheel".as_slice()));
     }
 
     #[test]
-    fn no_wheel_and_two_wheels_are_told() {
+    fn rejects_missing_and_multiple_wheels() {
         let error = exported(&[("a.txt", b"")]).expect_err("none");
-        assert_eq!(error.to_string(), "the build from source made no wheel instead of one wheel");
+        assert_eq!(error.to_string(), "source build: expected one wheel, found no wheel");
         let error = exported(&[("a.whl", b""), ("b.whl", b"")]).expect_err("two");
         assert!(error.to_string().contains("2 wheels"), "{error}");
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.exit(), Exit::Outside);
     }
 }

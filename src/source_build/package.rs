@@ -1,5 +1,5 @@
-//! A source distribution that the user allows becomes a wheel: in an image of what lies below the user's own packages, by its
-//! Python and compilers, once; the cache keeps it.
+//! Builds a wheel from an allowed source distribution: in an image of the layers below the user's own packages, with its
+//! Python and compilers, once; the cache stores it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,39 +9,39 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::error::SourceError;
-use super::kept::{keep, kept_wheel};
-use super::make::{compile, taken};
 use super::recipe::{DOCKERFILE, STEP, is_of_a_builder};
-use crate::context::ContextEntry;
-use crate::engine::PassingTag;
-use crate::lock::{Lock, LockedSource, LockedTool, LockedWheel};
-use crate::packages::{LocalWheel, PackageTools};
-use crate::plan::{CachedFile, Files, asked_for, plan, requirements};
-use crate::render::{rendered, shell_word, values};
-use crate::sha256::sha256_hex;
+use crate::engine::TemporaryTag;
+use crate::model::image::context::ContextEntry;
+use crate::model::image::plan::{CachedFile, ContextFiles, asked_for, plan, requirements};
+use crate::model::image::render::{rendered, shell_word, values};
+use crate::model::lock::{Lock, LockedSource, LockedTool, LockedWheel};
+use crate::model::sha256::sha256_hex;
+use crate::packages::{LocalWheel, ResolverContext};
+use crate::source_build::build::{compile, taken};
+use crate::source_build::wheel_cache::{cached_wheel, keep};
 
 /// More than any `pyproject.toml`.
 const PYPROJECT_LIMIT: u64 = 4 << 20;
-/// Times in the wheel: the first that a zip archive can say.
+/// Times in the wheel: the earliest of a zip archive.
 const EPOCH: &str = "315532800";
 
 /// A wheel to build of a source distribution.
 #[derive(Debug, Clone)]
 pub struct PackageBuild<'a> {
-    /// The image it is built in: [`Lock::below_the_user`].
+    /// The image it is built in: [`Lock::without_user_layers`].
     pub below: &'a Lock,
-    /// What that image is made of, in the cache.
-    pub files: &'a Files,
-    /// The source distribution, with what its build asks for.
+    /// The cached files of that image.
+    pub files: &'a ContextFiles,
+    /// The source distribution, with its build requirements.
     pub source: &'a LockedSource,
     /// Its archive, in the cache.
     pub archive: CachedFile,
-    /// How many compilers run at a time.
+    /// Number of parallel compilers.
     pub jobs: u64,
 }
 
 impl PackageBuild<'_> {
-    /// SHA-256 over everything that decides the wheel, but for how many compilers run at a time.
+    /// SHA-256 over everything that decides the wheel, except the number of parallel compilers.
     fn key(&self) -> String {
         let Self { below, source, .. } = self;
         let debs = below.base.packages.iter().chain(below.debs()).map(|deb| &deb.sha256);
@@ -59,7 +59,7 @@ impl PackageBuild<'_> {
         sha256_hex(what.to_string().as_bytes())
     }
 
-    /// The build's environment as shell lines: what builds of CUDA extensions look for.
+    /// Returns the build's environment as shell lines: the variables read by builds of CUDA extensions.
     fn environment(&self, jobs: u64) -> String {
         let stack = &self.below.stack;
         let named = stack.target.capabilities();
@@ -80,12 +80,12 @@ impl PackageBuild<'_> {
     fn context(&self, jobs: u64) -> Vec<ContextEntry> {
         let Self { below, files, source, archive, .. } = self;
         let plan = plan(below, (*files).clone());
-        let mut values = values(below, &plan, &files.bottom);
+        let mut values = values(&plan.image);
         let names: Vec<_> =
             source.build.iter().map(|tool| format!("{} {}", tool.name, tool.version)).collect();
         values["source"] = json!({
             "title": format!("{} {}", source.name, source.version),
-            "why": "no wheel of it fits and its source distribution is allowed",
+            "why": "it has no compatible wheel and its source build is allowed",
             "archive": source.file,
             "patches": [],
             "build": asked_for(&names),
@@ -104,17 +104,17 @@ impl PackageBuild<'_> {
     }
 }
 
-/// Builds the wheel of a source distribution, or gives the one that was built of the same before. It lies in the cache.
+/// Builds the wheel of a source distribution, or returns the cached one of the same inputs.
 pub async fn build_package(
-    tools: &PackageTools<'_>,
+    tools: &ResolverContext<'_>,
     request: &PackageBuild<'_>,
 ) -> Result<LocalWheel, SourceError> {
     let key = request.key();
     let _guard = tools.store.lock(&format!("source-{}", &key[..16])).await?;
-    if let Some(wheel) = kept_wheel(tools.store, &key)? {
+    if let Some(wheel) = cached_wheel(tools.store, &key)? {
         return Ok(wheel);
     }
-    let scratch = PassingTag::new(tools.engine);
+    let scratch = TemporaryTag::new(tools.engine);
     let context = |jobs| Ok(request.context(jobs));
     compile(tools, request.below, context, request.jobs, scratch.name()).await?;
     let wheel = taken(tools, scratch.name()).await?;
@@ -137,26 +137,26 @@ struct BuildSystem {
     requires: Vec<String>,
 }
 
-/// What the build of a source distribution asks for, as its `pyproject.toml` says; without one, setuptools.
+/// Returns the build requirements of a source distribution's `pyproject.toml`; without one, setuptools.
 pub fn build_requires(archive: &[u8], file: &str) -> Result<Vec<String>, SourceError> {
     let unusable = |detail: String| SourceError::Distribution { archive: file.to_owned(), detail };
     let text = match file.rsplit('.').next() {
         Some("zip") => of_zip(archive),
         Some("gz" | "tgz") => of_tar(archive),
-        _ => return Err(unusable("it is no .tar.gz and no .zip".to_owned())),
+        _ => return Err(unusable("expected a .tar.gz or .zip".to_owned())),
     };
     let Some(text) = text.map_err(|error| unusable(error.to_string()))? else { return Ok(by_default()) };
     let project: Pyproject = toml::from_str(&text)
-        .map_err(|error| unusable(format!("its pyproject.toml cannot be read: {}", error.message())))?;
+        .map_err(|error| unusable(format!("cannot read its pyproject.toml: {}", error.message())))?;
     Ok(project.build_system.map_or_else(by_default, |system| system.requires))
 }
 
-/// As the standard says; wheel is what setuptools before 70 needs besides.
+/// The defaults of the standard; setuptools before 70 also needs wheel.
 fn by_default() -> Vec<String> {
     vec!["setuptools".to_owned(), "wheel".to_owned()]
 }
 
-/// True for the `pyproject.toml` of the project itself, in its one folder.
+/// Whether a path is the `pyproject.toml` of the project itself, in its top directory.
 fn is_pyproject(path: &str) -> bool {
     let path = path.trim_start_matches("./");
     path.split_once('/').is_some_and(|(_, rest)| rest == "pyproject.toml")
@@ -187,8 +187,8 @@ fn text_of(file: impl Read) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// What a build asks for that the image below does not have in that version, as the lock keeps it: sorted by name.
-pub fn beyond(below: &Lock, resolved: &[LockedWheel]) -> Vec<LockedTool> {
+/// Returns the build requirements that the image below lacks in that version, as lock entries, sorted by name.
+pub fn extra_requirements(below: &Lock, resolved: &[LockedWheel]) -> Vec<LockedTool> {
     let has = |sha256: &str| below.wheels.iter().any(|wheel| wheel.sha256 == sha256);
     let all: BTreeMap<_, _> =
         resolved.iter().filter(|wheel| !has(&wheel.sha256)).map(|wheel| (&wheel.name, wheel)).collect();
@@ -203,13 +203,14 @@ pub fn beyond(below: &Lock, resolved: &[LockedWheel]) -> Vec<LockedTool> {
 
 #[cfg(test)]
 mod tests {
+    use crate::failure::{Exit, Failure as _};
     use std::io::Write as _;
 
     use bytes::Bytes;
 
     use super::*;
-    use crate::lock::{IndexKind, WheelLayer, sample};
-    use crate::plan::Bottom;
+    use crate::model::image::plan::BaseSource;
+    use crate::model::lock::{IndexKind, WheelLayer, sample};
 
     fn tar_of(files: &[(&str, &str)]) -> Vec<u8> {
         let mut tar =
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_build_asks_for_is_read_from_the_projects_own_file() {
+    fn build_requirements_are_read_from_pyproject() {
         let project = "[build-system]\nrequires = [\"flit_core >=3\"]\nbuild-backend = \"x\"\n";
         let files = [
             ("a-1/vendored/pyproject.toml", "[build-system]\nrequires = [\"wrong\"]"),
@@ -244,17 +245,17 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_is_none_is_told_by_its_name() {
+    fn error_names_invalid_archive() {
         let broken = tar_of(&[("a-1/pyproject.toml", "[build-system")]);
         for (archive, file, says) in [
-            (broken.as_slice(), "a-1.tar.gz", "pyproject.toml cannot be read"),
+            (broken.as_slice(), "a-1.tar.gz", "cannot read its pyproject.toml"),
             (b"no archive".as_slice(), "a-1.tar.gz", "`a-1.tar.gz`"),
             (b"no archive".as_slice(), "a-1.zip", "`a-1.zip`"),
-            (b"BZh9".as_slice(), "a-1.tar.bz2", "no .tar.gz and no .zip"),
+            (b"BZh9".as_slice(), "a-1.tar.bz2", "expected a .tar.gz or .zip"),
         ] {
             let error = build_requires(archive, file).expect_err(file);
             assert!(error.to_string().contains(says), "{error}");
-            assert_eq!(error.exit_code(), 1);
+            assert_eq!(error.exit(), Exit::No);
         }
     }
 
@@ -266,21 +267,22 @@ mod tests {
             sha256: sha256.to_string().repeat(64),
             size: None,
             index: IndexKind::Default,
+            index_name: None,
             layer: WheelLayer::User,
         }
     }
 
     #[test]
-    fn only_what_the_image_lacks_or_has_in_another_version_is_installed_for_the_build() {
-        let below = sample::lock().below_the_user();
+    fn only_missing_build_requirements_are_installed() {
+        let below = sample::lock().without_user_layers();
         let mut same = wheel("torch", '3');
         same.layer = WheelLayer::Framework;
-        let found = beyond(&below, &[wheel("zeta", 'a'), same, wheel("alpha", 'b')]);
+        let found = extra_requirements(&below, &[wheel("zeta", 'a'), same, wheel("alpha", 'b')]);
         assert_eq!(found.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["alpha", "zeta"]);
     }
 
     fn source() -> LockedSource {
-        let lacks = beyond(&sample::lock().below_the_user(), &[wheel("setuptools", 'b')]);
+        let lacks = extra_requirements(&sample::lock().without_user_layers(), &[wheel("setuptools", 'b')]);
         LockedSource {
             name: "docopt".to_owned(),
             version: "0.6.2".to_owned(),
@@ -292,11 +294,11 @@ mod tests {
     }
 
     fn with(check: impl FnOnce(PackageBuild<'_>)) {
-        let lock = sample::lock().below_the_user();
+        let lock = sample::lock().without_user_layers();
         let cached =
             |sha256: &str| CachedFile { path: "/cache/x".into(), size: 1, sha256: sha256.to_owned() };
-        let files = Files {
-            bottom: Bottom::Image("envforge-base:0123".to_owned()),
+        let files = ContextFiles {
+            bottom: BaseSource::Image("envforge-base:0123".to_owned()),
             debs: vec!["/cache/d".into(); lock.system.len()],
             unpacked: Vec::new(),
             apt: Vec::new(),
@@ -311,15 +313,17 @@ mod tests {
     }
 
     #[test]
-    fn the_builder_is_the_image_below_with_what_the_build_asks_for() {
+    fn builder_is_the_image_below_with_build_requirements() {
         with(|build| {
             let context = build.context(2);
             let of = |path: &str| context.iter().find(|entry| entry.path == path);
             assert!(of("copy/0/secret").is_none() && of("files/opt/envforge/agent").is_none());
             assert!(of("source/archive").is_some());
             let text = |path: &str| match &of(path).expect(path).content {
-                crate::context::ContextContent::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-                other @ crate::context::ContextContent::File { .. } => panic!("{other:?}"),
+                crate::model::image::context::ContextContent::Bytes(bytes) => {
+                    String::from_utf8_lossy(bytes).into_owned()
+                }
+                other @ crate::model::image::context::ContextContent::File { .. } => panic!("{other:?}"),
             };
             assert_eq!(text("source/build.txt"), format!("setuptools==1 --hash=sha256:{}\n", "b".repeat(64)));
             assert!(text("source/environment").contains("export MAX_JOBS='2'\n"));
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_decides_the_wheel_is_in_its_key_and_the_number_of_compilers_is_not() {
+    fn key_contains_all_inputs_except_number_of_compilers() {
         with(|build| {
             let key = build.key();
             assert_eq!(PackageBuild { jobs: 8, ..build.clone() }.key(), key);

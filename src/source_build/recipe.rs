@@ -1,4 +1,4 @@
-//! What a wheel is built from and in: everything that decides its bytes, as plain values. Pure.
+//! Inputs and environment of a source build: everything that decides its bytes, as plain values. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,29 +6,29 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::error::SourceError;
-use crate::compat::TOOLKIT;
-use crate::compat::tables::SourceBuild;
-use crate::context::ContextEntry;
-use crate::lock::{Lock, WheelLayer};
-use crate::plan::{Bottom, CachedFile, Files, plan};
-use crate::render::{rendered, shell_word, values};
-use crate::sha256::sha256_hex;
-use crate::stack::{Flavour, Stack};
+use crate::model::compat::TOOLKIT;
+use crate::model::compat::tables::SourceBuild;
+use crate::model::image::context::ContextEntry;
+use crate::model::image::plan::{BaseSource, CachedFile, ContextFiles, plan};
+use crate::model::image::render::{rendered, shell_word, values};
+use crate::model::lock::{Lock, WheelLayer};
+use crate::model::sha256::sha256_hex;
+use crate::model::stack::{Flavour, Stack};
 
 pub(super) const DOCKERFILE: &str = include_str!("../../templates/Builder.j2");
 pub(super) const STEP: &str = include_str!("../../templates/steps/source.sh");
-/// Our patches by the names that rows call them.
+/// Built-in patches by the names used in rows.
 const PATCHES: [(&str, &str); 1] = [(
     "pytorch-2.8-cuda11-driver-entry-point.py",
     include_str!("../../templates/patches/pytorch-2.8-cuda11-driver-entry-point.py"),
 )];
 
-/// The text of a patch of ours.
+/// Returns the text of a built-in patch.
 pub(super) fn patch_text(name: &str) -> Option<&'static str> {
     PATCHES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// A stack that nobody publishes, and the row that says how it is built.
+/// An unpublished stack and the row that describes its build.
 #[derive(Debug, Clone, Copy)]
 pub struct Recipe<'a> {
     /// The stack; its channel is `source`.
@@ -43,7 +43,7 @@ impl Recipe<'_> {
         format!("{} {}+{}", self.stack.package, self.stack.version, self.stack.cuda)
     }
 
-    /// SHA-256 over everything that decides the wheel, but for how many compilers run at a time.
+    /// SHA-256 over everything that decides the wheel, except the number of parallel compilers.
     pub fn key(&self) -> String {
         let Self { stack, row } = self;
         let patches: Vec<_> = row.patches.iter().map(|name| patch_text(name)).collect();
@@ -64,7 +64,7 @@ impl Recipe<'_> {
         sha256_hex(what.to_string().as_bytes())
     }
 
-    /// The builder as a stack: the toolkit with its compiler and libraries, and what the build asks for.
+    /// Returns the builder as a stack: the toolkit with its compiler and libraries, and the build requirements.
     pub fn builder(&self) -> Stack {
         let nvcc = self.stack.source_build.as_ref().map(|choice| choice.nvcc.clone());
         Stack {
@@ -111,17 +111,16 @@ impl Recipe<'_> {
         text
     }
 
-    /// The build context of the builder image: its Dockerfile, the locked files below it, the archive and what is done with it.
+    /// Returns the build context of the builder image: its Dockerfile, the locked files, the archive and the build steps.
     pub(super) fn context(
         &self,
         lock: &Lock,
-        files: Files,
+        files: ContextFiles,
         archive: CachedFile,
         jobs: u64,
     ) -> Result<Vec<ContextEntry>, SourceError> {
-        let bottom = files.bottom.clone();
         let plan = plan(lock, files);
-        let dockerfile = self.dockerfile(&values(lock, &plan, &bottom));
+        let dockerfile = self.dockerfile(&values(&plan.image));
         let mut context: Vec<_> = plan.context.into_iter().filter(is_of_a_builder).collect();
         for (number, name) in self.row.patches.iter().enumerate() {
             let text = patch_text(name).ok_or_else(|| SourceError::NoPatch { patch: name.clone() })?;
@@ -139,7 +138,7 @@ impl Recipe<'_> {
         let mut values = values.clone();
         values["source"] = json!({
             "title": self.title(),
-            "why": "nobody publishes it",
+            "why": "it has no published wheel",
             "archive": self.row.archive,
             "patches": self.row.patches,
             "build": "",
@@ -148,28 +147,28 @@ impl Recipe<'_> {
     }
 }
 
-/// Of an image's context what a builder needs: no file that is copied into the image.
+/// Whether a builder needs an entry of an image's context: not the copied files.
 pub(super) fn is_of_a_builder(entry: &ContextEntry) -> bool {
     !["files/", "copy/"].iter().any(|folder| entry.path.starts_with(folder)) && entry.path != "Dockerfile"
 }
 
-/// Of a resolution only what the builder installs.
+/// Keeps only the packages that the builder installs.
 pub(super) fn is_of_the_builder(layer: WheelLayer) -> bool {
     matches!(layer, WheelLayer::Cuda | WheelLayer::Framework)
 }
 
-/// What stands at the bottom of the builder.
-pub(super) fn bottom(base_reference: &str) -> Bottom {
-    Bottom::Image(base_reference.to_owned())
+/// The base stage of the builder.
+pub(super) fn bottom(base_reference: &str) -> BaseSource {
+    BaseSource::Image(base_reference.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compat::Matrix;
-    use crate::resolve::{ResolveOptions, resolve};
-    use crate::target::{Target, TargetGpu, TargetSource};
-    use crate::versions::Machine;
+    use crate::model::compat::Matrix;
+    use crate::model::resolve::{ResolveOptions, resolve};
+    use crate::model::target::{Target, TargetGpu, TargetSource};
+    use crate::model::versions::Machine;
 
     fn stack(gpu: Option<&str>) -> Stack {
         let mut target = Target::any(Machine::X86_64);
@@ -186,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn the_patches_that_rows_name_are_there() {
+    fn patches_of_all_rows_exist() {
         for patch in Matrix::current().source_builds.iter().flat_map(|row| &row.patches) {
             assert!(patch_text(patch).is_some_and(|text| !text.is_empty()), "{patch}");
         }
     }
 
     #[test]
-    fn the_environment_names_targets_and_jobs() {
+    fn environment_lists_targets_and_jobs() {
         let (stack, row) = (stack(Some("8.6")), row());
         let text = Recipe { stack: &stack, row: &row }.environment(3);
         for line in ["export MAX_JOBS='3'", "export TORCH_CUDA_ARCH_LIST='8.6'", "'2.8.0+cu118'"] {
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_changes_with_what_is_built_and_not_with_the_machine_that_builds() {
+    fn key_depends_on_inputs_not_on_the_machine() {
         let (all, one, row) = (stack(None), stack(Some("8.6")), row());
         let key = |stack: &Stack, row: &SourceBuild| Recipe { stack, row }.key();
         let first = key(&all, &row);
@@ -237,15 +236,18 @@ mod tests {
     fn the_builder_and_the_wheel_are_two_stages() {
         let (stack, row) = (stack(None), row());
         let recipe = Recipe { stack: &stack, row: &row };
-        let mut lock = crate::lock::sample::lock();
+        let mut lock = crate::model::lock::sample::lock();
         lock.stack = recipe.builder();
         lock.wheels.retain(|wheel| is_of_the_builder(wheel.layer));
         lock.wheels[0].layer = WheelLayer::Cuda;
-        lock.added = crate::lock::Added { apt: row.build_packages.clone(), ..crate::lock::Added::default() };
+        lock.added = crate::model::lock::UserAdditions {
+            apt: row.build_packages.clone(),
+            ..crate::model::lock::UserAdditions::default()
+        };
         lock.apt = lock.system.clone();
         let file = |name: &str| CachedFile { path: name.into(), size: 1, sha256: "d".repeat(64) };
         let paths = |count: usize| vec!["/cache/deb".into(); count];
-        let files = Files {
+        let files = ContextFiles {
             bottom: bottom("envforge-base:0123"),
             debs: paths(lock.system.len()),
             unpacked: paths(lock.unpacked.len()),
@@ -263,7 +265,9 @@ mod tests {
             assert!(paths.contains(&path), "{path}: {paths:?}");
         }
         let dockerfile = context.iter().find(|entry| entry.path == "Dockerfile").expect("there");
-        let crate::context::ContextContent::Bytes(bytes) = &dockerfile.content else { panic!("made here") };
+        let crate::model::image::context::ContextContent::Bytes(bytes) = &dockerfile.content else {
+            panic!("made here")
+        };
         let text = std::str::from_utf8(bytes).expect("text");
         for word in ["# syntax=", "<<", "--link", "ARG ", "http"] {
             assert!(!text.contains(word), "{word} in\n{text}");

@@ -1,11 +1,13 @@
-//! The agent's GPU checks against fake libraries: every start-up failure told apart, nothing computed is never passed,
-//! one wrong element is seen.
+//! The agent's GPU checks against fake libraries: start-up failures are distinguished, missing computation never passes,
+//! one wrong element is detected.
+
+use serde_json::Value;
 
 use super::fake_gpu::agent;
 
-/// Statuses of cuInit, the name each is told by, and a word of its cure.
+/// Statuses of cuInit, their names, and a word of each fix.
 #[test]
-fn every_status_of_the_start_has_its_own_cure() {
+fn startup_status_has_its_own_fix() {
     let cases = [
         ("34", "CUDA_ERROR_STUB_LIBRARY", "stubs"),
         ("46", "CUDA_ERROR_DEVICE_UNAVAILABLE", "exclusive"),
@@ -19,20 +21,20 @@ fn every_status_of_the_start_has_its_own_cure() {
         let answer = agent(&["run", "driver"], &[("FAKE_CUINIT", code)]);
         let (outcome, detail) = answer.told("driver");
         assert_eq!((answer.code, outcome), (1, "failed"), "{code}");
-        assert!(detail.contains(name) && detail.contains("serves CUDA 12.8"), "{detail}");
+        assert!(detail.contains(name) && detail.contains("supports CUDA 12.8"), "{detail}");
         let hint = answer.check("driver")["hint"].as_str().unwrap_or_default().to_owned();
         assert!(format!("{detail} {hint}").contains(cure), "{code}: {detail}: {hint}");
     }
 }
 
 #[test]
-fn a_status_nobody_knows_is_kept_as_a_number() {
+fn unknown_status_is_reported_as_a_number() {
     let answer = agent(&["run", "driver"], &[("FAKE_CUINIT", "12345")]);
-    assert!(answer.told("driver").1.contains("cuInit said 12345, a status this agent does not know"));
+    assert!(answer.told("driver").1.contains("cuInit returned 12345, an unknown status"));
 }
 
 #[test]
-fn no_gpu_is_a_failure_even_when_the_driver_calls_it_success() {
+fn zero_gpus_fail_even_when_the_driver_succeeds() {
     let answer = agent(&["run", "driver"], &[("FAKE_COUNT", "0")]);
     assert_eq!(answer.told("driver").0, "failed");
     assert!(answer.told("driver").1.contains("0 GPUs"));
@@ -41,17 +43,17 @@ fn no_gpu_is_a_failure_even_when_the_driver_calls_it_success() {
 }
 
 #[test]
-fn a_driver_that_crashes_becomes_a_line_and_nothing_else_is_tried() {
+fn crashing_driver_is_reported_and_stops_the_rest() {
     let answer = agent(&["quick", "--stage", "gpu"], &[("FAKE_CRASH", "1")]);
     assert_eq!(answer.code, 1);
     assert!(answer.told("driver").1.contains("signal 6"));
-    assert_eq!(answer.told("gemm-fp32-own"), ("errored", "not tried: the check `driver` did not pass"));
+    assert_eq!(answer.told("gemm-fp32-own"), ("errored", "not run: the check `driver` did not pass"));
     assert_eq!(answer.lines.last().expect("an end")["done"], true);
 }
 
 /// The worst fake: every call succeeds and nothing is computed.
 #[test]
-fn a_driver_that_only_says_success_passes_no_check_that_computes() {
+fn driver_without_computation_fails_every_kernel_check() {
     let answer = agent(&["run", "memory", "gemm-own", "conv-own", "gemm-cublas", "conv-cudnn", "nccl"], &[]);
     for id in [
         "memory-pattern",
@@ -74,7 +76,7 @@ fn a_driver_that_only_says_success_passes_no_check_that_computes() {
 }
 
 #[test]
-fn what_computes_rightly_passes_and_names_its_gpu() {
+fn correct_results_pass_and_name_the_gpu() {
     let words = [
         "run",
         "driver",
@@ -112,7 +114,7 @@ fn one_wrong_element_fails_the_check() {
 }
 
 #[test]
-fn what_a_gpu_lacks_is_skipped_and_only_that() {
+fn unsupported_precision_is_skipped() {
     let answer = agent(&["run", "gemm-own", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_CC", "75")]);
     for (id, outcome) in [
         ("gemm-fp32-own", "passed"),
@@ -123,12 +125,14 @@ fn what_a_gpu_lacks_is_skipped_and_only_that() {
         ("gemm-fp8-cublas", "skipped"),
     ] {
         assert_eq!(answer.told(id).0, outcome, "{id}");
+        let reason = if outcome == "skipped" { Value::from("compute-capability") } else { Value::Null };
+        assert_eq!(answer.check(id)["skip"], reason, "{id}");
     }
 }
 
 /// A GPU in exclusive mode gives a second process error 46: the children must follow each other.
 #[test]
-fn a_gpu_for_one_process_at_a_time_is_not_shared_by_the_children() {
+fn exclusive_gpu_is_not_shared_by_the_children() {
     let folder = tempfile::tempdir().expect("a folder");
     let lock = folder.path().join("lock");
     let lock = lock.to_str().expect("text");
@@ -138,15 +142,18 @@ fn a_gpu_for_one_process_at_a_time_is_not_shared_by_the_children() {
 }
 
 #[test]
-fn with_one_gpu_a_collective_is_scaled_and_the_rest_skipped() {
+fn one_gpu_scales_a_collective_and_skips_the_rest() {
     let answer = agent(&["run", "nccl", "speed-nccl"], &[("FAKE_COMPUTE", "1")]);
     assert_eq!(answer.told("nccl-all-reduce").0, "passed");
-    assert_eq!(answer.told("nccl-broadcast"), ("skipped", "one GPU"));
-    assert_eq!(answer.told("speed-nccl"), ("skipped", "one GPU"));
+    for id in ["nccl-broadcast", "speed-nccl"] {
+        assert_eq!(answer.told(id), ("skipped", "one GPU"));
+        assert_eq!(answer.check(id)["skip"], "one-gpu");
+    }
+    assert!(answer.check("nccl-all-reduce")["skip"].is_null());
 }
 
 #[test]
-fn the_lock_and_nvml_are_compared_with_the_driver() {
+fn driver_is_compared_with_lock_and_nvml() {
     let folder = tempfile::tempdir().expect("a folder");
     let expect = folder.path().join("expect");
     std::fs::write(&expect, "cuda=13.0\narch=8.0\n").expect("written");
@@ -157,13 +164,13 @@ fn the_lock_and_nvml_are_compared_with_the_driver() {
         (outcome.to_owned(), detail.to_owned())
     };
     assert_eq!(outcome, "failed");
-    for words in ["no code for NVIDIA H200 (sm_90)", "the lock needs 13.0", "NVML Tesla T4"] {
+    for words in ["no code for NVIDIA H200 (sm_90)", "the lock requires 13.0", "NVML Tesla T4"] {
         assert!(detail.contains(words), "{detail}");
     }
 }
 
 #[test]
-fn an_nvml_of_another_version_fails_the_facts() {
+fn nvml_version_mismatch_fails_the_device_check() {
     let answer = agent(&["run", "driver"], &[("FAKE_NVML", "1"), ("FAKE_NVML_INIT", "18")]);
     let (outcome, detail) = answer.told("device");
     assert!(outcome == "failed" && detail.contains("NVML_ERROR_LIB_RM_VERSION_MISMATCH"), "{detail}");
@@ -185,7 +192,7 @@ fn speed_only_warns() {
 }
 
 #[test]
-fn a_kernel_that_faults_says_what_the_driver_said() {
+fn failed_kernel_reports_the_drivers_status() {
     let answer = agent(&["run", "gemm-own"], &[("FAKE_SYNC_RC", "700")]);
     let (outcome, detail) = answer.told("gemm-fp32-own");
     assert!(outcome == "failed" && detail.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{detail}");

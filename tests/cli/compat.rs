@@ -25,7 +25,7 @@ fn a_faulty_folder_is_named_row_by_row() {
     std::fs::write(folder.path().join("driver.toml"), text).expect("written");
     let run = envforge(&["compat", "lint", folder.path().to_str().expect("UTF-8")]);
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-    assert!(run.stdout.contains("driver.toml: toolkit 12.8.1: it has no source"), "{}", run.stdout);
+    assert!(run.stdout.contains("driver.toml: toolkit 12.8.1: missing source"), "{}", run.stdout);
     std::fs::write(folder.path().join("driver.toml"), "schema = ").expect("written");
     let run = envforge(&["compat", "lint", folder.path().to_str().expect("UTF-8")]);
     assert_eq!(run.code, 2, "{}", run.stderr);
@@ -113,7 +113,7 @@ fn another_edition_is_used_if_it_is_the_one_that_was_named_and_has_no_fault() {
     std::fs::write(program.path("state/edition"), "\x02x y").expect("a file of ours");
     let (found, said) = in_force();
     assert_eq!(found, own);
-    assert!(said.contains("was for another envforge") && said.contains("--builtin"), "{said}");
+    assert!(said.contains("installed by another envforge version") && said.contains("--builtin"), "{said}");
     assert_eq!(program.run(&["compat", "use", "--builtin"]).code, 0);
     assert_eq!(in_force(), (own, String::new()));
 }

@@ -41,16 +41,13 @@ const HOSTS: &[Host] = &[
         name: "one H200",
         fake: &[("FAKE_GPUS", H200), ("FAKE_DRIVER", "570.124.06"), ("FAKE_CUDA", "12080")],
         finds: &[("driver", "ok"), ("gpu", "ok")],
-        says: &[
-            "driver 570.124.06, which supports CUDA 12.8",
-            "GPU 0: NVIDIA H200 (sm_90), 141 GiB, 18 NVLink",
-        ],
+        says: &["driver 570.124.06 (supports CUDA 12.8)", "GPU 0: NVIDIA H200 (sm_90), 141 GiB, 18 NVLink"],
     },
     Host {
         name: "eight H100",
         fake: &[("FAKE_GPUS", "8*NVIDIA H100 80GB HBM3|9.0|80|0|1|1|18"), ("FAKE_DRIVER", "550.54.15")],
         finds: &[("gpu", "ok"), ("gpu-topology", "ok")],
-        says: &["GPU 7: NVIDIA H100 80GB HBM3 (sm_90), 80 GiB", "reach each other over an NVLink switch"],
+        says: &["GPU 7: NVIDIA H100 80GB HBM3 (sm_90), 80 GiB", "GPUs are connected over an NVLink switch"],
     },
     Host {
         name: "four A100, bridged in twos",
@@ -81,7 +78,7 @@ const HOSTS: &[Host] = &[
             ("FAKE_CUDA", "11000"),
         ],
         finds: &[("driver", "ok")],
-        says: &["driver 450.80.02, which supports CUDA 11.0"],
+        says: &["driver 450.80.02 (supports CUDA 11.0)"],
     },
     Host {
         name: "a driver too old to say its CUDA",
@@ -91,7 +88,7 @@ const HOSTS: &[Host] = &[
             ("FAKE_CUDA", "-1"),
         ],
         finds: &[("driver", "ok")],
-        says: &["driver 470.256.02, which supports CUDA 11.4", "GPU 0: Tesla K80 (sm_37)"],
+        says: &["driver 470.256.02 (supports CUDA 11.4)", "GPU 0: Tesla K80 (sm_37)"],
     },
     Host {
         name: "a workstation without persistence",
@@ -103,7 +100,7 @@ const HOSTS: &[Host] = &[
         name: "an A100 cut by MIG",
         fake: &[("FAKE_GPUS", "NVIDIA A100-SXM4-80GB|8.0|80|1|1|1|12"), ("FAKE_DRIVER", "535.104.05")],
         finds: &[("gpu", "ok")],
-        says: &["cut by MIG"],
+        says: &["MIG enabled"],
     },
     Host {
         name: "two kinds that one stack serves",
@@ -112,7 +109,7 @@ const HOSTS: &[Host] = &[
             ("FAKE_DRIVER", "570.124.06"),
         ],
         finds: &[("gpus-differ", "warning")],
-        says: &["GPUs of 2 kinds: sm_75, sm_89; the newest PyTorch that serves all of them is pytorch-cuda:"],
+        says: &["GPUs of 2 kinds: sm_75, sm_89; the newest PyTorch for all of them is pytorch-cuda:"],
     },
     Host {
         name: "two kinds that no stack serves",
@@ -121,7 +118,7 @@ const HOSTS: &[Host] = &[
             ("FAKE_DRIVER", "580.65.06"),
         ],
         finds: &[("gpus-differ", "error")],
-        says: &["build one image for each"],
+        says: &["build one image per GPU"],
     },
     Host {
         name: "libraries of another version than the module",
@@ -149,13 +146,13 @@ const HOSTS: &[Host] = &[
             ("FAKE_LOST", "1"),
         ],
         finds: &[("gpu", "ok"), ("gpu-silent", "error")],
-        says: &["GPU 1 does not answer: GPU is lost"],
+        says: &["GPU 1 does not respond: GPU is lost"],
     },
     Host {
         name: "a driver without a GPU",
         fake: &[("FAKE_GPUS", ""), ("FAKE_DRIVER", "550.54.15")],
         finds: &[("no-gpu", "warning")],
-        says: &["the driver is loaded and lists no GPU"],
+        says: &["the driver is loaded but lists no GPU"],
     },
     Host {
         name: "a module that is not loaded",
@@ -167,19 +164,19 @@ const HOSTS: &[Host] = &[
         name: "a version that is none",
         fake: &[("FAKE_GPUS", H200), ("FAKE_DRIVER", "N/A")],
         finds: &[("driver-silent", "error")],
-        says: &["it calls its version `N/A`"],
+        says: &["invalid driver version `N/A`"],
     },
     Host {
         name: "more GPUs than there can be",
         fake: &[("FAKE_GPUS", "4096*NVIDIA H200|9.0|141|-1|1|1|0"), ("FAKE_DRIVER", "570.124.06")],
         finds: &[("driver-silent", "error")],
-        says: &["it counts 4096 GPUs"],
+        says: &["implausible GPU count 4096"],
     },
     Host {
         name: "a capability no GPU has",
         fake: &[("FAKE_GPUS", "NVIDIA H200|-7.3|141|-1|1|1|0"), ("FAKE_DRIVER", "570.124.06")],
         finds: &[("gpu-silent", "error")],
-        says: &["it says something no GPU says"],
+        says: &["implausible value from the driver"],
     },
 ];
 

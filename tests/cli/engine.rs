@@ -63,7 +63,7 @@ fn something_that_is_no_engine() {
     std::thread::spawn(move || listener.incoming().for_each(drop));
     let program = program.with("DOCKER_HOST", format!("unix://{}", socket.display()));
     let run = program.run(&["build", "pytorch-cuda:2.8-cu128"]);
-    assert_message(&run, 3, &["greeting", "hint:"]);
+    assert_message(&run, 3, &["the first request", "hint:"]);
 }
 
 #[test]

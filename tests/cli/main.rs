@@ -17,6 +17,7 @@ mod program;
 mod wheels;
 
 mod agent_gpu;
+mod architecture;
 mod compat;
 mod doctor;
 mod engine;
@@ -28,10 +29,12 @@ mod plan;
 mod project;
 mod refresh;
 mod refusals;
+mod rust_tokens;
 mod several;
 mod specs;
 mod vendor;
 mod verify;
+mod voice;
 
 use program::{Program, Run};
 

@@ -183,7 +183,7 @@ fn what_nobody_publishes_is_planned_from_source_and_said_first() {
     let run = envforge(&["plan", "pytorch-cuda:2.8-cu118", "--gpu", "sm_89", "--driver", "520.61.05"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let first = run.stdout.lines().next().unwrap_or_default();
-    assert_eq!(first, "torch 2.8.0 was never published for CUDA 11.8: it is built from source.");
+    assert_eq!(first, "torch 2.8.0 is not published for CUDA 11.8 and is built from source.");
     assert!(run.stdout.contains("pytorch-cuda:2.7.1-cu118"), "{}", run.stdout);
     let (code, plan) = plan(&["pytorch-cuda:2.8-cu118", "--gpu", "sm_89", "--driver", "520.61.05"]);
     assert_eq!((code, &plan["verdict"], &plan["channel"]), (0, &"ok".into(), &"source".into()));
@@ -228,7 +228,7 @@ fn a_wheel_that_does_not_fit_is_refused_before_anything_is_asked() {
     assert_eq!(run.code, 3, "it fits, and there is no engine: {}", run.stderr);
     let run = program.run(&["lock", "pytorch-cuda:2.8-cu128", "--wheel", &fits]);
     assert_eq!(run.code, 2, "{}", run.stderr);
-    assert!(run.stderr.contains("is published"), "{}", run.stderr);
+    assert!(run.stderr.contains("has a published wheel"), "{}", run.stderr);
     let run = program.run(&["lock", "pytorch-cuda:2.8-cu118", "--wheel", "nothing.whl"]);
     assert_eq!(run.code, 2, "{}", run.stderr);
 }

@@ -52,7 +52,7 @@ fn the_target_of_the_project_gives_way_to_what_is_typed_or_set() {
 fn without_spec_and_project_the_way_to_either_is_named() {
     let program = program();
     for command in ["plan", "lock", "build"] {
-        assert_message(&program.run(&[command]), 2, &["no SPEC", "envforge.toml", "envforge init"]);
+        assert_message(&program.run(&[command]), 2, &["could not find envforge.toml", "envforge init"]);
     }
 }
 
@@ -62,7 +62,7 @@ fn every_mistake_of_the_file_is_told_at_once_and_nothing_is_asked_of_the_engine(
         project(&[("envforge.toml", "schema = 1\nspec = 'x:y:z'\n[packages]\napt = ['-y']\npyhton = []\n")])
             .with("DOCKER_HOST", "unix:///nonexistent.sock");
     let run = program.run(&["build"]);
-    assert_message(&run, 2, &["`envforge.toml` cannot be used", "line 5, column 1: unknown field `pyhton`"]);
+    assert_message(&run, 2, &["invalid `envforge.toml`", "line 5, column 1: unknown field `pyhton`"]);
     let text =
         "schema = 1\nspec = 'x:y:z'\nrun = ['curl https://me:hunter2@host/x']\n[packages]\napt = ['-y']\n";
     std::fs::write(program.path("envforge.toml"), text).expect("ours");
@@ -75,7 +75,7 @@ fn every_mistake_of_the_file_is_told_at_once_and_nothing_is_asked_of_the_engine(
 fn a_file_of_a_newer_schema_is_told_apart() {
     let program = project(&[("envforge.toml", "schema = 7\nnews = true\n")]);
     for command in [&["plan"] as &[&str], &["lock"], &["lock", "--check"], &["build"], &["vendor", "x"]] {
-        assert_message(&program.run(command), 2, &["format 7", "reads 1", "update this one"]);
+        assert_message(&program.run(command), 2, &["schema 7", "supported: 1", "update envforge"]);
     }
     assert!(!program.path("x").exists());
 }
@@ -83,8 +83,12 @@ fn a_file_of_a_newer_schema_is_told_apart() {
 #[test]
 fn an_unknown_environment_names_those_there_are() {
     let program = project(&[("envforge.toml", TWO)]);
-    assert_message(&program.run(&["plan", "-e", "odl"]), 2, &["no environment `odl`", "it has: old"]);
-    assert_message(&program.run(&["plan", "pytorch-cuda", "-e", "old"]), 2, &["is a spec"]);
+    assert_message(
+        &program.run(&["plan", "-e", "odl"]),
+        2,
+        &["environment `odl` not found", "use one of: old"],
+    );
+    assert_message(&program.run(&["plan", "pytorch-cuda", "-e", "old"]), 2, &["a spec cannot be combined"]);
     assert_message(&program.run(&["lock", "--with", "rich"]), 2, &["[packages]"]);
 }
 
@@ -113,7 +117,7 @@ fn files_it_names_are_read_before_anything_else() {
         "[project]\nname='x'\n[dependency-groups]\ntest=['pytest']\n",
     )
     .expect("ours");
-    assert_message(&program.run(&["plan"]), 2, &["no group `train`", "test"]);
+    assert_message(&program.run(&["plan"]), 2, &["group `train` not found", "test"]);
 }
 
 #[test]
@@ -140,27 +144,27 @@ fn copies_stay_inside_the_project() {
     };
     assert_eq!(run("in").code, 0);
     for out in ["../secret", "in/../../secret", "/etc/passwd", ""] {
-        assert_message(&run(out), 2, &["line 3", "not a path inside the project"]);
+        assert_message(&run(out), 2, &["line 3", "outside the project"]);
     }
     assert_message(&run("nothing"), 2, &["`nothing`"]);
     std::os::unix::fs::symlink("../../secret", program.path("p/in/b")).expect("a link");
-    assert_message(&run("in"), 2, &["in/b", "leads out of the project", "mount it"]);
+    assert_message(&run("in"), 2, &["in/b", "points outside the project", "mount it"]);
     // And where the link is what was named: to a file, to a folder, on the way to one.
     std::os::unix::fs::symlink("../secret", program.path("p/file")).expect("a link");
     std::os::unix::fs::symlink("..", program.path("p/up")).expect("a link");
     for (from, named) in [("file", "file"), ("up", "up"), ("up/secret", "up/secret")] {
-        assert_message(&run(from), 2, &[named, "leads out of the project", "mount it"]);
+        assert_message(&run(from), 2, &[named, "points outside the project", "mount it"]);
     }
 }
 
 #[test]
 fn copies_go_nowhere_that_the_lock_decides() {
     for (to, says) in [
-        ("/etc/x", "which the lock alone decides"),
-        ("/opt/env/lib", "which the lock alone decides"),
-        ("/opt/../etc/x", "not a path of the image"),
-        ("opt/x", "not a path of the image"),
-        ("/", "not a path of the image"),
+        ("/etc/x", "which envforge manages"),
+        ("/opt/env/lib", "which envforge manages"),
+        ("/opt/../etc/x", "invalid image path"),
+        ("opt/x", "invalid image path"),
+        ("/", "invalid image path"),
     ] {
         let copy = format!("copy = [{{ from = 'envforge.toml', to = '{to}' }}]");
         let text = format!("schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\n{copy}\n");
@@ -210,7 +214,7 @@ fn init_writes_a_file_that_can_be_planned_and_overwrites_none() {
     assert_eq!(first.code, 0, "{}", first.stderr);
     insta::assert_snapshot!(std::fs::read_to_string(folder.join("envforge.toml")).expect("written"));
     assert_eq!(run(&["plan"]).code, 0, "{}", run(&["plan"]).stderr);
-    assert_message(&run(&["init"]), 2, &["is there already", "--force"]);
+    assert_message(&run(&["init"]), 2, &["already exists", "--force"]);
     assert_eq!(run(&["init", "--force"]).code, 0);
     assert_message(&run(&["init", "pytorch-cuda:9.9", "--force"]), 1, &["9.9"]);
     let text = std::fs::read_to_string(folder.join("envforge.toml")).expect("still there");
@@ -273,7 +277,7 @@ fn a_project_of_a_refused_stack_says_why_without_engine() {
 }
 
 /// The lock of a project that holds nothing but what is wanted, as `lock` would write its head.
-fn write_lock(program: &Program, change: impl FnOnce(&mut envforge::lock::Lock)) {
+fn write_lock(program: &Program, change: impl FnOnce(&mut envforge::model::lock::Lock)) {
     let mut lock = crate::verify::lock();
     lock.added.project = Some("small".to_owned());
     change(&mut lock);
@@ -284,12 +288,12 @@ fn write_lock(program: &Program, change: impl FnOnce(&mut envforge::lock::Lock))
 fn whether_a_lock_fits_is_asked_of_neither_engine_nor_network() {
     let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
     let program = project(&[("envforge.toml", text)]).with("DOCKER_HOST", "unix:///nonexistent.sock");
-    assert_message(&program.run(&["lock", "--check"]), 1, &["no lock at", "envforge.lock"]);
+    assert_message(&program.run(&["lock", "--check"]), 1, &["envforge.lock` not found"]);
     write_lock(&program, |_| {});
     assert_eq!(program.run(&["lock", "--check"]).code, 0);
     let more = format!("{text}[packages]\npython = ['rich']\napt = ['tree']\n[variables]\nA = 'b'\n");
     std::fs::write(program.path("envforge.toml"), more).expect("ours");
-    let says = ["`rich` is wanted", "`tree` is wanted", "variable: `A=b` is wanted"];
+    let says = ["requested `rich`", "requested `tree`", "variable: requested `A=b`"];
     assert_message(&program.run(&["lock", "--check"]), 1, &says);
     let run = program.run(&["lock", "--check", "--json"]);
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
@@ -307,7 +311,7 @@ fn a_library_that_may_be_missing_is_named_as_the_check_names_it() {
     let program = project(&[("envforge.toml", &format!("{head}may-lack = ['libtbb.so.12']\n"))]);
     assert_eq!(program.run(&["plan"]).code, 0);
     write_lock(&program, |_| {});
-    let says = ["library that may be missing: `libtbb.so.12` is wanted"];
+    let says = ["library that may be missing: requested `libtbb.so.12`"];
     assert_message(&program.run(&["lock", "--check"]), 1, &says);
 }
 
@@ -322,15 +326,15 @@ fn a_lock_edited_by_hand_is_refused_where_it_is_wrong() {
     std::fs::write(program.path("envforge.lock"), lock.replace("[records]", "[records]\nextra = 1"))
         .expect("ours");
     assert_message(&program.run(&["lock", "--check"]), 2, &["envforge.lock", "line ", "extra"]);
-    std::fs::write(program.path("envforge.lock"), lock.replace("schema = 1", "schema = 9")).expect("ours");
-    assert_message(&program.run(&["lock", "--check"]), 2, &["format 9", "update this one"]);
+    std::fs::write(program.path("envforge.lock"), lock.replace("schema = 2", "schema = 9")).expect("ours");
+    assert_message(&program.run(&["lock", "--check"]), 2, &["schema 9", "update envforge"]);
     // As version control leaves two locks that it could not join, and as a broken editor leaves one.
-    let conflict = lock.replacen("schema = 1\n", "<<<<<<< HEAD\nschema = 1\n=======\n", 1);
+    let conflict = lock.replacen("schema = 2\n", "<<<<<<< HEAD\nschema = 2\n=======\n", 1);
     for (bytes, place) in
         [(conflict.as_bytes(), "line "), (b"schema = 1\nspec = 'caf\xe9'", "line 2, column 12")]
     {
         std::fs::write(program.path("envforge.lock"), bytes).expect("ours");
-        let says = ["envforge.lock", "not a valid lock", place, "version control"];
+        let says = ["envforge.lock", "invalid lock file", place, "version control"];
         assert_message(&program.run(&["lock", "--check"]), 2, &says);
         assert_eq!(std::fs::read(program.path("envforge.lock")).expect("still there"), bytes);
     }

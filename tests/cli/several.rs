@@ -30,7 +30,7 @@ fn programs_get_one_object_for_all() {
 #[test]
 fn a_tag_is_for_one_image() {
     let run = envforge(&["build", "pytorch-cuda:2.8", "pytorch-cuda:2.9", "-t", "mine:1"]);
-    assert_message(&run, 2, &["--tag", "2 specs"]);
+    assert_message(&run, 2, &["--tag", "got 2"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use envforge::lock::{IndexKind, Lock, LockedTool, LockedWheel, WheelLayer};
+use envforge::model::lock::{IndexKind, Lock, LockedTool, LockedWheel, WheelLayer};
 use serde_json::Value;
 
 use crate::gpu_daemon::{GpuDaemon, Requests};
@@ -129,6 +129,7 @@ fn locked(wheel: &Wheel) -> LockedWheel {
         sha256: sha256(&wheel.bytes),
         size: Some(wheel.bytes.len() as u64),
         index: IndexKind::Default,
+        index_name: None,
         layer: WheelLayer::User,
     }
 }
@@ -164,7 +165,11 @@ fn one_byte_changed_is_told_with_its_place_and_nothing_is_built_from_it() {
     let report: Value = serde_json::from_str(&scene.check(&["--json"]).stdout).expect("JSON");
     let finding = serde_json::json!({ "what": "damaged", "file": file, "path": place });
     assert_eq!(report["findings"], serde_json::json!([finding]));
-    scene.assert_refused(&["is not whole", &format!("{file} is damaged ({place})"), "envforge vendor"]);
+    scene.assert_refused(&[
+        "is incomplete or damaged",
+        &format!("{file} is damaged ({place})"),
+        "envforge vendor",
+    ]);
 
     // As the hint says.
     std::fs::remove_file(path).expect("it is there");
@@ -202,11 +207,53 @@ fn a_lock_of_the_folder_that_was_changed_is_damaged_and_hides_nothing() {
         scene.assert_found(&[], 1, std::slice::from_ref(&told));
         // With no lock beside the project it is the folder's that counts.
         std::fs::remove_file(scene.program.path("envforge.lock")).expect("ours");
-        scene.assert_refused(&["is not whole", &format!("a lock is damaged ({name})")]);
+        scene.assert_refused(&["is incomplete or damaged", &format!("a lock is damaged ({name})")]);
         scene.write_lock();
     }
     scene.vendor();
     scene.assert_found(&[], 0, &[]);
+}
+
+/// A scene whose lock has schema 1.
+fn of_schema_1() -> Scene {
+    let mut scene = Scene::new();
+    scene.lock.schema = 1;
+    scene.write_lock();
+    scene
+}
+
+#[test]
+fn vendor_directory_of_schema_1_is_read_under_both_hashes() {
+    let scene = of_schema_1();
+    scene.vendor();
+    let (path, hashes) = (scene.only("locks"), scene.lock.hashes());
+    let text = std::fs::read_to_string(&path).expect("it is there");
+    assert!(text.contains("schema = 1\n"), "vendor does not rewrite a lock: {text}");
+    assert_eq!(path.file_stem().expect("a name").to_string_lossy(), hashes[0]);
+    scene.assert_found(&[], 0, &[]);
+    std::fs::rename(&path, path.with_file_name(format!("{}.lock", hashes[1]))).expect("ours");
+    scene.assert_found(&[], 0, &[]);
+    let other = format!("{}.lock", "0".repeat(64));
+    std::fs::rename(scene.only("locks"), path.with_file_name(&other)).expect("ours");
+    scene.assert_found(&[], 1, &[format!("damaged  a lock (locks/{other})")]);
+}
+
+#[test]
+fn lock_rewrites_a_matching_lock_of_schema_1() {
+    let scene = of_schema_1();
+    let file = scene.program.path("envforge.lock");
+    let before = std::fs::read_to_string(&file).expect("ours");
+    for args in [["lock", "--check"], ["lock", "--locked"]] {
+        let run = scene.run(&args);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_eq!(std::fs::read_to_string(&file).expect("ours"), before, "{args:?} rewrites nothing");
+    }
+    let run = scene.run(&["lock"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("with schema 2; the pins are unchanged"), "{}", run.stderr);
+    let after = std::fs::read_to_string(&file).expect("ours");
+    assert_eq!(after, before.replacen("schema = 1\n", "schema = 2\n", 1));
+    assert_eq!(scene.run(&["lock", "--check"]).code, 0);
 }
 
 #[test]
@@ -246,7 +293,7 @@ fn a_folder_that_vendor_never_filled_is_told_so() {
     std::fs::create_dir(scene.program.path("empty")).expect("ours");
     let long = "n".repeat(5000);
     for folder in ["empty", "absent", &long] {
-        let says = ["holds no lock", "envforge vendor DIR"];
+        let says = ["is not a vendor directory", "envforge vendor DIR"];
         assert_message(&scene.run(&["vendor", folder, "--check"]), 2, &says);
         assert_message(&scene.run(&["build", "--offline", folder]), 2, &says);
         std::fs::remove_file(scene.program.path("envforge.lock")).expect("ours");
@@ -260,7 +307,7 @@ fn a_folder_whose_lock_is_of_a_newer_envforge_says_so() {
     let scene = Scene::filled();
     let path = scene.only("locks");
     std::fs::write(&path, "schema = 999\n").expect("ours");
-    assert_message(&scene.check(&[]), 2, &["999", "update this one"]);
+    assert_message(&scene.check(&[]), 2, &["999", "update envforge"]);
 }
 
 #[test]
@@ -302,7 +349,7 @@ fn an_index_that_answers_500_is_an_error_and_no_deletion() {
     let scene = Scene::filled();
     scene.index.fail("/simple/demo-one/", Fault::Status(500));
     let run = scene.check(&["--upstream"]);
-    assert_message(&run, 3, &["the package index cannot be reached", "`demo-one`", "500", "ENVFORGE_INDEX"]);
+    assert_message(&run, 3, &["cannot reach the package index", "`demo-one`", "500", "ENVFORGE_INDEX"]);
     assert_eq!(run.stdout, "");
     scene.assert_found(&[], 0, &[]);
 }
@@ -311,12 +358,15 @@ fn an_index_that_answers_500_is_an_error_and_no_deletion() {
 #[track_caller]
 fn assert_not_gathered(scene: &Scene, code: i32, says: &[&str]) {
     assert_message(&scene.run(&["vendor", "vendor"]), code, says);
-    assert!(!scene.program.path("vendor/locks").exists(), "a lock is there");
+    let locks = scene.program.path("vendor/locks");
+    let blob = scene.program.path("cache/sha256").join(place(&one().bytes).replace("files/", ""));
+    assert!(!locks.exists(), "a lock is there");
     let left = |folder: &str| std::fs::read_dir(scene.program.path(folder)).expect("ours").count();
     assert_eq!((left("cache/temp"), left("tmp")), (0, 0));
-    assert!(!scene.program.path("cache/sha256").join(place(&one().bytes).replace("files/", "")).exists());
+    assert!(!blob.exists());
     scene.index.heal();
     scene.vendor();
+    assert!(locks.exists() && blob.exists(), "{}", blob.display());
     scene.assert_found(&[], 0, &[]);
 }
 
@@ -346,7 +396,9 @@ fn a_wheel_cut_once_is_taken_up_again() {
 fn a_wheel_cut_short_or_of_another_content_is_not_taken() {
     let long = another(&one()).bytes;
     let long_says = sha256(&long);
-    for (bytes, says) in [(one().bytes[..100].to_vec(), "it ended after 100 bytes"), (long, &long_says)] {
+    for (bytes, says) in
+        [(one().bytes[..100].to_vec(), "connection closed after 100 bytes"), (long, &long_says)]
+    {
         let scene = Scene::new();
         scene.index.tamper(vec![Wheel { bytes, ..one() }]);
         assert_not_gathered(&scene, 3, &[&one().file, says]);
@@ -366,7 +418,7 @@ fn a_wheel_that_was_withdrawn_is_still_had_and_one_that_was_deleted_is_named() {
     let scene = Scene::new();
     scene.index.yank(&one().file);
     scene.index.delete(&two().file);
-    let says = [&two().file, "neither in the cache nor on an index any more", "envforge lock --upgrade"];
+    let says = [&two().file, "not found in the cache or on any index", "envforge lock --upgrade"];
     assert_message(&scene.run(&["vendor", "vendor"]), 3, &says);
     scene.index.publish(vec![two()]);
     scene.vendor();

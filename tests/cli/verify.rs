@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use envforge::compat::Matrix;
-use envforge::lock::{Added, BaseProvider, Lock, LockedBase, Records, SCHEMA};
-use envforge::registry::Digest;
-use envforge::required::{gpu_checks, static_checks};
-use envforge::resolve::{ResolveOptions, resolve};
-use envforge::target::Target;
-use envforge::versions::Machine;
+use envforge::model::compat::Matrix;
+use envforge::model::image_digest::Digest;
+use envforge::model::lock::{BaseProvider, Lock, LockMetadata, LockedBase, SCHEMA, UserAdditions};
+use envforge::model::resolve::{ResolveOptions, resolve};
+use envforge::model::target::Target;
+use envforge::model::verdict::required_checks::{gpu_checks, static_checks};
+use envforge::model::versions::Machine;
 use wiremock::matchers::{body_string, method, path};
 use wiremock::{Mock, ResponseTemplate};
 
@@ -42,12 +42,12 @@ pub(crate) fn lock() -> Lock {
         packages: Vec::new(),
         cuda: false,
     };
-    let (environment, records) = (BTreeMap::new(), Records::default());
+    let (environment, records) = (BTreeMap::new(), LockMetadata::default());
     let (tools, system, wheels) = (Vec::new(), Vec::new(), Vec::new());
     Lock {
         schema: SCHEMA,
         spec: SPEC.to_owned(),
-        added: Added::default(),
+        added: UserAdditions::default(),
         stack,
         base,
         tools,
@@ -164,7 +164,10 @@ async fn a_verified_tag_is_put_on_the_same_digest_in_the_registry_and_only_then(
     assert_message(
         &run,
         1,
-        &["nothing was pushed: the required check", "hint: `verify --push` pushes verified tags only"],
+        &[
+            "nothing was pushed: the required check",
+            "hint: run `verify --push` on a machine with a GPU of the target",
+        ],
     );
     assert!(run.stdout.contains("passed: "), "the report is told all the same: {}", run.stdout);
     assert!(scene.requests.tags().is_empty());
@@ -191,7 +194,7 @@ fn a_wrong_result_fails_and_earns_nothing() {
     let run = scene.verify(&[]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(run.stdout.starts_with("failed  gemm-fp16-cublas"), "{}", run.stdout);
-    assert!(run.stdout.contains("hint: an earlier error shows only now"), "{}", run.stdout);
+    assert!(run.stdout.contains("hint: an earlier error surfaced late"), "{}", run.stdout);
     assert!(scene.requests.tags().is_empty());
 }
 
@@ -203,7 +206,7 @@ fn what_did_not_run_where_it_counts_keeps_its_suffix() {
     let cut = report(&lock, H200, true).replace("{\"done\"", "{\"gone\"");
     for (prints, level, code, says) in [
         (on_quick, "quick", 0, "the required check `framework-ddp` was not executed at level quick"),
-        (elsewhere, "full", 0, "it ran on NVIDIA Jetson Orin (sm_87)"),
+        (elsewhere, "full", 0, "checks ran on NVIDIA Jetson Orin (sm_87)"),
         (cut, "full", 1, "failed"),
     ] {
         let scene = Scene::new(cdi(prints), &lock);
@@ -278,7 +281,7 @@ fn speeds_are_recorded_and_given_to_the_agent_the_next_time() {
 #[test]
 fn gpus_that_are_none_and_a_second_lock_are_wrong_calls() {
     let run = program().run(&["verify", "a", "--gpus", "first"]);
-    assert_message(&run, 2, &["--gpus first", "nvidia-smi -L"]);
+    assert_message(&run, 2, &["invalid value `first` for `--gpus`", "nvidia-smi -L"]);
     let run = program().run(&["verify", "a", "b", "--lock", "x.lock"]);
     assert_message(&run, 2, &["--lock"]);
 }

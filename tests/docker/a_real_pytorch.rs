@@ -11,7 +11,7 @@ const TAG: &str = "pytorch-cuda:2.8.0-cu128-py3.11-unverified";
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn the_real_pytorch_is_built_from_nothing_and_answers_in_a_browser() {
+fn real_pytorch_builds_from_nothing_and_runs_in_a_browser() {
     let shells = Shells::of(Scene::new().with_empty_cache());
     let scene = &shells.scene;
     scene.succeed(&["build", "pytorch-cuda:2.8-cu128"]);

@@ -149,7 +149,7 @@ fn assert_jobs_run(scene: &Scene, engine: &str, environment: &[(&str, String)]) 
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_slurm_job_builds_the_image_and_runs_every_task_in_it() {
+fn slurm_job_builds_image_and_runs_every_task_in_it() {
     let scene = Scene::new();
     let client = buildkit_client();
     let path = std::env::var("PATH").expect("a PATH");
@@ -162,7 +162,7 @@ fn a_slurm_job_builds_the_image_and_runs_every_task_in_it() {
 /// Podman with storage of its own, and limits of files that it may set where root may not raise them.
 #[test]
 #[ignore = "needs docker, podman and Slurm: cargo test --features docker-more --test docker -- --ignored podman"]
-fn a_slurm_job_runs_with_podman() {
+fn slurm_job_runs_with_podman() {
     let scene = Scene::new();
     let folder = scene.program.path("podman");
     fs::create_dir(&folder).expect("ours");
@@ -185,7 +185,7 @@ fn a_slurm_job_runs_with_podman() {
 
 #[test]
 #[ignore = "needs docker and apptainer: cargo test --features docker-more --test docker -- --ignored apptainer"]
-fn apptainer_builds_the_image_without_docker_and_touches_nothing_of_this_machine() {
+fn apptainer_builds_image_without_docker_or_host_changes() {
     let scene = Scene::new();
     let out = exported(&scene, "apptainer");
     let kept = out.join("secrets/index");

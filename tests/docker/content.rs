@@ -3,7 +3,7 @@
 use std::io::BufReader;
 use std::process::{Command, Stdio};
 
-use envforge::content_digest::content_digest_of_tar;
+use envforge::archive::content_digest::content_digest_of_tar;
 
 use crate::engine::docker;
 use crate::scene::{SPEC, Scene, TAG};
@@ -32,9 +32,9 @@ fn plant_a_file() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_second_build_without_caches_holds_the_same_and_a_planted_file_is_named() {
+fn build_without_caches_is_equal_and_planted_file_is_reported() {
     let scene = Scene::locked();
-    scene.fail(&["lock", SPEC, "--digest"], 1, &["no image of this lock", "envforge build"]);
+    scene.fail(&["lock", SPEC, "--digest"], 1, &["no image found for this lock file", "envforge build"]);
 
     let run = scene.succeed(&["build", SPEC, "--locked", "--no-cache", "--json"]);
     assert!(run.stderr.contains("the lock records content"), "{}", run.stderr);
@@ -54,18 +54,18 @@ fn a_second_build_without_caches_holds_the_same_and_a_planted_file_is_named() {
 
     let honest = docker(&["inspect", "-f", "{{.Id}}", TAG]);
     plant_a_file();
-    scene.fail(&["lock", SPEC, "--digest"], 1, &["/etc/planted: new", "does not hold what its lock records"]);
+    scene.fail(&["lock", SPEC, "--digest"], 1, &["/etc/planted: new", "content digest mismatch"]);
     // The other way round: the planted image is the recorded one, and the build differs from it.
     let path = scene.lock_path();
     let without = scene.lock().replace(&format!("content = \"{digest}\"\n"), "");
     std::fs::write(&path, without).expect("the lock is writable");
     scene.succeed(&["lock", SPEC, "--digest"]);
-    scene.fail(&["build", SPEC, "--locked"], 1, &["/etc/planted: gone", "look inside"]);
+    scene.fail(&["build", SPEC, "--locked"], 1, &["/etc/planted: removed", "inspect it"]);
     std::fs::remove_dir_all(scene.program.path("state/content")).expect("the lists are there");
     scene.fail(
         &["build", SPEC, "--locked"],
         1,
-        &["the list of the recorded image is not here", "state folder"],
+        &["the file list of the recorded image is not on this machine", "state folder"],
     );
     for image in [TAG, &honest] {
         // The second goes with the first where that was made from it.
@@ -76,7 +76,7 @@ fn a_second_build_without_caches_holds_the_same_and_a_planted_file_is_named() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn bit_identical_builds_have_one_image_digest_and_leave_no_second_image() {
+fn bit_identical_builds_share_one_image_digest() {
     let scene = Scene::locked();
     let build = ["build", SPEC, "--bit-identical", "--no-cache", "--json"];
     let mut built = Vec::new();

@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_mins(5);
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_engine_that_dies_in_the_middle_of_a_build_leaves_nothing_and_the_next_build_works() {
+fn build_leaves_nothing_when_the_engine_dies_during_it() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
     scene.index.take_downloads();
@@ -28,7 +28,7 @@ fn an_engine_that_dies_in_the_middle_of_a_build_leaves_nothing_and_the_next_buil
     engine.die();
     let run = Run::of(&child.wait_with_output().expect("a child of ours"));
     assert_eq!(run.code, 3, "{}", run.stderr);
-    assert_message(&run.stderr, &["the engine went away during a build", "hint:"]);
+    assert_message(&run.stderr, &["lost connection to the engine during a build", "hint:"]);
     scene.fail(&["build", SPEC], 3, &["engine"]);
     scene.assert_nothing_left();
     engine.heal();
@@ -39,14 +39,14 @@ fn an_engine_that_dies_in_the_middle_of_a_build_leaves_nothing_and_the_next_buil
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_engine_that_restarts_between_build_and_tag_leaves_nothing_and_the_next_build_works() {
+fn build_leaves_nothing_when_the_engine_restarts_before_the_tag() {
     let engine = Cut::new();
     let scene = Scene::locked().set("DOCKER_HOST", engine.address());
     engine.restart_at("/tag?repo=pytorch-cuda", Duration::from_secs(2));
     let run = scene.program.run(&["build", SPEC]);
     assert_eq!(engine.deaths(), 1, "the engine was never asked for the tag: {}", run.stderr);
     assert_eq!(run.code, 3, "{}", run.stderr);
-    assert_message(&run.stderr, &["the engine went away during tagging", "hint:"]);
+    assert_message(&run.stderr, &["lost connection to the engine during tagging", "hint:"]);
     scene.assert_nothing_left();
     scene.succeed(&["build", SPEC]);
     assert!(scene.added().tags.contains(TAG));
@@ -75,7 +75,7 @@ impl FullDisk {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_full_state_folder_ends_clearly_and_the_next_lock_works() {
+fn full_state_directory_is_reported_and_next_lock_works() {
     let scene = Scene::new();
     let state = scene.program.path("small-state");
     let disk = FullDisk::on(&state, "4m", Some(&scene.program.path("state/base")));
@@ -97,7 +97,7 @@ fn a_full_state_folder_ends_clearly_and_the_next_lock_works() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_full_cache_ends_clearly_and_the_next_lock_works() {
+fn full_cache_is_reported_and_next_lock_works() {
     let scene = Scene::new().with_empty_cache();
     let cache = scene.program.path("cache");
     let disk = FullDisk::on(&cache, "800m", None);

@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 use std::io::BufReader;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use envforge::content_digest::content_digest_of_tar;
+use envforge::archive::content_digest::content_digest_of_tar;
 
 use crate::program::Run;
-use crate::scene::{SPEC, Scene, TAG, assert_message};
+use crate::scene::{SPEC, Scene, TAG, assert_message, wait_until};
 use crate::shell::Shells;
 use crate::shell_owner::assert_files_are_the_callers;
 use crate::shell_services::{keys, page};
@@ -87,7 +87,7 @@ const GROW: &str = "ENVFORGE_TEST_GROW";
 
 #[test]
 #[ignore = "needs an engine on a small disk: run tests/engines.sh"]
-fn a_full_disk_of_the_engine_ends_clearly_and_the_next_build_works() {
+fn full_engine_disk_is_reported_and_next_build_works() {
     let address = std::env::var(SMALL).expect("tests/engines.sh names the engine");
     let scene = Scene::new().set("DOCKER_HOST", &address);
     scene.succeed(&["lock", SPEC]);
@@ -108,7 +108,7 @@ const CALLED: &str = "ENVFORGE_TEST_SHELL_ENGINES";
 
 #[test]
 #[ignore = "needs Podman, and Docker without root: run tests/engines.sh"]
-fn files_of_a_shell_are_the_callers_on_every_engine() {
+fn shell_files_belong_to_the_caller_on_every_engine() {
     let list = std::env::var(CALLED).expect("tests/engines.sh names the engines");
     for word in list.split_whitespace() {
         let (uids, address) = word.split_once('=').expect("UID,UID=ADDRESS");
@@ -127,7 +127,7 @@ const ROOTLESS: &str = "ENVFORGE_TEST_ROOTLESS_DOCKER";
 
 #[test]
 #[ignore = "needs Docker without root: run tests/engines.sh"]
-fn a_shell_on_docker_without_root_serves_and_says_what_it_cannot() {
+fn rootless_docker_serves_a_shell_and_reports_its_limits() {
     let word = std::env::var(ROOTLESS).expect("tests/engines.sh names the engine");
     let (uid, address) = word.split_once('=').expect("UID=ADDRESS");
     let uid = uid.parse().expect("a number");
@@ -136,7 +136,7 @@ fn a_shell_on_docker_without_root_serves_and_says_what_it_cannot() {
     let key = keys(&shells.scene.program.path("home"));
     let refused = shells.run_as(uid, &["shell", TAG, "--ssh", "--authorized-keys", &key]);
     assert_eq!(refused.code, 125, "{}", refused.stdout);
-    assert_message(&refused.stderr, &["no SSH login for root", "Docker without root", "--vscode"]);
+    assert_message(&refused.stderr, &["SSH requires a user other than root", "rootless Docker", "--vscode"]);
     let run = shells.run_as(uid, &["shell", TAG, "--memory", "1g", "--", "true"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stderr.contains("`--memory` does nothing"), "{}", run.stderr);
@@ -186,12 +186,8 @@ const RESTART: &str = "ENVFORGE_TEST_RESTART_MACHINE";
 fn restart(address: &str, variable: &str) {
     let command = std::env::var(variable).expect("tests/engines.sh names the command");
     assert!(Command::new("sh").args(["-c", &command]).status().expect("sh starts").success());
-    let end = Instant::now() + Duration::from_mins(1);
     let answers = || Command::new("docker").args(["-H", address, "version"]).output();
-    while !answers().expect("docker starts").status.success() {
-        assert!(Instant::now() < end, "the engine does not come back");
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    wait_until("the engine comes back", || answers().expect("docker starts").status.success());
 }
 
 /// Names and states of all shells, sorted.
@@ -205,7 +201,7 @@ fn states(shells: &Shells) -> Vec<String> {
 
 #[test]
 #[ignore = "needs an engine to restart: run tests/engines.sh"]
-fn a_restart_of_the_engine_is_told_truly() {
+fn shells_report_their_state_after_an_engine_restart() {
     let address = std::env::var(RESTARTED).expect("tests/engines.sh names the engine");
     let shells = Shells::of(Scene::locked().set("DOCKER_HOST", &address));
     shells.scene.succeed(&["build", SPEC]);
@@ -218,17 +214,14 @@ fn a_restart_of_the_engine_is_told_truly() {
     let waits = shells.command(&["shell", TAG, "--new", "--name", "waits", "--", "sleep", "1000"]).spawn();
     let waits = waits.expect("the program starts");
     let all = ["job running", "waits running", "work running"];
-    let end = Instant::now() + Duration::from_mins(1);
-    while states(&shells) != all && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    wait_until("all three run", || states(&shells) == all);
 
     // The daemon dies, its containers do not.
     restart(&address, KILL);
     assert_eq!(states(&shells), all);
     let waited = Run::of(&waits.wait_with_output().expect("a child of ours"));
     assert_eq!(waited.code, 125, "{}", waited.stderr);
-    assert_message(&waited.stderr, &["the engine went away while the program ran", "envforge ps"]);
+    assert_message(&waited.stderr, &["lost connection to the engine", "envforge ps"]);
     assert_ne!(terminal.code(), 0, "a lost terminal is no success");
     assert_eq!(shells.succeed(&["logs", "job"]), "begun");
     let mut terminal = shells.terminal(&["shell", "work", "--attach"], (80, 24));

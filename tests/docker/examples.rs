@@ -68,7 +68,7 @@ fn build_script(scene: &Scene, example: &Example) -> Run {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn an_extension_is_compiled_by_the_nvcc_of_its_image() {
+fn image_compiles_an_extension_with_its_nvcc() {
     let scene = Scene::new();
     let example = named("cuda-extension");
     let folder = copy_of(&scene, &example);

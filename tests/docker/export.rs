@@ -18,7 +18,7 @@ impl Drop for Untag {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_exported_dockerfile_builds_without_envforge() {
+fn exported_dockerfile_builds_without_envforge() {
     let scene = Scene::locked();
     let folder = scene.program.path("exported");
     let folder_text = folder.to_string_lossy();
@@ -51,7 +51,7 @@ fn an_exported_dockerfile_builds_without_envforge() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_folder_with_files_of_others_is_not_written_to() {
+fn export_rejects_a_directory_with_other_files() {
     let scene = Scene::new();
     let folder = scene.program.path("mine");
     std::fs::create_dir(&folder).expect("a folder of ours");

@@ -9,7 +9,7 @@ const TORCH_WHEEL: &str = "torch-2.7.1%2Bcu118-cp311-cp311-manylinux_2_28_x86_64
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_tampered_wheel_is_refused_by_its_hash_and_the_next_build_works() {
+fn build_rejects_a_tampered_wheel_and_the_next_one_works() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
     scene.index.tamper(TORCH_2_7_CU118.wheels("cp311", "tampered"));
@@ -22,7 +22,7 @@ fn a_tampered_wheel_is_refused_by_its_hash_and_the_next_build_works() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_download_cut_once_is_taken_up_again() {
+fn build_resumes_a_download_that_was_cut_once() {
     let scene = Scene::fresh();
     scene.index.fail(TORCH_WHEEL, Fault::CutOnce);
     scene.succeed(&["build", SPEC]);
@@ -32,7 +32,7 @@ fn a_download_cut_once_is_taken_up_again() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_download_that_is_always_cut_ends_the_build_and_the_next_one_works() {
+fn build_fails_when_a_download_is_always_cut() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
     scene.index.fail(TORCH_WHEEL, Fault::CutAlways);
@@ -45,7 +45,7 @@ fn a_download_that_is_always_cut_ends_the_build_and_the_next_one_works() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_index_that_is_down_is_named_by_its_setting() {
+fn error_names_the_setting_when_an_index_is_down() {
     let scene = Scene::new();
     scene.index.fail("/cu118/", Fault::Status(503));
     scene.fail(&["lock", SPEC], 3, &["index"]);
@@ -57,7 +57,7 @@ fn an_index_that_is_down_is_named_by_its_setting() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_index_nobody_listens_at_is_named_by_its_setting() {
+fn error_names_the_setting_when_an_index_refuses_connections() {
     let scene = Scene::new().set("ENVFORGE_INDEX", "http://127.0.0.1:9/simple");
     scene.fail(&["build", SPEC], 3, &["ENVFORGE_INDEX"]);
     scene.assert_nothing_left();
@@ -65,7 +65,7 @@ fn an_index_nobody_listens_at_is_named_by_its_setting() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_release_the_index_does_not_have_is_said_so() {
+fn release_missing_from_the_index_is_reported() {
     let scene = Scene::new();
     scene.index.fail("/cu118/torch/", Fault::Status(404));
     scene.fail(&["lock", SPEC], 3, &["torch"]);
@@ -74,7 +74,7 @@ fn a_release_the_index_does_not_have_is_said_so() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn without_mirror_and_image_there_is_no_base() {
+fn lock_fails_without_mirror_and_base_image() {
     let scene = Scene::new().with_empty_cache().set("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
     scene.fail(
         &["build", SPEC, "--base-provider", "bootstrap"],
@@ -86,7 +86,7 @@ fn without_mirror_and_image_there_is_no_base() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_mirror_that_is_down_while_the_base_is_there_is_named_too() {
+fn error_names_the_mirror_when_only_the_base_is_cached() {
     let scene = Scene::locked();
     let scene = scene.set("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
     scene.fail(&["lock", SPEC, "--upgrade"], 3, &["ENVFORGE_DEBIAN_MIRROR"]);
@@ -95,7 +95,7 @@ fn a_mirror_that_is_down_while_the_base_is_there_is_named_too() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn the_base_is_kept_and_used_again() {
+fn second_build_reuses_the_base() {
     let scene = Scene::locked();
     let bases = || docker(&["images", "--format", "{{.Repository}}:{{.Tag}} {{.ID}}", "envforge-base"]);
     let first = bases();

@@ -29,7 +29,7 @@ fn run_with_mount(scene: &Scene, folder: &str, options: &str, args: &[&str]) -> 
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_read_only_folder_is_named_with_its_setting() {
+fn error_names_a_read_only_directory_and_its_setting() {
     for (folder, setting) in [("cache", "ENVFORGE_CACHE_DIR"), ("state", "ENVFORGE_STATE_DIR")] {
         let scene = Scene::new();
         let path = scene.program.path(folder);
@@ -43,7 +43,7 @@ fn a_read_only_folder_is_named_with_its_setting() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_state_folder_on_a_file_system_of_its_own_is_as_good() {
+fn build_works_with_the_state_on_another_file_system() {
     let scene = Scene::new();
     let run = run_with_mount(&scene, "state", "size=64m", &["build", SPEC]);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -52,7 +52,7 @@ fn a_state_folder_on_a_file_system_of_its_own_is_as_good() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn what_a_killed_process_left_half_written_is_written_anew() {
+fn lock_rewrites_half_written_files_of_a_killed_process() {
     let scene = Scene::new().with_empty_cache();
     scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap"]);
     let lock = scene.lock();
@@ -71,7 +71,7 @@ fn what_a_killed_process_left_half_written_is_written_anew() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn four_builds_at_once_all_end_well() {
+fn four_concurrent_builds_succeed() {
     let scene = Scene::locked();
     let children: Vec<_> = (0..4)
         .map(|_| scene.program.command(&["build", SPEC]).spawn().expect("the program starts"))

@@ -45,7 +45,7 @@ fn ctrl_c_while_the_image_is_checked_leaves_no_image() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn ctrl_c_while_packages_are_resolved_leaves_nothing_and_the_next_lock_works() {
+fn ctrl_c_while_packages_are_resolved_leaves_nothing() {
     let scene = Scene::new();
     scene.index.fail("/torch/", Fault::Stall);
     let child = scene.program.command(&["lock", SPEC]).spawn().expect("it starts");
@@ -60,7 +60,7 @@ fn ctrl_c_while_packages_are_resolved_leaves_nothing_and_the_next_lock_works() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn ctrl_c_while_the_image_is_built_leaves_nothing_and_the_next_build_works() {
+fn ctrl_c_while_the_image_is_built_leaves_nothing() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
     scene.index.take_downloads();

@@ -27,7 +27,7 @@ fn run_at(scene: &Scene, clock: &str, args: &[&str]) -> Run {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_clock_a_year_ahead_makes_the_index_expired_and_is_named_as_a_cause() {
+fn error_names_the_clock_when_it_is_a_year_ahead() {
     let scene = Scene::new().with_empty_cache();
     let run = run_at(&scene, "+1y", &BOOTSTRAP);
     assert_eq!(run.code, 3, "{}", run.stderr);
@@ -37,7 +37,7 @@ fn a_clock_a_year_ahead_makes_the_index_expired_and_is_named_as_a_cause() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_clock_a_year_behind_makes_the_index_one_of_the_future_and_is_named() {
+fn error_names_the_clock_when_it_is_a_year_behind() {
     let scene = Scene::new().with_empty_cache();
     let run = run_at(&scene, "-1y", &BOOTSTRAP);
     assert_eq!(run.code, 3, "{}", run.stderr);
@@ -47,7 +47,7 @@ fn a_clock_a_year_behind_makes_the_index_one_of_the_future_and_is_named() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_wrong_clock_does_not_hinder_a_build_from_its_lock() {
+fn build_from_a_lock_ignores_a_wrong_clock() {
     let scene = Scene::locked();
     for clock in ["+1y", "-1y"] {
         let run = run_at(&scene, clock, &["build", SPEC, "--locked"]);
@@ -57,7 +57,7 @@ fn a_wrong_clock_does_not_hinder_a_build_from_its_lock() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_index_nobody_signed_is_not_used() {
+fn lock_rejects_an_unsigned_index() {
     let mirror = Index::local(Vec::new());
     mirror.serve("/debian/dists/bookworm/InRelease", b"Origin: Debian\nCodename: bookworm\n".to_vec());
     let scene =
@@ -68,7 +68,7 @@ fn an_index_nobody_signed_is_not_used() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_locked_package_that_the_mirror_lost_comes_from_the_cache_else_the_way_out_is_named() {
+fn package_lost_by_the_mirror_comes_from_the_cache() {
     let scene = Scene::locked();
     scene.succeed(&["build", SPEC]);
     let mirror = Index::local(Vec::new());

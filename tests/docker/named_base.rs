@@ -42,7 +42,7 @@ fn debian_12(scene: &Scene) -> String {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_base_with_cuda_and_a_user_of_its_own_is_warned_about_built_on_and_locked_by_id() {
+fn custom_base_with_cuda_is_warned_about_and_locked_by_id() {
     let scene = Scene::new();
     let plant = "mkdir -p /usr/local/cuda-12.4/lib64 && : >/usr/local/cuda-12.4/lib64/libcufft.so.11 && \
                  : >/usr/local/cuda-12.4/lib64/libcufft.so.10 && useradd --uid 1000 --create-home ubuntu && \
@@ -64,7 +64,9 @@ fn a_base_with_cuda_and_a_user_of_its_own_is_warned_about_built_on_and_locked_by
     let checks = report["verdict"]["checks"].as_array().expect("checks");
     let one_cuda = checks.iter().find(|check| check["id"] == "one-cuda").expect("the check");
     assert_eq!(one_cuda["outcome"], "passed", "{one_cuda}");
-    assert!(one_cuda["detail"].as_str().is_some_and(|text| text.contains("beside those of the base")));
+    assert!(
+        one_cuda["detail"].as_str().is_some_and(|text| text.contains("in addition to those of the base"))
+    );
     let inside = "import os, pwd; print(open('/etc/mine').read().strip(), pwd.getpwuid(os.getuid()).pw_name)";
     assert_eq!(python_in(TAG, inside), "mine dev");
     docker(&["rmi", "-f", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
@@ -72,11 +74,11 @@ fn a_base_with_cuda_and_a_user_of_its_own_is_warned_about_built_on_and_locked_by
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn what_does_not_fit_is_refused_by_its_own_rule_before_anything_is_built() {
+fn incompatible_base_is_rejected_by_rule_before_the_build() {
     let scene = Scene::new();
     let debian = debian_12(&scene);
     let _without_apt = Made::new("basetest:noapt", &debian, &[], "rm /usr/bin/apt-get");
-    scene.fail(&["lock", SPEC, "--base", "basetest:noapt"], 1, &["cannot be a base", "without apt and dpkg"]);
+    scene.fail(&["lock", SPEC, "--base", "basetest:noapt"], 1, &["as a base", "without apt and dpkg"]);
     let old = "printf '#!/bin/sh\\necho ldd 2.12\\n' >/usr/bin/ldd";
     let _old = Made::new("basetest:old", &debian, &[], old);
     scene.fail(&["lock", SPEC, "--base", "basetest:old"], 1, &["glibc-too-old", "2.12", "basetest:old"]);

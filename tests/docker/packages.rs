@@ -1,28 +1,30 @@
 //! Packages resolved by apt and uv in a container of a bootstrapped base, from the real mirror and index.
 
+use envforge::failure::{Exit, Failure as _};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use camino::{Utf8Path, Utf8PathBuf};
-use envforge::base::{
-    BaseRequest, Means, MirrorSources, ProviderChoice, discover, prepare, read_apt_sources,
-};
-use envforge::compat::tables::{Channel, Status};
+use camino::Utf8PathBuf;
+use envforge::base::{AptSources, BaseRequest, BaseTools, MirrorSources, ProviderChoice, discover, prepare};
 use envforge::engine::{Docker, EngineSettings};
 use envforge::fetch::{FetchSettings, Fetcher};
-use envforge::lock::{Added, IndexKind, Lock, LockedBase, LockedTool, Records, SCHEMA, WheelLayer};
-use envforge::packages::{
-    Archive, IndexSettings, PackageRequest, PackageSettings, PackageTools, PackagesError, Proxies, Resolved,
-    UvSource, catalogue, gather_debs, resolve_packages, uv_binary,
+use envforge::model::compat::tables::{Channel, Status};
+use envforge::model::lock::{
+    IndexKind, Lock, LockMetadata, LockedBase, LockedTool, SCHEMA, UserAdditions, WheelLayer,
 };
-use envforge::registry::{Registry, RegistrySettings};
-use envforge::report::Silent;
-use envforge::stack::{Flavour, Requires, Stack};
+use envforge::model::stack::{Flavour, Requires, Stack};
+use envforge::model::target::Target;
+use envforge::model::versions::Machine;
+use envforge::packages::{
+    Archive, IndexSettings, PackageRequest, PackageSettings, PackagesError, Proxies, ResolvedPackages,
+    ResolverContext, UvSource, catalogue, gather_debs, resolve_packages, uv_binary,
+};
+use envforge::registry::Registry;
+use envforge::report::NullReporter;
+use envforge::settings::image_registry::RegistrySettings;
 use envforge::store::Store;
-use envforge::target::Target;
-use envforge::versions::Machine;
 
 use crate::engine::bridge_address;
 use crate::framework::TORCH_2_7_CU118;
@@ -43,7 +45,7 @@ fn mirrors() -> MirrorSources {
     MirrorSources {
         main: std::env::var("ENVFORGE_DEBIAN_MIRROR").ok(),
         security: std::env::var("ENVFORGE_DEBIAN_SECURITY_MIRROR").ok(),
-        apt: read_apt_sources(Utf8Path::new("/etc/apt")).expect("apt sources"),
+        apt: AptSources::default().texts().expect("apt sources").to_vec(),
     }
 }
 
@@ -69,8 +71,9 @@ impl Fixture {
             now: jiff::Timestamp::now(),
         };
         let registry = Registry::new(fetcher.clone(), RegistrySettings::default());
-        let reporter = Arc::new(Silent);
-        let means = Means { engine: &engine, registry: &registry, store: &store, fetch: &fetcher, reporter };
+        let reporter = Arc::new(NullReporter);
+        let means =
+            BaseTools { engine: &engine, registry: &registry, store: &store, fetch: &fetcher, reporter };
         let base = prepare(&means, &request).await.expect("a base");
         let found = discover(&mirrors()).expect("a mirror");
         let bundle = std::fs::read("/etc/ssl/certs/ca-certificates.crt").ok().map(Bytes::from);
@@ -94,16 +97,16 @@ impl Fixture {
         stack: &Stack,
         requested: &[String],
         previous: Option<&Lock>,
-    ) -> Result<Resolved, PackagesError> {
-        let tools = PackageTools {
+    ) -> Result<ResolvedPackages, PackagesError> {
+        let tools = ResolverContext {
             engine: &self.engine,
             store: &self.store,
             fetcher: &self.fetcher,
             settings: &self.settings,
-            reporter: Arc::new(Silent),
+            reporter: Arc::new(NullReporter),
         };
         let base_reference = &self.base_reference;
-        let added = &Added { python: requested.to_vec(), ..Added::default() };
+        let added = &UserAdditions { python: requested.to_vec(), ..UserAdditions::default() };
         let request = PackageRequest {
             base_reference,
             base: &self.base,
@@ -120,14 +123,14 @@ impl Fixture {
     async fn uv(&self, tool: &LockedTool) -> Result<Utf8PathBuf, PackagesError> {
         let source =
             UvSource { engine: &self.engine, base_reference: &self.base_reference, settings: &self.settings };
-        uv_binary(tool, &source, &self.store, &self.fetcher, Arc::new(Silent)).await
+        uv_binary(tool, &source, &self.store, &self.fetcher, Arc::new(NullReporter)).await
     }
 
-    fn lock(&self, stack: &Stack, resolved: &Resolved) -> Lock {
+    fn lock(&self, stack: &Stack, resolved: &ResolvedPackages) -> Lock {
         Lock {
             schema: SCHEMA,
             spec: stack.name.clone(),
-            added: Added::default(),
+            added: UserAdditions::default(),
             stack: stack.clone(),
             base: self.base.clone(),
             tools: resolved.tools.clone(),
@@ -137,7 +140,7 @@ impl Fixture {
             sources: Vec::new(),
             wheels: resolved.wheels.clone(),
             environment: BTreeMap::new(),
-            records: Records::default(),
+            records: LockMetadata::default(),
         }
     }
 }
@@ -186,7 +189,7 @@ fn torch_2_8() -> Stack {
     }
 }
 
-fn version(resolved: &Resolved, name: &str) -> String {
+fn version(resolved: &ResolvedPackages, name: &str) -> String {
     resolved
         .wheels
         .iter()
@@ -198,7 +201,7 @@ fn version(resolved: &Resolved, name: &str) -> String {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-async fn everything_above_the_base_is_pinned_and_old_pins_are_kept() {
+async fn lock_pins_everything_above_the_base_and_keeps_pins() {
     let f = Fixture::new().await;
     let stack = torch_2_8();
     let started = Instant::now();
@@ -227,16 +230,16 @@ async fn everything_above_the_base_is_pinned_and_old_pins_are_kept() {
     let few = Lock { system: lock.system[..3].to_vec(), ..lock };
     let found = discover(&mirrors()).expect("mirrors of this machine");
     let from: Vec<_> = [found.main].into_iter().chain(found.security).collect();
-    gather_debs(&few, &f.store, &f.fetcher, &from, Arc::new(Silent)).await.expect("downloaded");
+    gather_debs(&few, &f.store, &f.fetcher, &from, Arc::new(NullReporter)).await.expect("downloaded");
     for deb in &few.system {
         assert!(f.store.find(&deb.sha256).expect("cache").is_some(), "{}", deb.name);
     }
-    gather_debs(&few, &f.store, &f.fetcher, &[], Arc::new(Silent)).await.expect("from the cache");
+    gather_debs(&few, &f.store, &f.fetcher, &[], Arc::new(NullReporter)).await.expect("from the cache");
 }
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-async fn the_frameworks_own_index_gives_the_variant_and_its_faults_are_named() {
+async fn framework_index_provides_the_variant() {
     let mut f = Fixture::new().await;
     let index = Index::on(bridge_address(), TORCH_2_7_CU118.wheels("cp311", "packages"));
     let framework = format!("{}/{{cuda}}", index.url_with("user", "hunter2"));
@@ -258,7 +261,7 @@ async fn the_frameworks_own_index_gives_the_variant_and_its_faults_are_named() {
     drop(index);
     let error = f.resolve(&stack, &[], None).await.expect_err("nobody listens");
     assert!(matches!(error, PackagesError::Index { .. }), "{error:?}");
-    assert_eq!(error.exit_code(), 3);
+    assert_eq!(error.exit(), Exit::Outside);
     assert!(error.hints()[0].contains("ENVFORGE_FRAMEWORK_INDEX"));
     let all = format!("{error} {error:?}");
     assert!(!all.contains("hunter2") && !all.contains(&bridge_address().to_string()), "{all}");
@@ -266,7 +269,7 @@ async fn the_frameworks_own_index_gives_the_variant_and_its_faults_are_named() {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-async fn without_an_index_setting_uv_is_had_from_the_default_of_pip() {
+async fn uv_comes_from_the_default_index_of_pip_when_none_is_set() {
     let mut f = Fixture::new().await;
     f.settings.index.default = None;
     let tool = catalogue().uv(Machine::X86_64).expect("known");
@@ -296,7 +299,7 @@ async fn without_an_index_setting_uv_is_had_from_the_default_of_pip() {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-async fn a_mirror_that_is_down_and_a_container_without_network_are_told_apart() {
+async fn error_distinguishes_a_dead_mirror_from_a_missing_network() {
     let mut f = Fixture::new().await;
     let dead = "http://127.0.0.1:9/debian".parse().expect("an address");
     let good = std::mem::replace(&mut f.settings.archives, Archive::debian("bookworm", &dead, None, None));
@@ -306,7 +309,7 @@ async fn a_mirror_that_is_down_and_a_container_without_network_are_told_apart() 
     f.settings.network = envforge::engine::Network::None;
     let error = f.resolve(&torch_2_8(), &[], None).await.expect_err("no network");
     assert!(matches!(error, PackagesError::Mirror { no_network: true, .. }), "{error:?}");
-    assert_eq!(error.exit_code(), 3);
+    assert_eq!(error.exit(), Exit::Outside);
     assert!(error.hints()[0].contains("ENVFORGE_NETWORK=host"));
 }
 
@@ -332,13 +335,18 @@ async fn vendor_repository() -> wiremock::MockServer {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-async fn the_vendors_signed_repository_gives_nvcc_and_its_faults_are_named() {
+async fn vendor_repository_provides_nvcc() {
     let mut f = Fixture::new().await;
     let server = vendor_repository().await;
     let spec = "cuda:12.8-devel".parse().expect("a spec");
-    let options = envforge::resolve::ResolveOptions::default();
+    let options = envforge::model::resolve::ResolveOptions::default();
     let target = Target::any(Machine::X86_64);
-    let stack = envforge::resolve::resolve(&spec, &target, envforge::compat::Matrix::embedded(), &options);
+    let stack = envforge::model::resolve::resolve(
+        &spec,
+        &target,
+        envforge::model::compat::Matrix::embedded(),
+        &options,
+    );
     let stack = stack.expect("the vendor has nvcc 12.8 for debian:12");
 
     f.settings.vendor.root = Some(format!("{}/repos", server.uri()).parse().expect("an address"));
@@ -373,7 +381,7 @@ async fn the_vendors_signed_repository_gives_nvcc_and_its_faults_are_named() {
         &f.settings.vendor,
     );
     let few = Lock { system: Vec::new(), ..lock };
-    gather_debs(&few, &f.store, &f.fetcher, &[root], Arc::new(Silent)).await.expect("downloaded");
+    gather_debs(&few, &f.store, &f.fetcher, &[root], Arc::new(NullReporter)).await.expect("downloaded");
     for deb in &few.unpacked {
         assert!(f.store.find(&deb.sha256).expect("cache").is_some(), "{}", deb.name);
     }
@@ -381,5 +389,5 @@ async fn the_vendors_signed_repository_gives_nvcc_and_its_faults_are_named() {
     server.reset().await;
     let error = f.resolve(&stack, &[], None).await.expect_err("the repository is gone");
     assert!(matches!(error, PackagesError::Vendor { .. }), "{error:?}");
-    assert_eq!(error.exit_code(), 3);
+    assert_eq!(error.exit(), Exit::Outside);
 }

@@ -85,7 +85,7 @@ fn in_image(tag: &str, command: &str) -> String {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_project_gets_all_it_asks_for_and_one_more_package_is_one_layer() {
+fn project_gets_its_additions_and_one_package_is_one_layer() {
     let project = Project::new();
     let tag = project.build();
     assert!(tag.starts_with("envforge/small:") && tag.ends_with("-unverified"), "{tag}");
@@ -123,7 +123,7 @@ fn a_project_gets_all_it_asks_for_and_one_more_package_is_one_layer() {
     project.scene.index.take_downloads();
     project.write("configs/a.yaml", "a: 2\n");
     let run = project.scene.succeed(&["build"]);
-    assert!(run.stderr.contains("copied files: the lock has `configs"), "{}", run.stderr);
+    assert!(run.stderr.contains("copied files: locked `configs"), "{}", run.stderr);
     assert!(!run.stderr.contains("resolve distribution packages"), "{}", run.stderr);
     let edited = run.stdout.lines().next().expect("a tag").to_owned();
     assert_eq!(in_image(&edited, "cat '/opt/my configs/a.yaml'"), "a: 2");
@@ -142,7 +142,7 @@ fn a_project_gets_all_it_asks_for_and_one_more_package_is_one_layer() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_check_of_the_project_that_fails_leaves_no_tag() {
+fn failing_project_check_leaves_no_tag() {
     let project = Project::new();
     project.write("envforge.toml", &PROJECT.replace("own_package.WORD)", "own_package.NOTHING)"));
     project.scene.fail(&["build"], 1, &["project-imports", "NOTHING"]);
@@ -152,7 +152,7 @@ fn a_check_of_the_project_that_fails_leaves_no_tag() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn what_cannot_be_had_or_does_not_fit_is_told_in_the_users_words() {
+fn unavailable_package_is_reported_with_its_requirement() {
     let project = Project::new();
     let toml = |packages: &str| {
         format!("schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.7-cu118'\n[packages]\n{packages}\n")
@@ -164,22 +164,22 @@ fn what_cannot_be_had_or_does_not_fit_is_told_in_the_users_words() {
         &["lock"],
         1,
         &[
-            "`torch==2.5.0` is asked for by envforge.toml",
-            "torch 2.7.1 is what the image is built around",
+            "`torch==2.5.0` is required by envforge.toml",
+            "torch 2.7.1 is pinned by the image",
             "envforge list pytorch-cuda",
         ],
     );
     let wrong = "0".repeat(64);
     project.write("requirements.txt", &format!("own-package==1.0 --hash=sha256:{wrong}\n"));
     project.write("envforge.toml", &toml("requirements = ['requirements.txt']\nindexes = ['own']"));
-    project.scene.fail(&["lock"], 1, &["own_package-1.0", "requirement files do not allow"]);
+    project.scene.fail(&["lock"], 1, &["own_package-1.0", "requirement files do not list"]);
     assert!(!project.scene.program.path("envforge.lock").exists(), "nothing was written");
     project.scene.assert_nothing_left();
 }
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_spec_with_packages_is_the_same_without_a_file() {
+fn spec_with_packages_equals_the_project_file() {
     let project = Project::new();
     let run = project.scene.succeed(&[
         "build",
@@ -197,7 +197,7 @@ fn a_spec_with_packages_is_the_same_without_a_file() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn what_was_built_is_listed_described_compared_and_pruned() {
+fn built_images_are_listed_described_compared_and_pruned() {
     let project = Project::new();
     let first = project.build();
     project.write("configs/a.yaml", "a: 2\n");
@@ -248,7 +248,7 @@ fn what_was_built_is_listed_described_compared_and_pruned() {
     not(feature = "docker-more"),
     ignore = "needs docker and ENVFORGE_INDEX, an index of everything: cargo test --features docker-more"
 )]
-fn a_build_without_network_gives_the_same_content_and_one_byte_changed_is_told() {
+fn offline_build_is_equal_and_a_changed_byte_is_reported() {
     let mut project = Project::new();
     // A run step without a secret: what a site without network has are its files.
     project.write(
@@ -295,7 +295,7 @@ fn a_build_without_network_gives_the_same_content_and_one_byte_changed_is_told()
     not(feature = "docker-more"),
     ignore = "needs docker and docker-compose: cargo test --features docker-more"
 )]
-fn an_exported_compose_project_is_read_by_compose() {
+fn compose_reads_an_exported_project() {
     let project = Project::new();
     let text =
         PROJECT.replace("{ command = \"wc -c < /run/secrets/hf > ~/length\", secrets = [\"hf\"] },", "");
@@ -317,7 +317,7 @@ fn an_exported_compose_project_is_read_by_compose() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn two_locks_at_once_agree_and_a_package_that_needs_another_torch_is_told() {
+fn concurrent_locks_agree_and_a_torch_conflict_is_reported() {
     let project = Project::new();
     let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.7-cu118'\n[packages]\nindexes = ['own']\n";
     let with = |package: &str| project.write("envforge.toml", &format!("{text}python = ['{package}']\n"));

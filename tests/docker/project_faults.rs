@@ -84,19 +84,19 @@ impl Project {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn wishes_that_exclude_each_other_are_told_with_their_places_and_the_chain() {
+fn conflicting_requirements_are_reported_with_file_and_chain() {
     let project = Project::new(&["own-package<1.1", "wants-newer"]);
     project.scene.index.publish(vec![
         WheelSpec::new("wants-newer", "1.0").requires("in-between").build(),
         WheelSpec::new("in-between", "1.0").requires("own-package>=1.1").build(),
     ]);
     let says = [
-        "does not fit together",
-        "`own-package<1.1` is asked for by envforge.toml",
-        "`wants-newer` is asked for by envforge.toml",
+        "conflicting requirements",
+        "`own-package<1.1` is required by envforge.toml",
+        "`wants-newer` is required by envforge.toml",
         "in-between",
         "own-package>=1.1",
-        "loosen or leave out one of them",
+        "relax or remove one of them",
     ];
     project.assert_not_locked(&["lock"], 1, &says);
     project.write("requirements.txt", "# ours\n\nown-package==1.0\n");
@@ -104,25 +104,25 @@ fn wishes_that_exclude_each_other_are_told_with_their_places_and_the_chain() {
     let toml = toml.replace("<1.1\", \"wants-newer\"]", "==1.1\"]\nrequirements = ['requirements.txt']");
     project.write("envforge.toml", &toml);
     let says = [
-        "`own-package==1.0` is asked for by requirements.txt, line 3",
-        "`own-package==1.1` is asked for by envforge.toml",
+        "`own-package==1.0` is required by requirements.txt, line 3",
+        "`own-package==1.1` is required by envforge.toml",
     ];
     project.assert_not_locked(&["lock"], 1, &says);
     project.wants(&["a-package-that-nobody-has-here"]);
-    project.assert_not_locked(&["lock"], 1, &["`a-package-that-nobody-has-here`", "check its spelling"]);
+    project.assert_not_locked(&["lock"], 1, &["`a-package-that-nobody-has-here`", "check the spelling"]);
 }
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_package_that_needs_another_torch_changes_no_lock() {
+fn package_that_needs_another_torch_changes_no_lock() {
     let project = Project::locked(&["own-package==1.0"]);
     let other = WheelSpec::new("needs-another", "1.0").requires("torch==2.5.0");
     project.scene.index.publish(vec![other.build()]);
     project.wants(&["needs-another"]);
     let says = [
-        "`needs-another` is asked for by envforge.toml",
+        "`needs-another` is required by envforge.toml",
         "torch==2.5.0",
-        "torch 2.7.1 is what the image is built around",
+        "torch 2.7.1 is pinned by the image",
         "envforge list pytorch-cuda",
     ];
     project.assert_not_locked(&["lock"], 1, &says);
@@ -130,7 +130,7 @@ fn a_package_that_needs_another_torch_changes_no_lock() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_withdrawn_release_is_kept_by_its_lock_and_chosen_by_no_new_one() {
+fn yanked_release_is_kept_by_its_lock_and_not_chosen_again() {
     let project = Project::locked(&["own-package"]);
     project.scene.index.yank(&own("1.1").file);
     let said = project.scene.succeed(&["build"]);
@@ -145,7 +145,7 @@ fn a_withdrawn_release_is_kept_by_its_lock_and_chosen_by_no_new_one() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_release_that_was_deleted_or_published_anew_ends_the_build_and_a_new_lock_helps() {
+fn build_fails_when_a_release_was_deleted_or_replaced() {
     let project = Project::new(&["own-package==1.1"]);
     project.scene.index.publish(vec![own_saying("1.1", &salt())]);
     project.scene.succeed(&["lock"]);
@@ -160,10 +160,10 @@ fn a_release_that_was_deleted_or_published_anew_ends_the_build_and_a_new_lock_he
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_index_that_answers_500_is_named_and_one_that_is_slow_is_waited_for() {
+fn index_error_500_is_reported_and_a_slow_index_is_awaited() {
     let project = Project::new(&["own-package"]);
     project.scene.index.fail("/own/own-package/", Fault::Status(500));
-    let says = ["the package index cannot be reached", "`own-package`", "500", "ENVFORGE_INDEX"];
+    let says = ["cannot reach the package index", "`own-package`", "500", "ENVFORGE_INDEX"];
     project.assert_not_locked(&["lock"], 3, &says);
     project.scene.index.heal();
     project.scene.index.fail("own", Fault::Slow(1000));
@@ -173,7 +173,7 @@ fn an_index_that_answers_500_is_named_and_one_that_is_slow_is_waited_for() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_wheel_cut_short_is_not_installed() {
+fn build_rejects_a_truncated_wheel() {
     let project = Project::locked(&["own-package==1.0"]);
     let text = format!("SALT = '{}'\n", salt());
     let whole = WheelSpec::new("cut-short", "1.0").file("cut_short.py", &text).build();
@@ -193,7 +193,7 @@ fn a_wheel_cut_short_is_not_installed() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_lock_edited_by_hand_builds_nothing_and_upgrade_makes_it_anew() {
+fn edited_lock_is_rejected_and_upgrade_rewrites_it() {
     let project = Project::locked(&["own-package==1.0"]);
     let lock = project.lock();
     let hash = crate::wheels::sha256(&own("1.0").bytes);
@@ -201,22 +201,22 @@ fn a_lock_edited_by_hand_builds_nothing_and_upgrade_makes_it_anew() {
     project.write("envforge.lock", &lock.replace(&hash, &"0".repeat(64)));
     project.assert_not_built(3, &["own-package", "Hash mismatch"]);
     project.assert_not_locked(&["lock", "-P", "own-pakage"], 2, &["`own-pakage`", "check the spelling"]);
-    let broken = lock.replacen("schema = 1\n", "<<<<<<< HEAD\nschema = 1\n", 1);
+    let broken = lock.replacen("schema = 2\n", "<<<<<<< HEAD\nschema = 2\n", 1);
     project.write("envforge.lock", &broken);
-    project.assert_not_locked(&["lock"], 2, &["envforge.lock", "line ", "`--upgrade`"]);
+    project.assert_not_locked(&["lock"], 2, &["envforge.lock", "line ", "`envforge lock --upgrade`"]);
     // As the hint says.
     project.scene.succeed(&["lock", "--upgrade"]);
     let without_time =
         |lock: &str| lock.lines().filter(|l| !l.starts_with("created")).collect::<Vec<_>>().join("\n");
     assert_eq!(without_time(&project.lock()), without_time(&lock));
-    let newer = lock.replacen("schema = 1\n", "schema = 9\n", 1);
+    let newer = lock.replacen("schema = 2\n", "schema = 9\n", 1);
     project.write("envforge.lock", &newer);
-    project.assert_not_locked(&["lock", "--upgrade"], 2, &["format 9", "update this one"]);
+    project.assert_not_locked(&["lock", "--upgrade"], 2, &["schema 9", "update envforge"]);
 }
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn of_two_locks_at_once_one_is_made_and_the_other_uses_it() {
+fn second_of_two_concurrent_locks_uses_the_first() {
     let project = Project::new(&["own-package"]);
     let both = [(); 2].map(|()| project.scene.program.command(&["lock"]).spawn().expect("it starts"));
     let both = both.map(|one| Run::of(&one.wait_with_output().expect("a child of ours")));
@@ -232,7 +232,7 @@ fn of_two_locks_at_once_one_is_made_and_the_other_uses_it() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn ten_thousand_requirements_are_resolved_and_locked() {
+fn lock_resolves_ten_thousand_requirements() {
     let project = Project::new(&[]);
     let lines = (0..10_000).fold(String::new(), |all, n| all + &format!("own-package >= 0.{n}  # {n}\n"));
     project.write("requirements.txt", &lines);
@@ -241,7 +241,7 @@ fn ten_thousand_requirements_are_resolved_and_locked() {
     project.scene.succeed(&["lock"]);
     assert!(project.lock().contains(&own("1.1").file), "the newest that meets them all");
     project.scene.succeed(&["lock", "--check"]);
-    let says = ["`own-package < 1.0` is asked for by requirements.txt, line 10001"];
+    let says = ["`own-package < 1.0` is required by requirements.txt, line 10001"];
     project.write("requirements.txt", &format!("{lines}own-package < 1.0\n"));
     project.assert_not_locked(&["lock"], 1, &says);
     project.write("requirements.txt", &lines);
@@ -250,7 +250,7 @@ fn ten_thousand_requirements_are_resolved_and_locked() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_copied_file_of_a_very_long_name_is_in_the_image() {
+fn copied_file_with_a_long_name_is_in_the_image() {
     let project = Project::new(&["own-package==1.0"]);
     let toml = std::fs::read_to_string(project.scene.program.path("envforge.toml")).expect("ours");
     let copy =
@@ -272,7 +272,7 @@ fn a_copied_file_of_a_very_long_name_is_in_the_image() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_disk_that_gets_full_while_a_vendor_folder_is_filled_ends_clearly_and_the_next_run_goes_on() {
+fn vendor_reports_a_full_disk_and_the_next_run_continues() {
     let scene = Scene::locked();
     // Only what the scene's own index serves: the others need an index of everything.
     let lock = scene.lock();
@@ -287,7 +287,7 @@ fn a_disk_that_gets_full_while_a_vendor_folder_is_filled_ends_clearly_and_the_ne
     let disk = SmallDisk::on(scene.program.path("small-disk"), "8m");
     let args = ["vendor", SPEC, "small-disk/vendor"];
     let said = scene.fail(&args, 3, &["No space left on device", "small-disk/vendor"]);
-    assert!(said.contains("run it again"), "{said}");
+    assert!(said.contains("run the command again"), "{said}");
     assert!(!said.contains(".tmp") && !said.contains("/.envforge-"), "a name that is no user's: {said}");
     scene.assert_nothing_left();
     let left = files_below(disk.path());
@@ -309,7 +309,7 @@ fn a_disk_that_gets_full_while_a_vendor_folder_is_filled_ends_clearly_and_the_ne
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_full_disk_of_the_project_leaves_the_lock_as_it_was() {
+fn full_project_disk_leaves_the_lock_unchanged() {
     let project = Project::locked(&["own-package==1.0"]);
     let disk = SmallDisk::on(project.scene.program.path("p"), "512k");
     for name in ["envforge.toml", "envforge.lock"] {

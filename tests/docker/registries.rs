@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use envforge::base::private_tag;
-use envforge::registry::Digest;
+use envforge::model::image_digest::Digest;
 use serde_json::Value;
 
 use crate::engine::docker;
@@ -34,7 +34,7 @@ fn mirror_of_the_base(scene: &Scene, registry: &Registry) {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_base_comes_from_a_registry_by_digest_and_the_image_goes_to_one_whole() {
+fn base_comes_from_a_registry_and_the_image_is_pushed_to_one() {
     let registry = Registry::with_password();
     let scene = logged_in(Scene::new(), &registry, PASSWORD);
     mirror_of_the_base(&scene, &registry);
@@ -137,7 +137,7 @@ fn forget_the_pulled_base(registry: &Registry, digest: &Digest) {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn what_a_registry_refuses_is_said_before_anything_is_built() {
+fn registry_refusals_are_reported_before_the_build() {
     let registry = Registry::with_password();
     let scene = Scene::new().set("ENVFORGE_IMAGE_MIRROR", registry.host());
     let host = registry.host();
@@ -148,7 +148,7 @@ fn what_a_registry_refuses_is_said_before_anything_is_built() {
     scene.fail(
         &push,
         3,
-        &[&format!("registry `{host}` refuses access to `team/torch` without a login"), "docker login"],
+        &[&format!("registry `{host}`: access denied to `team/torch` without a login"), "docker login"],
     );
     // A wrong password.
     let scene = logged_in(scene, &registry, "wrong");
@@ -157,7 +157,11 @@ fn what_a_registry_refuses_is_said_before_anything_is_built() {
     // The right one, and nothing there.
     let scene = logged_in(scene, &registry, PASSWORD);
     let mirrored = ["lock", SPEC, "--base-provider", "image"];
-    scene.fail(&mirrored, 3, &["no registry gives `debian:12`", &format!("registry `{host}` has no image")]);
+    scene.fail(
+        &mirrored,
+        3,
+        &["cannot find `debian:12` in any registry", &format!("not found in registry `{host}`")],
+    );
     // The same by a helper program, as `docker login` leaves it.
     let scene = scene.set("ENVFORGE_REGISTRY", "another.test");
     let bin = scene.program.path("bin");
@@ -176,17 +180,17 @@ fn what_a_registry_refuses_is_said_before_anything_is_built() {
     scene.fail(&mirrored, 3, &["without a login", "docker-credential-envforge-test"]);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("a PATH"));
     let scene = scene.set("PATH", path);
-    scene.fail(&mirrored, 3, &[&format!("registry `{host}` has no image")]);
+    scene.fail(&mirrored, 3, &[&format!("not found in registry `{host}`")]);
 
     // The registry is gone.
     drop(registry);
-    scene.fail(&mirrored, 3, &["cannot be reached", "[mirrors] images"]);
+    scene.fail(&mirrored, 3, &["cannot reach", "[mirrors] images"]);
     scene.assert_nothing_left();
 }
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_layer_that_is_always_cut_ends_the_pull_and_the_next_one_works() {
+fn pull_fails_when_a_layer_is_always_cut() {
     let registry = Registry::open();
     let scene = Scene::new();
     mirror_of_the_base(&scene, &registry);
@@ -206,17 +210,17 @@ fn a_layer_that_is_always_cut_ends_the_pull_and_the_next_one_works() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_registry_of_a_private_authority_is_trusted_where_the_engine_trusts_it() {
+fn private_registry_is_trusted_where_the_engine_trusts_it() {
     let registry = Registry::with_private_authority();
     let host = registry.host();
     let scene = logged_in(Scene::new(), &registry, PASSWORD).set("ENVFORGE_IMAGE_MIRROR", &host);
     let lock = ["lock", SPEC, "--base-provider", "image"];
     let folder = format!("/etc/docker/certs.d/{host}/ca.crt");
-    scene.fail(&lock, 3, &[&format!("registry `{host}` cannot be reached"), "not trusted here", &folder]);
+    scene.fail(&lock, 3, &[&format!("cannot reach registry `{host}`"), "certificate authority", &folder]);
     // Another authority does not help.
     let other = Registry::with_private_authority();
     let scene = scene.set("ENVFORGE_CA_BUNDLE", other.authority().to_string_lossy());
-    scene.fail(&lock, 3, &["not trusted here"]);
+    scene.fail(&lock, 3, &["certificate authority"]);
     // The right one named as the bundle: this program gets through.
     let bundle = format!(
         "{}{}",
@@ -226,7 +230,7 @@ fn a_registry_of_a_private_authority_is_trusted_where_the_engine_trusts_it() {
     let path = scene.program.path("bundle.pem");
     std::fs::write(&path, bundle).expect("a file of ours");
     let scene = scene.set("ENVFORGE_CA_BUNDLE", path.to_string_lossy());
-    scene.fail(&lock, 3, &[&format!("registry `{host}` has no image")]);
+    scene.fail(&lock, 3, &[&format!("not found in registry `{host}`")]);
     // Where the engine trusts it nothing more is needed, and an image goes there and a base comes from there.
     let scene = scene.set("ENVFORGE_CA_BUNDLE", "/etc/ssl/certs/ca-certificates.crt");
     let trust = registry.trust();
@@ -242,7 +246,7 @@ fn a_registry_of_a_private_authority_is_trusted_where_the_engine_trusts_it() {
     drop(trust);
     docker(&["rmi", &tag]);
     forget_the_pulled_base(&registry, &digest);
-    scene.fail(&["build", SPEC, "-t", &wanted, "--push"], 3, &["not trusted here", &folder]);
+    scene.fail(&["build", SPEC, "-t", &wanted, "--push"], 3, &["certificate authority", &folder]);
     scene.assert_only_tags_added();
 }
 
@@ -251,7 +255,7 @@ fn a_registry_of_a_private_authority_is_trusted_where_the_engine_trusts_it() {
     not(feature = "docker-more"),
     ignore = "needs docker and ENVFORGE_INDEX, an index of everything: cargo test --features docker-more"
 )]
-fn a_base_of_a_registry_is_vendored_and_built_on_where_there_is_none() {
+fn vendored_registry_base_is_built_on_offline() {
     let registry = Registry::open();
     let scene = Scene::new();
     mirror_of_the_base(&scene, &registry);
@@ -316,16 +320,17 @@ fn publish_noise(scene: &Scene, registry: &Registry) {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_registry_that_does_not_answer_is_told_in_one_line_and_the_base_is_made_from_packages() {
+fn silent_registry_is_reported_and_the_base_is_bootstrapped() {
     // The default registry is asked after its mirror, over a proxy that is not there.
     let scene =
         Scene::new().set("ENVFORGE_IMAGE_MIRROR", "127.0.0.1:1").set("HTTPS_PROXY", "http://127.0.0.1:1");
     let child = scene.program.command(&["lock", SPEC]).spawn().expect("the program starts");
-    let run = interrupt_when(child, "is built from the distribution's packages");
+    let run = interrupt_when(child, "bootstrapping the base from packages");
     assert_eq!(run.code, 130, "{}", run.stderr);
-    let first: Vec<_> = run.stderr.lines().take_while(|line| !line.contains("is built from")).collect();
+    let first: Vec<_> =
+        run.stderr.lines().take_while(|line| !line.contains("bootstrapping the base")).collect();
     assert!(!first.iter().any(|line| line.contains("pull") || line.contains("error")), "{}", run.stderr);
-    let notes = run.stderr.lines().filter(|line| line.contains("registry `docker.io` cannot be reached"));
+    let notes = run.stderr.lines().filter(|line| line.contains("cannot reach registry `docker.io`"));
     assert_eq!(notes.count(), 1, "{}", run.stderr);
     scene.assert_nothing_left();
 }

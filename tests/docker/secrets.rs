@@ -14,7 +14,7 @@ fn with_token(scene: Scene, token: &str) -> Scene {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_token_in_the_index_address_is_found_nowhere_and_another_one_keeps_every_layer() {
+fn index_token_is_stored_nowhere_and_changes_no_layer() {
     let scene = with_token(Scene::fresh(), TOKEN);
     let run = scene.succeed(&["build", SPEC, "-v"]);
     assert!(
@@ -62,7 +62,7 @@ fn assert_not_in_files(scene: &Scene) {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_token_is_not_in_the_message_of_a_failure() {
+fn error_message_hides_the_index_token() {
     let scene = with_token(Scene::fresh(), TOKEN);
     scene.index.fail("/cu118/", crate::index::Fault::Status(401));
     let run = scene.program.run(&["lock", SPEC, "-vv"]);

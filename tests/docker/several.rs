@@ -4,7 +4,7 @@ use crate::scene::{SPEC, Scene, TAG};
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn one_that_fails_does_not_stop_the_other() {
+fn failing_build_does_not_stop_the_other() {
     let scene = Scene::new();
     let run = scene.program.run(&["build", "pytorch-cuda:2.9-cu118", SPEC, "pytorch-cuda:2.6-cu118"]);
     // The index of the tests has no 2.6: that one fails at its lock, outside of the program.
@@ -17,7 +17,7 @@ fn one_that_fails_does_not_stop_the_other() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_filter_builds_what_it_covers() {
+fn filter_builds_the_variants_it_matches() {
     let scene = Scene::new();
     let run = scene.succeed(&["build", "--all-supported", SPEC, "--dry-run"]);
     assert!(run.stdout.contains("checks before the tag"), "{}", run.stdout);

@@ -1,10 +1,8 @@
 //! `shell --jupyter` as a user sees it: in a browser.
 
-use std::time::{Duration, Instant};
-
 use crate::browser::{Browser, SHIFT_ENTER};
 use crate::engine::docker;
-use crate::scene::TAG;
+use crate::scene::{TAG, wait_until};
 use crate::shell::Shells;
 
 /// Opens JupyterLab of an image in a browser, which is refused without the token, runs a cell in a new notebook, and
@@ -45,11 +43,7 @@ pub(crate) fn assert_a_notebook_answers(
     browser.click(".jp-Dialog .jp-mod-accept");
     let file = shells.project().join("Untitled.ipynb");
     let saved = || std::fs::read_to_string(&file).unwrap_or_default();
-    let end = Instant::now() + Duration::from_secs(20);
-    while !saved().contains(answer) && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert!(saved().contains(answer), "the notebook is not in the project's folder: {}", saved());
+    wait_until("the notebook is in the project's folder", || saved().contains(answer));
 
     let container = "envforge-browsed";
     let inside = shells.succeed(&[
@@ -75,7 +69,7 @@ pub(crate) fn assert_a_notebook_answers(
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_notebook_in_a_browser_has_the_framework() {
+fn notebook_in_a_browser_imports_the_framework() {
     let shells = Shells::new();
     let cell = ("import torch; torch.__version__, 6 * 7", "('2.7.1+cu118', 42)");
     assert_a_notebook_answers(&shells, TAG, cell, "jupyter-small.png");

@@ -1,9 +1,9 @@
 //! `shell --detach`, `ps`, `logs`, `stop`: what they say is what the engine has.
 
-use std::time::{Duration, Instant};
+use std::io::{BufRead as _, BufReader};
 
 use crate::engine::docker;
-use crate::scene::{TAG, assert_message};
+use crate::scene::{TAG, assert_message, wait_until};
 use crate::shell::Shells;
 
 fn states(shells: &Shells) -> Vec<(String, String)> {
@@ -13,7 +13,7 @@ fn states(shells: &Shells) -> Vec<(String, String)> {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_detached_command_is_listed_read_and_stopped() {
+fn detached_command_is_listed_read_and_stopped() {
     let shells = Shells::new();
     let script = "echo begun; echo aside >&2; sleep 1000";
     let name = shells
@@ -30,18 +30,18 @@ fn a_detached_command_is_listed_read_and_stopped() {
     let shown = shells.succeed(&["ps"]);
     assert!(shown.starts_with("NAME") && shown.contains("->6006") && shown.contains("Up "), "{shown}");
 
-    let end = Instant::now() + Duration::from_secs(20);
     let mut logs = shells.run(&["logs", "run1"]);
-    while logs.stderr.is_empty() && Instant::now() < end {
+    wait_until("the command writes", || {
         logs = shells.run(&["logs", "run1"]);
-    }
+        !logs.stdout.is_empty() && !logs.stderr.is_empty()
+    });
     assert_eq!((logs.stdout.as_str(), logs.stderr.as_str()), ("begun\n", "aside\n"));
 
     let inside = shells.succeed(&["shell", TAG, "--", "sh", "-c", "cat /proc/*/cmdline | tr '\\0' ' '"]);
     assert!(inside.contains("sleep 1000"), "the second call is in the same container: {inside}");
     let refused = shells.run(&["shell", TAG, "--memory", "1g", "--", "true"]);
     assert_eq!(refused.code, 125);
-    assert_message(&refused.stderr, &["`run1` runs already", "--memory", "envforge stop run1", "--new"]);
+    assert_message(&refused.stderr, &["`run1` is running", "--memory", "envforge stop run1", "--new"]);
     let taken = shells.run(&["shell", TAG, "--new", "--name", "run1", "--", "true"]);
     assert_eq!(taken.code, 125);
     assert_message(&taken.stderr, &["`run1`", "--name"]);
@@ -57,14 +57,11 @@ fn a_detached_command_is_listed_read_and_stopped() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn what_ends_or_is_killed_from_outside_is_told() {
+fn ps_reports_containers_that_ended_or_were_killed() {
     let shells = Shells::new();
     shells.succeed(&["shell", TAG, "--name", "short", "--detach", "--", "sh", "-c", "echo done; exit 5"]);
     shells.succeed(&["shell", TAG, "--new", "--name", "long", "--detach"]);
-    let end = Instant::now() + Duration::from_secs(20);
-    while states(&shells)[1].1 != "exited" && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    wait_until("the command ends", || states(&shells)[1].1 == "exited");
     let state = |name: &str| states(&shells).into_iter().find(|(known, _)| known == name).expect("listed").1;
     assert_eq!((state("short").as_str(), state("long").as_str()), ("exited", "running"));
     assert_eq!(shells.succeed(&["logs", "short"]), "done", "a command that ended can be read");
@@ -80,17 +77,24 @@ fn what_ends_or_is_killed_from_outside_is_told() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_killed_envforge_leaves_nothing_that_the_next_does_not_remove() {
+fn next_call_removes_the_container_of_a_killed_envforge() {
     let shells = Shells::new();
-    let mut child = shells.command(&["shell", TAG, "--", "sleep", "4"]).spawn().expect("it starts");
-    let end = Instant::now() + Duration::from_secs(20);
-    while states(&shells).first().is_none_or(|(_, state)| state != "running") && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    // It ends when the test says so, in the folder that both see.
+    let script = "echo begun; until [ -e end ]; do sleep 0.1; done";
+    let mut child = shells.command(&["shell", TAG, "--", "sh", "-c", script]).spawn().expect("it starts");
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    stdout.read_line(&mut line).expect("text");
+    assert_eq!(line, "begun\n");
     child.kill().expect("a child of ours");
     child.wait().expect("a child of ours");
-    assert_eq!(states(&shells).len(), 1, "what runs goes on");
-    std::thread::sleep(Duration::from_secs(6));
+    let running = states(&shells);
+    assert!(matches!(&running[..], [(_, state)] if state == "running"), "what runs goes on: {running:?}");
+    let container = docker(&["ps", "-q", "--filter", "label=io.envforge.shell"]);
+    std::fs::write(shells.project().join("end"), "").expect("a folder of ours");
+    wait_until("the container ends", || {
+        docker(&["inspect", "--format", "{{.State.Status}}", &container]) == "exited"
+    });
     // The first call removes it, the second sees that it is gone.
     shells.listed();
     assert_eq!(states(&shells).len(), 0, "what ended and nobody waits for goes");
@@ -98,7 +102,7 @@ fn a_killed_envforge_leaves_nothing_that_the_next_does_not_remove() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_lost_terminal_is_found_again_in_tmux() {
+fn attach_finds_a_lost_terminal_in_tmux() {
     let shells = Shells::new();
     let none = shells.run(&["shell", "--attach"]);
     assert_eq!(none.code, 125);

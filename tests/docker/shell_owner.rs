@@ -31,7 +31,7 @@ pub(crate) fn assert_files_are_the_callers(shells: &Shells, uid: u32, inside: u3
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn files_are_the_callers_whatever_his_id_is() {
+fn files_belong_to_the_caller_regardless_of_user_id() {
     let shells = Shells::new();
     // The image has a user of id 33.
     for uid in [0, 1000, 50000, 33] {
@@ -48,7 +48,7 @@ fn files_are_the_callers_whatever_his_id_is() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_project_keeps_its_home_and_two_projects_do_not_meet() {
+fn projects_keep_separate_home_volumes() {
     let shells = Shells::new();
     shells.script("echo first >~/note; echo model >$HF_HOME.txt");
     assert_eq!(shells.script("cat ~/note"), "first");
@@ -63,7 +63,7 @@ fn a_project_keeps_its_home_and_two_projects_do_not_meet() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn data_is_read_only_volumes_stay_and_limits_hold() {
+fn data_is_read_only_volumes_persist_and_limits_are_enforced() {
     let shells = Shells::new();
     let data = shells.scene.program.path("set");
     std::fs::create_dir(&data).expect("a folder of ours");

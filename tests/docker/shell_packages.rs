@@ -5,7 +5,7 @@ use crate::shell::Shells;
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn pip_and_uv_install_what_needs_torch_and_bring_no_second_one() {
+fn pip_and_uv_install_no_second_torch() {
     let shells = Shells::new();
     // Both need torch; neither is in the image.
     shells.script("pip install --quiet torchmetrics >&2 && uv pip install --quiet pytorch-ranger >&2");

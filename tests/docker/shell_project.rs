@@ -5,7 +5,7 @@ use crate::shell::Shells;
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_project_is_built_once_and_opened_as_it_says_from_any_of_its_folders() {
+fn shell_builds_a_project_once_and_opens_it_from_subdirectories() {
     let shells = Shells::without_image();
     let project = shells.project();
     std::fs::create_dir_all(project.join("src/deep")).expect("a folder of ours");

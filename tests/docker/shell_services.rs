@@ -24,7 +24,7 @@ pub(crate) fn page(port: u16, path: &str) -> String {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn jupyter_is_reached_with_its_token_alone() {
+fn jupyter_requires_its_token() {
     let shells = Shells::new();
     // The usual port is taken: by this, or by somebody else.
     let _taken = TcpListener::bind(("127.0.0.1", 8888));
@@ -78,7 +78,7 @@ fn jupyter_in_the_foreground_ends_with_ctrl_c() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn ports_of_an_engine_on_another_machine_lead_here() {
+fn ports_of_a_remote_engine_are_forwarded() {
     let shells = Shells::new();
     let mut command = shells.command(&["shell", TAG, "--jupyter", "--port", "6006"]);
     let mut child = command.env("DOCKER_HOST", distant_engine()).spawn().expect("it starts");
@@ -110,7 +110,7 @@ fn ports_of_an_engine_on_another_machine_lead_here() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn open_hands_the_address_to_the_browser_and_keeps_it_from_others() {
+fn open_passes_the_url_to_the_browser_only() {
     let shells = Shells::new();
     let folder = shells.scene.program.path("bin");
     std::fs::create_dir(&folder).expect("a folder of ours");
@@ -151,12 +151,12 @@ pub(crate) fn keys(folder: &Path) -> String {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn ssh_lets_in_a_key_and_nobody_else() {
+fn ssh_accepts_the_key_and_rejects_others() {
     let shells = Shells::new();
     let key = keys(&shells.scene.program.path("home"));
     let root = shells.run(&["shell", TAG, "--ssh", "--authorized-keys", &key]);
     assert_eq!(root.code, 125);
-    assert_message(&root.stderr, &["no SSH login for root", "ordinary user"]);
+    assert_message(&root.stderr, &["SSH requires a user other than root", "ordinary user"]);
 
     let start = || {
         let args = ["shell", TAG, "--ssh", "--detach", "--name", "work", "--authorized-keys", &key];
@@ -230,7 +230,7 @@ fn ssh_lets_in_a_key_and_nobody_else() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_devcontainer_builds_and_runs_the_same_image() {
+fn devcontainer_builds_and_runs_the_same_image() {
     let shells = Shells::new();
     let file = shells.succeed(&["export", "devcontainer", SPEC, ".devcontainer"]);
     let text = std::fs::read_to_string(&file).expect("a file of ours");

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use crate::program::Run;
-use crate::scene::TAG;
+use crate::scene::{TAG, wait_until};
 use crate::shell::Shells;
 
 /// Whatever the prompt ends in, what is printed is not what was typed.
@@ -12,7 +12,7 @@ const READY: &str = "printf 're%s\\n' ady\n";
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_terminal_has_a_size_a_keyboard_and_an_exit_code() {
+fn terminal_has_a_size_a_keyboard_and_an_exit_code() {
     let shells = Shells::new();
     let mut terminal = shells.terminal(&["shell", TAG], (100, 37));
     terminal.type_in(READY);
@@ -20,10 +20,10 @@ fn a_terminal_has_a_size_a_keyboard_and_an_exit_code() {
     terminal.type_in("stty size\n");
     terminal.wait_for("37 100");
     terminal.resize((120, 50));
-    terminal.type_in("sleep 0.3; stty size\n");
+    terminal.type_in("until stty size | grep -q '^50 '; do sleep 0.1; done; stty size\n");
     terminal.wait_for("50 120");
-    terminal.type_in("sleep 1000\n");
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    terminal.type_in("sh -c 'echo sl''eeping; exec sleep 1000'\n");
+    terminal.wait_for("sleeping");
     terminal.type_in("\x03");
     terminal.type_in("echo after=$?\n");
     terminal.wait_for("after=130");
@@ -38,10 +38,11 @@ fn a_terminal_has_a_size_a_keyboard_and_an_exit_code() {
     terminal.type_in("\x04");
     assert_eq!(terminal.code(), 0, "the end of what is typed ends it");
 
-    let mut terminal = shells.terminal(&["shell", TAG, "--", "python", "-c", "input('name? ')"], (80, 24));
+    let python = ["python", "-c", "input('name? ')"];
+    let mut terminal = shells.terminal(&[&["shell", TAG, "--"], &python[..]].concat(), (80, 24));
     terminal.wait_for("name? ");
     // Python hears a signal only once it waits, a moment after the prompt.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    wait_until("Python waits for its input", || is_waiting(&python));
     terminal.type_in("\x03");
     terminal.wait_for("KeyboardInterrupt");
     assert_eq!(terminal.code(), 130, "Python was interrupted, not envforge");
@@ -49,7 +50,7 @@ fn a_terminal_has_a_size_a_keyboard_and_an_exit_code() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn a_second_terminal_joins_and_the_last_one_ends_the_container() {
+fn second_terminal_joins_and_the_last_ends_the_container() {
     let shells = Shells::new();
     let mut first = shells.terminal(&["shell", TAG], (80, 24));
     first.type_in("echo $((41+1)) >/tmp/seen; printf 're%s\\n' ady\n");
@@ -69,7 +70,7 @@ fn a_second_terminal_joins_and_the_last_one_ends_the_container() {
 
 #[test]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-fn pipes_signals_and_exit_codes_go_through() {
+fn shell_passes_pipes_signals_and_exit_codes() {
     let shells = Shells::new();
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("exit 130", 130), ("kill -9 $$", 137)] {
         assert_eq!(shells.run(&["shell", TAG, "--", "bash", "-c", script]).code, code, "{script}");
@@ -102,6 +103,16 @@ fn pipes_signals_and_exit_codes_go_through() {
     );
     shells.succeed(&["stop", "other"]);
     assert_eq!(shells.listed().len(), 0);
+}
+
+/// Whether a process of this machine with those arguments sleeps.
+fn is_waiting(arguments: &[&str]) -> bool {
+    let line = arguments.join("\0") + "\0";
+    std::fs::read_dir("/proc").expect("processes").filter_map(Result::ok).any(|entry| {
+        let read = |name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        read("cmdline") == line
+            && read("stat").rsplit(") ").next().is_some_and(|state| state.starts_with('S'))
+    })
 }
 
 /// Starts it, waits for its first line, sends SIGTERM, gives the exit code.

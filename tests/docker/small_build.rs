@@ -5,7 +5,7 @@ use crate::scene::{SPEC, Scene, TAG, python_in};
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_framework_from_its_own_index_is_locked_built_checked_and_tagged() {
+fn framework_is_locked_built_checked_and_tagged() {
     let scene = Scene::new();
     let run = scene.succeed(&["build", SPEC]);
     assert!(run.stderr.contains("unverified"), "the last lines say how to promote it: {}", run.stderr);
@@ -48,7 +48,7 @@ fn assert_the_lock_names_the_kind_of_index_only(scene: &Scene) {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_second_lock_is_the_first_and_locked_refuses_to_make_one() {
+fn second_lock_is_equal_and_locked_creates_none() {
     let scene = Scene::new();
     let run = scene.program.run(&["build", SPEC, "--locked"]);
     assert_eq!(run.code, 1, "there is no lock yet: {}", run.stderr);
@@ -61,7 +61,7 @@ fn a_second_lock_is_the_first_and_locked_refuses_to_make_one() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn two_users_of_one_engine_make_the_same_base_at_once() {
+fn two_users_of_one_engine_bootstrap_the_same_base() {
     let scene = Scene::new().with_empty_cache();
     let start = |user: &str| {
         let mut command = scene.program.command(&["lock", SPEC, "--base-provider", "bootstrap"]);
@@ -80,7 +80,7 @@ fn two_users_of_one_engine_make_the_same_base_at_once() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_framework_that_reports_another_cuda_gets_no_tag() {
+fn framework_that_reports_another_cuda_gets_no_tag() {
     let scene = Scene::new();
     scene.index.publish(crate::framework::TORCH_2_7_CU118_MISBUILT.wheels("cp311", "misbuilt"));
     scene.fail(&["build", SPEC], 1, &["12.6", "11.8"]);

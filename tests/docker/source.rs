@@ -28,7 +28,7 @@ fn written(scene: &Scene, wheel: &Wheel) -> String {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_wheel_that_somebody_built_is_locked_built_and_checked() {
+fn prebuilt_wheel_is_locked_built_and_checked() {
     let (scene, built) = scene();
     let named = |name: &str| built.iter().find(|wheel| wheel.project == name).expect("there");
     let (torch, vision) = (named("torch"), named("torchvision"));
@@ -60,40 +60,39 @@ fn a_wheel_that_somebody_built_is_locked_built_and_checked() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn on_a_terminal_it_is_asked_before_anything_is_compiled() {
+fn build_asks_on_a_terminal_before_it_compiles() {
     let (scene, _) = scene();
     let command = scene.program.command(&["build", SPEC, "--target", "any"]);
     let mut terminal = Terminal::open(&command, (100, 40));
     let said = terminal.wait_for("compile it now? [y/N]");
-    for word in ["was never published for CUDA 11.8", "experimental", "GB for each compiler process", "time"]
-    {
+    for word in ["is not published for CUDA 11.8", "experimental", "GB for each compiler process", "time"] {
         assert!(said.contains(word), "{word}: {said}");
     }
     terminal.type_in("n\n");
-    terminal.wait_for("nothing was compiled");
+    terminal.wait_for("source build declined");
     assert_eq!(terminal.code(), 1);
     scene.assert_nothing_left();
 }
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_archive_that_is_missing_or_another_is_told_and_nothing_is_compiled() {
+fn missing_or_wrong_archive_is_reported_before_compiling() {
     let (scene, _) = scene();
     let mirror = format!("{}/archives", scene.index.url());
     let scene = scene.set("ENVFORGE_SOURCE_MIRROR", mirror);
     let build = ["build", SPEC, "--target", "any", "--yes"];
-    let hint = "`[source] mirror` (ENVFORGE_SOURCE_MIRROR), or a wheel: `--wheel FILE`";
-    scene.fail(&build, 3, &["the source archive cannot be had", "pytorch-v2.8.0", hint]);
+    let hint = "`[source] mirror` (ENVFORGE_SOURCE_MIRROR), or use a prebuilt wheel: `--wheel FILE`";
+    scene.fail(&build, 3, &["cannot download source archive", "pytorch-v2.8.0", hint]);
     let asked = scene.index.seen().into_iter().find(|one| one.path.starts_with("/archives/"));
     let archive = asked.expect("the mirror was asked").path;
     scene.index.serve(&archive, b"another archive".to_vec());
-    scene.fail(&build, 3, &["the source archive cannot be had", "SHA-256", hint]);
+    scene.fail(&build, 3, &["cannot download source archive", "SHA-256", hint]);
     scene.assert_nothing_left();
 }
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_wheel_whose_content_is_not_what_its_name_says_gets_no_tag() {
+fn wheel_with_content_of_another_name_gets_no_tag() {
     let (scene, _) = scene();
     let misbuilt = WheelSpec::new("torch", "2.8.0+cu118")
         .tag("cp311-cp311-linux_x86_64")

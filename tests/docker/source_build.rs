@@ -6,24 +6,25 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use camino::{Utf8Path, Utf8PathBuf};
-use envforge::address::Address;
+use camino::Utf8PathBuf;
 use envforge::base::{
-    Base, BaseRequest, Means, MirrorSources, ProviderChoice, discover, prepare, read_apt_sources,
+    AptSources, Base, BaseRequest, BaseTools, MirrorSources, ProviderChoice, discover, prepare,
 };
-use envforge::compat::Matrix;
-use envforge::compat::tables::SourceBuild;
 use envforge::engine::{Docker, EngineSettings};
 use envforge::fetch::{FetchSettings, Fetcher};
-use envforge::packages::{Archive, IndexSettings, LocalWheel, PackageSettings, PackageTools};
-use envforge::registry::{Registry, RegistrySettings};
+use envforge::model::address::Address;
+use envforge::model::compat::Matrix;
+use envforge::model::compat::tables::SourceBuild;
+use envforge::model::resolve::{ResolveOptions, resolve};
+use envforge::model::stack::Stack;
+use envforge::model::target::Target;
+use envforge::model::versions::Machine;
+use envforge::packages::{Archive, IndexSettings, LocalWheel, PackageSettings, ResolverContext};
+use envforge::registry::Registry;
 use envforge::report::{Event, Reporter};
-use envforge::resolve::{ResolveOptions, resolve};
+use envforge::settings::image_registry::RegistrySettings;
 use envforge::source_build::{Recipe, SourceError, SourceRequest, build_wheel};
-use envforge::stack::Stack;
 use envforge::store::Store;
-use envforge::target::Target;
-use envforge::versions::Machine;
 
 use crate::framework::TORCH_2_8_CU118;
 use crate::index::{Fault, Index};
@@ -119,7 +120,7 @@ fn apt_sources() -> MirrorSources {
     MirrorSources {
         main: std::env::var("ENVFORGE_DEBIAN_MIRROR").ok(),
         security: std::env::var("ENVFORGE_DEBIAN_SECURITY_MIRROR").ok(),
-        apt: read_apt_sources(Utf8Path::new("/etc/apt")).expect("apt sources"),
+        apt: AptSources::default().texts().expect("apt sources").to_vec(),
     }
 }
 
@@ -147,7 +148,8 @@ impl Fixture {
         };
         let registry = Registry::new(fetcher.clone(), RegistrySettings::default());
         let reporter = Arc::new(Heard::default());
-        let means = Means { engine: &engine, registry: &registry, store: &store, fetch: &fetcher, reporter };
+        let means =
+            BaseTools { engine: &engine, registry: &registry, store: &store, fetch: &fetcher, reporter };
         let base = prepare(&means, &request).await.expect("a base");
         let found = discover(&apt_sources()).expect("a mirror");
         let index = ["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "PIP_INDEX_URL"];
@@ -186,7 +188,7 @@ impl Fixture {
     async fn build(&self, heard: &Arc<Heard>, jobs: u64) -> Result<LocalWheel, SourceError> {
         let address: Address = format!("{}/{ARCHIVE}", self.server.url()).parse().expect("an address");
         let reporter: Arc<dyn Reporter> = Arc::<Heard>::clone(heard);
-        let tools = PackageTools {
+        let tools = ResolverContext {
             engine: &self.engine,
             store: &self.store,
             fetcher: &self.fetcher,
@@ -207,7 +209,7 @@ impl Fixture {
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-async fn a_small_cuda_project_goes_the_whole_way_from_its_archive_to_a_checked_image() {
+async fn source_build_makes_a_checked_image_of_a_cuda_project() {
     let mut f = Fixture::new("small").await.lean();
     let heard = Arc::new(Heard::default());
 
@@ -255,7 +257,7 @@ async fn a_small_cuda_project_goes_the_whole_way_from_its_archive_to_a_checked_i
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
-async fn the_builder_has_every_header_library_and_tool_that_the_release_asks_for() {
+async fn builder_has_every_required_header_library_and_tool() {
     let mut f = Fixture::new("headers").await;
     // Our patch is for a file that this project does not have.
     f.row.patches.clear();

@@ -57,7 +57,7 @@ fn json(text: &str) -> serde_json::Value {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_image_of_ours_is_checked_against_its_lock_and_a_broken_one_fails() {
+fn verify_compares_an_image_with_its_lock() {
     let scene = Scene::locked();
     scene.succeed(&["build", SPEC]);
     let run = scene.succeed(&["verify", SPEC]);
@@ -99,7 +99,7 @@ fn an_image_of_ours_is_checked_against_its_lock_and_a_broken_one_fails() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn an_image_of_others_runs_in_the_sandbox() {
+fn foreign_image_runs_in_the_sandbox() {
     let scene = Scene::locked();
     let base = docker(&["images", "--format", "{{.Repository}}:{{.Tag}}", "envforge-base"]);
     let base = base.lines().next().expect("the lock made a base").to_owned();
@@ -118,22 +118,22 @@ fn an_image_of_others_runs_in_the_sandbox() {
         Changed::new(&base, "musl", "touch /lib/ld-musl-$(uname -m).so.1; rm /lib/*-linux-gnu/libc.so.6");
     let run = scene.program.run(&["verify", &old.0]);
     assert_eq!(run.code, 3);
-    assert_message(&run.stderr, &["it has musl", "needs glibc 2."]);
+    assert_message(&run.stderr, &["musl found", "glibc 2."]);
 }
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn what_is_not_there_is_said_so() {
+fn missing_image_is_reported() {
     let scene = Scene::new();
     let run = scene.program.run(&["verify", SPEC]);
     assert_eq!(run.code, 3);
-    assert_message(&run.stderr, &["is not built on this engine", "envforge build"]);
+    assert_message(&run.stderr, &["no image of", "on this engine", "envforge build"]);
     let run = scene.program.run(&["verify", "127.0.0.1:9/no/such:image"]);
     assert_eq!(run.code, 3);
     assert_message(&run.stderr, &["127.0.0.1:9/no/such:image", "hint:"]);
     let run = scene.program.run(&["verify", SPEC, "--last"]);
     assert_eq!(run.code, 1);
-    assert_message(&run.stderr, &["no report of"]);
+    assert_message(&run.stderr, &["no verification report for"]);
     scene.assert_nothing_left();
 }
 

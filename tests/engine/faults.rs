@@ -1,12 +1,14 @@
-//! What a daemon can do wrong, played by a fake one: no Docker is needed.
+//! Failures of a daemon, simulated by a fake one: requires no Docker.
 
+use envforge::failure::{Exit, Failure as _};
 use std::sync::Arc;
 
 use envforge::engine::{
-    BuildRequest, Docker, Engine, EngineError, EngineSettings, Network, PullRequest, RunRequest,
+    Builder as _, Docker, Engine as _, EngineError, EngineSettings, ImageBuildRequest, Images as _, Network,
+    PullRequest, RunRequest, Runner as _,
 };
-use envforge::report::{Event, Silent};
-use envforge::versions::Machine;
+use envforge::model::versions::Machine;
+use envforge::report::{Event, NullReporter};
 
 use crate::Seen;
 use crate::daemon::{FakeDaemon, stream};
@@ -18,8 +20,8 @@ async fn connected(daemon: &FakeDaemon) -> Docker {
     Docker::connect(&daemon.settings()).await.expect("a greeting")
 }
 
-fn build() -> BuildRequest {
-    BuildRequest {
+fn build() -> ImageBuildRequest {
+    ImageBuildRequest {
         context: Vec::new(),
         secrets: Vec::new(),
         build_args: std::collections::BTreeMap::new(),
@@ -31,7 +33,7 @@ fn build() -> BuildRequest {
 }
 
 #[tokio::test]
-async fn a_socket_nobody_listens_on_is_unreachable_and_named() {
+async fn closed_socket_is_unreachable_with_its_address() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("dead.sock");
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
@@ -43,14 +45,14 @@ async fn a_socket_nobody_listens_on_is_unreachable_and_named() {
     let EngineError::Unreachable { address, cause } = &error else { panic!("{error:?}") };
     assert_eq!(Some(address), docker_host.as_ref());
     assert!(cause.contains("refused"), "{cause}");
-    assert_eq!((error.exit_code(), error.hints().len()), (3, 1));
+    assert_eq!((error.exit(), error.hints().len()), (Exit::Outside, 1));
 }
 
 #[tokio::test]
-async fn a_greeting_that_makes_no_sense_is_refused() {
+async fn failing_first_request_is_refused() {
     let daemon = FakeDaemon::start("/version", json(500, r#"{"message":"database is locked"}"#));
     let error = Docker::connect(&daemon.settings()).await.unwrap_err();
-    assert_eq!(error.to_string(), "the engine refused its greeting: database is locked");
+    assert_eq!(error.to_string(), "the engine refused the first request: database is locked");
     let daemon = FakeDaemon::start("/info", json(200, r#"{"Architecture":"mips"}"#));
     let error = Docker::connect(&daemon.settings()).await.unwrap_err();
     assert!(matches!(&error, EngineError::Machine { machine, .. } if machine == "mips"), "{error}");
@@ -61,7 +63,7 @@ fn debian_12() -> PullRequest {
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_of_a_good_answer_is_an_error() {
+async fn error_inside_a_successful_response_is_reported() {
     let message = r#"{"errorDetail":{"message":"write /x: no space left on device"},"error":"x"}"#;
     let daemon = FakeDaemon::start("/images/create", stream(&[LAYER, message], true));
     let seen = Arc::new(Seen::default());
@@ -72,64 +74,98 @@ async fn an_error_in_the_middle_of_a_good_answer_is_an_error() {
 
     let message = r#"{"errorDetail":{"message":"manifest unknown"},"error":"manifest unknown"}"#;
     let daemon = FakeDaemon::start("/images/create", stream(&[message], true));
-    let error = connected(&daemon).await.pull(debian_12(), Arc::new(Silent)).await.unwrap_err();
+    let error = connected(&daemon).await.pull(debian_12(), Arc::new(NullReporter)).await.unwrap_err();
     assert_eq!(error.to_string(), "the pull of `debian:12` failed: manifest unknown");
 }
 
 #[tokio::test]
-async fn a_cut_connection_is_a_loss() {
+async fn cut_connection_is_reported_as_lost() {
     let daemon = FakeDaemon::start("/images/create", stream(&[LAYER], false));
-    let error = connected(&daemon).await.pull(debian_12(), Arc::new(Silent)).await.unwrap_err();
+    let error = connected(&daemon).await.pull(debian_12(), Arc::new(NullReporter)).await.unwrap_err();
     assert!(matches!(&error, EngineError::Lost { during, .. } if during.contains("debian:12")), "{error}");
-    assert_eq!(error.exit_code(), 3);
+    assert_eq!(error.exit(), Exit::Outside);
 
     let daemon = FakeDaemon::start("/containers", "HTTP/1.1 201 Created\r\nContent-Length: 99\r\n\r\n{");
     let request = RunRequest { image: "debian:12".to_owned(), ..RunRequest::default() };
-    let error = connected(&daemon).await.run(request, Arc::new(Silent)).await.unwrap_err();
+    let error = connected(&daemon).await.run(request, Arc::new(NullReporter)).await.unwrap_err();
     assert!(matches!(error, EngineError::Lost { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn an_import_that_names_no_image_is_a_loss() {
+async fn import_without_an_image_is_reported_as_lost() {
     let folder = tempfile::tempdir().unwrap();
     let archive = camino::Utf8PathBuf::from_path_buf(folder.path().join("a.tar")).unwrap();
     fs_err::write(&archive, b"").unwrap();
     let daemon = FakeDaemon::start("/images/create", stream(&[], true));
     let docker = connected(&daemon).await;
-    let error = docker.import(archive.clone(), "envforge-x:1", Arc::new(Silent)).await.unwrap_err();
+    let error = docker.import(archive.clone(), "envforge-x:1", Arc::new(NullReporter)).await.unwrap_err();
     assert!(matches!(error, EngineError::Lost { .. }), "{error}");
     fs_err::remove_file(&archive).unwrap();
-    let error = docker.import(archive.clone(), "envforge-x:1", Arc::new(Silent)).await.unwrap_err();
+    let error = docker.import(archive.clone(), "envforge-x:1", Arc::new(NullReporter)).await.unwrap_err();
     assert!(error.to_string().contains(archive.as_str()), "{error}");
 }
 
 #[tokio::test]
-async fn an_engine_without_buildkit_and_mounts_says_so() {
+async fn build_without_buildkit_and_mounts_is_refused() {
     let words = "the --mount option requires BuildKit";
     let message = format!(r#"{{"errorDetail":{{"message":"{words}"}},"error":"{words}"}}"#);
     let daemon = FakeDaemon::start("/build", stream(&[&message], true));
     let docker = connected(&daemon).await;
     assert!(!docker.info().supports_buildkit() && !docker.info().supports_mounts());
-    let error = docker.build(build(), Arc::new(Silent)).await.unwrap_err();
+    let error = docker.build(build(), Arc::new(NullReporter)).await.unwrap_err();
     assert!(matches!(&error, EngineError::Refused { text, .. } if text.contains("BuildKit")), "{error}");
 }
 
 #[tokio::test]
-async fn a_plain_build_whose_answer_is_cut_or_names_no_image_is_a_loss() {
+async fn incomplete_classic_build_is_reported_as_lost() {
     let step = r#"{"stream":"STEP 1/1: FROM x\n"}"#;
     for whole in [true, false] {
         let daemon = FakeDaemon::start("/build", stream(&[step], whole));
         let error = Docker::connect(&daemon.settings()).await.unwrap_err();
         assert!(matches!(&error, EngineError::Lost { .. }), "{error}");
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.exit(), Exit::Outside);
     }
 }
 
 #[tokio::test]
-async fn a_build_whose_connection_is_cut_is_a_loss() {
+async fn cut_build_is_reported_as_lost() {
     // Both connections are upgraded and then hung up: the channel breaks under the build.
     let upgraded = "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
     let daemon = FakeDaemon::start("/session|/grpc", upgraded);
-    let error = connected(&daemon).await.build(build(), Arc::new(Silent)).await.unwrap_err();
+    let error = connected(&daemon).await.build(build(), Arc::new(NullReporter)).await.unwrap_err();
     assert!(matches!(error, EngineError::Lost { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn connect_requests_version_and_info_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("docker.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let requests = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&requests);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let Some((path, _)) = crate::http::request(&mut stream) else { continue };
+            let answer = if path.ends_with("/version") {
+                json(200, r#"{"Version":"20.10.24","ApiVersion":"1.41"}"#)
+            } else if path.ends_with("/info") {
+                json(200, r#"{"Architecture":"x86_64"}"#)
+            } else if path.contains("/grpc") {
+                "HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n".to_owned()
+            } else {
+                json(200, "[]")
+            };
+            seen.lock().unwrap().push(path);
+            let _ = std::io::Write::write_all(&mut stream, answer.as_bytes());
+        }
+    });
+    let docker_host = Some(format!("unix://{}", socket.display()));
+    let docker = Docker::connect(&EngineSettings { docker_host, ..EngineSettings::default() }).await.unwrap();
+    assert_eq!(docker.info().api, "1.41");
+    let requests = requests.lock().unwrap();
+    for path in ["/version", "/info"] {
+        let count = requests.iter().filter(|request| request.ends_with(path)).count();
+        assert_eq!(count, 1, "{path}: {requests:?}");
+    }
 }

@@ -1,5 +1,5 @@
-//! The engine against the machine's own daemon (`cargo test --features docker`), with an image made here: no registry
-//! is asked. `faults` plays a daemon that misbehaves and always runs.
+//! The engine with the machine's own daemon (`cargo test --features docker`) and an image created here, without a registry.
+//! `faults` simulates a failing daemon and always runs.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
 #[path = "../support/daemon.rs"]
@@ -14,11 +14,12 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
-use envforge::context::{ContextContent, ContextEntry};
 use envforge::engine::{
-    BuildRequest, ContainerFile, Docker, Engine, EngineError, EngineSettings, Network, RunRequest, Secret,
+    Builder as _, ContainerFile, Docker, Engine as _, EngineError, EngineSettings, ImageBuildRequest,
+    Images as _, Network, RunRequest, Runner as _, Secret,
 };
-use envforge::report::{Event, Reporter, Silent};
+use envforge::model::image::context::{ContextContent, ContextEntry};
+use envforge::report::{Event, NullReporter, Reporter};
 
 /// One static program that does what the tests need of a system.
 const TOOL: &str = r#"
@@ -52,7 +53,7 @@ int main(int n, char **a) {
 }
 "#;
 
-/// Takes its tag off again, whatever happens.
+/// A tag that is removed on drop.
 struct Image {
     tag: String,
 }
@@ -111,7 +112,7 @@ async fn base(docker: &Docker, name: &str) -> Image {
     let folder = tempfile::tempdir().unwrap();
     let archive = system_tar(utf8(folder.path()));
     let image = Image { tag: format!("envforge-enginetest-{name}:{}", std::process::id()) };
-    docker.import(archive, &image.tag, Arc::new(Silent)).await.unwrap();
+    docker.import(archive, &image.tag, Arc::new(NullReporter)).await.unwrap();
     image
 }
 
@@ -137,7 +138,7 @@ fn containers() -> String {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn the_daemon_says_what_it_is() {
+async fn connect_reads_the_daemons_features() {
     let docker = docker().await;
     let info = docker.info();
     assert!(info.api.starts_with("1."), "{info:?}");
@@ -147,7 +148,7 @@ async fn the_daemon_says_what_it_is() {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn an_import_is_found_tagged_and_removed() {
+async fn imported_image_is_found_tagged_and_removed() {
     let docker = docker().await;
     let image = base(&docker, "import").await;
     let info = docker.image(&image.tag).await.unwrap().expect("the imported image");
@@ -168,7 +169,7 @@ async fn an_import_is_found_tagged_and_removed() {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn a_run_gives_both_streams_its_code_and_leaves_nothing() {
+async fn run_returns_streams_and_code_and_removes_the_container() {
     let docker = docker().await;
     let image = base(&docker, "run").await;
     let seen = Arc::new(Seen::default());
@@ -191,7 +192,7 @@ fn only_file(tar: &[u8]) -> String {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn files_go_in_and_come_out_also_of_a_sandbox() {
+async fn run_copies_and_collects_files_in_a_sandbox_too() {
     let docker = docker().await;
     let image = base(&docker, "files").await;
     let file = ContainerFile { path: "/in/a".to_owned(), mode: 0o600, bytes: Bytes::from_static(b"hello") };
@@ -204,34 +205,34 @@ async fn files_go_in_and_come_out_also_of_a_sandbox() {
             sandbox,
             ..run(&image, &["copy", "/in/a", "/out/b"])
         };
-        let outcome = docker.run(request, Arc::new(Silent)).await.unwrap();
+        let outcome = docker.run(request, Arc::new(NullReporter)).await.unwrap();
         assert_eq!(outcome.code, 0, "{}", String::from_utf8_lossy(&outcome.stderr));
         assert_eq!(outcome.collected.len(), 1);
         assert_eq!(only_file(&outcome.collected["/out/b"]), "hello");
     }
     let closed = RunRequest { sandbox: true, ..run(&image, &["copy", "/bin/sh", "/etc-x"]) };
-    let outcome = docker.run(closed, Arc::new(Silent)).await.unwrap();
+    let outcome = docker.run(closed, Arc::new(NullReporter)).await.unwrap();
     assert_eq!(outcome.code, 1, "a sandbox's root must be read-only");
 }
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn user_and_environment_are_as_asked() {
+async fn run_sets_user_and_environment() {
     let docker = docker().await;
     let image = base(&docker, "user").await;
     let request = RunRequest { user: Some("12:34".to_owned()), ..run(&image, &["id"]) };
-    assert_eq!(docker.run(request, Arc::new(Silent)).await.unwrap().stdout, b"12:34\n");
+    assert_eq!(docker.run(request, Arc::new(NullReporter)).await.unwrap().stdout, b"12:34\n");
     let request = RunRequest { env: vec!["A=b c".to_owned()], ..run(&image, &["env", "A"]) };
-    assert_eq!(docker.run(request, Arc::new(Silent)).await.unwrap().stdout, b"b c\n");
+    assert_eq!(docker.run(request, Arc::new(NullReporter)).await.unwrap().stdout, b"b c\n");
 }
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn a_run_that_is_dropped_leaves_no_container() {
+async fn dropped_run_removes_its_container() {
     let docker = docker().await;
     let image = base(&docker, "drop").await;
     for wait in [1, 100, 1500] {
-        let work = docker.run(run(&image, &["sleep", "600"]), Arc::new(Silent));
+        let work = docker.run(run(&image, &["sleep", "600"]), Arc::new(NullReporter));
         let ended = tokio::time::timeout(std::time::Duration::from_millis(wait), work).await;
         assert!(ended.is_err(), "the container must still have been running");
         assert!(!containers().contains(&image.tag), "after {wait} ms: {}", containers());
@@ -240,31 +241,36 @@ async fn a_run_that_is_dropped_leaves_no_container() {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn what_cannot_run_is_an_error_and_leaves_nothing() {
+async fn failed_start_is_reported_and_removes_the_container() {
     let docker = docker().await;
     let image = base(&docker, "cannot").await;
     let request = RunRequest { command: vec!["/no/such".to_owned()], ..run(&image, &[]) };
-    let error = docker.run(request, Arc::new(Silent)).await.unwrap_err();
+    let error = docker.run(request, Arc::new(NullReporter)).await.unwrap_err();
     assert!(matches!(&error, EngineError::Refused { text, .. } if text.contains("/no/such")), "{error}");
     assert!(!containers().contains(&image.tag), "{}", containers());
     let request = RunRequest { image: "envforge-enginetest-none:1".to_owned(), ..run(&image, &["id"]) };
-    let error = docker.run(request, Arc::new(Silent)).await.unwrap_err();
+    let error = docker.run(request, Arc::new(NullReporter)).await.unwrap_err();
     assert!(matches!(error, EngineError::NoSuchImage { .. }), "{error}");
 }
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn an_export_holds_what_the_run_wrote_and_a_failed_run_none() {
+async fn export_contains_written_files_only_on_success() {
     let docker = docker().await;
     let image = base(&docker, "export").await;
     let folder = tempfile::tempdir().unwrap();
     let archive = utf8(folder.path()).join("out.tar");
-    let outcome =
-        docker.run_and_export(run(&image, &["talk", "3"]), archive.clone(), Arc::new(Silent)).await.unwrap();
+    let outcome = docker
+        .run_and_export(run(&image, &["talk", "3"]), archive.clone(), Arc::new(NullReporter))
+        .await
+        .unwrap();
     assert_eq!(outcome.code, 3);
     assert_eq!(fs_err::read_dir(folder.path()).unwrap().count(), 0);
     let request = run(&image, &["copy", "/bin/sh", "/made"]);
-    assert_eq!(docker.run_and_export(request, archive.clone(), Arc::new(Silent)).await.unwrap().code, 0);
+    assert_eq!(
+        docker.run_and_export(request, archive.clone(), Arc::new(NullReporter)).await.unwrap().code,
+        0
+    );
     let mut tar = tar::Archive::new(fs_err::File::open(&archive).unwrap());
     let names: Vec<_> =
         tar.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string()).collect();
@@ -273,14 +279,14 @@ async fn an_export_holds_what_the_run_wrote_and_a_failed_run_none() {
     assert!(!containers().contains(&image.tag), "{}", containers());
 }
 
-fn build_request(image: &Image, name: &str, lines: &str) -> (BuildRequest, Image) {
+fn build_request(image: &Image, name: &str, lines: &str) -> (ImageBuildRequest, Image) {
     let result = Image { tag: format!("{}-{name}", image.tag) };
     let entry = |path: &str, text: String| ContextEntry {
         path: path.to_owned(),
         mode: 0o644,
         content: ContextContent::Bytes(Bytes::from(text)),
     };
-    let request = BuildRequest {
+    let request = ImageBuildRequest {
         context: vec![
             entry("Dockerfile", format!("FROM {}\n{lines}", image.tag)),
             entry("data/deep/a", "from the context".to_owned()),
@@ -298,7 +304,7 @@ fn build_request(image: &Image, name: &str, lines: &str) -> (BuildRequest, Image
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn a_build_takes_its_context_and_tells_its_steps() {
+async fn build_sends_its_context_and_reports_its_steps() {
     let docker = docker().await;
     assert!(docker.info().supports_mounts() && docker.info().supports_secrets(), "{:?}", docker.info());
     let image = base(&docker, "build").await;
@@ -315,7 +321,7 @@ async fn a_build_takes_its_context_and_tells_its_steps() {
         content: ContextContent::File {
             path: file,
             size: bytes.len() as u64,
-            sha256: envforge::sha256::sha256_hex(&bytes),
+            sha256: envforge::model::sha256::sha256_hex(&bytes),
         },
     });
     let seen = Arc::new(Seen::default());
@@ -325,9 +331,9 @@ async fn a_build_takes_its_context_and_tells_its_steps() {
     assert!(info.history.iter().any(|line| line.contains("USER 1000")), "{:?}", info.history);
     assert!(seen.lines().contains(&"to stdout".to_owned()), "{:?}", seen.lines());
     assert!(seen.lines().contains(&"no newline".to_owned()), "{:?}", seen.lines());
-    let outcome = docker.run(run(&result, &["cat", "/made"]), Arc::new(Silent)).await.unwrap();
+    let outcome = docker.run(run(&result, &["cat", "/made"]), Arc::new(NullReporter)).await.unwrap();
     assert_eq!(outcome.stdout, b"from the context");
-    let outcome = docker.run(run(&result, &["cat", "/big"]), Arc::new(Silent)).await.unwrap();
+    let outcome = docker.run(run(&result, &["cat", "/big"]), Arc::new(NullReporter)).await.unwrap();
     assert_eq!(outcome.stdout, bytes);
 
     let seen = Arc::new(Seen::default());
@@ -344,27 +350,27 @@ async fn a_build_takes_its_context_and_tells_its_steps() {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn changed_content_of_the_same_size_is_seen() {
+async fn changed_content_of_equal_size_is_rebuilt() {
     let docker = docker().await;
     let image = base(&docker, "samesize").await;
     for text in ["one", "two"] {
         let (mut request, result) = build_request(&image, "result", "COPY file /file\n");
         let content = ContextContent::Bytes(Bytes::from(text));
         request.context.push(ContextEntry { path: "file".to_owned(), mode: 0o644, content });
-        docker.build(request, Arc::new(Silent)).await.unwrap();
-        let outcome = docker.run(run(&result, &["cat", "/file"]), Arc::new(Silent)).await.unwrap();
+        docker.build(request, Arc::new(NullReporter)).await.unwrap();
+        let outcome = docker.run(run(&result, &["cat", "/file"]), Arc::new(NullReporter)).await.unwrap();
         assert_eq!(outcome.stdout, text.as_bytes());
     }
 }
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn a_secret_is_read_by_the_step_and_kept_nowhere() {
+async fn secret_is_read_by_the_step_and_not_stored() {
     let docker = docker().await;
     let image = base(&docker, "secret").await;
     let lines = "RUN --mount=type=secret,id=token,required=true cat /run/secrets/token\n";
     let (mut request, result) = build_request(&image, "result", lines);
-    let missing = docker.build(request.clone(), Arc::new(Silent)).await.unwrap_err();
+    let missing = docker.build(request.clone(), Arc::new(NullReporter)).await.unwrap_err();
     assert!(missing.to_string().contains("token"), "{missing}");
     let value = format!("very-secret-{:016x}", std::process::id());
     request.secrets = vec![Secret { id: "token".to_owned(), bytes: Bytes::from(value.clone()) }];
@@ -395,18 +401,18 @@ async fn a_secret_is_read_by_the_step_and_kept_nowhere() {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn a_failing_step_gives_its_exit_code_and_last_lines_and_no_tag() {
+async fn failing_step_reports_code_and_output_without_a_tag() {
     let docker = docker().await;
     let image = base(&docker, "fail").await;
     let (request, result) = build_request(&image, "result", "RUN talk 7\n");
-    let error = docker.build(request, Arc::new(Silent)).await.unwrap_err();
+    let error = docker.build(request, Arc::new(NullReporter)).await.unwrap_err();
     let EngineError::BuildFailed { text, output } = &error else { panic!("{error}") };
     // Docker's words, or Podman's.
     assert!(text.contains("exit code: 7") || text.contains("exit status 7"), "{text}");
     assert!(output.iter().any(|line| line.contains("no newline")), "{output:?}");
     assert_eq!(docker.image(&result.tag).await.unwrap(), None);
     let (request, _) = build_request(&image, "result", "NONSENSE\n");
-    let error = docker.build(request, Arc::new(Silent)).await.unwrap_err();
+    let error = docker.build(request, Arc::new(NullReporter)).await.unwrap_err();
     assert!(error.to_string().contains("NONSENSE"), "{error}");
 }
 
@@ -429,14 +435,14 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn a_build_that_is_dropped_ends_in_the_daemon_and_leaves_no_tag() {
+async fn dropped_build_ends_in_the_daemon_without_a_tag() {
     let docker = docker().await;
     let image = base(&docker, "cancel").await;
     // A time no other process sleeps, so that the step is found among this machine's processes.
     let words = format!("sleep {}", 100_000 + std::process::id());
     let (request, result) = build_request(&image, "result", &format!("RUN {words}\n"));
     {
-        let mut build = std::pin::pin!(docker.build(request, Arc::new(Silent)));
+        let mut build = std::pin::pin!(docker.build(request, Arc::new(NullReporter)));
         let started = until("the step runs", || running(&words));
         tokio::select! {
             ended = &mut build => panic!("the build ended: {ended:?}"),
@@ -452,13 +458,15 @@ async fn a_build_that_is_dropped_ends_in_the_daemon_and_leaves_no_tag() {
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn builds_at_the_same_time_do_not_disturb_each_other() {
+async fn parallel_builds_are_independent() {
     let docker = docker().await;
     let image = base(&docker, "both").await;
     let (first, _first) = build_request(&image, "one", "COPY data /data\nRUN copy /data/deep/a /one\n");
     let (second, _second) = build_request(&image, "two", "COPY data /data\nRUN copy /data/deep/a /two\n");
-    let (one, two) =
-        tokio::join!(docker.build(first, Arc::new(Silent)), docker.build(second, Arc::new(Silent)));
+    let (one, two) = tokio::join!(
+        docker.build(first, Arc::new(NullReporter)),
+        docker.build(second, Arc::new(NullReporter))
+    );
     assert_ne!(one.unwrap().id, two.unwrap().id);
 }
 

@@ -1,15 +1,16 @@
-//! The machine's own daemon behind TLS and behind ssh, each on loopback, made by the test.
+//! The machine's own daemon behind TLS and behind ssh, each on loopback.
 
+use envforge::failure::{Exit, Failure as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use envforge::engine::{Docker, Engine, EngineError, EngineSettings};
-use envforge::report::Silent;
+use envforge::engine::{Builder as _, Docker, Engine as _, EngineError, EngineSettings, Runner as _};
+use envforge::report::NullReporter;
 use tokio::net::{TcpListener, UnixStream};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
@@ -48,7 +49,7 @@ async fn tls_proxy(folder: &Path) -> u16 {
     let certificate = |name: &str| CertificateDer::from_pem_file(folder.join(name)).expect("a certificate");
     let mut roots = RootCertStore::empty();
     roots.add(certificate("ca.pem")).expect("a root");
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = Arc::new(ring::default_provider());
     let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&provider)).build();
     let key = PrivateKeyDer::from_pem_file(folder.join("server.key")).expect("a key");
     let config = ServerConfig::builder_with_provider(provider)
@@ -77,14 +78,14 @@ async fn tls_proxy(folder: &Path) -> u16 {
 async fn assert_builds(docker: &Docker, name: &str) {
     let image = base(docker, name).await;
     let (request, result) = build_request(&image, "result", "COPY data /data\nRUN copy /data/deep/a /made\n");
-    docker.build(request, Arc::new(Silent)).await.expect("a build");
-    let outcome = docker.run(run(&result, &["cat", "/made"]), Arc::new(Silent)).await.expect("a run");
+    docker.build(request, Arc::new(NullReporter)).await.expect("a build");
+    let outcome = docker.run(run(&result, &["cat", "/made"]), Arc::new(NullReporter)).await.expect("a run");
     assert_eq!(outcome.stdout, b"from the context");
 }
 
 #[tokio::test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-async fn an_engine_behind_tls_is_used_and_its_certificate_is_checked() {
+async fn tls_engine_is_used_and_its_certificate_checked() {
     let folder = tempfile::tempdir().unwrap();
     sh(folder.path(), CERTIFICATES);
     let port = tls_proxy(folder.path()).await;
@@ -102,7 +103,7 @@ async fn an_engine_behind_tls_is_used_and_its_certificate_is_checked() {
         let error = Docker::connect(&settings(name)).await.unwrap_err();
         let EngineError::Unreachable { cause, .. } = &error else { panic!("{name}: {error:?}") };
         assert!(cause.contains(why), "{name}: {error}");
-        assert_eq!(error.exit_code(), 3);
+        assert_eq!(error.exit(), Exit::Outside);
         assert!(error.hints()[0].contains("ca.pem"), "{:?}", error.hints());
     }
     let plain = EngineSettings { tls_verify: false, ..settings("good") };
@@ -150,7 +151,7 @@ fn sshd(folder: &Utf8Path) -> (Sshd, u16) {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
-fn an_engine_behind_ssh_is_used_and_what_ssh_says_is_the_error() {
+fn ssh_engine_is_used_and_its_error_reported() {
     let guard = tempfile::tempdir().unwrap();
     let folder = utf8(guard.path());
     let (_server, port) = sshd(folder);
@@ -165,7 +166,7 @@ fn an_engine_behind_ssh_is_used_and_what_ssh_says_is_the_error() {
     let address = format!("ssh://127.0.0.1:{port}{}", engine_socket());
     let connect = |address: &str| {
         Command::new(std::env::current_exe().unwrap())
-            .args(["remote::a_build_by_the_address_given", "--exact", "--ignored", "--nocapture"])
+            .args(["remote::build_at_the_given_address", "--exact", "--ignored", "--nocapture"])
             .env("PATH", format!("{folder}/bin:{}", std::env::var("PATH").unwrap()))
             .env("ENVFORGE_TEST_ADDRESS", address)
             .output()
@@ -184,10 +185,10 @@ fn an_engine_behind_ssh_is_used_and_what_ssh_says_is_the_error() {
     assert!(text.contains("Unreachable"), "{text}");
 }
 
-/// Run by the test above in a process of its own, whose `ssh` is the wrapper.
+/// Run by the test above in its own process with the wrapper as `ssh`.
 #[tokio::test]
-#[ignore = "run by an_engine_behind_ssh_is_used_and_what_ssh_says_is_the_error"]
-async fn a_build_by_the_address_given() {
+#[ignore = "run by ssh_engine_is_used_and_its_error_reported"]
+async fn build_at_the_given_address() {
     let docker_host = std::env::var("ENVFORGE_TEST_ADDRESS").ok();
     assert!(docker_host.is_some(), "no address was given");
     let settings = EngineSettings { docker_host, ..EngineSettings::default() };

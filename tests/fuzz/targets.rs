@@ -7,10 +7,10 @@
 use std::str::FromStr;
 
 use crate::base::fuzzed;
-use crate::lock::Lock;
+use crate::model::lock::Lock;
+use crate::model::spec::Spec;
 use crate::registry::fuzzed as registry;
 use crate::settings::parse_config;
-use crate::spec::Spec;
 
 /// Runs `check` on every input that is UTF-8: all of our formats are.
 macro_rules! for_each_text {
@@ -78,7 +78,7 @@ fn image_reference() {
 #[expect(clippy::disallowed_methods, reason = "reads and writes the corpus")]
 fn the_corpus_holds_a_lock_as_it_is_written_today() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/__fuzz__/fuzz__lock/corpus/sample");
-    let text = crate::lock::sample::lock().to_toml();
+    let text = crate::model::lock::sample::lock().to_toml();
     if std::env::var_os("ENVFORGE_UPDATE_CORPUS").is_some() {
         fs_err::write(file, &text).expect("the corpus is writable");
     }

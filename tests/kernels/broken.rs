@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use envforge_protocol::CheckId;
 use serde_json::Value;
 
 use crate::real::unpacked;
@@ -123,10 +124,9 @@ impl Tree {
     }
 }
 
-/// The group that a check belongs to: those of the framework share its import.
-fn group(id: &str) -> &str {
-    let framework = id.starts_with("framework-") || id.ends_with("-version");
-    if framework { "framework" } else { id }
+/// Returns the group of a check.
+fn group(id: &str) -> &'static str {
+    CheckId::parse(id).expect("known").group().as_str()
 }
 
 fn link(from: &Path, to: &Path) {
@@ -181,17 +181,17 @@ const BROKEN: [(&str, Break, [&str; 2]); 19] = [
     (
         "a part of cuDNN is missing",
         |tree| tree.remove("cudnn/lib/libcudnn_cnn.so.9"),
-        ["cudnn-sublibraries", "libcudnn_cnn.so.9 is missing beside libcudnn.so.9"],
+        ["cudnn-sublibraries", "libcudnn_cnn.so.9 not found next to libcudnn.so.9"],
     ),
     (
         "a part of cuDNN is cut short",
         |tree| cut(tree, "cudnn/lib/libcudnn_ops.so.9"),
-        ["cudnn-sublibraries", "libcudnn_ops.so.9: it is cut short"],
+        ["cudnn-sublibraries", "libcudnn_ops.so.9: truncated"],
     ),
     (
         "NCCL is cut short",
         |tree| cut(tree, "nccl/lib/libnccl.so.2"),
-        ["nccl-load", "libnccl.so.2: it is cut short"],
+        ["nccl-load", "libnccl.so.2: truncated"],
     ),
     (
         "an error page was saved as NCCL",
@@ -199,7 +199,7 @@ const BROKEN: [(&str, Break, [&str; 2]); 19] = [
             let text = "<html>503</html>".repeat(100);
             tree.write(&format!("{PACKAGES}/nvidia/nccl/lib/libnccl.so.2"), text);
         },
-        ["nccl-load", "it is no ELF file"],
+        ["nccl-load", "not a 64-bit ELF file"],
     ),
     (
         "NCCL's wheel lost its library",
@@ -214,12 +214,12 @@ const BROKEN: [(&str, Break, [&str; 2]); 19] = [
     (
         "cuDNN of another minor version",
         |tree| tree.expect = tree.expect.replace("9.10.2.21", "9.11.0.98"),
-        ["cudnn-load", "`9.10.2`, and the lock says `9.11.0`"],
+        ["cudnn-load", "expected `9.11.0` (lock), found `9.10.2`"],
     ),
     (
         "NCCL of another version",
         |tree| tree.expect = tree.expect.replace("2.27.3", "2.26.2"),
-        ["nccl-load", "`2.27.3`, and the lock says `2.26.2`"],
+        ["nccl-load", "expected `2.26.2` (lock), found `2.27.3`"],
     ),
     (
         "NVRTC without its built-in functions",
@@ -232,7 +232,7 @@ const BROKEN: [(&str, Break, [&str; 2]); 19] = [
             tree.remove("cuda_nvrtc/lib/libnvrtc.so.12");
             link(&unpacked(OLD_NVRTC), &tree.path(PACKAGES));
         },
-        ["nvrtc", "`11.8`, and the lock says `12.8`"],
+        ["nvrtc", "expected `12.8` (lock), found `11.8`"],
     ),
     (
         "NVRTC is not there",
@@ -273,12 +273,12 @@ const BROKEN: [(&str, Break, [&str; 2]); 19] = [
     (
         "torch replaced by the CPU build",
         |tree| tree.python("python=3.11\nversion=2.8.0+cpu\ncuda=None\ncudnn=None\nflags=\nend=\n"),
-        ["framework-cuda", "`None`, and the lock says `12.8`"],
+        ["framework-cuda", "expected `12.8` (lock), found `None`"],
     ),
     (
         "torch of another CUDA",
         |tree| tree.python(&ANSWERS.replace("cu128", "cu126").replace("cuda=12.8", "cuda=12.6")),
-        ["framework-version", "`2.8.0+cu126`, and the lock says `2.8.0+cu128`"],
+        ["framework-version", "expected `2.8.0+cu128` (lock), found `2.8.0+cu126`"],
     ),
     (
         "no compiler for Triton",

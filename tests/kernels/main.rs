@@ -4,16 +4,17 @@
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
 #[expect(unsafe_code, reason = "the agent's own file")]
-#[path = "../../kernels/agent/dl.rs"]
-mod dl;
-#[path = "../../kernels/agent/kernels.rs"]
+#[path = "../../kernels/agent/src/dlopen.rs"]
+mod dlopen;
+#[path = "../../kernels/agent/src/kernels.rs"]
 mod kernels;
 #[expect(unsafe_code, dead_code, reason = "the agent's own file")]
-#[path = "../../kernels/agent/nvrtc.rs"]
+#[path = "../../kernels/agent/src/nvrtc.rs"]
 mod nvrtc;
 
 mod broken;
 mod compile;
+mod digest;
 mod emulated;
 mod ptx;
 mod real;

@@ -295,6 +295,25 @@ pub(crate) fn interrupt_when(mut child: Child, text: &str) -> Run {
     run
 }
 
+/// Reads what the program says until a line is the moment, then kills it as `kill -9` does; false if the moment never came.
+pub(crate) fn kill_when(mut child: Child, mut is_moment: impl FnMut(&str) -> bool) -> bool {
+    let lines = BufReader::new(child.stderr.take().expect("standard error is caught")).lines();
+    let came = lines.map_while(Result::ok).any(|line| is_moment(&line));
+    child.kill().expect("a child of ours");
+    child.wait().expect("a child of ours");
+    came
+}
+
+/// Looks again and again until something is so; fails if it is not within a minute.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_mins(1);
+    while !is_so() {
+        assert!(Instant::now() < end, "not within a minute: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn send_interrupt(child: &Child) {
     let id = child.id().to_string();
     let sent = std::process::Command::new("kill").args(["-INT", &id]).status().expect("kill starts");

@@ -1,37 +1,38 @@
 //! `verify`: checks images, ours and others', and gives a verified image its real tags.
 
-mod show;
-pub(super) mod subject;
+mod report;
 
-use super::check::{Origin, Subject, check};
-use super::figures;
-use super::gpus::Wish;
-use super::push::{push_verified, pushable};
-use super::reports;
-use super::session::Session;
-use super::{CommandError, Exit};
-use crate::cli::VerifyArgs;
+use report::{VerifiedTags, VerifyOutcome, show};
+
 use crate::engine::ImageInfo;
-use crate::lock::Lock;
-use crate::plan::UNVERIFIED;
+use crate::failure::Exit;
+use crate::model::image::plan::UNVERIFIED;
+use crate::model::lock::Lock;
+use crate::model::request;
+use crate::model::verdict::tag_policy::{TagStatus, claim, verified_tags};
+use crate::model::verdict::{Verdict, junit};
 use crate::report::Event;
 use crate::settings::Settings;
 use crate::store::{Store, write_atomically};
-use crate::tag_policy::{Claim, claim, promoted};
-use crate::verdict::{Verdict, junit};
-use show::{Answer, Reward, show};
-pub(super) use subject::local;
-use subject::{Named, found, origin};
+use crate::workflow::check::{CheckTarget, ImageOrigin, check};
+use crate::workflow::error::CommandError;
+use crate::workflow::gpus::Wish;
+use crate::workflow::image_error::ImageError;
+use crate::workflow::push::{push_verified, pushable};
+use crate::workflow::request_error::RequestError;
+use crate::workflow::session::Session;
+use crate::workflow::verify_target::{Named, found, local, origin};
+use crate::workflow::{reports, speed_baseline};
 
-pub(super) async fn verify(args: &VerifyArgs, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Result<Exit, CommandError> {
     if args.lock.is_some() && args.images.len() > 1 {
-        return Err(CommandError::OneSpecOnly { option: "--lock", count: args.images.len() });
+        return Err(RequestError::OneSpecOnly { option: "--lock", count: args.images.len() }.into());
     }
     let wish = Wish::parse(args.gpus.as_deref())?;
     let mut answers = Vec::new();
     if args.last {
         for name in &args.images {
-            answers.push(Answer::of(name, last(settings, name).await));
+            answers.push(VerifyOutcome::of(name, last(settings, name).await));
         }
     } else {
         let session = Session::open(settings, None).await?;
@@ -47,31 +48,31 @@ pub(super) async fn verify(args: &VerifyArgs, settings: &Settings) -> Result<Exi
 }
 
 /// One image: found, checked, its report kept, its tags put on and pushed if it earned them.
-async fn one(session: &Session<'_>, args: &VerifyArgs, wish: &Wish, name: &str) -> Answer {
+async fn one(session: &Session<'_>, args: &request::Verify, wish: &Wish, name: &str) -> VerifyOutcome {
     match checked(session, args, wish, name).await {
-        Err(error) => Answer::of(name, Err(error)),
+        Err(error) => VerifyOutcome::of(name, Err(error)),
         Ok((verdict, image, lock)) => {
-            let mut reward = Reward::default();
+            let mut reward = VerifiedTags::default();
             let given = give(session, args, lock.as_ref(), &image, &verdict, &mut reward).await;
-            Answer { reward, undone: given.err(), ..Answer::of(name, Ok(verdict)) }
+            VerifyOutcome { reward, undone: given.err(), ..VerifyOutcome::of(name, Ok(verdict)) }
         }
     }
 }
 
 async fn checked(
     session: &Session<'_>,
-    args: &VerifyArgs,
+    args: &request::Verify,
     wish: &Wish,
     name: &str,
 ) -> Result<(Verdict, ImageInfo, Option<Lock>), CommandError> {
     let Named { reference, image } = found(session, name).await?;
     let (origin, lock) = origin(session, args.lock.as_deref(), &image).await?;
-    let origin = lock.as_ref().map_or(origin, |lock| Origin::Ours { lock, baked: false });
-    let subject = Subject { image: &image, name: &reference, origin, level: args.level, gpus: wish };
+    let origin = lock.as_ref().map_or(origin, |lock| ImageOrigin::Ours { lock, baked: false });
+    let subject = CheckTarget { image: &image, name: &reference, origin, level: args.level, gpus: wish };
     let verdict = check(session, &subject).await?;
     reports::save(&session.store, &verdict)?;
     if args.record {
-        let text = match figures::record(session, &verdict)? {
+        let text = match speed_baseline::record(session, &verdict)? {
             0 => "no speed was measured: nothing is recorded".to_owned(),
             count => format!("recorded as what this host should reach: {count} speeds"),
         };
@@ -83,15 +84,15 @@ async fn checked(
 /// Puts the real tags on an image that has only unverified ones and earned them, here and where they name.
 async fn give(
     session: &Session<'_>,
-    args: &VerifyArgs,
+    args: &request::Verify,
     lock: Option<&Lock>,
     image: &ImageInfo,
     verdict: &Verdict,
-    reward: &mut Reward,
+    reward: &mut VerifiedTags,
 ) -> Result<(), CommandError> {
-    let earned = promoted(&image.tags);
+    let earned = verified_tags(&image.tags);
     let because = match lock.map(|lock| claim(lock, verdict)) {
-        Some(Claim::Verified) => {
+        Some(TagStatus::Verified) => {
             for tag in &earned {
                 session.engine.tag(&image.id, tag).await?;
                 reward.tags.push(tag.clone());
@@ -105,12 +106,12 @@ async fn give(
             return Ok(());
         }
         // The exit code is that of the failure.
-        Some(Claim::Failed) => return Ok(()),
-        Some(Claim::Unverified { because }) => because,
+        Some(TagStatus::Failed) => return Ok(()),
+        Some(TagStatus::Unverified { because }) => because,
         None => "it agrees with no lock of ours".to_owned(),
     };
     if args.push {
-        return Err(CommandError::NotPushed { because });
+        return Err(ImageError::NotPushed { because }.into());
     }
     if lock.is_some() && verdict.executed && !earned.is_empty() {
         session.reporter.report(Event::Note { text: format!("no tag without -unverified: {because}") });
@@ -120,12 +121,12 @@ async fn give(
 
 /// The last report; the engine is asked which image the name means now, if it answers.
 async fn last(settings: &Settings, name: &str) -> Result<Verdict, CommandError> {
-    let absent = || CommandError::NoReport { image: name.to_owned() };
+    let absent = || ImageError::NoReport { image: name.to_owned() };
     if let Ok(session) = Session::open(settings, None).await
-        && let Some(Named { image, .. }) = subject::local(&session, name).await?
+        && let Some(Named { image, .. }) = local(&session, name).await?
     {
-        return reports::last(&session.store, &image.id)?.ok_or_else(absent);
+        return reports::last(&session.store, &image.id)?.ok_or_else(|| absent().into());
     }
     let store = Store::open(&settings.cache_dir, &settings.state_dir)?;
-    reports::named(&store, name)?.ok_or_else(absent)
+    reports::named(&store, name)?.ok_or_else(|| absent().into())
 }

@@ -1,0 +1,209 @@
+//! Proves that the image's framework computes on the GPU as its users do: by scripts run in the image's own Python.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use envforge_protocol::{CheckGroup, CheckId, Key, Outcome, SkipReason};
+
+use super::{CheckFailure, all_alike, machine};
+use crate::checks::Options;
+use crate::gpu::driver::Facts;
+use crate::report::Report;
+
+const QUICK_IDS: &[CheckId] = CheckGroup::FrameworkGpu.checks();
+const FULL_IDS: &[CheckId] = CheckGroup::FrameworkFull.checks();
+
+const TORCH: &str = include_str!("../../python/torch_gpu.py");
+const OTHERS: &str = include_str!("../../python/others_gpu.py");
+/// Those of `others_gpu.py`.
+const OTHER_NAMES: [&str; 5] = ["tensorflow", "jax", "cupy", "numba", "onnxruntime"];
+
+pub(crate) fn run_quick(options: &Options, say: &mut dyn FnMut(Report)) {
+    run(options, QUICK_IDS, say);
+}
+
+pub(crate) fn run_full(options: &Options, say: &mut dyn FnMut(Report)) {
+    run(options, FULL_IDS, say);
+}
+
+fn run(options: &Options, ids: &[CheckId], say: &mut dyn FnMut(Report)) {
+    // PyTorch names the GPUs it uses itself; the others use the first.
+    let first = match machine() {
+        Ok((_, devices)) => devices.first().map(Facts::label).into_iter().collect(),
+        Err(failure) => return all_alike(ids, &failure, say),
+    };
+    match start(options) {
+        Ok((python, words)) => {
+            script_lines(&python, &words, ids, first, say);
+            let _ = std::fs::remove_file(&words[0]);
+        }
+        Err(failure) => all_alike(ids, &failure, say),
+    }
+}
+
+/// Returns the interpreter and its arguments before the ids.
+fn start(options: &Options) -> Result<(PathBuf, Vec<String>), CheckFailure> {
+    let python = options
+        .any_python()
+        .ok_or_else(|| CheckFailure::skip(SkipReason::NotInImage, "Python is not in the image"))?;
+    let expected = options.expectation_if_given().map_err(CheckFailure::error)?;
+    let other = expected.value(Key::Framework).filter(|name| OTHER_NAMES.contains(name));
+    let torch = match (expected.value(Key::Framework), other) {
+        (Some("torch"), _) => true,
+        (_, Some(_)) => false,
+        _ => has(&python, "torch"),
+    };
+    // A file, not `-c`: the ranks that a script starts read it again.
+    let file = std::env::temp_dir().join(format!("envforge-framework-{}.py", std::process::id()));
+    std::fs::write(&file, if torch { TORCH } else { OTHERS })
+        .map_err(|error| CheckFailure::error(format!("{}: {error}", file.display())))?;
+    let more = (!torch).then(|| other.unwrap_or("-").to_owned());
+    Ok((python, std::iter::once(file.display().to_string()).chain(more).collect()))
+}
+
+/// Whether a module is there; it is not imported.
+fn has(python: &PathBuf, module: &str) -> bool {
+    let script = format!("import importlib.util as u,sys; sys.exit(u.find_spec('{module}') is None)");
+    let status =
+        Command::new(python).args(["-c", &script]).stdin(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Runs a script and turns its lines into reports as they come.
+fn script_lines(
+    python: &PathBuf,
+    words: &[String],
+    ids: &[CheckId],
+    mut gpus: Vec<String>,
+    say: &mut dyn FnMut(Report),
+) {
+    let child = Command::new(python)
+        .args(words)
+        .args(ids.iter().map(|id| id.as_str()))
+        // Triton and CUDA keep caches there.
+        .env("HOME", std::env::temp_dir())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            let failure = CheckFailure::error(format!("{} cannot be started: {error}", python.display()));
+            return all_alike(ids, &failure, say);
+        }
+    };
+    let stderr = child.stderr.take().map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = pipe.read_to_string(&mut text);
+            text
+        })
+    });
+    let mut reported = Vec::new();
+    for line in
+        child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines().map_while(Result::ok))
+    {
+        match line.split_once('\t') {
+            Some(("gpu", labels)) => gpus = labels.split('\t').map(str::to_owned).collect(),
+            _ if line == "none" => {
+                let skip =
+                    CheckFailure::skip(SkipReason::NotInImage, "no supported framework is in the image");
+                return all_alike(ids, &skip, say);
+            }
+            _ => {
+                if let Some(report) = parsed(&line, ids, &gpus) {
+                    reported.push(report.id);
+                    say(report);
+                }
+            }
+        }
+    }
+    let status = child.wait();
+    let stderr = stderr.and_then(|reader| reader.join().ok()).unwrap_or_default();
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output").to_owned();
+    let ended = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+    let missing: Vec<_> =
+        ids.iter().copied().filter(|id| !reported.iter().any(|known| known == id)).collect();
+    // A framework that cannot start is a finding, not a failure to find out.
+    all_alike(&missing, &CheckFailure::fail(format!("the framework exited ({ended}): {last}")), say);
+}
+
+/// Parses `id<TAB>outcome<TAB>detail`; a skipped check's outcome is `skipped:REASON`.
+fn parsed(line: &str, ids: &[CheckId], gpus: &[String]) -> Option<Report> {
+    let mut parts = line.splitn(3, '\t');
+    let (id, word, detail) = (parts.next()?, parts.next()?, parts.next()?);
+    let (word, reason) = word.split_once(':').map_or((word, None), |(word, reason)| (word, Some(reason)));
+    let outcome = Outcome::parse(word).filter(|outcome| *outcome != Outcome::Errored)?;
+    let id = *ids.iter().find(|known| known.as_str() == id)?;
+    let mut report = Report::new(id, outcome, detail);
+    report.skip = reason.and_then(SkipReason::parse);
+    if outcome != Outcome::Skipped {
+        let named = gpus.iter().enumerate().map(|(at, label)| (format!("gpu.{at}"), label.clone()));
+        report.measured.extend(named);
+    }
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(script: &str) -> Vec<Report> {
+        let mut all = Vec::new();
+        let words = ["-c", script, "python"].map(str::to_owned);
+        let ids = [CheckId::FrameworkMatmul, CheckId::FrameworkConv];
+        script_lines(&"/bin/sh".into(), &words, &ids, Vec::new(), &mut |report| all.push(report));
+        all
+    }
+
+    #[test]
+    fn lines_become_reports_and_missing_ones_fail() {
+        let all = lines(
+            "printf 'gpu\\tA\\nnoise\\nframework-matmul\\tpassed\\tfine\\nthree\\tpassed\\tx\\n'; echo boom >&2; exit 3",
+        );
+        assert_eq!(all.len(), 2);
+        assert_eq!((all[0].id, all[0].outcome), (CheckId::FrameworkMatmul, Outcome::Passed));
+        assert_eq!(all[0].measured, [("gpu.0".to_owned(), "A".to_owned())]);
+        assert_eq!((all[1].id, all[1].outcome), (CheckId::FrameworkConv, Outcome::Failed));
+        assert!(all[1].detail.contains('3') && all[1].detail.ends_with("boom"), "{}", all[1].detail);
+    }
+
+    #[test]
+    fn image_without_a_framework_is_skipped() {
+        let all = lines("echo none");
+        assert_eq!(all.len(), 2);
+        assert!(all.iter().all(|report| report.skip == Some(SkipReason::NotInImage)));
+        let all = lines("printf 'framework-matmul\\tskipped:one-gpu\\tone GPU\\n'");
+        assert_eq!((all[0].outcome, all[0].skip), (Outcome::Skipped, Some(SkipReason::OneGpu)));
+    }
+
+    #[test]
+    fn scripts_give_known_reasons_to_skip() {
+        for script in [TORCH, OTHERS] {
+            let raised: Vec<_> = script.split("raise SkipCheck(").skip(1).collect();
+            assert!(!raised.is_empty());
+            for call in raised {
+                let reason = call.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+                let reason = reason.map_or("", |(reason, _)| reason);
+                assert!(SkipReason::parse(reason).is_some(), "{call:.60}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_scripts_know_every_id() {
+        for id in QUICK_IDS.iter().chain(FULL_IDS) {
+            assert!(TORCH.contains(&format!("\"{id}\":")), "{id}");
+        }
+        let python = Command::new("python3").arg("--version").output();
+        if python.is_ok() {
+            for script in [TORCH, OTHERS] {
+                let parse = "import ast,sys; ast.parse(sys.argv[1])";
+                let status = Command::new("python3").args(["-c", parse, script]).status().expect("runs");
+                assert!(status.success());
+            }
+        }
+    }
+}

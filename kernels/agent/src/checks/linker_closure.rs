@@ -1,0 +1,61 @@
+//! Proves that the loader finds every library the environment's binaries need.
+
+use std::collections::BTreeSet;
+
+use envforge_protocol::CheckId;
+
+use super::{Options, errored};
+use crate::linker::{Loader, objects};
+use crate::report::Report;
+
+const ID: CheckId = CheckId::LinkerClosure;
+
+pub(crate) fn run(options: &Options) -> Vec<Report> {
+    let expected = match options.expectation_if_given() {
+        Ok(expected) => expected,
+        Err(problem) => return errored(&[ID], &problem),
+    };
+    let objects = objects(&options.environment());
+    let missing = Loader::of(&options.root).missing(&objects);
+    let (done_without, mut problems) = divided(missing, &expected.may_lack);
+    if objects.is_empty() {
+        problems.push("no library found".to_owned());
+    }
+    let mut good = format!("{} binaries: all dependencies found", objects.len());
+    if !done_without.is_empty() {
+        let done_without: Vec<_> = done_without.into_iter().collect();
+        good = format!(
+            "{good}, except those that may be missing (`[verify] may-lack`): {}",
+            done_without.join(", ")
+        );
+    }
+    let hint = "add the missing system package or wheel, or list a library that your packages do not need in `[verify] may-lack` of \
+                envforge.toml";
+    vec![Report::of_problems(ID, good, &problems).hint(hint)]
+}
+
+/// The libraries that are missing and may be, and what else is missing, as `FILE needs SONAME`.
+fn divided(missing: Vec<String>, may_lack: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
+    let (mut done_without, mut problems) = (BTreeSet::new(), Vec::new());
+    for need in missing {
+        match need.rsplit_once(" needs ").filter(|(_, soname)| may_lack.contains(*soname)) {
+            Some((_, soname)) => drop(done_without.insert(soname.to_owned())),
+            None => problems.push(need),
+        }
+    }
+    (done_without, problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_that_may_be_missing_match_by_full_name() {
+        let may_lack = BTreeSet::from(["libtbb.so.12".to_owned()]);
+        let needs = |soname: &str| format!("/opt/env/a needs b/x.so needs {soname}");
+        let (done_without, problems) = divided(vec![needs("libtbb.so.12"), needs("libtbb.so.1")], &may_lack);
+        assert_eq!(done_without, may_lack);
+        assert_eq!(problems, [needs("libtbb.so.1")]);
+    }
+}

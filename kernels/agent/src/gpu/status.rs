@@ -1,0 +1,56 @@
+//! A failed call of one of NVIDIA's libraries: its status by name, the reason and the fix.
+
+pub(crate) use envforge_protocol::status::Library;
+use envforge_protocol::status::{Status, explained_status};
+
+/// A call that did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GpuLibraryError {
+    pub(crate) library: Library,
+    pub(crate) call: String,
+    pub(crate) code: i32,
+    /// The library's own message, if it has one.
+    pub(crate) message: String,
+}
+
+impl GpuLibraryError {
+    pub(crate) fn new(library: Library, call: &str, code: i32) -> Self {
+        Self { library, call: call.to_owned(), code, message: String::new() }
+    }
+
+    fn known(&self) -> Option<&'static Status> {
+        // cuDNN 9 counts within thousands: 2003 is a kind of 2000.
+        let thousand = (self.library == Library::Cudnn).then_some(self.code / 1000 * 1000);
+        explained_status(self.library, self.code).or_else(|| explained_status(self.library, thousand?))
+    }
+
+    /// Returns the fix, if one is known.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        self.known().map(|status| status.fix).filter(|fix| !fix.is_empty())
+    }
+}
+
+impl std::fmt::Display for GpuLibraryError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} returned {}", self.call, self.code)?;
+        match self.known() {
+            Some(Status { name, reason, .. }) => write!(f, " ({name}): {reason}")?,
+            None => f.write_str(", an unknown status")?,
+        }
+        if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_status_keeps_its_number() {
+        let error = GpuLibraryError::new(Library::Driver, "cuInit", 12345);
+        assert_eq!(error.to_string(), "cuInit returned 12345, an unknown status");
+        assert_eq!(error.hint(), None);
+        let error = GpuLibraryError::new(Library::Cudnn, "cudnnCreate", 3007);
+        assert!(error.to_string().contains("3007 (CUDNN_STATUS_NOT_SUPPORTED)"), "{error}");
+    }
+}

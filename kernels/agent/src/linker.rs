@@ -1,0 +1,163 @@
+//! Whether every library that is needed is there, as the dynamic loader would look for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::elf::{self, Dynamic};
+use super::walk;
+
+/// Folders the loader searches by itself; ld.so.conf of Debian and Ubuntu adds the first two.
+pub(crate) const SYSTEM: [&str; 8] = [
+    "lib/x86_64-linux-gnu",
+    "usr/lib/x86_64-linux-gnu",
+    "lib/aarch64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu",
+    "lib64",
+    "usr/lib64",
+    "lib",
+    "usr/lib",
+];
+
+/// Sonames that come from the driver or optional network hardware, never from the image: the file that may lack them
+/// (empty: any) and the soname's beginning.
+const ALLOWED: [(&str, &str); 17] = [
+    ("", "libcuda.so"),
+    ("", "libnvidia-"),
+    ("", "libnvcuvid.so"),
+    ("libcufile_rdma", "libibverbs"),
+    ("libcufile_rdma", "libmlx5"),
+    ("libcufile_rdma", "librdmacm"),
+    ("nvshmem_", ""),
+    // torchaudio plays and decodes with a system library if there is one, and says so if not.
+    ("libtorchaudio_sox", "libsox"),
+    ("_torchaudio_sox", "libsox"),
+    ("_torio_ffmpeg", "libav"),
+    ("libtorio_ffmpeg", "libav"),
+    // torchcodec has itself once for each FFmpeg, and takes the one that the system has.
+    ("libtorchcodec_", "libav"),
+    ("libtorchcodec_", "libsw"),
+    // It loads this one when a HEIC picture is to be read, and says then what it needs.
+    ("libtorchcodec_heic", "libheif"),
+    // One of three thread pools of Numba, for the CPU; it takes another where this one is missing.
+    ("tbbpool", "libtbb"),
+    // CuPy contracts tensors by cuTENSOR where that is installed beside it.
+    ("cutensor.cpython", "libcutensor"),
+    // ONNX Runtime works through TensorRT where that is installed beside it.
+    ("libonnxruntime_providers_tensorrt", "libnv"),
+];
+
+/// What the loader knows: folders it searches by itself, and what it would find there.
+pub(crate) struct Loader {
+    root: PathBuf,
+    system: BTreeSet<String>,
+}
+
+/// The dynamic sections of all ELF files below a folder.
+pub(crate) fn objects(top: &Path) -> BTreeMap<PathBuf, Dynamic> {
+    let mut found = BTreeMap::new();
+    walk::visit(top, &mut |path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !(name.contains(".so") || path.parent().is_some_and(|folder| folder.ends_with("bin"))) {
+            return;
+        }
+        if let Some(dynamic) = File::open(path).ok().and_then(|file| elf::dynamic(&file)) {
+            found.insert(path.to_owned(), dynamic);
+        }
+    });
+    found
+}
+
+impl Loader {
+    /// The loader of the system below `root`.
+    pub(crate) fn of(root: &Path) -> Self {
+        let mut system = BTreeSet::new();
+        for folder in SYSTEM {
+            let Ok(entries) = std::fs::read_dir(root.join(folder)) else { continue };
+            system.extend(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()));
+        }
+        Self { root: root.to_owned(), system }
+    }
+
+    /// Each need that nothing answers, as `FILE needs SONAME`. A library that another object of the same tree can have
+    /// loaded before counts: Python packages preload their siblings' libraries by name.
+    pub(crate) fn missing(&self, objects: &BTreeMap<PathBuf, Dynamic>) -> Vec<String> {
+        let loaded: BTreeSet<&str> = objects
+            .iter()
+            .flat_map(|(path, dynamic)| {
+                [path.file_name().and_then(|name| name.to_str()), dynamic.soname.as_deref()]
+            })
+            .flatten()
+            .collect();
+        let mut missing = Vec::new();
+        for (path, dynamic) in objects {
+            let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            for soname in &dynamic.needed {
+                let found = self.system.contains(soname)
+                    || loaded.contains(soname.as_str())
+                    || self.by_path(path, dynamic, soname)
+                    || soname.starts_with("ld-linux");
+                if !found && !is_allowed(file, soname) {
+                    let shown = path.strip_prefix(&self.root).unwrap_or(path);
+                    missing.push(format!("/{} needs {soname}", shown.display()));
+                }
+            }
+        }
+        missing
+    }
+
+    fn by_path(&self, path: &Path, dynamic: &Dynamic, soname: &str) -> bool {
+        let origin = path.parent().unwrap_or(&self.root);
+        let folders = if dynamic.runpath.is_empty() { &dynamic.rpath } else { &dynamic.runpath };
+        folders.iter().any(|folder| {
+            let expanded = folder.replace("${ORIGIN}", "$ORIGIN");
+            match expanded.strip_prefix("$ORIGIN") {
+                Some(rest) => origin.join(rest.trim_start_matches('/')).join(soname).exists(),
+                None => self.root.join(expanded.trim_start_matches('/')).join(soname).exists(),
+            }
+        })
+    }
+}
+
+fn is_allowed(file: &str, soname: &str) -> bool {
+    ALLOWED.iter().any(|(user, wanted)| file.starts_with(user) && soname.starts_with(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(needed: &[&str], runpath: &[&str]) -> Dynamic {
+        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+        Dynamic { needed: owned(needed), runpath: owned(runpath), ..Dynamic::default() }
+    }
+
+    #[test]
+    fn a_need_is_answered_by_system_sibling_or_runpath_only() {
+        let root = tempfile::tempdir().expect("folder");
+        for file in
+            ["env/a/one.so", "usr/lib/libsystem.so.1", "env/deep/libsibling.so.2", "env/near/libnear.so.3"]
+        {
+            let path = root.path().join(file);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, "").expect("written");
+        }
+        let loader = Loader::of(root.path());
+        let at = |name: &str| root.path().join(name);
+        let mut objects = BTreeMap::from([
+            (at("env/a/one.so"), object(&["libsystem.so.1", "libnear.so.3"], &["$ORIGIN/../near"])),
+            (at("env/deep/libsibling.so.2"), object(&[], &[])),
+            (at("env/a/two.so"), object(&["libsibling.so.2", "libcuda.so.1"], &[])),
+        ]);
+        assert_eq!(loader.missing(&objects), Vec::<String>::new());
+        objects.insert(at("env/a/three.so"), object(&["libgone.so.9"], &["$ORIGIN"]));
+        assert_eq!(loader.missing(&objects), ["/env/a/three.so needs libgone.so.9"]);
+    }
+
+    #[test]
+    fn only_the_named_files_may_lack_network_libraries() {
+        assert!(is_allowed("libcufile_rdma.so.1", "libibverbs.so.1"));
+        assert!(!is_allowed("libnccl.so.2", "libibverbs.so.1"));
+        assert!(!is_allowed("libtorch_cuda.so", "libcudart.so.12"));
+    }
+}

@@ -1,0 +1,62 @@
+//! Runs groups side by side, and gives their reports in the order of the groups.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use envforge_protocol::Stage;
+
+use super::checks::{Group, Options};
+use super::report::Report;
+use super::supervisor;
+
+/// How many children at most: each with a GPU holds a context and a library's kernels.
+const MOST: usize = 4;
+
+/// The reports of all groups. Speeds are measured one after the other, since they would share what they measure; so is
+/// everything on a GPU that serves one process at a time.
+pub(crate) fn run(groups: &[&Group], stage: Stage, options: &Options, exclusive: bool) -> Vec<Report> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let lanes = if stage == Stage::Perf || (stage == Stage::Gpu && exclusive) { 1 } else { cores.min(MOST) };
+    in_order(groups, lanes, |group| supervisor::run(group, options))
+}
+
+fn in_order<T: Sync, R: Send>(items: &[T], lanes: usize, each: impl Fn(&T) -> Vec<R> + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(items.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..lanes.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((at, item)) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    .and_then(|at| items.get(at).map(|item| (at, item)))
+                {
+                    let reports = each(item);
+                    done.lock().expect("no lane panics with the lock").push((at, reports));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("no lane panics with the lock");
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().flat_map(|(_, reports)| reports).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn items_run_side_by_side_and_answers_keep_their_order() {
+        let started = Instant::now();
+        let items = [30, 20, 10, 0];
+        let answers = in_order(&items, 4, |wait| {
+            std::thread::sleep(Duration::from_millis(10 * wait));
+            vec![*wait, wait + 1]
+        });
+        assert_eq!(answers, [30, 31, 20, 21, 10, 11, 0, 1]);
+        assert!(started.elapsed() < Duration::from_millis(600), "{:?}", started.elapsed());
+        assert_eq!(in_order(&items, 1, |wait| vec![*wait]), items);
+        assert!(in_order(&[0u64; 0], 4, |wait| vec![*wait]).is_empty());
+    }
+}

@@ -1,0 +1,218 @@
+# What PyTorch must do on a GPU. Prints `id<TAB>outcome<TAB>detail` as each check ends; run by the agent.
+import importlib.util
+import os
+import sys
+
+import torch
+
+
+def need(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+def relative(found, wanted):
+    return float((found.double().cpu() - wanted).norm() / wanted.norm())
+
+
+def whole(*shape):
+    return torch.randint(-8, 9, shape, generator=torch.Generator().manual_seed(7)).double()
+
+
+def each_gpu():
+    seen = set()
+    for index in range(torch.cuda.device_count()):
+        kind = (torch.cuda.get_device_name(index), torch.cuda.get_device_capability(index))
+        if kind not in seen:
+            seen.add(kind)
+            yield torch.device("cuda", index)
+
+
+def matmul():
+    a, b = whole(192, 256), whole(256, 160)
+    kinds = [torch.float64, torch.float32, torch.float16]
+    for device in each_gpu():
+        major = torch.cuda.get_device_capability(device)[0]
+        for kind in kinds + ([torch.bfloat16] if major >= 8 else []):
+            # Halves hold whole numbers up to 2048, bfloat16 up to 256: the sum is asked for as the format holds it.
+            found = (a.to(device, kind) @ b.to(device, kind)).double().cpu()
+            need(torch.equal(found, (a @ b).to(kind).double()), f"{kind} on {device}: wrong product")
+    return "whole numbers, each element as the precision holds it"
+
+
+def conv():
+    x, w = whole(2, 16, 14, 12), whole(24, 8, 3, 3)
+    options = dict(stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2)
+    wanted = torch.nn.functional.conv2d(x, w, **options)
+    old = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        for device in each_gpu():
+            for form in (torch.contiguous_format, torch.channels_last):
+                xs = x.to(device, torch.float32).to(memory_format=form).requires_grad_()
+                ws = w.to(device, torch.float32).requires_grad_()
+                found = torch.nn.functional.conv2d(xs, ws, **options)
+                need(relative(found.detach(), wanted) < 1e-5, f"forward on {device}: {relative(found.detach(), wanted):.1e}")
+                found.sum().backward()
+                xc, wc = x.clone().requires_grad_(), w.clone().requires_grad_()
+                torch.nn.functional.conv2d(xc, wc, **options).sum().backward()
+                need(relative(xs.grad, xc.grad) < 1e-5, f"gradient of the images on {device}")
+                need(relative(ws.grad, wc.grad) < 1e-5, f"gradient of the filters on {device}")
+    finally:
+        torch.backends.cudnn.allow_tf32 = old
+    return "forward and both gradients within 1e-5, NCHW and NHWC"
+
+
+def model(device):
+    torch.manual_seed(3)
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 32))
+    return layers.to(device)
+
+
+def autocast():
+    for device in each_gpu():
+        kind = torch.bfloat16 if torch.cuda.get_device_capability(device)[0] >= 8 else torch.float16
+        net = model(device)
+        x = torch.rand(48, 64, generator=torch.Generator().manual_seed(5)).to(device)
+        wanted = net(x).detach().double().cpu()
+        with torch.autocast("cuda", dtype=kind):
+            found = net(x)
+        need(found.dtype == kind, f"autocast gave {found.dtype}, not {kind}")
+        error = relative(found.detach(), wanted)
+        need(0 < error < 2e-2, f"{kind} on {device}: relative error {error:.1e}")
+        found.float().sum().backward()
+        need(all(torch.isfinite(p.grad).all() for p in net.parameters()), f"{kind} on {device}: a gradient is not finite")
+    return "lower precision is used and stays near fp32"
+
+
+def graph():
+    for device in each_gpu():
+        with torch.cuda.device(device):
+            net = model(device)
+            x = torch.zeros(48, 64, device=device)
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream), torch.no_grad():
+                for _ in range(2):
+                    net(x)
+            torch.cuda.current_stream().wait_stream(stream)
+            captured = torch.cuda.CUDAGraph()
+            with torch.no_grad(), torch.cuda.graph(captured):
+                out = net(x)
+            for seed in (1, 2):
+                x.copy_(torch.rand(48, 64, generator=torch.Generator().manual_seed(seed)).to(device))
+                captured.replay()
+                torch.cuda.synchronize()
+                with torch.no_grad():
+                    need(torch.allclose(out, net(x), rtol=1e-5, atol=1e-6), f"replay {seed} on {device} differs")
+    return "replayed twice with new inputs"
+
+
+def memory():
+    for device in each_gpu():
+        with torch.cuda.device(device):
+            torch.cuda.empty_cache()
+            before = torch.cuda.memory_allocated()
+            held = torch.empty(64 << 20, dtype=torch.uint8, device=device)
+            need(torch.cuda.memory_allocated() - before >= 64 << 20, "an allocation is not counted")
+            need(torch.cuda.max_memory_allocated() >= torch.cuda.memory_allocated(), "the peak is below the present")
+            del held
+            need(torch.cuda.memory_allocated() == before, "memory given back is still counted")
+            free, total = torch.cuda.mem_get_info()
+            need(0 < free <= total, f"free {free} of {total}")
+    return "allocations and their release are counted"
+
+
+def compile_():
+    if not hasattr(torch, "compile"):
+        raise SkipCheck("not-offered", "this PyTorch has no torch.compile")
+    if importlib.util.find_spec("triton") is None:
+        raise SkipCheck("not-in-image", "Triton is not in the image")
+    done = []
+    for device in each_gpu():
+        if torch.cuda.get_device_capability(device) < (7, 0):
+            continue
+        net = model(device)
+        x = torch.rand(48, 64, generator=torch.Generator().manual_seed(5)).to(device)
+        wanted = net(x).detach()
+        found = torch.compile(net, backend="inductor")(x)
+        found.sum().backward()
+        need(torch.allclose(found.detach(), wanted, rtol=1e-3, atol=1e-4), f"compiled on {device} differs")
+        done.append(device)
+    if not done:
+        raise SkipCheck("compute-capability", "Triton requires compute capability 7.0")
+    return "compiled forward and backward agree with eager"
+
+
+def ddp_rank(rank, size, store, wanted, queue):
+    import torch.distributed as dist
+
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", init_method=f"file://{store}", rank=rank, world_size=size)
+    net = torch.nn.parallel.DistributedDataParallel(model(torch.device("cuda", rank)), device_ids=[rank])
+    x = torch.rand(8 * size, 64, generator=torch.Generator().manual_seed(5)).chunk(size)[rank].to(rank)
+    net(x).mean().backward()
+    worst = max(relative(p.grad, w) for p, w in zip(net.parameters(), wanted))
+    queue.put((rank, worst))
+    dist.destroy_process_group()
+
+
+def ddp():
+    import tempfile
+
+    import torch.multiprocessing as mp
+
+    size = torch.cuda.device_count()
+    net = model("cpu").double()
+    x = torch.rand(8 * size, 64, generator=torch.Generator().manual_seed(5)).double()
+    net(x).mean().backward()
+    wanted = [p.grad for p in net.parameters()]
+    context = mp.get_context("spawn")
+    queue = context.SimpleQueue()
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(ddp_rank, args=(size, os.path.join(folder, "store"), wanted, queue), nprocs=size, join=True)
+    answers = [queue.get() for _ in range(size)]
+    need(sorted(rank for rank, _ in answers) == list(range(size)), f"only {answers} answered")
+    worst = max(error for _, error in answers)
+    need(worst < 1e-4, f"gradients differ from one process's by {worst:.1e}")
+    if size == 1:
+        raise SkipCheck("one-gpu", "one GPU; the step ran with one rank")
+    return f"one step on {size} GPUs, gradients as of one process"
+
+
+class SkipCheck(Exception):
+    pass
+
+
+CHECKS = {
+    "framework-matmul": matmul,
+    "framework-conv": conv,
+    "framework-autocast": autocast,
+    "framework-graph": graph,
+    "framework-memory": memory,
+    "framework-compile": compile_,
+    "framework-ddp": ddp,
+}
+
+
+def main():
+    labels = [f"{torch.cuda.get_device_name(d)} (sm_%d%d)" % torch.cuda.get_device_capability(d) for d in each_gpu()]
+    if not labels:
+        raise SystemExit("torch.cuda sees no GPU")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    # Whole numbers are exact only if halves are summed in fp32.
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    print("gpu\t" + "\t".join(labels), flush=True)
+    for name in sys.argv[1:]:
+        try:
+            outcome, detail = "passed", CHECKS[name]()
+        except SkipCheck as skip:
+            outcome, detail = f"skipped:{skip.args[0]}", skip.args[1]
+        except Exception as error:  # noqa: BLE001: whatever the framework raises is the finding
+            outcome, detail = "failed", f"{type(error).__name__}: {error}"
+        print(f"{name}\t{outcome}\t{' '.join(detail.split())}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+//! Statuses of cuDNN (8 and 9), NCCL and NVML.
+
+use super::{Library, MEMORY, MIXED, StatusGroup, explained, group, plain};
+
+pub(super) const GROUPS: &[StatusGroup] = &[
+    group(
+        Library::Cudnn,
+        "cudnn-not-initialized",
+        ["", "", ""],
+        &[
+            explained(
+                1001,
+                "CUDNN_STATUS_NOT_INITIALIZED",
+                "cuDNN found no usable GPU or driver",
+                "the driver is older than this cuDNN needs",
+            ),
+            explained(
+                1,
+                "CUDNN_STATUS_NOT_INITIALIZED",
+                "cuDNN could not start",
+                "a sub-library or libnvrtc is missing, or the driver is too old",
+            ),
+        ],
+    ),
+    group(
+        Library::Cudnn,
+        "cudnn-mixed",
+        ["", "", ""],
+        &[
+            explained(
+                1002,
+                "CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH",
+                "cuDNN's sub-libraries have different versions",
+                "two copies of cuDNN are on the loader path: keep one",
+            ),
+            plain(1003, "CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH"),
+            plain(14, "CUDNN_STATUS_VERSION_MISMATCH"),
+        ],
+    ),
+    group(
+        Library::Cudnn,
+        "cudnn-part-missing",
+        [
+            "cuDNN cannot load one of its sub-libraries",
+            "a sub-library is missing or damaged, has a different version, or NVRTC or cuBLAS is missing",
+            "install the complete nvidia-cudnn package again, and remove other copies from the loader path",
+        ],
+        &[
+            plain(1008, "CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED"),
+            plain(3009, "CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE"),
+            plain(11, "CUDNN_STATUS_RUNTIME_PREREQUISITE_MISSING"),
+            plain(3008, "CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING"),
+        ],
+    ),
+    group(
+        Library::Cudnn,
+        "driver-too-old",
+        ["", "", ""],
+        &[
+            plain(3005, "CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER"),
+            plain(3006, "CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDART"),
+        ],
+    ),
+    group(
+        Library::Cudnn,
+        "cudnn-drops-gpu",
+        ["", "", ""],
+        &[
+            plain(3007, "CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH"),
+            explained(
+                6,
+                "CUDNN_STATUS_ARCH_MISMATCH",
+                "cuDNN has no code for this GPU",
+                "this GPU is older than this cuDNN supports: cuDNN 9.11 and later need compute capability 7.5",
+            ),
+            plain(5003, "CUDNN_STATUS_EXECUTION_FAILED_CUDART"),
+        ],
+    ),
+    group(
+        Library::Cudnn,
+        "gpu-memory-full",
+        ["cuDNN could not allocate memory", "another program uses it", MEMORY],
+        &[
+            plain(4003, "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"),
+            plain(4004, "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+            explained(
+                2,
+                "CUDNN_STATUS_ALLOC_FAILED",
+                "cuDNN could not allocate memory",
+                "another process holds the GPU's memory",
+            ),
+        ],
+    ),
+    group(
+        Library::Cudnn,
+        "not-supported-here",
+        [
+            "cuDNN does not support this operation on this GPU",
+            "the GPU or this cuDNN lacks the type, layout or shape",
+            "use a cuDNN that supports it, or another layout",
+        ],
+        &[
+            explained(3000, "CUDNN_STATUS_NOT_SUPPORTED", "cuDNN does not offer this", ""),
+            plain(3001, "CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN"),
+            plain(3002, "CUDNN_STATUS_NOT_SUPPORTED_SHAPE"),
+            plain(3003, "CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE"),
+            plain(3004, "CUDNN_STATUS_NOT_SUPPORTED_LAYOUT"),
+            plain(3010, "CUDNN_STATUS_NOT_SUPPORTED_SHARED_MEMORY_INSUFFICIENT"),
+            plain(3011, "CUDNN_STATUS_NOT_SUPPORTED_PADDING"),
+            plain(3012, "CUDNN_STATUS_NOT_SUPPORTED_BAD_LAUNCH_PARAM"),
+            plain(3013, "CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API"),
+            explained(9, "CUDNN_STATUS_NOT_SUPPORTED", "cuDNN does not offer this", ""),
+        ],
+    ),
+    group(
+        Library::Cudnn,
+        "kernel-crashed",
+        [
+            "a kernel of cuDNN failed",
+            "an earlier error surfaced late, library versions are mixed, or the GPU is faulty",
+            "run the program with CUDA_LAUNCH_BLOCKING=1 and CUDNN_LOGLEVEL_DBG=2, clear LD_LIBRARY_PATH, search for Xid in `dmesg`",
+        ],
+        &[
+            explained(
+                5000,
+                "CUDNN_STATUS_EXECUTION_FAILED",
+                "a kernel of cuDNN failed",
+                "search for an Xid in the host's kernel log",
+            ),
+            plain(5001, "CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER"),
+            plain(5002, "CUDNN_STATUS_EXECUTION_FAILED_CUBLAS"),
+            plain(5004, "CUDNN_STATUS_EXECUTION_FAILED_CURAND"),
+            explained(
+                8,
+                "CUDNN_STATUS_EXECUTION_FAILED",
+                "a kernel of cuDNN failed",
+                "search for an Xid in the host's kernel log",
+            ),
+            plain(7, "CUDNN_STATUS_MAPPING_ERROR"),
+            explained(4000, "CUDNN_STATUS_INTERNAL_ERROR", "cuDNN failed internally", ""),
+            plain(4001, "CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED"),
+            plain(4002, "CUDNN_STATUS_INTERNAL_ERROR_UNEXPECTED_VALUE"),
+            plain(4005, "CUDNN_STATUS_INTERNAL_ERROR_BAD_LAUNCH_PARAM"),
+            plain(4006, "CUDNN_STATUS_INTERNAL_ERROR_TEXTURE_CREATION_FAILED"),
+            explained(4, "CUDNN_STATUS_INTERNAL_ERROR", "cuDNN failed internally", ""),
+        ],
+    ),
+    group(
+        Library::Cudnn,
+        "cuda-call-refused",
+        [
+            "cuDNN rejected a call as invalid",
+            "the calling program has a bug, or was built for another cuDNN",
+            MIXED,
+        ],
+        &[
+            explained(2000, "CUDNN_STATUS_BAD_PARAM", "a parameter is invalid", ""),
+            explained(2002, "CUDNN_STATUS_BAD_PARAM_NULL_POINTER", "a parameter is missing", ""),
+            plain(2003, "CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER"),
+            plain(2004, "CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED"),
+            plain(2005, "CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND"),
+            plain(2006, "CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT"),
+            plain(2007, "CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH"),
+            plain(2008, "CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH"),
+            plain(2009, "CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES"),
+            plain(2010, "CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE"),
+            plain(2011, "CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH"),
+            plain(2012, "CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE"),
+            explained(3, "CUDNN_STATUS_BAD_PARAM", "a parameter is invalid", ""),
+            plain(5, "CUDNN_STATUS_INVALID_VALUE"),
+            plain(1004, "CUDNN_STATUS_DEPRECATED"),
+            plain(1005, "CUDNN_STATUS_LICENSE_ERROR"),
+            plain(1006, "CUDNN_STATUS_RUNTIME_IN_PROGRESS"),
+            plain(1007, "CUDNN_STATUS_RUNTIME_FP_OVERFLOW"),
+            plain(10, "CUDNN_STATUS_LICENSE_ERROR"),
+            plain(12, "CUDNN_STATUS_RUNTIME_IN_PROGRESS"),
+            plain(13, "CUDNN_STATUS_RUNTIME_FP_OVERFLOW"),
+        ],
+    ),
+    group(
+        Library::Nccl,
+        "nccl-cuda-error",
+        [
+            "a CUDA call of NCCL failed",
+            "the driver is too old for this NCCL, memory is full, or a GPU is faulty",
+            "set NCCL_DEBUG=INFO: it shows the call; then check the driver's message",
+        ],
+        &[explained(
+            1,
+            "ncclUnhandledCudaError",
+            "a CUDA call inside NCCL failed",
+            "the driver is older than this NCCL needs, or a GPU failed",
+        )],
+    ),
+    group(
+        Library::Nccl,
+        "nccl-system-error",
+        ["", "", ""],
+        &[explained(
+            2,
+            "ncclSystemError",
+            "a call to the system failed",
+            "/dev/shm may be too small (start the container with `--shm-size 1g` or `--ipc host`), or no network interface is usable",
+        )],
+    ),
+    group(
+        Library::Nccl,
+        "nccl-peer-lost",
+        [
+            "another NCCL rank does not respond",
+            "its process ended, or the network between them is not open",
+            "check the other ranks' output first; NCCL_SOCKET_IFNAME selects the interface",
+        ],
+        &[
+            explained(6, "ncclRemoteError", "another rank failed", "check the other rank's message"),
+            plain(7, "ncclInProgress"),
+        ],
+    ),
+    group(
+        Library::Nccl,
+        "nccl-call-refused",
+        [
+            "NCCL rejected a call as invalid or failed internally",
+            "two ranks share a GPU, the ranks have different NCCL versions, or NCCL has a bug",
+            "give each rank its own GPU and the same image; NCCL_DEBUG=INFO prints more",
+        ],
+        &[
+            explained(
+                3,
+                "ncclInternalError",
+                "NCCL failed internally",
+                "run with NCCL_DEBUG=INFO to see where",
+            ),
+            explained(4, "ncclInvalidArgument", "a parameter is invalid", ""),
+            explained(
+                5,
+                "ncclInvalidUsage",
+                "NCCL was called in a way it does not allow",
+                "two ranks on one GPU need NCCL 2.30 and NCCL_MULTI_RANK_GPU_ENABLE=1",
+            ),
+        ],
+    ),
+    group(
+        Library::Nvml,
+        "",
+        ["", "", ""],
+        &[
+            explained(4, "NVML_ERROR_NO_PERMISSION", "the container may not access the driver", ""),
+            explained(9, "NVML_ERROR_DRIVER_NOT_LOADED", "the driver's kernel module is not loaded", ""),
+            explained(
+                12,
+                "NVML_ERROR_LIBRARY_NOT_FOUND",
+                "NVML's library is not in the container",
+                "NVIDIA_DRIVER_CAPABILITIES must include `utility`",
+            ),
+            explained(15, "NVML_ERROR_GPU_IS_LOST", "a GPU is no longer on the PCI bus", "restart the host"),
+            explained(
+                18,
+                "NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+                "the library has a different version than the kernel's module",
+                "the host's driver was updated without a restart",
+            ),
+        ],
+    ),
+];

@@ -1,0 +1,98 @@
+//! Which paths a canonical archive drops, empties or rewrites.
+
+/// The time of every file (1980-01-02) as days since 1970, for `/etc/shadow`.
+const TIME_DAYS: &str = "3653";
+
+/// Content of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// A newly installed system, with the traces of its installation.
+    System,
+    /// The layer of an image: every file is kept.
+    Layer,
+}
+
+/// Treatment of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Keep,
+    Drop,
+    /// A file that is kept without its content.
+    Empty,
+}
+
+impl Scope {
+    /// Returns the treatment of a path.
+    pub(crate) fn fate(self, path: &[u8]) -> Fate {
+        match self {
+            Self::System => fate(path),
+            Self::Layer => Fate::Keep,
+        }
+    }
+}
+
+fn fate(path: &[u8]) -> Fate {
+    const DROPPED_BELOW: [&[u8]; 12] = [
+        b"proc/",
+        b"sys/",
+        b"dev/",
+        b"run/",
+        b"tmp/",
+        b"var/tmp/",
+        b"root/.cache/",
+        b"var/log/apt/",
+        b"var/lib/apt/lists/",
+        b"var/cache/apt/",
+        b"var/cache/ldconfig/",
+        b"var/cache/man/",
+    ];
+    const DROPPED: [&[u8]; 15] = [
+        b".dockerenv",
+        b"run/.containerenv",
+        b"etc/mtab",
+        b"etc/.pwd.lock",
+        b"etc/passwd-",
+        b"etc/group-",
+        b"etc/shadow-",
+        b"etc/gshadow-",
+        b"etc/subuid-",
+        b"etc/subgid-",
+        b"var/lib/dbus/machine-id",
+        b"var/lib/dpkg/lock",
+        b"var/lib/dpkg/lock-frontend",
+        b"var/lib/dpkg/triggers/Lock",
+        b"root/.wget-hsts",
+    ];
+    const EMPTIED: [&[u8]; 8] = [
+        b"etc/hostname",
+        b"etc/hosts",
+        b"etc/resolv.conf",
+        b"etc/machine-id",
+        b"var/log/btmp",
+        b"var/log/faillog",
+        b"var/log/lastlog",
+        b"var/log/wtmp",
+    ];
+    let old = |folder: &[u8]| path.starts_with(folder) && path.ends_with(b"-old");
+    if EMPTIED.contains(&path) {
+        return Fate::Empty;
+    }
+    let dropped = DROPPED.contains(&path)
+        || DROPPED_BELOW.iter().any(|folder| path.starts_with(folder))
+        || old(b"var/cache/debconf/")
+        || old(b"var/lib/dpkg/")
+        || (path.starts_with(b"var/log/") && path.ends_with(b".log"));
+    if dropped { Fate::Drop } else { Fate::Keep }
+}
+
+/// Replaces the day of each password change, which is the day of the bootstrap, by one fixed day.
+pub(crate) fn shadow_without_day(text: &str) -> String {
+    let line = |line: &str| {
+        let mut fields: Vec<&str> = line.split(':').collect();
+        if let Some(day) = fields.get_mut(2).filter(|day| !day.is_empty()) {
+            *day = TIME_DAYS;
+        }
+        fields.join(":") + "\n"
+    };
+    text.lines().map(line).collect()
+}

@@ -1,0 +1,113 @@
+//! `build`: one spec, or several at once.
+
+use camino::Utf8Path;
+
+use crate::engine::Network;
+use crate::failure::Exit;
+use crate::model::request;
+use crate::model::stack::Stack;
+use crate::model::verdict::verdict_text;
+use crate::report::Printer;
+use crate::settings::Settings;
+use crate::workflow::build::{Built, Done, build_one};
+use crate::workflow::build_request::{BuildRequest, wanted};
+use crate::workflow::custom_base::{custom_base, named_base};
+use crate::workflow::error::CommandError;
+use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::push::{Pushed, check_push_access, pushable};
+use crate::workflow::session::Session;
+use crate::workflow::stack::stack;
+use crate::workflow::supported::supported;
+use crate::workflow::target::machine;
+use crate::workflow::vendor::{lock_in, take, tell};
+use crate::workflow::{batch, vendor_base};
+
+pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<Exit, CommandError> {
+    let specs = match &args.all_supported {
+        Some(filter) => supported(filter, &args.target, settings)?,
+        None => args.specs.clone(),
+    };
+    let mut wanted = match specs.as_slice() {
+        [] => wanted(None, &args.project, &args.source, &args.target, settings)?,
+        [spec] => wanted(Some(spec), &args.project, &args.source, &args.target, settings)?,
+        _ => {
+            let named = named_base(settings, &args.source, &args.target).await?;
+            return batch::build(&specs, named.as_ref(), args, settings).await;
+        }
+    };
+    let offline = args.offline.as_ref().map(|dir| settings.current_dir.join(dir));
+    let named = match &offline {
+        None => named_base(settings, &wanted.source, &wanted.target).await?,
+        Some(folder) => {
+            // Before the base is looked into: there is no registry to have it from.
+            let session = Session::open(settings, wanted.source.network.as_deref()).await?;
+            let (machine, own) = (machine(&wanted.target), custom_base(&wanted.source));
+            let lent = vendor_base::load(&session, folder, machine, own).await?;
+            let named = named_base(settings, &wanted.source, &wanted.target).await;
+            vendor_base::forget(&session, lent).await?;
+            named?
+        }
+    };
+    let named = named.as_ref();
+    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named)?;
+    let targets = if args.push { pushable(&args.tags)? } else { Vec::new() };
+    let mut session = Session::open(settings, wanted.source.network.as_deref()).await?;
+    if let Some(folder) = offline {
+        without_network(&mut session, &mut wanted, &folder, &stack)?;
+    }
+    check_push_access(&session, &targets).await?;
+    match Box::pin(build_one(&session, &wanted, stack, named, args)).await? {
+        Done::Planned(text) => Printer.text(&text),
+        Done::Built(built) => {
+            if settings.output.json {
+                Printer.json(&built);
+            }
+            if let Some(error) = built.failure() {
+                Printer.say(&verdict_text(&built.verdict));
+                return Err(error);
+            }
+            if !settings.output.json {
+                print(&built, settings);
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Makes a build take everything from a vendor folder: its lock must fit, nothing is asked of any network.
+fn without_network(
+    session: &mut Session<'_>,
+    wanted: &mut BuildRequest,
+    folder: &Utf8Path,
+    stack: &Stack,
+) -> Result<(), CommandError> {
+    tell(session, folder);
+    session.network = Network::None;
+    wanted.source.locked = true;
+    let path = lock_path(session.settings, stack, &wanted.source);
+    if read_lock(&path)?.is_none()
+        && let Some(path) = lock_in(folder, stack, wanted)?
+    {
+        wanted.source.lockfile = Some(path);
+    }
+    let path = lock_path(session.settings, stack, &wanted.source);
+    if let Some(lock) = read_lock(&path)? {
+        wanted.vendored = take(folder, &lock, &session.store)?;
+    }
+    Ok(())
+}
+
+fn print(built: &Built, settings: &Settings) {
+    if !settings.output.quiet {
+        Printer.say(&verdict_text(&built.verdict));
+        if let Some(because) = &built.unverified_because {
+            Printer.say(&format!("{because}: the tag ends in -unverified"));
+            Printer.say(&format!(
+                "on a machine with a GPU it is for, `envforge verify {}` puts on the tag without it",
+                built.tags[0]
+            ));
+        }
+    }
+    let pushed = built.pushed.iter().map(Pushed::pinned);
+    Printer.text(&built.tags.iter().cloned().chain(pushed).collect::<Vec<_>>().join("\n"));
+}

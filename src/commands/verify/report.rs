@@ -1,0 +1,145 @@
+//! What `verify` prints.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::failure::Exit;
+use crate::model::verdict::{Outcome, Verdict, VerdictStatus, verdict_text};
+use crate::report::Printer;
+use crate::settings::Settings;
+use crate::workflow::error::CommandError;
+use crate::workflow::push::Pushed;
+
+/// What came of one image.
+pub(super) struct VerifyOutcome {
+    pub(super) name: String,
+    pub(super) result: Result<Verdict, CommandError>,
+    pub(super) reward: VerifiedTags,
+    /// Why not all of the reward could be given.
+    pub(super) undone: Option<CommandError>,
+}
+
+/// What a verified image gets.
+#[derive(Default)]
+pub(super) struct VerifiedTags {
+    /// Tags put on it now.
+    pub(super) tags: Vec<String>,
+    /// Tags that a registry has now.
+    pub(super) pushed: Vec<Pushed>,
+}
+
+impl VerifyOutcome {
+    /// A report alone, or why there is none.
+    pub(super) fn of(name: &str, result: Result<Verdict, CommandError>) -> Self {
+        Self { name: name.to_owned(), result, reward: VerifiedTags::default(), undone: None }
+    }
+}
+
+/// What `verify --json` prints for several images.
+#[derive(Serialize)]
+struct Several<'a> {
+    schema: u32,
+    verdict: VerdictStatus,
+    reports: Vec<&'a Verdict>,
+    errors: Vec<Unchecked>,
+}
+
+/// An image that could not be checked.
+#[derive(Serialize)]
+struct Unchecked {
+    image: String,
+    error: String,
+    hints: Vec<String>,
+}
+
+/// Prints the answers and gives the gravest exit code.
+pub(super) fn show(mut answers: Vec<VerifyOutcome>, settings: &Settings) -> Result<Exit, CommandError> {
+    let alone = answers.len() == 1;
+    if alone && answers.iter().any(|answer| answer.result.is_err()) {
+        let answer = answers.remove(0);
+        return answer.result.map(|_| Exit::Done);
+    }
+    if settings.output.json {
+        print_json(&answers, alone);
+    } else {
+        print_text(&answers, alone);
+    }
+    for answer in &answers {
+        if let Some(error) = answer.result.as_ref().err().or(answer.undone.as_ref()) {
+            Printer.say(&format!("{}\n{}", answer.name, error.report(settings.output.color)));
+        }
+    }
+    let exits = answers.iter().map(|answer| match (&answer.result, &answer.undone) {
+        (Ok(verdict), _) if verdict.verdict == VerdictStatus::Failed => Exit::No,
+        (Err(error), _) | (Ok(_), Some(error)) => error.exit(),
+        (Ok(_), None) => Exit::Done,
+    });
+    Ok(exits.max_by_key(|exit| *exit as u8).unwrap_or(Exit::Done))
+}
+
+fn print_json(answers: &[VerifyOutcome], alone: bool) {
+    let reports: Vec<_> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
+    if let (true, [report]) = (alone, reports.as_slice()) {
+        Printer.json(report);
+        return;
+    }
+    let errors: Vec<_> = answers
+        .iter()
+        .filter_map(|answer| {
+            let error = answer.result.as_ref().err()?;
+            Some(Unchecked { image: answer.name.clone(), error: error.to_string(), hints: error.hints() })
+        })
+        .collect();
+    let all = |word: VerdictStatus| reports.iter().all(|report| report.verdict == word);
+    let verdict =
+        if !errors.is_empty() || reports.iter().any(|report| report.verdict == VerdictStatus::Failed) {
+            VerdictStatus::Failed
+        } else if all(VerdictStatus::Passed) {
+            VerdictStatus::Passed
+        } else {
+            VerdictStatus::StaticOnly
+        };
+    Printer.json(&Several { schema: 1, verdict, reports, errors });
+}
+
+fn print_text(answers: &[VerifyOutcome], alone: bool) {
+    for answer in answers {
+        let Ok(verdict) = &answer.result else { continue };
+        let mut text = String::new();
+        if !alone {
+            let _ = writeln!(text, "{}", answer.name);
+        }
+        let _ = writeln!(text, "{}", verdict_text(verdict));
+        for tag in &answer.reward.tags {
+            let _ = writeln!(text, "verified: {tag}");
+        }
+        for pushed in &answer.reward.pushed {
+            let _ = writeln!(text, "pushed: {}", pushed.pinned());
+        }
+        let _ = writeln!(text, "{}", last_line(verdict));
+        if !alone {
+            text.push('\n');
+        }
+        Printer.text(&text);
+    }
+}
+
+/// The verdict in one line.
+fn last_line(verdict: &Verdict) -> String {
+    match verdict.verdict {
+        VerdictStatus::StaticOnly => "nothing ran on a GPU".to_owned(),
+        VerdictStatus::Failed => {
+            format!("failed: {} of {} checks", verdict.failures(), verdict.checks.len())
+        }
+        VerdictStatus::Passed => {
+            let passed = verdict.checks.iter().filter(|check| check.outcome == Outcome::Passed).count();
+            let mut line = format!("passed: {passed} checks on {}", verdict.gpus.join(", "));
+            if !verdict.not_proven.is_empty() {
+                let others: Vec<_> = verdict.not_proven.iter().map(|it| it.dotted()).collect();
+                let _ = write!(line, "; not proven on {}", others.join(" "));
+            }
+            line
+        }
+    }
+}

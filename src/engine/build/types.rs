@@ -1,0 +1,58 @@
+//! The trait [`Builder`] and its values.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::engine::error::EngineError;
+use crate::model::image::context::ContextEntry;
+use crate::model::image::info::ImageInfo;
+use crate::model::request::network::Network;
+use crate::report::Reporter;
+
+/// A secret that a build may read but not keep.
+#[derive(Clone)]
+pub struct Secret {
+    /// Its id in `RUN --mount=type=secret,id=…`.
+    pub id: String,
+    /// Its bytes (at most 500 KB).
+    pub bytes: Bytes,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secret({}, {} bytes)", self.id, self.bytes.len())
+    }
+}
+
+/// An image to build.
+#[derive(Debug, Clone)]
+pub struct ImageBuildRequest {
+    /// The context, including `Dockerfile`.
+    pub context: Vec<ContextEntry>,
+    /// Secrets of the build.
+    pub secrets: Vec<Secret>,
+    /// Docker's predefined proxy arguments only (`HTTPS_PROXY`…).
+    pub build_args: BTreeMap<String, String>,
+    /// Labels in addition to those of the Dockerfile.
+    pub labels: BTreeMap<String, String>,
+    /// Network of RUN steps.
+    pub network: Network,
+    /// Whether to ignore cached layers.
+    pub no_cache: bool,
+    /// A private tag of the result, removed by the caller.
+    pub scratch_tag: String,
+}
+
+/// The builder of an engine.
+#[async_trait]
+pub trait Builder: Send + Sync {
+    /// Builds an image; dropping the future cancels the build in the daemon.
+    async fn build(
+        &self,
+        request: ImageBuildRequest,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<ImageInfo, EngineError>;
+}

@@ -1,0 +1,265 @@
+//! Docker's images.
+//!
+//! Never forces a removal: an image with another tag or a container stays.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bollard::errors::Error;
+use bollard::models::{CreateImageInfo, PushImageInfo};
+use bollard::query_parameters::{
+    CreateImageOptionsBuilder, ImportImageOptions, ListImagesOptionsBuilder, PushImageOptionsBuilder,
+    RemoveImageOptions, TagImageOptionsBuilder,
+};
+use camino::Utf8PathBuf;
+use futures_util::{Stream, StreamExt as _};
+
+use super::inspect::image_info;
+use super::names::split_tag;
+use super::progress::{ProgressStep, PullProgress, PushProgress, upload};
+use super::types::{Images, PullRequest};
+use crate::engine::archive_file::write_archive;
+use crate::engine::cleanup::{finish_on_a_thread, retry_while_unavailable};
+use crate::engine::container::files::read_paths;
+use crate::engine::docker::Docker;
+use crate::engine::error::EngineError;
+use crate::engine::transport::classify_error::is_absent;
+use crate::engine::transport::daemon::Daemon;
+use crate::engine::transport::login::login;
+use crate::model::image::info::ImageInfo;
+use crate::model::image_digest::Digest;
+use crate::registry::Credential;
+use crate::report::Reporter;
+
+#[async_trait]
+impl Images for Docker {
+    async fn image(&self, reference: &str) -> Result<Option<ImageInfo>, EngineError> {
+        let during = format!("inspecting image `{reference}`");
+        let image = match self.daemon.client.inspect_image(reference).await {
+            Ok(image) => image,
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(self.daemon.fault(&during, error)),
+        };
+        // By id: the tag may move between the two requests.
+        let id = image.id.clone().unwrap_or_default();
+        match self.daemon.client.image_history(&id).await {
+            Ok(history) => Ok(Some(image_info(image, history))),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(self.daemon.fault(&during, error)),
+        }
+    }
+
+    async fn images(&self, label: &str) -> Result<Vec<ImageInfo>, EngineError> {
+        let filters = HashMap::from([("label", vec![label])]);
+        let options = ListImagesOptionsBuilder::new().filters(&filters).build();
+        let found = self.daemon.client.list_images(Some(options)).await;
+        let found = found.map_err(|error| self.daemon.fault("listing images", error))?;
+        let mut all = Vec::new();
+        for summary in found {
+            // An image removed in the meantime is absent.
+            all.extend(self.image(&summary.id).await?);
+        }
+        Ok(all)
+    }
+
+    async fn tag(&self, image: &str, tag: &str) -> Result<(), EngineError> {
+        let (name, version) = split_tag(tag);
+        let options = TagImageOptionsBuilder::new().repo(name).tag(version.unwrap_or("latest")).build();
+        self.daemon.client.tag_image(image, Some(options)).await.map_err(|error| {
+            if is_absent(&error) {
+                EngineError::NoSuchImage { reference: image.to_owned() }
+            } else {
+                self.daemon.fault(&format!("tagging `{image}` as `{tag}`"), error)
+            }
+        })
+    }
+
+    async fn remove_image(&self, reference: &str) -> Result<(), EngineError> {
+        match self.daemon.client.remove_image(reference, None::<RemoveImageOptions>, None).await {
+            Ok(_) => Ok(()),
+            Err(error) if is_absent(&error) => Ok(()),
+            Err(error) => Err(self.daemon.fault(&format!("removing image `{reference}`"), error)),
+        }
+    }
+
+    fn discard_image(&self, reference: &str) {
+        let (docker, reference) = (self.clone(), reference.to_owned());
+        finish_on_a_thread(async move {
+            if let Err(error) = retry_while_unavailable(|| docker.remove_image(&reference)).await {
+                tracing::warn!(%reference, %error, "cannot remove image");
+            }
+        });
+    }
+
+    async fn pull(&self, pull: PullRequest, reporter: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+        let reference = pull.reference.as_str();
+        let (id, text) = (format!("pull:{reference}"), format!("pull {reference}"));
+        let step = ProgressStep::begin(reporter.as_ref(), id, text);
+        let mut options = CreateImageOptionsBuilder::new().from_image(reference);
+        // Without a tag the daemon would pull every tag of the name.
+        if !reference.contains('@') && split_tag(reference).1.is_none() {
+            options = options.tag("latest");
+        }
+        if pull.machine != self.info.machine {
+            options = options.platform(pull.machine.platform());
+        }
+        let credential = pull.credential.as_ref().map(login);
+        let messages = self.daemon.client.create_image(Some(options.build()), None, credential);
+        let mut progress = PullProgress::default();
+        let during = format!("the pull of `{reference}`");
+        let followed = follow(&self.daemon, &during, messages, |message| {
+            if let Some((done, total)) = progress.update(message) {
+                step.progress(done, Some(total));
+            }
+        });
+        let result = match followed.await {
+            Ok(()) => created_image(self, reference).await,
+            Err(error) => Err(of_registry(error)),
+        };
+        step.end(result)
+    }
+
+    async fn push(
+        &self,
+        reference: &str,
+        credential: Option<&Credential>,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<Digest, EngineError> {
+        let (id, text) = (format!("push:{reference}"), format!("push {reference}"));
+        let step = ProgressStep::begin(reporter.as_ref(), id, text);
+        let (name, tag) = split_tag(reference);
+        let options = PushImageOptionsBuilder::new().tag(tag.unwrap_or("latest")).build();
+        let messages = self.daemon.client.push_image(name, Some(options), credential.map(login));
+        let mut messages = std::pin::pin!(messages);
+        let during = format!("the push of `{reference}`");
+        let (mut progress, mut digest, mut failed) = (PushProgress::default(), None, None);
+        while let Some(message) = messages.next().await {
+            match message {
+                Ok(message) => {
+                    digest = pushed_digest(&message).or(digest);
+                    if let Some((done, total)) = progress.update(&message) {
+                        step.progress(done, Some(total));
+                    }
+                }
+                Err(error) => {
+                    failed = Some(of_registry(self.daemon.fault(&during, error)));
+                    break;
+                }
+            }
+        }
+        let unnamed = || EngineError::Lost { during, cause: "the engine returned no digest".to_owned() };
+        step.end(failed.map_or_else(|| digest.ok_or_else(unnamed), Err))
+    }
+
+    async fn import(
+        &self,
+        archive: Utf8PathBuf,
+        tag: &str,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<ImageInfo, EngineError> {
+        let id = format!("import:{tag}");
+        let step = ProgressStep::begin(reporter.as_ref(), id.clone(), format!("import {tag}"));
+        let body = bollard::body_try_stream(upload(&archive, id, Arc::clone(&reporter)).await?);
+        let (name, version) = split_tag(tag);
+        let options = CreateImageOptionsBuilder::new()
+            .from_src("-")
+            .repo(name)
+            .tag(version.unwrap_or("latest"))
+            .build();
+        let messages = self.daemon.client.create_image(Some(options), Some(body), None);
+        let mut created = None;
+        let during = format!("the import of `{archive}`");
+        let followed = follow(&self.daemon, &during, messages, |message| {
+            let id = message.status.clone().filter(|status| status.starts_with("sha256:"));
+            created = id.or(created.take());
+        });
+        let result = match followed.await {
+            Err(error) => Err(error),
+            Ok(()) => match created {
+                Some(id) => created_image(self, &id).await,
+                None => Err(EngineError::Lost { during, cause: "the engine returned no image".to_owned() }),
+            },
+        };
+        step.end(result)
+    }
+
+    async fn save(&self, image: &str, archive: Utf8PathBuf) -> Result<(), EngineError> {
+        let parts = self.daemon.client.export_image(image);
+        write_archive(&self.daemon, &archive, &format!("exporting image `{image}`"), parts).await
+    }
+
+    async fn load(&self, archive: Utf8PathBuf, reporter: Arc<dyn Reporter>) -> Result<(), EngineError> {
+        let id = format!("load:{archive}");
+        let step = ProgressStep::begin(reporter.as_ref(), id.clone(), "load the image".to_owned());
+        let body = bollard::body_try_stream(upload(&archive, id, Arc::clone(&reporter)).await?);
+        let messages = self.daemon.client.import_image(ImportImageOptions::default(), body, None);
+        let mut messages = std::pin::pin!(messages);
+        let mut result = Ok(());
+        while let Some(message) = messages.next().await {
+            if let Err(error) = message {
+                result = Err(self.daemon.fault("loading an image", error));
+                break;
+            }
+        }
+        step.end(result)
+    }
+
+    async fn read_files(
+        &self,
+        image: &str,
+        paths: &[&str],
+    ) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
+        read_paths(&self.daemon, image, paths).await
+    }
+}
+
+/// Returns the image that a request has just created.
+pub(in crate::engine) async fn created_image(
+    docker: &Docker,
+    reference: &str,
+) -> Result<ImageInfo, EngineError> {
+    let absent = || EngineError::NoSuchImage { reference: reference.to_owned() };
+    docker.image(reference).await?.ok_or_else(absent)
+}
+
+/// Reads a message stream to its end; an error inside it is an error, regardless of the HTTP status.
+async fn follow(
+    daemon: &Daemon,
+    during: &str,
+    messages: impl Stream<Item = Result<CreateImageInfo, Error>>,
+    mut each: impl FnMut(&CreateImageInfo),
+) -> Result<(), EngineError> {
+    let mut messages = std::pin::pin!(messages);
+    while let Some(message) = messages.next().await {
+        each(&message.map_err(|error| daemon.fault(during, error))?);
+    }
+    Ok(())
+}
+
+/// Returns the digest of the last line of a push: `TAG: digest: sha256:… size: N`.
+fn pushed_digest(message: &PushImageInfo) -> Option<Digest> {
+    let (_, rest) = message.status.as_deref()?.split_once(": digest: ")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Marks a refusal as the registry's, as opposed to the engine's own.
+fn of_registry(error: EngineError) -> EngineError {
+    match error {
+        EngineError::Refused { during, text } => EngineError::Registry { during, text },
+        error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pushed_digest_parses_the_last_line() {
+        let status = |text: &str| PushImageInfo { status: Some(text.to_owned()), ..PushImageInfo::default() };
+        let digest = Digest::of(b"x");
+        assert_eq!(pushed_digest(&status(&format!("2.8: digest: {digest} size: 1570"))), Some(digest));
+        assert_eq!(pushed_digest(&status("The push refers to repository [box/a]")), None);
+    }
+}

@@ -1,0 +1,8 @@
+//! Images of the engine: inspect, list, tag, remove, pull, push, import, save, load, read.
+
+pub(super) mod images;
+mod inspect;
+pub(super) mod names;
+mod progress;
+pub(super) mod temporary_tag;
+pub(super) mod types;

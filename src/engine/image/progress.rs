@@ -1,0 +1,149 @@
+//! Progress of image transfers as events of the reporter.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bollard::models::{CreateImageInfo, PushImageInfo};
+use bytes::Bytes;
+use camino::Utf8Path;
+use futures_util::{Stream, TryStreamExt};
+use tokio_util::io::ReaderStream;
+
+use crate::engine::error::EngineError;
+use crate::report::{Event, Reporter};
+
+/// Bytes read at once when an archive is sent.
+const CHUNK: usize = 256 * 1024;
+/// Bytes between two progress events.
+const PROGRESS: u64 = 8 * 1024 * 1024;
+
+/// One step of the report from start to end.
+pub(super) struct ProgressStep<'a> {
+    reporter: &'a dyn Reporter,
+    id: String,
+    started: Instant,
+}
+
+impl<'a> ProgressStep<'a> {
+    #[expect(clippy::disallowed_methods, reason = "measures the daemon's response time")]
+    pub(super) fn begin(reporter: &'a dyn Reporter, id: String, text: String) -> Self {
+        reporter.report(Event::StepStarted { id: id.clone(), text });
+        Self { reporter, id, started: Instant::now() }
+    }
+
+    pub(super) fn progress(&self, done: u64, total: Option<u64>) {
+        self.reporter.report(Event::StepProgress { id: self.id.clone(), done, total });
+    }
+
+    pub(super) fn end<T>(self, result: Result<T, EngineError>) -> Result<T, EngineError> {
+        let id = self.id;
+        self.reporter.report(match &result {
+            Ok(_) => Event::StepFinished { id, cached: false, seconds: self.started.elapsed().as_secs_f64() },
+            Err(error) => Event::StepFailed {
+                id,
+                text: error.to_string().lines().next().unwrap_or_default().to_owned(),
+            },
+        });
+        result
+    }
+}
+
+/// Opens a file as the body of a request and reports progress under `id`.
+pub(super) async fn upload(
+    archive: &Utf8Path,
+    id: String,
+    reporter: Arc<dyn Reporter>,
+) -> std::io::Result<impl Stream<Item = std::io::Result<Bytes>> + use<>> {
+    let file = fs_err::tokio::File::open(archive.as_std_path()).await?;
+    let total = file.metadata().await?.len();
+    let (mut done, mut reported) = (0, 0);
+    Ok(ReaderStream::with_capacity(file, CHUNK).inspect_ok(move |chunk| {
+        done += chunk.len() as u64;
+        if done - reported >= PROGRESS || done == total {
+            reported = done;
+            reporter.report(Event::StepProgress { id: id.clone(), done, total: Some(total) });
+        }
+    }))
+}
+
+/// The sum of the layers of a pull.
+#[derive(Debug, Default)]
+pub(super) struct PullProgress {
+    layers: BTreeMap<String, (u64, u64)>,
+}
+
+impl PullProgress {
+    /// Adds one message; returns done and total bytes if they changed.
+    pub(super) fn update(&mut self, message: &CreateImageInfo) -> Option<(u64, u64)> {
+        let id = message.id.clone()?;
+        let size = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
+        let detail = message.progress_detail.as_ref();
+        match message.status.as_deref()? {
+            "Downloading" => {
+                let (done, total) = (size(detail?.current)?, size(detail?.total).unwrap_or(0));
+                self.layers.insert(id, (done, total.max(done)));
+            }
+            "Download complete" | "Pull complete" => {
+                let (_, total) = *self.layers.get(&id)?;
+                self.layers.insert(id, (total, total));
+            }
+            _ => return None,
+        }
+        Some(self.layers.values().fold((0, 0), |(done, total), layer| (done + layer.0, total + layer.1)))
+    }
+}
+
+/// The sum of the layers of a push. The client library omits layer ids, so the size identifies a layer.
+#[derive(Debug, Default)]
+pub(super) struct PushProgress {
+    layers: BTreeMap<u64, u64>,
+}
+
+impl PushProgress {
+    /// Adds one message; returns done and total bytes if they changed.
+    pub(super) fn update(&mut self, message: &PushImageInfo) -> Option<(u64, u64)> {
+        if message.status.as_deref() != Some("Pushing") {
+            return None;
+        }
+        let detail = message.progress_detail.as_ref()?;
+        let size = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
+        let total = size(detail.total).filter(|total| *total > 0)?;
+        // The tar around a layer makes it slightly longer than announced.
+        self.layers.insert(total, size(detail.current)?.min(total));
+        Some((self.layers.values().sum(), self.layers.keys().sum()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pull_progress_sums_layers() {
+        let mut progress = PullProgress::default();
+        let message = |line: &str| serde_json::from_str::<CreateImageInfo>(line).expect("a recorded message");
+        let mut take = |line| progress.update(&message(line));
+        assert_eq!(take(r#"{"status":"Pulling from library/debian","id":"12"}"#), None);
+        let first = r#"{"status":"Downloading","progressDetail":{"current":10,"total":100},"id":"aa"}"#;
+        assert_eq!(take(first), Some((10, 100)));
+        let second = r#"{"status":"Downloading","progressDetail":{"current":5,"total":50},"id":"bb"}"#;
+        assert_eq!(take(second), Some((15, 150)));
+        assert_eq!(take(r#"{"status":"Download complete","progressDetail":{},"id":"aa"}"#), Some((105, 150)));
+        assert_eq!(take(r#"{"status":"Already exists","progressDetail":{},"id":"cc"}"#), None);
+    }
+
+    #[test]
+    fn push_progress_sums_layers() {
+        let mut progress = PushProgress::default();
+        let message = |line: &str| serde_json::from_str::<PushImageInfo>(line).expect("a recorded message");
+        let mut take = |line| progress.update(&message(line));
+        assert_eq!(take(r#"{"status":"Preparing","progressDetail":{},"id":"aa"}"#), None);
+        let first = r#"{"status":"Pushing","progressDetail":{"current":10,"total":100},"id":"aa"}"#;
+        assert_eq!(take(first), Some((10, 100)));
+        let second = r#"{"status":"Pushing","progressDetail":{"current":60,"total":50},"id":"bb"}"#;
+        assert_eq!(take(second), Some((60, 150)));
+        assert_eq!(take(r#"{"status":"Pushing","progressDetail":{"current":60},"id":"cc"}"#), None);
+        assert_eq!(take(r#"{"status":"Layer already exists","progressDetail":{},"id":"dd"}"#), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! The features of an engine.
+
+use crate::model::versions::Machine;
+
+/// The features of an engine, read once on connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineInfo {
+    /// `Docker` or `Podman`.
+    pub name: String,
+    /// The engine's version: `20.10.24`.
+    pub version: String,
+    /// The negotiated API version: `1.41`.
+    pub api: String,
+    /// The architecture of its containers.
+    pub machine: Machine,
+    /// The builder.
+    pub builds: BuilderKind,
+    /// Names of the available OCI runtimes.
+    pub runtimes: Vec<String>,
+    /// CDI devices.
+    pub cdi_devices: Vec<String>,
+    /// Whether the engine runs without root.
+    pub rootless: bool,
+    /// Options of container limits that the engine accepts but does not enforce: `--memory`, `--cpus`, `--pids-limit`.
+    pub unkept_limits: Vec<&'static str>,
+    /// Whether the daemon runs on this machine (unix socket) and uses its disk.
+    pub local: bool,
+    /// The daemon's data directory.
+    pub data_root: Option<String>,
+    /// The cgroup driver: `systemd` or `cgroupfs`.
+    pub cgroup_driver: Option<String>,
+    /// The storage driver: `overlay2`, `fuse-overlayfs`, …
+    pub storage_driver: Option<String>,
+}
+
+/// The builder of an engine, detected once on connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuilderKind {
+    /// BuildKit in a session.
+    BuildKit,
+    /// The classic builder API: an archive sent to `/build`.
+    Plain {
+        /// Whether `RUN --mount` works.
+        mounts: bool,
+        /// Whether secrets can be sent next to the archive.
+        secrets: bool,
+    },
+}
+
+impl EngineInfo {
+    /// Returns whether the engine is Podman, which treats volumes in its own way.
+    pub fn is_podman(&self) -> bool {
+        self.name == "Podman"
+    }
+
+    /// Returns whether the engine serves BuildKit.
+    pub fn supports_buildkit(&self) -> bool {
+        self.builds == BuilderKind::BuildKit
+    }
+
+    /// Returns whether `RUN --mount` works, which every envforge build requires.
+    pub fn supports_mounts(&self) -> bool {
+        matches!(self.builds, BuilderKind::BuildKit | BuilderKind::Plain { mounts: true, .. })
+    }
+
+    /// Returns whether a build may read secrets.
+    pub fn supports_secrets(&self) -> bool {
+        matches!(self.builds, BuilderKind::BuildKit | BuilderKind::Plain { secrets: true, .. })
+    }
+
+    /// Returns whether the engine lists CDI devices.
+    pub fn supports_cdi(&self) -> bool {
+        !self.cdi_devices.is_empty()
+    }
+
+    /// Returns whether the engine offers an OCI runtime of that name.
+    pub fn supports_runtime(&self, name: &str) -> bool {
+        self.runtimes.iter().any(|runtime| runtime == name)
+    }
+}

@@ -1,0 +1,53 @@
+//! Exit codes, and what every error of envforge can say about itself: its code and its hints.
+
+use std::error::Error;
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+/// How a command ended. These codes are public: people script against them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Success.
+    Done = 0,
+    /// The command worked and the answer is no: impossible stack, failed check, stale lock.
+    No = 1,
+    /// The call or a file is wrong.
+    Usage = 2,
+    /// Something outside failed: engine, network, driver, disk.
+    Outside = 3,
+    /// Interrupted by a signal.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// An error that a command may end with. Every module's error implements it.
+pub trait Failure: Error {
+    /// The exit code of a command that ends with this error.
+    fn exit(&self) -> Exit;
+
+    /// What the user can do about it, one imperative per line.
+    fn hints(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl Failure for std::io::Error {
+    fn exit(&self) -> Exit {
+        Exit::Outside
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                vec!["free disk space on that file system, then run the command again".to_owned()]
+            }
+            _ => Vec::new(),
+        }
+    }
+}

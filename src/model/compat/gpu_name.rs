@@ -1,0 +1,402 @@
+//! Maps the name of a GPU, as drivers or people spell it, to its compute capability.
+//!
+//! Owns the rules by which two spellings are the same product; they are exact (prefixes, MIG and vGPU suffixes, case).
+//! Must not guess: an unknown name is an error that lists the closest known names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+
+use super::tables::{Chip, Gpu, Matrix};
+use crate::failure::{Exit, Failure};
+use crate::model::versions::ComputeCapability;
+
+/// The number of names that an error suggests.
+const NEAREST: usize = 3;
+/// Prefixes that do not distinguish products. `Quadro` does: a Quadro RTX 4000 is not an RTX 4000 Ada.
+const VENDOR_WORDS: [&str; 4] = ["nvidia", "tesla", "geforce", "grid"];
+/// Series words that may be omitted before a family number: `4090` matches every `GeForce RTX 4090`.
+const SERIES_WORDS: [&str; 6] = ["quadro", "rtx", "gtx", "gts", "gt", "titan"];
+
+/// A GPU found by its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedGpu<'a> {
+    /// The name in the matrix; the given name, if it is a family such as `A100`.
+    pub name: String,
+    /// The architecture's name.
+    pub arch: &'a str,
+    /// Its compute capability.
+    pub compute_capability: ComputeCapability,
+    /// The source of the capability.
+    pub source: &'a str,
+    /// The product's own row, if there is one and the name is exact.
+    pub product: Option<&'a Gpu>,
+}
+
+/// An error of a GPU name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum GpuNameError {
+    /// The name is unknown.
+    #[error("unknown GPU `{name}`")]
+    Unknown {
+        /// The name given.
+        name: String,
+        /// The closest known names, closest first.
+        nearest: Vec<String>,
+    },
+    /// Products of this name have different compute capabilities.
+    #[error("ambiguous GPU `{name}`: {}", listed(found))]
+    Ambiguous {
+        /// The name given.
+        name: String,
+        /// The capabilities, each with its architecture.
+        found: Vec<(ComputeCapability, String)>,
+    },
+}
+
+impl Failure for GpuNameError {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Unknown { nearest, .. } => {
+                let mut hints = Vec::new();
+                if !nearest.is_empty() {
+                    let names: Vec<_> = nearest.iter().map(|name| format!("`{name}`")).collect();
+                    hints.push(format!("closest known names: {}", names.join(", ")));
+                }
+                hints.push("pass the compute capability: `--gpu sm_XX`".to_owned());
+                hints
+            }
+            Self::Ambiguous { found, .. } => {
+                let options: Vec<_> = found.iter().map(|(cc, _)| format!("`--gpu {cc}`")).collect();
+                vec![format!(
+                    "pass the compute capability of the chip: {}; `nvidia-smi --query-gpu=compute_cap --format=csv` prints it",
+                    options.join(" or ")
+                )]
+            }
+        }
+    }
+}
+
+fn listed(found: &[(ComputeCapability, String)]) -> String {
+    found.iter().map(|(cc, arch)| format!("{cc} ({arch})")).collect::<Vec<_>>().join(", ")
+}
+
+impl Matrix {
+    /// Returns the GPU with this name, in any exact spelling.
+    ///
+    /// A MIG slice or vGPU maps to its physical GPU. A family name (`A100`, `4090`) is accepted if all its products have
+    /// one capability.
+    pub fn gpu_named(&self, name: &str) -> Result<NamedGpu<'_>, GpuNameError> {
+        let candidates = self.candidates();
+        let spelling = Spelling::of(name);
+        for key in
+            [Some(spelling.whole.as_str()), spelling.physical(), spelling.vgpu_board()].into_iter().flatten()
+        {
+            if let Some(matches) = candidates.get(key) {
+                return one_capability(name, matches.iter(), |gpu| gpu.name.clone());
+            }
+        }
+        if let Some(board) = spelling.vgpu_board()
+            && let Some(chip) = self.chips.iter().find(|chip| has_board(chip, board))
+        {
+            return Ok(named(name.trim(), chip));
+        }
+        let family = spelling.physical().unwrap_or(&spelling.whole);
+        let members: Vec<_> = candidates.iter().filter(|(key, _)| is_member(key, family)).collect();
+        if members.is_empty() {
+            return Err(GpuNameError::Unknown {
+                name: name.to_owned(),
+                nearest: nearest(&spelling, &candidates),
+            });
+        }
+        one_capability(name, members.iter().flat_map(|(_, rows)| rows.iter()), |_| name.trim().to_owned())
+            .map(|gpu| NamedGpu { product: None, ..gpu })
+    }
+
+    /// Returns every known name under its plain key; full rows come before bare names.
+    fn candidates(&self) -> Candidates<'_> {
+        let mut all = Candidates::new();
+        for gpu in &self.gpus {
+            for name in std::iter::once(&gpu.name).chain(&gpu.aliases) {
+                all.entry(plain(name)).or_default().push(NamedGpu {
+                    name: gpu.name.clone(),
+                    arch: &gpu.arch,
+                    compute_capability: gpu.compute_capability,
+                    source: &gpu.source,
+                    product: Some(gpu),
+                });
+            }
+        }
+        for chip in &self.chips {
+            for name in &chip.names {
+                all.entry(plain(name)).or_default().push(named(name, chip));
+            }
+        }
+        all
+    }
+}
+
+type Candidates<'a> = BTreeMap<String, Vec<NamedGpu<'a>>>;
+
+fn named<'a>(name: &str, chip: &'a Chip) -> NamedGpu<'a> {
+    NamedGpu {
+        name: name.to_owned(),
+        arch: &chip.arch,
+        compute_capability: chip.compute_capability,
+        source: &chip.source,
+        product: None,
+    }
+}
+
+fn has_board(chip: &Chip, board: &str) -> bool {
+    chip.vgpu_boards.iter().any(|known| known.eq_ignore_ascii_case(board))
+}
+
+/// Returns the first match, if all have one capability.
+fn one_capability<'a, 'm>(
+    name: &str,
+    matches: impl Iterator<Item = &'m NamedGpu<'a>>,
+    name_of: impl Fn(&NamedGpu<'a>) -> String,
+) -> Result<NamedGpu<'a>, GpuNameError>
+where
+    'a: 'm,
+{
+    let matches: Vec<_> = matches.collect();
+    let found: BTreeSet<_> =
+        matches.iter().map(|gpu| (gpu.compute_capability, gpu.arch.to_owned())).collect();
+    match matches.first() {
+        Some(first) if found.len() == 1 => Ok(NamedGpu { name: name_of(first), ..(*first).clone() }),
+        _ => Err(GpuNameError::Ambiguous { name: name.to_owned(), found: found.into_iter().collect() }),
+    }
+}
+
+/// Returns the name without case, extra spaces and vendor prefixes.
+fn plain(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let mut words = lower.split_whitespace().peekable();
+    while words.next_if(|word| VENDOR_WORDS.contains(word)).is_some() {}
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A given name in normalized form.
+struct Spelling {
+    whole: String,
+}
+
+impl Spelling {
+    fn of(name: &str) -> Self {
+        Self { whole: plain(name) }
+    }
+
+    /// Returns the name without its MIG slice: `a100-sxm4-80gb` of `a100-sxm4-80gb mig 3g.40gb`. The slice may include a
+    /// compute instance (`1c.3g.40gb`) and media engines (`1g.10gb+me`).
+    fn physical(&self) -> Option<&str> {
+        let (board, slice) = self.whole.rsplit_once(" mig ")?;
+        let (compute, memory) = slice.rsplit_once('.')?;
+        let memory = memory.split('+').next().unwrap_or(memory);
+        let instance = compute.rsplit('.').next().unwrap_or(compute);
+        let is_slice =
+            instance.strip_suffix('g').is_some_and(digits) && memory.strip_suffix("gb").is_some_and(digits);
+        is_slice.then_some(board)
+    }
+
+    /// Returns the board of a vGPU: `a100d` of `a100d-80c`, and of `a100d-3-40c`, which is backed by a MIG slice. The profile is
+    /// digits and one of the series A, B, C, Q, perhaps with media engines (`10cme`) or a display variant (`2b4`).
+    fn vgpu_board(&self) -> Option<&str> {
+        let (board, profile) = self.physical().unwrap_or(&self.whole).rsplit_once('-')?;
+        let profile = profile.strip_suffix("me").or_else(|| profile.strip_suffix('4')).unwrap_or(profile);
+        if !profile.strip_suffix(['a', 'b', 'c', 'q']).is_some_and(digits) {
+            return None;
+        }
+        Some(board.rsplit_once('-').filter(|(_, slices)| digits(slices)).map_or(board, |(board, _)| board))
+    }
+}
+
+fn digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether the product's name starts with the family's words, ignoring series words: `a100` of `a100-sxm4-80gb`, `4090`
+/// of `rtx 4090 laptop gpu`. A family name contains a number.
+fn is_member(product: &str, family: &str) -> bool {
+    let words = |text: &str| text.split([' ', '-']).map(str::to_owned).collect::<Vec<_>>();
+    let (product, family) = (words(product), words(family));
+    let numbered = family.iter().any(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
+    let series = product.iter().take_while(|word| SERIES_WORDS.contains(&word.as_str())).count();
+    numbered && (0..=series).any(|skipped| product[skipped..].starts_with(&family))
+}
+
+fn nearest(spelling: &Spelling, candidates: &Candidates<'_>) -> Vec<String> {
+    let wanted = spelling.physical().unwrap_or(&spelling.whole);
+    let mut scored: Vec<_> = candidates
+        .iter()
+        .map(|(key, rows)| (strsim::normalized_damerau_levenshtein(wanted, key), rows[0].name.as_str()))
+        .filter(|(score, _)| *score >= 0.4)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    scored.into_iter().map(|(_, name)| name.to_owned()).take(NEAREST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capability(name: &str) -> Result<String, GpuNameError> {
+        Matrix::current().gpu_named(name).map(|gpu| gpu.compute_capability.dotted())
+    }
+
+    #[test]
+    fn spellings_of_real_gpus_give_their_capability() {
+        let spellings = [
+            // As NVML prints them.
+            ("NVIDIA A100-SXM4-80GB", "8.0"),
+            ("NVIDIA H100 80GB HBM3", "9.0"),
+            ("NVIDIA H200", "9.0"),
+            ("NVIDIA B200", "10.0"),
+            ("NVIDIA B300 SXM6 AC", "10.3"),
+            ("NVIDIA GB10", "12.1"),
+            ("Tesla T4", "7.5"),
+            ("Tesla V100-SXM2-32GB", "7.0"),
+            ("NVIDIA GeForce RTX 4090", "8.9"),
+            ("NVIDIA GeForce RTX 5090", "12.0"),
+            ("Quadro RTX 4000", "7.5"),
+            ("NVIDIA RTX 4000 Ada Generation", "8.9"),
+            // Case, spacing, and without the vendor's words.
+            ("nvidia a100-sxm4-80gb", "8.0"),
+            ("  NVIDIA   L40S ", "8.9"),
+            ("GeForce RTX 3090", "8.6"),
+            ("RTX 3090", "8.6"),
+            ("T4", "7.5"),
+            ("GeForce GTX 1080 Ti", "6.1"),
+            // Laptop and Max-Q.
+            ("NVIDIA GeForce RTX 4090 Laptop GPU", "8.9"),
+            ("NVIDIA GeForce RTX 3080 Laptop GPU", "8.6"),
+            ("NVIDIA GeForce RTX 5090 Laptop GPU", "12.0"),
+            ("NVIDIA GeForce RTX 5070 Ti Laptop GPU", "12.0"),
+            ("NVIDIA GeForce RTX 3050 A Laptop GPU", "8.9"),
+            ("NVIDIA GeForce RTX 2080 with Max-Q Design", "7.5"),
+            ("NVIDIA GeForce GTX 1650 with Max-Q Design", "7.5"),
+            ("Quadro RTX 5000 with Max-Q Design", "7.5"),
+            ("NVIDIA RTX A2000 Laptop GPU", "8.6"),
+            ("NVIDIA GeForce MX570", "8.6"),
+            // Old ones.
+            ("Tesla K80", "3.7"),
+            ("Tesla K40m", "3.5"),
+            ("Tesla K20Xm", "3.5"),
+            ("Tesla K10", "3.0"),
+            ("GeForce GTX 680", "3.0"),
+            ("GeForce GTX 780 Ti", "3.5"),
+            ("GeForce GTX TITAN X", "5.2"),
+            ("GeForce GTX 580", "2.0"),
+            ("GeForce GTX 460", "2.1"),
+            ("Quadro K6000", "3.5"),
+            // MIG slices.
+            ("NVIDIA A100-SXM4-80GB MIG 3g.40gb", "8.0"),
+            ("NVIDIA A100-SXM4-40GB MIG 1c.3g.20gb", "8.0"),
+            ("NVIDIA H100 80GB HBM3 MIG 1g.10gb+me", "9.0"),
+            // vGPUs.
+            ("GRID A100D-80C", "8.0"),
+            ("GRID A100DX-3-40C", "8.0"),
+            ("GRID A100D-1-10CME", "8.0"),
+            ("NVIDIA A40-48Q", "8.6"),
+            ("NVIDIA H100XM-80C", "9.0"),
+            ("NVIDIA RTX6000-Ada-48Q", "8.9"),
+            ("NVIDIA RTXA6000-48Q", "8.6"),
+            ("GRID T4-2B4", "7.5"),
+            ("GRID V100DX-32C", "7.0"),
+            // Families of one capability.
+            ("A100", "8.0"),
+            ("H100", "9.0"),
+            ("V100", "7.0"),
+            ("P100", "6.0"),
+            ("4090", "8.9"),
+            ("A4000", "8.6"),
+        ];
+        let wrong: Vec<_> = spellings
+            .iter()
+            .filter_map(|(name, wanted)| match capability(name) {
+                Ok(found) if found == *wanted => None,
+                other => Some((name, wanted, other)),
+            })
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn name_with_several_chips_is_ambiguous() {
+        let GpuNameError::Ambiguous { found, .. } = capability("GeForce GT 730").unwrap_err() else {
+            panic!("GT 730 was sold with Fermi and two kinds of Kepler")
+        };
+        let found: Vec<_> = found.iter().map(|(cc, _)| cc.dotted()).collect();
+        assert_eq!(found, ["2.1", "3.0", "3.5"]);
+        for name in ["RTX 4000", "3050", "RTX 6000", "80GB A100"] {
+            assert!(capability(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn unknown_name_lists_closest_names_and_suggests_the_capability() {
+        let error = capability("NVIDIA GeForce RTX 4091").unwrap_err();
+        let GpuNameError::Unknown { nearest, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(nearest.len(), NEAREST);
+        assert!(nearest.contains(&"NVIDIA GeForce RTX 4090".to_owned()), "{nearest:?}");
+        assert!(error.hints().iter().any(|hint| hint.contains("`--gpu sm_XX`")));
+        assert_eq!(error.exit(), Exit::Usage);
+    }
+
+    #[test]
+    fn nonsense_is_unknown() {
+        for name in ["", "GPU", "NVIDIA", "Radeon RX 7900 XTX", "RTX", "blackwell", "Laptop GPU", "hbm3"] {
+            assert!(
+                matches!(capability(name), Err(GpuNameError::Unknown { .. })),
+                "{name}: {:?}",
+                capability(name)
+            );
+        }
+    }
+
+    #[test]
+    fn only_slices_and_profiles_are_stripped() {
+        for name in [
+            "NVIDIA A100-SXM4-80GB MIG big",
+            "NVIDIA A40-48X",
+            "NVIDIA NOPE-48Q",
+            "NVIDIA A100-SXM4-80GB MIG",
+        ] {
+            assert!(capability(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_family_has_no_figures_but_a_product_has() {
+        let matrix = Matrix::current();
+        assert!(matrix.gpu_named("A100").unwrap().product.is_none());
+        assert_eq!(matrix.gpu_named("A100").unwrap().name, "A100");
+        let product = matrix.gpu_named("a100-sxm4-80gb mig 3g.40gb").unwrap();
+        assert_eq!(product.name, "NVIDIA A100-SXM4-80GB");
+        assert_eq!(product.product.and_then(|gpu| gpu.memory_gb), Some(80.0));
+    }
+
+    #[test]
+    fn every_name_in_the_matrix_is_found() {
+        let matrix = Matrix::current();
+        let names = matrix.gpus.iter().map(|gpu| (&gpu.name, gpu.compute_capability));
+        let chips = matrix
+            .chips
+            .iter()
+            .flat_map(|chip| chip.names.iter().map(|name| (name, chip.compute_capability)));
+        for (name, wanted) in names.chain(chips) {
+            match matrix.gpu_named(name) {
+                Ok(gpu) => assert_eq!(gpu.compute_capability, wanted, "{name}"),
+                Err(GpuNameError::Ambiguous { found, .. }) => {
+                    assert!(found.iter().any(|(cc, _)| *cc == wanted), "{name}");
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The consistency rules of the matrix.
+//!
+//! Owns the rules for a valid matrix: a source in every row, no dangling reference, no contradicting rows. Must not
+//! know a fact: it only compares rows. Also compiled into `build.rs`, which rejects a faulty matrix, and used for a
+//! user's own compat files.
+
+mod code;
+mod drivers;
+mod fault;
+mod frameworks;
+mod keys;
+mod nvcc;
+mod systems;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{Fault, Problem};
+
+use super::tables::Matrix;
+use fault::Faults;
+
+/// Returns all faults of a matrix.
+pub fn faults(matrix: &Matrix) -> Vec<Fault> {
+    let mut faults = Faults::default();
+    keys::check(matrix, &mut faults);
+    drivers::check(matrix, &mut faults);
+    code::check(matrix, &mut faults);
+    frameworks::check(matrix, &mut faults);
+    systems::check(matrix, &mut faults);
+    nvcc::check(matrix, &mut faults);
+    faults.0
+}

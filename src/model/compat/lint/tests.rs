@@ -1,0 +1,208 @@
+//! Each rule of the lint catches a planted fault, and the embedded matrix has none.
+
+use super::{Fault, Problem, faults};
+use crate::model::compat::tables::{Channel, KnownVersion, Matrix};
+
+/// Returns the faults of the embedded matrix after `plant`.
+fn planted(plant: impl FnOnce(&mut Matrix)) -> Vec<Fault> {
+    let mut matrix = Matrix::current().clone();
+    matrix.variants.sort_by_key(|row| row.framework != "pytorch");
+    plant(&mut matrix);
+    faults(&matrix)
+}
+
+/// Whether some fault is of this row and contains the text.
+fn has(faults: &[Fault], row: &str, text: &str) -> bool {
+    faults.iter().any(|fault| fault.row == row && fault.problem.to_string().contains(text))
+}
+
+macro_rules! catches {
+    ($($test:ident: $plant:expr => $row:expr, $text:expr;)*) => {$(
+        #[test]
+        fn $test() {
+            let plant: fn(&mut Matrix) = $plant;
+            let found = planted(plant);
+            assert!(has(&found, $row, $text), "{found:#?}");
+        }
+    )*};
+}
+
+#[test]
+fn embedded_matrix_has_no_fault() {
+    assert_eq!(faults(Matrix::current()), []);
+}
+
+#[test]
+fn fault_reports_its_file() {
+    let found = planted(|matrix| matrix.variants[0].source.clear());
+    assert_eq!(found[0].to_string(), "pytorch.toml: variant pytorch 1.12.0 cu102 x86_64: missing source");
+}
+
+catches! {
+    a_row_without_source: |m| m.bases[0].source = " ".into() => "base debian:11", "missing source";
+    the_same_row_twice: |m| m.gpus.push(m.gpus[0].clone()) => "gpu `Tesla M10`", "duplicate row";
+    the_same_version_spelled_differently: |m| {
+        let mut row = m.toolkits.iter().find(|row| row.cuda.to_string() == "12.8.0").unwrap().clone();
+        row.cuda = "12.8".parse().unwrap();
+        m.toolkits.push(row);
+    } => "toolkit 12.8", "duplicate row";
+
+    a_branch_that_knows_less_cuda_than_an_older_one:
+        |m| m.branches.last_mut().unwrap().max_cuda = "10.0".parse().unwrap()
+        => "branch 615", "CUDA 10.0";
+    a_branch_that_takes_an_old_gpu_back:
+        |m| m.branches.last_mut().unwrap().oldest_gpu = "5.0".parse().unwrap()
+        => "branch 615", "oldest GPU sm_50";
+    a_branch_whose_oldest_gpu_has_no_row:
+        |m| m.branches.last_mut().unwrap().oldest_gpu = "7.9".parse().unwrap()
+        => "branch 615", "`sm_79`";
+    a_capability_whose_last_branch_is_unknown:
+        |m| m.capabilities.iter_mut().find(|row| row.cc.dotted() == "5.0").unwrap().last_driver_branch = Some(581)
+        => "capability 5.0", "driver branch `581`";
+    a_capability_dropped_while_a_branch_drives_it:
+        |m| m.capabilities.iter_mut().find(|row| row.cc.dotted() == "7.5").unwrap().last_driver_branch = Some(595)
+        => "branch 610", "last driver branch 595";
+    a_floor_of_an_unknown_branch:
+        |m| m.minor_floors[0].linux = "451.0".parse().unwrap() => "minor_floor 11", "driver branch `451`";
+    a_compat_package_for_an_unknown_branch:
+        |m| m.forward_compat[0].base_branches.push(571) => "forward_compat 13.4", "driver branch `571`";
+    a_compat_package_that_a_branch_has_natively:
+        |m| m.forward_compat[0].base_branches.push(615) => "forward_compat 13.4", "new to branch 615";
+    a_compat_package_of_another_name:
+        |m| m.forward_compat[0].package = "cuda-compat-12-0".into() => "forward_compat 13.4", "cuda-compat-12-0";
+    a_toolkit_of_an_unknown_branch:
+        |m| m.toolkits[0].branch = 441 => "toolkit 10.2.89", "driver branch `441`";
+    a_toolkit_of_another_cuda_than_its_branch:
+        |m| m.toolkits[0].branch = 450 => "toolkit 10.2.89", "that of CUDA 10.2.89";
+    a_toolkit_whose_driver_is_of_another_branch:
+        |m| m.toolkits[0].native_driver = Some("450.51.05".parse().unwrap()) => "toolkit 10.2.89", "driver 450.51.05";
+    a_toolkit_whose_floor_is_above_its_driver:
+        |m| m.toolkits[0].min_driver = "440.99".parse().unwrap() => "toolkit 10.2.89", "native driver 440.33";
+    a_toolkit_whose_floor_is_above_that_of_its_major:
+        |m| m.toolkits[1].min_driver = "450.90".parse().unwrap() => "toolkit 11.0.2", "lowest driver 450.90";
+
+    a_compiler_target_without_row:
+        |m| m.compilers[0].targets.push("8.1".parse().unwrap()) => "compiler 11.0", "`sm_81`";
+    a_compiler_that_targets_a_capability_before_its_time:
+        |m| m.compilers[0].targets.push("9.0".parse().unwrap()) => "compiler 11.0", "target sm_90";
+    a_compiler_that_misses_a_living_capability:
+        |m| { m.compilers[0].targets.pop(); } => "compiler 11.0", "no target sm_80";
+    a_gpu_of_an_unknown_capability:
+        |m| m.gpus[0].compute_capability = "5.9".parse().unwrap() => "gpu `Tesla M10`", "`sm_59`";
+    a_gpu_of_another_architecture:
+        |m| m.gpus[0].arch = "Pascal".into() => "gpu `Tesla M10`", "architecture Pascal";
+    a_gpu_that_contradicts_its_chip: |m| {
+        m.chips[0].names.push("Tesla M10".into());
+    } => "gpu `Tesla M10`", "capability 5.0";
+    two_gpus_of_one_name:
+        |m| m.gpus[1].aliases.push("Tesla M10".into()) => "gpu `Tesla M4`", "name `Tesla M10`";
+    a_chip_without_names: |m| { m.chips[0].names.clear(); m.chips[0].vgpu_boards.clear(); }
+        => "chip GF100", "empty `names`";
+    a_chip_of_an_unknown_capability:
+        |m| m.chips[0].compute_capability = "2.5".parse().unwrap() => "chip GF100", "`sm_25`";
+    cudnn_code_for_an_unknown_capability:
+        |m| m.cudnn[0].code.sass.push("4.0".parse().unwrap()) => "cudnn 8.5.0.96 for CUDA 11", "`sm_40`";
+    nccl_code_for_an_unknown_capability:
+        |m| m.nccl[0].code.ptx.push("4.0".parse().unwrap()) => "nccl nvidia-nccl-cu11 2.13.4", "`sm_40`";
+    components_of_a_toolkit_without_compiler:
+        |m| m.components[0].cuda = "11.9.0".parse().unwrap() => "components 11.9.0", "compiler `11.9.0`";
+
+    a_variant_of_an_unknown_toolkit:
+        |m| m.variants[0].toolkit = "10.2.90".parse().unwrap() => "variant pytorch 1.12.0 cu102 x86_64", "toolkit `10.2.90`";
+    a_variant_of_another_cuda_than_its_toolkit:
+        |m| m.variants[0].toolkit = "11.8.0".parse().unwrap() => "variant pytorch 1.12.0 cu102 x86_64", "CUDA 10.2";
+    a_variant_with_code_its_compiler_cannot_make:
+        |m| m.variants[1].arch.as_mut().unwrap().push("12.0".parse().unwrap())
+        => "variant pytorch 1.12.0 cu113 x86_64", "code for sm_120";
+    a_variant_with_ptx_its_compiler_cannot_make:
+        |m| m.variants[1].ptx.push("12.0".parse().unwrap()) => "variant pytorch 1.12.0 cu113 x86_64", "code for sm_120";
+    a_variant_with_an_empty_list_of_targets:
+        |m| m.variants[0].arch = Some(vec![]) => "variant pytorch 1.12.0 cu102 x86_64", "empty `arch`";
+    a_variant_of_an_unknown_cudnn:
+        |m| m.variants[0].cudnn = Some("1.2.3".parse().unwrap()) => "variant pytorch 1.12.0 cu102 x86_64", "cuDNN `1.2.3`";
+    a_variant_of_an_unknown_nccl:
+        |m| m.variants[0].nccl = Some("1.2.3".parse().unwrap()) => "variant pytorch 1.12.0 cu102 x86_64", "NCCL `1.2.3`";
+    an_unmeasured_library_that_is_taken_away:
+        |m| m.unmeasured.clear() => "variant pytorch 1.12.0 cu102 x86_64", "cuDNN `7.6.5.32`";
+    a_variant_with_an_unknown_companion:
+        |m| { m.variants[0].companions.insert("torchvision".into(), "0.1.0".into()); }
+        => "variant pytorch 1.12.0 cu102 x86_64", "companion `torchvision 0.1.0`";
+    a_companion_that_pins_another_version:
+        |m| { m.variants[0].companions.insert("torchvision".into(), "0.23.0".into()); }
+        => "variant pytorch 1.12.0 cu102 x86_64", "==2.8.0";
+    a_variant_no_base_can_load:
+        |m| m.variants[0].min_glibc = "2.99".parse().unwrap() => "variant pytorch 1.12.0 cu102 x86_64", "glibc `2.99`";
+    a_variant_without_python:
+        |m| m.variants[0].python.clear() => "variant pytorch 1.12.0 cu102 x86_64", "empty `python`";
+    a_variant_of_no_product:
+        |m| m.variants[0].framework = "caffe".into() => "variant caffe 1.12.0 cu102 x86_64", "`caffe`";
+    two_defaults_of_one_release:
+        |m| m.variants[1].channel = Channel::Default => "variant pytorch 1.12.0 cu113 x86_64", "channel default";
+    a_known_version_that_has_rows: |m| m.known_versions.push(KnownVersion {
+        framework: "pytorch".into(),
+        version: "2.8.0".parse().unwrap(),
+        what: "exists".into(),
+        source: "test".into(),
+    }) => "known_version pytorch 2.8.0", "no row here, a row in";
+    a_numpy_limit_of_no_product:
+        |m| m.numpy_limits.iter_mut().find(|row| row.first.is_none()).unwrap().framework = "caffe".into() => "numpy_limit caffe .. to 2.2.2", "`caffe`";
+    a_product_that_hides_its_rows:
+        |m| m.products[0].rows = false => "product pytorch-cuda", "no rows";
+    a_product_that_promises_rows:
+        |m| m.variants.retain(|row| row.framework != "tensorflow") => "product tensorflow-cuda", "variants of";
+    a_part_without_a_wheel_of_its_toolkit:
+        |m| m.variants[0].parts.push("cublas".into()) => "variant pytorch 1.12.0 cu102 x86_64", "part `cublas`";
+    a_requirement_without_a_bound:
+        |m| m.variants[0].install.push("setuptools".into()) => "variant pytorch 1.12.0 cu102 x86_64", "requirement `setuptools`";
+    a_source_build_of_a_published_variant:
+        |m| { m.source_builds[0].version = "2.7.1".parse().unwrap(); }
+        => "source_build pytorch 2.7.1 cu118 x86_64", "unpublished here, published in";
+    a_source_build_below_its_floor:
+        |m| m.source_floors.iter_mut().find(|row| row.line.to_string() == "2.8").unwrap().cuda = "12.0".parse().unwrap()
+        => "source_build pytorch 2.8.0 cu118 x86_64", "CUDA 12.0 and newer";
+    a_source_build_of_a_line_without_floor:
+        |m| m.source_floors.retain(|row| row.line.to_string() != "2.8")
+        => "source_build pytorch 2.8.0 cu118 x86_64", "source floor of `2.8.0`";
+    a_source_build_with_an_invalid_hash:
+        |m| m.source_builds[0].sha256 = Some("c70a".into()) => "source_build pytorch 2.8.0 cu118 x86_64", "SHA-256 `c70a`";
+    a_source_build_with_another_archive_in_its_address:
+        |m| m.source_builds[0].address = Some("https://example.test/other.tar.gz".into())
+        => "source_build pytorch 2.8.0 cu118 x86_64", "address `https://example.test/other.tar.gz`";
+    a_source_build_with_an_unknown_placeholder:
+        |m| drop(m.source_builds[0].environment.insert("A".into(), "{archs}".into()))
+        => "source_build pytorch 2.8.0 cu118 x86_64", "placeholder in `{archs}`";
+    a_source_build_with_code_its_compiler_cannot_make:
+        |m| m.source_variants[0].arch.as_mut().unwrap().push("12.0".parse().unwrap())
+        => "variant pytorch 2.8.0 cu118 x86_64", "code for sm_120";
+    an_alias_of_two_products:
+        |m| m.products[1].aliases.push("torch".into()) => "product tensorflow-cuda", "alias `torch`";
+
+    a_package_of_nvcc_on_no_base:
+        |m| m.nvcc_packages[0].base = "debian:1".into() => "nvcc_package debian:1", "base `debian:1`";
+    a_package_of_nvcc_of_no_toolkit:
+        |m| m.nvcc_packages[0].cuda = "11.19".parse().unwrap() => "nvcc_package debian:11", "toolkit `11.19`";
+    a_part_that_no_wheel_carries:
+        |m| m.nvcc_wheels[0].parts.push("nvcp".into()) => "nvcc_wheels 13", "component `nvcp`";
+    a_repository_with_half_a_fingerprint:
+        |m| m.nvcc_repositories[0].fingerprint.truncate(16) => "nvcc_repository debian:11", "fingerprint";
+    profilers_of_no_toolkit:
+        |m| m.profilers[0].cuda = "11.19.0".parse().unwrap() => "profilers 11.19.0", "toolkit `11.19.0`";
+    a_base_without_compiler: |m| m.bases[0].gcc.clear() => "base debian:11", "empty `gcc`";
+    a_base_of_another_distribution:
+        |m| m.bases[0].distribution = "ubuntu".into() => "base debian:11", "distribution `ubuntu`";
+    no_default_base: |m| m.bases.iter_mut().for_each(|row| row.default = false) => "base", "exactly one base";
+    two_default_bases: |m| m.bases[0].default = true => "base", "exactly one base";
+    an_empty_stack: |m| m.stacks[0].versions.clear() => "stack 3.8 numpy 1.x", "empty `versions`";
+    a_stack_of_the_other_numpy:
+        |m| { m.stacks[0].versions.insert("numpy".into(), "2.0.0".into()); } => "stack 3.8 numpy 1.x", "numpy 2";
+}
+
+#[test]
+fn all_faults_are_reported_not_only_the_first() {
+    let found = planted(|matrix| {
+        matrix.variants[0].source.clear();
+        matrix.bases[0].gcc.clear();
+    });
+    assert!(found.iter().any(|fault| fault.problem == Problem::NoSource));
+    assert!(found.iter().any(|fault| fault.problem == Problem::Empty { field: "gcc" }));
+}

@@ -1,0 +1,298 @@
+//! Lookups in the matrix by key.
+//!
+//! Owns finding rows. Must not check them against a target: that is `resolve`.
+
+use std::collections::BTreeMap;
+
+use super::tables::{
+    Base, Capability, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
+    DriverBranch, ForwardCompat, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, Product, Toolkit,
+    Variant,
+};
+use crate::model::versions::{
+    ComputeCapability, CudaApiVersion, CudaVariant, DriverVersion, FrameworkVersion, LibraryVersion, Machine,
+    PythonVersion, ToolkitVersion,
+};
+
+/// A query of the variant table; `None` matches any value.
+#[derive(Debug, Clone, Default)]
+pub struct VariantQuery<'a> {
+    /// The framework: `pytorch`.
+    pub framework: &'a str,
+    /// A version prefix: `2.8` finds `2.8.0`.
+    pub version: Option<&'a FrameworkVersion>,
+    /// The CUDA; a major alone (`cu12`) finds all of that major.
+    pub cuda: Option<CudaVariant>,
+    /// The processor.
+    pub machine: Option<Machine>,
+}
+
+impl VariantQuery<'_> {
+    fn covers(&self, row: &Variant) -> bool {
+        let cuda = |wanted: CudaVariant| {
+            wanted.major == row.cuda.major && (wanted.minor.is_none() || wanted.minor == row.cuda.minor)
+        };
+        row.framework == self.framework
+            && self.version.is_none_or(|prefix| row.version.starts_with(prefix))
+            && self.cuda.is_none_or(cuda)
+            && self.machine.is_none_or(|machine| machine == row.machine)
+    }
+}
+
+impl Matrix {
+    /// Returns the variants that match a query, in table order.
+    pub fn variants_of<'a>(&'a self, query: &'a VariantQuery<'_>) -> impl Iterator<Item = &'a Variant> {
+        self.variants.iter().filter(|row| query.covers(row))
+    }
+
+    /// Returns the known versions without a variant row.
+    pub fn known_versions_of<'a>(&'a self, framework: &'a str) -> impl Iterator<Item = &'a KnownVersion> {
+        self.known_versions.iter().filter(move |row| row.framework == framework)
+    }
+
+    /// Returns the product with this name in a spec (`pytorch-cuda`), with or without rows.
+    pub fn product(&self, name: &str) -> Option<&Product> {
+        self.products.iter().find(|row| row.name == name)
+    }
+
+    /// Returns the life span of a compute capability.
+    pub fn capability(&self, cc: ComputeCapability) -> Option<&Capability> {
+        self.capabilities.iter().find(|row| row.cc == cc)
+    }
+
+    /// Returns the toolkit release with exactly this version.
+    pub fn toolkit(&self, version: &ToolkitVersion) -> Option<&Toolkit> {
+        self.toolkits.iter().find(|row| row.cuda == *version)
+    }
+
+    /// Returns the compiler of a toolkit release, by its major and minor.
+    pub fn compiler(&self, version: &ToolkitVersion) -> Option<&Compiler> {
+        let same =
+            |row: &&Compiler| row.cuda.major() == version.major() && row.cuda.minor() == version.minor();
+        self.compilers.iter().find(same)
+    }
+
+    /// Returns the component wheels of exactly this toolkit release.
+    pub fn components_of(&self, version: &ToolkitVersion) -> Option<&Components> {
+        self.components.iter().find(|row| row.cuda == *version)
+    }
+
+    /// Returns the wheels of some parts of a toolkit release with their versions: `nvidia-cublas-cu12` to `12.8.4.1`. Parts
+    /// that the release lacks are omitted; `None`: the release is unknown.
+    pub fn wheels_of(
+        &self,
+        toolkit: &ToolkitVersion,
+        wanted: impl Fn(&ComponentWheel) -> bool,
+    ) -> Option<BTreeMap<String, String>> {
+        let versions = &self.components_of(toolkit)?.versions;
+        let suffix = if toolkit.major() < 13 { format!("-cu{}", toolkit.major()) } else { String::new() };
+        let wheels = self.component_wheels.iter().filter(|wheel| wanted(wheel));
+        let pin = |wheel: &ComponentWheel| {
+            Some((format!("{}{suffix}", wheel.package), versions.get(&wheel.part)?.clone()))
+        };
+        Some(wheels.filter_map(pin).collect())
+    }
+
+    /// Returns the lowest driver for a CUDA major by minor-version compatibility.
+    pub fn minor_floor(&self, cuda_major: u8) -> Option<&MinorFloor> {
+        self.minor_floors.iter().find(|row| row.cuda_major == cuda_major)
+    }
+
+    /// Returns the forward-compatibility package that provides this CUDA.
+    pub fn forward_compat_of(&self, cuda: &CudaApiVersion) -> Option<&ForwardCompat> {
+        self.forward_compat.iter().find(|row| row.cuda == *cuda)
+    }
+
+    /// Returns the branch of a driver: the newest known branch that is not newer than it.
+    pub fn branch_of(&self, driver: &DriverVersion) -> Option<&DriverBranch> {
+        let below = self.branches.iter().filter(|row| row.branch <= driver.major());
+        below.max_by_key(|row| row.branch)
+    }
+
+    /// Returns the newest CUDA that a driver supports natively.
+    pub fn max_cuda_of(&self, driver: &DriverVersion) -> Option<&CudaApiVersion> {
+        self.branch_of(driver).map(|row| &row.max_cuda)
+    }
+
+    /// Returns the cuDNN build with this version for a CUDA major.
+    pub fn cudnn_build(&self, version: &LibraryVersion, cuda_major: u8) -> Option<&CudnnBuild> {
+        self.cudnn.iter().find(|row| row.version == *version && row.cuda_major == cuda_major)
+    }
+
+    /// Returns the NCCL build with this version for a CUDA major.
+    pub fn nccl_build(&self, version: &LibraryVersion, cuda_major: u8) -> Option<&NcclBuild> {
+        let suffix = format!("-cu{cuda_major}");
+        self.nccl.iter().find(|row| row.version == *version && row.package.ends_with(&suffix))
+    }
+
+    /// Returns the base systems with this Python, the default base first.
+    pub fn bases_with_python(&self, python: PythonVersion) -> Vec<&Base> {
+        let mut bases: Vec<_> = self.bases.iter().filter(|row| row.python == python).collect();
+        bases.sort_by(|a, b| (b.default, &a.name).cmp(&(a.default, &b.name)));
+        bases
+    }
+
+    /// Returns the base system with this name (`debian:12`).
+    pub fn base(&self, name: &str) -> Option<&Base> {
+        self.bases.iter().find(|row| row.name == name)
+    }
+
+    /// Returns the default base.
+    pub fn default_base(&self) -> Option<&Base> {
+        self.bases.iter().find(|row| row.default)
+    }
+
+    /// Returns a companion release.
+    pub fn companion(&self, package: &str, version: &str) -> Option<&Companion> {
+        self.companions.iter().find(|row| row.package == package && row.version == version)
+    }
+
+    /// Returns the companions of a variant (package and version) without a wheel for a Python.
+    pub fn missing_companions<'a>(
+        &self,
+        variant: &'a Variant,
+        python: PythonVersion,
+    ) -> Vec<(&'a str, &'a str)> {
+        let lacks = |package: &str, version: &str| {
+            self.companion(package, version)
+                .is_some_and(|row| !row.python.is_empty() && !row.python.contains(&python))
+        };
+        let all = variant.companions.iter().map(|(package, version)| (package.as_str(), version.as_str()));
+        all.filter(|(package, version)| lacks(package, version)).collect()
+    }
+
+    /// Returns the developer stacks of a Python, one for each NumPy line.
+    pub fn stacks_of(&self, python: PythonVersion) -> impl Iterator<Item = &DeveloperStack> {
+        self.stacks.iter().filter(move |row| row.python == python)
+    }
+
+    /// Returns the NumPy limit of this framework version, if known.
+    pub fn numpy_limit(&self, framework: &str, version: &FrameworkVersion) -> Option<&NumpyLimit> {
+        self.numpy_limits.iter().find(|row| {
+            row.framework == framework
+                && row.first.as_ref().is_none_or(|first| first <= version)
+                && row.last.as_ref().is_none_or(|last| version <= last)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version<T: std::str::FromStr>(text: &str) -> T
+    where
+        T::Err: std::fmt::Debug,
+    {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn matrix_contains_every_row() {
+        let matrix = Matrix::current();
+        let pytorch = || matrix.variants.iter().filter(|row| row.framework == "pytorch");
+        assert_eq!(pytorch().filter(|row| row.version >= version("1.12")).count(), 127);
+        assert_eq!(pytorch().filter(|row| row.version < version("1.12")).count(), 20);
+        assert_eq!(matrix.gpus.len(), 131);
+        assert_eq!(matrix.companions.len(), 76);
+        assert_eq!(matrix.rows().iter().filter(|row| row.source().is_empty()).count(), 0);
+    }
+
+    #[test]
+    fn variants_are_found_by_prefix_cuda_and_machine() {
+        let matrix = Matrix::current();
+        let prefix = version("2.8");
+        let mut query =
+            VariantQuery { framework: "pytorch", version: Some(&prefix), ..VariantQuery::default() };
+        assert_eq!(matrix.variants_of(&query).filter(|row| row.machine == Machine::X86_64).count(), 3);
+        query.cuda = Some(version("cu128"));
+        query.machine = Some(Machine::X86_64);
+        let found: Vec<_> = matrix.variants_of(&query).collect();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].toolkit, version("12.8.1"));
+        query.cuda = Some(version("cu12"));
+        assert_eq!(matrix.variants_of(&query).count(), 3);
+        query.framework = "caffe";
+        assert_eq!(matrix.variants_of(&query).count(), 0);
+    }
+
+    #[test]
+    fn version_prefix_is_not_a_string_prefix() {
+        let matrix = Matrix::current();
+        let prefix = version("2.1");
+        let query = VariantQuery { framework: "pytorch", version: Some(&prefix), ..VariantQuery::default() };
+        assert!(matrix.variants_of(&query).all(|row| row.version < version("2.2")));
+    }
+
+    #[test]
+    fn driver_maps_to_the_newest_branch_below() {
+        let matrix = Matrix::current();
+        let branch = |driver: &str| matrix.branch_of(&version(driver)).map(|row| row.branch);
+        assert_eq!(branch("535.104.05"), Some(535));
+        assert_eq!(branch("430.50"), Some(418));
+        assert_eq!(branch("999.1"), Some(615));
+        assert_eq!(branch("340.108"), None);
+        assert_eq!(matrix.max_cuda_of(&version("570.86.15")), Some(&version("12.8")));
+    }
+
+    #[test]
+    fn toolkits_compilers_floors_and_components_are_found() {
+        let matrix = Matrix::current();
+        let toolkit = matrix.toolkit(&version("12.8.1")).unwrap();
+        assert_eq!(toolkit.min_driver, version("525.60.13"));
+        assert!(matrix.toolkit(&version("12.7.0")).is_none());
+        assert_eq!(matrix.compiler(&version("12.8.1")).unwrap().cuda, version("12.8"));
+        assert_eq!(matrix.minor_floor(13).unwrap().linux, version("580.65.06"));
+        assert!(matrix.minor_floor(10).is_none());
+        assert_eq!(matrix.components_of(&version("12.5.1")).unwrap().versions["runtime"], "12.5.82");
+        assert_eq!(matrix.forward_compat_of(&version("12.8")).unwrap().package, "cuda-compat-12-8");
+    }
+
+    #[test]
+    fn libraries_are_found_by_version_and_major() {
+        let matrix = Matrix::current();
+        assert!(matrix.cudnn_build(&version("9.10.2.21"), 12).is_some());
+        assert!(matrix.cudnn_build(&version("9.10.2.21"), 10).is_none());
+        let plain = matrix.nccl_build(&version("2.25.1"), 12).unwrap();
+        let post = matrix.nccl_build(&version("2.25.1.post1"), 12).unwrap();
+        let blackwell = version("10.0");
+        assert!(!plain.code.sass.contains(&blackwell) && post.code.sass.contains(&blackwell));
+    }
+
+    #[test]
+    fn each_python_has_a_stable_base_or_none() {
+        let matrix = Matrix::current();
+        let bases = |python: &str| -> Vec<_> {
+            matrix.bases_with_python(version(python)).iter().map(|row| row.name.as_str()).collect()
+        };
+        assert_eq!(bases("3.7"), [""; 0]);
+        assert_eq!(bases("3.8"), ["ubuntu:20.04"]);
+        assert_eq!(bases("3.9"), ["debian:11"]);
+        assert_eq!(bases("3.10"), ["ubuntu:22.04"]);
+        assert_eq!(bases("3.11"), ["debian:12"]);
+        assert_eq!(bases("3.12"), ["ubuntu:24.04"]);
+        assert_eq!(bases("3.13"), ["debian:13"]);
+        assert_eq!(bases("3.14"), ["ubuntu:26.04"]);
+        assert_eq!(bases("3.15"), [""; 0]);
+        assert_eq!(matrix.default_base().unwrap().name, "debian:12");
+        let built: Vec<_> =
+            matrix.bases.iter().filter(|row| row.bootstrap).map(|row| row.name.as_str()).collect();
+        assert_eq!(built, ["debian:11", "debian:12", "debian:13"]);
+    }
+
+    #[test]
+    fn numpy_limits_split_at_torch_2_3() {
+        let matrix = Matrix::current();
+        let limit = |text: &str| matrix.numpy_limit("pytorch", &version(text)).unwrap().numpy.clone();
+        assert_eq!(limit("2.2.2"), Some("<2".to_owned()));
+        assert_eq!(limit("2.3.0"), None);
+    }
+
+    #[test]
+    fn products_are_known_with_and_without_rows() {
+        let matrix = Matrix::current();
+        assert_eq!(matrix.product("pytorch-cuda").unwrap().package.as_deref(), Some("torch"));
+        assert!(matrix.product("jax-cuda").unwrap().rows);
+        assert!(matrix.product("pytorch").is_none());
+    }
+}

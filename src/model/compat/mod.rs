@@ -1,0 +1,21 @@
+//! The compatibility matrix: driver, GPU, toolkit, cuDNN, NCCL, framework, Python and base systems.
+//!
+//! Owns the tables, their lint and lookups. Must not choose: that is `resolve`.
+
+mod embedded;
+mod from_source;
+mod gpu_name;
+pub mod lint;
+mod lookup;
+pub mod parse;
+pub mod rows;
+pub mod tables;
+mod toolkit;
+
+pub use gpu_name::{GpuNameError, NamedGpu};
+pub use lint::{Fault, faults};
+pub use lookup::VariantQuery;
+pub use parse::{CompatError, read};
+pub use rows::Row;
+pub use tables::Matrix;
+pub use toolkit::TOOLKIT;

@@ -1,0 +1,145 @@
+//! The common interface of all rows: label, file and source.
+//!
+//! Owns the labels of rows in messages. Must not check rows: that is `lint`. Also compiled into `build.rs`.
+
+use super::tables::{
+    Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
+    DriverBranch, ForwardCompat, Gpu, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage,
+    NvccRepository, NvccVendor, NvccWheels, Product, Profilers, SourceBuild, SourceFloor, Toolkit,
+    UnmeasuredLibrary, Variant,
+};
+
+/// A row of the matrix, whatever its table.
+pub trait Row {
+    /// Returns the label, unique within its table: `variant 2.8.0 cu128 x86_64`.
+    fn label(&self) -> String;
+    /// Returns the file of `compat/` that contains it: `pytorch.toml`.
+    fn file(&self) -> String;
+    /// Returns the source of the row.
+    fn source(&self) -> &str;
+    /// Returns the source for replacement by its full text.
+    fn source_mut(&mut self) -> &mut String;
+    /// Returns every field as TOML.
+    fn fields(&self) -> String;
+    /// Returns file and label: `pytorch.toml: variant 2.8.0 cu128 x86_64`.
+    fn reference(&self) -> String {
+        format!("{}: {}", self.file(), self.label())
+    }
+}
+
+macro_rules! row {
+    ($type:ty, $file:expr, $label:expr) => {
+        impl Row for $type {
+            fn label(&self) -> String {
+                let label: fn(&$type) -> String = $label;
+                label(self)
+            }
+            fn file(&self) -> String {
+                let file: fn(&$type) -> String = $file;
+                file(self)
+            }
+            fn source(&self) -> &str {
+                &self.source
+            }
+            fn fields(&self) -> String {
+                toml::to_string_pretty(self).expect("rows hold texts, numbers and lists")
+            }
+            fn source_mut(&mut self) -> &mut String {
+                &mut self.source
+            }
+        }
+    };
+}
+
+row!(DriverBranch, |_| "driver.toml".into(), |row| format!("branch {}", row.branch));
+row!(MinorFloor, |_| "driver.toml".into(), |row| format!("minor_floor {}", row.cuda_major));
+row!(ForwardCompat, |_| "driver.toml".into(), |row| format!("forward_compat {}", row.cuda));
+row!(Toolkit, |_| "driver.toml".into(), |row| format!("toolkit {}", row.cuda));
+row!(Compiler, |_| "arch.toml".into(), |row| format!("compiler {}", row.cuda));
+row!(Capability, |_| "arch.toml".into(), |row| format!("capability {}", row.cc.dotted()));
+row!(Gpu, |_| "gpu.toml".into(), |row| format!("gpu `{}`", row.name));
+row!(Chip, |_| "gpu.toml".into(), |row| format!("chip {}", row.name));
+row!(CudnnBuild, |_| "cudnn.toml".into(), |row| format!("cudnn {} for CUDA {}", row.version, row.cuda_major));
+row!(NcclBuild, |_| "nccl.toml".into(), |row| format!("nccl {} {}", row.package, row.version));
+row!(UnmeasuredLibrary, |row| format!("{}.toml", row.library), |row| {
+    format!("unmeasured {} {} for CUDA {}", row.library, row.version, row.cuda_major)
+});
+row!(Components, |_| "components.toml".into(), |row| format!("components {}", row.cuda));
+row!(ComponentWheel, |_| "components.toml".into(), |row| format!("component {}", row.part));
+row!(NvccPackage, |_| "nvcc.toml".into(), |row| format!("nvcc_package {}", row.base));
+row!(NvccWheels, |_| "nvcc.toml".into(), |row| format!("nvcc_wheels {}", row.cuda_major));
+row!(NvccRepository, |_| "nvcc.toml".into(), |row| format!("nvcc_repository {}", row.base));
+row!(NvccVendor, |_| "nvcc.toml".into(), |row| format!("nvcc_vendor {}", row.first));
+row!(Profilers, |_| "nvcc.toml".into(), |row| format!("profilers {}", row.cuda));
+row!(Variant, |row| format!("{}.toml", row.framework), |row| {
+    format!("variant {} {} {} {}", row.framework, row.version, row.cuda, row.machine)
+});
+row!(SourceFloor, |row| format!("{}.toml", row.framework), |row| {
+    format!("source_floor {} {}", row.framework, row.line)
+});
+row!(SourceBuild, |row| format!("{}.toml", row.framework), |row| {
+    format!("source_build {} {} {} {}", row.framework, row.version, row.cuda, row.machine)
+});
+row!(KnownVersion, |row| format!("{}.toml", row.framework), |row| {
+    format!("known_version {} {}", row.framework, row.version)
+});
+row!(Companion, |_| "pytorch.toml".into(), |row| format!("companion {} {}", row.package, row.version));
+row!(NumpyLimit, |row| format!("{}.toml", row.framework), |row| {
+    let end = |version: Option<&_>| version.map_or_else(|| "..".to_owned(), ToString::to_string);
+    format!("numpy_limit {} {} to {}", row.framework, end(row.first.as_ref()), end(row.last.as_ref()))
+});
+row!(Base, |_| "bases.toml".into(), |row| format!("base {}", row.name));
+row!(DeveloperStack, |_| "python_stack.toml".into(), |row| {
+    format!("stack {} numpy {}", row.python, row.numpy_line)
+});
+row!(Product, |_| "products.toml".into(), |row| format!("product {}", row.name));
+
+/// Calls `$then!` with every table: its name in the TOML files, its row, its field of [`Matrix`].
+macro_rules! every_table {
+    ($then:ident) => {
+        $then! {
+            branch: DriverBranch => branches,
+            minor_floor: MinorFloor => minor_floors,
+            forward_compat: ForwardCompat => forward_compat,
+            toolkit: Toolkit => toolkits,
+            compiler: Compiler => compilers,
+            capability: Capability => capabilities,
+            gpu: Gpu => gpus,
+            chip: Chip => chips,
+            cudnn: CudnnBuild => cudnn,
+            nccl: NcclBuild => nccl,
+            unmeasured: UnmeasuredLibrary => unmeasured,
+            components: Components => components,
+            variant: Variant => variants,
+            known_version: KnownVersion => known_versions,
+            companion: Companion => companions,
+            numpy_limit: NumpyLimit => numpy_limits,
+            base: Base => bases,
+            stack: DeveloperStack => stacks,
+            product: Product => products,
+            component: ComponentWheel => component_wheels,
+            nvcc_package: NvccPackage => nvcc_packages,
+            nvcc_wheels: NvccWheels => nvcc_wheels,
+            nvcc_repository: NvccRepository => nvcc_repositories,
+            nvcc_vendor: NvccVendor => nvcc_vendor,
+            profilers: Profilers => profilers,
+            source_floor: SourceFloor => source_floors,
+            source_build: SourceBuild => source_builds,
+        }
+    };
+}
+pub(super) use every_table;
+
+macro_rules! all_rows {
+    ($($table:ident: $row:ident => $field:ident,)*) => {
+        impl Matrix {
+            /// Returns every row of every table.
+            pub fn rows(&self) -> Vec<&dyn Row> {
+                let mut rows: Vec<&dyn Row> = Vec::new();
+                $(rows.extend(self.$field.iter().map(|row| row as &dyn Row));)*
+                rows
+            }
+        }
+    };
+}
+every_table!(all_rows);

@@ -1,0 +1,43 @@
+//! Failures of NVML, nvidia-smi and shared memory inside a running container.
+
+use super::entry::KnownError;
+
+pub(super) const ENTRIES: &[KnownError] = &[
+    KnownError {
+        id: "gpu-lost",
+        texts: &[&["Failed to initialize NVML: Unknown Error"]],
+        what: "the container lost its GPU",
+        why: "`systemctl daemon-reload` on the host made systemd rewrite the container's device rules, which did not include the GPU",
+        cure: "restart the container; permanent fix: use CDI, or `nvidia-ctk system create-dev-char-symlinks` on the host",
+        source: "NVIDIA/nvidia-container-toolkit#48, #251, #1227; NVIDIA/nvidia-docker#1730, #1671; NVIDIA/gpu-operator#485",
+    },
+    KnownError {
+        id: "driver-library-mismatch",
+        texts: &[&["Driver/library version mismatch"], &["NVML_ERROR_LIB_RM_VERSION_MISMATCH"]],
+        what: "the driver libraries and the loaded kernel module have different versions",
+        why: "the host's driver was upgraded under the running module, or the image contains driver libraries that hide the mounted ones",
+        cure: "reboot the host or reload the nvidia modules, then restart the container; never install libnvidia-*, nvidia-utils or cuda-drivers in an image",
+        source: "NVIDIA/nvidia-container-toolkit#171; NVIDIA/nvidia-docker#365, #737, #584; k4yt3x/video2x#1226; lyulyul/shine-cluster#30",
+    },
+    KnownError {
+        id: "no-nvidia-smi",
+        texts: &[&["\"nvidia-smi\": executable file not found"]],
+        what: "nvidia-smi is not in the container",
+        why: "the container was started without a GPU, or NVIDIA_DRIVER_CAPABILITIES lacks `utility`",
+        cure: "start it with `--gpus all` and NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+        source: "NVIDIA/nvidia-docker#1482; weaviate/weaviate-helm#101",
+    },
+    KnownError {
+        id: "shm-too-small",
+        texts: &[
+            &["Error while creating shared memory segment", "No space left on device"],
+            &["Call to posix_fallocate failed", "No space left on device"],
+            &["DataLoader worker", "killed by signal: Bus error"],
+            &["out of shared memory", "shared memory limit"],
+        ],
+        what: "/dev/shm is full",
+        why: "its default size is 64 MB; NCCL uses it for GPUs without peer access, DataLoader workers pass tensors through it",
+        cure: "start the container with `--shm-size=1g` or more (Kubernetes: an emptyDir of medium Memory at /dev/shm)",
+        source: "NVIDIA/nccl#342, #290, #525; pytorch/ci-infra#490; pytorch/pytorch#5040, #108861; vllm-project/vllm#1710",
+    },
+];

@@ -1,0 +1,15 @@
+//! All rows in one order.
+
+use super::entry::KnownError;
+use super::{containers, cuda, libraries, several_gpus, start, wsl};
+
+/// Returns all rows, specific ones before general ones.
+pub fn entries() -> impl Iterator<Item = &'static KnownError> {
+    wsl::ENTRIES
+        .iter()
+        .chain(start::ENTRIES)
+        .chain(several_gpus::ENTRIES)
+        .chain(containers::ENTRIES)
+        .chain(libraries::ENTRIES)
+        .chain(cuda::ENTRIES)
+}

@@ -1,0 +1,152 @@
+//! A lock's image for clusters: Apptainer's definition file, Slurm's batch script.
+//!
+//! Pure. Both are text next to the directory `image`, which contains the exported Dockerfile and its context.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::model::image::plan::{BaseSource, BuildPlan};
+use crate::model::image::render::{rendered, shell_word, values};
+use crate::model::lock::Lock;
+use crate::model::project::Shell;
+
+/// Returns the files (name, text) that `apptainer build image.sif image.def` needs in addition to the directory `image`.
+///
+/// `published` is true if the base is in a registry, false if it is only on the local engine.
+pub fn apptainer(plan: &BuildPlan, bottom: &BaseSource, published: bool) -> [(&'static str, String); 3] {
+    let mut values = values(&plan.image);
+    let agent = match (bottom, published) {
+        (BaseSource::Archive(_), _) => "scratch",
+        (BaseSource::Image(_), true) => "docker",
+        (BaseSource::Image(_), false) => "docker-daemon",
+    };
+    let reference = match bottom {
+        BaseSource::Image(reference) => reference.as_str(),
+        BaseSource::Archive(_) => "",
+    };
+    values["bootstrap"] = json!(agent);
+    values["reference"] = json!(reference);
+    values["archive"] = values["base"]["archive"].clone();
+    [
+        ("image.def", rendered(include_str!("../../../templates/image.def.j2"), &values)),
+        ("image.sh", rendered(include_str!("../../../templates/image.sh.j2"), &values)),
+        ("environment.sh", environment(plan)),
+    ]
+}
+
+/// Returns the image's variables for a shell; a line break becomes a space, as in the Dockerfile.
+fn environment(plan: &BuildPlan) -> String {
+    let mut out = String::new();
+    for (name, value) in &plan.image.environment {
+        let _ = writeln!(out, "export {name}={}", shell_word(&value.replace(['\n', '\r'], " ")));
+    }
+    out
+}
+
+/// Returns the text of `job.sbatch`, which runs a command in the image on every task of a job.
+pub fn slurm(lock: &Lock, shell: &Shell) -> String {
+    let mut secrets: Vec<_> = lock.added.run.iter().flat_map(|run| run.secrets.iter()).collect();
+    secrets.sort();
+    secrets.dedup();
+    let mounts: Vec<&str> = shell.mounts.iter().map(|mount| mount.as_str()).collect();
+    let values: Value = json!({
+        "name": crate::model::image::plan::name(lock),
+        "envforge": env!("CARGO_PKG_VERSION"),
+        "lock": lock.hash(),
+        "mounts": mounts,
+        "secrets": secrets,
+    });
+    rendered(include_str!("../../../templates/job.sbatch.j2"), &values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::image::plan::{ContextFiles, plan};
+    use crate::model::lock::{LockedCopy, LockedRun, sample};
+    use crate::model::project::ProjectFile;
+
+    fn exported(bottom: &BaseSource, published: bool) -> (Lock, [(&'static str, String); 3]) {
+        let mut lock = sample::lock();
+        lock.added.project = Some("vision".to_owned());
+        let copy = |from: &str, to: &str, folder| LockedCopy {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            folder,
+            sha256: "c".repeat(64),
+        };
+        lock.added.copy = vec![copy("configs", "/opt/it's", true), copy("a", "/opt/a.txt", false)];
+        lock.added.run = vec![
+            LockedRun { command: "echo 'a' \\\n  \"$B\"".to_owned(), secrets: vec![] },
+            LockedRun { command: "wc /run/secrets/hf".to_owned(), secrets: vec!["hf".to_owned()] },
+        ];
+        lock.environment.insert("GREETING".to_owned(), "it's $HOME\n{{ x }}".to_owned());
+        let file = |name: &str| crate::model::image::plan::CachedFile {
+            path: format!("/cache/{name}").into(),
+            size: 1,
+            sha256: "d".repeat(64),
+        };
+        let paths = |count: usize| vec!["/cache/deb".into(); count];
+        let files = ContextFiles {
+            bottom: bottom.clone(),
+            debs: paths(lock.system.len()),
+            unpacked: paths(lock.unpacked.len()),
+            apt: paths(lock.apt.len()),
+            copies: Vec::new(),
+            wheels: Vec::new(),
+            local: Vec::new(),
+            uv: file("uv"),
+            agent: bytes::Bytes::new(),
+        };
+        let plan = plan(&lock, files);
+        let out = apptainer(&plan, bottom, published);
+        (lock, out)
+    }
+
+    /// Asserts that the text is valid shell.
+    #[expect(clippy::disallowed_methods, reason = "asks bash")]
+    fn assert_shell(text: &str) {
+        let mut bash = std::process::Command::new("bash");
+        let mut child = bash.arg("-n").stdin(std::process::Stdio::piped()).spawn().expect("bash starts");
+        let mut input = child.stdin.take().expect("a pipe");
+        std::io::Write::write_all(&mut input, text.as_bytes()).expect("it reads");
+        drop(input);
+        assert!(child.wait().expect("a child of ours").success(), "{text}");
+    }
+
+    #[test]
+    fn a_project_becomes_a_definition_file() {
+        let (lock, files) = exported(&BaseSource::Image("debian@sha256:ab".to_owned()), true);
+        let short = lock.hash()[..12].to_owned();
+        for (name, text) in files {
+            let text = text.replace(&lock.hash(), "LOCK").replace(&short, "LOCK");
+            if name != "image.def" {
+                assert_shell(&text);
+            }
+            insta::assert_snapshot!(name, text);
+        }
+    }
+
+    #[test]
+    fn a_base_of_packages_is_unpacked_and_a_local_one_comes_from_the_engine() {
+        let archive =
+            crate::model::image::plan::CachedFile { path: "/x".into(), size: 1, sha256: "e".repeat(64) };
+        let (_, [(_, definition), ..]) = exported(&BaseSource::Archive(archive), false);
+        assert!(definition.contains("Bootstrap: scratch\n\n%setup"), "{definition}");
+        assert!(definition.contains("image/base.tar"), "{definition}");
+        let (_, [(_, definition), ..]) = exported(&BaseSource::Image("mine:1".to_owned()), false);
+        assert!(definition.contains("Bootstrap: docker-daemon\nFrom: mine:1\n"), "{definition}");
+    }
+
+    #[test]
+    fn a_project_becomes_a_batch_script() {
+        let text = include_str!("../../../tests/fixtures/project/whole.toml");
+        let file = ProjectFile::parse("whole.toml", text).expect("reads");
+        let (lock, _) = exported(&BaseSource::Image("x".to_owned()), true);
+        let script = slurm(&lock, &file.default.shell);
+        assert_shell(&script);
+        insta::assert_snapshot!(script.replace(&lock.hash(), "LOCK").replace(&lock.hash()[..12], "LOCK"));
+        assert_shell(&slurm(&sample::lock(), &Shell::default()));
+    }
+}

@@ -1,0 +1,44 @@
+//! An image as an engine describes it.
+
+use std::collections::BTreeMap;
+
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
+
+/// The metadata of an image in the engine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageInfo {
+    /// `sha256:…` of the configuration.
+    pub id: String,
+    /// Tags of the image.
+    pub tags: Vec<String>,
+    /// Registry digests of the image (`name@sha256:…`).
+    pub digests: Vec<String>,
+    /// Size in bytes, all layers.
+    pub size: u64,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Environment, as `NAME=value`.
+    pub env: Vec<String>,
+    /// The configured user.
+    pub user: String,
+    /// Layer diff ids, lowest first.
+    pub layers: Vec<String>,
+    /// `created_by` lines of the history, oldest first.
+    pub history: Vec<String>,
+    /// Bytes added by each line of the history.
+    pub sizes: Vec<u64>,
+    /// The processor architecture.
+    pub architecture: String,
+}
+
+impl ImageInfo {
+    /// Returns the digest of the image in the registry of `name`, recorded by the engine on a pull or push.
+    pub fn digest_in(&self, name: &ImageRef) -> Option<Digest> {
+        let of = |text: &String| {
+            let known: ImageRef = text.parse().ok()?;
+            (known.name() == name.name()).then(|| known.digest().cloned()).flatten()
+        };
+        self.digests.iter().find_map(of)
+    }
+}

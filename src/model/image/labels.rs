@@ -1,0 +1,48 @@
+//! Name and labels of an image.
+
+use std::collections::BTreeMap;
+
+use crate::model::image::component::ComponentKind;
+use crate::model::lock::Lock;
+
+/// Version of the image's labels and layout.
+const SCHEMA: u32 = 1;
+/// The label with the hash of the image's lock.
+pub const LOCK_LABEL: &str = "io.envforge.lock";
+/// The label with the component of each layer above the base, lowest first, separated by commas.
+pub const LAYERS_LABEL: &str = "io.envforge.layers";
+/// The ending of a tag until checks have run on a GPU.
+pub const UNVERIFIED: &str = "-unverified";
+
+/// The name of a lock's image.
+pub fn name(lock: &Lock) -> String {
+    match &lock.added.project {
+        None if lock.added.is_empty() => lock.stack.name.clone(),
+        project => {
+            let project = project.as_ref().unwrap_or(&lock.stack.product);
+            format!("envforge/{project}:{}", &lock.hash()[..12])
+        }
+    }
+}
+
+/// The labels of a lock's image, whose layers above the base have these components.
+pub(super) fn labels(lock: &Lock, components: &[ComponentKind]) -> BTreeMap<String, String> {
+    let stack = &lock.stack;
+    let title = format!("{}, Python {}", stack.title(), stack.python);
+    let layers: Vec<_> = components.iter().map(|component| component.id()).collect();
+    [
+        ("org.opencontainers.image.title", name(lock)),
+        ("org.opencontainers.image.description", title),
+        ("org.opencontainers.image.version", stack.version.to_string()),
+        ("org.opencontainers.image.base.name", lock.base.name.clone()),
+        ("io.envforge.schema", SCHEMA.to_string()),
+        ("io.envforge.spec", lock.spec.clone()),
+        ("io.envforge.name", name(lock)),
+        (LOCK_LABEL, lock.hash()),
+        (LAYERS_LABEL, layers.join(",")),
+        ("io.envforge.matrix", lock.stack.matrix.clone()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}

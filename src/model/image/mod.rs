@@ -1,0 +1,17 @@
+//! The content of an image: layers, labels, variables, context; and its Dockerfile.
+
+pub mod component;
+pub mod context;
+pub mod context_files;
+pub mod description;
+mod history;
+pub mod info;
+pub mod inventory;
+pub mod labels;
+mod layers;
+pub mod libc;
+pub(crate) mod paths;
+pub mod plan;
+pub mod render;
+mod toolkit;
+mod variables;

@@ -1,0 +1,30 @@
+//! The lock: every byte of an image, pinned. Types, TOML in and out, hashes, and differences from a request.
+//!
+//! Pure. Must not touch a file: `store` writes the text of [`Lock::to_toml`].
+
+mod added;
+mod canonical;
+mod changes;
+mod choice;
+mod difference;
+mod fields;
+mod identity;
+#[cfg(test)]
+pub(crate) mod sample;
+mod sbom;
+mod schema_1;
+mod strings;
+#[cfg(test)]
+mod tests;
+mod toml;
+mod types;
+pub mod vendor_files;
+
+pub use added::{AllowedSource, LockedCheck, LockedCopy, LockedRun, UserAdditions, context_name};
+pub use changes::{Change, layer_name};
+pub use difference::Difference;
+pub use toml::{LockError, SCHEMA};
+pub use types::{
+    BaseProvider, IndexKind, LayerRecord, Lock, LockMetadata, LockedBase, LockedDeb, LockedSource,
+    LockedTool, LockedWheel, WheelLayer,
+};

@@ -1,0 +1,131 @@
+//! Locks of schema 1 that the program before schema 2 wrote, with the hashes it gave them; and the published test vector.
+#![expect(clippy::disallowed_methods, reason = "reads the fixtures")]
+
+use serde_json::Value;
+
+use super::Lock;
+use super::canonical::canonical_json;
+use crate::model::sha256::sha256_hex;
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lock");
+
+fn read(file: &str) -> String {
+    fs_err::read_to_string(format!("{FIXTURES}/{file}")).expect("a fixture")
+}
+
+/// The locks of schema 1 with their recorded hashes.
+fn schema_1() -> Vec<(String, String, Lock)> {
+    let sums = read("schema-1/SHA256");
+    let all: Vec<_> = sums
+        .lines()
+        .map(|line| {
+            let (hash, file) = line.split_once("  ").expect("hash and file");
+            let text = read(&format!("schema-1/{file}"));
+            (file.to_owned(), hash.to_owned(), Lock::from_toml(file, &text).expect(file))
+        })
+        .collect();
+    assert_eq!(all.len(), 18, "every fixture is listed");
+    all
+}
+
+#[test]
+fn schema_1_lock_keeps_its_hash_and_schema() {
+    for (file, hash, lock) in schema_1() {
+        assert_eq!(lock.schema, 1, "{file}");
+        assert_eq!(lock.hash(), hash, "{file}");
+        assert_eq!(lock.to_toml().lines().nth(3), Some("schema = 1"), "{file}");
+        assert_eq!(Lock::from_toml(&file, &lock.to_toml()).expect("reads").hash(), hash, "{file}");
+    }
+}
+
+#[test]
+fn schema_1_lock_matches_its_own_request() {
+    for (file, _, lock) in schema_1() {
+        assert_eq!(lock.differences_from(&lock.stack, &lock.added), [], "{file}");
+    }
+}
+
+#[test]
+fn rewritten_lock_has_the_same_pins_and_both_hashes() {
+    for (file, hash, lock) in schema_1() {
+        let new = lock.clone().in_current_schema();
+        assert_eq!(new.schema, 2, "{file}");
+        assert_eq!(lock.changes(&new), [], "{file}");
+        assert_eq!(new.differences_from(&lock.stack, &lock.added), [], "{file}");
+        assert_ne!(new.hash(), hash, "{file}");
+        assert_eq!(new.hashes(), [new.hash(), hash.clone()], "{file}");
+        assert_eq!(lock.hashes(), [hash.clone(), new.hash()], "{file}");
+        assert!(new.matches_hash(&hash) && lock.matches_hash(&new.hash()), "{file}");
+        assert!(!new.matches_hash(&hash.replace(&hash[..4], "0000")), "{file}");
+        let text = new.to_toml();
+        let back = Lock::from_toml(&file, &text).expect("reads");
+        assert_eq!((&back, back.to_toml()), (&new, text), "{file}");
+    }
+}
+
+#[test]
+fn one_changed_pin_changes_both_hashes() {
+    for (file, _, lock) in schema_1() {
+        let mut other = lock.clone();
+        other.tools[0].sha256 = "9".repeat(64);
+        for hash in other.hashes() {
+            assert!(!lock.matches_hash(&hash), "{file}");
+        }
+    }
+}
+
+#[test]
+fn test_vector_is_reproduced() {
+    let vector: Value = serde_json::from_str(&read("vector.json")).expect("JSON");
+    let lock = Lock::from_toml("vector.lock", &read("vector.lock")).expect("reads");
+    assert_eq!(canonical_json(&lock), vector["canonical"].as_str().expect("text"));
+    assert_eq!(lock.hash(), vector["sha256"].as_str().expect("text"));
+    assert_eq!(sha256_hex(canonical_json(&lock).as_bytes()), lock.hash());
+}
+
+#[test]
+fn canonical_form_follows_from_the_lock_file_as_documented() {
+    for (file, _, lock) in schema_1() {
+        let lock = lock.in_current_schema();
+        let mut value: Value = ::toml::from_str(&lock.to_toml()).expect("TOML");
+        for path in [
+            "/records",
+            "/base/content",
+            "/stack/name",
+            "/stack/glibc",
+            "/stack/status",
+            "/stack/experimental",
+            "/stack/requires",
+            "/stack/matrix",
+            "/stack/reasons",
+            "/stack/forward_compat/source",
+            "/stack/source_build/job_memory_gb",
+            "/stack/source_build/time",
+            "/stack/source_build/experimental",
+        ] {
+            let (table, name) = path.rsplit_once('/').expect("a path");
+            if let Some(Value::Object(members)) = value.pointer_mut(table) {
+                members.remove(name);
+            }
+        }
+        remove_empty(&mut value);
+        let canonical: Value = serde_json::from_str(&canonical_json(&lock)).expect("JSON");
+        assert_eq!(canonical, value, "{file}");
+    }
+}
+
+fn remove_empty(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.values_mut().for_each(remove_empty);
+            let is_empty = |value: &Value| match value {
+                Value::Object(members) => members.is_empty(),
+                Value::Array(items) => items.is_empty(),
+                value => value.is_null(),
+            };
+            members.retain(|_, value| !is_empty(value));
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_empty),
+        _ => {}
+    }
+}

@@ -1,0 +1,349 @@
+//! `envforge.lock` in and out. The same lock is always the same text.
+//!
+//! A lock of schema 1 is read for ever and keeps its schema; [`Lock::in_current_schema`] raises it.
+
+use serde::Deserialize;
+
+use super::strings::control_character;
+use super::types::{Lock, LockMetadata, LockedWheel};
+use crate::failure::{Exit, Failure};
+
+/// The schema of new locks.
+pub const SCHEMA: u32 = 2;
+/// The oldest schema that is read.
+const OLDEST_SCHEMA: u32 = 1;
+
+const HEADER: &str = "\
+# Made by envforge: every version and hash an image is built from.
+# Commit it, but do not edit it by hand: `envforge lock` updates it, `envforge lock --upgrade` resolves everything again.
+
+";
+
+/// A lock file that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// Not a lock, or one with an unknown field or an invalid value.
+    #[error("invalid lock file `{file}`: line {line}, column {column}: {detail}")]
+    Malformed {
+        /// The file.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// The problem.
+        detail: String,
+    },
+    /// A lock of another schema.
+    #[error(
+        "unsupported lock schema {found} in `{file}`, line {line} (supported: {OLDEST_SCHEMA} to {SCHEMA})"
+    )]
+    UnknownSchema {
+        /// The file.
+        file: String,
+        /// The line of the schema.
+        line: usize,
+        /// The schema found.
+        found: u32,
+    },
+    /// A control character where text is on one line.
+    #[error("invalid lock file `{file}`: `{field}` contains the control character U+{:04X}", u32::from(*.character))]
+    ControlCharacter {
+        /// The file.
+        file: String,
+        /// The field: `wheels[3].version`.
+        field: String,
+        /// The character.
+        character: char,
+    },
+    /// A field that the lock's schema does not have.
+    #[error("invalid lock file `{file}`: `{field}` requires schema {SCHEMA}, found schema {found}")]
+    NewerField {
+        /// The file.
+        file: String,
+        /// The field: `added.as-of`.
+        field: &'static str,
+        /// The schema found.
+        found: u32,
+    },
+}
+
+impl Failure for LockError {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec![
+            match self {
+                Self::UnknownSchema { .. } if self.is_of_newer() => {
+                    concat!(
+                        "update envforge: this file requires a newer version than ",
+                        env!("CARGO_PKG_VERSION")
+                    )
+                }
+                Self::UnknownSchema { .. } => "create a new lock file: `envforge lock --upgrade`",
+                Self::Malformed { .. } | Self::ControlCharacter { .. } | Self::NewerField { .. } => {
+                    "restore the file from version control, or create a new one: `envforge lock --upgrade`"
+                }
+            }
+            .to_owned(),
+        ]
+    }
+}
+
+impl LockError {
+    /// Whether a newer envforge made the lock.
+    pub fn is_of_newer(&self) -> bool {
+        matches!(self, Self::UnknownSchema { found, .. } if *found > SCHEMA)
+    }
+}
+
+#[derive(Deserialize)]
+struct SchemaOnly {
+    schema: toml::Spanned<u32>,
+}
+
+impl Lock {
+    /// The lock as the text of its file.
+    pub fn to_toml(&self) -> String {
+        let body = toml::to_string(self).expect("every value of a lock has a TOML form");
+        format!("{HEADER}{body}")
+    }
+
+    /// Reads a lock; `file` is the name errors use.
+    pub fn from_toml(file: &str, text: &str) -> Result<Self, LockError> {
+        let malformed = |error: toml::de::Error| {
+            let (line, column) = position(text, error.span().map_or(0, |span| span.start));
+            LockError::Malformed { file: file.to_owned(), line, column, detail: error.message().to_owned() }
+        };
+        let schema = toml::from_str::<SchemaOnly>(text).map_err(malformed)?.schema;
+        let found = *schema.get_ref();
+        if !(OLDEST_SCHEMA..=SCHEMA).contains(&found) {
+            let (line, _) = position(text, schema.span().start);
+            return Err(LockError::UnknownSchema { file: file.to_owned(), line, found });
+        }
+        let lock: Self = toml::from_str(text).map_err(malformed)?;
+        let file = || file.to_owned();
+        if let Some(field) = lock.field_of_schema_2().filter(|_| found < 2) {
+            return Err(LockError::NewerField { file: file(), field, found });
+        }
+        if let Some(found) = control_character(&lock) {
+            let (field, character) = (found.field, found.character);
+            return Err(LockError::ControlCharacter { file: file(), field, character });
+        }
+        Ok(lock)
+    }
+
+    /// The name of a field that schema 1 does not have, if the lock uses one.
+    fn field_of_schema_2(&self) -> Option<&'static str> {
+        let LockMetadata { created: _, envforge: _, matrix: _, agent: _, content: _, layout, config, layers } =
+            &self.records;
+        let named = |wheel: &LockedWheel| wheel.index_name.is_some();
+        let fields = [
+            ("added.as-of", self.added.as_of.is_some()),
+            ("wheels.index-name", self.wheels.iter().any(named)),
+            ("records.layout", layout.is_some()),
+            ("records.config", config.is_some()),
+            ("records.layers", !layers.is_empty()),
+        ];
+        fields.into_iter().find_map(|(field, is_used)| is_used.then_some(field))
+    }
+
+    /// The same lock in the current schema, as it is written anew. Its hash is another one.
+    #[must_use]
+    pub fn in_current_schema(self) -> Self {
+        Self { schema: SCHEMA, ..self }
+    }
+
+    /// Reads a lock from the bytes of a file.
+    pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self, LockError> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            let (line, column) = position(&before, before.len());
+            LockError::Malformed { file: file.to_owned(), line, column, detail: "invalid UTF-8".to_owned() }
+        })?;
+        Self::from_toml(file, text)
+    }
+}
+
+/// Line and column, from 1, of a byte offset.
+fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::lock::sample;
+
+    fn read(text: &str) -> Result<Lock, LockError> {
+        Lock::from_toml("envforge.lock", text)
+    }
+
+    fn line_of(text: &str, needle: &str) -> usize {
+        text.lines().position(|line| line.contains(needle)).expect("there") + 1
+    }
+
+    #[test]
+    fn lock_round_trips_through_its_file() {
+        let lock = sample::lock();
+        let text = lock.to_toml();
+        assert!(text.starts_with("# Made by envforge"), "{text}");
+        assert_eq!(read(&text).expect("reads"), lock);
+        assert_eq!(text, read(&text).expect("reads").to_toml());
+    }
+
+    #[test]
+    fn error_names_unknown_field_with_line_and_column() {
+        for (after, table) in [("[base]\n", "base"), ("[records]\n", "records"), ("[[wheels]]\n", "wheel")] {
+            let text = sample::lock().to_toml().replacen(after, &format!("{after}surprise = 1\n"), 1);
+            let error = read(&text).expect_err(table);
+            let LockError::Malformed { line, column, ref detail, .. } = error else { panic!("{error}") };
+            assert_eq!((line, column), (line_of(&text, "surprise"), 1), "{error}");
+            assert!(detail.contains("surprise"), "{error}");
+            assert_eq!(error.exit(), Exit::Usage);
+            assert!(!error.hints().is_empty());
+        }
+    }
+
+    #[test]
+    fn error_names_position_of_invalid_hash() {
+        let lock = sample::lock();
+        let text = lock.to_toml().replacen(&lock.wheels[0].sha256, "abc", 1);
+        let error = read(&text).expect_err("refused");
+        let LockError::Malformed { line, column, .. } = error else { panic!("{error}") };
+        assert_eq!((line, column), (line_of(&text, "\"abc\""), 10), "{error}");
+        assert!(error.to_string().contains("SHA-256"), "{error}");
+    }
+
+    #[test]
+    fn rejects_paths_outside_the_mirror() {
+        let lock = sample::lock();
+        for bad in
+            ["http://x/y.deb", "/etc/passwd", "../x.deb", "pool//x.deb", "pool/a b.deb", "pool/$(id).deb"]
+        {
+            let error = read(&lock.to_toml().replace(&lock.system[0].path, bad)).expect_err(bad);
+            assert!(error.to_string().contains("invalid package path"), "{error}");
+        }
+        for bad in ["a/b.whl", "..", "a.whl; reboot"] {
+            let error = read(&lock.to_toml().replace(&lock.wheels[0].file, bad)).expect_err(bad);
+            assert!(error.to_string().contains("invalid file name"), "{error}");
+        }
+    }
+
+    #[test]
+    fn distinguishes_other_schema_from_malformed_file() {
+        let newer = sample::lock().to_toml().replace("schema = 2", "schema = 3\nnews = true");
+        let error = read(&newer).expect_err("refused");
+        assert!(matches!(error, LockError::UnknownSchema { found: 3, line: 4, .. }), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "unsupported lock schema 3 in `envforge.lock`, line 4 (supported: 1 to 2)"
+        );
+        let hint =
+            format!("update envforge: this file requires a newer version than {}", env!("CARGO_PKG_VERSION"));
+        assert_eq!(error.hints(), [hint]);
+        assert!(error.is_of_newer());
+        let error = read(&newer.replace("schema = 3", "schema = 0")).expect_err("refused");
+        assert!(
+            matches!(error, LockError::UnknownSchema { found: 0, .. }) && !error.is_of_newer(),
+            "{error}"
+        );
+        assert_eq!(error.hints(), ["create a new lock file: `envforge lock --upgrade`"]);
+        let error = read("schema = 1\nspec = @\n").expect_err("refused");
+        assert!(matches!(error, LockError::Malformed { line: 2, .. }), "{error}");
+        let error = read("# é\n[x").expect_err("refused");
+        assert!(matches!(error, LockError::Malformed { line: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn hash_covers_deciding_fields_only() {
+        let lock = sample::lock();
+        let mut same = lock.clone();
+        same.records.created = "2031-01-01T00:00:00Z".to_owned();
+        same.records.content = Some("0".repeat(64));
+        same.stack.matrix = "another".to_owned();
+        same.stack.reasons.clear();
+        same.stack.requires.gpu.clear();
+        same.records.layout = Some(1);
+        same.wheels[0].index_name = Some("internal".to_owned());
+        same.base.content = None;
+        assert_eq!(same.hash(), lock.hash());
+        let mut other = lock.clone();
+        other.added.as_of = Some("2026-11-20T00:00:00Z".to_owned());
+        assert_ne!(other.hash(), lock.hash());
+        assert_eq!(other.hashes().len(), 1, "schema 1 has no resolve date");
+        let mut other = lock.clone();
+        other.wheels[0].sha256 = "9".repeat(64);
+        assert_ne!(other.hash(), lock.hash());
+        let mut other = lock.clone();
+        other.environment.insert("A".to_owned(), "b".to_owned());
+        assert_ne!(other.hash(), lock.hash());
+    }
+
+    #[test]
+    fn records_and_resolve_date_round_trip() {
+        use crate::model::lock::LayerRecord;
+        let mut lock = sample::lock();
+        lock.added.as_of = Some("2026-11-20T00:00:00Z".to_owned());
+        lock.wheels[0].index_name = Some("internal".to_owned());
+        lock.records.layout = Some(1);
+        lock.records.config = Some(format!("sha256:{}", "a".repeat(64)));
+        lock.records.layers = vec![LayerRecord {
+            component: "framework".to_owned(),
+            diff_id: format!("sha256:{}", "b".repeat(64)),
+            size: Some(10),
+            digest: Some(format!("sha256:{}", "c".repeat(64))),
+            compressed_size: None,
+        }];
+        let text = lock.to_toml();
+        assert_eq!(read(&text).expect("reads"), lock);
+        for (good, bad) in
+            [("as-of = \"2026-11-20T00:00:00Z\"", "as-of = \"2026-11-20\""), ("sha256:bbbb", "md5:bbbb")]
+        {
+            assert!(text.contains(good), "{text}");
+            let error = read(&text.replacen(good, bad, 1)).expect_err(bad);
+            assert!(matches!(error, LockError::Malformed { .. }), "{error}");
+        }
+        let error = read(&text.replace("schema = 2", "schema = 1")).expect_err("refused");
+        assert!(matches!(error, LockError::NewerField { field: "added.as-of", .. }), "{error}");
+    }
+
+    #[test]
+    fn control_character_is_rejected_with_its_field() {
+        let mut lock = sample::lock();
+        lock.stack.suite = "bookworm\n[x]".to_owned();
+        let error = read(&lock.to_toml()).expect_err("refused");
+        assert_eq!(
+            error.to_string(),
+            "invalid lock file `envforge.lock`: `stack.suite` contains the control character U+000A"
+        );
+        assert_eq!(error.exit(), Exit::Usage);
+    }
+
+    proptest! {
+        #[test]
+        fn any_lock_round_trips_through_its_file(lock in sample::any_lock()) {
+            let text = lock.to_toml();
+            let back = read(&text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+            prop_assert_eq!(back.hash(), lock.hash());
+            prop_assert_eq!(back, lock);
+        }
+
+        #[test]
+        fn damaged_lock_returns_error_without_panic(cut in 0_usize..5000, junk in ".{0,6}") {
+            let mut text = sample::lock().to_toml();
+            let cut = text.floor_char_boundary(cut.min(text.len()));
+            text.insert_str(cut, &junk);
+            let _ = read(&text);
+            text.truncate(cut);
+            prop_assert!(read(&text).is_err() || cut > 100);
+        }
+    }
+}

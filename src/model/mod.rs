@@ -1,0 +1,23 @@
+//! The pure core: no clock, disk, network or environment. Imports nothing from the edges.
+
+pub mod address;
+pub mod compat;
+pub mod diagnosis;
+pub mod export;
+pub mod image;
+pub mod image_digest;
+pub mod image_mirrors;
+pub mod image_ref;
+pub mod lock;
+pub mod program_version;
+pub mod project;
+pub mod request;
+pub mod required_version;
+pub mod resolve;
+pub mod sha256;
+pub mod spec;
+pub mod stack;
+pub mod target;
+pub mod verdict;
+pub mod versions;
+pub(crate) mod wrap;

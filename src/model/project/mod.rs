@@ -1,0 +1,35 @@
+//! `envforge.toml`: the project file of a team.
+//!
+//! Owns the file's types and JSON schema, its errors with line and column, the merging of environments, and the
+//! parsing of requirement files. Must not know which versions exist.
+
+mod check;
+mod error;
+pub(crate) mod file;
+mod init;
+mod merge;
+mod names;
+mod parse;
+mod pyproject;
+mod requirement;
+mod requirements;
+pub(crate) mod secret;
+mod spanned;
+
+pub use error::{Place, Problem, ProjectError};
+pub use file::{
+    AllowSourceEntry, CopyEntry, Environment, ExtraCheck, FILE, Index, IndexEntry, Packages, ProjectFile,
+    RunStep, RunWithSecrets, SCHEMA, Shell, SourceWithBuild, TargetConfig, Verify,
+};
+pub use init::{DetectedProject, starter};
+pub(crate) use names::name_from;
+pub use names::{is_apt_name, is_name};
+pub use pyproject::from_pyproject;
+pub use requirement::{bare_name, requirement_name};
+pub use requirements::{Requirement, from_requirements};
+pub use spanned::SpannedValue;
+
+/// Returns the JSON schema of `envforge.toml`.
+pub fn json_schema() -> schemars::Schema {
+    schemars::schema_for!(ProjectFile)
+}

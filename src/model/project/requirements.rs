@@ -1,0 +1,200 @@
+//! `requirements.txt`: lines, comments, continuations, `-r` includes, hashes. Options with URLs are rejected.
+
+use std::collections::BTreeSet;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::error::{Place, Problem, ProjectError};
+use super::requirement::requirement_name;
+use crate::model::sha256::is_sha256_hex;
+
+/// A requirement of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// The requirement alone: `requests>=2`.
+    pub text: String,
+    /// The normalized package name.
+    pub name: String,
+    /// SHA-256 hashes that the file allows; empty: any.
+    pub hashes: Vec<String>,
+    /// Its position: `requirements.txt, line 3`.
+    pub origin: String,
+}
+
+/// Options that select package sources, which do not belong in a shared file.
+const INDEXES: [&str; 7] =
+    ["-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--no-index", "--trusted-host"];
+
+/// Returns the requirements of a file and its includes. `read` returns the text of a file.
+pub fn from_requirements(
+    file: &Utf8Path,
+    read: &dyn Fn(&Utf8Path) -> Result<String, ProjectError>,
+) -> Result<Vec<Requirement>, ProjectError> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    include(file, read, &mut seen, &mut found)?;
+    Ok(found)
+}
+
+fn include(
+    file: &Utf8Path,
+    read: &dyn Fn(&Utf8Path) -> Result<String, ProjectError>,
+    seen: &mut BTreeSet<Utf8PathBuf>,
+    found: &mut Vec<Requirement>,
+) -> Result<(), ProjectError> {
+    if !seen.insert(file.to_owned()) {
+        return Ok(());
+    }
+    let text = read(file)?;
+    let mut problems = Vec::new();
+    for (line, content) in logical_lines(&text) {
+        let mut wrong = |text: String, hint: Option<&str>| {
+            let place = Some(Place { line, column: 1 });
+            problems.push(Problem { place, text, hint: hint.map(str::to_owned) });
+        };
+        let (option, value) = content.split_once([' ', '=']).unwrap_or((content.as_str(), ""));
+        match option {
+            "-r" | "--requirement" => {
+                let folder = file.parent().unwrap_or(Utf8Path::new(""));
+                include(&folder.join(value.trim()), read, seen, found)?;
+            }
+            _ if INDEXES.contains(&option) => wrong(
+                format!("unsupported option `{option}`: it selects a package source"),
+                Some(
+                    "add indexes in envforge.toml: `[packages] indexes = [\"NAME\"]`, and their URLs in `[indexes]` of your configuration",
+                ),
+            ),
+            _ if option.starts_with('-') => {
+                wrong(format!("unsupported option `{option}`"), None);
+            }
+            _ => match requirement(&content, format!("{file}, line {line}")) {
+                Ok(requirement) => found.push(requirement),
+                Err(text) => wrong(text, None),
+            },
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    Err(ProjectError::Invalid { file: file.to_string(), problems })
+}
+
+/// Returns the lines joined at `\`, without comments and blank lines, each with its first line number.
+fn logical_lines(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+    std::iter::from_fn(move || {
+        let (number, first) = lines.next()?;
+        let mut whole = without_comment(first).trim_end().to_owned();
+        while let Some(part) = whole.strip_suffix('\\') {
+            let Some((_, next)) = lines.next() else { break };
+            whole = format!("{} {}", part.trim_end(), without_comment(next).trim());
+        }
+        Some((number + 1, whole.trim().to_owned()))
+    })
+    .filter(|(_, line)| !line.is_empty())
+}
+
+fn without_comment(line: &str) -> &str {
+    if line.trim_start().starts_with('#') {
+        return "";
+    }
+    line.split_once(" #").map_or(line, |(before, _)| before)
+}
+
+fn requirement(line: &str, origin: String) -> Result<Requirement, String> {
+    let mut parts = line.split(" --");
+    let text = parts.next().unwrap_or_default().trim().to_owned();
+    let name = requirement_name(&text)?;
+    let mut hashes = Vec::new();
+    for option in parts {
+        let hash = option.strip_prefix("hash=").or_else(|| option.strip_prefix("hash ")).map(str::trim);
+        match hash.map(|hash| hash.split_once(':')) {
+            Some(Some(("sha256", hex))) if is_sha256_hex(hex) => hashes.push(hex.to_owned()),
+            // Other algorithms cannot be compared with the SHA-256 of the lock.
+            Some(Some((_, _))) => {}
+            _ => return Err(format!("unsupported option `--{option}` of `{name}`")),
+        }
+    }
+    Ok(Requirement { text, name, hashes, origin })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::failure::Failure as _;
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn read(files: &[(&str, &str)]) -> Result<Vec<Requirement>, ProjectError> {
+        let files: BTreeMap<_, _> =
+            files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        let first = files.keys().next().expect("one file").clone();
+        from_requirements(Utf8Path::new(&first), &|path| {
+            files.get(path.as_str()).cloned().ok_or_else(|| ProjectError::Unreadable {
+                file: path.to_string(),
+                named_by: first.clone(),
+                why: "there is none".to_owned(),
+            })
+        })
+    }
+
+    fn texts(found: &[Requirement]) -> Vec<&str> {
+        found.iter().map(|requirement| requirement.text.as_str()).collect()
+    }
+
+    #[test]
+    fn comments_continuations_and_includes_are_parsed() {
+        let found = read(&[
+            (
+                "a/1.txt",
+                "\u{feff}# head\nrequests >= 2  # why\r\n\nrich \\\n  ~=13.0 \\\n\n-r 2.txt\n--requirement=../b.txt",
+            ),
+            ("a/2.txt", "-r 1.txt\nhttpx[http2]; python_version > '3.8'\n"),
+            ("b.txt", "click"),
+        ]);
+        // `a/../b.txt` is what the file says; it is not tidied, since a link may stand between.
+        assert!(
+            matches!(found, Err(ProjectError::Unreadable { ref file, .. }) if file == "a/../b.txt"),
+            "{found:?}"
+        );
+        let found = read(&[
+            ("1.txt", "\u{feff}# head\nrequests >= 2  # why\r\n\nrich \\\n  ~=13.0\n-r 2.txt\n"),
+            ("2.txt", "-r 1.txt\nhttpx[http2]; python_version > '3.8'\n"),
+        ]);
+        let found = found.expect("reads");
+        assert_eq!(texts(&found), ["requests >= 2", "rich ~=13.0", "httpx[http2]; python_version > '3.8'"]);
+    }
+
+    #[test]
+    fn hashes_are_kept_with_their_requirement() {
+        let hash = "a".repeat(64);
+        let found =
+            read(&[("1.txt", &format!("rich==13.0 \\\n    --hash=sha256:{hash} \\\n    --hash=md5:x\n"))]);
+        assert_eq!(found.expect("reads")[0].hashes, [hash]);
+        assert!(read(&[("1.txt", "rich==13 --no-deps")]).is_err());
+    }
+
+    #[test]
+    fn invalid_lines_are_reported_with_their_number() {
+        let error =
+            read(&[("1.txt", "good\n-e .\n--index-url https://host/simple\nx @ https://host/x.whl\n")]);
+        let error = error.expect_err("refused");
+        let text = error.to_string();
+        for says in [
+            "line 2, column 1: unsupported option `-e`",
+            "line 3, column 1: unsupported option `--index-url`",
+            "line 4, column 1: URL requirements are not supported: `x`",
+        ] {
+            assert!(text.contains(says), "{text}");
+        }
+        assert!(!text.contains("host"), "no address is repeated: {text}");
+        assert!(error.hints()[0].contains("[indexes]"));
+    }
+
+    #[test]
+    fn ten_thousand_lines_are_parsed() {
+        let text =
+            (0..10_000).fold(String::new(), |all, n| all + &format!("package-{n}>=1.{n}  # the {n}th\n"));
+        assert_eq!(read(&[("1.txt", &text)]).expect("reads").len(), 10_000);
+    }
+}

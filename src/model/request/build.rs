@@ -1,0 +1,62 @@
+//! `build`.
+
+use std::num::NonZeroUsize;
+
+use camino::Utf8PathBuf;
+
+use super::lock::LockOptions;
+use super::project::ProjectOptions;
+use super::target::TargetOptions;
+
+/// A request for `build`.
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub struct Build {
+    /// What to build: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`, one or more.
+    pub specs: Vec<String>,
+    /// Build every supported variant that matches the filter.
+    pub all_supported: Option<String>,
+    /// Number of parallel builds.
+    pub jobs: NonZeroUsize,
+    /// Additional image tags.
+    pub tags: Vec<String>,
+    /// Push the tags of --tag that name a registry, and print their digests.
+    pub push: bool,
+    /// Print layers and context without building the image; source builds still run.
+    pub dry_run: bool,
+    /// Exit with 1 unless the checks ran on a GPU of the target.
+    pub require_gpu: bool,
+    /// Do not use cached layers.
+    pub no_cache: bool,
+    /// Build offline from a vendor directory.
+    pub offline: Option<Utf8PathBuf>,
+    /// Rewrite the image for a reproducible digest.
+    pub bit_identical: bool,
+    /// Which project.
+    pub project: ProjectOptions,
+    /// Which lock is used and how.
+    pub source: LockOptions,
+    /// The machine that will run it.
+    pub target: TargetOptions,
+}
+
+impl Build {
+    /// What `envforge build SPEC` alone means.
+    pub fn of(spec: &str) -> Self {
+        Self {
+            specs: vec![spec.to_owned()],
+            all_supported: None,
+            jobs: NonZeroUsize::MIN,
+            tags: Vec::new(),
+            push: false,
+            dry_run: false,
+            require_gpu: false,
+            no_cache: false,
+            offline: None,
+            bit_identical: false,
+            project: ProjectOptions::default(),
+            source: LockOptions::default(),
+            target: TargetOptions::default(),
+        }
+    }
+}

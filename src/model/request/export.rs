@@ -1,0 +1,39 @@
+//! `export`.
+
+use camino::Utf8PathBuf;
+
+use super::lock::LockOptions;
+use super::project::ProjectOptions;
+use super::target::TargetOptions;
+
+/// Arguments of every `export`.
+#[derive(Debug, Clone)]
+pub struct Export {
+    /// What to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
+    pub spec: Option<String>,
+    /// The folder to write; must be empty or absent, unless --force.
+    pub dir: Utf8PathBuf,
+    /// Overwrite what an earlier export left in DIR.
+    pub force: bool,
+    /// Which project.
+    pub project: ProjectOptions,
+    /// Which lock is used and how.
+    pub source: LockOptions,
+    /// The machine that will run it.
+    pub target: TargetOptions,
+}
+
+/// The formats of `export`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// A Dockerfile with its context.
+    Dockerfile,
+    /// A Compose project.
+    Compose,
+    /// A dev container.
+    Devcontainer,
+    /// An Apptainer definition.
+    Apptainer,
+    /// A Slurm batch script.
+    Slurm,
+}

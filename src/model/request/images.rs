@@ -1,0 +1,39 @@
+//! `inspect`, `diff`, `size`, `prune`.
+
+use super::project::ProjectOptions;
+
+/// A request for `inspect`.
+#[derive(Debug, Clone)]
+pub struct Inspect {
+    /// An image, a spec or a lock file.
+    pub name: Option<String>,
+    /// Print its bill of materials, as SPDX 2.3 JSON.
+    pub sbom: bool,
+    /// Which project.
+    pub project: ProjectOptions,
+}
+
+/// A request for `diff`.
+#[derive(Debug, Clone)]
+pub struct Diff {
+    /// An image, a spec or a lock file.
+    pub from: String,
+    /// The other.
+    pub to: String,
+}
+
+/// A request for `size`.
+#[derive(Debug, Clone)]
+pub struct Size {
+    /// An image or a spec.
+    pub name: Option<String>,
+    /// Which project.
+    pub project: ProjectOptions,
+}
+
+/// A request for `prune`.
+#[derive(Debug, Clone)]
+pub struct Prune {
+    /// Remove them; without it they are only listed.
+    pub yes: bool,
+}

@@ -1,0 +1,61 @@
+//! `lock`, and which lock other verbs use.
+
+use camino::Utf8PathBuf;
+
+use super::project::ProjectOptions;
+use super::target::TargetOptions;
+
+/// A request for `lock`.
+#[derive(Debug, Clone)]
+pub struct Lock {
+    /// What to lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
+    pub spec: Option<String>,
+    /// Check that the lock file is up to date (offline).
+    pub check: bool,
+    /// Show what a new lock file would change, and why; write nothing.
+    pub diff: bool,
+    /// Print the content digest of the image: computed if the engine has it, else as recorded.
+    pub digest: bool,
+    /// Which project.
+    pub project: ProjectOptions,
+    /// Which lock file is used and how.
+    pub source: LockOptions,
+    /// The machine that will run it.
+    pub target: TargetOptions,
+}
+
+/// Which lock is used and how.
+#[derive(Debug, Clone, Default)]
+pub struct LockOptions {
+    /// The lock file.
+    pub lockfile: Option<Utf8PathBuf>,
+    /// Ignore the existing lock file.
+    pub upgrade: bool,
+    /// Upgrade only these packages.
+    pub upgrade_package: Vec<String>,
+    /// Use the lock file unchanged; fail if it is missing or out of date.
+    pub locked: bool,
+    /// Additional Python requirements.
+    pub with: Vec<String>,
+    /// Additional distribution packages.
+    pub apt: Vec<String>,
+    /// Packages or dependencies that may be built from source if no wheel is compatible.
+    pub allow_source: Vec<String>,
+    /// Prebuilt wheels of an unpublished variant: the framework, then its companions.
+    pub wheel: Vec<Utf8PathBuf>,
+    /// Build from source without confirmation.
+    pub yes: bool,
+    /// The base image instead of the chosen one, such as debian:13.
+    pub base: Option<String>,
+    /// How to obtain the base image: `auto`, `image` or `bootstrap`.
+    pub base_provider: Option<String>,
+    /// Network mode of build containers.
+    pub network: Option<String>,
+}
+
+impl LockOptions {
+    /// How to obtain the base image; `auto` by default.
+    pub fn provider(&self) -> &str {
+        self.base_provider.as_deref().unwrap_or("auto")
+    }
+}

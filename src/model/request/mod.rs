@@ -1,0 +1,106 @@
+//! What a verb was asked to do, as plain values. The command line makes them; everything below takes them.
+
+mod build;
+mod compat;
+mod containers;
+mod doctor;
+mod export;
+mod global;
+mod images;
+mod init;
+mod list;
+mod lock;
+pub mod network;
+mod outdated;
+mod plan;
+mod project;
+mod shell;
+mod target;
+mod vendor;
+mod verify;
+
+pub use build::Build;
+pub use compat::{CompatLint, CompatRefresh, CompatShow, CompatUse};
+pub use containers::{Logs, Ps, Stop};
+pub use doctor::Doctor;
+pub use export::{Export, ExportFormat};
+pub use global::{GlobalOptions, ProgressMode};
+pub use images::{Diff, Inspect, Prune, Size};
+pub use init::Init;
+pub use list::List;
+pub use lock::{Lock, LockOptions};
+pub use outdated::Outdated;
+pub use plan::Plan;
+pub use project::ProjectOptions;
+pub use shell::{ContainerOptions, LimitOptions, ServiceOptions, Shell, StartOptions};
+pub use target::TargetOptions;
+pub use vendor::Vendor;
+pub use verify::{Level, Verify};
+
+/// A verb with its request.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// `init`.
+    Init(Init),
+    /// `build`.
+    Build(Build),
+    /// `plan`.
+    Plan(Plan),
+    /// `list`.
+    List(List),
+    /// `lock`.
+    Lock(Lock),
+    /// `outdated`.
+    Outdated(Outdated),
+    /// `verify`.
+    Verify(Verify),
+    /// `shell`.
+    Shell(Shell),
+    /// `ps`.
+    Ps(Ps),
+    /// `stop`.
+    Stop(Stop),
+    /// `logs`.
+    Logs(Logs),
+    /// `vendor`.
+    Vendor(Vendor),
+    /// `images`.
+    Images,
+    /// `inspect`.
+    Inspect(Inspect),
+    /// `diff`.
+    Diff(Diff),
+    /// `size`.
+    Size(Size),
+    /// `prune`.
+    Prune(Prune),
+    /// `export`, to one of its formats.
+    Export(ExportFormat, Export),
+    /// `doctor`.
+    Doctor(Doctor),
+    /// `compat lint`.
+    CompatLint(CompatLint),
+    /// `compat refresh`.
+    CompatRefresh(CompatRefresh),
+    /// `compat use`.
+    CompatUse(CompatUse),
+    /// `compat show`.
+    CompatShow(CompatShow),
+    /// `generate`.
+    Generate(Generate),
+}
+
+/// What `generate` prints or writes. Texts of the argument parser come with the request: only it knows them.
+#[derive(Debug, Clone)]
+pub enum Generate {
+    /// A completion script, printed as it is.
+    Completions(Vec<u8>),
+    /// Manual pages, by file name, and the directory they are written to.
+    Man(Vec<(String, Vec<u8>)>, camino::Utf8PathBuf),
+    /// The JSON schema of envforge.toml.
+    Schema,
+    /// Every rule that can refuse a combination.
+    Rules,
+    /// The support table of the matrix.
+    Support,
+}

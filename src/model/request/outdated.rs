@@ -1,0 +1,18 @@
+//! `outdated`.
+
+use super::lock::LockOptions;
+use super::project::ProjectOptions;
+use super::target::TargetOptions;
+
+/// A request for `outdated`.
+#[derive(Debug, Clone)]
+pub struct Outdated {
+    /// Whose lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
+    pub spec: Option<String>,
+    /// Which project.
+    pub project: ProjectOptions,
+    /// Where the lock lies.
+    pub source: LockOptions,
+    /// The machine that will run it.
+    pub target: TargetOptions,
+}

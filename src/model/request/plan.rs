@@ -1,0 +1,17 @@
+//! `plan`.
+
+use super::project::ProjectOptions;
+use super::target::TargetOptions;
+
+/// A request for `plan`.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What to plan: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
+    pub spec: Option<String>,
+    /// Which project.
+    pub project: ProjectOptions,
+    /// The machine that will run it.
+    pub target: TargetOptions,
+    /// The base image instead of the chosen one, such as debian:13.
+    pub base: Option<String>,
+}

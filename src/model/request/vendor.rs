@@ -1,0 +1,26 @@
+//! `vendor`.
+
+use camino::Utf8PathBuf;
+
+use super::lock::LockOptions;
+use super::project::ProjectOptions;
+use super::target::TargetOptions;
+
+/// A request for `vendor`.
+#[derive(Debug, Clone)]
+pub struct Vendor {
+    /// Whose lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
+    pub spec: Option<String>,
+    /// The folder; several locks may share it, and each file lies there once.
+    pub dir: Utf8PathBuf,
+    /// Gather nothing: read what is there and compare it with the folder's locks.
+    pub check: bool,
+    /// With --check: ask the indexes for each wheel.
+    pub upstream: bool,
+    /// Which project.
+    pub project: ProjectOptions,
+    /// Which lock is used and how.
+    pub source: LockOptions,
+    /// The machine that will run it.
+    pub target: TargetOptions,
+}

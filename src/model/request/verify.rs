@@ -1,0 +1,25 @@
+//! `verify`.
+
+use camino::Utf8PathBuf;
+pub use envforge_protocol::Level;
+
+/// A request for `verify`.
+#[derive(Debug, Clone)]
+pub struct Verify {
+    /// Images or specs.
+    pub images: Vec<String>,
+    /// How much is checked.
+    pub level: Level,
+    /// Which GPUs: `all`, `none`, or indices and UUIDs apart by commas.
+    pub gpus: Option<String>,
+    /// The lock the image must agree with.
+    pub lock: Option<Utf8PathBuf>,
+    /// Write the reports as `JUnit` XML, too.
+    pub junit: Option<Utf8PathBuf>,
+    /// Keep the speeds measured (`--level perf`) as what this host should reach from now on.
+    pub record: bool,
+    /// Put the tags that a verified image earned on the same digest in the registry they name; exit 1 if it earned none.
+    pub push: bool,
+    /// Show the last report of the image and check nothing.
+    pub last: bool,
+}

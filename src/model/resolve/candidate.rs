@@ -1,0 +1,208 @@
+//! The request, and one complete choice that the rules check.
+
+use std::collections::BTreeSet;
+
+use super::options::ResolveOptions;
+use super::refusal::RuleViolation;
+use super::rule::Rule;
+use crate::model::compat::Matrix;
+use crate::model::compat::tables::{
+    Base, Channel, DriverBranch, ForwardCompat, Product, SourceBuild, Variant,
+};
+use crate::model::spec::{CudaRequest, Flavour, Spec};
+use crate::model::target::{Target, TargetGpu};
+use crate::model::versions::{
+    ComputeCapability, CudaApiVersion, DriverVersion, PythonVersion, ToolkitVersion,
+};
+
+/// GPU classes that support forward-compatibility packages.
+const DATA_CENTRE: [&str; 2] = ["datacenter", "superchip"];
+
+/// The input: spec, target, matrix, options.
+#[derive(Clone, Copy)]
+pub(crate) struct ResolveRequest<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) target: &'a Target,
+    pub(crate) matrix: &'a Matrix,
+    pub(crate) options: &'a ResolveOptions,
+}
+
+/// A choice of binary, Python and base.
+#[derive(Clone, Copy)]
+pub(crate) struct Candidate<'a> {
+    pub(crate) question: ResolveRequest<'a>,
+    pub(crate) product: &'a Product,
+    pub(crate) variant: &'a Variant,
+    pub(crate) python: PythonVersion,
+    /// `None` if no base has that Python.
+    pub(crate) base: Option<&'a Base>,
+}
+
+impl<'a> ResolveRequest<'a> {
+    /// Returns the branch of the target's driver.
+    pub(crate) fn branch(&self) -> Option<&'a DriverBranch> {
+        self.matrix.branch_of(self.target.driver.as_ref()?)
+    }
+
+    /// Whether every GPU of the target is of a class that supports forward compatibility.
+    ///
+    /// A GPU without a name counts if all products with its capability do.
+    pub(crate) fn all_data_centre(&self) -> bool {
+        let legal = |class: &str| DATA_CENTRE.contains(&class);
+        let product = |gpu: &TargetGpu| {
+            let named = gpu.name.as_deref().and_then(|name| self.matrix.gpu_named(name).ok());
+            named.and_then(|named| named.product)
+        };
+        let gpus = &self.target.gpus;
+        !gpus.is_empty()
+            && gpus.iter().all(|gpu| match (&gpu.name, product(gpu)) {
+                (_, Some(row)) => legal(&row.class),
+                (Some(_), None) => false,
+                (None, None) => {
+                    let same = |row: &&crate::model::compat::tables::Gpu| {
+                        row.compute_capability == gpu.compute_capability
+                    };
+                    let mut rows = self.matrix.gpus.iter().filter(same).peekable();
+                    rows.peek().is_some() && rows.all(|row| legal(&row.class))
+                }
+            })
+    }
+}
+
+impl<'a> Candidate<'a> {
+    /// Returns package and version of the binary: `torch 2.8.0+cu128`.
+    pub(crate) fn label(&self) -> String {
+        match &self.product.package {
+            Some(package) => {
+                let package = self.variant.package.as_ref().unwrap_or(package);
+                format!("{package} {}+{}", self.variant.version, self.variant.cuda)
+            }
+            None => format!("CUDA {}", self.variant.version),
+        }
+    }
+
+    /// Whether nvcc is required: the flavour is `devel`, or the framework is built from source.
+    pub(crate) fn needs_nvcc(&self) -> bool {
+        self.question.spec.flavour == Flavour::Devel || self.variant.channel == Channel::Source
+    }
+
+    /// Returns the row of its source build, if it is unpublished.
+    pub(crate) fn source_build(&self) -> Option<&'a SourceBuild> {
+        let variant = self.variant;
+        let same = |row: &&SourceBuild| {
+            row.framework == variant.framework
+                && row.version == variant.version
+                && row.cuda == variant.cuda
+                && row.machine == variant.machine
+        };
+        if variant.channel != Channel::Source {
+            return None;
+        }
+        self.question.matrix.source_builds.iter().find(same)
+    }
+
+    /// Returns the CUDA minor of the variant's toolkit: `12.8`.
+    pub(crate) fn toolkit_minor(&self) -> String {
+        format!("{}.{}", self.variant.toolkit.major(), self.variant.toolkit.minor())
+    }
+
+    /// Returns a violation whose source is the variant's own row.
+    pub(crate) fn refuse(&self, rule: Rule, text: String) -> RuleViolation {
+        RuleViolation::new(rule, text, &self.variant.source)
+    }
+
+    /// Returns the lowest driver of the variant's toolkit by minor-version compatibility, and its source.
+    pub(crate) fn driver_floor(&self) -> Option<(&'a DriverVersion, &'a str)> {
+        let matrix = self.question.matrix;
+        let own = matrix.toolkit(&self.variant.toolkit).map(|row| (&row.min_driver, row.source.as_str()));
+        own.or_else(|| {
+            let row = matrix.minor_floor(self.variant.cuda.major)?;
+            Some((&row.linux, row.source.as_str()))
+        })
+    }
+
+    /// Whether the driver is known and older than the lowest supported one.
+    pub(crate) fn driver_below_floor(&self) -> bool {
+        let driver = self.question.target.driver.as_ref();
+        match (driver, self.driver_floor()) {
+            (Some(driver), Some((floor, _))) => driver < floor,
+            _ => false,
+        }
+    }
+
+    /// Returns the forward-compatibility package that would make the variant run on this driver, allowed or not.
+    pub(crate) fn forward_compat(&self) -> Option<&'a ForwardCompat> {
+        let branch = self.question.branch()?;
+        let row = self.question.matrix.forward_compat_of(&api_version(&self.variant.toolkit)?)?;
+        let helps = row.base_branches.contains(&branch.branch) && self.driver_below_floor();
+        (helps && self.question.all_data_centre()).then_some(row)
+    }
+
+    /// Returns the package in use: it helps, it is supported, and the user allowed it.
+    pub(crate) fn forward_compat_in_use(&self) -> Option<&'a ForwardCompat> {
+        self.forward_compat().filter(|_| self.question.options.forward_compat)
+    }
+
+    /// Whether the target's driver can compile PTX of the variant's toolkit; true for an unknown driver.
+    pub(crate) fn driver_knows_ptx(&self) -> bool {
+        if self.question.target.driver.is_none() || self.forward_compat_in_use().is_some() {
+            return true;
+        }
+        let needed = api_version(&self.variant.toolkit);
+        self.question.branch().zip(needed).is_some_and(|(branch, needed)| branch.max_cuda >= needed)
+    }
+
+    /// Whether the binary's machine code runs on the GPU.
+    pub(crate) fn has_machine_code_for(&self, gpu: ComputeCapability) -> bool {
+        self.variant.arch.iter().flatten().any(|arch| arch.cubin_runs_on(gpu))
+    }
+
+    /// Whether the binary's PTX can be compiled for the GPU, by a driver that supports it.
+    pub(crate) fn has_ptx_for(&self, gpu: ComputeCapability) -> bool {
+        self.variant.ptx.iter().any(|ptx| *ptx <= gpu)
+    }
+
+    /// Returns the GPU targets of a source build: for each GPU of the target the newest of its row that runs on it; all of
+    /// the row without a target GPU.
+    pub(crate) fn compiled_for(&self) -> Vec<ComputeCapability> {
+        let all = self.variant.arch.clone().unwrap_or_default();
+        let named = self.question.target.capabilities();
+        if named.is_empty() {
+            return all;
+        }
+        let newest =
+            |gpu: ComputeCapability| all.iter().filter(|code| code.cubin_runs_on(gpu)).max().copied();
+        let chosen: BTreeSet<_> = named.into_iter().filter_map(newest).collect();
+        chosen.into_iter().collect()
+    }
+
+    /// Whether some GPU of the target runs the binary through PTX only.
+    pub(crate) fn needs_ptx(&self) -> bool {
+        self.variant.arch.is_some()
+            && self.question.target.capabilities().into_iter().any(|gpu| !self.has_machine_code_for(gpu))
+    }
+}
+
+/// Returns the package of a product: `torch`.
+pub(crate) fn package(product: &Product) -> &str {
+    product.package.as_deref().unwrap_or(&product.framework)
+}
+
+/// Returns the CUDA of a row in a spec; `None` for the toolkit alone, whose version is the CUDA.
+pub(crate) fn cuda_of(product: &Product, row: &Variant) -> Option<CudaRequest> {
+    product.package.as_ref().map(|_| row.cuda.into())
+}
+
+/// Returns 12.8 of 12.8.1, as drivers report it.
+pub(crate) fn api_version(toolkit: &ToolkitVersion) -> Option<CudaApiVersion> {
+    format!("{}.{}", toolkit.major(), toolkit.minor()).parse().ok()
+}
+
+/// Returns name and capability of the target's GPU.
+pub(crate) fn gpu_label(target: &Target, cc: ComputeCapability) -> String {
+    let named = target.gpus.iter().find(|gpu| gpu.compute_capability == cc && gpu.name.is_some());
+    match named.and_then(|gpu| gpu.name.as_deref()) {
+        Some(name) => format!("{name} ({cc})"),
+        None => format!("{cc}"),
+    }
+}

@@ -1,0 +1,39 @@
+//! Resolves a spec and a target to a [`Stack`](crate::model::stack::Stack), or to every violated rule.
+//!
+//! Owns the choice of omitted parts, the rules, and the alternatives.
+//! Must not contain a fact: versions, drivers and GPUs are rows of the [`Matrix`](crate::model::compat::Matrix). Does no I/O.
+
+mod alternatives;
+mod candidate;
+mod choose;
+mod distance;
+mod listing;
+mod listing_text;
+mod options;
+mod outcome;
+mod reasons;
+mod refusal;
+mod rejected;
+mod report;
+mod report_text;
+mod rule;
+mod rule_guide;
+mod rules;
+mod selected_stack;
+mod source_report;
+mod support;
+
+#[cfg(test)]
+mod tests;
+
+pub use listing::{ListEntry, ListReport, entries};
+pub use listing_text::list_text;
+pub use options::{ResolveOptions, ToolkitSources};
+pub use outcome::{nearest_published, resolve};
+pub use refusal::{Alternative, RuleViolation, Unsatisfiable};
+pub use report::{PlanReport, plan_report};
+pub use report_text::{plan_text, refusal_text};
+pub use rule::Rule;
+pub use rule_guide::rules_text;
+pub use source_report::{BuildMachine, SourceReport, source_jobs, source_report, source_text};
+pub use support::support_text;

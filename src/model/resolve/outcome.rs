@@ -1,0 +1,36 @@
+//! The result of a resolution: a stack, or every violated rule with alternatives.
+
+use super::alternatives::nearest;
+use super::candidate::ResolveRequest;
+use super::choose::solve;
+use super::options::ResolveOptions;
+use super::refusal::{Alternative, Unsatisfiable};
+use crate::model::compat::Matrix;
+use crate::model::spec::Spec;
+use crate::model::stack::Stack;
+use crate::model::target::Target;
+
+/// Resolves a spec for a target to a stack, or to every violated rule and the alternatives.
+pub fn resolve(
+    spec: &Spec,
+    target: &Target,
+    matrix: &Matrix,
+    options: &ResolveOptions,
+) -> Result<Stack, Unsatisfiable> {
+    let question = ResolveRequest { spec, target, matrix, options };
+    solve(&question).map_err(|refusals| Unsatisfiable {
+        spec: Box::new(spec.clone()),
+        refusals,
+        alternatives: nearest(&question),
+    })
+}
+
+/// Returns the closest published specs for a stack that is built from source.
+pub fn nearest_published(
+    spec: &Spec,
+    target: &Target,
+    matrix: &Matrix,
+    options: &ResolveOptions,
+) -> Vec<Alternative> {
+    nearest(&ResolveRequest { spec, target, matrix, options })
+}

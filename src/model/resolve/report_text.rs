@@ -1,0 +1,158 @@
+//! A plan or its violations as plain text: 80 columns, no color.
+
+use std::fmt::Write as _;
+
+use super::refusal::Unsatisfiable;
+use crate::model::compat::tables::Channel;
+use crate::model::stack::Stack;
+use crate::model::target::Target;
+use crate::model::versions::ComputeCapability;
+use crate::model::wrap::wrap_hanging;
+
+/// Width of the name column.
+const NAMES: usize = 15;
+
+pub(super) fn field(name: &str, text: &str) -> String {
+    wrap_hanging(&format!("  {name:<NAMES$}"), text)
+}
+
+fn listed(capabilities: &[ComputeCapability]) -> String {
+    capabilities.iter().map(|cc| cc.dotted()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the plan of a stack as text: versions, requirements, reasons, sources.
+pub fn plan_text(stack: &Stack) -> String {
+    let mut out = format!("{}\n\n", stack.name);
+    let experimental = match (stack.experimental, stack.channel) {
+        (true, Channel::Source) => ", experimental",
+        (true, _) => ", experimental upstream",
+        (false, _) => "",
+    };
+    let channel = match stack.channel {
+        Channel::Default => "the default package index",
+        Channel::Framework => "the framework's own index",
+        Channel::Source => "built from source",
+    };
+    if stack.is_toolkit() {
+        out += &field("CUDA", &format!("{} ({channel})", stack.version));
+    } else {
+        out += &field(&stack.framework, &format!("{} ({channel}{experimental})", stack.version));
+        out += &field("CUDA", &format!("{} (toolkit {})", stack.cuda, stack.toolkit));
+        for (name, library) in [("cuDNN", &stack.cudnn), ("NCCL", &stack.nccl)] {
+            let absent = if stack.install.is_empty() { "unknown" } else { "not added" };
+            out += &field(name, &library.as_ref().map_or_else(|| absent.to_owned(), ToString::to_string));
+        }
+    }
+    if let Some(nvcc) = &stack.nvcc {
+        out +=
+            &field("nvcc", &format!("{} with gcc {}, from {}", stack.toolkit_minor(), nvcc.gcc, nvcc.source));
+    }
+    if let Some(triton) = &stack.triton {
+        out += &field("Triton", triton);
+    }
+    for (package, version) in &stack.companions {
+        out += &field(package, version);
+    }
+    if let Some(numpy) = &stack.numpy {
+        out += &field("numpy", numpy);
+    }
+    out += &field("Python", &format!("{} on {}", stack.python, stack.base));
+    out += &field("flavour", &stack.flavour.to_string());
+    out += &field("platform", stack.machine.platform());
+    out += &field("target", &target_text(&stack.target));
+    out.push_str("\nRequires\n");
+    out += &requires_text(stack);
+    out.push_str("\nWhy\n");
+    for reason in &stack.reasons {
+        out += &field(&reason.field, &format!("{}: {}", reason.chosen, reason.because));
+    }
+    out.push_str("\nSources\n");
+    out += &sources_text(stack);
+    out
+}
+
+fn requires_text(stack: &Stack) -> String {
+    let requires = &stack.requires;
+    let native =
+        requires.driver_native.as_ref().map(|native| format!(" ({native} supports this CUDA natively)"));
+    let driver = requires.driver.as_ref().map_or_else(
+        || "unknown".to_owned(),
+        |driver| format!("{driver} or newer{}", native.unwrap_or_default()),
+    );
+    let mut out = field("driver", &driver);
+    let code = if requires.gpu.is_empty() {
+        "unknown (GPU code of the binary not read)".to_owned()
+    } else {
+        format!("machine code for {}", listed(&requires.gpu))
+    };
+    let ptx =
+        if requires.ptx.is_empty() { String::new() } else { format!("; PTX {}", listed(&requires.ptx)) };
+    out += &field("GPU", &format!("{code}{ptx}"));
+    if let Some(package) = &stack.forward_compat {
+        out += &field("compat", &format!("package {} in the image", package.package));
+    }
+    out
+}
+
+/// Returns the machine in one line.
+fn target_text(target: &Target) -> String {
+    let driver = target.driver.as_ref().map(|driver| format!("driver {driver}"));
+    let gpus = target.gpus.iter().map(|gpu| match &gpu.name {
+        Some(name) => format!("{name} ({})", gpu.compute_capability),
+        None => gpu.compute_capability.to_string(),
+    });
+    let all: Vec<_> = driver.into_iter().chain(gpus).collect();
+    if all.is_empty() { "any GPU and driver".to_owned() } else { all.join(", ") }
+}
+
+/// Returns the sources of the choices, each once with its fields.
+fn sources_text(stack: &Stack) -> String {
+    let mut sources: Vec<(&str, Vec<&str>)> = Vec::new();
+    for reason in &stack.reasons {
+        match sources.iter_mut().find(|(source, _)| *source == reason.source) {
+            Some((_, fields)) => fields.push(&reason.field),
+            None => sources.push((&reason.source, vec![&reason.field])),
+        }
+    }
+    let line = |(source, fields): (&str, Vec<&str>)| {
+        wrap_hanging("  ", &format!("{}: {}", fields.join(", "), first_source(source)))
+    };
+    sources.into_iter().map(line).collect()
+}
+
+/// Returns the first of several sources and the number of the others, which `--json` prints.
+fn first_source(sources: &str) -> String {
+    let mut all = sources.split("; ");
+    let first = all.next().unwrap_or_default();
+    match all.count() {
+        0 => first.to_owned(),
+        more => format!("{first}; {more} more with `--json`"),
+    }
+}
+
+/// Returns the violated rules and the alternatives as text.
+pub fn refusal_text(refusal: &Unsatisfiable, target: &Target) -> String {
+    let mut out = wrap_hanging(
+        "",
+        &format!(
+            "cannot resolve {} for {}, {}",
+            refusal.spec,
+            target.machine.platform(),
+            target_text(target)
+        ),
+    );
+    for refused in &refusal.refusals {
+        writeln!(out, "\n  {}", refused.rule).expect("a String takes all");
+        out += &wrap_hanging("    ", &refused.text);
+        out += &wrap_hanging("    source: ", &first_source(&refused.source));
+    }
+    if refusal.alternatives.is_empty() {
+        out.push_str("\nNo alternatives for this target.\n");
+    } else {
+        out.push_str("\nAlternatives for this target:\n");
+        for alternative in &refusal.alternatives {
+            writeln!(out, "    {}", alternative.command).expect("a String takes all");
+        }
+    }
+    out
+}

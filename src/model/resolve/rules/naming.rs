@@ -1,0 +1,282 @@
+//! Rules about names, versions and published variants.
+
+use std::fmt::Write as _;
+
+use crate::model::compat::tables::{KnownVersion, Product, SourceFloor, Status, Variant};
+use crate::model::resolve::candidate::{ResolveRequest, package};
+use crate::model::resolve::refusal::RuleViolation;
+use crate::model::resolve::rule::Rule;
+use crate::model::spec::CudaRequest;
+use crate::model::versions::FrameworkVersion;
+
+/// The number of names or versions that a message suggests.
+const NEAREST: usize = 3;
+
+/// Returns the product of the spec, if the matrix has rows of it.
+pub(crate) fn known_product<'a>(question: &ResolveRequest<'a>) -> Result<&'a Product, Vec<RuleViolation>> {
+    let name = question.spec.name.as_str();
+    let matrix = question.matrix;
+    let text = match matrix.product(name) {
+        Some(product) if matrix.variants.iter().any(|row| row.framework == product.framework) => {
+            return Ok(product);
+        }
+        Some(_) => format!("product `{name}` has no rows in this matrix"),
+        None => {
+            let near = nearest_products(question);
+            let meant = near.first().map(|near| format!("; did you mean `{}`?", near.name));
+            format!("unknown product `{name}`{}", meant.unwrap_or_default())
+        }
+    };
+    let mut with_rows: Vec<_> = matrix
+        .products
+        .iter()
+        .filter(|product| matrix.variants.iter().any(|row| row.framework == product.framework))
+        .map(|product| product.name.as_str())
+        .collect();
+    with_rows.sort_unstable();
+    let text = format!("{text}; known: {}", with_rows.join(", "));
+    Err(vec![RuleViolation::new(Rule::UnknownName, text, &format!("matrix {}", matrix.edition))])
+}
+
+/// Returns products whose name or alias is similar to the given one, closest match first.
+pub(crate) fn nearest_products<'a>(question: &ResolveRequest<'a>) -> Vec<&'a Product> {
+    let typed = question.spec.name.as_str();
+    let far = |product: &Product| {
+        let names = std::iter::once(&product.name).chain(&product.aliases);
+        names.map(|name| strsim::osa_distance(name, typed)).min().unwrap_or(usize::MAX)
+    };
+    let mut near: Vec<_> = question.matrix.products.iter().map(|product| (far(product), product)).collect();
+    near.retain(|(distance, product)| *distance <= (product.name.len() / 3).min(4));
+    near.sort_by(|a, b| (a.0, &a.1.name).cmp(&(b.0, &b.1.name)));
+    near.into_iter().map(|(_, product)| product).take(NEAREST).collect()
+}
+
+/// Returns the versions of the product that the spec covers, newest first.
+pub(crate) fn known_versions<'a>(
+    question: &ResolveRequest<'a>,
+    product: &Product,
+) -> Result<Vec<&'a FrameworkVersion>, Vec<RuleViolation>> {
+    let all = all_versions(question, product);
+    let Some(asked) = &question.spec.version else { return Ok(all) };
+    let covered: Vec<_> = all.iter().copied().filter(|version| covers(asked, version)).collect();
+    if !covered.is_empty() {
+        return Ok(covered);
+    }
+    let name = package(product);
+    let matrix = question.matrix;
+    let near = nearest_versions(question, product, asked);
+    let near = near.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let (text, source) = match known_version(question, product, asked) {
+        Some(row) => (
+            format!("{name} {} exists, but is not in the matrix: {}", row.version, row.what),
+            row.source.clone(),
+        ),
+        None => (
+            match all.last() {
+                Some(oldest) if asked < *oldest => {
+                    format!("unknown version {name} {asked}: the matrix starts at {oldest}")
+                }
+                _ => format!("unknown version {name} {asked}"),
+            },
+            format!("matrix {}", matrix.edition),
+        ),
+    };
+    Err(vec![RuleViolation::new(Rule::UnknownVersion, format!("{text}; closest: {near}"), &source)])
+}
+
+/// Returns the known facts about a version without rows.
+pub(crate) fn known_version<'a>(
+    question: &ResolveRequest<'a>,
+    product: &Product,
+    asked: &FrameworkVersion,
+) -> Option<&'a KnownVersion> {
+    question
+        .matrix
+        .known_versions
+        .iter()
+        .filter(|row| row.framework == product.framework)
+        .filter(|row| covers(asked, &row.version) || covers(&row.version, asked))
+        .max_by(|a, b| a.version.cmp(&b.version))
+}
+
+/// Whether the version is unknown, so that the user probably meant another one. A version older than every row may exist
+/// and does not count.
+pub(crate) fn is_misspelt(
+    question: &ResolveRequest<'_>,
+    product: &Product,
+    asked: &FrameworkVersion,
+) -> bool {
+    let all = all_versions(question, product);
+    let known = all.iter().any(|version| covers(asked, version));
+    let older = all.last().is_some_and(|oldest| asked < *oldest);
+    !known && !older && known_version(question, product, asked).is_none()
+}
+
+/// Whether `version` equals `asked` or starts with it.
+fn covers(asked: &FrameworkVersion, version: &FrameworkVersion) -> bool {
+    version.starts_with(asked) || version == asked
+}
+
+/// Returns every version of the product, newest first.
+pub(crate) fn all_versions<'a>(
+    question: &ResolveRequest<'a>,
+    product: &Product,
+) -> Vec<&'a FrameworkVersion> {
+    let rows = question.matrix.variants.iter().filter(|row| row.framework == product.framework);
+    let mut versions: Vec<_> = rows.map(|row| &row.version).collect();
+    versions.sort_by(|a, b| b.cmp(a));
+    versions.dedup();
+    versions
+}
+
+/// Returns the known versions closest to an unknown one: by spelling first, then by number.
+pub(crate) fn nearest_versions<'a>(
+    question: &ResolveRequest<'a>,
+    product: &Product,
+    asked: &FrameworkVersion,
+) -> Vec<&'a FrameworkVersion> {
+    let mut all: Vec<_> = all_versions(question, product);
+    let order = all.clone();
+    let misspelt = is_misspelt(question, product, asked);
+    all.sort_by_key(|version| {
+        let between = order.iter().filter(|other| (asked.min(version)..=asked.max(version)).contains(other));
+        (if misspelt { version_near(asked, version) } else { 0 }, between.count())
+    });
+    let mut lines = Vec::new();
+    all.retain(|version| {
+        let line = (version.major(), version.minor());
+        let new = !lines.contains(&line);
+        lines.push(line);
+        new
+    });
+    all.truncate(NEAREST);
+    all
+}
+
+/// Returns the edit distance between the given text and a version of the same length.
+pub(crate) fn version_near(asked: &FrameworkVersion, version: &FrameworkVersion) -> usize {
+    let typed = asked.to_string();
+    let parts = version.parts();
+    (1..=parts.len())
+        .map(|count| {
+            let text = parts[..count].iter().map(ToString::to_string).collect::<Vec<_>>().join(".");
+            strsim::osa_distance(&typed, &text)
+        })
+        .min()
+        .unwrap_or(usize::MAX)
+}
+
+/// Returns the violation for a CUDA that is not published for this version and processor.
+pub(crate) fn unpublished(
+    question: &ResolveRequest<'_>,
+    product: &Product,
+    version: &FrameworkVersion,
+    rows: &[&Variant],
+) -> RuleViolation {
+    let machine = question.target.machine;
+    let name = package(product);
+    let Some(row) = rows.first() else {
+        let text = match releases(question, product, None) {
+            Some(span) => {
+                format!("{name} {version} has no CUDA build for {machine}; releases with one: {span}")
+            }
+            None => format!("{name} has no CUDA build for {machine}"),
+        };
+        let source = question
+            .matrix
+            .variants
+            .iter()
+            .filter(|row| row.framework == product.framework && row.version == *version)
+            .min_by_key(|row| row.cuda)
+            .map_or("", |row| &row.source);
+        return RuleViolation::new(Rule::VariantUnpublished, text, source);
+    };
+    let request = question.spec.cuda.expect("asked only where a CUDA is named");
+    let whole = CudaRequest { patch: None, ..request };
+    if let Some(row) = rows.iter().find(|row| whole.covers(row.cuda, &row.toolkit)) {
+        let text = format!(
+            "{name} {version}+{} is built with CUDA {}, not {}",
+            row.cuda,
+            row.toolkit,
+            request.dotted()
+        );
+        return RuleViolation::new(Rule::VariantUnpublished, text, &row.source);
+    }
+    let mut has: Vec<_> = rows.iter().map(|row| row.cuda).collect();
+    has.sort_unstable();
+    let has: Vec<_> = has.iter().map(ToString::to_string).collect();
+    let mut text = format!(
+        "{name} {version} is not published for CUDA {}; published: {}",
+        request.dotted(),
+        has.join(", ")
+    );
+    match releases(question, product, Some(whole)) {
+        Some(span) => write!(text, "; {name} with {whole}: {span}").expect("a String takes all"),
+        None => write!(text, "; no {name} release is published for it").expect("a String takes all"),
+    }
+    let mut source = row.source.clone();
+    if let Some(floor) = floor_above(question, product, version, whole) {
+        write!(text, "; its build system requires CUDA {} or newer", floor.cuda).expect("a String takes all");
+        source = format!("{source}; {}", floor.source);
+    }
+    RuleViolation::new(Rule::VariantUnpublished, text, &source)
+}
+
+/// Returns the oldest CUDA that the build system of a version accepts, if the request is older.
+fn floor_above<'a>(
+    question: &ResolveRequest<'a>,
+    product: &Product,
+    version: &FrameworkVersion,
+    request: CudaRequest,
+) -> Option<&'a SourceFloor> {
+    let minor = u32::from(request.minor?);
+    let line = |row: &&SourceFloor| row.framework == product.framework && version.starts_with(&row.line);
+    let floor = question.matrix.source_floors.iter().find(line)?;
+    ((u32::from(request.major), minor) < (floor.cuda.major(), floor.cuda.minor())).then_some(floor)
+}
+
+/// Returns the first and last release with a build for this processor (and this CUDA).
+fn releases(
+    question: &ResolveRequest<'_>,
+    product: &Product,
+    request: Option<CudaRequest>,
+) -> Option<String> {
+    let rows = question.matrix.variants.iter().filter(|row| {
+        row.framework == product.framework
+            && row.machine == question.target.machine
+            && row.verified
+            && request.is_none_or(|request| request.covers(row.cuda, &row.toolkit))
+    });
+    let mut versions: Vec<_> = rows.map(|row| &row.version).collect();
+    versions.sort_unstable();
+    let (first, last) = (versions.first()?, versions.last()?);
+    Some(if first == last { first.to_string() } else { format!("{first} to {last}") })
+}
+
+/// Returns the violation for a version whose variants must all be requested explicitly.
+pub(crate) fn nothing_to_choose(
+    product: &Product,
+    version: &FrameworkVersion,
+    rows: &[&Variant],
+) -> RuleViolation {
+    let why = |row: &&Variant| {
+        let mut words = vec![match row.status {
+            Status::Experimental => "experimental",
+            Status::Unlisted => "not in the official release list",
+            Status::Stable | Status::Legacy => "listed",
+        }];
+        if !row.verified {
+            words.push("publication not confirmed");
+        }
+        if row.arch.is_none() {
+            words.push("GPU code unknown");
+        }
+        format!("{} ({})", row.cuda, words.join(", "))
+    };
+    let text = format!(
+        "{} {version} has only variants that must be requested explicitly: {}",
+        package(product),
+        rows.iter().map(why).collect::<Vec<_>>().join(", ")
+    );
+    RuleViolation::new(Rule::VariantUnpublished, text, rows.first().map_or("", |row| &row.source))
+}

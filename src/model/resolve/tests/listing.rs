@@ -1,0 +1,67 @@
+//! The listing against the embedded matrix.
+
+use super::{spec, x86};
+use crate::model::compat::Matrix;
+use crate::model::resolve::{ListEntry, ListReport, ResolveOptions, Rule, entries, list_text};
+use crate::model::target::Target;
+
+fn listed(filter: Option<&str>, target: &Target) -> Vec<ListEntry> {
+    let filter = filter.map(spec);
+    entries(Matrix::current(), filter.as_ref(), target, &ResolveOptions::default())
+}
+
+#[test]
+fn filter_keeps_matches_newest_first() {
+    let specs: Vec<_> =
+        listed(Some("pytorch-cuda:2.8"), &x86(&[], None)).into_iter().map(|e| e.spec).collect();
+    // The last is unpublished and built from source.
+    let cudas: Vec<_> = specs.iter().filter_map(|spec| spec.strip_prefix("pytorch-cuda:2.8.0-")).collect();
+    assert_eq!(cudas, ["cu129", "cu128", "cu126", "cu118"]);
+    assert!(listed(Some("pytorch-cuda:9"), &x86(&[], None)).is_empty());
+    assert!(listed(Some("nothing-cuda"), &x86(&[], None)).is_empty());
+}
+
+#[test]
+fn unconfirmed_publications_are_listed_only_on_request() {
+    let has = |filter| listed(Some(filter), &x86(&[], None)).iter().any(|e| e.spec.ends_with("2.15.0-cu130"));
+    assert!(!has("pytorch-cuda:2.15"));
+    assert!(has("pytorch-cuda:2.15-cu130"));
+}
+
+#[test]
+fn runs_here_is_null_without_a_target_and_has_reasons_with_one() {
+    assert!(listed(None, &x86(&[], None)).iter().all(|entry| entry.runs_here.is_none()));
+    let pascal = listed(Some("pytorch-cuda:2.8"), &x86(&["sm_61"], Some("580.65.06")));
+    let of = |cuda: &str| pascal.iter().find(|entry| entry.spec.ends_with(cuda)).expect(cuda);
+    assert_eq!((of("cu126").runs_here, of("cu126").why_not.as_slice()), (Some(true), [].as_slice()));
+    assert_eq!(
+        (of("cu128").runs_here, of("cu128").why_not.as_slice()),
+        (Some(false), [Rule::GpuNotInBinary].as_slice())
+    );
+}
+
+#[test]
+fn the_object_has_the_documented_fields() {
+    let report = ListReport::new(listed(Some("pytorch-cuda:2.8-cu128"), &x86(&["sm_90"], None)));
+    let value = serde_json::to_value(&report).expect("plain data");
+    assert_eq!(value["schema"], 1);
+    let entry = &value["entries"][0];
+    assert_eq!(entry["spec"], "pytorch-cuda:2.8.0-cu128");
+    assert_eq!(entry["channel"], "default");
+    assert_eq!(entry["driver"], ">=525.60.13");
+    assert_eq!(entry["runs_here"], true);
+    assert_eq!(entry["gpu"][0], "7.0");
+    assert_eq!(entry["why_not"], serde_json::json!([]));
+    assert_eq!(entry["ptx"], serde_json::json!([]));
+    assert!(entry["python"].is_array() && entry["cudnn"].is_string() && entry["nccl"].is_string());
+}
+
+#[test]
+fn the_table_fits_80_columns() {
+    let text = list_text(&listed(None, &x86(&["sm_61"], Some("580.65.06"))));
+    assert!(text.lines().count() > 80);
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert_eq!(list_text(&[]), "no matching variants in the matrix\n");
+}

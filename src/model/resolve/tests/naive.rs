@@ -1,0 +1,229 @@
+//! A second opinion: checks an accepted stack against the tables by plain loops, sharing no code with the rules.
+
+use crate::model::compat::Matrix;
+use crate::model::compat::tables::{Base, Channel, DriverBranch, Status, Variant};
+use crate::model::spec::{Flavour, Spec};
+use crate::model::stack::Stack;
+use crate::model::target::Target;
+use crate::model::versions::{ComputeCapability, DriverVersion, LibraryVersion, ToolkitVersion};
+
+fn cubin(code: &[ComputeCapability], gpu: ComputeCapability) -> bool {
+    code.iter().any(|one| one.major == gpu.major && one.minor <= gpu.minor)
+}
+
+/// Whether some base of the matrix has a Python of the row and can load it.
+pub(super) fn has_base(row: &Variant, matrix: &Matrix) -> bool {
+    matrix.bases.iter().any(|base| {
+        let loads = row.python.contains(&base.python) && base.glibc >= row.min_glibc;
+        loads && (row.channel != Channel::Source || compiles(row, base, matrix))
+    })
+}
+
+/// Whether the base's own packages or the vendor have that nvcc, and the base a gcc it supports.
+fn compiles(row: &Variant, base: &Base, matrix: &Matrix) -> bool {
+    let minor = row.toolkit.parts()[..2].to_vec();
+    let own =
+        matrix.nvcc_packages.iter().any(|nvcc| nvcc.base == base.name && nvcc.cuda.parts()[..2] == minor);
+    let vendor = matrix.nvcc_repositories.iter().any(|repository| {
+        repository.base == base.name && repository.cuda.iter().any(|cuda| cuda.parts()[..2] == minor)
+    });
+    let gcc = |limit: u32| base.gcc.iter().any(|gcc| *gcc <= limit);
+    let accepted = matrix.compilers.iter().any(|one| one.cuda.parts()[..2] == minor && gcc(one.gcc_max));
+    (own || vendor) && accepted
+}
+
+/// Returns everything that keeps a row from running on a target, without forward compatibility.
+pub(super) fn runs(row: &Variant, target: &Target, matrix: &Matrix) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let choice = MachineChoice { toolkit: &row.toolkit, cudnn: row.cudnn.as_ref(), target, lifted: false };
+    let mut must = |holds: bool, what: &str| {
+        if !holds {
+            wrong.push(what.to_owned());
+        }
+    };
+    machine(&choice, matrix, row.arch.as_deref(), &row.ptx, &mut must);
+    wrong
+}
+
+/// Whether a GPU is newer than the newest architecture of a branch, the last name in its list.
+fn newer_than_the_branch(matrix: &Matrix, driver: &DriverVersion, gpu: ComputeCapability) -> bool {
+    let oldest_of =
+        |name: &str| matrix.capabilities.iter().filter(|row| row.arch == name).map(|row| row.cc).min();
+    let Some(row) = matrix.capabilities.iter().find(|row| row.cc == gpu) else { return false };
+    let mut branch = None;
+    for one in &matrix.branches {
+        if one.branch <= driver.major() && branch.is_none_or(|(number, _)| number < one.branch) {
+            branch = Some((one.branch, one));
+        }
+    }
+    let Some((_, branch)) = branch else { return false };
+    let list = branch.architectures.split('(').next().unwrap_or_default();
+    let last = list.split(['-', '\u{2013}']).next_back().unwrap_or_default().trim();
+    if row.arch.starts_with(last) {
+        return false;
+    }
+    oldest_of(last).zip(oldest_of(&row.arch)).is_some_and(|(last, own)| own > last)
+}
+
+/// Returns everything that is wrong with the stack.
+pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut must = |holds: bool, what: &str| {
+        if !holds {
+            wrong.push(format!("{}: {what}", stack.name));
+        }
+    };
+    let mut rows = Vec::new();
+    for row in matrix.variants.iter().chain(&matrix.source_variants) {
+        if row.framework == stack.framework
+            && row.version == stack.version
+            && row.cuda == stack.cuda
+            && row.machine == stack.target.machine
+        {
+            rows.push(row);
+        }
+    }
+    must(rows.len() == 1, "exactly one row must be published");
+    let Some(row) = rows.first() else { return wrong };
+    must(stack.cudnn == row.cudnn && stack.nccl == row.nccl, "libraries are the row's");
+    must(stack.toolkit == row.toolkit && stack.channel == row.channel, "toolkit and channel are the row's");
+    must(row.python.contains(&stack.python), "the framework has a wheel for the Python");
+    for (package, version) in &stack.companions {
+        must(row.companions.get(package) == Some(version), "companions are the row's");
+        for companion in &matrix.companions {
+            if companion.package == *package && companion.version == *version && !companion.python.is_empty()
+            {
+                must(companion.python.contains(&stack.python), "a companion has no wheel for the Python");
+            }
+        }
+    }
+    honours(spec, stack, &mut must);
+    must(
+        stack.source_build.is_some() == (row.channel == Channel::Source),
+        "the source build of an unpublished variant",
+    );
+    if let Some(build) = &stack.source_build {
+        must(
+            spec.cuda.is_some_and(|cuda| cuda.minor.is_some()),
+            "built from source, yet its CUDA is not named",
+        );
+        let published = |one: &Variant| one.version == row.version && one.cuda == row.cuda;
+        must(!matrix.variants.iter().any(published), "built from source, yet published");
+        for gpu in stack.target.gpus.iter().map(|gpu| gpu.compute_capability) {
+            must(cubin(&build.arch, gpu), "it is compiled for every GPU of the target");
+        }
+        must(build.arch == stack.requires.gpu, "what it is compiled for is what it needs");
+        let floor = |line: &str| matrix.source_floors.iter().find(|floor| floor.line.to_string() == line);
+        let line = format!("{}.{}", row.version.major(), row.version.minor());
+        let reaches = floor(&line).is_some_and(|floor| floor.cuda <= row.toolkit);
+        must(reaches, "the build accepts that CUDA");
+    }
+    // A wheel of a whole major is named by the major alone.
+    if spec.cuda.is_none_or(|cuda| cuda.minor.is_none() && row.cuda.minor.is_some()) {
+        let listed = row.status == Status::Stable || row.status == Status::Legacy;
+        must(row.verified && row.arch.is_some(), "not verified, yet chosen unnamed");
+        must(listed || row.channel == Channel::Default, "not listed, yet chosen unnamed");
+    }
+    let base = matrix.bases.iter().find(|base| base.name == stack.base);
+    must(base.is_some_and(|base| base.python == stack.python), "the base has the Python");
+    must(base.is_some_and(|base| base.glibc >= row.min_glibc), "the base's glibc is new enough");
+    must(stack.nvcc.is_some() == (stack.flavour == Flavour::Devel), "devel and only devel has nvcc");
+    if stack.flavour == Flavour::Devel {
+        must(
+            base.is_some_and(|base| base.gcc.contains(&stack.nvcc.as_ref().map_or(0, |nvcc| nvcc.gcc))),
+            "the base has that gcc",
+        );
+        for compiler in &matrix.compilers {
+            if compiler.cuda.parts()[..2] == row.toolkit.parts()[..2] {
+                let gcc = base.is_some_and(|base| base.gcc.iter().any(|gcc| *gcc <= compiler.gcc_max));
+                let clang =
+                    base.is_some_and(|base| base.clang.iter().any(|clang| *clang <= compiler.clang_max));
+                must(gcc || clang, "nvcc accepts no compiler of the base");
+            }
+        }
+    }
+    let choice = MachineChoice {
+        toolkit: &stack.toolkit,
+        cudnn: stack.cudnn.as_ref(),
+        target: &stack.target,
+        lifted: stack.forward_compat.is_some(),
+    };
+    machine(&choice, matrix, row.arch.as_deref(), &row.ptx, &mut must);
+    wrong
+}
+
+fn honours(spec: &Spec, stack: &Stack, must: &mut impl FnMut(bool, &str)) {
+    let version = format!("{}.", stack.version);
+    must(
+        spec.version.as_ref().is_none_or(|asked| version.starts_with(&format!("{asked}."))),
+        "the requested version",
+    );
+    if let Some(cuda) = spec.cuda {
+        must(cuda.major == stack.cuda.major, "the requested CUDA major");
+        must(cuda.minor.is_none() || cuda.minor == stack.cuda.minor, "the requested CUDA minor");
+        must(cuda.patch.is_none() || cuda.dotted() == stack.toolkit.to_string(), "the requested toolkit");
+    }
+    must(spec.python.is_none_or(|python| python == stack.python), "the requested Python");
+    must(spec.flavour == stack.flavour, "the requested flavour");
+    let again: Result<Spec, _> = stack.name.parse();
+    must(again.is_ok_and(|again| again.to_string() == stack.name), "the canonical name is a spec");
+}
+
+/// The parts of a choice that the machine decides on.
+struct MachineChoice<'a> {
+    toolkit: &'a ToolkitVersion,
+    cudnn: Option<&'a LibraryVersion>,
+    target: &'a Target,
+    /// Whether a forward-compatibility package is in use.
+    lifted: bool,
+}
+
+fn machine(
+    choice: &MachineChoice<'_>,
+    matrix: &Matrix,
+    arch: Option<&[ComputeCapability]>,
+    ptx: &[ComputeCapability],
+    must: &mut impl FnMut(bool, &str),
+) {
+    let driver = choice.target.driver.as_ref();
+    let lifted = choice.lifted;
+    let (major, minor) = (choice.toolkit.parts()[0], choice.toolkit.parts()[1]);
+    for toolkit in &matrix.toolkits {
+        if toolkit.cuda == *choice.toolkit {
+            must(
+                lifted || driver.is_none_or(|driver| *driver >= toolkit.min_driver),
+                "the driver is too old",
+            );
+        }
+    }
+    let mut newest_cuda = None;
+    for branch in &matrix.branches {
+        if driver.is_some_and(|driver| branch.branch <= driver.major()) {
+            newest_cuda = newest_cuda.max(Some((branch.max_cuda.major(), branch.max_cuda.minor())));
+        }
+    }
+    let ptx_known = driver.is_none() || lifted || newest_cuda >= Some((major, minor));
+    let ptx_runs = |code: &[ComputeCapability], gpu| ptx_known && code.iter().any(|one| *one <= gpu);
+    for gpu in choice.target.gpus.iter().map(|gpu| gpu.compute_capability) {
+        must(arch.is_none_or(|arch| cubin(arch, gpu) || ptx_runs(ptx, gpu)), "no code for the GPU");
+        for row in matrix.capabilities.iter().filter(|row| row.cc == gpu) {
+            let dropped =
+                row.last_driver_branch.zip(driver).is_some_and(|(last, driver)| driver.major() > last);
+            must(!dropped, "the driver dropped the GPU");
+            let unknown = driver.is_some_and(|driver| newer_than_the_branch(matrix, driver, gpu));
+            must(!unknown, "the driver does not know the GPU");
+            let below = |branch: &DriverBranch| driver.is_some_and(|driver| branch.branch <= driver.major());
+            let branch =
+                matrix.branches.iter().filter(|branch| below(branch)).max_by_key(|branch| branch.branch);
+            must(branch.is_none_or(|branch| branch.oldest_gpu <= gpu), "the branch begins with newer GPUs");
+            let last = row.last_cuda.as_ref().map(|last| (last.major(), last.minor()));
+            must(last.is_none_or(|last| last >= (major, minor)), "the toolkit dropped the GPU");
+        }
+        for build in &matrix.cudnn {
+            if Some(&build.version) == choice.cudnn && u32::from(build.cuda_major) == major {
+                let runs = cubin(&build.code.sass, gpu) || ptx_runs(&build.code.ptx, gpu);
+                must(runs, "cuDNN has no code for the GPU");
+            }
+        }
+    }
+}

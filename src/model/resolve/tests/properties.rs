@@ -1,0 +1,181 @@
+//! What holds for every spec, target and order of rows.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::naive;
+use crate::model::compat::Matrix;
+use crate::model::resolve::{ResolveOptions, resolve};
+use crate::model::spec::{Flavour, Spec};
+use crate::model::target::{Target, TargetGpu, TargetSource};
+use crate::model::versions::{ComputeCapability, CudaVariant, DriverVersion, Machine};
+
+/// The embedded matrix with every table in another order.
+static TURNED: LazyLock<Matrix> = LazyLock::new(|| {
+    let mut turned = Matrix::current().clone();
+    turned.variants.reverse();
+    turned.branches.reverse();
+    turned.forward_compat.reverse();
+    turned.toolkits.reverse();
+    turned.compilers.reverse();
+    turned.capabilities.reverse();
+    turned.gpus.reverse();
+    turned.cudnn.reverse();
+    turned.companions.reverse();
+    turned.bases.reverse();
+    turned.stacks.reverse();
+    turned.products.reverse();
+    turned.known_versions.reverse();
+    turned.numpy_limits.reverse();
+    let third = turned.variants.len() / 3;
+    turned.variants.rotate_left(third);
+    turned.bases.rotate_left(2);
+    turned
+});
+
+/// A product with rows, and a version of it, a beginning of one, or one that does not exist.
+fn any_product() -> impl Strategy<Value = (String, Option<String>)> {
+    let matrix = Matrix::current();
+    let products: Vec<_> =
+        matrix.products.iter().map(|product| (&product.name, &product.framework)).collect();
+    select(products).prop_flat_map(|(name, framework)| {
+        let rows = Matrix::current().variants.iter().filter(|row| row.framework == *framework);
+        let versions = rows.flat_map(|row| {
+            [row.version.to_string(), format!("{}.{}", row.version.major(), row.version.minor())]
+        });
+        let all: Vec<String> = versions.chain(["1", "2", "2.88", "1.9"].map(str::to_owned)).collect();
+        (Just(name.clone()), proptest::option::of(select(all)))
+    })
+}
+
+fn any_cuda() -> impl Strategy<Value = Option<CudaVariant>> {
+    let mut all: Vec<_> = Matrix::current().variants.iter().map(|row| row.cuda).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.extend([CudaVariant { major: 12, minor: None }, CudaVariant { major: 12, minor: Some(7) }]);
+    proptest::option::of(select(all))
+}
+
+prop_compose! {
+    fn any_spec()(
+        (name, version) in any_product(),
+        cuda in any_cuda(),
+        python in proptest::option::weighted(0.3, select(vec!["3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.15"])),
+        devel in proptest::bool::weighted(0.2),
+    ) -> Spec {
+        Spec {
+            version: version.map(|text| text.parse().expect("a version")),
+            cuda: cuda.map(Into::into),
+            python: python.map(|text| text.parse().expect("a Python")),
+            flavour: if devel { Flavour::Devel } else { Flavour::Runtime },
+            ..Spec::of(&name)
+        }
+    }
+}
+
+const DRIVERS: [&str; 14] = [
+    "418.39",
+    "450.80.02",
+    "470.256.02",
+    "515.65.01",
+    "525.60.13",
+    "535.104.05",
+    "550.54.14",
+    "560.35.03",
+    "570.124.06",
+    "575.57.08",
+    "580.65.06",
+    "590.48.01",
+    "595.45.04",
+    "615.31",
+];
+
+prop_compose! {
+    fn any_target()(
+        driver in proptest::option::of(select(DRIVERS.to_vec())),
+        gpus in proptest::collection::vec(
+            select(Matrix::current().capabilities.iter().map(|row| row.cc).collect::<Vec<_>>()), 0..3),
+        arm in proptest::bool::weighted(0.2),
+    ) -> Target {
+        let gpu = |compute_capability: ComputeCapability| TargetGpu { name: None, compute_capability };
+        let driver = driver.map(|text| text.parse().expect("a driver"));
+        let source = if driver.is_none() && gpus.is_empty() { TargetSource::Any } else { TargetSource::Named };
+        let machine = if arm { Machine::Aarch64 } else { Machine::X86_64 };
+        Target { source, driver, gpus: gpus.into_iter().map(gpu).collect(), machine }
+    }
+}
+
+fn any_options() -> impl Strategy<Value = ResolveOptions> {
+    any::<bool>().prop_map(|forward_compat| ResolveOptions { forward_compat, ..ResolveOptions::default() })
+}
+
+/// Whether this driver's branch supports every GPU of the target.
+fn still_driven(target: &Target, driver: &DriverVersion) -> bool {
+    let matrix = Matrix::current();
+    target.gpus.iter().all(|gpu| {
+        let row = matrix.capabilities.iter().find(|row| row.cc == gpu.compute_capability);
+        row.and_then(|row| row.last_driver_branch).is_none_or(|last| driver.major() <= last)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn answer_is_deterministic_and_independent_of_row_order(
+        spec in any_spec(), target in any_target(), options in any_options(),
+    ) {
+        let first = resolve(&spec, &target, Matrix::current(), &options);
+        prop_assert_eq!(&first, &resolve(&spec, &target, Matrix::current(), &options));
+        prop_assert_eq!(&first, &resolve(&spec, &target, &TURNED, &options));
+    }
+
+    #[test]
+    fn every_accepted_stack_passes_the_naive_checker(
+        spec in any_spec(), target in any_target(), options in any_options(),
+    ) {
+        if let Ok(stack) = resolve(&spec, &target, Matrix::current(), &options) {
+            prop_assert_eq!(naive::objections(&spec, &stack, Matrix::current()), Vec::<String>::new());
+            let again = stack.name.parse::<Spec>().expect("canonical names are specs");
+            let same = resolve(&again, &target, Matrix::current(), &options).expect("the pinned name resolves too");
+            prop_assert_eq!(same.name, stack.name);
+        }
+    }
+
+    #[test]
+    fn newer_driver_that_supports_the_gpu_keeps_the_solution(
+        spec in any_spec(), target in any_target(), older in 0..DRIVERS.len(), newer in 0..DRIVERS.len(),
+    ) {
+        let (older, newer) = (older.min(newer), older.max(newer));
+        let with = |at: usize| Target { driver: Some(DRIVERS[at].parse().expect("a driver")), ..target.clone() };
+        let options = ResolveOptions::default();
+        let (old, new) = (with(older), with(newer));
+        if resolve(&spec, &old, Matrix::current(), &options).is_ok()
+            && still_driven(&new, new.driver.as_ref().expect("just set"))
+        {
+            let answer = resolve(&spec, &new, Matrix::current(), &options);
+            prop_assert!(answer.is_ok(), "{} lost: {:?}", DRIVERS[newer], answer.err());
+        }
+    }
+
+    #[test]
+    fn violations_have_sources_and_alternatives_resolve(
+        spec in any_spec(), target in any_target(), options in any_options(),
+    ) {
+        if let Err(refusal) = resolve(&spec, &target, Matrix::current(), &options) {
+            prop_assert!(!refusal.refusals.is_empty());
+            for refused in &refusal.refusals {
+                prop_assert!(!refused.text.is_empty() && !refused.source.is_empty(), "{:?}", refused);
+            }
+            prop_assert!(refusal.alternatives.len() <= 3);
+            prop_assert!(refusal.alternatives.is_sorted_by_key(|alternative| alternative.distance));
+            for alternative in &refusal.alternatives {
+                let parsed: Spec = alternative.spec.to_string().parse().expect("alternatives are specs");
+                prop_assert!(resolve(&parsed, &target, Matrix::current(), &options).is_ok(), "{}", parsed);
+                prop_assert_eq!(&alternative.command, &format!("envforge build {parsed}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! One test for each rule, several on a matrix changed so that the rule has something to say.
+
+use crate::failure::{Exit, Failure as _};
+use rstest::rstest;
+
+use super::{spec, target, x86};
+use crate::model::compat::Matrix;
+use crate::model::resolve::{ResolveOptions, Rule, Unsatisfiable, resolve};
+use crate::model::target::Target;
+use crate::model::versions::Machine;
+
+fn refused(text: &str, target: &Target, matrix: &Matrix) -> Unsatisfiable {
+    resolve(&spec(text), target, matrix, &ResolveOptions::default()).expect_err(text)
+}
+
+fn rules(refusal: &Unsatisfiable) -> Vec<Rule> {
+    refusal.refusals.iter().map(|refused| refused.rule).collect()
+}
+
+fn text_of(refusal: &Unsatisfiable, rule: Rule) -> &str {
+    let found = refusal.refusals.iter().find(|refused| refused.rule == rule);
+    &found.unwrap_or_else(|| panic!("{rule} is not in {:?}", refusal.refusals)).text
+}
+
+#[rstest]
+#[case("pytroch-cuda:2.8", &[], None, &[Rule::UnknownName])]
+#[case("pytorch-cuda:2.88", &[], None, &[Rule::UnknownVersion])]
+#[case("pytorch-cuda:2.9-cu118", &[], None, &[Rule::VariantUnpublished])]
+#[case("pytorch-cuda:2.9-cu118-py3.15", &[], None, &[Rule::VariantUnpublished, Rule::PythonUnsupported, Rule::NoBaseForPython])]
+#[case("pytorch-cuda:2.8-py3.8", &[], None, &[Rule::PythonUnsupported])]
+#[case("pytorch-cuda:2.15-py3.15", &[], None, &[Rule::NoBaseForPython])]
+#[case("pytorch-cuda:2.8-cu128", &["sm_80"], Some("470.256.02"), &[Rule::DriverTooOld])]
+#[case("pytorch-cuda:2.8-cu126", &["sm_61"], Some("590.48.01"), &[Rule::DriverDropsGpu])]
+#[case("pytorch-cuda:2.8-cu126", &["sm_90"], Some("470.256.02"), &[Rule::DriverTooOld, Rule::DriverDropsGpu])]
+#[case("pytorch-cuda:2.6-cu124", &["sm_120"], Some("580.65.06"), &[Rule::GpuNotInBinary])]
+#[case("pytorch-cuda:2.11-cu130", &["sm_70"], Some("580.65.06"), &[Rule::GpuNotInBinary, Rule::ToolkitDropsGpu, Rule::CudnnDropsGpu])]
+#[case("pytorch-cuda:2.6-cu118", &["sm_37"], Some("470.256.02"), &[Rule::CudnnDropsGpu])]
+fn exactly_these_rules_are_violated(
+    #[case] text: &str,
+    #[case] gpus: &[&str],
+    #[case] driver: Option<&str>,
+    #[case] wanted: &[Rule],
+) {
+    let refusal = refused(text, &x86(gpus, driver), Matrix::current());
+    assert_eq!(rules(&refusal), wanted, "{:#?}", refusal.refusals);
+    assert_eq!(refusal.exit(), Exit::No);
+}
+
+#[test]
+fn unpublished_cu118_lists_last_release_and_published_variants() {
+    let options = ResolveOptions { no_source: true, ..ResolveOptions::default() };
+    let asked = spec("pytorch-cuda:2.8-cu118");
+    let refusal = resolve(&asked, &x86(&[], None), Matrix::current(), &options).expect_err("refused");
+    let text = text_of(&refusal, Rule::VariantUnpublished);
+    assert!(text.contains("2.0.0 to 2.7.1") && text.contains("cu126, cu128, cu129"), "{text}");
+    let offers: Vec<_> = refusal.alternatives.iter().map(|offer| offer.spec.to_string()).collect();
+    assert_eq!(offers, ["pytorch-cuda:2.8.0-cu126", "pytorch-cuda:2.7.1-cu118", "pytorch-cuda:2.8.0-cu128"]);
+}
+
+#[test]
+fn cuda_below_the_build_floor_is_reported() {
+    let refusal = refused("pytorch-cuda:2.9-cu118", &x86(&[], None), Matrix::current());
+    let text = text_of(&refusal, Rule::VariantUnpublished);
+    assert!(text.ends_with("its build system requires CUDA 12.0 or newer"), "{text}");
+    let refusal = refused("pytorch-cuda:2.9-cu121", &x86(&[], None), Matrix::current());
+    assert!(!text_of(&refusal, Rule::VariantUnpublished).contains("its build"));
+}
+
+#[test]
+fn only_a_requested_cuda_is_built_from_source() {
+    let (matrix, options) = (Matrix::current(), ResolveOptions::default());
+    let target = x86(&["sm_70"], Some("470.57.02"));
+    for (asked, built) in [
+        ("pytorch-cuda:2.8-cu118", true),
+        ("pytorch-cuda:2.8.0-cu11.8-devel", true),
+        ("pytorch-cuda:2-cu118", false),
+        ("pytorch-cuda-cu118", false),
+        ("pytorch-cuda:2-cu11", false),
+    ] {
+        let stack = resolve(&spec(asked), &target, matrix, &options).expect(asked);
+        assert_eq!(stack.source_build.is_some(), built, "{asked}: {}", stack.name);
+    }
+    // A major requests a published variant.
+    refused("pytorch-cuda:2.8-cu11", &x86(&[], None), matrix);
+    let arm = super::target(&[], None, Machine::Aarch64);
+    refused("pytorch-cuda:2.8-cu118", &arm, matrix);
+}
+
+#[test]
+fn ptx_runs_on_a_newer_gpu_only_with_a_driver_that_supports_it() {
+    let mut matrix = Matrix::current().clone();
+    for row in &mut matrix.variants {
+        row.arch = Some(vec!["8.0".parse().expect("a capability")]);
+        row.ptx = vec!["8.0".parse().expect("a capability")];
+    }
+    let options = ResolveOptions::default();
+    let asked = spec("pytorch-cuda:2.8-cu128");
+    let old = x86(&["sm_90"], Some("550.54.14"));
+    let text = text_of(&refused("pytorch-cuda:2.8-cu128", &old, &matrix), Rule::GpuNotInBinary).to_owned();
+    assert!(text.contains("newer than this driver supports"), "{text}");
+    assert!(resolve(&asked, &x86(&["sm_90"], Some("570.124.06")), &matrix, &options).is_ok());
+    let unknown = resolve(&asked, &x86(&["sm_90"], None), &matrix, &options).expect("allowed and stated");
+    assert_eq!(unknown.requires.driver, unknown.requires.driver_native);
+    // Never downwards: PTX of 8.0 does nothing for a 7.5.
+    let older = refused("pytorch-cuda:2.8-cu128", &x86(&["sm_75"], None), &matrix);
+    assert_eq!(rules(&older), [Rule::GpuNotInBinary]);
+}
+
+#[test]
+fn base_with_an_old_c_library_is_rejected() {
+    let mut matrix = Matrix::current().clone();
+    for base in &mut matrix.bases {
+        base.glibc = "2.17".parse().expect("a glibc");
+    }
+    let refusal = refused("pytorch-cuda:2.8", &x86(&[], None), &matrix);
+    assert_eq!(rules(&refusal), [Rule::GlibcTooOld]);
+    assert!(text_of(&refusal, Rule::GlibcTooOld).contains(">= 2.28"));
+}
+
+#[test]
+fn devel_rejects_compilers_that_nvcc_does_not_support() {
+    let mut matrix = Matrix::current().clone();
+    for base in &mut matrix.bases {
+        base.gcc = vec![99];
+        base.clang = vec![99];
+    }
+    let refusal = refused("pytorch-cuda:2.8-devel", &x86(&[], None), &matrix);
+    assert_eq!(rules(&refusal), [Rule::HostCompilerTooNew]);
+    assert!(resolve(&spec("pytorch-cuda:2.8"), &x86(&[], None), &matrix, &ResolveOptions::default()).is_ok());
+}
+
+#[test]
+fn devel_without_nvcc_source_is_rejected_and_suggests_devel() {
+    let mut options = ResolveOptions::default();
+    options.toolkit.vendor = false;
+    let asked = spec("pytorch-cuda:2.8-cu128-devel");
+    let refusal = resolve(&asked, &x86(&[], None), Matrix::current(), &options).expect_err("no nvcc 12.8");
+    assert_eq!(rules(&refusal), [Rule::ToolkitUnavailable]);
+    let offers: Vec<_> = refusal.alternatives.iter().map(|offer| offer.spec.to_string()).collect();
+    assert!(offers.len() == 3 && offers.iter().all(|offer| offer.ends_with("-devel")), "{offers:?}");
+}
+
+#[test]
+fn numpy_of_the_wrong_line_is_rejected() {
+    let mut matrix = Matrix::current().clone();
+    matrix.stacks.retain(|stack| stack.numpy_line == "2.x");
+    let refusal = refused("pytorch-cuda:2.1-py3.11", &x86(&[], None), &matrix);
+    assert_eq!(rules(&refusal), [Rule::NumpyAbi]);
+}
+
+#[test]
+fn forward_compatibility_is_suggested_and_used_only_when_allowed() {
+    let h100 = x86(&["NVIDIA H100 80GB HBM3"], Some("535.104.05"));
+    let refusal = refused("pytorch-cuda:2.15", &h100, Matrix::current());
+    assert!(text_of(&refusal, Rule::DriverTooOld).contains("`--forward-compat`"));
+    let admit = ResolveOptions { forward_compat: true, ..ResolveOptions::default() };
+    let stack = resolve(&spec("pytorch-cuda:2.15"), &h100, Matrix::current(), &admit).expect("legal on R535");
+    assert_eq!(stack.forward_compat.expect("in use").package, "cuda-compat-13-2");
+    let geforce = x86(&["NVIDIA GeForce RTX 4090"], Some("535.104.05"));
+    let refusal = refused("pytorch-cuda:2.15", &geforce, Matrix::current());
+    assert!(!text_of(&refusal, Rule::DriverTooOld).contains("`--forward-compat`"));
+    assert!(resolve(&spec("pytorch-cuda:2.15"), &geforce, Matrix::current(), &admit).is_err());
+    let unknown_gpu = x86(&[], Some("535.104.05"));
+    assert!(resolve(&spec("pytorch-cuda:2.15"), &unknown_gpu, Matrix::current(), &admit).is_err());
+}
+
+#[test]
+fn omitted_parts_are_chosen_as_documented() {
+    let choose = |text: &str, target: &Target| {
+        resolve(&spec(text), target, Matrix::current(), &ResolveOptions::default()).expect(text).name
+    };
+    assert_eq!(choose("pytorch-cuda:2.8", &x86(&[], None)), "pytorch-cuda:2.8.0-cu128-py3.11");
+    assert_eq!(choose("pytorch-cuda:2.5", &x86(&[], None)), "pytorch-cuda:2.5.1-cu124-py3.11");
+    assert_eq!(choose("pytorch-cuda:2.8", &x86(&["sm_61"], None)), "pytorch-cuda:2.8.0-cu126-py3.11");
+    assert_eq!(choose("pytorch-cuda", &x86(&["sm_70"], None)), "pytorch-cuda:2.14.1-cu126-py3.11");
+    assert_eq!(choose("pytorch-cuda:2-cu118", &x86(&[], None)), "pytorch-cuda:2.7.1-cu118-py3.11");
+    assert_eq!(choose("pytorch-cuda:2.8-devel", &x86(&[], None)), "pytorch-cuda:2.8.0-cu128-py3.11-devel");
+}
+
+#[test]
+fn experimental_builds_require_an_explicit_request() {
+    let blackwell = x86(&["sm_120"], None);
+    let refusal = refused("pytorch-cuda:2.7", &blackwell, Matrix::current());
+    assert_eq!(rules(&refusal), [Rule::GpuNotInBinary]);
+    assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.7.1-cu128");
+    let named =
+        resolve(&spec("pytorch-cuda:2.7-cu128"), &blackwell, Matrix::current(), &ResolveOptions::default());
+    assert!(named.expect("named").experimental);
+}
+
+#[test]
+fn unknown_gpu_code_is_accepted_and_reported() {
+    let arm = target(&["9.0"], None, Machine::Aarch64);
+    let answer =
+        resolve(&spec("pytorch-cuda:2.8-cu129"), &arm, Matrix::current(), &ResolveOptions::default());
+    let stack = answer.expect("named");
+    let reason = stack.reasons.iter().find(|reason| reason.field == "gpu").expect("a reason");
+    assert!(reason.because.contains("unknown"), "{}", reason.because);
+    assert!(stack.requires.gpu.is_empty());
+}
+
+#[test]
+fn misspelt_name_suggests_the_known_one() {
+    let refusal = refused("torch:2.8-cu128", &x86(&[], None), Matrix::current());
+    assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.8-cu128");
+    assert_eq!(refusal.hints(), ["run `envforge build pytorch-cuda:2.8-cu128`"]);
+}
+
+#[test]
+fn known_version_without_rows_reports_facts_and_alternatives() {
+    let mut matrix = Matrix::current().clone();
+    matrix.known_versions = vec![crate::model::compat::tables::KnownVersion {
+        framework: "pytorch".to_owned(),
+        version: "1.6.0".parse().expect("a version"),
+        what: "published for CUDA 9.2, 10.1 and 10.2".to_owned(),
+        source: "a test".to_owned(),
+    }];
+    let refusal = refused("pytorch-cuda:1.6", &x86(&[], None), &matrix);
+    let text = text_of(&refusal, Rule::UnknownVersion);
+    assert!(
+        text.contains("published for CUDA 9.2, 10.1 and 10.2") && text.contains("closest: 1.8."),
+        "{text}"
+    );
+    assert_eq!(refusal.refusals[0].source, "a test");
+    assert!(refusal.alternatives[0].spec.to_string().starts_with("pytorch-cuda:1.8."));
+}
+
+#[test]
+fn misspelt_version_suggests_the_closest_spelling() {
+    let refusal = refused("pytorch-cuda:2.88", &x86(&[], None), Matrix::current());
+    assert!(text_of(&refusal, Rule::UnknownVersion).contains("closest: 2.8.0"));
+    assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.8.0-cu128");
+}
+
+#[test]
+fn only_one_alternative_drops_the_python() {
+    let refusal = refused("pytorch-cuda:2.8-py3.8", &x86(&[], None), Matrix::current());
+    let offers: Vec<_> = refusal.alternatives.iter().map(|offer| offer.spec.to_string()).collect();
+    assert_eq!(offers[0], "pytorch-cuda:2.8.0-cu128");
+    assert!(offers[1..].iter().all(|offer| offer.ends_with("-py3.8")), "{offers:?}");
+}

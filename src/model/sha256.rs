@@ -1,0 +1,73 @@
+//! SHA-256 as lower-case hex, the one spelling used for every pinned byte.
+//!
+//! Owns the spelling. Does no I/O: callers feed bytes.
+
+use sha2::{Digest as _, Sha256};
+
+/// Returns the SHA-256 of some bytes, hex.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Returns bytes as lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
+        .map(char::from)
+        .collect()
+}
+
+/// Whether a text is a SHA-256 in its one spelling: 64 lower-case hex digits.
+pub fn is_sha256_hex(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+/// A hasher of bytes.
+#[derive(Debug, Clone, Default)]
+pub struct Sha256Hex(Sha256);
+
+impl Sha256Hex {
+    /// Hashes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+    /// Returns the SHA-256 of all bytes, hex.
+    pub fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
+impl std::io::Write for Sha256Hex {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hash_of_abc_is_the_published_one() {
+        let mut fed = Sha256Hex::default();
+        fed.update(b"a");
+        fed.update(b"bc");
+        let published = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(fed.finish(), published);
+        assert_eq!(sha256_hex(b"abc"), published);
+    }
+
+    #[test]
+    fn accepts_only_lower_case_hex() {
+        assert!(is_sha256_hex(&sha256_hex(b"")));
+        assert!(!is_sha256_hex(&sha256_hex(b"").to_uppercase()));
+        assert!(!is_sha256_hex("../../etc/passwd"));
+        assert!(!is_sha256_hex("abc"));
+    }
+}

@@ -1,0 +1,465 @@
+//! Judges the agent's lines and the image's configuration by the required checks: passed or failed, with hints.
+//!
+//! Pure. A required check without a line is an error, never a pass.
+
+mod by_name;
+mod check;
+#[cfg(test)]
+mod fuzz;
+mod gpu_coverage;
+mod junit;
+pub mod required_checks;
+pub mod speed;
+pub mod tag_policy;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use envforge_protocol::{CheckId, ExpectationText, Key, Scope};
+pub use envforge_protocol::{Outcome, SkipReason};
+use serde::{Deserialize, Serialize};
+
+pub use check::{Check, is_allowed_skip, is_kernel_check};
+pub use gpu_coverage::{GpuCoverage, ran_on};
+pub use junit::junit;
+
+use crate::model::image::info::ImageInfo;
+use crate::model::lock::Lock;
+use crate::model::versions::{ComputeCapability, FrameworkVersion};
+
+/// The overall result of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictStatus {
+    /// Everything required ran on a GPU and passed.
+    Passed,
+    /// Something failed or errored.
+    Failed,
+    /// Nothing failed, and nothing ran on a GPU.
+    StaticOnly,
+}
+
+/// The report of one image, as `verify --json` prints it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Version of the format.
+    pub schema: u32,
+    /// The image's ID.
+    pub image: String,
+    /// Whether anything ran on a GPU.
+    pub executed: bool,
+    /// The overall result.
+    pub verdict: VerdictStatus,
+    /// The checks, in the order they ran.
+    pub checks: Vec<Check>,
+    /// GPUs the checks ran on.
+    pub gpus: Vec<String>,
+    /// Versions found inside.
+    pub versions: BTreeMap<String, String>,
+    /// Wall-clock seconds inside the container.
+    pub seconds: f64,
+    /// The image as given on the command line.
+    #[serde(default)]
+    pub name: String,
+    /// Registry digests of the image (`name@sha256:...`).
+    #[serde(default)]
+    pub digests: Vec<String>,
+    /// The level: `static`, `quick`, `full` or `perf`.
+    #[serde(default)]
+    pub level: String,
+    /// Target compute capabilities on which nothing ran.
+    #[serde(default)]
+    pub not_proven: Vec<ComputeCapability>,
+    /// Time of the check, RFC 3339, UTC.
+    #[serde(default)]
+    pub checked: String,
+}
+
+impl Verdict {
+    /// Counts the checks that bar a tag: failed, errored, or required and skipped.
+    pub fn failures(&self) -> usize {
+        self.checks.iter().filter(|check| check.is_bad()).count()
+    }
+}
+
+/// The requirements on an image.
+#[derive(Clone, Default)]
+pub struct ImageExpectations {
+    /// Ids of the required checks.
+    pub required: Vec<String>,
+    /// Texts that must not be in its configuration.
+    pub forbidden: Vec<String>,
+    /// Whether envforge did not build the image: its own rules do not apply.
+    pub foreign: bool,
+    /// Results of the project's own checks.
+    pub extra: Vec<Check>,
+}
+
+impl std::fmt::Debug for ImageExpectations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Expected({} required, {} forbidden texts)", self.required.len(), self.forbidden.len())
+    }
+}
+
+/// The last line of a complete report.
+#[derive(Deserialize)]
+struct Done {
+    #[expect(dead_code, reason = "its presence marks the report as complete")]
+    done: bool,
+    seconds: f64,
+}
+
+/// Judges an image by the agent's output and exit code.
+pub fn judge(lines: &str, code: i64, image: &ImageInfo, expected: &ImageExpectations) -> Verdict {
+    let checks = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let mut checks: Vec<Check> = checks.map(|check: Check| Check { required: false, ..check }).collect();
+    let done: Option<Done> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).next_back();
+    if expected.foreign {
+        checks.retain(|check| CheckId::parse(&check.id).is_none_or(|id| id.scope() == Scope::Any));
+    } else {
+        checks.extend(image_checks(image, &expected.forbidden));
+    }
+    checks.extend(expected.extra.iter().cloned());
+    for id in &expected.required {
+        match checks.iter_mut().find(|check| check.id == *id) {
+            Some(check) => check.required = true,
+            None => checks.push(Check {
+                required: true,
+                outcome: Outcome::Errored,
+                ..Check::made_here(id, &[], &format!("no result; agent exited with code {code}"))
+            }),
+        }
+    }
+    if done.is_none() {
+        let detail = format!("incomplete report; agent exited with code {code}");
+        checks.push(Check {
+            outcome: Outcome::Errored,
+            ..Check::made_here(CheckId::Agent.as_str(), &[], &detail)
+        });
+    }
+    let checks: Vec<_> = checks.into_iter().map(Check::diagnosed).collect();
+    let bad = checks.iter().any(Check::is_bad);
+    let gpus = ran_on(&checks);
+    let executed = !gpus.is_empty();
+    let versions = checks
+        .iter()
+        .filter_map(|check| {
+            Some((check.id.strip_suffix("-version")?.to_owned(), check.measured.get("value")?.clone()))
+        })
+        .collect();
+    Verdict {
+        schema: 1,
+        image: image.id.clone(),
+        executed,
+        verdict: match (bad, executed) {
+            (true, _) => VerdictStatus::Failed,
+            (false, true) => VerdictStatus::Passed,
+            (false, false) => VerdictStatus::StaticOnly,
+        },
+        checks,
+        gpus: gpus.into_iter().map(|gpu| gpu.label).collect(),
+        versions,
+        seconds: done.map_or(0.0, |done| done.seconds),
+        name: String::new(),
+        digests: image.digests.clone(),
+        level: String::new(),
+        not_proven: Vec::new(),
+        checked: String::new(),
+    }
+}
+
+/// Checks the image's configuration: its user, and that it contains nothing of the build host.
+fn image_checks(image: &ImageInfo, forbidden: &[String]) -> Vec<Check> {
+    let user =
+        if image.user == "1000:1000" { vec![] } else { vec![format!("the image runs as `{}`", image.user)] };
+    let labels = image.labels.iter().map(|(name, value)| (format!("label {name}"), value.clone()));
+    let places: Vec<(String, String)> = labels
+        .chain(image.env.iter().map(|line| {
+            let (name, value) = line.split_once('=').unwrap_or((line, ""));
+            (format!("variable {name}"), value.to_owned())
+        }))
+        .chain(
+            image
+                .history
+                .iter()
+                .enumerate()
+                .map(|(n, line)| (format!("history line {}", n + 1), line.clone())),
+        )
+        .collect();
+    let mut problems = Vec::new();
+    for (place, text) in &places {
+        if forbidden.iter().any(|secret| text.contains(secret.as_str())) {
+            problems.push(format!("{place} contains a credential"));
+        } else if has_credentials(text) {
+            problems.push(format!("{place} contains an address with credentials"));
+        }
+        let name = place.strip_prefix("variable ").unwrap_or_default().to_ascii_lowercase();
+        if name.ends_with("_proxy")
+            || matches!(name.as_str(), "pip_index_url" | "uv_default_index" | "uv_index_url")
+        {
+            problems.push(format!("{place} comes from the build host"));
+        }
+    }
+    vec![
+        Check::made_here(CheckId::ImageUser.as_str(), &user, "1000:1000"),
+        Check::made_here(
+            CheckId::ImageAddresses.as_str(),
+            &problems,
+            "no address or credential in labels, variables and history",
+        ),
+    ]
+}
+
+/// Whether a text contains `scheme://user:password@host`.
+fn has_credentials(text: &str) -> bool {
+    text.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', ' ', '"', '\'', '?']).next().unwrap_or_default();
+        authority.split_once('@').is_some_and(|(user, _)| user.contains(':'))
+    })
+}
+
+/// Returns the name of a framework's Python module, which the agent imports.
+pub(crate) fn module(framework: &str) -> &str {
+    if framework == "pytorch" { "torch" } else { framework }
+}
+
+/// Returns the version that the framework reports: only PyTorch adds its variant.
+pub(crate) fn promised_version(
+    framework: &str,
+    version: &FrameworkVersion,
+    cuda: impl fmt::Display,
+) -> String {
+    if framework == "pytorch" { format!("{version}+{cuda}") } else { version.to_string() }
+}
+
+/// Writes the facts of a lock as the agent's expectation file.
+pub fn expectation_file(lock: &Lock) -> String {
+    let stack = &lock.stack;
+    let mut text = ExpectationText::default();
+    text.add(Key::Framework, module(&stack.framework));
+    text.add(Key::Version, promised_version(&stack.framework, &stack.version, stack.cuda));
+    text.add(Key::Cuda, stack.toolkit_minor());
+    text.add(Key::Python, stack.python);
+    for (key, value) in [(Key::Cudnn, &stack.cudnn), (Key::Nccl, &stack.nccl)] {
+        if let Some(value) = value {
+            text.add(key, value);
+        }
+    }
+    if let Some(triton) = &stack.triton {
+        text.add(Key::Triton, triton);
+    }
+    if lock.base.cuda {
+        text.add(Key::BaseCuda, "yes");
+    }
+    for (key, all) in [(Key::Arch, &stack.requires.gpu), (Key::Ptx, &stack.requires.ptx)] {
+        for capability in all {
+            text.add(key, capability.dotted());
+        }
+    }
+    for capability in stack.target.capabilities() {
+        text.add(Key::Target, capability.dotted());
+    }
+    if stack.nvcc.is_some() {
+        text.add(Key::Nvcc, stack.toolkit_minor());
+        for capability in stack.nvcc_targets() {
+            text.add(Key::NvccTarget, capability.dotted());
+        }
+    }
+    for wheel in &lock.wheels {
+        text.add_distribution(&wheel.name, &wheel.version);
+    }
+    for library in &lock.added.may_lack {
+        text.add(Key::MayLack, library);
+    }
+    text.into_string()
+}
+
+/// Writes one line per check, failures first, each with its hint.
+pub fn verdict_text(verdict: &Verdict) -> String {
+    let mut checks: Vec<_> = verdict.checks.iter().collect();
+    checks.sort_by_key(|check| check.outcome);
+    let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for check in checks {
+        let word = match check.outcome {
+            Outcome::Failed => "failed",
+            Outcome::Errored => "error",
+            Outcome::Skipped => "skipped",
+            Outcome::Passed => "ok",
+        };
+        let _ = writeln!(text, "{word:7} {:width$}  {}", check.id, check.detail);
+        if let Some(hint) = &check.hint {
+            let _ = writeln!(text, "{:7} {:width$}  hint: {hint}", "", "");
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use envforge_protocol::Stage;
+
+    use super::*;
+
+    /// Judges a good image by these lines.
+    pub(crate) fn verdict_of(lines: &str) -> Verdict {
+        judge(lines, 0, &image(), &ImageExpectations::default())
+    }
+
+    pub(crate) fn image() -> ImageInfo {
+        ImageInfo {
+            sizes: Vec::new(),
+            id: "sha256:1".into(),
+            tags: vec![],
+            digests: vec![],
+            size: 1,
+            labels: BTreeMap::from([("io.envforge.name".to_owned(), "x".to_owned())]),
+            env: vec!["PATH=/bin".into()],
+            user: "1000:1000".into(),
+            layers: vec![],
+            history: vec!["RUN /bin/sh -c sh /mnt/system.sh".into()],
+            architecture: "amd64".into(),
+        }
+    }
+
+    fn expected() -> ImageExpectations {
+        let required = ["one", "image-user", "image-addresses"].map(str::to_owned).to_vec();
+        ImageExpectations {
+            required,
+            forbidden: vec!["planted-token".into()],
+            ..ImageExpectations::default()
+        }
+    }
+
+    const GOOD: &str = r#"{"schema":1,"agent":"envforge-agent"}
+{"id":"one","stage":"static","outcome":"passed","detail":"fine","measured":{},"expected":{},"hint":null}
+{"done":true,"seconds":1.25}
+"#;
+
+    #[test]
+    fn good_static_report_is_static_only() {
+        let verdict = judge(GOOD, 0, &image(), &expected());
+        assert_eq!(
+            (verdict.failures(), verdict.verdict, verdict.executed),
+            (0, VerdictStatus::StaticOnly, false)
+        );
+        assert!((verdict.seconds - 1.25).abs() < f64::EPSILON);
+        assert!(verdict.checks.iter().all(|check| check.required));
+    }
+
+    #[test]
+    fn required_check_without_a_line_is_an_error() {
+        for cut in ["", "garbage\n", &GOOD[..GOOD.find("{\"id\"").expect("a line")]] {
+            let verdict = judge(cut, 137, &image(), &expected());
+            assert_eq!(verdict.verdict, VerdictStatus::Failed, "{cut}");
+            let one = verdict.checks.iter().find(|check| check.id == "one").expect("named");
+            assert_eq!(one.outcome, Outcome::Errored);
+            assert!(one.detail.contains("137"));
+        }
+    }
+
+    #[test]
+    fn incomplete_report_fails_even_with_every_line() {
+        let cut = GOOD.split("{\"done\"").next().expect("a head");
+        assert_eq!(judge(cut, 0, &image(), &expected()).failures(), 1);
+    }
+
+    #[test]
+    fn skipped_required_check_bars_the_tag() {
+        let skipped = GOOD.replace("\"passed\"", "\"skipped\"");
+        assert_eq!(judge(&skipped, 0, &image(), &expected()).failures(), 1);
+    }
+
+    #[test]
+    fn image_configuration_is_judged() {
+        type Change = fn(&mut ImageInfo);
+        let cases: [(&str, Change); 5] = [
+            ("runs as `root`", |image| image.user = "root".into()),
+            ("variable X contains a credential", |image| image.env.push("X=planted-token".into())),
+            ("history line 2 contains an address", |image| {
+                image.history.push("RUN curl http://u:p@h/".into());
+            }),
+            ("variable https_proxy", |image| image.env.push("https_proxy=http://p".into())),
+            ("label l contains a credential", |image| {
+                drop(image.labels.insert("l".into(), "planted-token".into()));
+            }),
+        ];
+        for (words, change) in cases {
+            let mut image = image();
+            change(&mut image);
+            let verdict = judge(GOOD, 0, &image, &expected());
+            assert_eq!(verdict.failures(), 1, "{words}");
+            let text = verdict_text(&verdict);
+            assert!(text.starts_with("failed") && text.contains(words), "{text}");
+            assert!(!text.contains("planted"), "{text}");
+        }
+    }
+
+    #[test]
+    fn lock_becomes_lines_that_the_agent_parses() {
+        let mut lock = crate::model::lock::sample::lock();
+        lock.added.may_lack = vec!["libtbb.so.12".to_owned()];
+        let text = expectation_file(&lock);
+        assert!(text.ends_with("\nmay-lack=libtbb.so.12\n"), "{text}");
+        assert!(text.starts_with("framework=torch\nversion=2.8.0+cu128\ncuda=12.8\n"), "{text}");
+        assert!(
+            text.contains("arch=7.0\narch=9.0\n") && text.contains("distribution=torch==2.8.0"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn agents_line_parses_with_all_its_fields() {
+        let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+        let line = envforge_protocol::ReportLine {
+            id: CheckId::NcclBroadcast,
+            stage: Stage::Gpu,
+            outcome: Outcome::Skipped,
+            detail: "one GPU".into(),
+            measured: pair("a", "1"),
+            expected: pair("b", "2"),
+            hint: Some("add a GPU".into()),
+            skip: Some(SkipReason::OneGpu),
+        };
+        let parsed: Check = serde_json::from_str(&line.to_json()).expect("a check");
+        let Check { id, stage, required, outcome, detail, measured, expected, hint, skip } = &parsed;
+        assert_eq!((id.as_str(), stage.as_str(), *required), ("nccl-broadcast", "gpu", false));
+        assert_eq!((*outcome, detail.as_str(), *skip), (line.outcome, "one GPU", line.skip));
+        assert_eq!((&measured["a"], &expected["b"], hint), (&"1".to_owned(), &"2".to_owned(), &line.hint));
+        let written = serde_json::to_value(&parsed).expect("JSON");
+        let fields = written.as_object().expect("an object").keys().filter(|name| *name != "required");
+        let mut known = envforge_protocol::field::LINE;
+        known.sort_unstable();
+        assert_eq!(fields.collect::<Vec<_>>(), known);
+        let without = line.to_json().replace(",\"skip\":\"one-gpu\"", "");
+        let parsed: Check = serde_json::from_str(&without).expect("a check");
+        assert_eq!(parsed.skip, None);
+        assert!(!serde_json::to_string(&parsed).expect("JSON").contains("\"skip\""));
+        let later = line.to_json().replace("one-gpu", "unknown-reason");
+        assert_eq!(serde_json::from_str::<Check>(&later).expect("a check").skip, None, "allows nothing");
+    }
+
+    #[test]
+    fn agents_head_and_last_line_parse() {
+        let report = format!(
+            "{}\n{}\n{}\n",
+            envforge_protocol::header_line(),
+            GOOD.lines().nth(1).expect("a line"),
+            envforge_protocol::done_line(1.25)
+        );
+        assert_eq!(report, GOOD);
+    }
+
+    #[test]
+    fn foreign_image_is_not_held_to_envforges_rules() {
+        let line = |id: &str| {
+            format!("{{\"id\":\"{id}\",\"stage\":\"static\",\"outcome\":\"failed\",\"detail\":\"x\"}}\n")
+        };
+        let lines = line("pip-check") + &line("nvcc") + &line("loader-path") + &line("a-later-check");
+        let expected = ImageExpectations { foreign: true, ..ImageExpectations::default() };
+        let verdict = judge(&lines, 0, &image(), &expected);
+        let ids: Vec<_> = verdict.checks.iter().map(|check| check.id.as_str()).collect();
+        assert_eq!(ids, ["loader-path", "a-later-check", "agent"]);
+    }
+}

@@ -1,0 +1,118 @@
+//! The tags that a report allows an image (DESIGN §9).
+//!
+//! Pure. A check that did not run never earns a tag.
+
+use crate::model::image::plan::UNVERIFIED;
+use crate::model::lock::Lock;
+use crate::model::verdict::required_checks::{gpu_checks, static_checks};
+use crate::model::verdict::{Outcome, Verdict, is_allowed_skip, ran_on};
+use crate::model::versions::ComputeCapability;
+
+/// The tags that an image may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TagStatus {
+    /// Every required check ran on a target GPU: the verified tags.
+    Verified,
+    /// Nothing failed, but not every check ran on a target GPU: tags that end in `-unverified`.
+    Unverified {
+        /// The reason, as a clause.
+        because: String,
+    },
+    /// Something failed: no tag.
+    Failed,
+}
+
+impl TagStatus {
+    /// Whether the image may have its verified tags.
+    pub fn is_verified(&self) -> bool {
+        *self == Self::Verified
+    }
+}
+
+/// Returns the target GPUs of an image, or all that its binary has code for.
+pub fn target_gpus(lock: &Lock) -> Vec<ComputeCapability> {
+    let named = lock.stack.target.capabilities();
+    if named.is_empty() { lock.stack.requires.gpu.clone() } else { named }
+}
+
+/// Returns the target GPUs on which no kernel of the report ran.
+pub fn not_proven(lock: &Lock, verdict: &Verdict) -> Vec<ComputeCapability> {
+    let ran: Vec<_> = ran_on(&verdict.checks).into_iter().filter_map(|gpu| gpu.capability).collect();
+    target_gpus(lock).into_iter().filter(|capability| !ran.contains(capability)).collect()
+}
+
+/// Returns the tags that the report allows.
+pub fn claim(lock: &Lock, verdict: &Verdict) -> TagStatus {
+    let unverified = |because: String| TagStatus::Unverified { because };
+    if verdict.failures() > 0 {
+        return TagStatus::Failed;
+    }
+    let statics = static_checks(lock);
+    if let Some(id) = statics.iter().find(|id| outcome(verdict, id) != Some(Outcome::Passed)) {
+        return unverified(format!("the required check `{id}` did not run"));
+    }
+    let ran = ran_on(&verdict.checks);
+    if ran.is_empty() {
+        return unverified("nothing ran on a GPU".to_owned());
+    }
+    let target_gpus = target_gpus(lock);
+    let counts =
+        |capability: Option<ComputeCapability>| capability.is_some_and(|it| target_gpus.contains(&it));
+    if !ran.iter().any(|gpu| counts(gpu.capability)) {
+        let ran: Vec<_> = ran.into_iter().map(|gpu| gpu.label).collect();
+        let wanted: Vec<_> = target_gpus.iter().map(|capability| capability.dotted()).collect();
+        return unverified(format!(
+            "checks ran on {}, the image targets {}",
+            ran.join(", "),
+            wanted.join(" ")
+        ));
+    }
+    for id in gpu_checks(&lock.stack, true) {
+        let check = verdict.checks.iter().find(|check| check.id == id);
+        match check {
+            Some(check) if check.outcome == Outcome::Passed || is_allowed_skip(check) => {}
+            Some(check) => {
+                return unverified(format!("the required check `{id}` was skipped: {}", check.detail));
+            }
+            None => {
+                return unverified(format!(
+                    "the required check `{id}` was not executed at level {}",
+                    verdict.level
+                ));
+            }
+        }
+    }
+    TagStatus::Verified
+}
+
+fn outcome(verdict: &Verdict, id: &str) -> Option<Outcome> {
+    verdict.checks.iter().find(|check| check.id == id).map(|check| check.outcome)
+}
+
+/// Returns an image's tags: as requested if it is verified, with the suffix if not, none if it failed.
+pub fn tags_for(claim: &TagStatus, wanted: &[String]) -> Vec<String> {
+    match claim {
+        TagStatus::Verified => wanted.to_vec(),
+        TagStatus::Unverified { .. } => wanted.iter().map(|tag| unverified(tag)).collect(),
+        TagStatus::Failed => Vec::new(),
+    }
+}
+
+/// Adds the suffix to a reference's tag; no tag means `latest`, as in Docker.
+pub fn unverified(reference: &str) -> String {
+    let name = reference.rsplit('/').next().unwrap_or(reference);
+    if name.contains(':') {
+        format!("{reference}{UNVERIFIED}")
+    } else {
+        format!("{reference}:latest{UNVERIFIED}")
+    }
+}
+
+/// Returns the verified tags that an image does not have yet.
+pub fn verified_tags(tags: &[String]) -> Vec<String> {
+    let real = tags.iter().filter_map(|tag| tag.strip_suffix(UNVERIFIED));
+    real.filter(|tag| !tags.iter().any(|known| known == tag)).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests;

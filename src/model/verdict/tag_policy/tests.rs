@@ -1,0 +1,225 @@
+//! The policy as a table: reports and the tags that they allow.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::model::lock::sample;
+use crate::model::target::{Target, TargetGpu, TargetSource};
+use crate::model::verdict::{Check, SkipReason, VerdictStatus};
+
+const H200: &str = "NVIDIA H200 (sm_90)";
+
+/// A lock for `any` machine (code for 7.0 and 9.0), or for the named GPUs.
+fn lock(target: &[&str]) -> Lock {
+    let mut lock = sample::lock();
+    lock.stack.requires.gpu = ["7.0", "9.0"].map(|text| text.parse().expect("a capability")).to_vec();
+    let machine = lock.stack.machine;
+    let gpu = |text: &&str| TargetGpu { name: None, compute_capability: text.parse().expect("a capability") };
+    let gpus: Vec<_> = target.iter().map(gpu).collect();
+    let source = if gpus.is_empty() { TargetSource::Any } else { TargetSource::Named };
+    lock.stack.target = Target { source, driver: None, gpus, machine };
+    lock
+}
+
+fn check(id: &str, stage: &str, gpu: Option<&str>) -> Check {
+    Check {
+        id: id.to_owned(),
+        stage: stage.to_owned(),
+        required: true,
+        outcome: Outcome::Passed,
+        detail: "exact".to_owned(),
+        measured: gpu.iter().map(|gpu| ("gpu.0".to_owned(), (*gpu).to_owned())).collect(),
+        expected: BTreeMap::new(),
+        hint: None,
+        skip: None,
+    }
+}
+
+/// The report of a whole run on that GPU, or of a static one.
+fn report(lock: &Lock, gpu: Option<&str>) -> Verdict {
+    let mut checks: Vec<_> = static_checks(lock).iter().map(|id| check(id, "static", None)).collect();
+    if gpu.is_some() {
+        checks.extend(gpu_checks(&lock.stack, true).iter().map(|id| check(id, "gpu", gpu)));
+    }
+    Verdict {
+        schema: 1,
+        image: "sha256:1".into(),
+        executed: gpu.is_some(),
+        verdict: VerdictStatus::Passed,
+        checks,
+        gpus: vec![],
+        versions: BTreeMap::new(),
+        seconds: 1.0,
+        name: "x".into(),
+        digests: vec![],
+        level: "full".into(),
+        not_proven: vec![],
+        checked: String::new(),
+    }
+}
+
+/// Changes a complete report on an H200.
+type Change = fn(&mut Verdict);
+
+fn set(verdict: &mut Verdict, id: &str, outcome: Outcome, detail: &str) {
+    let check = verdict.checks.iter_mut().find(|check| check.id == id).expect("in the report");
+    check.outcome = outcome;
+    detail.clone_into(&mut check.detail);
+    check.measured.clear();
+}
+
+fn skip(verdict: &mut Verdict, id: &str, reason: Option<SkipReason>) {
+    set(verdict, id, Outcome::Skipped, "one GPU");
+    verdict.checks.iter_mut().find(|check| check.id == id).expect("in the report").skip = reason;
+}
+
+const VERIFIED: &str = "verified";
+const FAILED: &str = "failed";
+
+fn word(claim: &TagStatus) -> String {
+    match claim {
+        TagStatus::Verified => VERIFIED.to_owned(),
+        TagStatus::Failed => FAILED.to_owned(),
+        TagStatus::Unverified { because } => because.clone(),
+    }
+}
+
+#[test]
+fn only_target_gpus_count() {
+    let rows: &[(&[&str], Option<&str>, &str)] = &[
+        (&[], Some(H200), VERIFIED),
+        (&["9.0"], Some(H200), VERIFIED),
+        (&["8.0", "9.0"], Some(H200), VERIFIED),
+        (&["8.0"], Some(H200), "checks ran on NVIDIA H200 (sm_90), the image targets 8.0"),
+        (&[], Some("NVIDIA GeForce RTX 5090 (sm_120)"), "the image targets 7.0 9.0"),
+        (&[], Some("a GPU without capability"), "the image targets 7.0 9.0"),
+        (&[], None, "nothing ran on a GPU"),
+        (&["9.0"], None, "nothing ran on a GPU"),
+    ];
+    for (target, gpu, wanted) in rows {
+        let lock = lock(target);
+        let found = word(&claim(&lock, &report(&lock, *gpu)));
+        assert!(found.ends_with(wanted), "{target:?} on {gpu:?}: {found}");
+    }
+}
+
+#[test]
+fn every_required_check_must_run() {
+    let rows: &[(&str, Change, &str)] = &[
+        ("a whole run", |_| {}, VERIFIED),
+        ("wrong result", |v| set(v, "gemm-fp16-own", Outcome::Failed, "wrong"), FAILED),
+        ("required check errored", |v| set(v, "conv-own", Outcome::Errored, "hang"), FAILED),
+        ("static check failed", |v| set(v, "pip-check", Outcome::Failed, "x"), FAILED),
+        ("static check skipped", |v| skip(v, "pip-check", Some(SkipReason::OneGpu)), FAILED),
+        ("skip for the GPU count", |v| skip(v, "nccl-all-gather", Some(SkipReason::OneGpu)), VERIFIED),
+        (
+            "skip for the capability",
+            |v| skip(v, "gemm-bf16-own", Some(SkipReason::ComputeCapability)),
+            VERIFIED,
+        ),
+        (
+            "skip for a missing library",
+            |v| skip(v, "conv-cudnn-forward", Some(SkipReason::NotInImage)),
+            FAILED,
+        ),
+        ("skip without reason", |v| skip(v, "gemm-large", None), FAILED),
+        (
+            "optional check failed",
+            |v| {
+                v.checks.push(Check {
+                    required: false,
+                    outcome: Outcome::Failed,
+                    ..check("extra", "gpu", None)
+                });
+            },
+            FAILED,
+        ),
+        (
+            "optional check errored",
+            |v| {
+                v.checks.push(Check {
+                    required: false,
+                    outcome: Outcome::Errored,
+                    ..check("extra", "gpu", None)
+                });
+            },
+            FAILED,
+        ),
+        (
+            "optional check skipped",
+            |v| {
+                v.checks.push(Check {
+                    required: false,
+                    outcome: Outcome::Skipped,
+                    ..check("extra", "gpu", None)
+                });
+            },
+            VERIFIED,
+        ),
+        (
+            "slow only warns",
+            |v| {
+                v.checks.push(Check {
+                    detail: "slow".into(),
+                    required: false,
+                    ..check("speed", "perf", Some(H200))
+                });
+            },
+            VERIFIED,
+        ),
+        (
+            "required check absent",
+            |v| v.checks.retain(|c| c.id != "framework-ddp"),
+            "the required check `framework-ddp` was not executed at level full",
+        ),
+        (
+            "static check absent",
+            |v| v.checks.retain(|c| c.id != "secrets"),
+            "the required check `secrets` did not run",
+        ),
+        ("static run only", |v| v.checks.retain(|c| c.stage == "static"), "nothing ran on a GPU"),
+        (
+            "driver and device alone",
+            |v| v.checks.retain(|c| c.stage == "static" || c.id == "driver" || c.id == "device"),
+            "nothing ran on a GPU",
+        ),
+    ];
+    for (name, change, wanted) in rows {
+        let lock = lock(&[]);
+        let mut verdict = report(&lock, Some(H200));
+        change(&mut verdict);
+        assert_eq!(word(&claim(&lock, &verdict)), *wanted, "{name}");
+    }
+}
+
+#[test]
+fn unproven_gpus_are_listed() {
+    let dotted = |lock: &Lock, verdict: &Verdict| -> Vec<String> {
+        not_proven(lock, verdict).iter().map(|capability| capability.dotted()).collect()
+    };
+    let any = lock(&[]);
+    assert_eq!(dotted(&any, &report(&any, Some(H200))), ["7.0"]);
+    assert_eq!(dotted(&any, &report(&any, None)), ["7.0", "9.0"]);
+    let named = lock(&["8.0", "9.0"]);
+    assert_eq!(dotted(&named, &report(&named, Some(H200))), ["8.0"]);
+}
+
+#[test]
+fn unverified_build_never_moves_a_verified_tag() {
+    let wanted = ["pytorch-cuda:2.8.0-cu128-py3.11".to_owned(), "host:5000/team/torch".to_owned()];
+    let unproven = TagStatus::Unverified { because: "nothing ran on a GPU".into() };
+    let tags = tags_for(&unproven, &wanted);
+    assert_eq!(
+        tags,
+        ["pytorch-cuda:2.8.0-cu128-py3.11-unverified", "host:5000/team/torch:latest-unverified"]
+    );
+    assert!(tags.iter().all(|tag| !wanted.contains(tag)));
+    assert_eq!(tags_for(&TagStatus::Verified, &wanted), wanted);
+    assert!(tags_for(&TagStatus::Failed, &wanted).is_empty());
+}
+
+#[test]
+fn verified_image_earns_each_tag_once() {
+    let tags = ["a:1-unverified", "a:1", "b:2-unverified", "c:3"].map(str::to_owned);
+    assert_eq!(verified_tags(&tags), ["b:2"]);
+}

@@ -1,0 +1,147 @@
+//! Versions of dot-separated numbers.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::error::VersionError;
+use super::number::number;
+use super::serde_text::serde_as_text;
+
+/// A version made of dot-separated numbers that keeps its spelling (`570.124.06`) and compares by number.
+#[derive(Debug, Clone)]
+struct Dotted {
+    text: String,
+    /// The numbers; those past `count` are 0. No version has more than five, and decoding the matrix allocates less.
+    parts: [u32; MOST_PARTS],
+    count: usize,
+}
+
+/// The most numbers a version has.
+const MOST_PARTS: usize = 5;
+
+impl Dotted {
+    /// `post`: a last part `postN` counts as the number N, so `2.25.1.post1` is newer than `2.25.1`.
+    fn parse(text: &str, counts: std::ops::RangeInclusive<usize>, post: bool) -> Option<Self> {
+        let plain = match text.rsplit_once(".post") {
+            Some((head, number)) if post && !number.contains('.') => Cow::Owned(format!("{head}.{number}")),
+            _ => Cow::Borrowed(text),
+        };
+        let mut parts = [0; MOST_PARTS];
+        let mut count = 0;
+        for part in plain.split('.') {
+            *parts.get_mut(count)? = number(part)?;
+            count += 1;
+        }
+        counts.contains(&count).then(|| Self { text: text.to_owned(), parts, count })
+    }
+    fn written(&self) -> &[u32] {
+        &self.parts[..self.count]
+    }
+}
+
+macro_rules! dotted_version {
+    ($(#[$doc:meta])* $name:ident, $counts:expr, $wanted:expr $(, post = $post:expr)?) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $name(Dotted);
+
+        impl $name {
+            /// Returns the numbers of the version, most significant first, as written.
+            pub fn parts(&self) -> &[u32] {
+                self.0.written()
+            }
+            /// Returns the first number.
+            pub fn major(&self) -> u32 {
+                self.0.parts[0]
+            }
+            /// Returns the second number, 0 if omitted.
+            pub fn minor(&self) -> u32 {
+                self.0.parts[1]
+            }
+        }
+        impl FromStr for $name {
+            type Err = VersionError;
+            fn from_str(text: &str) -> Result<Self, VersionError> {
+                let error = || VersionError { wanted: $wanted, found: text.to_owned() };
+                Dotted::parse(text, $counts, false $(|| $post)?).map(Self).ok_or_else(error)
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0.text)
+            }
+        }
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> Ordering {
+                self.0.parts.cmp(&other.0.parts)
+            }
+        }
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.cmp(other) == Ordering::Equal
+            }
+        }
+        impl Eq for $name {}
+        impl std::hash::Hash for $name {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                self.0.parts.hash(state);
+            }
+        }
+        serde_as_text!($name);
+    };
+}
+
+dotted_version!(
+    /// The version of an NVIDIA kernel driver: `570.124.06`.
+    DriverVersion,
+    1..=3,
+    "a driver version such as `570.124.06`"
+);
+dotted_version!(
+    /// The version of a CUDA toolkit, the one nvcc and the libraries belong to: `12.8.1` or `12.8`.
+    ToolkitVersion,
+    2..=3,
+    "a CUDA toolkit version such as `12.8.1`"
+);
+dotted_version!(
+    /// The newest CUDA that a driver supports (printed by `nvidia-smi`): `12.8`.
+    CudaApiVersion,
+    2..=2,
+    "a CUDA version such as `12.8`"
+);
+dotted_version!(
+    /// The released version of a framework: `2.8.0`.
+    FrameworkVersion,
+    1..=4,
+    "a framework version such as `2.8.0`",
+    post = true
+);
+dotted_version!(
+    /// The version of a CUDA library such as cuDNN (`9.10.2.21`) or NCCL (`2.27.3`, `2.25.1.post1`).
+    LibraryVersion,
+    1..=5,
+    "a library version such as `9.10.2.21`",
+    post = true
+);
+dotted_version!(
+    /// A version of the GNU C library: `2.28`.
+    GlibcVersion,
+    2..=3,
+    "a glibc version such as `2.28`"
+);
+
+impl FrameworkVersion {
+    /// Whether the version starts with every number of the prefix: `2.8` covers `2.8.0` and `2.8.1`.
+    pub fn starts_with(&self, prefix: &Self) -> bool {
+        self.parts().starts_with(prefix.parts())
+    }
+}

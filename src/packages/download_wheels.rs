@@ -1,0 +1,246 @@
+//! Downloads the wheels of a lock file, found on the indexes by their file names, into the cache.
+#![expect(clippy::disallowed_methods, reason = "edge: times its step")]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use super::error::{PackagesError, ToolOutput};
+use super::index_page::links;
+use super::redact::without_addresses;
+use super::settings::IndexSettings;
+use crate::fetch::{Download, FetchError, Fetcher, Transfer};
+use crate::model::address::Address;
+use crate::model::lock::{IndexKind, LockedWheel};
+use crate::model::stack::Stack;
+use crate::report::{Event, Reporter};
+use crate::store::Store;
+
+const STEP: &str = "wheels";
+/// More than any page of an index.
+const PAGE_LIMIT: u64 = 64 << 20;
+/// Pages requested in parallel.
+const PARALLEL: usize = 8;
+
+/// Current state of a locked wheel on the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamStatus {
+    /// Available.
+    There(Address),
+    /// Available, but yanked by its publisher.
+    Yanked(Address),
+    /// A file of that name has another content.
+    Changed(Address),
+    /// No longer available.
+    Gone,
+}
+
+/// Sources of the wheels of a stack.
+#[derive(Clone, Copy)]
+pub struct WheelSource<'a> {
+    /// The stack, whose framework may have an index of its own.
+    pub stack: &'a Stack,
+    /// The indexes.
+    pub index: &'a IndexSettings,
+    /// Downloads.
+    pub fetcher: &'a Fetcher,
+}
+
+impl WheelSource<'_> {
+    /// The indexes that may have a wheel, best first.
+    fn indexes(&self, wheel: &LockedWheel) -> Result<Vec<Address>, PackagesError> {
+        let none = || PackagesError::NoIndexNamed { file: wheel.file.clone() };
+        let Self { stack, index, .. } = self;
+        let mut all: Vec<Address> = match wheel.index {
+            IndexKind::Framework => index.framework_index(&stack.framework, stack.cuda).into_iter().collect(),
+            IndexKind::Local => return Err(PackagesError::LocalWheelGone { file: wheel.file.clone() }),
+            IndexKind::Default => index.default.iter().chain(index.further.values()).cloned().collect(),
+        };
+        all.dedup();
+        if all.is_empty() { Err(none()) } else { Ok(all) }
+    }
+
+    /// Returns the current state of a wheel on the indexes.
+    pub async fn upstream(&self, wheel: &LockedWheel) -> Result<UpstreamStatus, PackagesError> {
+        let mut said = UpstreamStatus::Gone;
+        for index in self.indexes(wheel)? {
+            let page = index.join(&format!("{}/", wheel.name));
+            let text = match self.fetcher.document(&page, PAGE_LIMIT).await {
+                Ok(text) => text,
+                Err(FetchError::NotFound { .. }) => continue,
+                Err(error) => {
+                    let cause = ToolOutput(without_addresses(&error.to_string()));
+                    return Err(PackagesError::Index { package: Some(wheel.name.clone()), cause });
+                }
+            };
+            let text = String::from_utf8_lossy(&text);
+            let Some(link) = links(&text, &page).find(|link| link.file == wheel.file) else { continue };
+            said = match link.tag.split_once("sha256=") {
+                Some((_, rest)) if !rest.starts_with(&wheel.sha256) => UpstreamStatus::Changed(link.address),
+                _ if link.is_yanked() => UpstreamStatus::Yanked(link.address),
+                _ => return Ok(UpstreamStatus::There(link.address)),
+            };
+        }
+        // Without a default index its state is unknown.
+        if said == UpstreamStatus::Gone && wheel.index == IndexKind::Default && self.index.default.is_none() {
+            return Err(PackagesError::NoIndexNamed { file: wheel.file.clone() });
+        }
+        Ok(said)
+    }
+
+    /// Downloads wheels into the cache, including yanked ones: the lock file lists them.
+    pub async fn gather(
+        &self,
+        wheels: &[&LockedWheel],
+        store: &Store,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<(), PackagesError> {
+        let mut missing = Vec::new();
+        for wheel in wheels {
+            if store.find(&wheel.sha256)?.is_none() {
+                missing.push(*wheel);
+            }
+        }
+        let started = Instant::now();
+        let id = STEP.to_owned();
+        let text = format!("download {} wheels", missing.len());
+        reporter.report(Event::StepStarted { id: id.clone(), text });
+        let done = self.download(&missing, store, Arc::clone(&reporter)).await;
+        let seconds = started.elapsed().as_secs_f64();
+        reporter.report(match &done {
+            Ok(()) => Event::StepFinished { id, cached: missing.is_empty(), seconds },
+            Err(error) => Event::StepFailed { id, text: error.to_string() },
+        });
+        done
+    }
+
+    async fn download(
+        &self,
+        missing: &[&LockedWheel],
+        store: &Store,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<(), PackagesError> {
+        let downloads: Vec<Download> = stream::iter(missing.iter().copied())
+            .map(|wheel| async move {
+                let addresses = match self.upstream(wheel).await? {
+                    UpstreamStatus::There(address)
+                    | UpstreamStatus::Yanked(address)
+                    | UpstreamStatus::Changed(address) => {
+                        vec![address]
+                    }
+                    UpstreamStatus::Gone => {
+                        return Err(PackagesError::WheelGone { file: wheel.file.clone() });
+                    }
+                };
+                let (name, sha256) = (wheel.file.clone(), wheel.sha256.clone());
+                Ok::<_, PackagesError>(Download { name, addresses, sha256, size: wheel.size })
+            })
+            .buffer_unordered(PARALLEL)
+            .try_collect()
+            .await?;
+        let total = missing.iter().map(|wheel| wheel.size).sum();
+        let transfer = Transfer::new(reporter, STEP, total);
+        self.fetcher.fetch_all(store, &downloads, &transfer).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::failure::{Exit, Failure as _};
+    use camino::Utf8PathBuf;
+    use wiremock::matchers::path;
+    use wiremock::{Mock, MockServer, ResponseTemplate};
+
+    use super::*;
+    use crate::fetch::FetchSettings;
+    use crate::model::lock::sample;
+    use crate::model::sha256::sha256_hex;
+    use crate::report::NullReporter;
+
+    struct Fixture {
+        server: MockServer,
+        store: Store,
+        fetcher: Fetcher,
+        index: IndexSettings,
+        wheel: LockedWheel,
+        _folder: tempfile::TempDir,
+    }
+
+    async fn fixture(page: &str) -> Fixture {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let server = MockServer::start().await;
+        let mut wheel = sample::lock().wheels[0].clone();
+        wheel.sha256 = sha256_hex(b"wheel");
+        let page = page.replace("FILE", &wheel.file).replace("HASH", &wheel.sha256);
+        let body = ResponseTemplate::new(200).set_body_string(page);
+        Mock::given(path("/simple/torch/")).respond_with(body).mount(&server).await;
+        let body = ResponseTemplate::new(200).set_body_bytes(b"wheel".as_slice());
+        Mock::given(path(format!("/files/{}", wheel.file))).respond_with(body).mount(&server).await;
+        let default = Some(format!("{}/simple", server.uri()).parse().expect("an address"));
+        Fixture {
+            server,
+            store: Store::open(&root.join("cache"), &root.join("state")).expect("store"),
+            fetcher: Fetcher::new(&FetchSettings { attempts: 1, ..FetchSettings::default() })
+                .expect("client"),
+            index: IndexSettings { default, ..IndexSettings::default() },
+            wheel,
+            _folder: folder,
+        }
+    }
+
+    impl Fixture {
+        async fn gather(&self) -> Result<(), PackagesError> {
+            let stack = sample::stack();
+            let source = WheelSource { stack: &stack, index: &self.index, fetcher: &self.fetcher };
+            source.gather(&[&self.wheel], &self.store, Arc::new(NullReporter)).await
+        }
+        async fn upstream(&self) -> UpstreamStatus {
+            let stack = sample::stack();
+            let source = WheelSource { stack: &stack, index: &self.index, fetcher: &self.fetcher };
+            source.upstream(&self.wheel).await.expect("an answer")
+        }
+    }
+
+    const LINK: &str =
+        "<a href=\"../../files/other.whl\">x</a> <a href=\"../../files/FILE#sha256=HASH\">x</a>";
+
+    #[tokio::test]
+    async fn wheel_is_found_by_file_name_and_downloaded_once() {
+        let f = fixture(LINK).await;
+        assert!(matches!(f.upstream().await, UpstreamStatus::There(_)));
+        f.gather().await.expect("gathered");
+        assert!(f.store.find(&f.wheel.sha256).expect("find").is_some());
+        let before = f.server.received_requests().await.expect("recorded").len();
+        f.gather().await.expect("again");
+        assert_eq!(f.server.received_requests().await.expect("recorded").len(), before);
+    }
+
+    #[tokio::test]
+    async fn distinguishes_deleted_yanked_and_changed_wheels() {
+        assert_eq!(fixture("<a href='x.whl'>x</a>").await.upstream().await, UpstreamStatus::Gone);
+        let yanked = fixture("<a href=\"../../files/FILE#sha256=HASH\" data-yanked=\"bad\">x</a>").await;
+        assert!(matches!(yanked.upstream().await, UpstreamStatus::Yanked(_)));
+        yanked.gather().await.expect("the lock file lists it");
+        let other = format!("<a href=\"../../files/FILE#sha256={}\">x</a>", "0".repeat(64));
+        assert!(matches!(fixture(&other).await.upstream().await, UpstreamStatus::Changed(_)));
+    }
+
+    #[tokio::test]
+    async fn error_names_missing_or_tampered_wheel() {
+        let f = fixture("<a href='x.whl'>x</a>").await;
+        let error = f.gather().await.expect_err("gone");
+        assert!(error.to_string().contains(&f.wheel.file), "{error}");
+        assert_eq!(error.exit(), Exit::Outside);
+        let mut f = fixture(LINK).await;
+        f.wheel.sha256 = "0".repeat(64);
+        let error = f.gather().await.expect_err("another content");
+        assert!(matches!(error, PackagesError::Fetch(FetchError::WrongHash { .. })), "{error:?}");
+        f.index.default = None;
+        let error = f.gather().await.expect_err("no index");
+        assert!(error.hints()[0].contains("ENVFORGE_INDEX"), "{error}");
+        assert_eq!(error.exit(), Exit::Usage);
+    }
+}

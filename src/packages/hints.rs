@@ -1,0 +1,145 @@
+//! Exit codes and hints of package errors.
+
+use super::error::PackagesError;
+use crate::failure::{Exit, Failure};
+
+impl Failure for PackagesError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Unpublished { .. }
+            | Self::WheelMisfit { .. }
+            | Self::NoSolution { with_additions: true, .. }
+            | Self::NoWheel { .. }
+            | Self::Apt { .. }
+            | Self::AptChanges { .. }
+            | Self::OtherHash { .. }
+            | Self::Python { .. }
+            | Self::OtherVersion { .. } => Exit::No,
+            Self::NotAWheel { .. }
+            | Self::TwoWheels { .. }
+            | Self::Requirement { .. }
+            | Self::NoUvLocked
+            | Self::NoIndexNamed { .. } => Exit::Usage,
+            Self::Engine(error) => error.exit(),
+            Self::LocalWheelGone { .. }
+            | Self::NoSolution { with_additions: false, .. }
+            | Self::NoFrameworkIndex { .. }
+            | Self::NoUv { .. }
+            | Self::Index { .. }
+            | Self::Page { .. }
+            | Self::IndexAccess { .. }
+            | Self::NoUvWheel { .. }
+            | Self::Mirror { .. }
+            | Self::Vendor { .. }
+            | Self::VendorKey { .. }
+            | Self::Nvcc { .. }
+            | Self::Expired { .. }
+            | Self::System { .. }
+            | Self::Resolver { .. }
+            | Self::Output { .. }
+            | Self::DebGone { .. }
+            | Self::WheelGone { .. }
+            | Self::NoMirror { .. }
+            | Self::UvWheel { .. }
+            | Self::UvHash { .. }
+            | Self::Pip { .. }
+            | Self::Fetch(..)
+            | Self::Store(..) => Exit::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Index { .. } | Self::NoUvWheel { .. } | Self::Page { .. } => {
+                "set the index with `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL) or, for the framework's own wheels, `[index] \
+                 framework` (ENVFORGE_FRAMEWORK_INDEX); if only containers cannot reach it, set `[network] mode = \
+                 \"host\"` (ENVFORGE_NETWORK=host)"
+            }
+            Self::IndexAccess { .. } => {
+                "put user and token into the address of `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL); envforge writes it to no image"
+            }
+            Self::Pip { .. } | Self::UvHash { .. } => {
+                "set the index with `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL): uv is then downloaded directly"
+            }
+            Self::Unpublished { .. } => "use a prebuilt wheel: `--wheel FILE`",
+            Self::NotAWheel { .. } => "rename it to `NAME-VERSION+CUDA-PYTHON-ABI-PLATFORM.whl` (PEP 427)",
+            Self::WheelMisfit { .. } => "build it for this stack, or request the stack it was built for",
+            Self::TwoWheels { .. } => "pass only one of them",
+            Self::LocalWheelGone { file } => {
+                return vec![format!("pass the file: `--wheel PATH/{file}`")];
+            }
+            Self::NoFrameworkIndex { .. } => "set `[index] framework` (ENVFORGE_FRAMEWORK_INDEX)",
+            Self::Mirror { no_network: true, .. } => {
+                "set `[network] mode = \"host\"` (ENVFORGE_NETWORK=host), or configure a DNS server in the engine: containers \
+                 have no network"
+            }
+            Self::Mirror { .. } | Self::NoMirror { .. } => {
+                "set `[mirrors] debian` (ENVFORGE_DEBIAN_MIRROR) to a mirror that containers can reach"
+            }
+            Self::Vendor { .. } => {
+                "set `[mirrors] nvidia` (ENVFORGE_NVIDIA_MIRROR) to a copy of the repositories that this machine and \
+                 containers can reach, or remove `vendor` from `[toolkit] sources` (ENVFORGE_NVCC_SOURCES)"
+            }
+            Self::VendorKey { .. } => {
+                "for a re-signed repository set `[mirrors] nvidia-fingerprint` (ENVFORGE_NVIDIA_FINGERPRINT) and, unless \
+                 the key is next to its index, `nvidia-key` (ENVFORGE_NVIDIA_KEY)"
+            }
+            Self::Expired { .. } => "use a current mirror, or set `[mirrors] accept-expired = true`",
+            Self::NoSolution { with_additions: true, .. } => {
+                let loosen = "relax or remove one of the added packages".to_owned();
+                return self.source_hint().into_iter().chain([loosen]).collect();
+            }
+            Self::NoSolution { .. } => {
+                "check `[index] default` (ENVFORGE_INDEX) and `[index] framework` (ENVFORGE_FRAMEWORK_INDEX): the index \
+                 lacks a version of the matrix"
+            }
+            Self::DebGone { .. } => {
+                "run `envforge lock --upgrade SPEC` to select current versions (mirrors delete old ones)"
+            }
+            Self::Apt { .. } => "correct or remove the packages of `--apt` or `[packages] apt`",
+            Self::AptChanges { .. } => "remove the conflicting packages",
+            Self::OtherHash { .. } => {
+                "regenerate the requirement file, or remove its hashes (the lock file has its own)"
+            }
+            Self::WheelGone { .. } => "run `envforge lock --upgrade` to select available versions",
+            Self::NoIndexNamed { .. } => {
+                "set it with `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL): only builds use uv's own default"
+            }
+            Self::NoUvLocked => "run `envforge lock --upgrade SPEC` to create a new lock file",
+            Self::Python { .. } => "omit `--base` to select a base with this Python",
+            Self::Engine(error) => return error.hints(),
+            Self::Fetch(error) => return error.hints(),
+            Self::Store(error) => return error.hints(),
+            _ => return Vec::new(),
+        };
+        vec![hint.to_owned()]
+    }
+}
+
+impl PackagesError {
+    /// Returns how to allow building the package that has no wheel, if it is the cause of the conflict.
+    pub fn source_hint(&self) -> Option<String> {
+        let Self::NoSolution { with_additions: true, cause } = self else { return None };
+        let name = without_wheel(&cause.0)?;
+        Some(format!(
+            "no compatible wheel of `{name}`: allow building from source (runs the package's build code): `allow-source = \
+             [\"{name}\"]` in `[packages]` (`--allow-source {name}`)"
+        ))
+    }
+
+    /// Whether the user's additions conflict.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::NoSolution { with_additions: true, .. })
+    }
+
+    /// Whether only nvcc is unavailable: a CUDA version with another source of nvcc may still work.
+    pub fn is_nvcc_error(&self) -> bool {
+        matches!(self, Self::Vendor { .. } | Self::VendorKey { .. } | Self::Nvcc { .. })
+    }
+}
+
+/// Returns the package that uv reports as lacking wheels.
+fn without_wheel(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("Wheels are required for `")?;
+    rest.split('`').next()
+}

@@ -1,0 +1,295 @@
+//! Requests to one repository of one registry, with the login it wants: basic, a token, or none.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{Method, StatusCode};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+
+use super::challenge::{Challenge, TokenRequest, challenge};
+use super::credential::{Login, bearer};
+use super::error::RegistryError;
+use super::lookup::{Lookup, look_up};
+use super::plain_http::is_plain_http;
+use super::retry::RetryPolicy;
+use super::trust::trusted;
+use crate::fetch::{Fetcher, HttpRequest, HttpResponse};
+use crate::model::address::Address;
+use crate::model::image_ref::{DEFAULT_REGISTRY, ImageRef};
+use crate::settings::image_registry::RegistrySettings;
+
+/// The API host of the default registry.
+const DEFAULT_API: &str = "registry-1.docker.io";
+/// The most bytes of a manifest or configuration, as registries themselves limit it.
+const LIMIT: u64 = 4 * 1024 * 1024;
+/// Maximum length of a reported registry message.
+const DETAIL: usize = 200;
+
+/// Access rights of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TokenScope {
+    /// Reading.
+    Pull,
+    /// Reading and writing.
+    Push,
+}
+
+impl TokenScope {
+    fn scope(self, repository: &str) -> String {
+        let actions = match self {
+            Self::Pull => "pull",
+            Self::Push => "pull,push",
+        };
+        format!("repository:{repository}:{actions}")
+    }
+}
+
+/// An authenticated session with one repository; caches the token.
+pub(super) struct RepositorySession<'a> {
+    settings: &'a RegistrySettings,
+    image: &'a ImageRef,
+    access: TokenScope,
+    patience: RetryPolicy,
+    root: Address,
+    fetch: Fetcher,
+    authorization: Option<SecretString>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: Option<SecretString>,
+    access_token: Option<SecretString>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    errors: Vec<RefusalEntry>,
+}
+
+#[derive(Deserialize)]
+struct RefusalEntry {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+impl<'a> RepositorySession<'a> {
+    /// Prepares a session without sending a request.
+    pub(super) fn new(
+        fetch: &Fetcher,
+        settings: &'a RegistrySettings,
+        image: &'a ImageRef,
+        access: TokenScope,
+        patience: RetryPolicy,
+    ) -> Result<Self, RegistryError> {
+        let own = trusted(&settings.certificates, image.registry())?;
+        let plain = is_plain_http(settings, image.registry(), own.is_some());
+        let scheme = if plain { "http" } else { "https" };
+        let host = if image.registry() == DEFAULT_REGISTRY { DEFAULT_API } else { image.registry() };
+        let not_one = |_| RegistryError::NotARegistry {
+            registry: image.registry().to_owned(),
+            what: "its name is not a host name".to_owned(),
+        };
+        let root = format!("{scheme}://{host}/v2/{}", image.repository()).parse().map_err(not_one)?;
+        let fetch = match own {
+            Some(pem) => fetch.trusting(&pem).map_err(|error| RegistryError::Certificate {
+                file: format!("certs.d/{}", image.registry()).into(),
+                cause: error.to_string(),
+            })?,
+            None => fetch.clone(),
+        };
+        Ok(Self { settings, image, access, patience, root, fetch, authorization: None })
+    }
+
+    /// Downloads a document below the repository. Every status but success is an error.
+    pub(super) async fn get(&mut self, path: &str, accept: &[&str]) -> Result<HttpResponse, RegistryError> {
+        let mut ask = self.ask(Method::GET, self.root.join(path));
+        for kind in accept {
+            ask.header(ACCEPT, kind);
+        }
+        self.send(ask).await
+    }
+
+    /// Uploads a document of that kind below the repository.
+    pub(super) async fn put(
+        &mut self,
+        path: &str,
+        kind: &str,
+        body: Bytes,
+    ) -> Result<HttpResponse, RegistryError> {
+        let mut ask = self.ask(Method::PUT, self.root.join(path));
+        ask.body = Some((kind.to_owned(), body));
+        self.send(ask).await
+    }
+
+    /// Starts an upload and cancels it: a registry offers no other way to check push access.
+    pub(super) async fn begin_upload(&mut self) -> Result<(), RegistryError> {
+        // The slash at the end is part of the API.
+        let answer = self.send(self.ask(Method::POST, self.root.join("blobs/uploads/"))).await?;
+        let location = answer.header("location").unwrap_or_default();
+        let upload: Option<Address> = if location.starts_with('/') {
+            format!("{}{location}", self.root.origin()).parse().ok()
+        } else {
+            location.parse().ok()
+        };
+        // The registry drops abandoned uploads in time; a login is sent to no other host.
+        if let Some(upload) = upload.filter(|upload| upload.origin() == self.root.origin())
+            && let Err(error) = self.send(self.ask(Method::DELETE, upload)).await
+        {
+            tracing::debug!(%error, "cannot cancel the started upload");
+        }
+        Ok(())
+    }
+
+    /// Sends a request, and again with a login if required.
+    async fn send(&mut self, mut ask: HttpRequest) -> Result<HttpResponse, RegistryError> {
+        let mut answer = self.attempt(&mut ask).await?;
+        if answer.status == StatusCode::UNAUTHORIZED && self.authorization.is_none() {
+            let lookup = look_up(self.settings, self.image.registry()).await?;
+            self.log_in(&answer, &lookup).await?;
+            answer = self.attempt(&mut ask).await?;
+            if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                return Err(self.unauthorized(&lookup));
+            }
+        }
+        if answer.status.is_success() { Ok(answer) } else { Err(self.refused(&answer)) }
+    }
+
+    fn ask(&self, method: Method, address: Address) -> HttpRequest {
+        let mut ask = HttpRequest::get(address, LIMIT, self.patience.attempt);
+        ask.method = method;
+        ask.once = self.patience.once;
+        ask
+    }
+
+    async fn attempt(&self, ask: &mut HttpRequest) -> Result<HttpResponse, RegistryError> {
+        if let Some(authorization) = &self.authorization {
+            ask.headers.remove(AUTHORIZATION);
+            ask.header(AUTHORIZATION, authorization.expose_secret());
+        }
+        let registry = || self.image.registry().to_owned();
+        self.fetch
+            .ask(ask)
+            .await
+            .map_err(|source| RegistryError::Unreachable { registry: registry(), source })
+    }
+
+    /// Determines the authorization header of the session.
+    async fn log_in(&mut self, answer: &HttpResponse, lookup: &Lookup) -> Result<(), RegistryError> {
+        let headers =
+            answer.headers.get_all("www-authenticate").iter().filter_map(|value| value.to_str().ok());
+        let login = lookup.credential.as_ref().map(|credential| &credential.login);
+        self.authorization = match (challenge(headers), login) {
+            (Some(Challenge::Basic), Some(login)) => login.header(),
+            (Some(Challenge::Bearer(_)), Some(Login::RegistryToken(token))) => Some(bearer(token)),
+            (Some(Challenge::Bearer(request)), login) => {
+                Some(bearer(&self.token(&request, login, lookup).await?))
+            }
+            (Some(Challenge::Basic) | None, _) => None,
+        };
+        if self.authorization.is_none() { Err(self.unauthorized(lookup)) } else { Ok(()) }
+    }
+
+    /// Requests a token from the token server that the registry specified.
+    async fn token(
+        &self,
+        request: &TokenRequest,
+        login: Option<&Login>,
+        lookup: &Lookup,
+    ) -> Result<SecretString, RegistryError> {
+        let odd = |what: &str| RegistryError::NotARegistry {
+            registry: self.image.registry().to_owned(),
+            what: what.to_owned(),
+        };
+        let plain = self.root.origin().starts_with("http:");
+        if login.is_some() && request.realm.starts_with("http:") && !plain {
+            return Err(odd("its token server requests a password without TLS"));
+        }
+        let realm: Address = request.realm.parse().map_err(|_| odd("invalid address of its token server"))?;
+        let scope = request.scope.clone().unwrap_or_else(|| self.access.scope(self.image.repository()));
+        let mut fields = vec![("scope", scope.as_str())];
+        fields.extend(request.service.as_deref().map(|service| ("service", service)));
+        let mut ask = match login {
+            Some(Login::IdentityToken(token)) => {
+                let mut ask = self.ask(Method::POST, realm);
+                fields.extend([
+                    ("grant_type", "refresh_token"),
+                    ("client_id", "envforge"),
+                    ("refresh_token", token.expose_secret()),
+                ]);
+                ask.body = Some(("application/x-www-form-urlencoded".to_owned(), form(&fields)));
+                ask
+            }
+            login => {
+                let mut ask = self.ask(Method::GET, realm.with_query(&fields));
+                if let Some(header) = login.and_then(Login::header) {
+                    ask.header(AUTHORIZATION, header.expose_secret());
+                }
+                ask
+            }
+        };
+        ask.header(ACCEPT, "application/json");
+        let registry = || self.image.registry().to_owned();
+        let unreachable = |source| RegistryError::Unreachable { registry: registry(), source };
+        let answer = self.fetch.ask(&ask).await.map_err(unreachable)?;
+        match answer.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST => {
+                return Err(self.unauthorized(lookup));
+            }
+            status if !status.is_success() => return Err(self.refused(&answer)),
+            _ => {}
+        }
+        let token: Option<Token> = serde_json::from_slice(&answer.body).ok();
+        let token = token.and_then(|token| token.token.or(token.access_token));
+        token
+            .filter(|token| !token.expose_secret().is_empty())
+            .ok_or_else(|| odd("its token server returned no token"))
+    }
+
+    fn unauthorized(&self, lookup: &Lookup) -> RegistryError {
+        let login = lookup.credential.as_ref().map(|credential| match &credential.login {
+            Login::Password { user, .. } => format!("the login of `{user}`"),
+            Login::IdentityToken(_) | Login::RegistryToken(_) => "the stored token".to_owned(),
+        });
+        RegistryError::Unauthorized {
+            registry: self.image.registry().to_owned(),
+            repository: self.image.repository().to_owned(),
+            login,
+            trouble: lookup.trouble.clone(),
+        }
+    }
+
+    fn refused(&self, answer: &HttpResponse) -> RegistryError {
+        let registry = self.image.registry().to_owned();
+        match answer.status {
+            StatusCode::NOT_FOUND => RegistryError::NotFound { registry, reference: self.image.to_string() },
+            StatusCode::TOO_MANY_REQUESTS => {
+                let seconds = answer.header("retry-after").and_then(|text| text.trim().parse().ok());
+                RegistryError::Busy { registry, seconds }
+            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.unauthorized(&Lookup::default()),
+            status => {
+                RegistryError::Status { registry, status: status.to_string(), detail: detail(&answer.body) }
+            }
+        }
+    }
+}
+
+fn form(fields: &[(&str, &str)]) -> Bytes {
+    let mut url = reqwest::Url::parse("http://form.invalid").expect("a constant");
+    url.query_pairs_mut().extend_pairs(fields);
+    Bytes::from(url.query().unwrap_or_default().to_owned())
+}
+
+/// Returns the registry's error message, if any: shortened, without control characters.
+fn detail(body: &[u8]) -> String {
+    let Ok(refusal) = serde_json::from_slice::<Refusal>(body) else { return String::new() };
+    let texts = refusal
+        .errors
+        .iter()
+        .map(|error| if error.message.is_empty() { &error.code } else { &error.message });
+    let text = texts.cloned().collect::<Vec<_>>().join("; ");
+    text.chars().filter(|char| !char.is_control()).take(DETAIL).collect()
+}

@@ -1,0 +1,72 @@
+//! Settings that cannot be used.
+
+use camino::Utf8PathBuf;
+
+use crate::failure::{Exit, Failure};
+use crate::model::image_mirrors::MirrorRuleError;
+
+/// A setting that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The configuration file cannot be read.
+    #[error("the configuration file cannot be read")]
+    Unreadable {
+        /// What the system said; names the file.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The configuration file is malformed.
+    #[error("`{file}` is not a valid configuration: {detail}")]
+    Malformed {
+        /// The file.
+        file: Utf8PathBuf,
+        /// What is wrong, with line and column.
+        detail: String,
+    },
+    /// A value is none of those allowed.
+    #[error("`{value}` is not a value of {setting}")]
+    Value {
+        /// The setting.
+        setting: &'static str,
+        /// What was given.
+        value: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// A mirror of an image registry cannot be used.
+    #[error("`[mirrors] images` (ENVFORGE_IMAGE_MIRROR): {0}")]
+    ImageMirror(#[from] MirrorRuleError),
+    /// A login without the registry it is for: it is sent to no other.
+    #[error(
+        "ENVFORGE_REGISTRY_USER and ENVFORGE_REGISTRY_PASSWORD need ENVFORGE_REGISTRY, the registry they are for"
+    )]
+    LoginOfNoRegistry,
+    /// Neither HOME nor the folders that replace it are set.
+    #[error("no home folder: `HOME` is not set")]
+    NoHome,
+}
+
+impl Failure for SettingsError {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Unreadable { .. } => vec!["name another file with --config, or fix its permissions".into()],
+            Self::Malformed { .. } => {
+                let tables =
+                    "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit] [source]";
+                vec![format!("known tables: {tables}; README.md lists their keys")]
+            }
+            Self::Value { allowed, .. } => vec![format!("allowed: {allowed}")],
+            Self::ImageMirror(_) => {
+                vec!["write `images = { \"docker.io\" = \"mirror.example.com/folder\" }`; a list names several".into()]
+            }
+            Self::LoginOfNoRegistry => {
+                vec!["set all three, such as ENVFORGE_REGISTRY=registry.example.com".into()]
+            }
+            Self::NoHome => vec!["set HOME, or ENVFORGE_CACHE_DIR, ENVFORGE_STATE_DIR and --config".into()],
+        }
+    }
+}

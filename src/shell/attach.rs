@@ -1,0 +1,151 @@
+//! Attaches this terminal, or pipes, to a program in a container until the program ends.
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::ShellError;
+use super::terminal::{Raw, size, typed};
+use crate::engine::{Attached, Containers, EngineError, ExecRequest, Output, Program};
+use crate::report::Printer;
+
+/// A program to attach to.
+pub(crate) struct AttachTarget<'a> {
+    pub(crate) containers: &'a dyn Containers,
+    /// Its container.
+    pub(crate) container: &'a str,
+    pub(crate) program: Program,
+    /// Whether both the program and this process have a terminal.
+    pub(crate) terminal: bool,
+    /// The process id file of a command next to the container's own.
+    pub(crate) pid_file: Option<String>,
+}
+
+/// Signals forwarded to the program, by name.
+const PASSED: [(SignalKind, &str); 6] = [
+    (SignalKind::interrupt(), "INT"),
+    (SignalKind::terminate(), "TERM"),
+    (SignalKind::hangup(), "HUP"),
+    (SignalKind::quit(), "QUIT"),
+    (SignalKind::user_defined1(), "USR1"),
+    (SignalKind::user_defined2(), "USR2"),
+];
+
+/// Attaches to the program and returns its exit code.
+pub(crate) async fn attach_terminal(driven: &AttachTarget<'_>, attached: Attached) -> Result<u8, ShellError> {
+    let Attached { input, mut output } = attached;
+    let raw = if driven.terminal { Some(Raw::enter()?) } else { None };
+    let mut signals = signals()?;
+    let mut resized = signal(SignalKind::window_change()).map_err(|cause| ShellError::Terminal { cause })?;
+    let _feeding = feed(input);
+    driven.resize().await;
+    let mut deaf = false;
+    let mut hung_up = false;
+    loop {
+        tokio::select! {
+            part = output.next() => match part {
+                Some(Ok(part)) if !deaf => deaf = driven.show(&part).await,
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    return Err(ShellError::EngineGone { cause: error.to_string() });
+                }
+                None => break,
+            },
+            _ = resized.recv() => driven.resize().await,
+            Some(name) = signals.recv() => {
+                driven.pass(name).await;
+                // The terminal is closed: a command next to the container's own has no reader.
+                hung_up = name == "HUP" && driven.terminal && matches!(driven.program, Program::Exec(_));
+                if hung_up {
+                    break;
+                }
+            }
+        }
+    }
+    drop(raw);
+    if hung_up {
+        return Ok(129);
+    }
+    let code = driven.containers.exit_code(&driven.program).await.map_err(|error| match error {
+        EngineError::Unreachable { .. } | EngineError::Lost { .. } => {
+            ShellError::EngineGone { cause: error.to_string() }
+        }
+        other => other.into(),
+    })?;
+    Ok(u8::try_from(code & 0xff).expect("masked"))
+}
+
+impl AttachTarget<'_> {
+    /// Prints output; returns true if its reader is gone.
+    async fn show(&self, part: &Output) -> bool {
+        let written = match part {
+            Output::Out(bytes) => Printer.pass_out(bytes),
+            Output::Err(bytes) => Printer.pass_err(bytes),
+        };
+        if written.is_err() {
+            self.pass("PIPE").await;
+        }
+        written.is_err()
+    }
+
+    async fn resize(&self) {
+        if let Some(size) = size().filter(|_| self.terminal)
+            && let Err(error) = self.containers.resize(&self.program, size).await
+        {
+            tracing::debug!(%error, "cannot set the terminal size");
+        }
+    }
+
+    /// Sends a signal to the program.
+    async fn pass(&self, name: &str) {
+        let sent = match (&self.program, &self.pid_file) {
+            (Program::Command(id), _) => self.containers.signal(id, name).await,
+            (Program::Exec(_), Some(file)) => {
+                let script = format!("kill -s {name} \"$(cat {file})\"");
+                let command = ["/bin/sh", "-c", &script].map(str::to_owned).to_vec();
+                let request = ExecRequest { command, ..ExecRequest::default() };
+                self.containers.exec(self.container, &request).await.map(drop)
+            }
+            (Program::Exec(_), None) => Ok(()),
+        };
+        if let Err(error) = sent {
+            tracing::debug!(%error, name, "a signal was not passed on");
+        }
+    }
+}
+
+/// Sends what is typed to the program, then the end of it.
+fn feed(mut input: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>>) -> AbortOnDropHandle<()> {
+    let mut typed: mpsc::Receiver<Bytes> = typed();
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        while let Some(bytes) = typed.recv().await {
+            // A program that reads no more is no error of ours.
+            if input.write_all(&bytes).await.and(input.flush().await).is_err() {
+                return;
+            }
+        }
+        let _ = input.shutdown().await;
+        // Kept: dropping it would end the connection, and the output with it.
+        std::future::pending::<()>().await;
+    }))
+}
+
+/// The names of signals as they come.
+fn signals() -> Result<mpsc::Receiver<&'static str>, ShellError> {
+    let (sender, receiver) = mpsc::channel(8);
+    for (kind, name) in PASSED {
+        let mut signal: Signal = signal(kind).map_err(|cause| ShellError::Terminal { cause })?;
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while signal.recv().await.is_some() {
+                if sender.send(name).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    Ok(receiver)
+}

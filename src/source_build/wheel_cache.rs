@@ -1,0 +1,56 @@
+//! Cache of wheels built from source, by their inputs.
+
+use super::error::SourceError;
+use crate::model::lock::{IndexKind, LockedWheel, WheelLayer};
+use crate::packages::LocalWheel;
+use crate::store::Store;
+
+fn record(key: &str) -> String {
+    format!("source-builds/{key}.json")
+}
+
+/// Returns the wheel built for a key, if it is still in the cache.
+pub fn cached_wheel(store: &Store, key: &str) -> Result<Option<LocalWheel>, SourceError> {
+    let Some(bytes) = store.read_state(&record(key))? else { return Ok(None) };
+    // An unreadable record is ignored: the wheel is built again.
+    let Ok(wheel) = serde_json::from_slice::<LockedWheel>(&bytes) else { return Ok(None) };
+    Ok(LocalWheel::locked(&wheel, store)?)
+}
+
+/// Records the wheel built for a key.
+pub(super) fn keep(store: &Store, key: &str, wheel: &LocalWheel) -> Result<(), SourceError> {
+    let wheel = LockedWheel {
+        name: wheel.name.clone(),
+        version: wheel.version.clone(),
+        file: wheel.file.clone(),
+        sha256: wheel.sha256.clone(),
+        size: Some(wheel.size),
+        index: IndexKind::Local,
+        index_name: None,
+        layer: WheelLayer::Framework,
+    };
+    let text = serde_json::to_string(&wheel).expect("a wheel is plain text and numbers");
+    Ok(store.write_state(&record(key), text.as_bytes())?)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "removes a file of the cache")]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn wheel_is_found_by_its_key_while_cached() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
+        let wheel = crate::packages::test_wheel(&root, "torch", "2.8.0+cu118");
+        assert_eq!(cached_wheel(&store, "one").expect("reads"), None);
+        keep(&store, "one", &wheel).expect("writes");
+        assert_eq!(cached_wheel(&store, "one").expect("reads"), Some(wheel.clone()));
+        assert_eq!(cached_wheel(&store, "other").expect("reads"), None);
+        fs_err::remove_file(store.blob_path(&wheel.sha256).expect("a path")).expect("removed");
+        assert_eq!(cached_wheel(&store, "one").expect("reads"), None);
+    }
+}

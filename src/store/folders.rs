@@ -1,0 +1,330 @@
+//! The cache and state directories.
+#![expect(clippy::disallowed_methods, reason = "edge: owns the cache and state directories")]
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::error::StoreError;
+use super::files::{TEMPORARY, make_parent, remove_orphans, temporary_file, write_atomically};
+use super::lock::{Holder, StoreLock};
+use crate::host::process_owner::unique_name;
+use crate::model::sha256::{is_sha256_hex, sha256_hex};
+
+/// Temporary files younger than this may belong to a running process.
+const LEFTOVER_AGE: Duration = Duration::from_hours(24);
+
+/// The cache and state directories.
+#[derive(Debug, Clone)]
+pub struct Store {
+    cache: Utf8PathBuf,
+    state: Utf8PathBuf,
+}
+
+impl Store {
+    /// Opens the two directories, creates them if necessary, and removes files of killed processes.
+    pub fn open(cache: &Utf8Path, state: &Utf8Path) -> Result<Self, StoreError> {
+        let store = Self { cache: cache.to_owned(), state: state.to_owned() };
+        for folder in [cache.join("sha256"), cache.join("partial"), cache.join("temp"), state.join("locks")] {
+            fs_err::create_dir_all(folder)
+                .map_err(StoreError::file("cannot create the directories of envforge"))?;
+        }
+        store.sweep_leftovers(SystemTime::now());
+        Ok(store)
+    }
+
+    /// The cache directory.
+    pub fn cache_dir(&self) -> &Utf8Path {
+        &self.cache
+    }
+
+    /// The state directory.
+    pub fn state_dir(&self) -> &Utf8Path {
+        &self.state
+    }
+
+    fn sweep_leftovers(&self, now: SystemTime) {
+        remove_orphans(&self.cache.join("temp"), TEMPORARY);
+        for folder in ["temp", "partial"] {
+            let Ok(entries) = fs_err::read_dir(self.cache.join(folder)) else { continue };
+            for entry in entries.flatten() {
+                let age =
+                    entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| now.duration_since(t).ok());
+                if age.is_some_and(|age| age > LEFTOVER_AGE) {
+                    tracing::debug!(path = %entry.path().display(), "removing an old temporary file");
+                    // A file that cannot be removed is harmless.
+                    let _ = fs_err::remove_file(entry.path());
+                }
+            }
+        }
+    }
+
+    /// The path of the blob with that hash, present or not.
+    pub fn blob_path(&self, sha256: &str) -> Result<Utf8PathBuf, StoreError> {
+        if !is_sha256_hex(sha256) {
+            return Err(StoreError::NotADigest { found: sha256.to_owned() });
+        }
+        Ok(self.cache.join("sha256").join(&sha256[..2]).join(sha256))
+    }
+
+    /// Returns the blob with that hash, if it is cached. It was verified when it was stored.
+    pub fn find(&self, sha256: &str) -> Result<Option<Utf8PathBuf>, StoreError> {
+        let path = self.blob_path(sha256)?;
+        Ok(path.is_file().then_some(path))
+    }
+
+    /// Reads a blob and verifies it again; a damaged one is removed and counts as absent.
+    pub fn read(&self, sha256: &str) -> Result<Option<Bytes>, StoreError> {
+        let Some(path) = self.find(sha256)? else { return Ok(None) };
+        let bytes = fs_err::read(&path).map_err(StoreError::file("cannot read the cache"))?;
+        if sha256_hex(&bytes) == sha256 {
+            return Ok(Some(bytes.into()));
+        }
+        tracing::warn!(%path, "removing a damaged file from the cache");
+        fs_err::remove_file(&path)
+            .map_err(StoreError::file("cannot remove a damaged file from the cache"))?;
+        Ok(None)
+    }
+
+    /// Stores bytes in the cache under their hash, which is verified.
+    pub fn put(&self, sha256: &str, bytes: &[u8]) -> Result<Utf8PathBuf, StoreError> {
+        let path = self.blob_path(sha256)?;
+        let found = sha256_hex(bytes);
+        if found != sha256 {
+            return Err(StoreError::WrongContent { wanted: sha256.to_owned(), found });
+        }
+        write_atomically(&path, bytes)?;
+        Ok(path)
+    }
+
+    /// Moves a complete, verified file of the same disk into the cache under its hash.
+    pub(crate) fn adopt(&self, file: &Utf8Path, sha256: &str) -> Result<Utf8PathBuf, StoreError> {
+        let path = self.blob_path(sha256)?;
+        make_parent(&path)?;
+        fs_err::rename(file, &path).map_err(StoreError::file("cannot write the cache"))?;
+        Ok(path)
+    }
+
+    /// The path of an unfinished download of that hash.
+    pub(crate) fn partial_path(&self, sha256: &str) -> Result<Utf8PathBuf, StoreError> {
+        self.blob_path(sha256)?;
+        Ok(self.cache.join("partial").join(sha256))
+    }
+
+    /// Creates the directory of a file of the store.
+    pub(crate) fn make_folder_of(&self, path: &Utf8Path) -> Result<(), StoreError> {
+        debug_assert!(
+            path.starts_with(&self.cache) || path.starts_with(&self.state),
+            "{path} is outside the store"
+        );
+        make_parent(path)
+    }
+
+    /// Creates a temporary file on the cache's disk; it is removed when dropped unless it was moved.
+    pub fn temp_file(&self) -> Result<tempfile::NamedTempFile, StoreError> {
+        temporary_file(TEMPORARY, &self.cache.join("temp"))
+            .map_err(StoreError::file("cannot create a temporary file in the cache"))
+    }
+
+    /// Creates a temporary directory on the cache's disk; it is removed when dropped.
+    pub(crate) fn temp_folder(&self) -> Result<tempfile::TempDir, StoreError> {
+        let prefix = format!("{TEMPORARY}{}", unique_name());
+        tempfile::Builder::new()
+            .prefix(&prefix)
+            .rand_bytes(0)
+            .tempdir_in(self.cache.join("temp"))
+            .map_err(StoreError::file("cannot create a temporary directory in the cache"))
+    }
+
+    /// Writes a record of the state directory atomically. `relative` is a path below it.
+    pub fn write_state(&self, relative: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        write_atomically(&self.state.join(relative), bytes)
+    }
+
+    /// Reads a record of the state directory, if it exists.
+    pub fn read_state(&self, relative: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        match fs_err::read(self.state.join(relative)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::file("cannot read the state directory")(error)),
+        }
+    }
+
+    /// Waits until no other process (or task) holds the lock of that name, and holds it until dropped.
+    ///
+    /// The kernel releases it when a process dies. After a second of waiting a warning names the holder.
+    pub async fn lock(&self, name: &str) -> Result<StoreLock, StoreError> {
+        self.lock_with(name, |holder| tracing::warn!("waiting for {holder}, which holds the lock `{name}`"))
+            .await
+    }
+
+    /// The same with another report of the holder.
+    async fn lock_with(&self, name: &str, report: impl FnMut(&Holder)) -> Result<StoreLock, StoreError> {
+        let path = self.state.join("locks").join(name);
+        make_parent(&path)?;
+        StoreLock::acquire(&path, report).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::{Exit, Failure as _};
+
+    struct Fixture {
+        store: Store,
+        folder: tempfile::TempDir,
+    }
+
+    fn fixture() -> Fixture {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
+        Fixture { store, folder }
+    }
+
+    fn files_below(path: &Utf8Path) -> Vec<String> {
+        let mut found = Vec::new();
+        for entry in fs_err::read_dir(path).expect("folder").flatten() {
+            let path = Utf8PathBuf::from_path_buf(entry.path()).expect("UTF-8");
+            if path.is_dir() {
+                found.extend(files_below(&path));
+            } else {
+                found.push(path.file_name().expect("name").to_owned());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn stored_blob_is_found_by_its_hash() {
+        let f = fixture();
+        let hash = sha256_hex(b"hello");
+        assert_eq!(f.store.find(&hash).expect("find"), None);
+        f.store.put(&hash, b"hello").expect("put");
+        assert!(f.store.find(&hash).expect("find").is_some());
+        assert_eq!(f.store.read(&hash).expect("read").expect("there"), "hello");
+    }
+
+    #[test]
+    fn rejects_bytes_of_another_hash() {
+        let f = fixture();
+        let hash = sha256_hex(b"hello");
+        let error = f.store.put(&hash, b"hullo").expect_err("refused");
+        assert!(matches!(error, StoreError::WrongContent { .. }), "{error}");
+        assert_eq!(files_below(f.store.cache_dir()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn rejects_name_that_is_not_a_hash() {
+        let f = fixture();
+        let error = f.store.find("../../etc/passwd").expect_err("refused");
+        assert!(matches!(error, StoreError::NotADigest { .. }), "{error}");
+    }
+
+    #[test]
+    fn damaged_blob_counts_as_absent() {
+        let f = fixture();
+        let hash = sha256_hex(b"hello");
+        let path = f.store.put(&hash, b"hello").expect("put");
+        fs_err::write(&path, b"hell").expect("damage");
+        assert_eq!(f.store.read(&hash).expect("read"), None);
+        assert_eq!(f.store.find(&hash).expect("find"), None);
+    }
+
+    #[test]
+    fn concurrent_writers_leave_one_complete_file() {
+        let f = fixture();
+        let bytes = vec![7_u8; 300_000];
+        let hash = sha256_hex(&bytes);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| f.store.put(&hash, &bytes).expect("put"));
+            }
+        });
+        assert_eq!(files_below(f.store.cache_dir()), vec![hash.clone()]);
+        assert_eq!(f.store.read(&hash).expect("read").expect("there"), bytes);
+    }
+
+    #[test]
+    fn removes_old_temporary_files_only() {
+        let f = fixture();
+        let (old, young) = (f.store.cache.join("temp/old"), f.store.cache.join("partial/young"));
+        fs_err::write(&old, b"half").expect("write");
+        fs_err::write(&young, b"half").expect("write");
+        let yesterday = SystemTime::now() - LEFTOVER_AGE - Duration::from_mins(1);
+        std::fs::File::options().write(true).open(&old).expect("open").set_modified(yesterday).expect("age");
+        Store::open(f.store.cache_dir(), f.store.state_dir()).expect("open again");
+        assert!(!old.exists() && young.exists());
+    }
+
+    #[test]
+    fn record_is_replaced_atomically() {
+        let f = fixture();
+        assert_eq!(f.store.read_state("base/one.json").expect("read"), None);
+        f.store.write_state("base/one.json", b"first, longer").expect("write");
+        f.store.write_state("base/one.json", b"second").expect("write");
+        assert_eq!(f.store.read_state("base/one.json").expect("read").as_deref(), Some(&b"second"[..]));
+        assert_eq!(files_below(&f.store.state.join("base")), vec!["one.json"]);
+    }
+
+    #[test]
+    fn error_names_file_in_place_of_directory() {
+        let f = fixture();
+        let path = Utf8PathBuf::from_path_buf(f.folder.path().join("plain")).expect("UTF-8");
+        fs_err::write(&path, b"").expect("write");
+        let error = Store::open(&path, &path).expect_err("no folder");
+        assert!(error.to_string().contains("plain"), "{error}");
+        assert_eq!(error.exit(), Exit::Outside);
+    }
+
+    #[tokio::test]
+    async fn lock_is_held_by_one_at_a_time() {
+        let f = fixture();
+        let held = f.store.lock("base").await.expect("lock");
+        let second = tokio::time::timeout(Duration::from_millis(150), f.store.lock("base")).await;
+        assert!(second.is_err(), "the second must wait");
+        drop(held);
+        f.store.lock("base").await.expect("free again");
+    }
+
+    #[tokio::test]
+    async fn waiting_reports_the_holder_once_after_a_second() {
+        let f = fixture();
+        let held = f.store.lock("base").await.expect("lock");
+        let mut reports = Vec::new();
+        let waiting = f.store.lock_with("base", |holder| reports.push(holder.to_string()));
+        let waited = tokio::time::timeout(Duration::from_millis(300), waiting).await;
+        assert!(waited.is_err() && reports.is_empty(), "{reports:?}");
+        let waiting = f.store.lock_with("base", |holder| reports.push(holder.to_string()));
+        let waited = tokio::time::timeout(Duration::from_millis(1600), waiting).await;
+        assert!(waited.is_err(), "still held");
+        assert_eq!(reports, [format!("process {}", std::process::id())]);
+        drop(held);
+        f.store.lock_with("base", |holder| panic!("{holder} holds a free lock")).await.expect("free");
+    }
+
+    #[tokio::test]
+    async fn holder_of_another_process_is_reported_with_its_pid() {
+        let f = fixture();
+        let path = f.store.state.join("locks/base");
+        let script = format!("exec 9>>{path}; flock 9; echo $$ > {path}; echo held; exec sleep 600");
+        let mut holder = std::process::Command::new("sh")
+            .args(["-c", &script])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let mut line = String::new();
+        let output = holder.stdout.take().expect("piped");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("held");
+        let mut reports = Vec::new();
+        let waiting = f.store.lock_with("base", |holder| reports.push(holder.to_string()));
+        let waited = tokio::time::timeout(Duration::from_millis(1600), waiting).await;
+        let pid = holder.id();
+        holder.kill().and_then(|()| holder.wait()).expect("ended");
+        assert!(waited.is_err(), "it was held");
+        assert_eq!(reports, [format!("process {pid}")]);
+        f.store.lock("base").await.expect("the kernel released it");
+    }
+}

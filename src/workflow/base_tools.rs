@@ -1,0 +1,41 @@
+//! What a base is made with, and requests for one.
+#![expect(clippy::disallowed_methods, reason = "reads the clock")]
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::base::{BaseRequest, BaseTools, ProviderChoice};
+use crate::model::versions::Machine;
+use crate::workflow::error::CommandError;
+use crate::workflow::session::Session;
+
+/// A request for an image of that name, with everything the session knows.
+pub(crate) fn request<'a>(
+    session: &Session<'_>,
+    name: &str,
+    machine: Machine,
+) -> Result<BaseRequest<'a>, CommandError> {
+    Ok(BaseRequest {
+        name: name.to_owned(),
+        suite: String::new(),
+        provider: ProviderChoice::Image,
+        machine,
+        mirrors: session.mirror_sources()?,
+        locked: None,
+        upgrade: false,
+        accept_expired: session.settings.mirrors.accept_expired,
+        now: Timestamp::now(),
+    })
+}
+
+/// What a base is made with.
+pub(crate) fn means<'a>(session: &'a Session<'_>) -> BaseTools<'a> {
+    BaseTools {
+        engine: &*session.engine,
+        registry: &session.registry,
+        store: &session.store,
+        fetch: &session.fetch,
+        reporter: Arc::clone(&session.reporter),
+    }
+}

@@ -1,0 +1,292 @@
+//! One spec: stack to lock to plan to image to checks to tag. Prints nothing.
+#![expect(clippy::disallowed_methods, reason = "times its stages, reads secrets")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::agent;
+use crate::base::Base;
+use crate::engine::{ImageBuildRequest, ImageInfo, Secret, TemporaryTag};
+use crate::model::address::Address;
+use crate::model::image::plan::{BaseSource, BuildPlan, asked_for, plan};
+use crate::model::lock::Lock;
+use crate::model::request;
+use crate::model::stack::Stack;
+use crate::model::verdict::Verdict;
+use crate::model::verdict::required_checks::{gpu_checks, static_checks};
+use crate::model::verdict::tag_policy::{TagStatus, claim, tags_for};
+use crate::packages::index_secrets_with;
+use crate::settings::NamedSecret;
+use crate::workflow::base::check_processor;
+use crate::workflow::build_request::BuildRequest;
+use crate::workflow::check::{CheckTarget, ImageOrigin, check};
+use crate::workflow::check_error::CheckError;
+use crate::workflow::content_digest::digest_of;
+use crate::workflow::context_files::files;
+use crate::workflow::custom_base::NamedBase;
+use crate::workflow::error::CommandError;
+use crate::workflow::gpus::{self, Wish};
+use crate::workflow::known_locks::remember_image;
+use crate::workflow::lock::{LockedBuild, lock_for, raise_schema};
+use crate::workflow::push::{Pushed, push, pushable};
+use crate::workflow::reproducible::fixed;
+use crate::workflow::request_error::RequestError;
+use crate::workflow::session::Session;
+use crate::workflow::tags::tags;
+use crate::workflow::{disk_space, reports};
+
+/// Seconds each stage took.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct StageTimings {
+    lock: f64,
+    build: f64,
+    checks: f64,
+    content: f64,
+}
+
+impl StageTimings {
+    /// All stages together.
+    pub(crate) fn total(self) -> f64 {
+        self.lock + self.build + self.checks + self.content
+    }
+}
+
+/// An image that was built and checked: what `build --json` prints. It has tags only if every check passed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Built {
+    schema: u32,
+    pub(crate) name: String,
+    pub(crate) tags: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pushed: Vec<Pushed>,
+    image: String,
+    pub(crate) size: u64,
+    base: String,
+    lock: String,
+    lock_file: String,
+    content: Option<String>,
+    verified: bool,
+    /// Why the tags end in `-unverified`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unverified_because: Option<String>,
+    #[serde(skip)]
+    required_gpu: bool,
+    pub(crate) seconds: StageTimings,
+    pub(crate) verdict: Verdict,
+}
+
+impl Built {
+    /// The error of an image that has no tag: its checks failed, or a GPU was required and none counted.
+    pub(crate) fn failure(&self) -> Option<CommandError> {
+        let failed = self.verdict.failures();
+        let image = self.image.clone();
+        if failed > 0 {
+            return Some(CheckError::ChecksFailed { failed, image }.into());
+        }
+        let because = self.unverified_because.clone().filter(|_| self.required_gpu)?;
+        Some(CheckError::NotProven { because, image: Some(image) }.into())
+    }
+}
+
+/// What came of one spec.
+pub(crate) enum Done {
+    /// An image.
+    Built(Box<Built>),
+    /// What would have been built, for `--dry-run`.
+    Planned(String),
+}
+
+/// Locks, builds, checks and tags the image of one stack.
+pub(crate) async fn build_one(
+    session: &Session<'_>,
+    wanted: &BuildRequest,
+    stack: Stack,
+    named: Option<&NamedBase>,
+    args: &request::Build,
+) -> Result<Done, CommandError> {
+    let wish = Wish::IfAny;
+    if args.require_gpu && gpus::request(session, &wish).is_none() {
+        let because = "the engine has no GPU".to_owned();
+        return Err(CheckError::NotProven { because, image: None }.into());
+    }
+    let mut seconds = StageTimings::default();
+    let started = Instant::now();
+    let mut locked = Box::pin(lock_for(session, stack, named, wanted)).await?;
+    raise_schema(session, &mut locked, wanted);
+    let bottom = BaseSource::Image(locked.base.reference.clone());
+    let plan = plan(&locked.lock, files(session, &locked.lock, &locked.base, bottom, wanted).await?);
+    seconds.lock = started.elapsed().as_secs_f64();
+    if args.dry_run {
+        return Ok(Done::Planned(dry_run_text(&plan, &locked.lock)));
+    }
+    check_processor(session, &locked.lock.stack)?;
+    check_agent_starts(&locked.base)?;
+    disk_space::check(session, &locked.lock)?;
+
+    let started = Instant::now();
+    let scratch = TemporaryTag::new(&*session.engine);
+    let mut image = build_image(session, &locked, &plan, scratch.name(), wanted, args.no_cache).await?;
+    if args.bit_identical {
+        image = fixed(session, &locked.base, image, scratch.name()).await?;
+    }
+    seconds.build = started.elapsed().as_secs_f64();
+
+    let started = Instant::now();
+    let origin = ImageOrigin::Ours { lock: &locked.lock, baked: true };
+    let subject =
+        CheckTarget { image: &image, name: &plan.image.name, origin, level: wanted.level, gpus: &wish };
+    let verdict = check(session, &subject).await?;
+    seconds.checks = started.elapsed().as_secs_f64();
+    reports::save(&session.store, &verdict)?;
+    let claim = claim(&locked.lock, &verdict);
+    let mut given = tags_for(&claim, &tags(&wanted.spec, &args.tags, &locked.lock, &plan));
+    if args.require_gpu && !claim.is_verified() {
+        given.clear();
+    }
+    let (mut pushed, mut content) = (Vec::new(), None);
+    if given.is_empty() {
+        scratch.untag_keep_image(&locked.base.image_id).await?;
+    } else {
+        let started = Instant::now();
+        if wanted.source.locked || args.push {
+            match digest_of(session, &locked, &image.id).await {
+                Ok(digest) => content = Some(digest),
+                Err(error) => {
+                    if let Some(CheckError::ContentDiffers { .. }) = error.downcast_ref() {
+                        scratch.untag_keep_image(&locked.base.image_id).await?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        seconds.content = started.elapsed().as_secs_f64();
+        remember_image(&session.store, &locked.lock)?;
+        for tag in &given {
+            session.engine.tag(&image.id, tag).await?;
+        }
+        scratch.remove().await?;
+        if args.push {
+            for target in pushable(&given)? {
+                pushed.push(push(session, &target.to_string()).await?);
+            }
+        }
+    }
+    Ok(Done::Built(Box::new(Built {
+        schema: 1,
+        name: plan.image.name,
+        tags: given,
+        pushed,
+        image: image.id,
+        size: image.size,
+        base: locked.base.reference.clone(),
+        lock: plan.image.lock,
+        lock_file: locked.path.to_string(),
+        content,
+        verified: claim.is_verified(),
+        unverified_because: match claim {
+            TagStatus::Unverified { because } => Some(because),
+            TagStatus::Verified | TagStatus::Failed => None,
+        },
+        required_gpu: args.require_gpu,
+        seconds,
+        verdict,
+    })))
+}
+
+/// Refuses a base in which the agent cannot start: an image that cannot be checked gets no tag, so none is built.
+fn check_agent_starts(base: &Base) -> Result<(), CommandError> {
+    match (agent::needed_glibc(), &base.glibc) {
+        (Some(needs), Some(glibc)) if needs > *glibc => Err(CheckError::AgentTooNew {
+            base: base.name.clone(),
+            glibc: glibc.to_string(),
+            needs: needs.to_string(),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+async fn build_image(
+    session: &Session<'_>,
+    locked: &LockedBuild,
+    plan: &BuildPlan,
+    scratch_tag: &str,
+    wanted: &BuildRequest,
+    no_cache: bool,
+) -> Result<ImageInfo, CommandError> {
+    locked.base.check_unchanged(&*session.engine).await?;
+    let request = ImageBuildRequest {
+        context: plan.context.clone(),
+        secrets: secrets(session, &locked.lock, &wanted.indexes)?,
+        build_args: session.settings.proxies.clone(),
+        labels: BTreeMap::new(),
+        network: session.network,
+        no_cache,
+        scratch_tag: scratch_tag.to_owned(),
+    };
+    let image = session.engine.build(request, Arc::clone(&session.reporter)).await?;
+    locked.base.check_unchanged(&*session.engine).await?;
+    Ok(image)
+}
+
+/// Certificates and index addresses, served during RUN steps and kept nowhere.
+fn secrets(
+    session: &Session<'_>,
+    lock: &Lock,
+    further: &BTreeMap<String, Address>,
+) -> Result<Vec<Secret>, CommandError> {
+    let mut secrets = index_secrets_with(&session.index, lock, further);
+    let names: BTreeSet<_> = lock.added.run.iter().flat_map(|run| &run.secrets).collect();
+    for name in names {
+        let bytes = secret_value(session, name)?;
+        secrets.push(Secret { id: format!("user-{name}"), bytes });
+    }
+    Ok(secrets)
+}
+
+/// The value of a secret that a run step reads.
+fn secret_value(session: &Session<'_>, name: &str) -> Result<Bytes, RequestError> {
+    let none = |why: String| RequestError::NoSecret { name: name.to_owned(), why };
+    match session.settings.secrets.get(name) {
+        Some(NamedSecret::Value(value)) => Ok(Bytes::from(value.clone())),
+        Some(NamedSecret::File(file)) => {
+            fs_err::read(file).map(Bytes::from).map_err(|error| none(error.to_string()))
+        }
+        Some(NamedSecret::Unset(variable)) => Err(none(format!("{variable} is not set"))),
+        None => Err(none("no configuration names it".to_owned())),
+    }
+}
+
+/// Layers and context, for `--dry-run`.
+fn dry_run_text(plan: &BuildPlan, lock: &Lock) -> String {
+    let mut text = format!("{}\n\nlayers\n  system\n", plan.image.name);
+    for layer in &plan.image.layers {
+        text.extend(["  ", &layer.title, "\n"]);
+    }
+    if !lock.apt.is_empty() {
+        text.extend(["  packages of the distribution: ", &asked_for(&lock.added.apt), "\n"]);
+    }
+    for copy in &lock.added.copy {
+        text.extend(["  copy ", &copy.from, " to ", &copy.to, "\n"]);
+    }
+    for run in &lock.added.run {
+        text.extend(["  run ", &run.command, "\n"]);
+    }
+    text.push_str("  files and agent\n\ncontext\n");
+    for entry in &plan.context {
+        text.extend([format!("  {:o} {:>11} {}\n", entry.mode, entry.size(), entry.path)]);
+    }
+    text.push_str("\nchecks before the tag\n");
+    for check in static_checks(lock) {
+        text.extend(["  ", &check, "\n"]);
+    }
+    text.push_str("\nchecks on a GPU before a tag without -unverified\n");
+    for check in gpu_checks(&lock.stack, true) {
+        text.extend(["  ", &check, "\n"]);
+    }
+    text
+}

@@ -1,0 +1,239 @@
+//! What is to be built: a spec with its options, or an environment of the project file.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+
+use crate::model::address::Address;
+use crate::model::image::context::ContextEntry;
+use crate::model::image::plan::CachedFile;
+use crate::model::lock::{AllowedSource, LockedCheck, LockedRun, UserAdditions};
+use crate::model::project::{
+    AllowSourceEntry, Environment, Requirement, RunStep, Shell, bare_name, is_apt_name, requirement_name,
+};
+use crate::model::request::{Level, LockOptions, ProjectOptions, TargetOptions};
+use crate::project_files::collect_copy;
+use crate::settings::Settings;
+use crate::workflow::error::CommandError;
+use crate::workflow::project::{indexes, invalid, read, requirements};
+use crate::workflow::request_error::RequestError;
+
+/// What is to be built, whoever said it.
+#[derive(Clone)]
+pub(crate) struct BuildRequest {
+    /// The spec, as typed or as the project says.
+    pub(crate) spec: String,
+    /// The machine that will run it.
+    pub(crate) target: TargetOptions,
+    /// Which lock is used and how.
+    pub(crate) source: LockOptions,
+    /// What is wanted beside the stack.
+    pub(crate) added: UserAdditions,
+    /// The project's files, below `copy/`.
+    pub(crate) copies: Vec<ContextEntry>,
+    /// Further package indexes.
+    pub(crate) indexes: BTreeMap<String, Address>,
+    /// The Python requirements, with where they stand.
+    pub(crate) origins: Vec<Requirement>,
+    /// SHA-256 hashes that requirement files allow, by package.
+    pub(crate) hashes: BTreeMap<String, Vec<String>>,
+    /// Wheels of a vendor folder, by file name; empty: they come from indexes.
+    pub(crate) vendored: Vec<(String, CachedFile)>,
+    /// How much is checked before the tag.
+    pub(crate) level: Level,
+    /// How a container is opened.
+    pub(crate) shell: Shell,
+    /// The project's folder, if there is one.
+    pub(crate) folder: Option<Utf8PathBuf>,
+}
+
+/// What a command is about: the SPEC that was typed, else the project.
+pub(crate) fn wanted(
+    spec: Option<&str>,
+    project: &ProjectOptions,
+    source: &LockOptions,
+    target: &TargetOptions,
+    settings: &Settings,
+) -> Result<BuildRequest, CommandError> {
+    match spec {
+        Some(spec) if project.environment.is_some() || project.project.is_some() => {
+            Err(RequestError::SpecAndProject { spec: spec.to_owned() }.into())
+        }
+        Some(spec) => typed(spec, source, target),
+        None => of_project(project, source, target, settings),
+    }
+}
+
+/// A spec with what `--with` and `--apt` add.
+pub(crate) fn typed(
+    spec: &str,
+    source: &LockOptions,
+    target: &TargetOptions,
+) -> Result<BuildRequest, CommandError> {
+    let mut origins = Vec::new();
+    for text in &source.with {
+        let name =
+            requirement_name(text).map_err(|text| RequestError::Addition { option: "--with", text })?;
+        origins.push(Requirement {
+            text: text.clone(),
+            name,
+            hashes: Vec::new(),
+            origin: "--with".to_owned(),
+        });
+    }
+    if let Some(name) = source.apt.iter().find(|name| !is_apt_name(name)) {
+        let text = format!("`{name}` is not the name of a distribution package");
+        return Err(RequestError::Addition { option: "--apt", text }.into());
+    }
+    let mut allow_source = Vec::new();
+    for text in &source.allow_source {
+        let name =
+            bare_name(text).map_err(|text| RequestError::Addition { option: "--allow-source", text })?;
+        allow_source.push(AllowedSource { name, build: Vec::new() });
+    }
+    allow_source.sort();
+    allow_source.dedup();
+    let sorted = |list: &[String]| -> Vec<String> {
+        let mut list = list.to_vec();
+        list.sort();
+        list.dedup();
+        list
+    };
+    Ok(BuildRequest {
+        spec: spec.to_owned(),
+        target: target.clone(),
+        source: source.clone(),
+        added: UserAdditions {
+            python: sorted(&source.with),
+            apt: sorted(&source.apt),
+            allow_source,
+            ..UserAdditions::default()
+        },
+        copies: Vec::new(),
+        vendored: Vec::new(),
+        indexes: BTreeMap::new(),
+        origins,
+        hashes: BTreeMap::new(),
+        level: Level::Full,
+        shell: Shell::default(),
+        folder: None,
+    })
+}
+
+fn of_project(
+    args: &ProjectOptions,
+    source: &LockOptions,
+    target: &TargetOptions,
+    settings: &Settings,
+) -> Result<BuildRequest, CommandError> {
+    if !source.with.is_empty() || !source.apt.is_empty() || !source.allow_source.is_empty() {
+        return Err(RequestError::AdditionToProject.into());
+    }
+    let project = read(args, settings)?;
+    let environment = &project.environment;
+    let spec = environment.spec_text().map_err(|text| invalid(&project.file, text))?;
+    let requirements = requirements(&project)?;
+    let mut hashes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for requirement in requirements.iter().filter(|requirement| !requirement.hashes.is_empty()) {
+        hashes.entry(requirement.name.clone()).or_default().extend(requirement.hashes.iter().cloned());
+    }
+    let mut added = UserAdditions {
+        project: Some(match &args.environment {
+            Some(environment) => format!("{}-{environment}", project.name),
+            None => project.name.clone(),
+        }),
+        python: requirements.iter().map(|requirement| requirement.text.clone()).collect(),
+        apt: environment.packages.apt.iter().map(|name| name.to_string()).collect(),
+        allow_source: environment.packages.allow_source.iter().map(|wish| allowed(wish)).collect(),
+        variables: environment
+            .variables
+            .iter()
+            .map(|(name, value)| (name.clone(), value.to_string()))
+            .collect(),
+        run: environment.run.iter().map(|run| locked_run(run)).collect(),
+        checks: environment
+            .verify
+            .checks
+            .iter()
+            .map(|check| LockedCheck { name: check.name.clone(), command: check.command.clone() })
+            .collect(),
+        may_lack: environment.verify.may_lack.iter().map(|library| library.to_string()).collect(),
+        ..UserAdditions::default()
+    };
+    let mut copies = Vec::new();
+    for (number, wish) in environment.copy.iter().enumerate() {
+        let (locked, entries) = collect_copy(&project.folder, number, wish)?;
+        added.copy.push(locked);
+        copies.extend(entries);
+    }
+    let indexes = indexes(&project, settings)?;
+    added.indexes = indexes.keys().cloned().collect();
+    added.allow_source.sort();
+    added.allow_source.dedup_by(|one, other| one.name == other.name);
+    for list in [&mut added.python, &mut added.apt, &mut added.may_lack] {
+        list.sort();
+        list.dedup();
+    }
+    let level = environment.verify.level.as_ref();
+    Ok(BuildRequest {
+        spec,
+        target: target_of(environment, target, settings),
+        source: LockOptions {
+            lockfile: Some(source.lockfile.clone().unwrap_or_else(|| project.folder.join(lock_name(args)))),
+            base: source.base.clone().or_else(|| environment.base.clone()),
+            ..source.clone()
+        },
+        added,
+        copies,
+        vendored: Vec::new(),
+        indexes,
+        origins: requirements,
+        hashes,
+        level: level.and_then(|level| Level::parse(level)).unwrap_or(Level::Full),
+        shell: environment.shell.clone(),
+        folder: Some(project.folder),
+    })
+}
+
+/// The lock beside the project file: one for each environment.
+fn lock_name(args: &ProjectOptions) -> String {
+    match &args.environment {
+        Some(environment) => format!("envforge.{environment}.lock"),
+        None => "envforge.lock".to_owned(),
+    }
+}
+
+fn allowed(wish: &AllowSourceEntry) -> AllowedSource {
+    let (name, build) = match wish {
+        AllowSourceEntry::Named(name) => (name, Vec::new()),
+        AllowSourceEntry::WithBuild(wish) => (&wish.name, wish.build.clone()),
+    };
+    // It was found to be one when the file was read.
+    AllowedSource { name: bare_name(name).unwrap_or_else(|_| name.clone()), build }
+}
+
+fn locked_run(run: &RunStep) -> LockedRun {
+    match run {
+        RunStep::Command(command) => LockedRun { command: command.clone(), secrets: Vec::new() },
+        RunStep::WithSecrets(run) => LockedRun { command: run.command.clone(), secrets: run.secrets.clone() },
+    }
+}
+
+/// The target: as typed, else as the environment names it, else as the project does.
+fn target_of(environment: &Environment, typed: &TargetOptions, settings: &Settings) -> TargetOptions {
+    let wish = &environment.target;
+    let mut target = typed.clone();
+    let named = |list: &Option<Vec<String>>| list.as_ref().is_some_and(|list| !list.is_empty());
+    let set =
+        named(&settings.target.gpu) || settings.target.driver.as_ref().is_some_and(|text| !text.is_empty());
+    if typed.gpu.is_empty() && typed.driver.is_none() && typed.target.is_none() && !set {
+        target.gpu.clone_from(&wish.gpu);
+        target.driver.clone_from(&wish.driver);
+        if wish.any == Some(true) {
+            (target.gpu, target.driver, target.target) = (Vec::new(), None, Some("any".to_owned()));
+        }
+    }
+    target.platform = typed.platform.clone().or_else(|| wish.platform.as_ref().map(|text| text.to_string()));
+    target.forward_compat |= wish.forward_compat == Some(true);
+    target
+}

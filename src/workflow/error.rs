@@ -1,0 +1,97 @@
+//! The error of a step: whatever module's error ended it, with its exit code, hints and report.
+
+use std::any::Any;
+
+use owo_colors::OwoColorize as _;
+
+use crate::engine::EngineError;
+use crate::failure::{Exit, Failure};
+use crate::source_build::SourceError;
+
+/// Why a command did not do what was requested: the error of the module that ended it.
+pub struct CommandError(Box<dyn AnyFailure>);
+
+/// A [`Failure`] that can be recognized by its type again.
+trait AnyFailure: Failure + Any + Send + Sync {}
+
+impl<E: Failure + Send + Sync + 'static> AnyFailure for E {}
+
+impl<E: Failure + Send + Sync + 'static> From<E> for CommandError {
+    fn from(error: E) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+impl std::fmt::Debug for CommandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::fmt::Display for CommandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl CommandError {
+    /// The exit code of a command that ends with this error.
+    pub fn exit(&self) -> Exit {
+        self.0.exit()
+    }
+
+    /// What the user can do about it, one imperative per line.
+    pub fn hints(&self) -> Vec<String> {
+        let mut hints = self.0.hints();
+        hints.dedup();
+        hints
+    }
+
+    /// The error itself, if it is of that type.
+    pub fn downcast_ref<E: Failure + 'static>(&self) -> Option<&E> {
+        let any: &dyn Any = &*self.0;
+        any.downcast_ref()
+    }
+
+    /// True if the user ended the command.
+    pub fn is_interrupted(&self) -> bool {
+        self.exit() == Exit::Interrupted
+    }
+
+    /// The complete message: the error, its causes, the output of a failed build, then the hints after a blank line.
+    pub fn report(&self, color: bool) -> String {
+        let head = if color { "error:".red().bold().to_string() } else { "error:".to_owned() };
+        let mut text = format!("{head} {self}");
+        let mut shown = self.to_string();
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            let line = error.to_string();
+            if !shown.contains(&line) {
+                text.extend(["\n  caused by: ", &line]);
+                shown.push_str(&line);
+            }
+            cause = error.source();
+        }
+        for line in self.build_output() {
+            text.extend(["\n  | ", line]);
+        }
+        let hints = self.hints();
+        if !hints.is_empty() {
+            text.push('\n');
+        }
+        for hint in hints {
+            let label = if color { "hint:".cyan().to_string() } else { "hint:".to_owned() };
+            text.extend(["\n", &label, " ", &hint]);
+        }
+        text
+    }
+
+    /// The last lines of a failed build step.
+    fn build_output(&self) -> &[String] {
+        match (self.downcast_ref::<EngineError>(), self.downcast_ref::<SourceError>()) {
+            (Some(EngineError::BuildFailed { output, .. }), _)
+            | (_, Some(SourceError::Engine(EngineError::BuildFailed { output, .. }))) => output,
+            _ => &[],
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Images, reports and lock files that are not where a request looks for them, and tags that cannot be pushed.
+
+use crate::failure::{Exit, Failure};
+use crate::model::diagnosis::diagnose;
+
+/// Why an image, its lock file or its report cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// Neither the engine nor the registry has the image.
+    #[error("image `{image}` not found: {text}")]
+    NotFound {
+        /// Its name.
+        image: String,
+        /// The engine's message.
+        text: String,
+    },
+    /// The spec is not built on this engine.
+    #[error("no image of `{spec}` on this engine")]
+    SpecNotBuilt {
+        /// The spec.
+        spec: String,
+    },
+    /// The engine has no image of the lock.
+    #[error("no image found for this lock file: `{tag}` is missing or has a different lock")]
+    NotBuilt {
+        /// The expected tag.
+        tag: String,
+        /// The spec of the request.
+        spec: String,
+    },
+    /// The lock file given is not that of the image.
+    #[error("lock file `{file}` ({hash}) does not match the image ({label})")]
+    OtherLock {
+        /// The lock file.
+        file: String,
+        /// Its hash.
+        hash: String,
+        /// The image's.
+        label: String,
+    },
+    /// The lock of the image is not on this machine.
+    #[error("lock file of `{image}` not found")]
+    UnknownLock {
+        /// The image.
+        image: String,
+    },
+    /// There is no report of the image.
+    #[error("no verification report for `{image}`")]
+    NoReport {
+        /// The image.
+        image: String,
+    },
+    /// A stored report cannot be read.
+    #[error("cannot read report `{file}`")]
+    Report {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        cause: serde_json::Error,
+    },
+    /// `--push`, and no tag names a registry.
+    #[error("nothing to push: no tag names a registry")]
+    NothingToPush,
+    /// `verify --push`, and the image is not verified.
+    #[error("nothing was pushed: {because}")]
+    NotPushed {
+        /// Why, as a clause.
+        because: String,
+    },
+    /// The engine's disk has too little space.
+    #[error("not enough disk space in `{folder}`: {} required, {} free", gigabytes(*need_bytes), gigabytes(*free_bytes))]
+    NoSpace {
+        /// The directory.
+        folder: String,
+        /// Bytes that a build needs.
+        need_bytes: u64,
+        /// Bytes that are free.
+        free_bytes: u64,
+    },
+}
+
+impl Failure for ImageError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NotFound { .. }
+            | Self::SpecNotBuilt { .. }
+            | Self::Report { .. }
+            | Self::NoSpace { .. } => Exit::Outside,
+            Self::OtherLock { .. } | Self::NothingToPush => Exit::Usage,
+            Self::NotBuilt { .. }
+            | Self::UnknownLock { .. }
+            | Self::NoReport { .. }
+            | Self::NotPushed { .. } => Exit::No,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::NotFound { text, .. } => {
+                let pull = "check the name and your access to its registry (`docker login`), or pull the image first";
+                let found = diagnose(text).map(|finding| finding.hint());
+                return [pull.to_owned()].into_iter().chain(found).collect();
+            }
+            Self::SpecNotBuilt { spec } => format!("build it: envforge build {spec}"),
+            Self::NotBuilt { spec, .. } => format!("build it: envforge build {spec} --locked"),
+            Self::OtherLock { .. } => "pass the lock file it was built from, or omit --lock".to_owned(),
+            Self::UnknownLock { .. } => "pass the lock file it was built from".to_owned(),
+            Self::NoReport { image } => format!("create one: envforge verify {image}"),
+            Self::Report { file, .. } => format!("remove `{file}`, then verify the image again"),
+            Self::NothingToPush => {
+                "pass a complete tag: `-t registry.example.com/team/torch:2.8 --push`".to_owned()
+            }
+            Self::NotPushed { .. } => {
+                "run `verify --push` on a machine with a GPU of the target: it pushes verified tags only"
+                    .to_owned()
+            }
+            Self::NoSpace { .. } => "free space there, or remove images you no longer need".to_owned(),
+        };
+        vec![hint]
+    }
+}
+
+/// Bytes as gigabytes with one decimal: `7.3 GB`.
+fn gigabytes(bytes: u64) -> String {
+    format!("{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10)
+}

@@ -1,0 +1,80 @@
+//! An image or lock that was named, with what is known of the other.
+#![expect(clippy::disallowed_methods, reason = "edge: reads locks")]
+
+use crate::engine::ImageInfo;
+use crate::model::image::plan::LOCK_LABEL;
+use crate::model::lock::Lock;
+use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
+use crate::workflow::build_request::wanted;
+use crate::workflow::error::CommandError;
+use crate::workflow::image_error::ImageError;
+use crate::workflow::known_locks::known_lock;
+use crate::workflow::lock_error::LockingError;
+use crate::workflow::session::Session;
+use crate::workflow::verify_target::local;
+
+/// What was named.
+pub(crate) struct NamedImage {
+    /// As typed, or the tag that was found.
+    pub(crate) name: String,
+    /// The image; `None`: a lock that is not built.
+    pub(crate) image: Option<ImageInfo>,
+    /// Its lock; `None`: not on this machine.
+    pub(crate) lock: Option<Lock>,
+}
+
+/// The image, spec or lock file of that name; without a name that of the project here.
+pub(crate) async fn described(
+    session: &Session<'_>,
+    name: Option<&str>,
+    project: &ProjectOptions,
+) -> Result<NamedImage, CommandError> {
+    let Some(name) = name else {
+        let (source, target) = (LockOptions::default(), TargetOptions::default());
+        let wanted = wanted(None, project, &source, &target, session.settings)?;
+        let file = wanted.source.lockfile.expect("a project has its lock beside it");
+        return of_lock(session, file.as_str()).await;
+    };
+    if session.settings.current_dir.join(name).is_file() {
+        return of_lock(session, name).await;
+    }
+    let Some(named) = local(session, name).await? else {
+        let text = "it is neither an image of this engine nor a lock file".to_owned();
+        return Err(ImageError::NotFound { image: name.to_owned(), text }.into());
+    };
+    let lock = named.image.labels.get(LOCK_LABEL).and_then(|hash| known_lock(&session.store, hash));
+    Ok(NamedImage { name: named.reference, image: Some(named.image), lock })
+}
+
+async fn of_lock(session: &Session<'_>, file: &str) -> Result<NamedImage, CommandError> {
+    let path = session.settings.current_dir.join(file);
+    let bytes = match fs_err::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(LockingError::Stale { file: path.to_string(), differences: Vec::new() }.into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let lock = Lock::from_bytes(file, &bytes)?;
+    let images = session.engine.images(LOCK_LABEL).await?;
+    let names = lock.hashes();
+    let is_of_lock =
+        |image: &ImageInfo| image.labels.get(LOCK_LABEL).is_some_and(|hash| names.contains(hash));
+    let image = images.into_iter().find(is_of_lock);
+    Ok(NamedImage { name: crate::model::image::plan::name(&lock), image, lock: Some(lock) })
+}
+
+/// Bytes as gigabytes with two decimals.
+pub(crate) fn gigabytes(bytes: u64) -> String {
+    format!("{}.{:02} GB", bytes / 1_000_000_000, bytes / 10_000_000 % 100)
+}
+
+/// Bytes in the unit that reads best.
+pub(crate) fn readable(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
+        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => gigabytes(bytes),
+    }
+}

@@ -1,0 +1,70 @@
+//! Runs a command's work until it ends or a signal comes.
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::failure::{Exit, Failure};
+use crate::report::Printer;
+use crate::settings::Output;
+use crate::workflow::error::CommandError;
+
+/// Why work did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Ctrl-C, SIGTERM or SIGHUP.
+    #[error("interrupted")]
+    Interrupted,
+    /// The async runtime or its signal handlers cannot start.
+    #[error("cannot start the async runtime")]
+    Runtime {
+        /// The system's error.
+        #[source]
+        cause: std::io::Error,
+    },
+}
+
+impl Failure for RunError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Interrupted => Exit::Interrupted,
+            Self::Runtime { .. } => Exit::Outside,
+        }
+    }
+}
+
+/// Drives work until it ends or Ctrl-C, SIGTERM or SIGHUP comes. Dropping the work cancels it and runs its
+/// guards: they return when container, tag and build are gone.
+pub(crate) fn until_interrupted<T>(
+    work: impl Future<Output = Result<T, CommandError>>,
+    output: Output,
+) -> Result<T, CommandError> {
+    to_the_end(interruptible(work), output)
+}
+
+/// The work, or the error that it was interrupted.
+pub(crate) async fn interruptible<T>(
+    work: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
+    let listen = |kind| signal(kind).map_err(|cause| RunError::Runtime { cause });
+    let (mut terminate, mut hangup) = (listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
+    tokio::select! {
+        result = work => result,
+        _ = tokio::signal::ctrl_c() => Err(RunError::Interrupted.into()),
+        _ = terminate.recv() => Err(RunError::Interrupted.into()),
+        _ = hangup.recv() => Err(RunError::Interrupted.into()),
+    }
+}
+
+/// Drives work on a runtime of its own until it ends.
+pub(crate) fn to_the_end<T>(
+    work: impl Future<Output = Result<T, CommandError>>,
+    output: Output,
+) -> Result<T, CommandError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|cause| RunError::Runtime { cause })?;
+    let result = runtime.block_on(work);
+    if result.as_ref().is_err_and(CommandError::is_interrupted) && !output.quiet {
+        Printer.say("interrupted: cancelling and cleaning up");
+    }
+    runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+    result
+}

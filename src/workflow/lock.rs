@@ -1,0 +1,160 @@
+//! `lock`, and the part of every build that comes before it: spec to stack to base to lock.
+
+use camino::Utf8PathBuf;
+
+use crate::base::Base;
+use crate::model::lock::{Lock, LockError, LockMetadata, SCHEMA};
+use crate::model::project::requirement_name;
+use crate::model::sha256::sha256_hex;
+use crate::model::stack::Stack;
+use crate::report::Event;
+use crate::store::{StoreLock, write_atomically};
+use crate::workflow::base::base_of;
+use crate::workflow::build_request::BuildRequest;
+use crate::workflow::custom_base::NamedBase;
+use crate::workflow::error::CommandError;
+use crate::workflow::known_locks::remember_project;
+use crate::workflow::local_wheels::LocalWheels;
+use crate::workflow::lock_error::LockingError;
+use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::lock_packages::{environment_of, resolved};
+use crate::workflow::session::Session;
+use crate::workflow::source_build::{agree_to_compile, wheel_from_source};
+
+/// A lock that fits what was asked, with its base in the engine.
+pub(crate) struct LockedBuild {
+    pub(crate) lock: Lock,
+    pub(crate) path: Utf8PathBuf,
+    pub(crate) base: Base,
+    /// True if the lock was made or changed now.
+    pub(crate) new: bool,
+    /// Held until the command ends, so that two runs of one spec do not make two locks.
+    pub(crate) _guard: StoreLock,
+}
+
+/// The lock for a spec: the one that lies there if it fits, else a new one, written before this returns.
+pub(crate) async fn lock_for(
+    session: &Session<'_>,
+    stack: Stack,
+    named: Option<&NamedBase>,
+    wanted: &BuildRequest,
+) -> Result<LockedBuild, CommandError> {
+    let source = &wanted.source;
+    let path = lock_path(session.settings, &stack, source);
+    let guard = session.store.lock(&format!("lock-{}", &sha256_hex(path.as_str().as_bytes())[..16])).await?;
+    if wanted.added.project.is_some() {
+        remember_project(&session.store, &path)?;
+    }
+    let old = match read_lock(&path) {
+        // `--upgrade` keeps nothing of it; one of a newer envforge is not ours to overwrite.
+        Err(error)
+            if source.upgrade
+                && error.downcast_ref().is_some_and(|error: &LockError| !error.is_of_newer()) =>
+        {
+            None
+        }
+        old => old?,
+    };
+    if let Some(old) = &old {
+        check_upgrades(old, &path, wanted)?;
+    }
+    let mut supplied = LocalWheels::new(stack, wanted, old.as_ref(), session.settings, &session.store)?;
+    let stack = &supplied.stack;
+    let differences: Vec<String> = old
+        .iter()
+        .flat_map(|old| supplied.differences(old, &wanted.added))
+        .map(|difference| difference.to_string())
+        .collect();
+    let stale = || LockingError::Stale { file: path.to_string(), differences: differences.clone() };
+    match &old {
+        Some(old) if differences.is_empty() && !source.upgrade && source.upgrade_package.is_empty() => {
+            session
+                .reporter
+                .report(Event::Note { text: format!("using the lock of {}: {path}", old.records.created) });
+            let base = base_of(session, stack, named, source, Some(old)).await?;
+            return Ok(LockedBuild { lock: old.clone(), path, base, new: false, _guard: guard });
+        }
+        _ if source.locked => return Err(stale().into()),
+        Some(_) if !differences.is_empty() && !source.upgrade => {
+            let text = format!("the lock is updated, it no longer fits: {}", differences.join("; "));
+            session.reporter.report(Event::Note { text });
+        }
+        _ => {}
+    }
+    supplied.tell(session);
+    if supplied.lacks_a_wheel() {
+        agree_to_compile(session, stack, wanted).await?;
+    }
+    let kept = old.filter(|_| !source.upgrade);
+    let same_base = kept.as_ref().filter(|old| old.stack.base == stack.base);
+    let base = base_of(session, stack, named, source, same_base).await?;
+    if supplied.lacks_a_wheel() {
+        let wheel = Box::pin(wheel_from_source(session, &supplied.stack, &base, wanted)).await?;
+        supplied.give(wheel);
+    }
+    let lock = resolve_lock(session, supplied, wanted, &base, kept).await?;
+    write_atomically(&path, lock.to_toml().as_bytes())?;
+    Ok(LockedBuild { lock, path, base, new: true, _guard: guard })
+}
+
+/// Rewrites a matching lock of an older schema, with the same pins; not with `--locked`. One that cannot be written stays.
+pub(crate) fn raise_schema(session: &Session<'_>, locked: &mut LockedBuild, wanted: &BuildRequest) {
+    if wanted.source.locked || locked.lock.schema == SCHEMA {
+        return;
+    }
+    let lock = locked.lock.clone().in_current_schema();
+    let text = match write_atomically(&locked.path, lock.to_toml().as_bytes()) {
+        Ok(()) => {
+            let text = format!("rewrote {} with schema {SCHEMA}; the pins are unchanged", locked.path);
+            (locked.lock, locked.new) = (lock, true);
+            text
+        }
+        Err(error) => format!("keeping schema {} of {}: {error}", locked.lock.schema, locked.path),
+    };
+    session.reporter.report(Event::Note { text });
+}
+
+/// Refuses to choose anew what nobody chose: a name that is misspelt changes nothing, and says so.
+fn check_upgrades(old: &Lock, path: &Utf8PathBuf, wanted: &BuildRequest) -> Result<(), CommandError> {
+    let is_known = |name: &String| {
+        let of_lock =
+            old.wheels.iter().any(|wheel| wheel.name == *name) || old.debs().any(|deb| deb.name == *name);
+        let wished =
+            wanted.added.python.iter().any(|text| requirement_name(text).is_ok_and(|known| known == *name));
+        of_lock || wished || wanted.added.apt.contains(name)
+    };
+    let packages: Vec<_> =
+        wanted.source.upgrade_package.iter().filter(|name| !is_known(name)).cloned().collect();
+    let file = path.to_string();
+    if packages.is_empty() { Ok(()) } else { Err(LockingError::NotLocked { packages, file }.into()) }
+}
+
+/// A lock for what is wanted, with as few changes of `kept` as can be. Nothing is written.
+pub(crate) async fn resolve_lock(
+    session: &Session<'_>,
+    supplied: LocalWheels,
+    wanted: &BuildRequest,
+    base: &Base,
+    kept: Option<Lock>,
+) -> Result<Lock, CommandError> {
+    match kept {
+        // Nothing that is downloaded changed: what was resolved stays.
+        Some(old)
+            if wanted.source.upgrade_package.is_empty()
+                && old.differs_from(&supplied.stack).is_empty()
+                && supplied.same_wheels(&old)
+                && old.added.same_packages(&wanted.added) =>
+        {
+            Ok(changed_around_packages(old, wanted))
+        }
+        kept => Box::pin(resolved(session, supplied, wanted, base, kept.as_ref())).await,
+    }
+}
+
+/// The lock with another environment, other files, commands or checks, and the same packages.
+fn changed_around_packages(old: Lock, wanted: &BuildRequest) -> Lock {
+    let environment = environment_of(&old.stack, &wanted.added);
+    let old = old.in_current_schema();
+    let records = LockMetadata { content: None, config: None, layers: Vec::new(), ..old.records };
+    Lock { spec: wanted.spec.clone(), added: wanted.added.clone(), environment, records, ..old }
+}

@@ -1,0 +1,136 @@
+//! Why there is no stack or no lock for a request.
+
+use std::error::Error as _;
+
+use crate::failure::{Exit, Failure};
+use crate::model::resolve::PlanReport;
+use crate::packages::PackagesError;
+
+/// A request that no stack satisfies.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct ImpossibleStack {
+    /// Every violated rule, as people read it.
+    pub text: String,
+    /// The same for programs, as `plan --json` prints it.
+    pub plan: Box<PlanReport>,
+}
+
+impl Failure for ImpossibleStack {
+    fn exit(&self) -> Exit {
+        Exit::No
+    }
+}
+
+/// Why a lock could not be used, made or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum LockingError {
+    /// The lock file is missing or does not match the request.
+    #[error("{}", stale_text(file, differences))]
+    Stale {
+        /// The lock file.
+        file: String,
+        /// The differences; empty: there is no lock file.
+        differences: Vec<String>,
+    },
+    /// `--upgrade-package` of a package that is not locked.
+    #[error("package not found in {file}: `{}`", packages.join("`, `"))]
+    NotLocked {
+        /// The packages.
+        packages: Vec<String>,
+        /// The lock file.
+        file: String,
+    },
+    /// nvcc is configured but out of reach.
+    #[error("{cause}")]
+    NvccOutOfReach {
+        /// The error of the package source.
+        #[source]
+        cause: PackagesError,
+        /// Commands for the nearest devel specs with another source.
+        nearest: Vec<String>,
+    },
+    /// Requirements that no set of versions meets.
+    #[error("conflicting requirements{}", requirements_text(requirements, pinned.as_deref()))]
+    Conflict {
+        /// The resolver's output.
+        #[source]
+        cause: Box<PackagesError>,
+        /// The conflicting requirements with the files that hold them.
+        requirements: Vec<String>,
+        /// The pin of the image that is part of the conflict.
+        pinned: Option<String>,
+        /// The product.
+        product: String,
+    },
+    /// The user declined to compile.
+    #[error("source build declined")]
+    Declined {
+        /// Commands for published alternatives.
+        nearest: Vec<String>,
+    },
+}
+
+fn requirements_text(requirements: &[String], pinned: Option<&str>) -> String {
+    let pinned = pinned.map(|pin| format!("{pin} is pinned by the image"));
+    let all: Vec<_> = requirements.iter().cloned().chain(pinned).collect();
+    if all.is_empty() { String::new() } else { format!(":\n  - {}", all.join("\n  - ")) }
+}
+
+fn stale_text(file: &str, differences: &[String]) -> String {
+    if differences.is_empty() {
+        return format!("lock file `{file}` not found");
+    }
+    format!("lock file `{file}` is out of date:\n  - {}", differences.join("\n  - "))
+}
+
+impl Failure for LockingError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Stale { .. } | Self::Declined { .. } => Exit::No,
+            Self::NotLocked { .. } => Exit::Usage,
+            Self::NvccOutOfReach { cause, .. } => cause.exit(),
+            Self::Conflict { cause, .. } => cause.exit(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Stale { differences, .. } if differences.is_empty() => {
+                vec!["run `envforge lock`, or omit `--locked`".to_owned()]
+            }
+            Self::Stale { .. } => {
+                vec!["run `envforge lock` to update it, or omit `--locked`".to_owned()]
+            }
+            Self::NotLocked { .. } => {
+                vec!["check the spelling; add new packages to envforge.toml or with --with".to_owned()]
+            }
+            Self::NvccOutOfReach { cause, nearest } => {
+                let near = nearest.iter().map(|command| format!("use nvcc from another source: `{command}`"));
+                cause.hints().into_iter().chain(near).collect()
+            }
+            Self::Conflict { cause, requirements, pinned, product } => {
+                let mut hints: Vec<_> = cause.source_hint().into_iter().collect();
+                let output = cause.source().map(ToString::to_string).unwrap_or_default();
+                if output.contains("was not found in the package registry") {
+                    hints.push(
+                        "check the spelling of the package name; packages of a private index need `indexes`"
+                            .to_owned(),
+                    );
+                } else if !requirements.is_empty() {
+                    hints.push("relax or remove one of them".to_owned());
+                }
+                if pinned.is_some() {
+                    hints
+                        .push(format!("or choose another version of the framework: envforge list {product}"));
+                }
+                hints
+            }
+            Self::Declined { nearest } => {
+                let wheel = "use a prebuilt wheel: `--wheel FILE`".to_owned();
+                let nearest = nearest.iter().map(|command| format!("build a published variant: `{command}`"));
+                nearest.chain([wheel]).collect()
+            }
+        }
+    }
+}

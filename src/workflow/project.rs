@@ -1,0 +1,149 @@
+//! The project file and the files it refers to, read for one environment.
+#![expect(clippy::disallowed_methods, reason = "edge: reads the project's files")]
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::model::address::Address;
+use crate::model::project::{
+    Environment, FILE, IndexEntry, Place, ProjectError, ProjectFile, Requirement, from_pyproject,
+    from_requirements, requirement_name,
+};
+use crate::model::request::ProjectOptions;
+use crate::settings::Settings;
+use crate::workflow::error::CommandError;
+use crate::workflow::request_error::RequestError;
+
+/// A project file that was found, and one environment of it.
+pub(crate) struct Project {
+    pub(crate) folder: Utf8PathBuf,
+    pub(crate) file: Utf8PathBuf,
+    pub(crate) name: String,
+    pub(crate) environment: Environment,
+}
+
+pub(crate) fn invalid(file: &Utf8Path, text: String) -> CommandError {
+    let problems = vec![crate::model::project::Problem { place: None, text, hint: None }];
+    ProjectError::Invalid { file: file.to_string(), problems }.into()
+}
+
+pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project, CommandError> {
+    let file = found(args, settings)?;
+    // Errors name the file as the user knows it.
+    let shown = file.strip_prefix(&settings.current_dir).unwrap_or(&file).to_string();
+    let bytes = fs_err::read(&file).map_err(|error| match args.project {
+        Some(_) => CommandError::from(ProjectError::Unreadable {
+            file: shown.clone(),
+            named_by: "--project".to_owned(),
+            why: error.kind().to_string(),
+        }),
+        None => error.into(),
+    })?;
+    let text = utf8(bytes).map_err(|place| {
+        let text = "this is not UTF-8".to_owned();
+        let problems = vec![crate::model::project::Problem { place: Some(place), text, hint: None }];
+        ProjectError::Invalid { file: shown.clone(), problems }
+    })?;
+    let parsed = ProjectFile::parse(&shown, &text)?;
+    let environment = parsed.environment(&shown, args.environment.as_deref())?;
+    let folder = folder_of(&file, &shown)?;
+    let name = if let Some(name) = &parsed.name {
+        name.to_string()
+    } else {
+        let folder = folder.file_name().unwrap_or_default();
+        crate::model::project::name_from(folder).ok_or_else(|| {
+            invalid(&file, format!("`{folder}` gives the project no name: write `name = \"...\"`"))
+        })?
+    };
+    Ok(Project { folder, file, name, environment })
+}
+
+/// The folder of the project file, without links.
+pub(crate) fn folder_of(file: &Utf8Path, shown: &str) -> Result<Utf8PathBuf, CommandError> {
+    let folder = fs_err::canonicalize(file.parent().unwrap_or(Utf8Path::new(".")))?;
+    Utf8PathBuf::from_path_buf(folder).map_err(|folder| {
+        let text = format!("its folder `{}` has a name that is not UTF-8", folder.display());
+        let hint = Some("rename the folder".to_owned());
+        let problems = vec![crate::model::project::Problem { place: None, text, hint }];
+        ProjectError::Invalid { file: shown.to_owned(), problems }.into()
+    })
+}
+
+/// The project file that was named, else the one here or in the nearest folder above.
+pub(crate) fn found(args: &ProjectOptions, settings: &Settings) -> Result<Utf8PathBuf, RequestError> {
+    let here = &settings.current_dir;
+    if let Some(named) = &args.project {
+        let path = here.join(named);
+        return Ok(if path.is_dir() { path.join(FILE) } else { path });
+    }
+    let found = here.ancestors().map(|folder| folder.join(FILE)).find(|file| file.is_file());
+    found.ok_or_else(|| RequestError::NoProject { folder: here.to_string() })
+}
+
+/// Everything Python that is wanted: inline, from requirement files, from pyproject.toml.
+pub(crate) fn requirements(project: &Project) -> Result<Vec<Requirement>, CommandError> {
+    let packages = &project.environment.packages;
+    let mut all = Vec::new();
+    for text in &packages.python {
+        let name = requirement_name(text).map_err(|text| invalid(&project.file, text))?;
+        let origin = project.file.file_name().unwrap_or(FILE).to_owned();
+        all.push(Requirement { text: text.to_string(), name, hashes: Vec::new(), origin });
+    }
+    let read = |path: &Utf8Path| text_of(project, path);
+    for path in &packages.requirements {
+        all.extend(from_requirements(Utf8Path::new(path.as_str()), &read)?);
+    }
+    if let Some(path) = &packages.pyproject {
+        let groups: Vec<_> = packages.groups.iter().map(|group| group.to_string()).collect();
+        all.extend(from_pyproject(path, &text_of(project, Utf8Path::new(path.as_str()))?, &groups)?);
+    }
+    Ok(all)
+}
+
+pub(crate) fn text_of(project: &Project, path: &Utf8Path) -> Result<String, ProjectError> {
+    let unreadable = |why: String| ProjectError::Unreadable {
+        file: path.to_string(),
+        named_by: project.file.file_name().unwrap_or(FILE).to_owned(),
+        why,
+    };
+    let bytes = std::fs::read(project.folder.join(path)).map_err(|error| unreadable(error.to_string()))?;
+    utf8(bytes).map_err(|place| unreadable(format!("line {} is not UTF-8", place.line)))
+}
+
+/// A file's text, or the place from where it is none.
+pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Place> {
+    String::from_utf8(bytes).map_err(|error| {
+        let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+        Place::of(&before, before.len())
+    })
+}
+
+/// The indexes the project names: as the user configured them, else as the project knows them.
+pub(crate) fn indexes(
+    project: &Project,
+    settings: &Settings,
+) -> Result<BTreeMap<String, Address>, CommandError> {
+    let mut all = BTreeMap::new();
+    for wish in &project.environment.packages.indexes {
+        let (name, known) = match &**wish {
+            IndexEntry::Named(name) => (name, None),
+            IndexEntry::Known(index) => (&index.name, Some(&index.url)),
+        };
+        let text = settings.indexes.get(name).or(known);
+        let text = text.ok_or_else(|| unknown_index(name, settings))?;
+        all.insert(name.clone(), index_address(text, settings)?);
+    }
+    Ok(all)
+}
+
+/// The address of a further index, with the login of its host.
+pub(crate) fn index_address(text: &str, settings: &Settings) -> Result<Address, RequestError> {
+    let address = settings.netrc.with_login(text).parse();
+    address.map_err(|cause| RequestError::Address { setting: "[indexes]", cause })
+}
+
+/// The error of an index whose address nobody says.
+pub(crate) fn unknown_index(name: &str, settings: &Settings) -> RequestError {
+    RequestError::UnknownIndex { name: name.to_owned(), config: settings.config_file.to_string() }
+}

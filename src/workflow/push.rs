@@ -1,0 +1,98 @@
+//! `--push`: what goes to a registry, whether it may go there, and the way there. For every command that pushes.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::engine::ImageInfo;
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
+use crate::registry::RegistryError;
+use crate::report::Event;
+use crate::workflow::error::CommandError;
+use crate::workflow::image_error::ImageError;
+use crate::workflow::session::Session;
+
+/// An image that a registry has now.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Pushed {
+    /// The tag that was pushed.
+    reference: String,
+    /// What the registry knows it by.
+    digest: Digest,
+}
+
+impl Pushed {
+    /// `host/name:tag@sha256:…`, which pulls exactly this.
+    pub(crate) fn pinned(&self) -> String {
+        format!("{}@{}", self.reference, self.digest)
+    }
+}
+
+/// Those of some tags that name their registry, which is the wish to have them pushed.
+pub(crate) fn pushable(tags: &[String]) -> Result<Vec<ImageRef>, CommandError> {
+    let all = tags.iter().map(|tag| tag.parse()).collect::<Result<Vec<ImageRef>, _>>();
+    let mut all = all.map_err(RegistryError::from)?;
+    all.retain(ImageRef::names_registry);
+    if all.is_empty() { Err(ImageError::NothingToPush.into()) } else { Ok(all) }
+}
+
+/// Asks the registries whether they would take these, so that no hour of building ends with a refused login.
+pub(crate) async fn check_push_access(
+    session: &Session<'_>,
+    targets: &[ImageRef],
+) -> Result<(), CommandError> {
+    for target in targets {
+        match session.registry.may_push(target).await {
+            Err(error) if error.is_unreachable() => {
+                let text = format!("{}: whether it takes the push is seen after the build", error.reason());
+                session.reporter.report(Event::Warning { text });
+            }
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Pushes a tag, and asks the registry what it has under it now.
+pub(crate) async fn push(session: &Session<'_>, tag: &str) -> Result<Pushed, CommandError> {
+    let target: ImageRef = tag.parse().map_err(RegistryError::from)?;
+    let credential = session.registry.credential(&target).await?;
+    let reporter = Arc::clone(&session.reporter);
+    let digest = session.engine.push(tag, credential.as_ref(), reporter).await?;
+    session.registry.check_pushed(&target, &digest, session.engine.info().machine).await?;
+    Ok(Pushed { reference: tag.to_owned(), digest })
+}
+
+/// Puts a tag on the same digest in the registry, where the image is there already under another tag; else pushes it.
+pub(crate) async fn push_verified(
+    session: &Session<'_>,
+    image: &ImageInfo,
+    tag: &ImageRef,
+) -> Result<Pushed, CommandError> {
+    let Some(digest) = image.digest_in(tag) else { return push(session, &tag.to_string()).await };
+    match session.registry.tag(tag, &digest).await {
+        Ok(()) => Ok(Pushed { reference: tag.to_string(), digest }),
+        // It was there once.
+        Err(RegistryError::NotFound { .. }) => push(session, &tag.to_string()).await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_tag_that_names_its_registry_is_pushed() {
+        let tags = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let found = pushable(&tags(&["torch:2.8", "team/torch:2.8", "box:5000/torch:2.8"])).expect("one");
+        assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["box:5000/torch:2.8"]);
+        assert!(
+            matches!(pushable(&tags(&["torch:2.8"])), Err(error) if matches!(error.downcast_ref(), Some(ImageError::NothingToPush)))
+        );
+        assert!(
+            matches!(pushable(&tags(&["UPPER case"])), Err(error) if error.downcast_ref::<RegistryError>().is_some())
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! Requests that cannot be carried out as they were made.
+
+use crate::failure::{Exit, Failure};
+use crate::model::address::AddressError;
+use crate::model::versions::VersionError;
+
+/// What is wrong with a request, its options or the settings it needs.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// A version on the command line cannot be read.
+    #[error("invalid value for {option}: {cause}")]
+    Version {
+        /// The option.
+        option: &'static str,
+        /// Why.
+        cause: VersionError,
+    },
+    /// An address in a setting cannot be read. The address itself is not repeated: it may hold credentials.
+    #[error("invalid value for {setting}: {cause}")]
+    Address {
+        /// The setting.
+        setting: &'static str,
+        /// Why.
+        cause: AddressError,
+    },
+    /// An option for one image was given for several.
+    #[error("{option} requires exactly one spec, got {count}")]
+    OneSpecOnly {
+        /// The option.
+        option: &'static str,
+        /// The number of specs.
+        count: usize,
+    },
+    /// A filter matches only unlisted variants.
+    #[error("no published variant matches `{filter}`")]
+    NothingListed {
+        /// The filter.
+        filter: String,
+    },
+    /// `--wheel` for a published variant.
+    #[error("cannot use --wheel: `{name}` has a published wheel")]
+    WheelOfPublished {
+        /// The stack.
+        name: String,
+    },
+    /// `--gpus` selects nothing that is a GPU.
+    #[error("invalid value `{found}` for `--gpus`")]
+    BadGpus {
+        /// The value.
+        found: String,
+    },
+    /// A SPEC together with an option that selects a project.
+    #[error("a spec cannot be combined with -e or --project: `{spec}`")]
+    SpecAndProject {
+        /// The spec.
+        spec: String,
+    },
+    /// `--with` or `--apt` for a project.
+    #[error("--with and --apt require a SPEC; add project packages to envforge.toml")]
+    AdditionToProject,
+    /// Something that cannot be added.
+    #[error("invalid value for {option}: {text}")]
+    Addition {
+        /// The option.
+        option: &'static str,
+        /// Why.
+        text: String,
+    },
+    /// No SPEC and no project file.
+    #[error("could not find envforge.toml in `{folder}` or any parent directory")]
+    NoProject {
+        /// The directory in which the search began.
+        folder: String,
+    },
+    /// A project refers to a package index that is not configured.
+    #[error("package index `{name}` of envforge.toml is not configured")]
+    UnknownIndex {
+        /// Its name.
+        name: String,
+        /// The configuration file.
+        config: String,
+    },
+    /// A run step refers to a secret that cannot be read.
+    #[error("cannot read secret `{name}`: {why}")]
+    NoSecret {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl Failure for RequestError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NothingListed { .. } => Exit::No,
+            Self::Version { .. }
+            | Self::Address { .. }
+            | Self::OneSpecOnly { .. }
+            | Self::WheelOfPublished { .. }
+            | Self::BadGpus { .. }
+            | Self::SpecAndProject { .. }
+            | Self::AdditionToProject
+            | Self::Addition { .. }
+            | Self::NoProject { .. }
+            | Self::UnknownIndex { .. }
+            | Self::NoSecret { .. } => Exit::Usage,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Version { .. } | Self::Addition { .. } => return Vec::new(),
+            Self::Address { .. } => "use a URL such as `http://host/path`".to_owned(),
+            Self::OneSpecOnly { option, .. } => format!("build that spec alone, or omit {option}"),
+            Self::NothingListed { filter } => {
+                format!("run `envforge list {filter} --all`, then build a variant by its full name with CUDA")
+            }
+            Self::WheelOfPublished { .. } => {
+                "omit --wheel; add a package with `--with REQUIREMENT`".to_owned()
+            }
+            Self::BadGpus { .. } => {
+                "pass `all`, `none`, or comma-separated indices or UUIDs as `nvidia-smi -L` prints them"
+                    .to_owned()
+            }
+            Self::SpecAndProject { .. } => "omit one of them".to_owned(),
+            Self::AdditionToProject => "add it to `[packages]` of envforge.toml, or pass a SPEC".to_owned(),
+            Self::NoProject { .. } => {
+                "pass a SPEC such as pytorch-cuda:2.8, or create a project file: envforge init".to_owned()
+            }
+            Self::UnknownIndex { name, config } => format!(
+                "add `[indexes]` with `{name} = \"https://user:token@host/simple\"` to {config}, or set ENVFORGE_INDEX_{}",
+                name.to_ascii_uppercase().replace(['-', '.'], "_")
+            ),
+            Self::NoSecret { name, .. } => format!(
+                "add `[secrets]` with `{name} = {{ env = \"VARIABLE\" }}` or `{name} = {{ file = \"/path\" }}` to your configuration"
+            ),
+        };
+        vec![hint]
+    }
+}

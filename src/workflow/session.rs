@@ -1,0 +1,189 @@
+//! What every command that works needs: settings made into an engine, a store, a fetcher and addresses.
+#![expect(clippy::disallowed_methods, reason = "reads the CA bundle")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::base::{AptSources, MirrorSources};
+use crate::engine::{Containers, Docker, Engine, EngineSettings, Network};
+use crate::fetch::{FetchSettings, Fetcher};
+use crate::model::address::Address;
+use crate::packages::{IndexSettings, Proxies, VendorSettings};
+use crate::registry::Registry;
+use crate::report::{Reporter, reporter};
+use crate::settings::{NamedSecret, Settings};
+use crate::store::Store;
+use crate::workflow::error::CommandError;
+use crate::workflow::request_error::RequestError;
+
+/// Everything a command that works holds.
+pub(crate) struct Session<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) reporter: Arc<dyn Reporter>,
+    pub(crate) store: Store,
+    pub(crate) fetch: Fetcher,
+    pub(crate) registry: Registry,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) containers: Arc<dyn Containers>,
+    pub(crate) index: IndexSettings,
+    pub(crate) network: Network,
+    pub(crate) vendor: VendorSettings,
+    pub(crate) apt_sources: AptSources,
+}
+
+impl<'a> Session<'a> {
+    /// Connects to the engine and opens the folders. `network` is what was typed, if anything.
+    pub(crate) async fn open(settings: &'a Settings, network: Option<&str>) -> Result<Self, CommandError> {
+        let network =
+            network.map_or(Ok(settings.network), |text| crate::settings::parse_network(Some(text)))?;
+        let (fetch, index) = downloads(settings)?;
+        let docker = Arc::new(connect(settings).await?);
+        let (engine, containers) = (Arc::clone(&docker) as Arc<dyn Engine>, docker as Arc<dyn Containers>);
+        Ok(Self {
+            settings,
+            reporter: reporter(settings.output),
+            store: Store::open(&settings.cache_dir, &settings.state_dir)?,
+            registry: Registry::new(fetch.clone(), settings.registry.clone()),
+            fetch,
+            engine,
+            containers,
+            index,
+            network,
+            vendor: vendor_settings(settings)?,
+            apt_sources: AptSources::default(),
+        })
+    }
+
+    /// The same session with another reporter.
+    pub(crate) fn with_reporter(&self, reporter: Arc<dyn Reporter>) -> Self {
+        Self {
+            settings: self.settings,
+            reporter,
+            store: self.store.clone(),
+            fetch: self.fetch.clone(),
+            registry: self.registry.clone(),
+            engine: Arc::clone(&self.engine),
+            containers: Arc::clone(&self.containers),
+            index: self.index.clone(),
+            network: self.network,
+            vendor: self.vendor.clone(),
+            apt_sources: self.apt_sources.clone(),
+        }
+    }
+
+    /// Where mirrors of the distribution are looked for: settings first, then this machine's own apt sources.
+    pub(crate) fn mirror_sources(&self) -> Result<MirrorSources, CommandError> {
+        Ok(MirrorSources {
+            main: self.settings.mirrors.debian.clone(),
+            security: self.settings.mirrors.debian_security.clone(),
+            apt: self.apt_sources.texts()?.to_vec(),
+        })
+    }
+
+    /// What must be found nowhere in an image: addresses and credentials of this machine's settings.
+    pub(crate) fn forbidden(&self) -> Vec<String> {
+        let mirrors = &self.settings.mirrors;
+        let mirrors =
+            [&mirrors.debian, &mirrors.debian_security, &mirrors.nvidia, &self.settings.source_mirror];
+        let indexes = [&self.settings.index.default, &self.settings.index.framework];
+        let named = self.settings.indexes.values().chain(self.settings.proxies.values());
+        let addresses = mirrors.into_iter().chain(indexes).flatten().chain(named);
+        let secrets = self.settings.secrets.values().filter_map(|secret| match secret {
+            NamedSecret::Value(value) if value.len() >= 4 => Some(value.clone()),
+            _ => None,
+        });
+        addresses.flat_map(|text| credentials(text)).chain(secrets).collect()
+    }
+}
+
+/// Where the release archive of a row may lie: the folder of the settings, then its own place.
+pub(crate) fn archive_addresses(
+    settings: &Settings,
+    row: &crate::model::compat::tables::SourceBuild,
+) -> Result<Vec<Address>, CommandError> {
+    let mirror = address("source.mirror (ENVFORGE_SOURCE_MIRROR)", settings.source_mirror.as_ref())?;
+    let own = row.address.as_ref().and_then(|text| text.parse().ok());
+    Ok(mirror.map(|folder| folder.join(&row.archive)).into_iter().chain(own).collect())
+}
+
+/// The engine that the settings lead to.
+pub(crate) async fn connect(settings: &Settings) -> Result<Docker, CommandError> {
+    let engine = EngineSettings {
+        docker_host: settings.engine_host.clone(),
+        tls_verify: settings.tls_verify,
+        cert_path: settings.cert_path.clone(),
+        runtime_dir: settings.runtime_dir.clone(),
+        docker_context: settings.docker_context.clone(),
+        docker_config: Some(settings.docker_config.clone()),
+    };
+    Ok(Docker::connect(&engine).await?)
+}
+
+/// User name with password, and password alone, of an address that has them.
+fn credentials(address: &str) -> Vec<String> {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let host_part = rest.split(['/', '?']).next().unwrap_or(rest);
+    let Some((user, _)) = host_part.rsplit_once('@') else { return Vec::new() };
+    let password = user.split_once(':').map(|(_, password)| password.to_owned());
+    [Some(user.to_owned()), password].into_iter().flatten().filter(|text| text.len() >= 4).collect()
+}
+
+fn address(setting: &'static str, text: Option<&String>) -> Result<Option<Address>, RequestError> {
+    text.map(|text| text.parse()).transpose().map_err(|cause| RequestError::Address { setting, cause })
+}
+
+/// Downloads, and where packages come from: as the settings say.
+pub(crate) fn downloads(settings: &Settings) -> Result<(Fetcher, IndexSettings), CommandError> {
+    let ca_bundle = settings.ca_bundle.as_ref().map(fs_err::read).transpose()?.map(Bytes::from);
+    let fetch = Fetcher::new(&fetch_settings(settings, ca_bundle.clone())?)?;
+    Ok((fetch, index_settings(settings, ca_bundle)?))
+}
+
+fn fetch_settings(settings: &Settings, extra_ca: Option<Bytes>) -> Result<FetchSettings, CommandError> {
+    Ok(FetchSettings {
+        http_proxy: address("HTTP_PROXY", settings.proxies.get("HTTP_PROXY"))?,
+        https_proxy: address("HTTPS_PROXY", settings.proxies.get("HTTPS_PROXY"))?,
+        no_proxy: settings.proxies.get("NO_PROXY").cloned(),
+        extra_ca,
+        ..FetchSettings::default()
+    })
+}
+
+fn index_settings(settings: &Settings, ca_bundle: Option<Bytes>) -> Result<IndexSettings, CommandError> {
+    const FRAMEWORK: &str = "index.framework (ENVFORGE_FRAMEWORK_INDEX)";
+    let framework = settings.index.framework.as_ref().map(|text| text.parse()).transpose();
+    Ok(IndexSettings {
+        default: address("index.default (ENVFORGE_INDEX)", settings.index.default.as_ref())?,
+        further: BTreeMap::new(),
+        framework: framework.map_err(|cause| RequestError::Address { setting: FRAMEWORK, cause })?,
+        ca_bundle,
+        proxies: Proxies(settings.proxies.clone()),
+    })
+}
+
+/// Where the vendor's repositories lie and whose key signs them.
+fn vendor_settings(settings: &Settings) -> Result<VendorSettings, CommandError> {
+    let mirrors = &settings.mirrors;
+    let parse = |text: &String| {
+        text.parse().map_err(|cause| RequestError::Address { setting: "[mirrors] nvidia", cause })
+    };
+    Ok(VendorSettings {
+        root: mirrors.nvidia.as_ref().map(parse).transpose()?,
+        key: mirrors.nvidia_key.as_ref().map(fs_err::read).transpose()?.map(Bytes::from),
+        fingerprint: mirrors.nvidia_fingerprint.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::credentials;
+
+    #[test]
+    fn only_credentials_are_forbidden_not_hosts() {
+        assert_eq!(credentials("http://u:planted-token@host/simple"), ["u:planted-token", "planted-token"]);
+        assert_eq!(credentials("http://token-only@host:80"), ["token-only"]);
+        assert!(credentials("http://host/a@b").is_empty());
+    }
+}

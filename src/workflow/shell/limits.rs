@@ -1,0 +1,67 @@
+//! Limits and GPUs of a container, as requested and as the engine can enforce them.
+
+use crate::engine::{GpuChoice, Limits, shm_size};
+use crate::model::request;
+use crate::report::Event;
+use crate::shell::{ShellError, memory_size, nano_cpus};
+use crate::workflow::error::CommandError;
+use crate::workflow::gpus::{self, Wish};
+use crate::workflow::session::Session;
+
+/// The GPUs to ask for, and the words for them.
+pub(crate) fn wanted_gpus(
+    session: &Session<'_>,
+    args: &request::Shell,
+) -> Result<(Option<crate::engine::GpuRequest>, String), CommandError> {
+    let wish = Wish::parse(args.limits.gpus.as_deref())?;
+    let found = gpus::request(session, &wish);
+    if found.is_none() && args.limits.require_gpu {
+        let because = if wish == Wish::None { "--gpus none" } else { "the engine's machine has none" };
+        return Err(ShellError::NoGpu { because: because.to_owned() }.into());
+    }
+    if found.is_none() && wish == Wish::IfAny {
+        let text = "no GPU on the engine's machine: the container works on the CPU";
+        session.reporter.report(Event::Note { text: text.to_owned() });
+    }
+    let words = match found.as_ref().map(|request| &request.choice) {
+        None => "none".to_owned(),
+        Some(GpuChoice::All) => "all".to_owned(),
+        Some(GpuChoice::Named(names)) => names.join(","),
+    };
+    Ok((found, words))
+}
+
+/// How many GPUs, if they can be counted.
+pub(crate) fn gpu_count(args: &request::Shell) -> Option<usize> {
+    match args.limits.gpus.as_deref() {
+        Some(names) if names != "all" => Some(names.split(',').count()),
+        _ => crate::host::detect().ok().map(|facts| facts.gpus.len()),
+    }
+}
+
+/// The limits typed, for that many GPUs.
+pub(crate) fn limits(args: &request::Shell, gpus: Option<usize>) -> Result<Limits, ShellError> {
+    let limits = &args.limits;
+    let shm = match &limits.shm_size {
+        Some(text) => memory_size("--shm-size", text)?,
+        None => i64::try_from(shm_size(gpus)).unwrap_or(i64::MAX),
+    };
+    Ok(Limits {
+        memory: limits.memory.as_deref().map(|text| memory_size("--memory", text)).transpose()?,
+        nano_cpus: limits.cpus.as_deref().map(nano_cpus).transpose()?,
+        shm_size: Some(shm),
+        pids: Some(limits.pids_limit),
+        unlocked: false,
+    })
+}
+
+/// Limits that were typed and are not kept are told: the engine takes them without a word.
+pub(crate) fn warn_of_limits(session: &Session<'_>, args: &request::Shell) {
+    let typed = [("--memory", args.limits.memory.is_some()), ("--cpus", args.limits.cpus.is_some())];
+    let info = session.engine.info();
+    let why = if info.rootless { "; without root it would by cgroups v2 alone" } else { "" };
+    for (option, _) in typed.iter().filter(|(option, typed)| *typed && info.unkept_limits.contains(option)) {
+        let text = format!("`{option}` does nothing: this engine keeps no such limit{why}");
+        session.reporter.report(Event::Warning { text });
+    }
+}

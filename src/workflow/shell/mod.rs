@@ -1,0 +1,47 @@
+//! `shell`: an image opened as a terminal or for one command. Reads top to bottom: image, container, program, end.
+
+mod container_spec;
+mod image;
+mod join;
+mod launch;
+mod limits;
+mod open;
+mod outcome;
+mod project;
+mod serve;
+mod ssh_client;
+mod volumes;
+
+use crate::report::Event;
+use crate::shell::{AttachTarget, ShellError, attach_terminal};
+use crate::workflow::error::CommandError;
+use crate::workflow::session::Session;
+
+pub(crate) use crate::shell::labels::Shell;
+pub(crate) use open::{open, shells};
+pub(crate) use outcome::{OpenOutcome, Started, Then};
+pub(crate) use serve::until_ended;
+pub(crate) use ssh_client::forget_client;
+pub(crate) use volumes::ETC_LABEL;
+
+/// Joins the program with this terminal until it ends, and ends its container as was agreed.
+pub(crate) async fn drive_it(session: &Session<'_>, started: Started) -> Result<u8, CommandError> {
+    let Started { container, program, attached, terminal, pid_file, then, tunnels: _tunnels } = started;
+    let containers = &*session.containers;
+    let driven = AttachTarget { containers, container: &container, program, terminal, pid_file };
+    let code = attach_terminal(&driven, attached).await;
+    let goes = match then {
+        Then::Remove => code.is_ok(),
+        // Nobody is there to ask.
+        Then::RemoveIfLast if matches!(code, Err(ShellError::EngineGone { .. })) => false,
+        Then::RemoveIfLast => !containers.has_other_execs(&container, &driven.program).await?,
+        Then::Keep => false,
+    };
+    if goes {
+        containers.stop(&container, 2).await?;
+    } else if then == Then::RemoveIfLast && code.is_ok() {
+        let text = "other terminals are open in this container: it stays until the last one closes";
+        session.reporter.report(Event::Note { text: text.to_owned() });
+    }
+    Ok(code?)
+}

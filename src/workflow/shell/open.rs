@@ -1,0 +1,122 @@
+//! Which container the call means: one that runs, or a new one of an image that may have to be built first.
+
+use camino::Utf8Path;
+
+use crate::engine::{Containers, SHELL_LABEL};
+use crate::model::request;
+use crate::report::Event;
+use crate::shell::labels::Shell;
+use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactive};
+use crate::workflow::error::CommandError;
+use crate::workflow::session::Session;
+use crate::workflow::shell::container_spec::ContainerSpec;
+use crate::workflow::shell::image::{image, project_image};
+use crate::workflow::shell::join::{Join, join, unchangeable};
+use crate::workflow::shell::launch::launch;
+use crate::workflow::shell::outcome::OpenOutcome;
+use crate::workflow::shell::project;
+use crate::workflow::shell::serve::of_running;
+
+pub(crate) async fn open(session: &Session<'_>, typed: &request::Shell) -> Result<OpenOutcome, CommandError> {
+    let of_file = match &typed.image {
+        None if !typed.start.attach => Some(project::project(typed, session.settings)?),
+        _ => None,
+    };
+    let folder = of_file.as_ref().and_then(|wanted| wanted.folder.as_deref());
+    let project = project(session, folder)?;
+    let args = &match &of_file {
+        Some(wanted) => project::with_defaults(typed, &wanted.shell, &project.folder),
+        None => typed.clone(),
+    };
+    let shells = shells(&*session.containers).await?;
+    let here = |shell: &&Shell| {
+        shell.runs() && shell.folder == project.folder && shell.user.starts_with(&format!("{}:", project.uid))
+    };
+    if args.start.attach {
+        let shell = attached_to(&shells, args.image.as_deref(), here)?;
+        return join(session, shell, Join::Tmux).await;
+    }
+    let image = match &of_file {
+        Some(wanted) => project_image(session, wanted).await?,
+        None => image(session, args.image.as_deref().unwrap_or_default()).await?,
+    };
+    let running = shells.iter().filter(here).find(|shell| {
+        shell.spec == image.reference && args.start.name.as_ref().is_none_or(|name| *name == shell.name)
+    });
+    match running {
+        Some(shell) if !args.start.new => {
+            if let Some(option) = unchangeable(typed) {
+                return Err(ShellError::Running { name: shell.name.clone(), option }.into());
+            }
+            if args.services.any() || (args.start.detach && args.command.is_empty()) {
+                let user = User::on(session.engine.info(), caller_ids());
+                let told = of_running(session, &args.services, shell, &user).await?;
+                return Ok(OpenOutcome::Served { told, container: None, tunnels: Tunnels::new() });
+            }
+            note(session, shell, &image.image.id);
+            let what = if args.command.is_empty() { Join::Terminal } else { Join::Command(&args.command) };
+            join(session, shell, what).await
+        }
+        _ => {
+            let interactive = is_interactive();
+            launch(
+                session,
+                ContainerSpec { args, project: &project, image: &image, shells: &shells, interactive },
+            )
+            .await
+        }
+    }
+}
+
+/// The project: the folder of its file, else the caller's, with no link in its path.
+fn project(session: &Session<'_>, folder: Option<&Utf8Path>) -> Result<Project, CommandError> {
+    let folder = folder.unwrap_or(&session.settings.current_dir);
+    let folder = folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned());
+    let project = Project { folder, uid: caller_ids().0 };
+    if project.is_root() {
+        return Err(ShellError::BadProject { path: project.folder.to_string() }.into());
+    }
+    Ok(project)
+}
+
+/// All containers of ours.
+pub(crate) async fn shells(engine: &dyn Containers) -> Result<Vec<Shell>, CommandError> {
+    Ok(engine.containers(SHELL_LABEL).await?.into_iter().filter_map(Shell::of).collect())
+}
+
+/// The running container that `--attach` means: by name or spec, else the one of this folder.
+fn attached_to<'a>(
+    shells: &'a [Shell],
+    name: Option<&str>,
+    here: impl Fn(&&Shell) -> bool,
+) -> Result<&'a Shell, ShellError> {
+    let running = || shells.iter().filter(|shell| shell.runs());
+    let known = || running().map(|shell| shell.name.clone()).collect();
+    let fitting: Vec<_> = match name {
+        Some(name) => match running().find(|shell| shell.name == name) {
+            Some(shell) => return Ok(shell),
+            None => running().filter(here).filter(|shell| shell.spec.starts_with(name)).collect(),
+        },
+        None => running().filter(here).collect(),
+    };
+    match fitting.as_slice() {
+        [one] => Ok(one),
+        [] => {
+            let what =
+                name.map_or_else(|| "runs for this folder".to_owned(), |name| format!("`{name}` runs"));
+            Err(ShellError::NotFound { what, known: known() })
+        }
+        several => {
+            Err(ShellError::Several { names: several.iter().map(|shell| shell.name.clone()).collect() })
+        }
+    }
+}
+
+/// Tells which container is joined, and that it is not of today's image if it is not.
+fn note(session: &Session<'_>, shell: &Shell, image: &str) {
+    let mut text = format!("joining `{}`, which runs for this folder", shell.name);
+    if shell.container.image != image {
+        text.push_str("; it was started from an earlier build of this image");
+    }
+    session.reporter.report(Event::Note { text });
+}

@@ -1,0 +1,297 @@
+//! JupyterLab, SSH and VS Code of a container: what they need is gathered before it starts, and told once they answer.
+#![expect(clippy::disallowed_methods, reason = "reads public keys, writes the client's configuration")]
+
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use camino::Utf8Path;
+use futures_util::StreamExt as _;
+use serde::Serialize;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::engine::{Containers, Output, Port, Program};
+use crate::model::request::{self, ServiceOptions};
+use crate::report::{Event, Printer};
+use crate::settings::Settings;
+use crate::shell::labels::{Shell, container_name};
+use crate::shell::{Jupyter, Services, ShellError, Ssh, User, token, url, vscode_uri};
+use crate::workflow::error::CommandError;
+use crate::workflow::interrupt::RunError;
+use crate::workflow::session::Session;
+use crate::workflow::shell::ssh_client::{client, forget_client, home, printed};
+
+/// Where the search for a free port begins.
+const JUPYTER: u16 = 8888;
+const SSH: u16 = 2222;
+/// How long a service may take to answer, and how often it is asked.
+const READY: (Duration, Duration) = (Duration::from_mins(2), Duration::from_millis(40));
+
+/// What can be opened, for people and programs.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct ServiceUrls {
+    schema: u32,
+    pub(crate) name: String,
+    jupyter: Option<String>,
+    ssh: Option<String>,
+    vscode: Option<String>,
+}
+
+impl ServiceUrls {
+    /// Prints it: one line each, or JSON.
+    pub(crate) fn print(&self, settings: &Settings) {
+        if settings.output.json {
+            return Printer.json(self);
+        }
+        let lines: Vec<_> = [&self.jupyter, &self.ssh, &self.vscode].into_iter().flatten().collect();
+        if lines.is_empty() {
+            Printer.text(&self.name);
+        }
+        for line in lines {
+            Printer.text(line);
+        }
+    }
+}
+
+impl ServiceOptions {
+    /// True if anything is to be served.
+    pub(crate) fn any(&self) -> bool {
+        self.jupyter || self.ssh || self.vscode
+    }
+
+    fn address(&self) -> IpAddr {
+        self.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
+}
+
+/// What is to serve, with free ports, a fresh token and the caller's keys.
+pub(crate) fn services(
+    session: &Session<'_>,
+    args: &ServiceOptions,
+    user: &User,
+    network: Option<&str>,
+) -> Result<Services, CommandError> {
+    let address = args.address();
+    // Services listen on every address of their network, which here is the machine's own.
+    if (args.jupyter || args.ssh) && network == Some("host") && !args.insecure {
+        return Err(ShellError::HostNetwork.into());
+    }
+    if (args.jupyter || args.ssh) && !address.is_loopback() && !args.insecure {
+        return Err(ShellError::Insecure { address: address.to_string() }.into());
+    }
+    let mut services = Services::default();
+    if args.jupyter {
+        services.jupyter =
+            Some(Jupyter { port: free(address, JUPYTER)?, token: token(), open: !address.is_loopback() });
+    }
+    if args.ssh {
+        if user.uid == 0 {
+            let info = session.engine.info();
+            let made_root = info.rootless && !info.is_podman();
+            return Err(if made_root { ShellError::SshOnRootless } else { ShellError::SshAsRoot }.into());
+        }
+        let keys = public_keys(session.settings, args.authorized_keys.as_deref())?;
+        services.ssh = Some(Ssh { port: free(address, SSH)?, keys, env: Vec::new() });
+    }
+    Ok(services)
+}
+
+/// The ports they are reached by.
+pub(super) fn ports(args: &ServiceOptions, services: &Services) -> Vec<Port> {
+    let ports = [services.jupyter.as_ref().map(|it| it.port), services.ssh.as_ref().map(|it| it.port)];
+    let open = |port: u16| Port { address: args.address(), host: port, container: port };
+    ports.into_iter().flatten().map(open).collect()
+}
+
+/// The first free port from that one on.
+fn free(address: IpAddr, first: u16) -> Result<u16, ShellError> {
+    let is_free = |port: &u16| TcpListener::bind((address, *port)).is_ok();
+    (first..first + 100).find(is_free).ok_or(ShellError::NoPort { first })
+}
+
+/// Public keys: those of the file, else of the agent and of ~/.ssh.
+fn public_keys(settings: &Settings, file: Option<&Utf8Path>) -> Result<String, CommandError> {
+    if let Some(file) = file {
+        return Ok(fs_err::read_to_string(settings.current_dir.join(file))?);
+    }
+    let mut keys = String::new();
+    if let Ok(output) = std::process::Command::new("ssh-add").arg("-L").output()
+        && output.status.success()
+    {
+        keys.push_str(&String::from_utf8_lossy(&output.stdout));
+    }
+    let entries = home(settings).map(|home| home.join(".ssh")).and_then(|folder| folder.read_dir_utf8().ok());
+    let files =
+        entries.into_iter().flatten().flatten().filter(|entry| entry.path().extension() == Some("pub"));
+    for file in files {
+        keys.extend([fs_err::read_to_string(file.path())?.trim_end(), "\n"]);
+    }
+    if keys.trim().is_empty() { Err(ShellError::NoKeys.into()) } else { Ok(keys) }
+}
+
+/// Sends a started container its files, waits until all answers, and gives what can be opened.
+pub(super) async fn begin(
+    session: &Session<'_>,
+    args: &request::Shell,
+    started: (&str, &str),
+    services: &Services,
+    user: &User,
+) -> Result<ServiceUrls, CommandError> {
+    let (name, container) = started;
+    let program = Program::Command(container.to_owned());
+    let address = args.services.address();
+    let ready = async {
+        if let Some(jupyter) = &services.jupyter {
+            answers(address, jupyter.port, b"GET /api HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n", b" 200 ").await?;
+        }
+        if let Some(ssh) = &services.ssh {
+            answers(address, ssh.port, b"", b"SSH-2.0").await?;
+        }
+        Ok::<_, ShellError>(())
+    };
+    if session.engine.info().local || !args.start.detach {
+        tokio::select! {
+            ready = ready => ready?,
+            ended = session.containers.exit_code(&program) => {
+                let said = last_words(&*session.containers, container).await;
+                return Err(ShellError::Ended { code: ended?, said }.into());
+            }
+        }
+    } else {
+        tell_the_way(session, ports(&args.services, services).iter().map(|port| port.host));
+    }
+    let mut told = ServiceUrls { schema: 1, name: name.to_owned(), ..ServiceUrls::default() };
+    told.jupyter = services.jupyter.as_ref().map(|jupyter| jupyter.url(&address.to_string()));
+    if let Some(ssh) = &services.ssh {
+        told.ssh = Some(client(session, &args.services, (name, container), ssh.port, user).await?);
+    }
+    told.vscode = args.services.vscode.then(|| vscode(name));
+    open(session, &args.services, &told);
+    Ok(told)
+}
+
+/// How to reach ports of the engine's machine when no call of ours leads there.
+fn tell_the_way(session: &Session<'_>, ports: impl Iterator<Item = u16>) {
+    let options: Vec<_> = ports.map(|port| format!("-L {port}:127.0.0.1:{port}")).collect();
+    let text = format!(
+        "the engine is on another machine: lead its ports here with `ssh {} HOST`; without --detach, \
+         `envforge shell` leads them itself for as long as it runs",
+        options.join(" ")
+    );
+    session.reporter.report(Event::Note { text });
+}
+
+fn vscode(name: &str) -> String {
+    format!("code --folder-uri {}", vscode_uri(&container_name(name)))
+}
+
+/// What can be opened of a container that runs already; an error if it does not serve it.
+pub(super) async fn of_running(
+    session: &Session<'_>,
+    args: &ServiceOptions,
+    shell: &Shell,
+    user: &User,
+) -> Result<ServiceUrls, CommandError> {
+    let port = |service: &str| -> Result<u16, ShellError> {
+        let word = shell.services.split(' ').find_map(|word| word.strip_prefix(service)?.strip_prefix('='));
+        let option = if service == "ssh" { "--ssh" } else { "--jupyter" };
+        word.and_then(|port| port.parse().ok())
+            .ok_or(ShellError::Running { name: shell.name.clone(), option })
+    };
+    let mut told = ServiceUrls { schema: 1, name: shell.name.clone(), ..ServiceUrls::default() };
+    let id = shell.container.id.as_str();
+    if args.jupyter {
+        let port = port("jupyter")?;
+        let address = shell.container.ports.iter().find(|open| open.host == port).map(|open| open.address);
+        let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_string();
+        told.jupyter = Some(url(&address, port, &printed(session, id, Services::token_command()).await?));
+    }
+    if args.ssh {
+        told.ssh = Some(client(session, args, (&shell.name, id), port("ssh")?, user).await?);
+    }
+    told.vscode = args.vscode.then(|| vscode(&shell.name));
+    open(session, args, &told);
+    Ok(told)
+}
+
+/// The last lines of a container's log.
+async fn last_words(containers: &dyn Containers, container: &str) -> String {
+    let mut text = String::new();
+    let mut lines = containers.logs(container, false, Some(5));
+    while let Some(Ok(Output::Out(bytes) | Output::Err(bytes))) = lines.next().await {
+        text.push_str(&String::from_utf8_lossy(&bytes));
+    }
+    text.trim().to_owned()
+}
+
+/// Waits until a port says what is expected.
+async fn answers(address: IpAddr, port: u16, ask: &[u8], expected: &[u8]) -> Result<(), ShellError> {
+    let heard = async {
+        loop {
+            if let Ok(mut stream) = TcpStream::connect((address, port)).await
+                && stream.write_all(ask).await.is_ok()
+            {
+                let mut head = [0; 64];
+                let read = stream.read(&mut head).await.unwrap_or(0);
+                if head[..read].windows(expected.len()).any(|part| part == expected) {
+                    return;
+                }
+            }
+            tokio::time::sleep(READY.1).await;
+        }
+    };
+    tokio::time::timeout(READY.0, heard).await.map_err(|_| ShellError::Silent { port })
+}
+
+/// Opens what `--open` asks for. The address with the token goes through a file of the caller's own: the arguments of a
+/// program can be read by everybody on this machine.
+fn open(session: &Session<'_>, args: &ServiceOptions, told: &ServiceUrls) {
+    if !args.open {
+        return;
+    }
+    let opened = (|| -> std::io::Result<()> {
+        if let Some(url) = &told.jupyter {
+            let mut page = tempfile::Builder::new().prefix("envforge-").suffix(".html").tempfile()?;
+            write!(page, "<meta http-equiv=\"refresh\" content=\"0; url={url}\">")?;
+            let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+            std::process::Command::new(program).arg(page.path()).status()?;
+            // A browser that runs already reads it after the program has ended.
+            std::thread::sleep(Duration::from_secs(3));
+        }
+        if let Some(command) = &told.vscode {
+            let mut words = command.split(' ');
+            std::process::Command::new(words.next().unwrap_or_default()).args(words).status()?;
+        }
+        Ok(())
+    })();
+    if let Err(error) = opened {
+        let text = format!("it could not be opened from here: {error}");
+        session.reporter.report(Event::Warning { text });
+    }
+}
+
+/// Waits until somebody ends the call, or the container ends by itself.
+pub(crate) async fn until_ended(
+    session: &Session<'_>,
+    name: &str,
+    container: &str,
+) -> Result<u8, CommandError> {
+    let fault = |cause| RunError::Runtime { cause };
+    let mut terminate = signal(SignalKind::terminate()).map_err(fault)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(fault)?;
+    let program = Program::Command(container.to_owned());
+    let result = tokio::select! {
+        _ = tokio::signal::ctrl_c() => Ok(0),
+        _ = terminate.recv() => Ok(0),
+        _ = hangup.recv() => Ok(0),
+        ended = session.containers.exit_code(&program) => {
+            let said = last_words(&*session.containers, container).await;
+            Err(ShellError::Ended { code: ended?, said })
+        }
+    };
+    session.containers.stop(container, 5).await?;
+    forget_client(session.store.state_dir(), name)?;
+    Ok(result?)
+}

@@ -1,0 +1,58 @@
+//! Packages of the user that come as source distributions: their wheels, built while locking, or again where the cache has
+//! lost them.
+#![expect(clippy::disallowed_methods, reason = "edge: reads archives of the cache")]
+
+use crate::base::Base;
+use crate::model::lock::{Lock, LockedSource, UserAdditions};
+use crate::packages::{LocalWheel, PackageRequest, ResolverContext, SourceDist, resolve_packages};
+use crate::report::Event;
+use crate::source_build::{SourceError, build_requires, extra_requirements, source_archive};
+use crate::workflow::base::check_processor;
+use crate::workflow::build_request::BuildRequest;
+use crate::workflow::context_files::built;
+use crate::workflow::error::CommandError;
+use crate::workflow::session::Session;
+
+/// Says of each that code of it will run.
+pub(crate) fn tell_of_sources(session: &Session<'_>, found: &[SourceDist]) {
+    for SourceDist { locked, .. } in found {
+        let text = format!(
+            "no wheel of {} {} fits: its source distribution is built, which runs what it brings",
+            locked.name, locked.version
+        );
+        session.reporter.report(Event::Note { text });
+    }
+}
+
+/// The wheels of the source distributions that were chosen, with what the lock keeps of each. `lock` is what was resolved
+/// beside them.
+pub(crate) async fn wheels_of_sources(
+    session: &Session<'_>,
+    tools: &ResolverContext<'_>,
+    request: &PackageRequest<'_>,
+    (lock, found): (&Lock, &[SourceDist]),
+    base: &Base,
+    wanted: &BuildRequest,
+) -> Result<Vec<(LockedSource, LocalWheel)>, CommandError> {
+    check_processor(session, request.stack)?;
+    let mut all = Vec::new();
+    for source in found {
+        let SourceDist { locked, .. } = source;
+        let archive = source_archive(tools, source).await?;
+        let mut requires = build_requires(&fs_err::read(&archive)?, &locked.file)?;
+        let allowed = request.added.allow_source.iter().find(|allowed| allowed.name == locked.name);
+        requires.extend(allowed.into_iter().flat_map(|allowed| allowed.build.clone()));
+        let added = UserAdditions { python: requires, allow_source: Vec::new(), ..request.added.clone() };
+        let asked =
+            PackageRequest { added: &added, previous: Some(lock), fresh: &[], built: &[], ..*request };
+        let resolved = resolve_packages(tools, &asked).await.map_err(|cause| SourceError::BuildRequires {
+            archive: locked.file.clone(),
+            cause: Box::new(cause),
+        })?;
+        let build = extra_requirements(&lock.without_user_layers(), &resolved.wheels);
+        let locked = LockedSource { build, ..locked.clone() };
+        let wheel = built(session, tools, lock, &locked, base, wanted).await?;
+        all.push((locked, wheel));
+    }
+    Ok(all)
+}

@@ -1,0 +1,42 @@
+//! The stack of a request: spec, target and matrix resolved.
+
+use std::borrow::Cow;
+
+use crate::model::compat::Matrix;
+use crate::model::request::LockOptions;
+use crate::model::resolve::{plan_report, refusal_text, resolve};
+use crate::model::spec::Spec;
+use crate::model::stack::Stack;
+use crate::report::reporter;
+use crate::settings::Settings;
+use crate::workflow::custom_base::NamedBase;
+use crate::workflow::error::CommandError;
+use crate::workflow::local_wheels::validate;
+use crate::workflow::lock_error::ImpossibleStack;
+use crate::workflow::target::{options, target};
+
+/// The stack for what was typed, or every reason why there is none. Asks neither engine nor network: a base that had to be
+/// looked into is given.
+pub(crate) fn stack(
+    settings: &Settings,
+    typed: &str,
+    source: &LockOptions,
+    machine: &crate::model::request::TargetOptions,
+    named: Option<&NamedBase>,
+) -> Result<Stack, CommandError> {
+    let mut matrix = Cow::Borrowed(Matrix::current());
+    if let Some(named) = named {
+        matrix.to_mut().bases.push(named.row.clone());
+    }
+    let matrix = &*matrix;
+    let spec: Spec = typed.parse()?;
+    let target = target(machine, &settings.target, matrix, &*reporter(settings.output))?;
+    let options = options(machine, source, settings);
+    let answer = resolve(&spec, &target, matrix, &options);
+    let stack = answer.map_err(|refusal| ImpossibleStack {
+        text: refusal_text(&refusal, &target),
+        plan: Box::new(plan_report(typed, &spec, &target, source.provider(), &Err(refusal))),
+    })?;
+    validate(settings, &stack, source)?;
+    Ok(stack)
+}

@@ -1,0 +1,65 @@
+//! Which published variants a filter covers and the target can run, for `build --all-supported`: hours of compiling are
+//! started for what is named alone.
+
+use std::collections::BTreeSet;
+
+use crate::model::compat::Matrix;
+use crate::model::compat::tables::Status;
+use crate::model::request::TargetOptions;
+use crate::model::resolve::{ListEntry, ResolveOptions, entries, plan_report, refusal_text, resolve};
+use crate::model::spec::Spec;
+use crate::report::reporter;
+use crate::settings::Settings;
+use crate::workflow::error::CommandError;
+use crate::workflow::lock_error::ImpossibleStack;
+use crate::workflow::request_error::RequestError;
+use crate::workflow::target::target;
+
+/// The specs of all variants that the filter covers and the target can run, newest patches only.
+pub(crate) fn supported(
+    filter: &str,
+    machine: &TargetOptions,
+    settings: &Settings,
+) -> Result<Vec<String>, CommandError> {
+    let matrix = Matrix::current();
+    let spec: Spec = filter.parse()?;
+    let target = target(machine, &settings.target, matrix, &*reporter(settings.output))?;
+    let options = ResolveOptions {
+        forward_compat: machine.forward_compat,
+        no_source: true,
+        ..ResolveOptions::default()
+    };
+    let mut found = newest_patches(entries(matrix, Some(&spec), &target, &options));
+    found.retain(|entry| entry.runs_here != Some(false));
+    if found.is_empty() {
+        // The refusal says why, with what is nearest; without one only unlisted variants are covered.
+        let Err(refusal) = resolve(&spec, &target, matrix, &options) else {
+            return Err(RequestError::NothingListed { filter: filter.to_owned() }.into());
+        };
+        let text = refusal_text(&refusal, &target);
+        let plan = Box::new(plan_report(filter, &spec, &target, "auto", &Err(refusal)));
+        return Err(ImpossibleStack { text, plan }.into());
+    }
+    Ok(found.into_iter().map(|entry| named(&entry, &spec)).collect())
+}
+
+/// The spec of an entry, with what the filter says of Python and flavour.
+fn named(entry: &ListEntry, filter: &Spec) -> String {
+    let spec: Spec = entry.spec.parse().expect("list entries are named by specs");
+    Spec { python: filter.python, flavour: filter.flavour, ..spec }.to_string()
+}
+
+/// Of each minor release and CUDA the newest patch, without what upstream lists nowhere. Entries come newest first.
+pub(crate) fn newest_patches(entries: Vec<ListEntry>) -> Vec<ListEntry> {
+    let mut seen = BTreeSet::new();
+    let mut newest = |entry: &ListEntry| {
+        let spec: Spec = entry.spec.parse().expect("list entries are named by specs");
+        let minor = spec.version.map(|version| (version.major(), version.minor()));
+        seen.insert((spec.name, minor, spec.cuda))
+    };
+    entries
+        .into_iter()
+        .filter(|entry| entry.status != Status::Unlisted)
+        .filter(|entry| newest(entry))
+        .collect()
+}

@@ -1,0 +1,156 @@
+//! `vendor`: everything a lock names in one folder, verified; and what a build takes from there.
+#![expect(clippy::disallowed_methods, reason = "edge: copies and hashes files")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::model::address::Address;
+use crate::model::image::plan::CachedFile;
+use crate::model::lock::vendor_files::{VendorFile, items};
+use crate::model::lock::{IndexKind, Lock};
+use crate::model::stack::Stack;
+use crate::packages::{UpstreamStatus, UvSource, WheelSource, gather_debs, gather_uv};
+use crate::report::Event;
+use crate::settings::Settings;
+use crate::store::Store;
+use crate::workflow::build_request::BuildRequest;
+use crate::workflow::error::CommandError;
+use crate::workflow::lock::LockedBuild;
+use crate::workflow::package_sources::{deb_mirrors, package_settings};
+use crate::workflow::project::{index_address, unknown_index};
+use crate::workflow::session::Session;
+use crate::workflow::vendor_base;
+use crate::workflow::vendor_files::{LOCKS, VendorError, VendorProblem, locks_of, verified};
+
+/// Makes everything a lock names present in the cache.
+pub(crate) async fn gather(
+    session: &Session<'_>,
+    wanted: &BuildRequest,
+    locked: &LockedBuild,
+) -> Result<(), CommandError> {
+    let LockedBuild { lock, base, .. } = locked;
+    let (store, fetch) = (&session.store, &session.fetch);
+    let settings = package_settings(session, &lock.stack, &wanted.indexes);
+    let from = deb_mirrors(session, base, &lock.stack, &settings);
+    gather_debs(lock, store, fetch, &from, Arc::clone(&session.reporter)).await?;
+    let of_base =
+        Lock { system: lock.base.packages.clone(), unpacked: Vec::new(), apt: Vec::new(), ..lock.clone() };
+    gather_debs(&of_base, store, fetch, &from, Arc::clone(&session.reporter)).await?;
+    let uv = UvSource { engine: &*session.engine, base_reference: &base.reference, settings: &settings };
+    gather_uv(lock, &uv, store, fetch, Arc::clone(&session.reporter)).await?;
+    let source = WheelSource { stack: &lock.stack, index: &settings.index, fetcher: fetch };
+    let tools: Vec<_> = lock.tools.iter().map(crate::model::lock::LockedTool::as_wheel).collect();
+    let sources: Vec<_> = lock.sources.iter().map(crate::model::lock::LockedSource::as_file).collect();
+    let wheels: Vec<_> = lock.wheels.iter().chain(&tools).chain(&sources).collect();
+    source.gather(&wheels, store, Arc::clone(&session.reporter)).await?;
+    Ok(())
+}
+
+/// What the indexes have deleted, withdrawn or changed since.
+pub(crate) async fn gone_upstream(
+    locks: &[Lock],
+    settings: &Settings,
+) -> Result<Vec<VendorProblem>, CommandError> {
+    let session = Session::open(settings, None).await?;
+    let mut findings = Vec::new();
+    for lock in locks {
+        let mut index = session.index.clone();
+        index.further = further(lock, settings)?;
+        let source = WheelSource { stack: &lock.stack, index: &index, fetcher: &session.fetch };
+        let sources: Vec<_> = lock.sources.iter().map(crate::model::lock::LockedSource::as_file).collect();
+        let published = lock.wheels.iter().filter(|wheel| wheel.index != IndexKind::Local);
+        for wheel in published.chain(&sources) {
+            let what = match source.upstream(wheel).await? {
+                UpstreamStatus::There(_) => continue,
+                UpstreamStatus::Yanked(_) => "yanked",
+                UpstreamStatus::Changed(_) => "changed",
+                UpstreamStatus::Gone => {
+                    match lock.added.indexes.iter().find(|name| !index.further.contains_key(*name)) {
+                        // It may be there.
+                        Some(name) => return Err(unknown_index(name, settings).into()),
+                        None => "gone",
+                    }
+                }
+            };
+            findings.push(VendorProblem { what, file: wheel.file.clone(), path: None });
+        }
+    }
+    findings.sort_by(|one, other| one.file.cmp(&other.file));
+    findings.dedup();
+    Ok(findings)
+}
+
+/// The further indexes of a lock that are configured here.
+fn further(lock: &Lock, settings: &Settings) -> Result<BTreeMap<String, Address>, CommandError> {
+    let configured = |name: &String| Some((name.clone(), settings.indexes.get(name)?));
+    let parsed = |(name, text): (String, &String)| Ok((name, index_address(text, settings)?));
+    lock.added.indexes.iter().filter_map(configured).map(parsed).collect()
+}
+
+/// The lock of a vendor folder that is what is wanted; `None`: it has none.
+pub(crate) fn lock_in(
+    folder: &Utf8Path,
+    stack: &Stack,
+    wanted: &BuildRequest,
+) -> Result<Option<Utf8PathBuf>, CommandError> {
+    let (locks, damaged) = locks_of(folder)?;
+    if let Some(lock) = locks.iter().find(|lock| lock.differences_from(stack, &wanted.added).is_empty()) {
+        let files = lock.hashes().into_iter().map(|hash| folder.join(LOCKS).join(format!("{hash}.lock")));
+        return Ok(files.into_iter().find(|file| file.exists()));
+    }
+    if locks.is_empty() && damaged.is_empty() {
+        return Err(VendorError::NotVendored { folder: folder.to_string() }.into());
+    }
+    // The one that is wanted may be among them.
+    not_whole(folder, damaged.iter().map(VendorProblem::text).collect()).map(|()| None)
+}
+
+/// An error if something of the folder is wrong.
+fn not_whole(folder: &Utf8Path, wrong: Vec<String>) -> Result<(), CommandError> {
+    let folder = folder.to_string();
+    if wrong.is_empty() { Ok(()) } else { Err(VendorError::Damaged { folder, wrong }.into()) }
+}
+
+/// Takes what a lock names out of a vendor folder: all but the wheels into the cache, the wheels as files of the context.
+pub(crate) fn take(
+    folder: &Utf8Path,
+    lock: &Lock,
+    store: &Store,
+) -> Result<Vec<(String, CachedFile)>, CommandError> {
+    let mut wheels = Vec::new();
+    let mut wrong: Vec<_> = vendor_base::fault(folder, lock).iter().map(VendorProblem::text).collect();
+    for item in items(lock) {
+        match (verified(folder, item), item) {
+            (Err(finding), _) => wrong.push(finding.text()),
+            (Ok(path), VendorFile::Wheel(wheel)) => {
+                let (size, sha256) = (fs_err::metadata(&path)?.len(), wheel.sha256.clone());
+                // uv is both: it lies in the image and installs the others.
+                if lock.tools.iter().any(|tool| tool.sha256 == wheel.sha256) {
+                    store.put(&wheel.sha256, &fs_err::read(&path)?)?;
+                }
+                wheels.push((wheel.file.clone(), CachedFile { path, size, sha256 }));
+            }
+            (Ok(path), item) if store.find(item.sha256())?.is_none() => {
+                let passing = store.temp_file()?;
+                fs_err::copy(&path, passing.path())?;
+                let kept = Utf8Path::from_path(passing.path()).map(Utf8Path::to_owned);
+                if let Some(kept) = kept {
+                    store.adopt(&kept, item.sha256())?;
+                }
+            }
+            (Ok(_), _) => {}
+        }
+    }
+    if !wrong.is_empty() && !folder.join(LOCKS).is_dir() {
+        return Err(VendorError::NotVendored { folder: folder.to_string() }.into());
+    }
+    not_whole(folder, wrong).map(|()| wheels)
+}
+
+/// Says that nothing is asked of any network.
+pub(crate) fn tell(session: &Session<'_>, folder: &Utf8Path) {
+    let text = format!("without network: everything comes from {folder}");
+    session.reporter.report(Event::Note { text });
+}

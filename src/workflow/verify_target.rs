@@ -1,0 +1,185 @@
+//! What was named: which image of the engine it is, and whether envforge built it.
+#![expect(clippy::disallowed_methods, reason = "reads locks")]
+
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use envforge_protocol::{ExpectationText, Key};
+
+use crate::agent::needed_glibc;
+use crate::engine::{EngineError, ImageInfo, PullRequest};
+use crate::model::compat::Matrix;
+use crate::model::image::libc::{Libc, libc_of, libc_paths};
+use crate::model::image::plan::UNVERIFIED;
+use crate::model::image_ref::ImageRef;
+use crate::model::lock::Lock;
+use crate::model::request::TargetOptions;
+use crate::model::resolve::{ResolveOptions, resolve};
+use crate::model::spec::{Spec, strip_unverified};
+use crate::model::verdict::{module, promised_version};
+use crate::report::{Event, NullReporter};
+use crate::workflow::check::ImageOrigin;
+use crate::workflow::check_error::CheckError;
+use crate::workflow::error::CommandError;
+use crate::workflow::image_error::ImageError;
+use crate::workflow::known_locks::known_lock;
+use crate::workflow::session::Session;
+use crate::workflow::target::target;
+
+const LABEL_LOCK: &str = "io.envforge.lock";
+const LABEL_NAME: &str = "io.envforge.name";
+
+/// An image of the engine.
+pub(crate) struct Named {
+    /// The reference it was found under.
+    pub(crate) reference: String,
+    pub(crate) image: ImageInfo,
+}
+
+/// The image that was named; one that is no spec of ours is pulled if the engine does not have it.
+pub(crate) async fn found(session: &Session<'_>, name: &str) -> Result<Named, CommandError> {
+    if let Some(named) = local(session, name).await? {
+        if named.reference != name && named.reference.ends_with(UNVERIFIED) {
+            let text = format!("{name} is not verified yet: taking {}", named.reference);
+            session.reporter.report(Event::Note { text });
+        }
+        return Ok(named);
+    }
+    if let Some(spec) = spec_of(strip_unverified(name).0) {
+        return Err(ImageError::SpecNotBuilt { spec: spec.to_string() }.into());
+    }
+    Ok(Named { reference: name.to_owned(), image: pulled(session, name).await? })
+}
+
+/// The image, from the first of its registry's mirrors that has it.
+async fn pulled(session: &Session<'_>, name: &str) -> Result<ImageInfo, CommandError> {
+    let wanted: ImageRef = name.parse()?;
+    let mut refused = String::new();
+    for source in session.registry.sources(&wanted) {
+        let pull = PullRequest {
+            reference: source.to_string(),
+            machine: session.engine.info().machine,
+            credential: session.registry.credential(&source).await?,
+        };
+        match session.engine.pull(pull, Arc::clone(&session.reporter)).await {
+            Ok(image) => return Ok(image),
+            // The engine's words say which registry refused and why.
+            Err(EngineError::Refused { text, .. } | EngineError::Registry { text, .. }) => refused = text,
+            Err(other) => return Err(other.into()),
+        }
+    }
+    Err(ImageError::NotFound { image: name.to_owned(), text: refused }.into())
+}
+
+/// The image of that name, if the engine has it.
+pub(crate) async fn local(session: &Session<'_>, name: &str) -> Result<Option<Named>, CommandError> {
+    for reference in candidates(session, name) {
+        if let Some(image) = session.engine.image(&reference).await? {
+            return Ok(Some(Named { reference, image }));
+        }
+    }
+    Ok(None)
+}
+
+/// The references a name may stand for, best first.
+fn candidates(session: &Session<'_>, name: &str) -> Vec<String> {
+    let (typed, unverified) = strip_unverified(name);
+    let Some(spec) = spec_of(typed) else { return vec![name.to_owned()] };
+    let mut names = vec![typed.replace('+', "-")];
+    names.extend(canonical(session, &spec));
+    names.dedup();
+    if typed == spec.name {
+        names.remove(0);
+    }
+    let with_suffix = names.iter().map(|name| format!("{name}{UNVERIFIED}"));
+    if unverified { with_suffix.collect() } else { names.iter().cloned().chain(with_suffix).collect() }
+}
+
+/// A spec, if it reads as one of a product that is known: `debian:12` reads as one, too.
+fn spec_of(text: &str) -> Option<Spec> {
+    let spec: Spec = text.parse().ok()?;
+    Matrix::current().product(&spec.name)?;
+    Some(spec)
+}
+
+/// The canonical name that a build of the spec has here.
+fn canonical(session: &Session<'_>, spec: &Spec) -> Option<String> {
+    let matrix = Matrix::current();
+    let target = target(&TargetOptions::default(), &session.settings.target, matrix, &NullReporter).ok()?;
+    resolve(spec, &target, matrix, &ResolveOptions::default()).ok().map(|stack| stack.name)
+}
+
+/// Where the image comes from, with its lock if that is known. An image without one may hold anything: it is foreign
+/// whatever its labels say, and they are only what it says of itself.
+pub(crate) async fn origin(
+    session: &Session<'_>,
+    file: Option<&Utf8Path>,
+    image: &ImageInfo,
+) -> Result<(ImageOrigin<'static>, Option<Lock>), CommandError> {
+    let label = image.labels.get(LABEL_LOCK);
+    let lock = match (file, label) {
+        (Some(file), _) => {
+            let path = session.settings.current_dir.join(file);
+            let lock = Lock::from_bytes(file.as_str(), &fs_err::read(path)?)?;
+            if let Some(label) = label.filter(|label| !lock.matches_hash(label)) {
+                return Err(ImageError::OtherLock {
+                    file: file.to_string(),
+                    hash: lock.hash(),
+                    label: label.clone(),
+                }
+                .into());
+            }
+            Some(lock)
+        }
+        (None, Some(label)) => known_lock(&session.store, label),
+        (None, None) => None,
+    };
+    if lock.is_none() {
+        if label.is_some() {
+            let text = "the image's lock is not on this machine: it is checked against its labels alone, in a sandbox; --lock FILE names it";
+            session.reporter.report(Event::Note { text: text.to_owned() });
+        }
+        agent_starts(session, image).await?;
+    }
+    Ok((ImageOrigin::Foreign { says: labels_say(image) }, lock))
+}
+
+/// Writes the versions that the labels name as an expectation file; empty without labels.
+fn labels_say(image: &ImageInfo) -> String {
+    let mut text = ExpectationText::default();
+    let spec = image.labels.get(LABEL_NAME).and_then(|name| spec_of(name));
+    let Some(spec) = spec else { return String::new() };
+    let product = Matrix::current().product(&spec.name);
+    let framework = product.filter(|product| product.package.is_some()).map(|product| &product.framework);
+    if let (Some(framework), Some(version), Some(cuda)) = (framework, &spec.version, spec.cuda) {
+        let version = promised_version(framework, version, cuda);
+        text.add(Key::Framework, module(framework));
+        text.add(Key::Version, version);
+        // A wheel of a whole major promises no minor in its name.
+        if cuda.minor.is_some() {
+            text.add(Key::Cuda, cuda.dotted());
+        }
+        if let Some(python) = spec.python {
+            text.add(Key::Python, python);
+        }
+    }
+    text.into_string()
+}
+
+/// An error if the agent cannot start on the image's C library.
+async fn agent_starts(session: &Session<'_>, image: &ImageInfo) -> Result<(), CommandError> {
+    let Some(needs) = needed_glibc() else { return Ok(()) };
+    let paths = libc_paths(session.engine.info().machine);
+    let libc = libc_of(&session.engine.read_files(&image.id, &paths).await?);
+    tracing::debug!(%libc, %needs, "the image's C library");
+    match libc {
+        Libc::Glibc(version) if version < needs => {
+            Err(CheckError::AgentCannotStart { libc: format!("glibc {version}"), needs: needs.to_string() }
+                .into())
+        }
+        Libc::Glibc(_) => Ok(()),
+        other => {
+            Err(CheckError::AgentCannotStart { libc: other.to_string(), needs: needs.to_string() }.into())
+        }
+    }
+}
