@@ -62,7 +62,7 @@ fn lock_rejects_an_unsigned_index() {
     mirror.serve("/debian/dists/bookworm/InRelease", b"Origin: Debian\nCodename: bookworm\n".to_vec());
     let scene =
         Scene::new().with_empty_cache().set("ENVFORGE_DEBIAN_MIRROR", format!("{}/debian", mirror.url()));
-    scene.fail(&BOOTSTRAP, 3, &["not trusted", "use another mirror"]);
+    scene.fail(&BOOTSTRAP, 3, &["cannot verify package index", "use another mirror"]);
     scene.assert_nothing_left();
 }
 
