@@ -15,9 +15,11 @@
 
 pub mod agent;
 pub mod archive;
+pub mod assemble;
 pub mod base;
 pub mod cli;
 pub mod commands;
+pub mod container_layers;
 pub mod engine;
 pub mod failure;
 pub mod fetch;

@@ -200,6 +200,9 @@ mod tests {
         async fn load(&self, _: Utf8PathBuf, _: Arc<dyn Reporter>) -> Result<(), EngineError> {
             unreachable!("no image is loaded")
         }
+        async fn load_layers(&self, _: LayeredImage, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+            unreachable!("no image is assembled")
+        }
         async fn read_files(
             &self,
             _: &str,

@@ -3,7 +3,9 @@
 use std::num::NonZeroUsize;
 
 use camino::Utf8PathBuf;
-use clap::Args;
+use clap::{Args, ValueEnum};
+
+use crate::model::request::BuilderChoice;
 
 use super::{LockSource, ProjectArgs, TargetArgs};
 
@@ -22,6 +24,25 @@ Examples:
   envforge build --all-supported pytorch-cuda:2.8       each CUDA of 2.8 that this machine runs
 
 Every tag, yours too, ends in -unverified until checks have run on a GPU.";
+
+/// What puts an image together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum BuilderArg {
+    /// The engine, by the steps of a Dockerfile.
+    #[default]
+    Dockerfile,
+    /// This program, from layers made straight from the wheels.
+    Assembled,
+}
+
+impl From<BuilderArg> for BuilderChoice {
+    fn from(builder: BuilderArg) -> Self {
+        match builder {
+            BuilderArg::Dockerfile => Self::Dockerfile,
+            BuilderArg::Assembled => Self::Assembled,
+        }
+    }
+}
 
 /// Arguments of `build`.
 #[derive(Debug, Clone, Args)]
@@ -55,9 +76,12 @@ pub struct BuildArgs {
     /// Build without any network, from a folder that `envforge vendor` filled; its lock, or the one that is there, must fit.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["all_supported", "push"])]
     pub offline: Option<Utf8PathBuf>,
-    /// Give the same image digest each time: the image is written anew without times (takes its size twice on the cache's
-    /// disk while it runs).
-    #[arg(long)]
+    /// What puts the image together: `dockerfile` runs a step of a Dockerfile for each layer, `assembled` makes layers straight
+    /// from the wheels, the same image digest each time.
+    #[arg(long, value_enum, default_value_t, value_name = "BUILDER")]
+    pub builder: BuilderArg,
+    /// Give the same image digest each time: the same as `--builder assembled`.
+    #[arg(long, conflicts_with = "builder")]
     pub bit_identical: bool,
     /// Which project.
     #[command(flatten)]
@@ -70,4 +94,4 @@ pub struct BuildArgs {
     pub target: TargetArgs,
 }
 
-into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, bit_identical, project, source, target });
+into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, builder, bit_identical, project, source, target });

@@ -32,6 +32,7 @@ pub use container_engine::Engine;
 pub use docker::Docker;
 pub use error::EngineError;
 pub use gpu::{GpuAccess, GpuChoice, GpuRequest, shm_size};
+pub use image::layered::{ConfigOf, ImageLayer, LayerContent, LayeredImage};
 pub use image::temporary_tag::TemporaryTag;
 pub use image::types::{Images, PullRequest};
 pub use info::{BuilderKind, EngineInfo};

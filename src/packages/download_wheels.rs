@@ -14,6 +14,7 @@ use crate::fetch::{Download, FetchError, Fetcher, Transfer};
 use crate::model::address::Address;
 use crate::model::lock::{IndexKind, LockedWheel};
 use crate::model::stack::Stack;
+use crate::packages::wheel_addresses::WheelAddresses;
 use crate::report::{Event, Reporter};
 use crate::store::Store;
 
@@ -45,6 +46,8 @@ pub struct WheelSource<'a> {
     pub index: &'a IndexSettings,
     /// Downloads.
     pub fetcher: &'a Fetcher,
+    /// Addresses that are known without an index.
+    pub known: Option<&'a WheelAddresses>,
 }
 
 impl WheelSource<'_> {
@@ -63,6 +66,9 @@ impl WheelSource<'_> {
 
     /// Returns the current state of a wheel on the indexes.
     pub async fn upstream(&self, wheel: &LockedWheel) -> Result<UpstreamStatus, PackagesError> {
+        if let Some(address) = self.known.and_then(|known| known.get(&wheel.sha256)) {
+            return Ok(UpstreamStatus::There(address.clone()));
+        }
         let mut said = UpstreamStatus::Gone;
         for index in self.indexes(wheel)? {
             let page = index.join(&format!("{}/", wheel.name));
@@ -194,12 +200,14 @@ mod tests {
     impl Fixture {
         async fn gather(&self) -> Result<(), PackagesError> {
             let stack = sample::stack();
-            let source = WheelSource { stack: &stack, index: &self.index, fetcher: &self.fetcher };
+            let source =
+                WheelSource { stack: &stack, index: &self.index, fetcher: &self.fetcher, known: None };
             source.gather(&[&self.wheel], &self.store, Arc::new(NullReporter)).await
         }
         async fn upstream(&self) -> UpstreamStatus {
             let stack = sample::stack();
-            let source = WheelSource { stack: &stack, index: &self.index, fetcher: &self.fetcher };
+            let source =
+                WheelSource { stack: &stack, index: &self.index, fetcher: &self.fetcher, known: None };
             source.upstream(&self.wheel).await.expect("an answer")
         }
     }

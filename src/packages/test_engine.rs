@@ -64,6 +64,9 @@ impl Images for FakeEngine {
     async fn load(&self, _: Utf8PathBuf, _: Arc<dyn Reporter>) -> Result<(), EngineError> {
         unreachable!("no image is loaded")
     }
+    async fn load_layers(&self, _: LayeredImage, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+        unreachable!("no image is assembled")
+    }
     async fn read_files(&self, _: &str, _: &[&str]) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
         unreachable!("nothing but runs is asked")
     }

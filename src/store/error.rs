@@ -57,7 +57,7 @@ impl Failure for StoreError {
 }
 
 impl StoreError {
-    pub(super) fn file(purpose: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn file(purpose: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |cause| Self::File { purpose, cause }
     }
 }

@@ -1,17 +1,15 @@
 //! One spec: stack to lock to plan to image to checks to tag. Prints nothing.
-#![expect(clippy::disallowed_methods, reason = "times its stages, reads secrets")]
+#![expect(clippy::disallowed_methods, reason = "times its stages")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use serde::Serialize;
 
 use crate::agent;
 use crate::base::Base;
-use crate::engine::{ImageBuildRequest, ImageInfo, Secret, TemporaryTag};
-use crate::model::address::Address;
+use crate::engine::{ImageBuildRequest, ImageInfo, TemporaryTag};
 use crate::model::image::plan::{BaseSource, BuildPlan, asked_for, plan};
 use crate::model::lock::Lock;
 use crate::model::request;
@@ -19,10 +17,12 @@ use crate::model::stack::Stack;
 use crate::model::verdict::Verdict;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
 use crate::model::verdict::tag_policy::{TagStatus, claim, tags_for};
-use crate::packages::index_secrets_with;
-use crate::settings::NamedSecret;
+use crate::model::versions::PythonVersion;
+use crate::report::Event;
+use crate::workflow::assemble::{Assembly, assemble};
 use crate::workflow::base::check_processor;
 use crate::workflow::build_request::BuildRequest;
+use crate::workflow::build_secrets::secrets;
 use crate::workflow::check::{CheckTarget, ImageOrigin, check};
 use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::digest_of;
@@ -33,11 +33,12 @@ use crate::workflow::gpus::{self, Wish};
 use crate::workflow::known_locks::remember_image;
 use crate::workflow::lock::{LockedBuild, lock_for, raise_schema};
 use crate::workflow::push::{Pushed, push, pushable};
-use crate::workflow::reproducible::fixed;
-use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 use crate::workflow::tags::tags;
-use crate::workflow::{disk_space, reports};
+use crate::workflow::{disk_space, image_records, reports};
+
+/// The first Python whose byte code is a function of its source.
+const FIRST_ASSEMBLED: PythonVersion = PythonVersion { major: 3, minor: 11 };
 
 /// Seconds each stage took.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -129,10 +130,14 @@ pub(crate) async fn build_one(
 
     let started = Instant::now();
     let scratch = TemporaryTag::new(&*session.engine);
-    let mut image = build_image(session, &locked, &plan, scratch.name(), wanted, args.no_cache).await?;
-    if args.bit_identical {
-        image = fixed(session, &locked.base, image, scratch.name()).await?;
-    }
+    let image = if is_assembled(session, args, &locked.lock) {
+        let how = Assembly { scratch_tag: scratch.name(), no_cache: args.no_cache };
+        let (image, records) = Box::pin(assemble(session, &locked, &plan, wanted, &how)).await?;
+        image_records::compare(session, &mut locked, records)?;
+        image
+    } else {
+        build_image(session, &locked, &plan, scratch.name(), wanted, args.no_cache).await?
+    };
     seconds.build = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
@@ -210,6 +215,20 @@ fn check_agent_starts(base: &Base) -> Result<(), CommandError> {
     }
 }
 
+/// Whether the image is put together here. Byte code of Python 3.10 and older is not the same each time: the engine builds it.
+fn is_assembled(session: &Session<'_>, args: &request::Build, lock: &Lock) -> bool {
+    let wish = args.bit_identical || args.builder == request::BuilderChoice::Assembled;
+    let can = lock.stack.python >= FIRST_ASSEMBLED;
+    if wish && !can {
+        let text = format!(
+            "building with the Dockerfile builder: byte code of Python {} differs from build to build",
+            lock.stack.python
+        );
+        session.reporter.report(Event::Note { text });
+    }
+    wish && can
+}
+
 async fn build_image(
     session: &Session<'_>,
     locked: &LockedBuild,
@@ -231,34 +250,6 @@ async fn build_image(
     let image = session.engine.build(request, Arc::clone(&session.reporter)).await?;
     locked.base.check_unchanged(&*session.engine).await?;
     Ok(image)
-}
-
-/// Certificates and index addresses, served during RUN steps and kept nowhere.
-fn secrets(
-    session: &Session<'_>,
-    lock: &Lock,
-    further: &BTreeMap<String, Address>,
-) -> Result<Vec<Secret>, CommandError> {
-    let mut secrets = index_secrets_with(&session.index, lock, further);
-    let names: BTreeSet<_> = lock.added.run.iter().flat_map(|run| &run.secrets).collect();
-    for name in names {
-        let bytes = secret_value(session, name)?;
-        secrets.push(Secret { id: format!("user-{name}"), bytes });
-    }
-    Ok(secrets)
-}
-
-/// The value of a secret that a run step reads.
-fn secret_value(session: &Session<'_>, name: &str) -> Result<Bytes, RequestError> {
-    let none = |why: String| RequestError::NoSecret { name: name.to_owned(), why };
-    match session.settings.secrets.get(name) {
-        Some(NamedSecret::Value(value)) => Ok(Bytes::from(value.clone())),
-        Some(NamedSecret::File(file)) => {
-            fs_err::read(file).map(Bytes::from).map_err(|error| none(error.to_string()))
-        }
-        Some(NamedSecret::Unset(variable)) => Err(none(format!("{variable} is not set"))),
-        None => Err(none("no configuration names it".to_owned())),
-    }
 }
 
 /// Layers and context, for `--dry-run`.

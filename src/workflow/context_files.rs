@@ -104,7 +104,8 @@ pub(crate) async fn built_again(
     check_processor(session, &lock.stack)?;
     let settings = package_settings(session, &lock.stack, &wanted.indexes);
     let tools = package_tools(session, &settings);
-    let from = WheelSource { stack: &lock.stack, index: &settings.index, fetcher: &session.fetch };
+    let from =
+        WheelSource { stack: &lock.stack, index: &settings.index, fetcher: &session.fetch, known: None };
     from.gather(&[&source.as_file()], &session.store, Arc::clone(&session.reporter)).await?;
     let wheel = built(session, &tools, lock, source, base, wanted).await?;
     let locked = lock.local_wheels().find(|wheel| wheel.name == source.name);

@@ -68,6 +68,22 @@ pub enum ImageError {
         /// Why, as a clause.
         because: String,
     },
+    /// The engine has other layers than it was given.
+    #[error("image `{image}` does not have the layers that were put together")]
+    OtherLayers {
+        /// Its id.
+        image: String,
+    },
+    /// The image has other digests than the lock records.
+    #[error("the image has configuration {found}, which is not the one that {file} records{}", differences.iter().fold(String::new(), |all, line| all + "\n  - " + line))]
+    OtherRecords {
+        /// The lock file.
+        file: String,
+        /// The configuration's digest.
+        found: String,
+        /// The layers that differ, a line each.
+        differences: Vec<String>,
+    },
     /// The engine's disk has too little space.
     #[error("not enough disk space in `{folder}`: {} required, {} free", gigabytes(*need_bytes), gigabytes(*free_bytes))]
     NoSpace {
@@ -86,11 +102,13 @@ impl Failure for ImageError {
             Self::NotFound { .. }
             | Self::SpecNotBuilt { .. }
             | Self::Report { .. }
+            | Self::OtherLayers { .. }
             | Self::NoSpace { .. } => Exit::Outside,
             Self::OtherLock { .. } | Self::NothingToPush => Exit::Usage,
             Self::NotBuilt { .. }
             | Self::UnknownLock { .. }
             | Self::NoReport { .. }
+            | Self::OtherRecords { .. }
             | Self::NotPushed { .. } => Exit::No,
         }
     }
@@ -114,6 +132,12 @@ impl Failure for ImageError {
             Self::NotPushed { .. } => {
                 "run `verify --push` on a machine with a GPU of the target: it pushes verified tags only"
                     .to_owned()
+            }
+            Self::OtherLayers { .. } => {
+                "check who else uses this engine: it gave another image than it was sent; nothing was tagged".to_owned()
+            }
+            Self::OtherRecords { .. } => {
+                "find out what changed (`envforge diff`); to accept it, delete `config` and `layers` below [records]".to_owned()
             }
             Self::NoSpace { .. } => "free space there, or remove images you no longer need".to_owned(),
         };

@@ -1,10 +1,12 @@
 //! One file per step of the way from a request to a checked and tagged image. Joins model and edges.
 
+pub(crate) mod assemble;
 pub(crate) mod base;
 pub(crate) mod base_tools;
 pub(crate) mod batch;
 pub(crate) mod build;
 pub(crate) mod build_request;
+pub(crate) mod build_secrets;
 pub(crate) mod check;
 pub mod check_error;
 pub(crate) mod confirm;
@@ -16,6 +18,7 @@ pub mod error;
 pub(crate) mod gpus;
 pub mod image_error;
 pub(crate) mod image_info;
+pub(crate) mod image_records;
 pub mod interrupt;
 pub(crate) mod known_locks;
 pub(crate) mod local_wheels;
@@ -29,7 +32,6 @@ pub(crate) mod package_sources;
 pub(crate) mod project;
 pub(crate) mod push;
 pub(crate) mod reports;
-pub(crate) mod reproducible;
 pub mod request_error;
 pub(crate) mod session;
 pub(crate) mod shell;

@@ -40,7 +40,7 @@ pub(crate) async fn gather(
     gather_debs(&of_base, store, fetch, &from, Arc::clone(&session.reporter)).await?;
     let uv = UvSource { engine: &*session.engine, base_reference: &base.reference, settings: &settings };
     gather_uv(lock, &uv, store, fetch, Arc::clone(&session.reporter)).await?;
-    let source = WheelSource { stack: &lock.stack, index: &settings.index, fetcher: fetch };
+    let source = WheelSource { stack: &lock.stack, index: &settings.index, fetcher: fetch, known: None };
     let tools: Vec<_> = lock.tools.iter().map(crate::model::lock::LockedTool::as_wheel).collect();
     let sources: Vec<_> = lock.sources.iter().map(crate::model::lock::LockedSource::as_file).collect();
     let wheels: Vec<_> = lock.wheels.iter().chain(&tools).chain(&sources).collect();
@@ -58,7 +58,7 @@ pub(crate) async fn gone_upstream(
     for lock in locks {
         let mut index = session.index.clone();
         index.further = further(lock, settings)?;
-        let source = WheelSource { stack: &lock.stack, index: &index, fetcher: &session.fetch };
+        let source = WheelSource { stack: &lock.stack, index: &index, fetcher: &session.fetch, known: None };
         let sources: Vec<_> = lock.sources.iter().map(crate::model::lock::LockedSource::as_file).collect();
         let published = lock.wheels.iter().filter(|wheel| wheel.index != IndexKind::Local);
         for wheel in published.chain(&sources) {

@@ -32,6 +32,7 @@ mod wheels;
 mod a_real_pytorch;
 mod allow_source;
 mod arm64;
+mod assembled;
 mod base;
 mod cluster;
 mod content;

@@ -2,6 +2,9 @@
 
 pub(super) mod images;
 mod inspect;
+pub(super) mod layered;
+mod load_archive;
+mod load_layers;
 pub(super) mod names;
 mod progress;
 pub(super) mod temporary_tag;
