@@ -73,8 +73,8 @@ mod tests {
     use crate::base::deb::tests::ar;
     use crate::base::mirrors::MirrorSources;
     use crate::engine::{
-        Builder, Engine, EngineError, EngineInfo, ImageBuildRequest, ImageInfo, Images, PullRequest,
-        RunOutcome, RunRequest, Runner,
+        Builder, Engine, EngineError, EngineInfo, ImageBuildRequest, ImageInfo, Images, LayeredImage,
+        PullRequest, RunOutcome, RunRequest, Runner,
     };
     use crate::fetch::{FetchSettings, Fetcher};
     use crate::model::image_digest::Digest;

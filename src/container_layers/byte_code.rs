@@ -2,6 +2,7 @@
 //!
 //! A distribution's byte code is a function of its sources, their paths in the image and the Python (3.11 and newer): one fresh
 //! process each, without site, so no code of a wheel runs.
+#![expect(clippy::disallowed_methods, reason = "edge: reads the cache")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -134,7 +135,7 @@ fn check(sent: &Distribution, code: &[SourceFile]) -> Result<(), String> {
             let (folder, name) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
             let stem = name.strip_suffix(".py").unwrap_or(name);
             let tag = file.path.strip_prefix(&format!("{folder}/__pycache__/{stem}."));
-            tag.is_some_and(|tag| tag.ends_with(".pyc") && !tag.contains('/'))
+            tag.and_then(|tag| tag.strip_suffix(".pyc")).is_some_and(|tag| !tag.contains('/'))
         };
         if !modules.any(of) {
             return Err(format!("`{}`, which nobody asked for", file.path.escape_default()));

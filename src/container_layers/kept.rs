@@ -1,4 +1,5 @@
 //! Finished layers in the cache: a record by the key of their inputs, the tar under its hash.
+#![expect(clippy::disallowed_methods, reason = "edge: reads the cache")]
 
 use std::io::{Read as _, Write};
 
@@ -73,7 +74,6 @@ impl KeptLayer {
 struct LayerFile(Utf8PathBuf);
 
 impl LayerContent for LayerFile {
-    #[expect(clippy::disallowed_methods, reason = "edge: reads the cache")]
     fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let mut file = fs_err::File::open(&self.0)?;
         let mut buffer = vec![0; 1 << 20];

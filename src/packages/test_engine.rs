@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use camino::Utf8PathBuf;
 
 use crate::engine::{
-    Builder, Engine, EngineError, EngineInfo, ImageBuildRequest, ImageInfo, Images, PullRequest, RunOutcome,
-    RunRequest, Runner,
+    Builder, Engine, EngineError, EngineInfo, ImageBuildRequest, ImageInfo, Images, LayeredImage,
+    PullRequest, RunOutcome, RunRequest, Runner,
 };
 use crate::model::image_digest::Digest;
 use crate::registry::Credential;

@@ -44,7 +44,8 @@ pub async fn wheel_addresses(
     if unknown.is_empty() {
         return Ok(known);
     }
-    let list: String = unknown.iter().map(|wheel| format!("{}=={}\n", wheel.name, wheel.version)).collect();
+    let line = |wheel: &&LockedWheel| format!("{}=={}", wheel.name, wheel.version);
+    let list = unknown.iter().map(line).collect::<Vec<_>>().join("\n");
     let uv = fs_err::read(uv).map_err(StoreError::file("cannot read the cache"))?;
     let mut files = vec![
         file("addresses.sh", 0o644, include_str!("../../templates/packages/addresses.sh")),

@@ -3,33 +3,28 @@
 //! Layers are made lowest first and given to the engine while the next ones are made.
 
 mod files;
+mod layer;
 mod run_steps;
 mod system;
+mod toolkit;
 mod wheels;
 
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::assemble::{AssembleError, LayerDigests, LayerPlan, TarDigest, write_plain};
-use crate::container_layers::directories::Directories;
-use crate::container_layers::toolkit::{Toolkit, toolkit_layer};
-use crate::container_layers::{KeptLayer, Tools};
-use crate::engine::{
-    ContainerFile, EngineError, ImageInfo, ImageLayer, LayerContent, LayeredImage, TemporaryTag,
-};
+use crate::container_layers::Tools;
+use crate::engine::{EngineError, ImageInfo, ImageLayer, LayeredImage, TemporaryTag};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::config::{MadeLayer, config};
-use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::BuildPlan;
 use crate::model::lock::LayerRecord;
 use crate::model::sha256::sha256_hex;
-use crate::model::versions::Machine;
-use crate::packages::PackagesError;
 use crate::workflow::assemble::files::{copied_files, own_files};
+use crate::workflow::assemble::layer::Made;
 use crate::workflow::assemble::run_steps::run_steps;
 use crate::workflow::assemble::system::{base_layers, more, system};
+use crate::workflow::assemble::toolkit::toolkit;
 use crate::workflow::assemble::wheels::WheelLayers;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::build_secrets::user_secrets;
@@ -41,91 +36,6 @@ use crate::workflow::session::Session;
 
 /// Layers that may wait for the engine.
 const WAITING: usize = 128;
-
-/// A finished layer: for the engine, and for the configuration.
-#[derive(Clone)]
-pub(super) struct Made {
-    pub(super) layer: ImageLayer,
-    made: MadeLayer,
-    /// Digest and size of its compressed form.
-    packed: Option<(String, u64)>,
-}
-
-impl Made {
-    /// A layer of the cache.
-    pub(super) fn kept(
-        session: &Session<'_>,
-        kind: ComponentKind,
-        title: &str,
-        kept: &KeptLayer,
-    ) -> Result<Self, CommandError> {
-        let layer = ImageLayer {
-            title: title.to_owned(),
-            diff_id: kept.diff_id(),
-            size: kept.size,
-            content: Some(Arc::new(kept.content(&session.store)?)),
-        };
-        Ok(Self::new(kind, layer, None))
-    }
-
-    /// A layer that is written whenever it is needed.
-    pub(super) async fn planned(
-        kind: ComponentKind,
-        title: &str,
-        plan: LayerPlan,
-    ) -> Result<Self, CommandError> {
-        let (plan, digest) = blocking(move || {
-            let digest = write_plain(&plan, std::io::sink(), &mut |_| {})?;
-            Ok::<_, AssembleError>((plan, digest))
-        })
-        .await??;
-        Ok(Self::new(kind, planned_layer(title, plan, digest), None))
-    }
-
-    /// A layer of wheels with its digests.
-    pub(super) fn of_plan(kind: ComponentKind, title: &str, plan: LayerPlan, digests: LayerDigests) -> Self {
-        let LayerDigests { plain, gzip, gzip_size } = digests;
-        Self::new(kind, planned_layer(title, plan, plain), Some((gzip, gzip_size)))
-    }
-
-    fn new(kind: ComponentKind, layer: ImageLayer, packed: Option<(String, u64)>) -> Self {
-        let made = MadeLayer {
-            component: kind.id().to_owned(),
-            title: layer.title.clone(),
-            diff_id: layer.diff_id.clone(),
-        };
-        Self { layer, made, packed }
-    }
-
-    fn record(&self) -> LayerRecord {
-        let (digest, compressed_size) = self.packed.clone().unzip();
-        LayerRecord {
-            component: self.made.component.clone(),
-            diff_id: self.layer.diff_id.clone(),
-            size: Some(self.layer.size),
-            digest,
-            compressed_size,
-        }
-    }
-}
-
-fn planned_layer(title: &str, plan: LayerPlan, digest: TarDigest) -> ImageLayer {
-    let TarDigest { diff_id, size } = digest;
-    ImageLayer { title: title.to_owned(), diff_id, size, content: Some(Arc::new(Planned(plan))) }
-}
-
-/// A layer that is made from wheels each time it is written.
-struct Planned(LayerPlan);
-
-impl LayerContent for Planned {
-    fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        match write_plain(&self.0, out, &mut |_| {}) {
-            Ok(_) => Ok(()),
-            Err(AssembleError::Write(cause)) => Err(cause),
-            Err(error) => Err(std::io::Error::other(error)),
-        }
-    }
-}
 
 /// Puts the image of a plan together in the engine, under a scratch tag. `secrets` are those of the project's commands.
 pub(crate) async fn assemble(
@@ -188,7 +98,7 @@ async fn layered(
         let (image, base, all) = (plan.image.clone(), base.clone(), Arc::clone(&all));
         move || {
             let all = all.lock().unwrap_or_else(PoisonError::into_inner);
-            let made: Vec<MadeLayer> = all.iter().map(|one| one.made.clone()).collect();
+            let made: Vec<MadeLayer> = all.iter().map(|one| one.described.clone()).collect();
             config(&image, &base, machine, &made)
         }
     };
@@ -263,69 +173,4 @@ impl Line {
         // A receiver that has gone is a load that failed: its error ends the build.
         let _ = self.layers.send(layer).await;
     }
-}
-
-/// The layer of /usr/local/cuda: from the cache, or made in an image of everything below it.
-async fn toolkit(
-    session: &Session<'_>,
-    tools: &Tools<'_>,
-    below: Vec<ImageLayer>,
-    plan: &BuildPlan,
-    known: &Directories,
-) -> Result<KeptLayer, CommandError> {
-    let step = plan.image.toolkit.as_ref().expect("asked for only then");
-    let ids: Vec<String> = below.iter().map(|layer| layer.diff_id.clone()).collect();
-    let packages: Vec<String> = debs(plan).map(|(_, sha256)| sha256.clone()).collect();
-    let tag = TemporaryTag::new(&*session.engine);
-    let toolkit =
-        Toolkit { image: tag.name(), layers: &ids, known, argument: &step.argument, packages: &packages };
-    if let Some(kept) = toolkit.kept(tools)? {
-        return Ok(kept);
-    }
-    let request = plain_image(&below, tag.name(), session.engine.info().machine);
-    session.engine.load_layers(request, Arc::clone(&session.reporter)).await?;
-    let mut files = Vec::new();
-    for (entry, sha256) in debs(plan) {
-        let gone = || PackagesError::DebGone { name: entry.path.clone(), version: String::new() };
-        let bytes = session.store.read(sha256)?.ok_or_else(gone)?;
-        files.push(ContainerFile { path: format!("/run/envforge/{}", entry.path), mode: 0o644, bytes });
-    }
-    let layer = toolkit_layer(tools, toolkit, files).await?;
-    tag.remove().await?;
-    Ok(layer)
-}
-
-/// The packages of the toolkit in a context, with their SHA-256.
-fn debs(plan: &BuildPlan) -> impl Iterator<Item = (&ContextEntry, &String)> {
-    plan.context.iter().filter(|entry| entry.path.starts_with("toolkit/")).filter_map(|entry| {
-        match &entry.content {
-            ContextContent::File { sha256, .. } => Some((entry, sha256)),
-            ContextContent::Bytes(_) => None,
-        }
-    })
-}
-
-/// An image of these layers alone, for a step that runs in it.
-pub(super) fn plain_image(layers: &[ImageLayer], tag: &str, machine: Machine) -> LayeredImage {
-    let (sender, receiver) = mpsc::channel(layers.len().max(1));
-    for layer in layers {
-        // The channel has room for all of them.
-        let _ = sender.try_send(layer.clone());
-    }
-    LayeredImage {
-        layers: receiver,
-        config: Box::new(move |ids| {
-            let config = serde_json::json!({
-                "architecture": machine.debian(), "os": "linux", "config": {},
-                "rootfs": { "type": "layers", "diff_ids": ids },
-            });
-            config.to_string().into()
-        }),
-        scratch_tag: tag.to_owned(),
-    }
-}
-
-/// Runs work that reads and hashes on a thread of its own.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, CommandError> {
-    Ok(tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other)?)
 }

@@ -10,7 +10,7 @@ use crate::engine::{ImageInfo, ImageLayer, TemporaryTag};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::BuildPlan;
-use crate::workflow::assemble::{Made, plain_image};
+use crate::workflow::assemble::layer::{Made, plain_image};
 use crate::workflow::error::CommandError;
 use crate::workflow::lock::LockedBuild;
 use crate::workflow::session::Session;

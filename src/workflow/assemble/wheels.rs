@@ -14,8 +14,8 @@ use crate::container_layers::byte_code::{Distribution, Interpreter, SourceFile, 
 use crate::model::image::component::ComponentKind;
 use crate::model::lock::{IndexKind, Lock, LockedWheel, WheelLayer};
 use crate::packages::{WheelSource, wheel_addresses};
+use crate::workflow::assemble::layer::{Made, blocking};
 use crate::workflow::assemble::system::System;
-use crate::workflow::assemble::{Made, blocking};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock::LockedBuild;
@@ -125,7 +125,7 @@ impl<'a> WheelLayers<'a> {
         let cache = DigestCache::new(&self.tools.store.cache_dir().join("layers").join("digests"));
         let (mut plans, mut known) = (Vec::new(), Vec::new());
         for group in groups {
-            let wheels: Vec<&Installation> = group.wheels.iter().map(|at| &self.installations[*at]).collect();
+            let wheels = self.wheels_of(group);
             plans.push(LayerPlan::new(&wheels, &self.conflicts, BTreeMap::new())?);
             known.push(if self.tools.no_cache { None } else { cache.find(&self.key(&wheels))? });
         }
@@ -138,19 +138,20 @@ impl<'a> WheelLayers<'a> {
         let mut computed = blocking(move || digest_layers(&unknown, &|_, _| {})).await??.into_iter();
         let mut made = Vec::new();
         for ((group, plan), known) in groups.iter().zip(plans).zip(known) {
-            let digests = match known {
-                Some(digests) => digests,
-                None => {
-                    let digests = computed.next().expect("one for each that was unknown");
-                    let wheels: Vec<&Installation> =
-                        group.wheels.iter().map(|at| &self.installations[*at]).collect();
-                    cache.put(&self.key(&wheels), &digests)?;
-                    digests
-                }
+            let digests = if let Some(digests) = known {
+                digests
+            } else {
+                let digests = computed.next().expect("one for each that was unknown");
+                cache.put(&self.key(&self.wheels_of(group)), &digests)?;
+                digests
             };
             made.push(Made::of_plan(kind, &self.title(group), plan, digests));
         }
         Ok(made)
+    }
+
+    fn wheels_of(&self, group: &WheelGroup) -> Vec<&Installation> {
+        group.wheels.iter().map(|at| &self.installations[*at]).collect()
     }
 
     fn key<'k>(&'k self, wheels: &[&'k Installation]) -> LayerKey<'k> {
@@ -241,7 +242,7 @@ fn modules(installation: &Installation, minor: u8) -> Result<Distribution, Assem
     let packages = format!("opt/env/lib/python3.{minor}/site-packages/");
     let mut sources = Vec::new();
     for file in installation.files() {
-        let is_module = file.path.starts_with(&packages) && file.path.ends_with(".py");
+        let is_module = file.path.starts_with(&packages) && file.path.strip_suffix(".py").is_some();
         if is_module && let Some(content) = installation.read(file)? {
             sources.push(SourceFile { path: format!("/{}", file.path), content: content.into() });
         }
