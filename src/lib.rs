@@ -15,6 +15,7 @@
 
 pub mod agent;
 pub mod archive;
+pub mod assemble;
 pub mod base;
 pub mod cli;
 pub mod commands;
