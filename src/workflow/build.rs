@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
 use crate::agent;
@@ -31,7 +32,7 @@ use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus::{self, Wish};
 use crate::workflow::known_locks::remember_image;
-use crate::workflow::lock::{LockedBuild, lock_for, raise_schema};
+use crate::workflow::lock::{lock_for, raise_schema};
 use crate::workflow::push::{Pushed, push, pushable};
 use crate::workflow::reproducible::fixed;
 use crate::workflow::request_error::RequestError;
@@ -129,7 +130,12 @@ pub(crate) async fn build_one(
 
     let started = Instant::now();
     let scratch = TemporaryTag::new(&*session.engine);
-    let mut image = build_image(session, &locked, &plan, scratch.name(), wanted, args.no_cache).await?;
+    let request = ImageBuildRequest {
+        no_cache: args.no_cache,
+        scratch_tag: scratch.name().to_owned(),
+        ..image_request(session, &locked.lock, &plan, wanted)?
+    };
+    let mut image = build_image(session, &locked.base, request).await?;
     if args.bit_identical {
         image = fixed(session, &locked.base, image, scratch.name()).await?;
     }
@@ -210,26 +216,32 @@ fn check_agent_starts(base: &Base) -> Result<(), CommandError> {
     }
 }
 
-async fn build_image(
+/// Returns the build of a plan, without a tag.
+fn image_request(
     session: &Session<'_>,
-    locked: &LockedBuild,
+    lock: &Lock,
     plan: &BuildPlan,
-    scratch_tag: &str,
     wanted: &BuildRequest,
-    no_cache: bool,
-) -> Result<ImageInfo, CommandError> {
-    locked.base.check_unchanged(&*session.engine).await?;
-    let request = ImageBuildRequest {
+) -> Result<ImageBuildRequest, CommandError> {
+    Ok(ImageBuildRequest {
         context: plan.context.clone(),
-        secrets: secrets(session, &locked.lock, &wanted.indexes)?,
-        build_args: session.settings.proxies.clone(),
+        secrets: secrets(session, lock, &wanted.indexes)?,
+        build_args: session.settings.network.proxies.clone(),
         labels: BTreeMap::new(),
         network: session.network,
-        no_cache,
-        scratch_tag: scratch_tag.to_owned(),
-    };
+        no_cache: false,
+        scratch_tag: String::new(),
+    })
+}
+
+async fn build_image(
+    session: &Session<'_>,
+    base: &Base,
+    request: ImageBuildRequest,
+) -> Result<ImageInfo, CommandError> {
+    base.check_unchanged(&*session.engine).await?;
     let image = session.engine.build(request, Arc::clone(&session.reporter)).await?;
-    locked.base.check_unchanged(&*session.engine).await?;
+    base.check_unchanged(&*session.engine).await?;
     Ok(image)
 }
 
@@ -252,7 +264,7 @@ fn secrets(
 fn secret_value(session: &Session<'_>, name: &str) -> Result<Bytes, RequestError> {
     let none = |why: String| RequestError::NoSecret { name: name.to_owned(), why };
     match session.settings.secrets.get(name) {
-        Some(NamedSecret::Value(value)) => Ok(Bytes::from(value.clone())),
+        Some(NamedSecret::Value(value)) => Ok(Bytes::from(value.expose_secret().to_owned())),
         Some(NamedSecret::File(file)) => {
             fs_err::read(file).map(Bytes::from).map_err(|error| none(error.to_string()))
         }

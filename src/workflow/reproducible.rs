@@ -40,8 +40,8 @@ pub(crate) async fn fixed(
         .ok_or_else(|| EngineError::NoSuchImage { reference: tag.to_owned() })?;
     if loaded.id != wanted {
         let text = format!(
-            "this engine does not keep an image's digest when it is loaded ({} instead of {wanted}): the content is the \
-             same each time, the image digest may not be",
+            "the engine changed the image digest on load ({} instead of {wanted}): the content is reproducible, the image \
+             digest may not be",
             loaded.id
         );
         session.reporter.report(Event::Warning { text });
@@ -56,5 +56,5 @@ pub(crate) async fn fixed(
 fn path(file: &tempfile::NamedTempFile) -> Result<camino::Utf8PathBuf, CommandError> {
     let path = camino::Utf8Path::from_path(file.path());
     path.map(camino::Utf8Path::to_owned)
-        .ok_or_else(|| FixError::Archive("a cache folder that is not UTF-8".into()).into())
+        .ok_or_else(|| FixError::Archive("cache directory is not UTF-8".into()).into())
 }
