@@ -103,7 +103,7 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
         let count = rows.len();
         let own = gigabytes(own);
         Printer.say(&match (count, args.yes) {
-            (0, _) => "every image of this machine's state folder is named by a lock in use".to_owned(),
+            (0, _) => "nothing to remove: all images are in use".to_owned(),
             (_, true) => format!("{count} removed, at least {own} freed"),
             (_, false) => format!("{count} would be removed, at least {own} freed: envforge prune --yes"),
         });

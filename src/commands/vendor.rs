@@ -44,7 +44,7 @@ struct CheckReport<'a> {
 }
 
 pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Result<Exit, CommandError> {
-    let folder = settings.current_dir.join(&args.dir);
+    let folder = settings.paths.current_dir.join(&args.dir);
     if args.check {
         return check(&folder, args.upstream, settings).await;
     }

@@ -21,6 +21,7 @@ mod transport;
 
 pub use crate::model::image::info::ImageInfo;
 pub use crate::model::request::network::Network;
+pub use crate::settings::EngineSettings;
 pub use build::types::{Builder, ImageBuildRequest, Secret};
 pub use container::program::{Attached, ExecRequest, Output, Program, Programs};
 pub use container::run_request::{ContainerFile, RunOutcome, RunRequest, Runner};
@@ -36,4 +37,3 @@ pub use image::layered::{ConfigOf, ImageLayer, LayerContent, LayeredImage};
 pub use image::temporary_tag::TemporaryTag;
 pub use image::types::{Images, PullRequest};
 pub use info::{BuilderKind, EngineInfo};
-pub use transport::discovery::EngineSettings;

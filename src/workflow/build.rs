@@ -31,7 +31,7 @@ use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus::{self, Wish};
 use crate::workflow::known_locks::remember_image;
-use crate::workflow::lock::{LockedBuild, lock_for, raise_schema};
+use crate::workflow::lock::{lock_for, raise_schema};
 use crate::workflow::push::{Pushed, push, pushable};
 use crate::workflow::session::Session;
 use crate::workflow::tags::tags;
@@ -136,7 +136,12 @@ pub(crate) async fn build_one(
         image_records::compare(session, &mut locked, records)?;
         image
     } else {
-        build_image(session, &locked, &plan, scratch.name(), wanted, args.no_cache).await?
+        let request = ImageBuildRequest {
+            no_cache: args.no_cache,
+            scratch_tag: scratch.name().to_owned(),
+            ..image_request(session, &locked.lock, &plan, wanted)?
+        };
+        build_image(session, &locked.base, request).await?
     };
     seconds.build = started.elapsed().as_secs_f64();
 
@@ -229,26 +234,32 @@ fn is_assembled(session: &Session<'_>, args: &request::Build, lock: &Lock) -> bo
     wish && can
 }
 
-async fn build_image(
+/// Returns the build of a plan, without a tag.
+fn image_request(
     session: &Session<'_>,
-    locked: &LockedBuild,
+    lock: &Lock,
     plan: &BuildPlan,
-    scratch_tag: &str,
     wanted: &BuildRequest,
-    no_cache: bool,
-) -> Result<ImageInfo, CommandError> {
-    locked.base.check_unchanged(&*session.engine).await?;
-    let request = ImageBuildRequest {
+) -> Result<ImageBuildRequest, CommandError> {
+    Ok(ImageBuildRequest {
         context: plan.context.clone(),
-        secrets: secrets(session, &locked.lock, &wanted.indexes)?,
-        build_args: session.settings.proxies.clone(),
+        secrets: secrets(session, lock, &wanted.indexes)?,
+        build_args: session.settings.network.proxies.clone(),
         labels: BTreeMap::new(),
         network: session.network,
-        no_cache,
-        scratch_tag: scratch_tag.to_owned(),
-    };
+        no_cache: false,
+        scratch_tag: String::new(),
+    })
+}
+
+async fn build_image(
+    session: &Session<'_>,
+    base: &Base,
+    request: ImageBuildRequest,
+) -> Result<ImageInfo, CommandError> {
+    base.check_unchanged(&*session.engine).await?;
     let image = session.engine.build(request, Arc::clone(&session.reporter)).await?;
-    locked.base.check_unchanged(&*session.engine).await?;
+    base.check_unchanged(&*session.engine).await?;
     Ok(image)
 }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use secrecy::ExposeSecret as _;
 
 use crate::engine::Secret;
 use crate::model::address::Address;
@@ -39,7 +40,7 @@ pub(crate) fn user_secrets(session: &Session<'_>, lock: &Lock) -> Result<Vec<Sec
 fn secret_value(session: &Session<'_>, name: &str) -> Result<Bytes, RequestError> {
     let none = |why: String| RequestError::NoSecret { name: name.to_owned(), why };
     match session.settings.secrets.get(name) {
-        Some(NamedSecret::Value(value)) => Ok(Bytes::from(value.clone())),
+        Some(NamedSecret::Value(value)) => Ok(Bytes::from(value.expose_secret().to_owned())),
         Some(NamedSecret::File(file)) => {
             fs_err::read(file).map(Bytes::from).map_err(|error| none(error.to_string()))
         }

@@ -66,7 +66,7 @@ pub(crate) async fn check(session: &Session<'_>, subject: &CheckTarget<'_>) -> R
         Ok((0, _)) => Event::StepFinished { id, cached: false, seconds },
         Ok((failed, all)) => Event::StepFailed { id, text: format!("{failed} of {all} checks failed") },
         // The error itself is told once, by who started this.
-        Err(_) => Event::StepFailed { id, text: "it could not be run".to_owned() },
+        Err(_) => Event::StepFailed { id, text: "cannot run the checks".to_owned() },
     });
     result
 }

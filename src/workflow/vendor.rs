@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use secrecy::SecretString;
 
 use crate::model::address::Address;
 use crate::model::image::plan::CachedFile;
@@ -84,8 +85,8 @@ pub(crate) async fn gone_upstream(
 
 /// The further indexes of a lock that are configured here.
 fn further(lock: &Lock, settings: &Settings) -> Result<BTreeMap<String, Address>, CommandError> {
-    let configured = |name: &String| Some((name.clone(), settings.indexes.get(name)?));
-    let parsed = |(name, text): (String, &String)| Ok((name, index_address(text, settings)?));
+    let configured = |name: &String| Some((name.clone(), settings.index.named.get(name)?));
+    let parsed = |(name, text): (String, &SecretString)| Ok((name, index_address(text, settings)?));
     lock.added.indexes.iter().filter_map(configured).map(parsed).collect()
 }
 
@@ -149,8 +150,8 @@ pub(crate) fn take(
     not_whole(folder, wrong).map(|()| wheels)
 }
 
-/// Says that nothing is asked of any network.
+/// Reports that the network is not used.
 pub(crate) fn tell(session: &Session<'_>, folder: &Utf8Path) {
-    let text = format!("without network: everything comes from {folder}");
+    let text = format!("offline: using the files in {folder}");
     session.reporter.report(Event::Note { text });
 }

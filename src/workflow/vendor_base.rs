@@ -83,7 +83,7 @@ pub(crate) async fn save(
     session.engine.tag(&base.image_id, &tag).await?;
     let passing = session.store.temp_file()?;
     let path =
-        Utf8Path::from_path(passing.path()).ok_or_else(|| std::io::Error::other("a path that is no text"))?;
+        Utf8Path::from_path(passing.path()).ok_or_else(|| std::io::Error::other("path is not UTF-8"))?;
     session.engine.save(&tag, path.to_owned()).await?;
     let archive = hash(&mut fs_err::File::open(path)?)?;
     let bytes = fs_err::metadata(path)?.len();

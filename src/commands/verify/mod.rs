@@ -42,7 +42,7 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     }
     if let Some(file) = &args.junit {
         let verdicts: Vec<_> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
-        write_atomically(&settings.current_dir.join(file), junit(&verdicts).as_bytes())?;
+        write_atomically(&settings.paths.current_dir.join(file), junit(&verdicts).as_bytes())?;
     }
     show(answers, settings)
 }
@@ -51,12 +51,19 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
 async fn one(session: &Session<'_>, args: &request::Verify, wish: &Wish, name: &str) -> VerifyOutcome {
     match checked(session, args, wish, name).await {
         Err(error) => VerifyOutcome::of(name, Err(error)),
-        Ok((verdict, image, lock)) => {
+        Ok(checked) => {
             let mut reward = VerifiedTags::default();
-            let given = give(session, args, lock.as_ref(), &image, &verdict, &mut reward).await;
-            VerifyOutcome { reward, undone: given.err(), ..VerifyOutcome::of(name, Ok(verdict)) }
+            let given = give(session, args, &checked, &mut reward).await;
+            VerifyOutcome { reward, undone: given.err(), ..VerifyOutcome::of(name, Ok(checked.verdict)) }
         }
     }
+}
+
+/// An image with its verdict.
+struct Checked {
+    image: ImageInfo,
+    verdict: Verdict,
+    lock: Option<Lock>,
 }
 
 async fn checked(
@@ -64,7 +71,7 @@ async fn checked(
     args: &request::Verify,
     wish: &Wish,
     name: &str,
-) -> Result<(Verdict, ImageInfo, Option<Lock>), CommandError> {
+) -> Result<Checked, CommandError> {
     let Named { reference, image } = found(session, name).await?;
     let (origin, lock) = origin(session, args.lock.as_deref(), &image).await?;
     let origin = lock.as_ref().map_or(origin, |lock| ImageOrigin::Ours { lock, baked: false });
@@ -73,25 +80,23 @@ async fn checked(
     reports::save(&session.store, &verdict)?;
     if args.record {
         let text = match speed_baseline::record(session, &verdict)? {
-            0 => "no speed was measured: nothing is recorded".to_owned(),
-            count => format!("recorded as what this host should reach: {count} speeds"),
+            0 => "no speeds measured: nothing recorded".to_owned(),
+            count => format!("recorded {count} speeds as the baseline of this host"),
         };
         session.reporter.report(Event::Note { text });
     }
-    Ok((verdict, image, lock))
+    Ok(Checked { image, verdict, lock })
 }
 
 /// Puts the real tags on an image that has only unverified ones and earned them, here and where they name.
 async fn give(
     session: &Session<'_>,
     args: &request::Verify,
-    lock: Option<&Lock>,
-    image: &ImageInfo,
-    verdict: &Verdict,
+    Checked { image, verdict, lock }: &Checked,
     reward: &mut VerifiedTags,
 ) -> Result<(), CommandError> {
     let earned = verified_tags(&image.tags);
-    let because = match lock.map(|lock| claim(lock, verdict)) {
+    let because = match lock.as_ref().map(|lock| claim(lock, verdict)) {
         Some(TagStatus::Verified) => {
             for tag in &earned {
                 session.engine.tag(&image.id, tag).await?;
@@ -108,13 +113,13 @@ async fn give(
         // The exit code is that of the failure.
         Some(TagStatus::Failed) => return Ok(()),
         Some(TagStatus::Unverified { because }) => because,
-        None => "it agrees with no lock of ours".to_owned(),
+        None => "no matching lock file".to_owned(),
     };
     if args.push {
         return Err(ImageError::NotPushed { because }.into());
     }
     if lock.is_some() && verdict.executed && !earned.is_empty() {
-        session.reporter.report(Event::Note { text: format!("no tag without -unverified: {because}") });
+        session.reporter.report(Event::Note { text: format!("not tagged as verified: {because}") });
     }
     Ok(())
 }
@@ -127,6 +132,6 @@ async fn last(settings: &Settings, name: &str) -> Result<Verdict, CommandError> 
     {
         return reports::last(&session.store, &image.id)?.ok_or_else(|| absent().into());
     }
-    let store = Store::open(&settings.cache_dir, &settings.state_dir)?;
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     reports::named(&store, name)?.ok_or_else(|| absent().into())
 }

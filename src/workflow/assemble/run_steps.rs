@@ -25,7 +25,7 @@ pub(super) async fn run_steps(
     let request = ImageBuildRequest {
         context: vec![ContextEntry::text("Dockerfile", dockerfile)],
         secrets,
-        build_args: session.settings.proxies.clone(),
+        build_args: session.settings.network.proxies.clone(),
         labels: std::collections::BTreeMap::new(),
         network: session.network,
         no_cache: how.no_cache,

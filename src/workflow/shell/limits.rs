@@ -16,11 +16,11 @@ pub(crate) fn wanted_gpus(
     let wish = Wish::parse(args.limits.gpus.as_deref())?;
     let found = gpus::request(session, &wish);
     if found.is_none() && args.limits.require_gpu {
-        let because = if wish == Wish::None { "--gpus none" } else { "the engine's machine has none" };
+        let because = if wish == Wish::None { "--gpus none" } else { "none on the engine's machine" };
         return Err(ShellError::NoGpu { because: because.to_owned() }.into());
     }
     if found.is_none() && wish == Wish::IfAny {
-        let text = "no GPU on the engine's machine: the container works on the CPU";
+        let text = "no GPU available: running on CPU only";
         session.reporter.report(Event::Note { text: text.to_owned() });
     }
     let words = match found.as_ref().map(|request| &request.choice) {
@@ -59,9 +59,9 @@ pub(crate) fn limits(args: &request::Shell, gpus: Option<usize>) -> Result<Limit
 pub(crate) fn warn_of_limits(session: &Session<'_>, args: &request::Shell) {
     let typed = [("--memory", args.limits.memory.is_some()), ("--cpus", args.limits.cpus.is_some())];
     let info = session.engine.info();
-    let why = if info.rootless { "; without root it would by cgroups v2 alone" } else { "" };
+    let why = if info.rootless { " (rootless engines require cgroups v2)" } else { "" };
     for (option, _) in typed.iter().filter(|(option, typed)| *typed && info.unkept_limits.contains(option)) {
-        let text = format!("`{option}` does nothing: this engine keeps no such limit{why}");
+        let text = format!("`{option}` has no effect: the engine does not enforce this limit{why}");
         session.reporter.report(Event::Warning { text });
     }
 }

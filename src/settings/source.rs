@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::environment::{Environment, set, split_list};
 use super::error::SettingsError;
 use crate::model::resolve::ToolkitSources;
 
@@ -17,12 +18,36 @@ pub struct ToolkitConfig {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SourceConfig {
-    /// A folder that holds release archives; asked before their own place.
+    /// A directory with release archives, tried before their own place.
     pub mirror: Option<String>,
 }
 
-/// The sources that are named; all if nothing is said.
-pub(super) fn toolkit_sources(named: Option<Vec<String>>) -> Result<ToolkitSources, SettingsError> {
+/// Sources of compilers and release archives.
+#[derive(Debug, Clone)]
+pub struct SourceSettings {
+    /// Where nvcc may come from.
+    pub toolkit: ToolkitSources,
+    /// A directory with release archives, tried first.
+    pub mirror: Option<String>,
+}
+
+impl SourceSettings {
+    /// Joins environment and configuration.
+    pub(super) fn of(
+        environment: &Environment,
+        toolkit: ToolkitConfig,
+        source: SourceConfig,
+    ) -> Result<Self, SettingsError> {
+        let named = set(environment, "ENVFORGE_NVCC_SOURCES").map(|text| split_list(&text));
+        Ok(Self {
+            toolkit: toolkit_sources(named.or(toolkit.sources))?,
+            mirror: set(environment, "ENVFORGE_SOURCE_MIRROR").or(source.mirror),
+        })
+    }
+}
+
+/// Returns the named sources; all by default.
+fn toolkit_sources(named: Option<Vec<String>>) -> Result<ToolkitSources, SettingsError> {
     let Some(named) = named else { return Ok(ToolkitSources::default()) };
     let mut sources = ToolkitSources { distribution: false, wheels: false, vendor: false };
     for name in named {
