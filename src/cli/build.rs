@@ -76,11 +76,11 @@ pub struct BuildArgs {
     /// Build offline from a vendor directory (requires an up-to-date lock file, there or in the project).
     #[arg(long, value_name = "DIR", conflicts_with_all = ["all_supported", "push"])]
     pub offline: Option<Utf8PathBuf>,
-    /// What puts the image together: `dockerfile` runs a step of a Dockerfile for each layer, `assembled` makes layers straight
-    /// from the wheels, the same image digest each time.
+    /// The builder: `dockerfile` runs a step of a Dockerfile for each layer, `assembled` makes layers straight
+    /// from the wheels, with the same image digest each time.
     #[arg(long, value_enum, default_value_t, value_name = "BUILDER")]
     pub builder: BuilderArg,
-    /// Give the same image digest each time: the same as `--builder assembled`.
+    /// The same as `--builder assembled`: the same image digest each time.
     #[arg(long, conflicts_with = "builder")]
     pub bit_identical: bool,
     /// The project.

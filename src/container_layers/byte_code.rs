@@ -138,7 +138,7 @@ fn check(sent: &Distribution, code: &[SourceFile]) -> Result<(), String> {
             tag.and_then(|tag| tag.strip_suffix(".pyc")).is_some_and(|tag| !tag.contains('/'))
         };
         if !modules.any(of) {
-            return Err(format!("`{}`, which nobody asked for", file.path.escape_default()));
+            return Err(format!("`{}`, which was not requested", file.path.escape_default()));
         }
     }
     Ok(())

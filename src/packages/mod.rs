@@ -23,6 +23,8 @@ mod resolve;
 mod secrets;
 mod settings;
 #[cfg(test)]
+mod test_downloads;
+#[cfg(test)]
 mod test_engine;
 mod uv;
 mod uv_by_pip;

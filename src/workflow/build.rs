@@ -7,9 +7,8 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::agent;
 use crate::base::Base;
-use crate::engine::{ImageBuildRequest, ImageInfo, TemporaryTag};
+use crate::engine::{GpuSelection, ImageBuildRequest, ImageInfo, TemporaryTag};
 use crate::model::image::plan::{BaseSource, BuildPlan, asked_for, plan};
 use crate::model::lock::Lock;
 use crate::model::request;
@@ -19,8 +18,10 @@ use crate::model::verdict::required_checks::{gpu_checks, static_checks};
 use crate::model::verdict::tag_policy::{TagStatus, claim, tags_for};
 use crate::model::versions::PythonVersion;
 use crate::report::Event;
+use crate::store::known_locks::remember_image;
+use crate::store::reports;
 use crate::workflow::assemble::{Assembly, assemble};
-use crate::workflow::base::check_processor;
+use crate::workflow::base::{check_agent_starts, check_processor};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::build_secrets::secrets;
 use crate::workflow::check::{CheckTarget, ImageOrigin, check};
@@ -28,14 +29,14 @@ use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::digest_of;
 use crate::workflow::context_files::files;
 use crate::workflow::custom_base::NamedBase;
+use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
-use crate::workflow::gpus::{self, Wish};
-use crate::workflow::known_locks::remember_image;
+use crate::workflow::gpus;
+use crate::workflow::image_records;
 use crate::workflow::lock::{lock_for, raise_schema};
 use crate::workflow::push::{Pushed, push, pushable};
 use crate::workflow::session::Session;
 use crate::workflow::tags::tags;
-use crate::workflow::{disk_space, image_records, reports};
 
 /// The first Python whose byte code is a function of its source.
 const FIRST_ASSEMBLED: PythonVersion = PythonVersion { major: 3, minor: 11 };
@@ -109,8 +110,8 @@ pub(crate) async fn build_one(
     named: Option<&NamedBase>,
     args: &request::Build,
 ) -> Result<Done, CommandError> {
-    let wish = Wish::IfAny;
-    if args.require_gpu && gpus::request(session, &wish).is_none() {
+    let selection = GpuSelection::IfAny;
+    if args.require_gpu && gpus::request(session, &selection).is_none() {
         let because = "the engine has no GPU".to_owned();
         return Err(CheckError::NotProven { because, image: None }.into());
     }
@@ -148,7 +149,7 @@ pub(crate) async fn build_one(
     let started = Instant::now();
     let origin = ImageOrigin::Ours { lock: &locked.lock, baked: true };
     let subject =
-        CheckTarget { image: &image, name: &plan.image.name, origin, level: wanted.level, gpus: &wish };
+        CheckTarget { image: &image, name: &plan.image.name, origin, level: wanted.level, gpus: &selection };
     let verdict = check(session, &subject).await?;
     seconds.checks = started.elapsed().as_secs_f64();
     reports::save(&session.store, &verdict)?;
@@ -205,19 +206,6 @@ pub(crate) async fn build_one(
         seconds,
         verdict,
     })))
-}
-
-/// Refuses a base in which the agent cannot start: an image that cannot be checked gets no tag, so none is built.
-fn check_agent_starts(base: &Base) -> Result<(), CommandError> {
-    match (agent::needed_glibc(), &base.glibc) {
-        (Some(needs), Some(glibc)) if needs > *glibc => Err(CheckError::AgentTooNew {
-            base: base.name.clone(),
-            glibc: glibc.to_string(),
-            needs: needs.to_string(),
-        }
-        .into()),
-        _ => Ok(()),
-    }
 }
 
 /// Whether the image is put together here. Byte code of Python 3.10 and older is not the same each time: the engine builds it.

@@ -50,15 +50,6 @@ pub enum ImageError {
         /// The image.
         image: String,
     },
-    /// A stored report cannot be read.
-    #[error("cannot read report `{file}`")]
-    Report {
-        /// The file.
-        file: String,
-        /// Why.
-        #[source]
-        cause: serde_json::Error,
-    },
     /// `--push`, and no tag names a registry.
     #[error("nothing to push: no tag names a registry")]
     NothingToPush,
@@ -101,7 +92,6 @@ impl Failure for ImageError {
         match self {
             Self::NotFound { .. }
             | Self::SpecNotBuilt { .. }
-            | Self::Report { .. }
             | Self::OtherLayers { .. }
             | Self::NoSpace { .. } => Exit::Outside,
             Self::OtherLock { .. } | Self::NothingToPush => Exit::Usage,
@@ -125,7 +115,6 @@ impl Failure for ImageError {
             Self::OtherLock { .. } => "pass the lock file it was built from, or omit --lock".to_owned(),
             Self::UnknownLock { .. } => "pass the lock file it was built from".to_owned(),
             Self::NoReport { image } => format!("create one: envforge verify {image}"),
-            Self::Report { file, .. } => format!("remove `{file}`, then verify the image again"),
             Self::NothingToPush => {
                 "pass a complete tag: `-t registry.example.com/team/torch:2.8 --push`".to_owned()
             }

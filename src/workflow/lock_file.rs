@@ -8,8 +8,8 @@ use crate::model::request::LockOptions;
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
 use crate::settings::Settings;
+use crate::store::known_locks::OF_SPECS;
 use crate::workflow::error::CommandError;
-use crate::workflow::known_locks::OF_SPECS;
 
 pub(crate) fn file_name(name: &str) -> String {
     name.replace(['/', ':'], "_")

@@ -16,14 +16,14 @@ use crate::packages::{UpstreamStatus, UvSource, WheelSource, gather_debs, gather
 use crate::report::Event;
 use crate::settings::Settings;
 use crate::store::Store;
+use crate::store::vendor_base::fault;
+use crate::store::vendor_dir::{LOCKS, VendorError, VendorProblem, locks_of, verified};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock::LockedBuild;
 use crate::workflow::package_sources::{deb_mirrors, package_settings};
 use crate::workflow::project::{index_address, unknown_index};
 use crate::workflow::session::Session;
-use crate::workflow::vendor_base;
-use crate::workflow::vendor_files::{LOCKS, VendorError, VendorProblem, locks_of, verified};
 
 /// Makes everything a lock names present in the cache.
 pub(crate) async fn gather(
@@ -121,7 +121,7 @@ pub(crate) fn take(
     store: &Store,
 ) -> Result<Vec<(String, CachedFile)>, CommandError> {
     let mut wheels = Vec::new();
-    let mut wrong: Vec<_> = vendor_base::fault(folder, lock).iter().map(VendorProblem::text).collect();
+    let mut wrong: Vec<_> = fault(folder, lock).iter().map(VendorProblem::text).collect();
     for item in items(lock) {
         match (verified(folder, item), item) {
             (Err(finding), _) => wrong.push(finding.text()),

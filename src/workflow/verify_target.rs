@@ -18,11 +18,11 @@ use crate::model::resolve::{ResolveOptions, resolve};
 use crate::model::spec::{Spec, strip_unverified};
 use crate::model::verdict::{module, promised_version};
 use crate::report::{Event, NullReporter};
+use crate::store::known_locks::known_lock;
 use crate::workflow::check::ImageOrigin;
 use crate::workflow::check_error::CheckError;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
-use crate::workflow::known_locks::known_lock;
 use crate::workflow::session::Session;
 use crate::workflow::target::target;
 

@@ -4,7 +4,7 @@ mod report;
 
 use report::{VerifiedTags, VerifyOutcome, show};
 
-use crate::engine::ImageInfo;
+use crate::engine::{GpuSelection, ImageInfo};
 use crate::failure::Exit;
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::lock::Lock;
@@ -13,22 +13,22 @@ use crate::model::verdict::tag_policy::{TagStatus, claim, verified_tags};
 use crate::model::verdict::{Verdict, junit};
 use crate::report::Event;
 use crate::settings::Settings;
-use crate::store::{Store, write_atomically};
+use crate::store::{Store, reports, write_atomically};
 use crate::workflow::check::{CheckTarget, ImageOrigin, check};
 use crate::workflow::error::CommandError;
-use crate::workflow::gpus::Wish;
+use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::push::{push_verified, pushable};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
+use crate::workflow::speed_baseline;
 use crate::workflow::verify_target::{Named, found, local, origin};
-use crate::workflow::{reports, speed_baseline};
 
 pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Result<Exit, CommandError> {
     if args.lock.is_some() && args.images.len() > 1 {
         return Err(RequestError::OneSpecOnly { option: "--lock", count: args.images.len() }.into());
     }
-    let wish = Wish::parse(args.gpus.as_deref())?;
+    let gpus = selection(args.gpus.as_deref())?;
     let mut answers = Vec::new();
     if args.last {
         for name in &args.images {
@@ -37,7 +37,7 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     } else {
         let session = Session::open(settings, None).await?;
         for name in &args.images {
-            answers.push(one(&session, args, &wish, name).await);
+            answers.push(one(&session, args, &gpus, name).await);
         }
     }
     if let Some(file) = &args.junit {
@@ -48,8 +48,13 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
 }
 
 /// One image: found, checked, its report kept, its tags put on and pushed if it earned them.
-async fn one(session: &Session<'_>, args: &request::Verify, wish: &Wish, name: &str) -> VerifyOutcome {
-    match checked(session, args, wish, name).await {
+async fn one(
+    session: &Session<'_>,
+    args: &request::Verify,
+    gpus: &GpuSelection,
+    name: &str,
+) -> VerifyOutcome {
+    match checked(session, args, gpus, name).await {
         Err(error) => VerifyOutcome::of(name, Err(error)),
         Ok(checked) => {
             let mut reward = VerifiedTags::default();
@@ -69,13 +74,13 @@ struct Checked {
 async fn checked(
     session: &Session<'_>,
     args: &request::Verify,
-    wish: &Wish,
+    gpus: &GpuSelection,
     name: &str,
 ) -> Result<Checked, CommandError> {
     let Named { reference, image } = found(session, name).await?;
     let (origin, lock) = origin(session, args.lock.as_deref(), &image).await?;
     let origin = lock.as_ref().map_or(origin, |lock| ImageOrigin::Ours { lock, baked: false });
-    let subject = CheckTarget { image: &image, name: &reference, origin, level: args.level, gpus: wish };
+    let subject = CheckTarget { image: &image, name: &reference, origin, level: args.level, gpus };
     let verdict = check(session, &subject).await?;
     reports::save(&session.store, &verdict)?;
     if args.record {

@@ -212,7 +212,9 @@ impl Images for Docker {
         image: LayeredImage,
         reporter: Arc<dyn Reporter>,
     ) -> Result<ImageInfo, EngineError> {
-        load_layers(self, image, reporter).await
+        let tag = image.scratch_tag.clone();
+        load_layers(self, image, reporter).await?;
+        created_image(self, &tag).await
     }
 
     async fn read_files(

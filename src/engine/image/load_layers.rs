@@ -11,7 +11,6 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::images::created_image;
 use super::layered::{ImageLayer, LayeredImage};
 use super::load_part::Part;
 use super::progress::ProgressStep;
@@ -19,7 +18,6 @@ use super::temporary_tag::TemporaryTag;
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
 use crate::engine::transport::classify_error::is_absent;
-use crate::model::image::info::ImageInfo;
 use crate::report::Reporter;
 
 /// Layers that are ready go together up to this many bytes: more would wait for the engine's disk twice.
@@ -32,7 +30,7 @@ pub(super) async fn load_layers(
     docker: &Docker,
     image: LayeredImage,
     reporter: Arc<dyn Reporter>,
-) -> Result<ImageInfo, EngineError> {
+) -> Result<(), EngineError> {
     let LayeredImage { layers, config, scratch_tag } = image;
     let step = ProgressStep::begin(reporter.as_ref(), STEP.to_owned(), "load the layers".to_owned());
     let mut source = Source { received: Vec::new(), used: 0, layers };
@@ -177,7 +175,7 @@ async fn finish(
     layers: &[ImageLayer],
     config: super::layered::ConfigOf,
     tag: &str,
-) -> Result<ImageInfo, EngineError> {
+) -> Result<(), EngineError> {
     let ids: Vec<String> = layers.iter().map(|layer| layer.diff_id.clone()).collect();
     let part = Part {
         layers: layers.to_vec(),
@@ -187,8 +185,7 @@ async fn finish(
         parent: None,
     };
     let (sent, _) = oneshot::channel();
-    part.load(docker, sent).await?;
-    created_image(docker, tag).await
+    part.load(docker, sent).await
 }
 
 /// The layers of every image of the engine.

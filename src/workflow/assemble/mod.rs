@@ -4,10 +4,13 @@
 
 mod files;
 mod layer;
+mod request;
 mod run_steps;
 mod system;
 mod toolkit;
 mod wheels;
+
+pub(crate) use request::Assembly;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -140,14 +143,6 @@ async fn layered(
     }
     let config = format!("sha256:{}", sha256_hex(in_the_end().as_bytes()));
     Ok((image, ImageRecords { config, layers }))
-}
-
-/// How an image is put together.
-pub(crate) struct Assembly<'a> {
-    /// The private tag of the result, removed by the caller.
-    pub(crate) scratch_tag: &'a str,
-    /// Whether layers of earlier builds count as absent.
-    pub(crate) no_cache: bool,
 }
 
 /// Where finished layers go.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::{ImageBuildRequest, ImageInfo, Secret};
 use crate::model::image::context::ContextEntry;
 use crate::model::image::plan::BuildPlan;
-use crate::workflow::assemble::Assembly;
+use crate::workflow::assemble::request::Assembly;
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 

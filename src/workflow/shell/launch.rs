@@ -4,15 +4,15 @@
 use tokio::io::AsyncWriteExt as _;
 
 use crate::engine::{
-    Attached, ContainerRequest, Containers, EngineError, Limits, Mount, MountSource, Program, SHELL_LABEL,
+    Attached, ContainerRequest, EngineError, Limits, Mount, MountSource, Program, SHELL_LABEL,
 };
 use crate::model::image::paths::WORKSPACE;
 use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::{ContainerLabels, Ends, container_name};
 use crate::shell::{
-    ContainerEnv, LocalListeners, MountArgs, Services, ShellError, User, caller_ids, env_file, free_name,
-    is_name, mounts, ports, term, variables,
+    ContainerEnv, LocalListeners, MountArgs, NewContainer, Services, ShellError, User, caller_ids, env_file,
+    free_name, is_name, mounts, ports, term, variables,
 };
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
@@ -223,32 +223,8 @@ fn check_folders(session: &Session<'_>, mounts: &[Mount]) -> Result<(), ShellErr
 
 /// A container that was started, still guarded.
 struct Running<'a> {
-    guard: Unkept<'a>,
+    guard: NewContainer<'a>,
     attached: Option<Attached>,
-}
-
-/// A container that is removed unless it is kept.
-struct Unkept<'a> {
-    containers: &'a dyn Containers,
-    id: Option<String>,
-}
-
-impl Unkept<'_> {
-    fn id(&self) -> &str {
-        self.id.as_deref().expect("present until kept")
-    }
-
-    fn keep(mut self) -> String {
-        self.id.take().expect("present until kept")
-    }
-}
-
-impl Drop for Unkept<'_> {
-    fn drop(&mut self) {
-        if let Some(id) = &self.id {
-            self.containers.discard_container(id);
-        }
-    }
 }
 
 /// Creates and starts it; what the engine refuses and can be done without is given up, with one line for each.
@@ -261,7 +237,7 @@ async fn start<'a>(
     let containers = &*session.containers;
     loop {
         // By name: the guard must know it before the daemon does.
-        let guard = Unkept { containers, id: Some(request.name.clone()) };
+        let guard = NewContainer::of(containers, &request.name);
         let error = if let Err(error) = containers.create(request).await {
             // Nothing was made, and the name may be another's.
             if matches!(error, EngineError::Refused { .. }) {

@@ -1,11 +1,11 @@
 //! Limits and GPUs of a container, as requested and as the engine can enforce them.
 
-use crate::engine::{GpuChoice, Limits, shm_size};
+use crate::engine::{GpuChoice, GpuSelection, Limits, shm_size};
 use crate::model::request;
 use crate::report::Event;
 use crate::shell::{ShellError, memory_size, nano_cpus};
 use crate::workflow::error::CommandError;
-use crate::workflow::gpus::{self, Wish};
+use crate::workflow::gpus;
 use crate::workflow::session::Session;
 
 /// The GPUs to ask for, and the words for them.
@@ -13,13 +13,14 @@ pub(crate) fn wanted_gpus(
     session: &Session<'_>,
     args: &request::Shell,
 ) -> Result<(Option<crate::engine::GpuRequest>, String), CommandError> {
-    let wish = Wish::parse(args.limits.gpus.as_deref())?;
-    let found = gpus::request(session, &wish);
+    let selection = gpus::selection(args.limits.gpus.as_deref())?;
+    let found = gpus::request(session, &selection);
     if found.is_none() && args.limits.require_gpu {
-        let because = if wish == Wish::None { "--gpus none" } else { "none on the engine's machine" };
+        let because =
+            if selection == GpuSelection::None { "--gpus none" } else { "none on the engine's machine" };
         return Err(ShellError::NoGpu { because: because.to_owned() }.into());
     }
-    if found.is_none() && wish == Wish::IfAny {
+    if found.is_none() && selection == GpuSelection::IfAny {
         let text = "no GPU available: running on CPU only";
         session.reporter.report(Event::Note { text: text.to_owned() });
     }

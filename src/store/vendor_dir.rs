@@ -5,15 +5,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
-use crate::model::lock::Lock;
 use crate::model::lock::vendor_files::{VendorFile, place};
+use crate::model::lock::{Lock, LockError};
 use crate::model::sha256::{Sha256Hex, is_sha256_hex};
-use crate::workflow::error::CommandError;
 
-/// Locks lie here, by their hash.
+/// The directory of locks, by their hash.
 pub(crate) const LOCKS: &str = "locks";
 
-/// Not what its name says.
+/// The content does not match the name.
 pub(crate) const DAMAGED: &str = "damaged";
 
 /// Why a vendor directory cannot be used.
@@ -33,6 +32,12 @@ pub enum VendorError {
         /// The problems, one line each.
         wrong: Vec<String>,
     },
+    /// A lock file of the directory is of a newer envforge.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A file of the directory cannot be read; the cause names it.
+    #[error("cannot read the vendor directory: {0}")]
+    Unreadable(std::io::Error),
 }
 
 pub(crate) fn list(lines: &[String]) -> String {
@@ -41,33 +46,39 @@ pub(crate) fn list(lines: &[String]) -> String {
 
 impl Failure for VendorError {
     fn exit(&self) -> Exit {
-        Exit::Usage
+        match self {
+            Self::NotVendored { .. } | Self::Damaged { .. } => Exit::Usage,
+            Self::Lock(error) => error.exit(),
+            Self::Unreadable(error) => error.exit(),
+        }
     }
 
     fn hints(&self) -> Vec<String> {
-        vec![match self {
-            Self::NotVendored { .. } => "fill it online: envforge vendor DIR".to_owned(),
+        let hint = match self {
+            Self::NotVendored { .. } => "fill it online: envforge vendor DIR",
             Self::Damaged { .. } => {
                 "run `envforge vendor DIR` online to restore missing files (delete damaged files first)"
-                    .to_owned()
             }
-        }]
+            Self::Lock(error) => return error.hints(),
+            Self::Unreadable(error) => return error.hints(),
+        };
+        vec![hint.to_owned()]
     }
 }
 
-/// Something that is not as the locks of the folder say.
+/// A file that differs from the locks of the directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct VendorProblem {
     /// `damaged`, `missing`, `gone`, `yanked`, `changed`.
     pub(crate) what: &'static str,
     pub(crate) file: String,
-    /// Where a damaged file lies in the folder.
+    /// The path of a damaged file in the directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<String>,
 }
 
 impl VendorProblem {
-    /// What is wrong with the file of that hash: `damaged` or `missing`.
+    /// The problem of the file with that hash: `damaged` or `missing`.
     pub(crate) fn of(what: &'static str, file: String, sha256: &str) -> Self {
         Self { what, file, path: (what == DAMAGED).then(|| place(sha256)) }
     }
@@ -78,13 +89,13 @@ impl VendorProblem {
     }
 }
 
-/// Reads a file of the folder and compares its hash with its name.
+/// Verifies a file of the directory by its hash.
 pub(crate) fn verified(folder: &Utf8Path, item: VendorFile<'_>) -> Result<Utf8PathBuf, VendorProblem> {
     let sha256 = item.sha256();
     verify_file(folder, sha256).map_err(|what| VendorProblem::of(what, item.file().to_owned(), sha256))
 }
 
-/// Where the file of that hash lies in the folder; an error says that it is `missing` or `damaged`.
+/// Returns the path of the file with that hash; the error is `missing` or `damaged`.
 pub(crate) fn verify_file(folder: &Utf8Path, sha256: &str) -> Result<Utf8PathBuf, &'static str> {
     let path = folder.join(place(sha256));
     let mut file = fs_err::File::open(&path).map_err(|_| "missing")?;
@@ -99,14 +110,15 @@ pub(crate) fn hash(file: &mut fs_err::File) -> std::io::Result<String> {
     Ok(hash.finish())
 }
 
-/// The locks of a folder, and those that are not what their names say. Other files beside them are no locks.
-pub(crate) fn locks_of(folder: &Utf8Path) -> Result<(Vec<Lock>, Vec<VendorProblem>), CommandError> {
+/// Returns the locks of a directory, and those that do not match their names. Other files are ignored.
+pub(crate) fn locks_of(folder: &Utf8Path) -> Result<(Vec<Lock>, Vec<VendorProblem>), VendorError> {
     let (mut all, mut damaged) = (Vec::new(), Vec::new());
     for entry in fs_err::read_dir(folder.join(LOCKS)).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(hash) = name.strip_suffix(".lock").filter(|hash| is_sha256_hex(hash)) else { continue };
         let shown = entry.path().display().to_string();
-        match Lock::from_bytes(&shown, &fs_err::read(entry.path())?) {
+        let bytes = fs_err::read(entry.path()).map_err(VendorError::Unreadable)?;
+        match Lock::from_bytes(&shown, &bytes) {
             Ok(lock) if lock.matches_hash(hash) => all.push(lock),
             Err(error) if error.is_of_newer() => return Err(error.into()),
             _ => {

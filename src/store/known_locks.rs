@@ -3,13 +3,14 @@
 //! Images and files of before schema 2 carry the schema-1 hash of their lock: both hashes of a lock name it.
 #![expect(clippy::disallowed_methods, reason = "edge: reads locks")]
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use super::error::StoreError;
+use super::folders::Store;
 use crate::model::lock::Lock;
 use crate::model::sha256::sha256_hex;
-use crate::store::{Store, StoreError};
 
 /// The directory of the locks of specs, which are in use as long as they exist.
 pub(crate) const OF_SPECS: &str = "locks-of-specs";
@@ -39,15 +40,22 @@ pub(crate) fn known_lock(store: &Store, hash: &str) -> Option<Lock> {
     read(of_image).or_else(|| files(&store.state_dir().join(OF_SPECS)).into_iter().find_map(read))
 }
 
-/// Returns the hashes, in both schemas, of all locks in use: those of specs, and those next to a project file now.
-pub(crate) fn in_use(store: &Store) -> BTreeSet<String> {
+/// The locks in use, by each of their hashes: one lock has the same value under both.
+pub(crate) type LocksInUse = BTreeMap<String, String>;
+
+/// Returns the locks in use: those of specs, and those next to a project file now.
+pub(crate) fn in_use(store: &Store) -> LocksInUse {
     let projects = files(&store.state_dir().join(PROJECTS));
     let of_projects =
         projects.iter().filter_map(|file| fs_err::read_to_string(file).ok()).map(Utf8PathBuf::from);
     let all = files(&store.state_dir().join(OF_SPECS)).into_iter().chain(of_projects);
     all.filter_map(|path| fs_err::read_to_string(path).ok())
         .filter_map(|text| Lock::from_toml("a lock", &text).ok())
-        .flat_map(|lock| lock.hashes())
+        .flat_map(|lock| {
+            let hashes = lock.hashes();
+            let first = hashes.iter().min().cloned().unwrap_or_default();
+            hashes.into_iter().map(move |hash| (hash, first.clone()))
+        })
         .collect()
 }
 
@@ -58,6 +66,8 @@ fn files(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const FIXTURE: &str = include_str!("../../tests/fixtures/lock/schema-1/numba-cuda.lock");
@@ -77,10 +87,10 @@ mod tests {
         store.write_state(&format!("{OF_SPECS}/x.lock"), new.to_toml().as_bytes()).expect("written");
         for hash in [old.hash(), new.hash()] {
             assert_eq!(known_lock(&store, &hash).as_ref(), Some(&new));
-            assert!(in_use(&store).contains(&hash));
+            assert!(in_use(&store).contains_key(&hash));
         }
         assert_eq!(known_lock(&store, &"0".repeat(64)), None);
-        assert!(!in_use(&store).contains(&"0".repeat(64)));
+        assert!(!in_use(&store).contains_key(&"0".repeat(64)));
     }
 
     #[test]
@@ -102,6 +112,11 @@ mod tests {
         remember_project(&store, &path).expect("written");
         assert!(in_use(&store).is_empty(), "the lock is not written yet");
         fs_err::write(&path, FIXTURE).expect("written");
-        assert_eq!(in_use(&store), lock.hashes().into_iter().collect());
+        let used = in_use(&store);
+        assert_eq!(used.keys().cloned().collect::<BTreeSet<_>>(), lock.hashes().into_iter().collect());
+        let rewritten = lock.in_current_schema();
+        assert_eq!(used.values().collect::<BTreeSet<_>>().len(), 1, "one lock under two hashes");
+        fs_err::write(&path, rewritten.to_toml()).expect("written");
+        assert_eq!(in_use(&store), used, "the same lock in the other schema");
     }
 }

@@ -1,9 +1,8 @@
 //! Reports in the state directory, one for each image id.
 
+use super::error::StoreError;
+use super::folders::Store;
 use crate::model::verdict::Verdict;
-use crate::store::Store;
-use crate::workflow::error::CommandError;
-use crate::workflow::image_error::ImageError;
 
 const FOLDER: &str = "reports";
 /// Shorter prefixes of an id match no image.
@@ -14,25 +13,23 @@ fn file_of(id: &str) -> String {
 }
 
 /// Saves the report as its image's latest one.
-pub(crate) fn save(store: &Store, verdict: &Verdict) -> Result<(), CommandError> {
+pub(crate) fn save(store: &Store, verdict: &Verdict) -> Result<(), StoreError> {
     let text = serde_json::to_vec_pretty(verdict).expect("a verdict serialises: it holds text keys only");
-    Ok(store.write_state(&file_of(&verdict.image), &text)?)
+    store.write_state(&file_of(&verdict.image), &text)
 }
 
 /// Returns the latest report of an image, by its id.
-pub(crate) fn last(store: &Store, id: &str) -> Result<Option<Verdict>, CommandError> {
+pub(crate) fn last(store: &Store, id: &str) -> Result<Option<Verdict>, StoreError> {
     let Some(text) = store.read_state(&file_of(id))? else { return Ok(None) };
-    match serde_json::from_slice(&text) {
-        Ok(verdict) => Ok(Some(verdict)),
-        Err(cause) => {
-            Err(ImageError::Report { file: store.state_dir().join(file_of(id)).to_string(), cause }.into())
-        }
-    }
+    serde_json::from_slice(&text).map(Some).map_err(|cause| {
+        let file = store.state_dir().join(file_of(id)).to_string();
+        StoreError::Report { file, cause }
+    })
 }
 
 /// Returns the latest report of an image that the engine no longer has, by a prefix of its id or the name it was checked
 /// under; the newest if several match.
-pub(crate) fn named(store: &Store, name: &str) -> Result<Option<Verdict>, CommandError> {
+pub(crate) fn named(store: &Store, name: &str) -> Result<Option<Verdict>, StoreError> {
     let begins = name.trim_start_matches("sha256:");
     let mut found: Vec<Verdict> = Vec::new();
     for entry in fs_err::read_dir(store.state_dir().join(FOLDER)).into_iter().flatten().flatten() {
@@ -56,7 +53,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
-        let image = crate::engine::ImageInfo { id: "sha256:abcdef0123".into(), ..Default::default() };
+        let image =
+            crate::model::image::info::ImageInfo { id: "sha256:abcdef0123".into(), ..Default::default() };
         let mut verdict =
             crate::model::verdict::judge("", 1, &image, &crate::model::verdict::ImageExpectations::default());
         verdict.name = "team/torch:1".into();
