@@ -8,16 +8,17 @@
 //!                 Matrix (compat/*.toml) ─┘
 //! ```
 //!
-//! Pure: `spec`, `versions`, `compat`, `target`, `stack`, `resolve`, `lock`, `plan`, `render`,
-//! `context`, `verdict`, `diagnosis`, `inventory`, `vendor`, `compose`, `cluster`, `project` (but for its reading of files to copy).
-//! Edges: `engine`, `base`, `packages`, `refresh`, `registry`, `gpu`, `store`, `report`, `shell`.
-//! `commands` uses both; nothing uses `commands` or `cli`.
+//! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `container_layers`, `engine`, `fetch`, `host`,
+//! `packages`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
+//! uses `commands` or `cli`.
 
 pub mod agent;
 pub mod archive;
+pub mod assemble;
 pub mod base;
 pub mod cli;
 pub mod commands;
+pub mod container_layers;
 pub mod engine;
 pub mod failure;
 pub mod fetch;

@@ -23,7 +23,9 @@ for spec in "$@"; do
     if "$program" build "$spec" --no-progress >"$log.out" 2>"$log"; then
         name=$("$program" plan "$spec" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["name"])')
         size=$(docker image inspect "$name-unverified" "$name" --format '{{.Size}}' 2>/dev/null | head -1)
-        echo "| $spec | $((size / 1000000)) MB | $((SECONDS - began)) | $(grep -c '^ok      ' "$log") passed, $(grep -c '^skipped ' "$log") skipped |"
+        passed=$(sed -n 's/^passed: \([0-9]*\) checks.*/\1/p' "$log")
+        skipped=$(sed -n 's/^passed: .*, \([0-9]*\) skipped.*/\1/p' "$log")
+        echo "| $spec | $((size / 1000000)) MB | $((SECONDS - began)) | $passed passed, ${skipped:-0} skipped |"
         docker image ls --filter dangling=false --filter "label=io.envforge.name=$name" --format '{{.Repository}}:{{.Tag}}' | xargs -r docker rmi >/dev/null
     else
         echo "| $spec | failed | $((SECONDS - began)) | $(grep '^failed ' "$log" | tr '|\n' '/ ' | cut -c1-300) |"

@@ -12,7 +12,7 @@ use crate::archive::content_digest::{
     ContentDigest, ContentEntry, ContentError, ContentKind, counted_xattrs, relative,
 };
 use crate::archive::scope::{Fate, Scope, shadow_without_day};
-use crate::model::sha256::Sha256Hex;
+use crate::model::sha256::{HashingWriter, Sha256Hex};
 
 /// The time of every file: 1980-01-02, the first day after the oldest time a zip file can hold.
 pub(crate) const TIME: u64 = 315_619_200;
@@ -48,7 +48,7 @@ pub(crate) fn canonicalize(
 ) -> Result<Canonical, ContentError> {
     let (nodes, groups) = read_nodes(&mut source, scope)?;
     let mut content = ContentDigest::default();
-    let tar = tar::Builder::new(HashedOut { out, hash: Sha256Hex::default() });
+    let tar = tar::Builder::new(HashingWriter::new(out));
     let mut writer = Writer { tar, source, scope };
     let mut first_of: BTreeMap<&[u8], (&[u8], ContentKind)> = BTreeMap::new();
     for (path, node) in &nodes {
@@ -68,7 +68,7 @@ pub(crate) fn canonicalize(
     }
     let mut done = writer.tar.into_inner()?;
     done.flush()?;
-    Ok(Canonical { content: content.hex(), sha256: done.hash.finish() })
+    Ok(Canonical { content: content.hex(), sha256: done.finish() })
 }
 
 type Nodes = BTreeMap<Vec<u8>, Node>;
@@ -194,23 +194,6 @@ impl<R: Read> Read for Hashed<R> {
         let count = self.content.read(buffer)?;
         self.hash.update(&buffer[..count]);
         Ok(count)
-    }
-}
-
-/// A writer that hashes its bytes.
-struct HashedOut<W> {
-    out: W,
-    hash: Sha256Hex,
-}
-
-impl<W: Write> Write for HashedOut<W> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let count = self.out.write(bytes)?;
-        self.hash.update(&bytes[..count]);
-        Ok(count)
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
     }
 }
 

@@ -1,6 +1,6 @@
-//! File-system archives: canonical form, content digest, normalized images.
+//! File-system archives: canonical form, content digest, layers of saved images.
 
 pub(crate) mod canonical_tar;
 pub mod content_digest;
-pub mod normalize_image;
+pub mod saved_layers;
 pub(crate) mod scope;

@@ -82,8 +82,7 @@ impl Bootstrap<'_> {
         self.step(RESOLVE, text, async {
             if mirrors.security.is_none() {
                 let text = format!(
-                    "no security mirror is known: {} is made without security updates newer than its last point \
-                     release",
+                    "security mirror not found: {} has no security updates after its last point release",
                     self.request.name
                 );
                 self.reporter.report(Event::Warning { text });
@@ -197,7 +196,7 @@ impl Bootstrap<'_> {
         out.flush().map_err(broken)?;
         drop(out);
         if !has_sources {
-            tracing::warn!("the base has no apt sources: apt of this suite ships no example");
+            tracing::warn!("the base has no apt sources: apt of this suite has no example file");
         }
         Ok(file)
     }

@@ -73,8 +73,8 @@ mod tests {
     use crate::base::deb::tests::ar;
     use crate::base::mirrors::MirrorSources;
     use crate::engine::{
-        Builder, Engine, EngineError, EngineInfo, ImageBuildRequest, ImageInfo, Images, PullRequest,
-        RunOutcome, RunRequest, Runner,
+        Builder, Engine, EngineError, EngineInfo, ImageBuildRequest, ImageInfo, Images, LayeredImage,
+        PullRequest, RunOutcome, RunRequest, Runner,
     };
     use crate::fetch::{FetchSettings, Fetcher};
     use crate::model::image_digest::Digest;
@@ -98,22 +98,7 @@ mod tests {
     const NEVER: i64 = -1;
 
     fn fake() -> Fake {
-        let info = EngineInfo {
-            name: "Docker".to_owned(),
-            version: "20.10.24".to_owned(),
-            api: "1.41".to_owned(),
-            machine: Machine::X86_64,
-            builds: crate::engine::BuilderKind::BuildKit,
-            runtimes: Vec::new(),
-            cdi_devices: Vec::new(),
-            rootless: false,
-            unkept_limits: Vec::new(),
-            local: true,
-            data_root: None,
-            cgroup_driver: None,
-            storage_driver: None,
-        };
-        Fake { info, images: Mutex::default(), registry: BTreeMap::new(), code: 0 }
+        Fake { info: EngineInfo::sample(), images: Mutex::default(), registry: BTreeMap::new(), code: 0 }
     }
 
     fn image(id: &str, digests: &[&str]) -> ImageInfo {
@@ -199,6 +184,9 @@ mod tests {
         }
         async fn load(&self, _: Utf8PathBuf, _: Arc<dyn Reporter>) -> Result<(), EngineError> {
             unreachable!("no image is loaded")
+        }
+        async fn load_layers(&self, _: LayeredImage, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+            unreachable!("no image is assembled")
         }
         async fn read_files(
             &self,

@@ -3,71 +3,95 @@
 use std::num::NonZeroUsize;
 
 use camino::Utf8PathBuf;
-use clap::Args;
+use clap::{Args, ValueEnum};
+
+use crate::model::request::BuilderChoice;
 
 use super::{LockSource, ProjectArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   envforge build pytorch-cuda:2.8-cu128
-  envforge build                                        what envforge.toml here says
-  envforge build -e train                               its environment `train`
+  envforge build                                        build the current project
+  envforge build -e train                               build its environment `train`
   envforge build pytorch-cuda:2.8-cu128 --with transformers --apt ffmpeg
   envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push
   envforge build pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\"
-  envforge build pytorch-cuda:2.8-cu128 --locked        exactly what the lock says, or exit 1
-  envforge build --offline ./vendor                     without network, from `envforge vendor ./vendor`
-  envforge build pytorch-cuda:2.8-cu128 --dry-run       list layers and context, build nothing
+  envforge build pytorch-cuda:2.8-cu128 --locked        fail if the lock file is out of date
+  envforge build --offline ./vendor                     build offline after `envforge vendor ./vendor`
+  envforge build pytorch-cuda:2.8-cu128 --dry-run       print layers and context only
   envforge build pytorch-cuda:2.8-cu128 pytorch-cuda:2.9-cu128
-  envforge build --all-supported pytorch-cuda:2.8       each CUDA of 2.8 that this machine runs
+  envforge build --all-supported pytorch-cuda:2.8       every CUDA variant of 2.8 for this machine
 
-Every tag, yours too, ends in -unverified until checks have run on a GPU.";
+All tags, including those of --tag, end in -unverified until the checks pass on a GPU.";
+
+/// What puts an image together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum BuilderArg {
+    /// The engine, by the steps of a Dockerfile.
+    #[default]
+    Dockerfile,
+    /// This program, from layers made straight from the wheels.
+    Assembled,
+}
+
+impl From<BuilderArg> for BuilderChoice {
+    fn from(builder: BuilderArg) -> Self {
+        match builder {
+            BuilderArg::Dockerfile => Self::Dockerfile,
+            BuilderArg::Assembled => Self::Assembled,
+        }
+    }
+}
 
 /// Arguments of `build`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct BuildArgs {
-    /// What to build: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`, one or more [default: the project here].
+    /// Specs to build: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     #[arg(value_name = "SPEC")]
     pub specs: Vec<String>,
-    /// Every variant that the filter covers and the target can run, newest patches only: `pytorch-cuda:2.8`.
+    /// Build every supported variant matching the filter, such as `pytorch-cuda:2.8` (latest patch releases only).
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["specs", "tags", "lockfile"])]
     pub all_supported: Option<String>,
-    /// How many are built at a time.
+    /// Number of parallel builds.
     #[arg(long, value_name = "N", default_value = "2")]
     pub jobs: NonZeroUsize,
-    /// Another tag for the image (repeatable).
+    /// Additional image tag (repeatable).
     #[arg(short, long = "tag", value_name = "REF")]
     pub tags: Vec<String>,
-    /// Push the tags of --tag that name a registry, and print their digests.
+    /// Push the --tag tags that include a registry, and print their digests.
     #[arg(long, conflicts_with = "dry_run")]
     pub push: bool,
-    /// Lock and print the layers and context, but build no image (what nobody publishes is compiled: a lock names its hash).
+    /// Print layers and context without building the image (source builds still run).
     #[arg(long)]
     pub dry_run: bool,
-    /// Exit with 1 unless the checks ran on a GPU of the target.
+    /// Fail with exit code 1 unless the checks ran on a target GPU.
     #[arg(long)]
     pub require_gpu: bool,
     /// Do not use cached layers.
     #[arg(long)]
     pub no_cache: bool,
-    /// Build without any network, from a folder that `envforge vendor` filled; its lock, or the one that is there, must fit.
+    /// Build offline from a vendor directory (requires an up-to-date lock file, there or in the project).
     #[arg(long, value_name = "DIR", conflicts_with_all = ["all_supported", "push"])]
     pub offline: Option<Utf8PathBuf>,
-    /// Give the same image digest each time: the image is written anew without times (takes its size twice on the cache's
-    /// disk while it runs).
-    #[arg(long)]
+    /// The builder: `dockerfile` runs a step of a Dockerfile for each layer, `assembled` makes layers straight
+    /// from the wheels, with the same image digest each time.
+    #[arg(long, value_enum, default_value_t, value_name = "BUILDER")]
+    pub builder: BuilderArg,
+    /// The same as `--builder assembled`: the same image digest each time.
+    #[arg(long, conflicts_with = "builder")]
     pub bit_identical: bool,
-    /// Which project.
+    /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
-    /// Which lock is used and how.
+    /// The lock file.
     #[command(flatten)]
     pub source: LockSource,
-    /// The machine that will run it.
+    /// The target machine.
     #[command(flatten)]
     pub target: TargetArgs,
 }
 
-into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, bit_identical, project, source, target });
+into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, builder, bit_identical, project, source, target });

@@ -5,8 +5,8 @@ use clap::{Args, Subcommand};
 
 const LINT_EXAMPLES: &str = "\
 Examples:
-  envforge compat lint            the matrix this program was built with
-  envforge compat lint ./compat   files of your own";
+  envforge compat lint            lint the built-in matrix
+  envforge compat lint ./compat   lint your own files";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -15,33 +15,32 @@ Examples:
 
 const REFRESH_EXAMPLES: &str = "\
 Examples:
-  envforge compat refresh                 every framework
+  envforge compat refresh                 compare every framework
   envforge compat refresh pytorch jax
   envforge compat refresh --json
   envforge compat refresh cupy --release 14.0.0 --architectures
 
-What differs is printed as a row's field in both forms, and what is newer as far as the index says it; nothing is changed. Exit
-code 1 if there is any of it. GPU targets lie inside the wheels' compressed libraries: --architectures fetches those part by
-part and reads what they have code for.";
+Prints changed fields and newer releases; does not modify files. Exit code 1 if there are any. --architectures reads the GPU
+targets from the compressed libraries inside the wheels, with range requests.";
 
 const USE_EXAMPLES: &str = "\
 Examples:
-  tar -C compat -cf edition.tar . && sha256sum edition.tar
-  envforge compat use edition.tar --sha256 HASH    until this program is replaced by another release
-  envforge compat use --builtin                    the program's own again
+  tar -C compat -cf matrix.tar . && sha256sum matrix.tar
+  envforge compat use matrix.tar --sha256 HASH    use it until envforge is updated
+  envforge compat use --builtin                    return to the built-in matrix
 
-An edition is a tar archive of the files of compat/, packed with gzip or not. It is linted before it is taken, and locks name it.";
+A matrix archive is a tar file, optionally gzipped, of the files in compat/. It is linted before use; lock files record it.";
 
-/// What can be asked of the compatibility matrix.
+/// Commands for the compatibility matrix.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CompatCommand {
-    /// Check sources, references and contradictions of the matrix or of a folder of its files.
+    /// Check the sources, references and consistency of the matrix.
     Lint(CompatLintArgs),
-    /// Compare the rows of the default channel with the package index of the settings.
+    /// Compare the default channel with the configured package index.
     Refresh(CompatRefreshArgs),
-    /// Use another edition of the matrix than this program's own.
+    /// Use a matrix archive instead of the built-in matrix.
     Use(CompatUseArgs),
-    /// Print the rows whose name begins so, with every field and source.
+    /// Print matching rows with all fields and sources.
     Show(CompatShowArgs),
 }
 
@@ -49,7 +48,7 @@ pub enum CompatCommand {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = LINT_EXAMPLES)]
 pub struct CompatLintArgs {
-    /// The folder of `.toml` files; without one the matrix of this program.
+    /// Directory of `.toml` files [default: the active matrix].
     pub dir: Option<Utf8PathBuf>,
 }
 
@@ -60,10 +59,10 @@ pub struct CompatRefreshArgs {
     /// Frameworks to compare [default: all].
     #[arg(value_name = "FRAMEWORK")]
     pub frameworks: Vec<String>,
-    /// Only the rows of this release.
+    /// Compare only this release.
     #[arg(long, value_name = "VERSION", requires = "frameworks")]
     pub release: Option<String>,
-    /// Also which GPUs the wheels have code for: reads their libraries, up to gigabytes for each row.
+    /// Also compare GPU architectures (reads up to gigabytes per row).
     #[arg(long, requires = "release")]
     pub architectures: bool,
 }
@@ -72,13 +71,13 @@ pub struct CompatRefreshArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = USE_EXAMPLES)]
 pub struct CompatUseArgs {
-    /// The edition.
+    /// Matrix archive.
     #[arg(required_unless_present = "builtin", requires = "sha256")]
     pub file: Option<Utf8PathBuf>,
-    /// The SHA-256 that its publisher names.
+    /// Expected SHA-256.
     #[arg(long, value_name = "HASH", requires = "file")]
     pub sha256: Option<String>,
-    /// The matrix this program was built with.
+    /// Use the built-in matrix.
     #[arg(long, conflicts_with = "file")]
     pub builtin: bool,
 }
@@ -87,7 +86,7 @@ pub struct CompatUseArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = SHOW_EXAMPLES)]
 pub struct CompatShowArgs {
-    /// The row's name or its beginning, as messages write it: `variant pytorch 2.8.0`.
+    /// Row name or its beginning, such as `variant pytorch 2.8.0`.
     pub row: String,
 }
 

@@ -4,32 +4,32 @@ use clap::Args;
 
 const PS_EXAMPLES: &str = "\
 Examples:
-  envforge ps                 what runs, and what ended and was not stopped yet
-  envforge ps --watch         the same, once a second
+  envforge ps                 list running and exited containers
+  envforge ps --watch         refresh every second
   envforge ps --json
 
-All of it is read from the engine; memory and use of GPUs from this machine's driver.";
+Data comes from the engine; GPU memory and utilization from this machine's driver.";
 
 const STOP_EXAMPLES: &str = "\
 Examples:
-  envforge stop run1          end it: its command is asked to, and killed after 10 seconds
+  envforge stop run1          send SIGTERM, then SIGKILL after 10 seconds
   envforge stop run1 --time 60
-  envforge stop --all         all of yours
+  envforge stop --all         stop all your containers
 
-Home folders and named volumes stay.";
+Home directories and named volumes are kept.";
 
 const LOGS_EXAMPLES: &str = "\
 Examples:
   envforge logs run1
   envforge logs run1 --follow --tail 20
 
-The last 30 MB are kept.";
+The engine keeps the last 30 MB.";
 
 /// Arguments of `ps`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = PS_EXAMPLES)]
 pub struct PsArgs {
-    /// Show it again every second until Ctrl-C.
+    /// Refresh every second until Ctrl-C.
     #[arg(short, long)]
     pub watch: bool,
 }
@@ -38,13 +38,13 @@ pub struct PsArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = STOP_EXAMPLES)]
 pub struct StopArgs {
-    /// Names, as `ps` shows them.
+    /// Container names from `ps`.
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     pub names: Vec<String>,
-    /// All containers that you started.
+    /// Stop all your containers.
     #[arg(short, long)]
     pub all: bool,
-    /// Seconds until it is killed.
+    /// Seconds to wait before killing it.
     #[arg(short, long, value_name = "SECONDS", default_value = "10")]
     pub time: u16,
 }
@@ -53,13 +53,13 @@ pub struct StopArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = LOGS_EXAMPLES)]
 pub struct LogsArgs {
-    /// The container's name, as `ps` shows it.
+    /// Container name from `ps`.
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Go on as more comes.
+    /// Follow log output.
     #[arg(short, long)]
     pub follow: bool,
-    /// Only the last lines.
+    /// Number of lines to show from the end.
     #[arg(short = 'n', long, value_name = "N")]
     pub tail: Option<u32>,
 }

@@ -10,25 +10,25 @@ use super::{LockSource, ProjectArgs, TargetArgs};
 const EXAMPLES: &str = "\
 Examples:
   envforge export dockerfile pytorch-cuda:2.8-cu128 ./image
-  envforge export dockerfile ./image                   the project here
+  envforge export dockerfile ./image                   export the current project
   envforge export compose ./compose && docker compose -f ./compose/compose.yaml up --build
   envforge export devcontainer pytorch-cuda:2.8-cu128 .devcontainer
   envforge export apptainer ./sif && cd sif && apptainer build image.sif image.def
   envforge export slurm ./job && sbatch --gpus=1 ./job/job.sbatch python train.py
-  DOCKER_BUILDKIT=1 docker build -t torch ./image      on an engine that never saw envforge";
+  DOCKER_BUILDKIT=1 docker build -t torch ./image      build it without envforge";
 
-/// The forms an image can be exported in.
+/// Export formats.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ExportCommand {
-    /// A Dockerfile with its whole context: `docker build DIR` gives the same content.
+    /// Write a Dockerfile and its context; `docker build DIR` reproduces the content.
     Dockerfile(DockerfileArgs),
-    /// A Compose project: the Dockerfile with its context, and a compose.yaml that builds and opens it.
+    /// Write a Compose project: a Dockerfile, its context and compose.yaml.
     Compose(DockerfileArgs),
-    /// A folder `.devcontainer` that VS Code builds and opens: devcontainer.json with that Dockerfile beside it.
+    /// Write a `.devcontainer` directory for VS Code: devcontainer.json, a Dockerfile and its context.
     Devcontainer(DockerfileArgs),
-    /// A folder that Apptainer builds without Docker: image.def with everything it names.
+    /// Write image.def and its files for Apptainer, without Docker.
     Apptainer(DockerfileArgs),
-    /// A folder with a batch script for Slurm that runs a command in the image, with apptainer, docker or podman.
+    /// Write a Slurm batch script that runs a command in the image (apptainer, docker or podman).
     Slurm(DockerfileArgs),
 }
 
@@ -36,20 +36,20 @@ pub enum ExportCommand {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, allow_missing_positional = true)]
 pub struct DockerfileArgs {
-    /// What to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: the project here].
+    /// Spec to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     pub spec: Option<String>,
-    /// The folder to write; must be empty or absent, unless --force.
+    /// Output directory; must be empty or absent unless --force.
     pub dir: Utf8PathBuf,
-    /// Overwrite what an earlier export left in DIR.
+    /// Overwrite an earlier export in DIR.
     #[arg(long)]
     pub force: bool,
-    /// Which project.
+    /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
-    /// Which lock is used and how.
+    /// The lock file.
     #[command(flatten)]
     pub source: LockSource,
-    /// The machine that will run it.
+    /// The target machine.
     #[command(flatten)]
     pub target: TargetArgs,
 }

@@ -12,13 +12,13 @@ Examples:
 
 const SCHEMA_EXAMPLES: &str = "\
 Examples:
-  envforge generate schema > envforge.schema.json    then `#:schema ./envforge.schema.json` on the file's first line";
+  envforge generate schema > envforge.schema.json    add `#:schema ./envforge.schema.json` as the first line of envforge.toml";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
   envforge generate man ~/.local/share/man/man1";
 
-/// What can be generated from the program itself.
+/// Generated files.
 #[derive(Debug, Clone, Subcommand)]
 pub enum GenerateCommand {
     /// Print a completion script for a shell.
@@ -27,7 +27,7 @@ pub enum GenerateCommand {
     Schema(SchemaArgs),
     /// Write manual pages, one per command.
     Man(ManArgs),
-    /// Print every rule that can refuse a combination, with an example.
+    /// Print every compatibility rule with an example.
     Rules,
     /// Print the support table of the matrix.
     Support,
@@ -37,7 +37,7 @@ pub enum GenerateCommand {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = COMPLETION_EXAMPLES)]
 pub struct CompletionsArgs {
-    /// The shell.
+    /// Shell.
     #[arg(value_enum)]
     pub shell: Shell,
 }
@@ -51,7 +51,7 @@ pub struct SchemaArgs {}
 #[derive(Debug, Clone, Args)]
 #[command(after_help = MAN_EXAMPLES)]
 pub struct ManArgs {
-    /// The folder the pages are written to.
+    /// Output directory.
     pub dir: Utf8PathBuf,
 }
 

@@ -11,7 +11,7 @@ Examples:
 
 const INSPECT: &str = "\
 Examples:
-  envforge inspect                              the image of the project here
+  envforge inspect                              the image of the current project
   envforge inspect pytorch-cuda:2.8-cu128
   envforge inspect pytorch-cuda:2.8 --sbom > image.spdx.json
   envforge inspect ./envforge.lock --sbom";
@@ -19,21 +19,21 @@ Examples:
 const DIFF: &str = "\
 Examples:
   envforge diff pytorch-cuda:2.7-cu118 pytorch-cuda:2.8-cu128
-  envforge diff old.lock envforge.lock          locks, before anything is built";
+  envforge diff old.lock envforge.lock          compare lock files before a build";
 
 const SIZE: &str = "\
 Examples:
-  envforge size                                 the image of the project here
+  envforge size                                 the image of the current project
   envforge size pytorch-cuda:2.8-cu128";
 
 const PRUNE: &str = "\
 Examples:
-  envforge prune                                what would be removed
-  envforge prune --yes                          removes it
+  envforge prune                                list unused images
+  envforge prune --yes                          remove them
 
-An image stays if a lock in use names it (one beside a project file, or one of a spec), if a container uses it, or if it was
-not built from this machine's state folder. With the images go the volumes that `shell` made of their /etc; homes and
-workspaces stay. What resolving packages keeps on the engine is the volume `envforge-resolve`: remove it at any time.";
+Images referenced by a lock file in use (of a spec, or next to a project file) are kept, as are images used by a container and
+images not built from this machine's state directory. The /etc volumes that `shell` created from removed images are removed
+too; home directories and workspaces are kept. The volume `envforge-resolve` caches package resolution; it is safe to remove.";
 
 /// Arguments of `images`.
 #[derive(Debug, Clone, Args)]
@@ -44,13 +44,13 @@ pub struct ImagesArgs {}
 #[derive(Debug, Clone, Args)]
 #[command(after_help = INSPECT)]
 pub struct InspectArgs {
-    /// An image, a spec or a lock file [default: the project here].
+    /// Image, spec or lock file [default: current project].
     #[arg(value_name = "IMAGE|SPEC|LOCK")]
     pub name: Option<String>,
-    /// Print its bill of materials, as SPDX 2.3 JSON.
+    /// Print a software bill of materials (SPDX 2.3 JSON).
     #[arg(long)]
     pub sbom: bool,
-    /// Which project.
+    /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
 }
@@ -59,10 +59,10 @@ pub struct InspectArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = DIFF)]
 pub struct DiffArgs {
-    /// An image, a spec or a lock file.
+    /// Image, spec or lock file.
     #[arg(value_name = "A")]
     pub from: String,
-    /// The other.
+    /// Image, spec or lock file to compare with.
     #[arg(value_name = "B")]
     pub to: String,
 }
@@ -71,10 +71,10 @@ pub struct DiffArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = SIZE)]
 pub struct SizeArgs {
-    /// An image or a spec [default: the project here].
+    /// Image or spec [default: current project].
     #[arg(value_name = "IMAGE|SPEC")]
     pub name: Option<String>,
-    /// Which project.
+    /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
 }
@@ -83,7 +83,7 @@ pub struct SizeArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = PRUNE)]
 pub struct PruneArgs {
-    /// Remove them; without it they are only listed.
+    /// Remove the listed images.
     #[arg(short, long)]
     pub yes: bool,
 }

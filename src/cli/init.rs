@@ -4,7 +4,7 @@ use clap::Args;
 
 const EXAMPLES: &str = "\
 Examples:
-  envforge init                             the newest PyTorch that runs on this machine
+  envforge init                             use the latest PyTorch for this machine
   envforge init pytorch-cuda:2.8-cu128
   envforge init && envforge build";
 
@@ -12,12 +12,12 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InitArgs {
-    /// What to build [default: what the requirements here name, else pytorch-cuda, as it runs on this machine].
+    /// Spec of the project [default: the framework in its requirements, else pytorch-cuda, for this machine].
     pub spec: Option<String>,
-    /// Overwrite an envforge.toml that is there.
+    /// Overwrite an existing envforge.toml.
     #[arg(long)]
     pub force: bool,
-    /// The machine that will run it.
+    /// The target machine.
     #[command(flatten)]
     pub target: super::TargetArgs,
 }

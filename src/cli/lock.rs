@@ -7,80 +7,80 @@ use super::{ProjectArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  envforge lock                                      of envforge.toml here, as envforge.lock beside it
-  envforge lock pytorch-cuda:2.8-cu128               make or update its lock
-  envforge lock pytorch-cuda:2.8-cu128 --upgrade     choose everything anew
-  envforge lock -P transformers                      one package anew, the others stay
-  envforge lock --check                              does it fit? exit 1 if not
-  envforge lock --diff --upgrade                     what would change, and nothing is written
-  envforge lock pytorch-cuda:2.8-cu128 --digest      one SHA-256 over what its image holds
+  envforge lock                                      create or update envforge.lock of the current project
+  envforge lock pytorch-cuda:2.8-cu128               create or update the lock file of a spec
+  envforge lock pytorch-cuda:2.8-cu128 --upgrade     resolve every package again
+  envforge lock -P transformers                      upgrade one package, keep the others
+  envforge lock --check                              exit with 1 if the lock file is out of date
+  envforge lock --diff --upgrade                     show available updates, write nothing
+  envforge lock pytorch-cuda:2.8-cu128 --digest      print the content digest of its image
   envforge lock pytorch-cuda:2.8-cu128 --lockfile ./envforge.lock";
 
 /// Arguments of `lock`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LockArgs {
-    /// What to lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: the project here].
+    /// Spec to lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     pub spec: Option<String>,
-    /// Only say whether the lock fits what is wanted: exit 1 if not. Asks neither engine nor network.
+    /// Check that the lock file is up to date (offline; exit 1 if not).
     #[arg(long, conflicts_with_all = ["digest", "diff", "upgrade", "upgrade_package"])]
     pub check: bool,
-    /// Only show what would change, and why; with --upgrade or -P what those would change.
+    /// Show the changes and their reasons without writing the lock file.
     #[arg(long, conflicts_with_all = ["digest", "locked"])]
     pub diff: bool,
-    /// Print the content digest of its image: computed if the engine has it, else as recorded.
+    /// Print the content digest of the image (recomputed if the engine has the image).
     #[arg(long)]
     pub digest: bool,
-    /// Which project.
+    /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
-    /// Where the lock lies.
+    /// The lock file.
     #[command(flatten)]
     pub source: LockSource,
-    /// The machine that will run it.
+    /// The target machine.
     #[command(flatten)]
     pub target: TargetArgs,
 }
 
-/// Which lock is used and how.
+/// The lock file and the base image.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Lock and base")]
 pub struct LockSource {
-    /// The lock file [default: beside envforge.toml; of a spec, in the state folder].
+    /// Lock file [default: next to envforge.toml; for a spec, in the state directory].
     #[arg(long, value_name = "FILE")]
     pub lockfile: Option<Utf8PathBuf>,
-    /// Make a new lock, whatever the old one says.
+    /// Ignore the existing lock file.
     #[arg(long)]
     pub upgrade: bool,
-    /// Choose this package anew and keep the others (repeatable).
+    /// Upgrade only this package (repeatable).
     #[arg(short = 'P', long, value_name = "PACKAGE", conflicts_with_all = ["upgrade", "locked"])]
     pub upgrade_package: Vec<String>,
-    /// Use the lock as it is; exit 1 if there is none or it does not fit.
+    /// Require an up-to-date lock file; exit 1 otherwise.
     #[arg(long, conflicts_with = "upgrade")]
     pub locked: bool,
-    /// A package beside the framework, as a requirement (repeatable): `--with transformers`.
+    /// Additional Python requirement, such as `transformers` (repeatable).
     #[arg(long, value_name = "REQUIREMENT")]
     pub with: Vec<String>,
-    /// A package of the distribution (repeatable): `--apt ffmpeg`.
+    /// Additional apt package, such as `ffmpeg` (repeatable).
     #[arg(long, value_name = "PACKAGE")]
     pub apt: Vec<String>,
-    /// A package of --with, or one they need, that is built from its source distribution where no wheel of it fits (repeatable).
+    /// Allow building this package or dependency from source if no wheel is compatible (repeatable).
     #[arg(long, value_name = "PACKAGE", requires = "with")]
     pub allow_source: Vec<String>,
-    /// A wheel that somebody built of what nobody publishes, instead of compiling it here (repeatable: the framework, then
-    /// its companions). It is checked against the stack, and the lock names its SHA-256.
+    /// Use a prebuilt wheel for an unpublished variant (repeatable: the framework, then its companions). The lock file
+    /// records its SHA-256.
     #[arg(long, value_name = "FILE")]
     pub wheel: Vec<Utf8PathBuf>,
-    /// Compile what nobody publishes without asking first.
+    /// Build from source without confirmation.
     #[arg(short, long)]
     pub yes: bool,
-    /// The base image instead of the chosen one, such as debian:13.
+    /// Base image, such as debian:13 [default: resolved].
     #[arg(long, value_name = "IMAGE")]
     pub base: Option<String>,
-    /// How the base is had: from a registry or this engine, or built from the distribution's packages.
+    /// How to obtain the base image: pull it, or bootstrap it from distribution packages.
     #[arg(long, value_name = "PROVIDER", value_parser = ["auto", "image", "bootstrap"])]
     pub base_provider: Option<String>,
-    /// Where containers get their network from.
+    /// Network mode of build containers.
     #[arg(long, value_name = "NETWORK", value_parser = ["bridge", "host"])]
     pub network: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What can be typed. Holds and validates arguments; no defaults that need the machine, no work.
+//! The command line. Holds and validates arguments; no defaults that need the machine, no work.
 
 #[macro_use]
 mod into_request;
@@ -46,25 +46,25 @@ use crate::model::request;
 
 const AFTER_HELP: &str = "\
 Examples:
-  envforge plan pytorch-cuda:2.8-cu128        what would be built, and why
-  envforge build pytorch-cuda:2.8-cu128       build it, check it, tag it
-  envforge init && envforge build             the same for a project, written down in envforge.toml
-  envforge verify pytorch-cuda:2.8-cu128      check an image, ours or not
-  envforge shell pytorch-cuda:2.8-cu128       work in it, in this folder
-  envforge list --gpu \"NVIDIA A100-SXM4-80GB\" what runs on that GPU
+  envforge plan pytorch-cuda:2.8-cu128        show the resolved versions and the reasons
+  envforge build pytorch-cuda:2.8-cu128       build, verify and tag an image
+  envforge init && envforge build             the same for a project with an envforge.toml
+  envforge verify pytorch-cuda:2.8-cu128      check an image
+  envforge shell pytorch-cuda:2.8-cu128       open a shell in the current directory
+  envforge list --gpu \"NVIDIA A100-SXM4-80GB\" list images that run on this GPU
   envforge export dockerfile pytorch-cuda:2.8 ./image
 
-A spec is NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]; what is left out is chosen, and `plan` says why.
-Exit codes: 0 done, 1 the answer is no, 2 the call or a file is wrong, 3 something outside failed, 130 interrupted.";
+A spec is NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]; omitted parts are resolved; `plan` explains the choice.
+Exit codes: 0 success, 1 check failed or no solution, 2 usage error, 3 external failure, 130 interrupted.";
 
-/// Reproducible, checked GPU development images.
+/// Reproducible, verified GPU development images.
 #[derive(Debug, Parser)]
 #[command(name = "envforge", version, about, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
-    /// Options every command takes.
+    /// Options of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -80,26 +80,26 @@ pub enum ProgressMode {
     Json,
 }
 
-/// Options every command takes.
+/// Options of every command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
     /// Print one JSON object on stdout instead of text.
     #[arg(long, global = true)]
     pub json: bool,
-    /// Say only what went wrong.
+    /// Print errors only.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Show the output of every step, and decisions with their reasons (twice: traffic too).
+    /// Verbose output: every step, decision and passed check (-vv: also HTTP traffic).
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// No moving bars; plain lines.
+    /// Disable progress bars.
     #[arg(long, global = true)]
     pub no_progress: bool,
-    /// How progress is shown on stderr.
+    /// Progress output on stderr.
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "MODE")]
     pub progress: ProgressMode,
-    /// The configuration file [default: ~/.config/envforge/config.toml].
+    /// Configuration file [default: ~/.config/envforge/config.toml].
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<Utf8PathBuf>,
 }
@@ -114,52 +114,52 @@ impl From<ProgressMode> for request::ProgressMode {
     }
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Write a first envforge.toml for the project in this folder.
+    /// Create an envforge.toml for the project in the current directory.
     Init(InitArgs),
-    /// Build a spec or the project here, check it, tag it.
+    /// Build, verify and tag an image.
     Build(BuildArgs),
-    /// Show what would be built, and why; touches neither network nor engine.
+    /// Show the resolved versions and the reasons, offline.
     Plan(PlanArgs),
-    /// List what can be built.
+    /// List available products and versions.
     List(ListArgs),
-    /// Pin every byte of a spec or the project here in a lock, without building it.
+    /// Create or update the lock file.
     Lock(LockArgs),
-    /// Show what choosing every package anew would change.
+    /// List available package updates.
     Outdated(OutdatedArgs),
-    /// Check images, ours and others', on a GPU if there is one.
+    /// Verify images, on a GPU if available.
     Verify(VerifyArgs),
-    /// Open an image: a terminal or one command in this folder, closed to everything else.
+    /// Start a shell or run a command in an image.
     Shell(ShellArgs),
-    /// List the containers of `shell`.
+    /// List containers started by `shell`.
     Ps(PsArgs),
-    /// End containers of `shell`.
+    /// Stop containers started by `shell`.
     Stop(StopArgs),
-    /// Show what the command of a container has written.
+    /// Show container output.
     Logs(LogsArgs),
-    /// Gather everything a lock names in a folder, for builds without network.
+    /// Download all locked files for offline builds.
     Vendor(VendorArgs),
-    /// List the images envforge built on this engine, and what they share.
+    /// List the images built by envforge, with the size they share.
     Images(ImagesArgs),
-    /// Show what an image or lock holds; its bill of materials with --sbom.
+    /// Show the contents of an image or lock file (--sbom: as a bill of materials).
     Inspect(InspectArgs),
-    /// Show how two images or locks differ: versions, packages, layers, content.
+    /// Compare two images or lock files: versions, packages, layers, content.
     Diff(DiffArgs),
-    /// Show an image by its components, and what other images share of it.
+    /// Show image size by component and shared layers.
     Size(SizeArgs),
-    /// Remove images that no lock in use names; lists them first.
+    /// Remove unused images (dry run unless --yes).
     Prune(PruneArgs),
-    /// Write a spec's image in another tool's form.
+    /// Export to Dockerfile, Compose, dev container, Apptainer or Slurm.
     #[command(subcommand)]
     Export(ExportCommand),
-    /// Say what this machine is fit for, or what a message means.
+    /// Diagnose this machine, or explain an error message.
     Doctor(DoctorArgs),
-    /// Check or show the compatibility matrix, or compare it with the package index.
+    /// Check, show, replace or refresh the compatibility matrix.
     #[command(subcommand)]
     Compat(CompatCommand),
-    /// Write shell completions, manual pages, or what follows from the matrix.
+    /// Generate shell completions, manual pages, the JSON schema and matrix tables.
     #[command(subcommand)]
     Generate(GenerateCommand),
 }

@@ -6,25 +6,25 @@ use super::{LockSource, ProjectArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  envforge outdated                          of the project here
+  envforge outdated                          list updates for the current project
   envforge outdated -e train --json
   envforge outdated pytorch-cuda:2.8-cu128
-  envforge lock --upgrade                    takes all of it
-  envforge lock -P transformers              takes one package";
+  envforge lock --upgrade                    upgrade all packages
+  envforge lock -P transformers              upgrade one package";
 
 /// Arguments of `outdated`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct OutdatedArgs {
-    /// Whose lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: the project here].
+    /// Spec to check: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     pub spec: Option<String>,
-    /// Which project.
+    /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
-    /// Where the lock lies.
+    /// The lock file.
     #[command(flatten)]
     pub source: LockSource,
-    /// The machine that will run it.
+    /// The target machine.
     #[command(flatten)]
     pub target: TargetArgs,
 }

@@ -7,7 +7,7 @@ use super::{ProjectArgs, TargetArgs};
 const EXAMPLES: &str = "\
 Examples:
   envforge plan pytorch-cuda:2.8-cu128
-  envforge plan -e train                          of envforge.toml here
+  envforge plan -e train                          plan an environment of the project
   envforge plan pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\" --driver 580.95.05
   envforge plan pytorch-cuda:2.8 --gpu sm_90 --gpu sm_80 --json";
 
@@ -15,15 +15,15 @@ Examples:
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PlanArgs {
-    /// What to plan: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: the project here].
+    /// Spec to plan: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     pub spec: Option<String>,
-    /// Which project.
+    /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
-    /// The machine that will run it.
+    /// The target machine.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// The base image instead of the chosen one, such as debian:13.
+    /// Base image, such as debian:13 [default: resolved].
     #[arg(long, value_name = "IMAGE")]
     pub base: Option<String>,
 }

@@ -3,14 +3,14 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 
-/// Which project, and which of its environments.
+/// The project and its environment.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Project")]
 pub struct ProjectArgs {
-    /// An environment of envforge.toml [default: what stands at its top].
+    /// Environment from envforge.toml [default: its top-level keys].
     #[arg(short, long, value_name = "NAME")]
     pub environment: Option<String>,
-    /// The project's folder or file [default: envforge.toml here or in a folder above].
+    /// Project directory or file [default: envforge.toml in the current or a parent directory].
     #[arg(long, value_name = "PATH")]
     pub project: Option<Utf8PathBuf>,
 }

@@ -7,95 +7,96 @@ use clap::Args;
 
 const EXAMPLES: &str = "\
 Examples:
-  envforge shell pytorch-cuda:2.8-cu128                      a terminal in this folder; built first if needed
-  envforge shell                                             the project here or above, with its [shell]
-  envforge shell pytorch-cuda:2.8-cu128 -- python train.py   one command; its exit code is passed on
+  envforge shell pytorch-cuda:2.8-cu128                      start a shell in the current directory
+  envforge shell                                             use the current project and its [shell] table
+  envforge shell pytorch-cuda:2.8-cu128 -- python train.py   run one command and return its exit code
   envforge shell pytorch-cuda:2.8-cu128 --data /datasets --memory 64g --gpus 0,1
   envforge shell pytorch-cuda:2.8-cu128 --name run1 --detach -- python train.py
-  envforge shell --attach run1                               a terminal that survives a lost connection
-  envforge shell pytorch-cuda:2.8-cu128 --jupyter            JupyterLab on a free port, with a fresh token
+  envforge shell --attach run1                               attach to a session that survives disconnects
+  envforge shell pytorch-cuda:2.8-cu128 --jupyter            start JupyterLab on a free port with a new token
   envforge shell pytorch-cuda:2.8-cu128 --ssh --vscode --detach
   tar c src | envforge shell IMAGE -- tar x -C /tmp
 
-This folder is /workspace, and what is made there is yours. The home folder is a volume kept for each folder. Nothing else
-can be written to; ports are open to this machine only. A second call joins the container that runs for this folder.
-Exit codes: the command's own; 125 if envforge itself failed.";
+A missing image is built first. The current directory is mounted at /workspace; new files belong to you. The home directory
+is a volume per project directory. Everything else is read-only, and ports are reachable from this machine only. A second call
+joins the running container of this directory.
+Exit codes: that of the command; 125 if envforge failed.";
 
 /// Arguments of `shell`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShellArgs {
-    /// A spec, or any image [default: the project here or above]; with --attach the name of a container.
+    /// Spec or image [default: current project]; with --attach, a container name.
     #[arg(value_name = "SPEC|IMAGE")]
     pub image: Option<String>,
-    /// An environment of envforge.toml [default: what stands at its top].
+    /// Environment from envforge.toml [default: its top-level keys].
     #[arg(long, value_name = "NAME", conflicts_with_all = ["image", "attach"])]
     pub environment: Option<String>,
-    /// The project's folder or file [default: envforge.toml here or in a folder above].
+    /// Project directory or file [default: envforge.toml in the current or a parent directory].
     #[arg(long, value_name = "PATH", conflicts_with_all = ["image", "attach"])]
     pub project: Option<Utf8PathBuf>,
-    /// The command instead of a terminal.
+    /// Command to run instead of a shell.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
-    /// What it serves instead of a terminal.
+    /// Services to start instead of a shell.
     #[command(flatten)]
     pub services: ServiceArgs,
-    /// How the container is started and joined.
+    /// How to start or join the container.
     #[command(flatten)]
     pub start: StartArgs,
     /// GPUs and limits.
     #[command(flatten)]
     pub limits: LimitArgs,
-    /// What is mounted and passed.
+    /// Mounts, ports and variables.
     #[command(flatten)]
     pub inside: InsideArgs,
 }
 
-/// What it serves instead of a terminal.
+/// Services to start instead of a shell.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Jupyter, SSH, VS Code (until Ctrl-C, or in the background with --detach)")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct ServiceArgs {
-    /// JupyterLab; prints its address with a fresh token.
+    /// Start JupyterLab and print its URL with a new token.
     #[arg(long, conflicts_with_all = ["command", "attach"])]
     pub jupyter: bool,
-    /// An SSH server for your keys alone; prints the command that connects.
+    /// Start an SSH server (key login only) and print the connect command.
     #[arg(long, conflicts_with_all = ["command", "attach"])]
     pub ssh: bool,
     /// Print the command that opens VS Code in the container.
     #[arg(long, conflicts_with_all = ["command", "attach"])]
     pub vscode: bool,
-    /// Open what is printed.
+    /// Open the printed URL.
     #[arg(long)]
     pub open: bool,
-    /// The address it is reached by [default: 127.0.0.1]; any but the loopback needs --insecure.
+    /// Address to bind [default: 127.0.0.1]; others require --insecure.
     #[arg(long, value_name = "ADDRESS")]
     pub bind: Option<IpAddr>,
-    /// Accept that other machines reach it without encryption.
+    /// Allow unencrypted access from other machines.
     #[arg(long)]
     pub insecure: bool,
-    /// Public keys to let in [default: the agent's and ~/.ssh/*.pub].
+    /// Public keys to authorize [default: those of the SSH agent and ~/.ssh/*.pub].
     #[arg(long, value_name = "FILE")]
     pub authorized_keys: Option<Utf8PathBuf>,
-    /// Ask to add one Include line to ~/.ssh/config, so that `ssh envforge-NAME` works.
+    /// Offer to add an Include line to ~/.ssh/config, which enables `ssh envforge-NAME`.
     #[arg(long, requires = "ssh")]
     pub ssh_config: bool,
 }
 
-/// How the container is started and joined.
+/// How to start or join the container.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Container")]
 pub struct StartArgs {
-    /// The container's name in `ps`, `stop`, `logs` [default: the folder's name].
+    /// Container name for `ps`, `stop` and `logs` [default: the directory name].
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Start another container although one runs for this folder and image.
+    /// Start a new container even if one is running.
     #[arg(long, conflicts_with = "attach")]
     pub new: bool,
-    /// Leave it running in the background until `envforge stop`.
+    /// Run in the background until `envforge stop`.
     #[arg(short, long, conflicts_with = "attach")]
     pub detach: bool,
-    /// Join a running container in its tmux session `envforge`.
+    /// Attach to the tmux session `envforge` of a running container.
     #[arg(long, conflicts_with = "command")]
     pub attach: bool,
 }
@@ -104,58 +105,58 @@ pub struct StartArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "GPUs and limits")]
 pub struct LimitArgs {
-    /// Which GPUs: `all`, `none`, or indices and UUIDs apart by commas [default: all, if there is one].
+    /// GPUs: `all`, `none`, or comma-separated indices or UUIDs [default: all available].
     #[arg(long, value_name = "GPUS")]
     pub gpus: Option<String>,
-    /// Refuse to start without a GPU.
+    /// Fail if no GPU is available.
     #[arg(long)]
     pub require_gpu: bool,
-    /// The most memory: 64g [default: no limit].
+    /// Memory limit, such as 64g [default: no limit].
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// The most processors: 2.5 [default: no limit].
+    /// CPU limit, such as 2.5 [default: no limit].
     #[arg(long, value_name = "N")]
     pub cpus: Option<String>,
-    /// Size of /dev/shm [default: 1 GB and 1 GB more for each GPU].
+    /// Size of /dev/shm [default: 1 GB plus 1 GB per GPU].
     #[arg(long, value_name = "SIZE")]
     pub shm_size: Option<String>,
-    /// The most processes.
+    /// Process limit.
     #[arg(long, value_name = "N", default_value = "32768")]
     pub pids_limit: i64,
 }
 
-/// What is mounted and passed.
+/// Mounts, ports and variables.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Mounts, ports, environment")]
 pub struct InsideArgs {
-    /// A folder of this machine: `SRC:DST`, or `SRC:DST:ro` (repeatable).
+    /// Mount a host directory: `SRC:DST`, or `SRC:DST:ro` (repeatable).
     #[arg(long, value_name = "SRC:DST[:ro]")]
     pub mount: Vec<String>,
-    /// A data set, read-only: `SRC`, seen as /data/NAME, or `SRC:DST` (repeatable).
+    /// Mount a data set read-only: `SRC` at /data/NAME, or `SRC:DST` (repeatable).
     #[arg(long, value_name = "SRC[:DST]")]
     pub data: Vec<String>,
-    /// A named volume that stays: `NAME:DST` (repeatable).
+    /// Persistent named volume: `NAME:DST` (repeatable).
     #[arg(long, value_name = "NAME:DST")]
     pub volume: Vec<String>,
-    /// A port of the container: `HOST:CONTAINER` or `IP:HOST:CONTAINER` [default IP: 127.0.0.1] (repeatable).
+    /// Publish a port: `HOST:CONTAINER` or `IP:HOST:CONTAINER` [default IP: 127.0.0.1] (repeatable).
     #[arg(short, long, value_name = "PORT")]
     pub port: Vec<String>,
-    /// A variable: `NAME=VALUE`, or `NAME` to pass this machine's (repeatable).
+    /// Environment variable: `NAME=VALUE`, or `NAME` to pass the host's value (repeatable).
     #[arg(short, long, value_name = "VARIABLE")]
     pub env: Vec<String>,
-    /// A file of variables, one a line (repeatable).
+    /// Environment file, one variable per line (repeatable).
     #[arg(long, value_name = "FILE")]
     pub env_file: Vec<Utf8PathBuf>,
-    /// The network: `bridge`, `host`, `none`, or one of the engine's.
+    /// Network: `bridge`, `host`, `none`, or the name of an engine network.
     #[arg(long, value_name = "NETWORK")]
     pub network: Option<String>,
-    /// No volume for downloaded models (`HF_HOME`, `TORCH_HOME`), which all folders share otherwise.
+    /// Do not mount the shared volume for downloaded models (`HF_HOME`, `TORCH_HOME`).
     #[arg(long)]
     pub no_cache: bool,
-    /// Leave out this machine's proxies, package index and CA certificates.
+    /// Do not pass the host's proxies, package index and CA certificates.
     #[arg(long)]
     pub no_host_network_settings: bool,
-    /// Forward this machine's SSH agent, for git.
+    /// Forward the host's SSH agent.
     #[arg(long)]
     pub ssh_agent: bool,
 }

@@ -7,33 +7,33 @@ use super::{LockSource, ProjectArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  envforge vendor ./vendor                            of the project here
+  envforge vendor ./vendor                            download the locked files of the project
   envforge vendor pytorch-cuda:2.8-cu128 ./vendor
-  envforge build --offline ./vendor                   where there is no network
-  envforge vendor ./vendor --check                    read every file; exit 1 if one is damaged
-  envforge vendor ./vendor --check --upstream         and say what the indexes have deleted or changed since";
+  envforge build --offline ./vendor                   build from them, offline
+  envforge vendor ./vendor --check                    verify every file; exit 1 if one is damaged
+  envforge vendor ./vendor --check --upstream         also report files the indexes deleted or changed";
 
 /// Arguments of `vendor`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, allow_missing_positional = true)]
 pub struct VendorArgs {
-    /// Whose lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: the project here].
+    /// Spec to vendor: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     pub spec: Option<String>,
-    /// The folder; several locks may share it, and each file lies there once.
+    /// Vendor directory; several lock files can share it.
     pub dir: Utf8PathBuf,
-    /// Gather nothing: read what is there and compare it with the folder's locks.
+    /// Verify the directory against its lock files.
     #[arg(long, conflicts_with = "spec")]
     pub check: bool,
-    /// With --check: ask the indexes for each wheel.
+    /// With --check: also look up each wheel on its index.
     #[arg(long, requires = "check")]
     pub upstream: bool,
-    /// Which project.
+    /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
-    /// Which lock is used and how.
+    /// The lock file.
     #[command(flatten)]
     pub source: LockSource,
-    /// The machine that will run it.
+    /// The target machine.
     #[command(flatten)]
     pub target: TargetArgs,
 }

@@ -6,7 +6,7 @@ use crate::engine::Network;
 use crate::failure::Exit;
 use crate::model::request;
 use crate::model::stack::Stack;
-use crate::model::verdict::verdict_text;
+use crate::model::verdict::{Detail, verdict_text};
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::workflow::build::{Built, Done, build_one};
@@ -35,7 +35,7 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
             return batch::build(&specs, named.as_ref(), args, settings).await;
         }
     };
-    let offline = args.offline.as_ref().map(|dir| settings.current_dir.join(dir));
+    let offline = args.offline.as_ref().map(|dir| settings.paths.current_dir.join(dir));
     let named = match &offline {
         None => named_base(settings, &wanted.source, &wanted.target).await?,
         Some(folder) => {
@@ -63,7 +63,7 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
                 Printer.json(&built);
             }
             if let Some(error) = built.failure() {
-                Printer.say(&verdict_text(&built.verdict));
+                Printer.say(&verdict_text(&built.verdict, Detail::of(settings.output.verbose)));
                 return Err(error);
             }
             if !settings.output.json {
@@ -99,11 +99,11 @@ fn without_network(
 
 fn print(built: &Built, settings: &Settings) {
     if !settings.output.quiet {
-        Printer.say(&verdict_text(&built.verdict));
+        Printer.say(&verdict_text(&built.verdict, Detail::of(settings.output.verbose)));
         if let Some(because) = &built.unverified_because {
-            Printer.say(&format!("{because}: the tag ends in -unverified"));
+            Printer.say(&format!("tagged as -unverified: {because}"));
             Printer.say(&format!(
-                "on a machine with a GPU it is for, `envforge verify {}` puts on the tag without it",
+                "run `envforge verify {}` on a target GPU to add the verified tag",
                 built.tags[0]
             ));
         }

@@ -38,7 +38,7 @@ pub(super) fn lint(args: &request::CompatLint, settings: &Settings) -> Result<Ex
         for fault in &found {
             Printer.text(&fault.to_string());
         }
-        Printer.text(&format!("edition {edition}: {rows} rows, {} faults", found.len()));
+        Printer.text(&format!("matrix {edition}: {rows} rows, {} faults", found.len()));
     }
     Ok(if found.is_empty() { Exit::Done } else { Exit::No })
 }
@@ -73,7 +73,7 @@ pub(super) fn show(args: &request::CompatShow, settings: &Settings) -> Exit {
     }
     if found.is_empty() {
         Printer.say(&format!(
-            "no row is called `{}`; rows are named as in `variant pytorch 2.8.0 cu128 x86_64` or `toolkit 12.8.1`",
+            "row `{}` not found (examples: `variant pytorch 2.8.0 cu128 x86_64`, `toolkit 12.8.1`)",
             args.row
         ));
         return Exit::No;
@@ -125,7 +125,7 @@ pub(super) fn use_archive(args: &request::CompatUse, settings: &Settings) -> Res
         };
     };
     let mut bytes = Vec::new();
-    fs_err::File::open(settings.current_dir.join(file))?.take(LIMIT).read_to_end(&mut bytes)?;
+    fs_err::File::open(settings.paths.current_dir.join(file))?.take(LIMIT).read_to_end(&mut bytes)?;
     let found = sha256_hex(&bytes);
     if !found.eq_ignore_ascii_case(wanted) {
         return Err(
@@ -140,7 +140,7 @@ pub(super) fn use_archive(args: &request::CompatUse, settings: &Settings) -> Res
     kept.extend(postcard::to_stdvec(&matrix).expect("values of our own"));
     write_atomically(&path, &kept)?;
     if matrix.edition < Matrix::embedded().edition {
-        let text = format!("it is older than the built-in matrix {}", Matrix::embedded().edition);
+        let text = format!("the archive is older than the built-in matrix {}", Matrix::embedded().edition);
         reporter(settings.output).report(Event::Warning { text });
     }
     Printer.text(&format!("using matrix {}: {} rows", matrix.edition, matrix.rows().len()));

@@ -31,7 +31,7 @@ pub(super) async fn stop(args: &request::Stop, settings: &Settings) -> Result<Ex
     let stops = chosen.iter().map(|shell| docker.stop(&shell.container.id, args.time.into()));
     futures_util::future::try_join_all(stops).await?;
     for shell in &chosen {
-        forget_client(&settings.state_dir, &shell.name)?;
+        forget_client(&settings.paths.state, &shell.name)?;
     }
     let stopped: Vec<_> = chosen.iter().map(|shell| shell.name.as_str()).collect();
     if settings.output.json {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Read as _;
 
+use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
 use crate::engine::{Engine as _, GpuAccess};
@@ -89,20 +90,22 @@ fn in_force(settings: &Settings) -> Vec<HostFinding> {
     };
     let mut all = Vec::new();
     match &settings.index.default {
-        Some(index) => all.push(address("package-index", "package index", index)),
+        Some(index) => all.push(address("package-index", "package index", index.expose_secret())),
         None => all.push(ok("package-index", "package index: the tools' own default".to_owned())),
     }
+    if let Some(index) = &settings.index.framework {
+        all.push(address("framework-index", "framework index", index.expose_secret()));
+    }
     let set = [
-        ("framework-index", "framework index", &settings.index.framework),
         ("mirror", "Debian mirror", &settings.mirrors.debian),
         ("mirror", "Debian security mirror", &settings.mirrors.debian_security),
         ("mirror", "mirror of NVIDIA's apt repositories", &settings.mirrors.nvidia),
     ];
     all.extend(set.iter().filter_map(|(id, what, value)| Some(address(*id, what, value.as_ref()?))));
-    for (name, value) in &settings.indexes {
-        all.push(address("further-index", &format!("package index `{name}`"), value));
+    for (name, value) in &settings.index.named {
+        all.push(address("further-index", &format!("package index `{name}`"), value.expose_secret()));
     }
-    for (name, value) in &settings.proxies {
+    for (name, value) in &settings.network.proxies {
         // A list of hosts holds no secret, and a proxy may be written without a scheme.
         let shown = match (name.as_str(), value.parse::<Address>()) {
             ("NO_PROXY", _) => value.clone(),
@@ -111,11 +114,11 @@ fn in_force(settings: &Settings) -> Vec<HostFinding> {
         };
         all.push(ok("proxy", format!("proxy {name}: {shown}")));
     }
-    match &settings.ca_bundle {
+    match &settings.network.ca_bundle {
         Some(file) if file.is_file() => all.push(ok("ca-bundle", format!("CA certificates: {file}"))),
         Some(file) => {
             let hint = "correct `[network] ca-bundle` (ENVFORGE_CA_BUNDLE, SSL_CERT_FILE)";
-            all.push(bad("ca-bundle", format!("CA certificates: `{file}` is no file"), hint));
+            all.push(bad("ca-bundle", format!("CA certificates: `{file}` is not a file"), hint));
         }
         None => all.push(ok("ca-bundle", "CA certificates: the tools' own".to_owned())),
     }
@@ -181,8 +184,7 @@ fn explain(text: &str, json: bool) -> Result<Exit, CommandError> {
         };
         Printer.json(&DoctorReport { schema: 1, findings: found.iter().map(finding).collect() });
     } else if found.is_empty() {
-        Printer
-            .say("nothing in this text is known to envforge; `envforge doctor` looks at the machine itself");
+        Printer.say("no known error found in this text; run `envforge doctor` to check this machine");
     } else {
         let block = |found: &Diagnosis| {
             let Diagnosis { id, what, why, cure, source } = found;

@@ -28,23 +28,23 @@ use crate::workflow::stack::stack;
 /// Written last, so that a folder which holds it is a whole export of ours.
 const MARK: &str = ".envforge-export";
 const APPTAINER_README: &str = "\
-Build it in this folder, as root or with `--fakeroot`: `apptainer build image.sif image.def`.
-Run it: `apptainer run --nv image.sif python train.py` (without `--nv` where there is no GPU).
+Build it in this directory, as root or with `--fakeroot`: `apptainer build image.sif image.def`.
+Run it: `apptainer run --nv image.sif python train.py` (omit `--nv` without a GPU).
 
-It holds what the Dockerfile in `image` would; Apptainer adds files of its own, so the content digest is another one. Files of a
-folder `secrets` are read while it builds: `image.def` names them.
+It has the content of the Dockerfile in `image`, plus files of Apptainer, so its content digest differs. The build reads secrets from
+the directory `secrets`; `image.def` lists them.
 ";
 const SLURM_README: &str = "\
-Run a command in the image: `sbatch --gpus=1 job.sbatch python train.py`, in the folder that is to be /workspace.
-This folder must lie where every node sees it. Build the image before, or the first job does: `apptainer build image.sif image.def`
-in this folder; nodes with docker or podman build from `image` once each.
+Run a command in the image: `sbatch --gpus=1 job.sbatch python train.py`, in the directory to mount at /workspace.
+This directory must be on storage that all nodes share. The first job builds the image unless you run
+`apptainer build image.sif image.def` here first; nodes with docker or podman build it from `image` once each.
 
-Docker's containers are outside of the job's limits of memory and processors; Apptainer's are inside. Files of a folder `secrets`
-are read while the image builds: `image.def` names them.
+The job's memory and CPU limits apply to Apptainer's containers, not to Docker's. The build reads secrets from the directory
+`secrets`; `image.def` lists them.
 ";
 
 pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
-    let dir = settings.current_dir.join(&args.dir);
+    let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
     exported(args, &dir, settings).await?;
     Printer.text(dir.as_str());
@@ -58,7 +58,7 @@ pub(super) async fn compose(args: &request::Export, settings: &Settings) -> Resu
     finish(
         &dir,
         &lock,
-        "Build and open it: `docker compose run --rm --build dev`; what runs by itself, Jupyter: `docker compose up --build`.\n",
+        "Build it and open a shell: `docker compose run --rm --build dev`. Start its services, such as Jupyter: `docker compose up --build`.\n",
     )
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result
 
 /// The folder, with the image's context in `image/` below it; what stands beside that is still to be written.
 async fn below(args: &request::Export, settings: &Settings) -> Result<(Utf8PathBuf, Exported), CommandError> {
-    let dir = settings.current_dir.join(&args.dir);
+    let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
     let exported = exported(args, &dir.join(IMAGE_FOLDER), settings).await?;
     Ok((dir, exported))
@@ -103,7 +103,7 @@ fn finish(dir: &Utf8Path, lock: &Lock, readme: &str) -> Result<Exit, CommandErro
 
 /// The same below `image/`, with the devcontainer.json that builds and opens it.
 pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
-    let dir = settings.current_dir.join(&args.dir);
+    let dir = settings.paths.current_dir.join(&args.dir);
     let (file, image) = (dir.join("devcontainer.json"), dir.join(IMAGE_FOLDER));
     if file.exists() && !args.force {
         return Err(NotEmpty { dir: dir.to_string() }.into());

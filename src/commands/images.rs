@@ -1,6 +1,5 @@
 //! `images` and `prune`: what envforge built on this engine, and what of it no lock in use names.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -12,9 +11,9 @@ use crate::model::image::plan::{LOCK_LABEL, UNVERIFIED};
 use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::store::known_locks::{LocksInUse, in_use, known_lock};
 use crate::workflow::error::CommandError;
 use crate::workflow::image_info::gigabytes;
-use crate::workflow::known_locks::{in_use, known_lock};
 use crate::workflow::session::Session;
 use crate::workflow::shell::ETC_LABEL;
 
@@ -103,7 +102,7 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
         let count = rows.len();
         let own = gigabytes(own);
         Printer.say(&match (count, args.yes) {
-            (0, _) => "every image of this machine's state folder is named by a lock in use".to_owned(),
+            (0, _) => "nothing to remove: all images are in use".to_owned(),
             (_, true) => format!("{count} removed, at least {own} freed"),
             (_, false) => format!("{count} would be removed, at least {own} freed: envforge prune --yes"),
         });
@@ -122,11 +121,11 @@ async fn stale_volumes(session: &Session<'_>, unused: &[&ImageInfo]) -> Result<V
     Ok(stale)
 }
 
-/// True if a lock in use names it, and no later image of that lock has taken its tags.
-fn is_in_use(image: &ImageInfo, all: &[ImageInfo], used: &BTreeSet<String>) -> bool {
-    let lock = lock_of(image);
-    let is_tagged = |other: &ImageInfo| lock_of(other) == lock && !other.tags.is_empty();
-    used.contains(lock) && (!image.tags.is_empty() || !all.iter().any(is_tagged))
+/// Whether a lock in use refers to it, and no later image of that lock, in either schema, has taken its tags.
+fn is_in_use(image: &ImageInfo, all: &[ImageInfo], used: &LocksInUse) -> bool {
+    let Some(lock) = used.get(lock_of(image)) else { return false };
+    let is_tagged = |other: &ImageInfo| used.get(lock_of(other)) == Some(lock) && !other.tags.is_empty();
+    !image.tags.is_empty() || !all.iter().any(is_tagged)
 }
 
 fn lock_of(image: &ImageInfo) -> &str {
@@ -179,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_whose_tags_went_to_a_later_one_of_its_lock_is_not_in_use() {
+    fn image_whose_tags_went_to_a_later_one_of_its_lock_is_not_in_use() {
         let image = |id: &str, lock: &str, tags: &[&str]| ImageInfo {
             id: id.to_owned(),
             labels: [(LOCK_LABEL.to_owned(), lock.to_owned())].into(),
@@ -191,8 +190,11 @@ mod tests {
             image("new", "a", &["x:1"]),
             image("failed", "b", &[]),
             image("other", "c", &["y:1"]),
+            image("of schema 1", "a of schema 1", &[]),
         ];
-        let used = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
-        assert_eq!(all.each_ref().map(|image| is_in_use(image, &all, &used)), [false, true, true, false]);
+        let used = [("a", "a"), ("a of schema 1", "a"), ("b", "b")];
+        let used = used.map(|(hash, lock)| (hash.to_owned(), lock.to_owned())).into();
+        let expected = [false, true, true, false, false];
+        assert_eq!(all.each_ref().map(|image| is_in_use(image, &all, &used)), expected);
     }
 }

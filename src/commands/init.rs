@@ -26,7 +26,7 @@ const PRODUCTS: [(&str, &str); 6] = [
 ];
 
 pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, CommandError> {
-    let folder = &settings.current_dir;
+    let folder = &settings.paths.current_dir;
     let file = folder.join(FILE);
     if file.exists() && !args.force {
         return Err(ProjectExists { file: file.to_string() }.into());

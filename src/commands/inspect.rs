@@ -108,7 +108,7 @@ fn text(found: &NamedImage) -> String {
                 line(name.rsplit('.').next().unwrap_or(name), value);
             }
         }
-        text.push_str("\nits lock is not on this machine: what it holds is known from its labels only\n");
+        text.push_str("\nlock file not found: only the labels of the image are known\n");
         return text;
     };
     line("spec", &lock.spec);
@@ -206,7 +206,7 @@ pub(super) async fn diff(args: &request::Diff, settings: &Settings) -> Result<Ex
             Printer.say(&format!("{both} layers are shared, of {one} and {other}"));
         }
         match &paths {
-            None => Printer.say("which paths differ is known after `envforge build --locked` of both"),
+            None => Printer.say("run `envforge build --locked` for both to compare paths"),
             Some(paths) => Printer.say(&format!("{} paths differ", paths.len())),
         }
         Printer.say(&format!("{} changes", changes.len()));

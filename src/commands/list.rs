@@ -25,7 +25,7 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
     };
     let options = ResolveOptions {
         forward_compat: args.target.forward_compat,
-        toolkit: settings.toolkit,
+        toolkit: settings.source.toolkit,
         no_source: args.target.no_source,
         ..ResolveOptions::default()
     };

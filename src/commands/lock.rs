@@ -100,7 +100,7 @@ async fn content(session: &Session<'_>, locked: &LockedBuild, spec: &str) -> Res
 /// `lock --check`: whether the lock there is what is wanted. Asks neither engine nor network.
 fn check(wanted: &BuildRequest, settings: &Settings) -> Result<Exit, CommandError> {
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, None)?;
-    let store = Store::open(&settings.cache_dir, &settings.state_dir)?;
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let path = lock_path(settings, &stack, &wanted.source);
     let old = read_lock(&path)?;
     let supplied = LocalWheels::new(stack, wanted, old.as_ref(), settings, &store)?;

@@ -49,12 +49,12 @@ pub(super) fn print(found: &Proposed, settings: &Settings, upgrade: bool) {
         Printer.say(&format!("because {reason}"));
     }
     if upgrade && !changes.is_empty() {
-        Printer.say("because the indexes and mirrors have others now");
+        Printer.say("because newer versions are available");
     }
     let count = match changes.len() {
-        0 => "nothing would change".to_owned(),
+        0 => "no changes".to_owned(),
         1 => "1 change".to_owned(),
         count => format!("{count} changes"),
     };
-    Printer.say(&format!("{count}; the lock is of {created}: {file}"));
+    Printer.say(&format!("{count} since {created}: {file}"));
 }

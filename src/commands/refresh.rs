@@ -57,7 +57,7 @@ pub(super) async fn refresh(
         let new = found.iter().filter(|one| matches!(one, MatrixDifference::New { .. })).count();
         let differ = found.len() - new;
         Printer.text(&format!(
-            "edition {}: {rows} rows of {} packages compared, {differ} differences, {new} new releases",
+            "matrix {}: {rows} rows of {} packages compared, {differ} differences, {new} new releases",
             matrix.edition,
             packages.len()
         ));
@@ -112,7 +112,7 @@ async fn architectures(
         match targets(fetcher, &one.wheel).await {
             Ok(targets) => found.extend(target_findings(row, file, &targets)),
             Err(why) => {
-                let text = format!("which GPUs {file} has code for cannot be told: {}", ToolOutput::of(&why));
+                let text = format!("cannot read the GPU architectures of {file}: {}", ToolOutput::of(&why));
                 reporter.report(Event::Warning { text });
             }
         }
@@ -162,8 +162,7 @@ async fn published(
         let metadata = metadata(fetcher, &wheel).await;
         if let Err(why) = &metadata {
             let why = ToolOutput::of(why);
-            let text =
-                format!("the metadata of {} cannot be read, so its pins are not compared: {why}", wheel.file);
+            let text = format!("cannot read the metadata of {}: {why}; pins are not compared", wheel.file);
             reporter.report(Event::Warning { text });
         }
         Published { wheel, metadata: metadata.ok() }

@@ -33,7 +33,7 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
         OpenOutcome::Served { told, container, tunnels: _tunnels } => {
             told.print(settings);
             let Some(container) = container else { return Ok(0) };
-            let text = "Ctrl-C ends it; --detach leaves it running".to_owned();
+            let text = "press Ctrl-C to stop (use --detach to keep it running)".to_owned();
             session.reporter.report(Event::Note { text });
             until_ended(&session, &told.name, &container).await
         }

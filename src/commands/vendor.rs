@@ -10,6 +10,8 @@ use crate::model::lock::vendor_files::{items, place};
 use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::store::vendor_base::fault;
+use crate::store::vendor_dir::{LOCKS, VendorError, VendorProblem, locks_of, verified};
 use crate::store::{copy_atomically, write_atomically};
 use crate::workflow::build_request::wanted;
 use crate::workflow::custom_base::named_base;
@@ -19,7 +21,6 @@ use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 use crate::workflow::vendor::{gather, gone_upstream};
 use crate::workflow::vendor_base;
-use crate::workflow::vendor_files::{LOCKS, VendorError, VendorProblem, locks_of, verified};
 
 /// What `vendor --json` prints.
 #[derive(Serialize)]
@@ -44,7 +45,7 @@ struct CheckReport<'a> {
 }
 
 pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Result<Exit, CommandError> {
-    let folder = settings.current_dir.join(&args.dir);
+    let folder = settings.paths.current_dir.join(&args.dir);
     if args.check {
         return check(&folder, args.upstream, settings).await;
     }
@@ -107,7 +108,7 @@ async fn check(folder: &Utf8Path, upstream: bool, settings: &Settings) -> Result
         }
         let base = lock.base.digest.as_ref().map(|digest| format!("{digest} {}", lock.stack.machine));
         if base.is_some_and(|base| seen.insert(base)) {
-            findings.extend(vendor_base::fault(folder, lock));
+            findings.extend(fault(folder, lock));
         }
     }
     let damaged = !findings.is_empty();

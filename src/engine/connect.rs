@@ -12,8 +12,9 @@ use crate::engine::info::EngineInfo;
 use crate::engine::orphans::remove_orphans;
 use crate::engine::transport::address::Address;
 use crate::engine::transport::daemon::Daemon;
-use crate::engine::transport::discovery::{EngineSettings, chosen, usual};
+use crate::engine::transport::discovery::{chosen, usual};
 use crate::model::versions::Machine;
+use crate::settings::EngineSettings;
 
 /// The time limit of the first answer.
 const GREETING: Duration = Duration::from_secs(30);

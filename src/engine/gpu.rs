@@ -141,25 +141,10 @@ impl EngineError {
 mod tests {
     use super::*;
     use crate::failure::Failure as _;
-    use crate::model::versions::Machine;
 
     fn engine(runtimes: &[&str], cdi: &[&str]) -> EngineInfo {
         let owned = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect();
-        EngineInfo {
-            name: "Docker".into(),
-            version: "28.0".into(),
-            api: "1.48".into(),
-            machine: Machine::X86_64,
-            builds: crate::engine::info::BuilderKind::BuildKit,
-            rootless: false,
-            unkept_limits: Vec::new(),
-            runtimes: owned(runtimes),
-            cdi_devices: owned(cdi),
-            local: true,
-            data_root: None,
-            cgroup_driver: None,
-            storage_driver: None,
-        }
+        EngineInfo { runtimes: owned(runtimes), cdi_devices: owned(cdi), ..EngineInfo::sample() }
     }
 
     fn configured(engine: &EngineInfo, choice: GpuChoice) -> (HostConfig, Vec<String>) {

@@ -47,6 +47,28 @@ pub enum BuilderKind {
     },
 }
 
+#[cfg(test)]
+impl EngineInfo {
+    /// A Docker Engine with BuildKit on this machine, without GPU.
+    pub(crate) fn sample() -> Self {
+        Self {
+            name: "Docker".to_owned(),
+            version: "28.0".to_owned(),
+            api: "1.48".to_owned(),
+            machine: Machine::X86_64,
+            builds: BuilderKind::BuildKit,
+            runtimes: Vec::new(),
+            cdi_devices: Vec::new(),
+            rootless: false,
+            unkept_limits: Vec::new(),
+            local: true,
+            data_root: None,
+            cgroup_driver: None,
+            storage_driver: None,
+        }
+    }
+}
+
 impl EngineInfo {
     /// Returns whether the engine is Podman, which treats volumes in its own way.
     pub fn is_podman(&self) -> bool {

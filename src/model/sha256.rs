@@ -49,6 +49,35 @@ impl std::io::Write for Sha256Hex {
     }
 }
 
+/// A writer that hashes the bytes it passes on.
+#[derive(Debug)]
+pub struct HashingWriter<W> {
+    out: W,
+    hash: Sha256Hex,
+}
+
+impl<W> HashingWriter<W> {
+    /// Wraps a writer.
+    pub fn new(out: W) -> Self {
+        Self { out, hash: Sha256Hex::default() }
+    }
+    /// Returns the SHA-256 of the written bytes, hex.
+    pub fn finish(self) -> String {
+        self.hash.finish()
+    }
+}
+
+impl<W: std::io::Write> std::io::Write for HashingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        Ok(count)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +90,15 @@ mod tests {
         let published = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(fed.finish(), published);
         assert_eq!(sha256_hex(b"abc"), published);
+    }
+
+    #[test]
+    fn writer_hashes_only_bytes_that_were_written() {
+        let mut place = [0; 3];
+        let mut writer = HashingWriter::new(place.as_mut_slice());
+        assert_eq!(std::io::Write::write(&mut writer, b"abcd").expect("memory"), 3);
+        assert_eq!(writer.finish(), sha256_hex(b"abc"));
+        assert_eq!(&place, b"abc");
     }
 
     #[test]

@@ -87,54 +87,36 @@ fn gone(error: FetchError, missing: &[&LockedDeb]) -> PackagesError {
 
 #[cfg(test)]
 mod tests {
-    use crate::failure::{Exit, Failure as _};
-    use wiremock::matchers::path;
-    use wiremock::{Mock, MockServer, ResponseTemplate};
-
     use super::*;
-    use crate::fetch::FetchSettings;
+    use crate::failure::{Exit, Failure as _};
     use crate::model::lock::sample;
     use crate::model::sha256::sha256_hex;
     use crate::packages::settings::PackageSettings;
+    use crate::packages::test_downloads::TestDownloads;
     use crate::packages::test_engine::FakeEngine;
     use crate::report::NullReporter;
 
     struct Fixture {
-        server: MockServer,
-        store: Store,
-        fetcher: Fetcher,
+        downloads: TestDownloads,
         lock: Lock,
-        _folder: tempfile::TempDir,
     }
 
     async fn fixture() -> Fixture {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
-        let settings = FetchSettings { attempts: 1, ..FetchSettings::default() };
         let mut lock = sample::lock();
         lock.system[0].sha256 = sha256_hex(b"deb");
         lock.system[0].size = 3;
-        Fixture {
-            server: MockServer::start().await,
-            store: Store::open(&root.join("cache"), &root.join("state")).expect("store"),
-            fetcher: Fetcher::new(&settings).expect("client"),
-            lock,
-            _folder: folder,
-        }
+        Fixture { downloads: TestDownloads::start().await, lock }
     }
 
     impl Fixture {
         async fn gather(&self, roots: &[&str]) -> Result<(), PackagesError> {
-            let address = |root: &&str| format!("{}{root}", self.server.uri()).parse().expect("address");
+            let TestDownloads { server, store, fetcher, .. } = &self.downloads;
+            let address = |root: &&str| format!("{}{root}", server.uri()).parse().expect("address");
             let mirrors: Vec<Address> = roots.iter().map(address).collect();
-            gather_debs(&self.lock, &self.store, &self.fetcher, &mirrors, Arc::new(NullReporter)).await
+            gather_debs(&self.lock, store, fetcher, &mirrors, Arc::new(NullReporter)).await
         }
         async fn serve(&self, root: &str, body: &[u8]) {
-            let at = path(format!("{root}/{}", self.lock.system[0].path));
-            Mock::given(at)
-                .respond_with(ResponseTemplate::new(200).set_body_bytes(body))
-                .mount(&self.server)
-                .await;
+            self.downloads.serve(&format!("{root}/{}", self.lock.system[0].path), body).await;
         }
     }
 
@@ -143,7 +125,7 @@ mod tests {
         let f = fixture().await;
         f.serve("/security", b"deb").await;
         f.gather(&["/debian", "/security"]).await.expect("second mirror");
-        assert!(f.store.find(&sha256_hex(b"deb")).expect("find").is_some());
+        assert!(f.downloads.store.find(&sha256_hex(b"deb")).expect("find").is_some());
         f.gather(&[]).await.expect("no mirror is needed for what the cache has");
     }
 
@@ -173,9 +155,9 @@ mod tests {
         f.lock.tools.clear();
         let (engine, settings) = (FakeEngine::default(), PackageSettings::default());
         let source = UvSource { engine: &engine, base_reference: "base", settings: &settings };
-        let error = gather_uv(&f.lock, &source, &f.store, &f.fetcher, Arc::new(NullReporter))
-            .await
-            .expect_err("none");
+        let TestDownloads { store, fetcher, .. } = &f.downloads;
+        let error = gather_uv(&f.lock, &source, store, fetcher, Arc::new(NullReporter)).await;
+        let error = error.expect_err("none");
         assert_eq!(error.exit(), Exit::Usage);
     }
 }

@@ -14,6 +14,7 @@ use crate::fetch::{Download, FetchError, Fetcher, Transfer};
 use crate::model::address::Address;
 use crate::model::lock::{IndexKind, LockedWheel};
 use crate::model::stack::Stack;
+use crate::packages::wheel_addresses::WheelAddresses;
 use crate::report::{Event, Reporter};
 use crate::store::Store;
 
@@ -45,6 +46,8 @@ pub struct WheelSource<'a> {
     pub index: &'a IndexSettings,
     /// Downloads.
     pub fetcher: &'a Fetcher,
+    /// Addresses that are known without an index.
+    pub known: Option<&'a WheelAddresses>,
 }
 
 impl WheelSource<'_> {
@@ -63,6 +66,9 @@ impl WheelSource<'_> {
 
     /// Returns the current state of a wheel on the indexes.
     pub async fn upstream(&self, wheel: &LockedWheel) -> Result<UpstreamStatus, PackagesError> {
+        if let Some(address) = self.known.and_then(|known| known.get(&wheel.sha256)) {
+            return Ok(UpstreamStatus::There(address.clone()));
+        }
         let mut said = UpstreamStatus::Gone;
         for index in self.indexes(wheel)? {
             let page = index.join(&format!("{}/", wheel.name));
@@ -149,57 +155,49 @@ impl WheelSource<'_> {
 #[cfg(test)]
 mod tests {
     use crate::failure::{Exit, Failure as _};
-    use camino::Utf8PathBuf;
-    use wiremock::matchers::path;
-    use wiremock::{Mock, MockServer, ResponseTemplate};
 
     use super::*;
-    use crate::fetch::FetchSettings;
     use crate::model::lock::sample;
     use crate::model::sha256::sha256_hex;
+    use crate::packages::test_downloads::TestDownloads;
     use crate::report::NullReporter;
 
     struct Fixture {
-        server: MockServer,
-        store: Store,
-        fetcher: Fetcher,
+        downloads: TestDownloads,
         index: IndexSettings,
         wheel: LockedWheel,
-        _folder: tempfile::TempDir,
     }
 
     async fn fixture(page: &str) -> Fixture {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
-        let server = MockServer::start().await;
+        let downloads = TestDownloads::start().await;
         let mut wheel = sample::lock().wheels[0].clone();
         wheel.sha256 = sha256_hex(b"wheel");
         let page = page.replace("FILE", &wheel.file).replace("HASH", &wheel.sha256);
-        let body = ResponseTemplate::new(200).set_body_string(page);
-        Mock::given(path("/simple/torch/")).respond_with(body).mount(&server).await;
-        let body = ResponseTemplate::new(200).set_body_bytes(b"wheel".as_slice());
-        Mock::given(path(format!("/files/{}", wheel.file))).respond_with(body).mount(&server).await;
-        let default = Some(format!("{}/simple", server.uri()).parse().expect("an address"));
-        Fixture {
-            server,
-            store: Store::open(&root.join("cache"), &root.join("state")).expect("store"),
-            fetcher: Fetcher::new(&FetchSettings { attempts: 1, ..FetchSettings::default() })
-                .expect("client"),
-            index: IndexSettings { default, ..IndexSettings::default() },
-            wheel,
-            _folder: folder,
-        }
+        downloads.serve("/simple/torch/", page.as_bytes()).await;
+        downloads.serve(&format!("/files/{}", wheel.file), b"wheel").await;
+        let default = Some(format!("{}/simple", downloads.server.uri()).parse().expect("an address"));
+        Fixture { downloads, index: IndexSettings { default, ..IndexSettings::default() }, wheel }
     }
 
     impl Fixture {
         async fn gather(&self) -> Result<(), PackagesError> {
             let stack = sample::stack();
-            let source = WheelSource { stack: &stack, index: &self.index, fetcher: &self.fetcher };
-            source.gather(&[&self.wheel], &self.store, Arc::new(NullReporter)).await
+            let source = WheelSource {
+                stack: &stack,
+                index: &self.index,
+                fetcher: &self.downloads.fetcher,
+                known: None,
+            };
+            source.gather(&[&self.wheel], &self.downloads.store, Arc::new(NullReporter)).await
         }
         async fn upstream(&self) -> UpstreamStatus {
             let stack = sample::stack();
-            let source = WheelSource { stack: &stack, index: &self.index, fetcher: &self.fetcher };
+            let source = WheelSource {
+                stack: &stack,
+                index: &self.index,
+                fetcher: &self.downloads.fetcher,
+                known: None,
+            };
             source.upstream(&self.wheel).await.expect("an answer")
         }
     }
@@ -212,10 +210,10 @@ mod tests {
         let f = fixture(LINK).await;
         assert!(matches!(f.upstream().await, UpstreamStatus::There(_)));
         f.gather().await.expect("gathered");
-        assert!(f.store.find(&f.wheel.sha256).expect("find").is_some());
-        let before = f.server.received_requests().await.expect("recorded").len();
+        assert!(f.downloads.store.find(&f.wheel.sha256).expect("find").is_some());
+        let before = f.downloads.server.received_requests().await.expect("recorded").len();
         f.gather().await.expect("again");
-        assert_eq!(f.server.received_requests().await.expect("recorded").len(), before);
+        assert_eq!(f.downloads.server.received_requests().await.expect("recorded").len(), before);
     }
 
     #[tokio::test]

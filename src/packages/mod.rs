@@ -23,11 +23,14 @@ mod resolve;
 mod secrets;
 mod settings;
 #[cfg(test)]
+mod test_downloads;
+#[cfg(test)]
 mod test_engine;
 mod uv;
 mod uv_by_pip;
 mod uv_source;
 mod vendor;
+mod wheel_addresses;
 mod wheel_name;
 mod wheels;
 
@@ -47,4 +50,5 @@ pub use settings::{Archive, FrameworkIndex, IndexSettings, PackageSettings, Prox
 pub use uv::uv_binary;
 pub use uv_source::UvSource;
 pub use vendor::vendor_root;
+pub use wheel_addresses::{WheelAddresses, wheel_addresses};
 pub(crate) use wheel_name::WheelName;

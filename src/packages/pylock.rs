@@ -1,5 +1,6 @@
 //! `pylock.toml` as uv writes it: one wheel per package. Its addresses are dropped here.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Deserialize;
@@ -130,6 +131,16 @@ fn of_local(wheel: &LocalWheel) -> Resolution {
         origin: None,
         local: true,
     }
+}
+
+/// Returns the address of each wheel of a `pylock.toml`, by its SHA-256.
+pub(super) fn addresses(text: &str) -> Result<BTreeMap<String, Address>, PackagesError> {
+    let wheels = parse(text)?.packages.into_iter().flat_map(|package| package.wheels);
+    let known = |wheel: File| {
+        let sha256 = wheel.hashes.sha256.filter(|hash| is_sha256_hex(hash))?;
+        Some((sha256, wheel.url?.parse().ok()?))
+    };
+    Ok(wheels.filter_map(known).collect())
 }
 
 /// Returns the package names of a `pylock.toml`.

@@ -18,6 +18,7 @@ use super::settings::PackageSettings;
 use super::uv::uv_binary;
 use super::uv_source::UvSource;
 use super::vendor::vendor_source;
+use super::wheel_addresses::remember_addresses;
 use super::wheels::{FrameworkOrigin, Layers, check_versions, locked_wheels};
 use crate::engine::{ContainerFile, RunRequest};
 use crate::model::lock::{Lock, LockedDeb, LockedTool, LockedWheel};
@@ -72,7 +73,12 @@ pub async fn resolve_packages(
     let what = if standing(request).is_some() { "wheels" } else { "distribution packages and wheels" };
     let text = format!("resolve {what} in a container of the base");
     reporter.report(Event::StepStarted { id: id.clone(), text });
-    let done = run(tools, request, &uv_binary).await.and_then(|stdout| read(&stdout, request, settings));
+    let done = run(tools, request, &uv_binary).await.and_then(|stdout| {
+        if settings.index.default.is_none() {
+            remember_addresses(store, Sections::parse(&stdout)?.named("all")?)?;
+        }
+        read(&stdout, request, settings)
+    });
     reporter.report(match &done {
         Ok(_) => Event::StepFinished { id, cached: false, seconds: started.elapsed().as_secs_f64() },
         Err(error) => Event::StepFailed { id, text: error.to_string() },

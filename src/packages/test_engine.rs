@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use camino::Utf8PathBuf;
 
 use crate::engine::{
-    Builder, Engine, EngineError, EngineInfo, ImageBuildRequest, ImageInfo, Images, PullRequest, RunOutcome,
-    RunRequest, Runner,
+    Builder, Engine, EngineError, EngineInfo, ImageBuildRequest, ImageInfo, Images, LayeredImage,
+    PullRequest, RunOutcome, RunRequest, Runner,
 };
 use crate::model::image_digest::Digest;
 use crate::registry::Credential;
@@ -63,6 +63,9 @@ impl Images for FakeEngine {
     }
     async fn load(&self, _: Utf8PathBuf, _: Arc<dyn Reporter>) -> Result<(), EngineError> {
         unreachable!("no image is loaded")
+    }
+    async fn load_layers(&self, _: LayeredImage, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+        unreachable!("no image is assembled")
     }
     async fn read_files(&self, _: &str, _: &[&str]) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
         unreachable!("nothing but runs is asked")

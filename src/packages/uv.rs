@@ -15,7 +15,7 @@ use super::uv_source::{UvSource, unusable};
 use crate::fetch::{Download, FetchError, Fetcher, Transfer, open_verified};
 use crate::model::address::Address;
 use crate::model::lock::LockedTool;
-use crate::model::sha256::Sha256Hex;
+use crate::model::sha256::HashingWriter;
 use crate::report::{Event, Reporter};
 use crate::store::{Store, StoreError};
 
@@ -125,26 +125,9 @@ fn extract_program(wheel: impl Read + Seek, out: &mut impl Write) -> Result<Stri
     let inside = archive.file_names().find(|name| name.ends_with(".data/scripts/uv")).map(str::to_owned);
     let inside = inside.ok_or("it has no member `.data/scripts/uv`")?;
     let entry = archive.by_name(&inside).map_err(|error| error.to_string())?;
-    let mut program = Hashed { out, hash: Sha256Hex::default() };
+    let mut program = HashingWriter::new(out);
     std::io::copy(&mut entry.take(PROGRAM_LIMIT), &mut program).map_err(|error| error.to_string())?;
-    Ok(program.hash.finish())
-}
-
-/// A writer that hashes the bytes it passes on.
-struct Hashed<W> {
-    out: W,
-    hash: Sha256Hex,
-}
-
-impl<W: Write> Write for Hashed<W> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let count = self.out.write(bytes)?;
-        self.hash.update(&bytes[..count]);
-        Ok(count)
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
-    }
+    Ok(program.finish())
 }
 
 #[cfg(test)]
@@ -155,9 +138,9 @@ mod tests {
 
     use super::*;
     use crate::engine::RunOutcome;
-    use crate::fetch::FetchSettings;
     use crate::model::sha256::sha256_hex;
     use crate::packages::settings::{IndexSettings, PackageSettings};
+    use crate::packages::test_downloads::TestDownloads;
     use crate::packages::test_engine::FakeEngine;
     use crate::report::NullReporter;
 
@@ -169,42 +152,25 @@ mod tests {
     }
 
     struct Fixture {
-        server: MockServer,
-        store: Store,
-        fetcher: Fetcher,
+        downloads: TestDownloads,
         tool: LockedTool,
-        _folder: tempfile::TempDir,
     }
 
     async fn fixture(served: &[u8], page: Option<&str>) -> Fixture {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
-        let settings = FetchSettings { attempts: 1, ..FetchSettings::default() };
-        let server = MockServer::start().await;
+        let downloads = TestDownloads::start().await;
         let file = "uv-0.0.1-py3-none-any.whl";
         if let Some(page) = page {
-            let page = ResponseTemplate::new(200).set_body_string(page);
-            Mock::given(path("/simple/uv/")).respond_with(page).mount(&server).await;
+            downloads.serve("/simple/uv/", page.as_bytes()).await;
         }
-        let body = ResponseTemplate::new(200).set_body_bytes(served);
-        Mock::given(path(format!("/files/{file}"))).respond_with(body).mount(&server).await;
-        Fixture {
-            server,
-            store: Store::open(&root.join("cache"), &root.join("state")).expect("store"),
-            fetcher: Fetcher::new(&settings).expect("client"),
-            tool: LockedTool {
-                name: "uv".to_owned(),
-                version: "0.0.1".to_owned(),
-                file: file.to_owned(),
-                sha256: sha256_hex(&wheel("uv-0.0.1.data/scripts/uv")),
-            },
-            _folder: folder,
-        }
+        downloads.serve(&format!("/files/{file}"), served).await;
+        let sha256 = sha256_hex(&wheel("uv-0.0.1.data/scripts/uv"));
+        let (name, version) = ("uv".to_owned(), "0.0.1".to_owned());
+        Fixture { downloads, tool: LockedTool { name, version, file: file.to_owned(), sha256 } }
     }
 
     impl Fixture {
         async fn get(&self) -> Result<Utf8PathBuf, PackagesError> {
-            let default = Some(format!("{}/simple", self.server.uri()).parse().expect("address"));
+            let default = Some(format!("{}/simple", self.downloads.server.uri()).parse().expect("address"));
             self.get_from(&FakeEngine::default(), default).await
         }
         async fn get_from(
@@ -215,7 +181,8 @@ mod tests {
             let index = IndexSettings { default, ..IndexSettings::default() };
             let settings = PackageSettings { index, ..PackageSettings::default() };
             let source = UvSource { engine, base_reference: "base", settings: &settings };
-            uv_binary(&self.tool, &source, &self.store, &self.fetcher, Arc::new(NullReporter)).await
+            let TestDownloads { store, fetcher, .. } = &self.downloads;
+            uv_binary(&self.tool, &source, store, fetcher, Arc::new(NullReporter)).await
         }
     }
 
@@ -227,7 +194,7 @@ mod tests {
         let program = f.get().await.expect("program");
         assert_eq!(std::fs::read(&program).expect("read"), b"program");
         assert_eq!(f.get().await.expect("again"), program);
-        assert_eq!(f.server.received_requests().await.expect("recorded").len(), 2);
+        assert_eq!(f.downloads.server.received_requests().await.expect("recorded").len(), 2);
     }
 
     /// A container whose `/tmp/wheel` holds that wheel.
@@ -247,7 +214,7 @@ mod tests {
         let program = f.get_from(&engine, None).await.expect("program");
         assert_eq!(std::fs::read(&program).expect("read"), b"program");
         assert_eq!(f.get_from(&engine, None).await.expect("again"), program);
-        assert!(f.server.received_requests().await.expect("recorded").is_empty());
+        assert!(f.downloads.server.received_requests().await.expect("recorded").is_empty());
         let asked = engine.asked.lock().expect("asked");
         assert_eq!(asked.len(), 1);
         assert_eq!(asked[0].image, "base");
@@ -285,12 +252,18 @@ mod tests {
     #[tokio::test]
     async fn index_error_names_setting_without_address() {
         let mut f = fixture(b"", None).await;
-        f.server.reset().await;
-        Mock::given(path("/simple/uv/")).respond_with(ResponseTemplate::new(403)).mount(&f.server).await;
+        f.downloads.server.reset().await;
+        Mock::given(path("/simple/uv/"))
+            .respond_with(ResponseTemplate::new(403))
+            .mount(&f.downloads.server)
+            .await;
         assert!(matches!(f.get().await.expect_err("refused"), PackagesError::IndexAccess { .. }));
-        f.server = MockServer::start().await;
-        f.server.reset().await;
-        Mock::given(path("/simple/uv/")).respond_with(ResponseTemplate::new(503)).mount(&f.server).await;
+        f.downloads.server = MockServer::start().await;
+        f.downloads.server.reset().await;
+        Mock::given(path("/simple/uv/"))
+            .respond_with(ResponseTemplate::new(503))
+            .mount(&f.downloads.server)
+            .await;
         let error = f.get().await.expect_err("down");
         assert!(matches!(error, PackagesError::Index { .. }), "{error:?}");
         let cause = std::error::Error::source(&error).expect("cause").to_string();

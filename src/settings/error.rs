@@ -9,14 +9,14 @@ use crate::model::image_mirrors::MirrorRuleError;
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The configuration file cannot be read.
-    #[error("the configuration file cannot be read")]
+    #[error("cannot read the configuration file")]
     Unreadable {
         /// What the system said; names the file.
         #[source]
         cause: std::io::Error,
     },
     /// The configuration file is malformed.
-    #[error("`{file}` is not a valid configuration: {detail}")]
+    #[error("invalid configuration `{file}`: {detail}")]
     Malformed {
         /// The file.
         file: Utf8PathBuf,
@@ -24,7 +24,7 @@ pub enum SettingsError {
         detail: String,
     },
     /// A value is none of those allowed.
-    #[error("`{value}` is not a value of {setting}")]
+    #[error("invalid value `{value}` for {setting}")]
     Value {
         /// The setting.
         setting: &'static str,
@@ -37,12 +37,10 @@ pub enum SettingsError {
     #[error("`[mirrors] images` (ENVFORGE_IMAGE_MIRROR): {0}")]
     ImageMirror(#[from] MirrorRuleError),
     /// A login without the registry it is for: it is sent to no other.
-    #[error(
-        "ENVFORGE_REGISTRY_USER and ENVFORGE_REGISTRY_PASSWORD need ENVFORGE_REGISTRY, the registry they are for"
-    )]
+    #[error("ENVFORGE_REGISTRY_USER and ENVFORGE_REGISTRY_PASSWORD require ENVFORGE_REGISTRY")]
     LoginOfNoRegistry,
     /// Neither HOME nor the folders that replace it are set.
-    #[error("no home folder: `HOME` is not set")]
+    #[error("home directory not found: `HOME` is not set")]
     NoHome,
 }
 

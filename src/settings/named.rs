@@ -3,18 +3,13 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
+use secrecy::SecretString;
 use serde::Deserialize;
 
-/// `[indexes]`: addresses by name. They may hold credentials, so only names are printed.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+/// `[indexes]`: addresses by name. They may hold credentials.
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(transparent)]
-pub struct NamedIndexes(pub BTreeMap<String, String>);
-
-impl std::fmt::Debug for NamedIndexes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
+pub struct NamedIndexes(pub BTreeMap<String, SecretString>);
 
 /// Where the value of a secret is found.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -26,37 +21,27 @@ pub enum SecretSource {
     File(Utf8PathBuf),
 }
 
-/// A secret of a run step, read; its value is never printed.
-#[derive(Clone, PartialEq, Eq)]
+/// A secret of a run step.
+#[derive(Debug, Clone)]
 pub enum NamedSecret {
     /// Its value, from the environment.
-    Value(String),
+    Value(SecretString),
     /// A file with it.
     File(Utf8PathBuf),
     /// The environment variable that should hold it is not set.
     Unset(String),
 }
 
-impl std::fmt::Debug for NamedSecret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Value(_) => f.write_str("***"),
-            Self::File(file) => write!(f, "File({file})"),
-            Self::Unset(name) => write!(f, "Unset({name})"),
-        }
-    }
-}
-
 /// The indexes of the configuration, and those of `ENVFORGE_INDEX_<NAME>`, which win.
 pub(super) fn indexes(
     configured: NamedIndexes,
     environment: &BTreeMap<String, String>,
-) -> BTreeMap<String, String> {
+) -> BTreeMap<String, SecretString> {
     let mut all = configured.0;
     let set = environment.iter().filter(|(_, value)| !value.is_empty());
     all.extend(set.filter_map(|(name, value)| {
         let name = name.strip_prefix("ENVFORGE_INDEX_")?;
-        Some((name.to_ascii_lowercase().replace('_', "-"), value.clone()))
+        Some((name.to_ascii_lowercase().replace('_', "-"), value.clone().into()))
     }));
     all
 }
@@ -69,7 +54,7 @@ pub(super) fn secrets(
     let read = |source| match source {
         SecretSource::File(file) => NamedSecret::File(file),
         SecretSource::Env(name) => match environment.get(&name).filter(|value| !value.is_empty()) {
-            Some(value) => NamedSecret::Value(value.clone()),
+            Some(value) => NamedSecret::Value(value.clone().into()),
             None => NamedSecret::Unset(name),
         },
     };
@@ -78,10 +63,12 @@ pub(super) fn secrets(
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret as _;
+
     use super::*;
 
     #[test]
-    fn the_environment_wins_and_nothing_secret_is_printed() {
+    fn environment_wins_and_no_secret_is_printed() {
         let configured: NamedIndexes =
             toml::from_str("own = 'https://u:hunter2@host/simple'").expect("a table");
         assert!(!format!("{configured:?}").contains("hunter2"));
@@ -91,10 +78,12 @@ mod tests {
         ]);
         let found = indexes(configured, &environment);
         assert_eq!(found.keys().collect::<Vec<_>>(), ["my-own", "own"]);
+        assert!(!format!("{found:?}").contains("hunter2"), "{found:?}");
         let text = "hf = { env = 'HF_TOKEN' }\ngone = { env = 'NOT_SET' }\nkey = { file = '/k' }";
         let found = secrets(toml::from_str(text).expect("a table"), &environment);
-        assert_eq!(found["hf"], NamedSecret::Value("hunter2".to_owned()));
-        assert_eq!(found["gone"], NamedSecret::Unset("NOT_SET".to_owned()));
+        assert!(matches!(&found["hf"], NamedSecret::Value(value) if value.expose_secret() == "hunter2"));
+        assert!(matches!(&found["gone"], NamedSecret::Unset(name) if name == "NOT_SET"));
+        assert!(matches!(&found["key"], NamedSecret::File(file) if file == "/k"));
         assert!(!format!("{found:?}").contains("hunter2"), "{found:?}");
     }
 }

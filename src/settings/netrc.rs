@@ -1,22 +1,25 @@
-//! `~/.netrc`: who we are to which host. Pure; its text is read by `Settings::load`.
+//! `~/.netrc`: logins of hosts. Pure; its text is read by `Settings::load`.
 
 use reqwest::Url;
+use secrecy::{ExposeSecret as _, SecretString};
 
-/// Logins by host. Never printed.
-#[derive(Clone, Default)]
-pub struct Netrc(Vec<(String, String, String)>);
-
-impl std::fmt::Debug for Netrc {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.iter().map(|(host, ..)| host)).finish()
-    }
+/// The login of a host.
+#[derive(Debug, Clone)]
+struct Login {
+    host: String,
+    user: SecretString,
+    password: SecretString,
 }
 
+/// Logins by host.
+#[derive(Debug, Clone, Default)]
+pub struct Netrc(Vec<Login>);
+
 impl Netrc {
-    /// Reads the `machine` entries of a netrc file that have a login and a password. Its `default` is left alone: it would be sent
-    /// to every host that a project names.
+    /// Parses the `machine` entries of a netrc file that have a login or a password. Ignores `default`, which would be
+    /// sent to every host of a project.
     pub fn parse(text: &str) -> Self {
-        let mut all: Vec<(String, String, String)> = Vec::new();
+        let mut all: Vec<Login> = Vec::new();
         let mut lines = text.lines();
         let mut inside = false;
         while let Some(line) = lines.next() {
@@ -25,7 +28,8 @@ impl Netrc {
                 match word {
                     "machine" => {
                         inside = true;
-                        all.push((words.next().unwrap_or_default().to_owned(), String::new(), String::new()));
+                        let host = words.next().unwrap_or_default().to_owned();
+                        all.push(Login { host, user: String::new().into(), password: String::new().into() });
                     }
                     "default" => inside = false,
                     "macdef" => {
@@ -34,10 +38,10 @@ impl Netrc {
                         break;
                     }
                     "login" | "password" | "account" => {
-                        let value = words.next().unwrap_or_default().trim_matches('"').to_owned();
+                        let value = words.next().unwrap_or_default().trim_matches('"').into();
                         match all.last_mut() {
-                            Some((_, login, _)) if inside && word == "login" => *login = value,
-                            Some((_, _, password)) if inside && word == "password" => *password = value,
+                            Some(login) if inside && word == "login" => login.user = value,
+                            Some(login) if inside && word == "password" => login.password = value,
                             _ => {}
                         }
                     }
@@ -46,28 +50,30 @@ impl Netrc {
                 }
             }
         }
-        all.retain(|(host, login, password)| !host.is_empty() && (!login.is_empty() || !password.is_empty()));
+        let is_set = |text: &SecretString| !text.expose_secret().is_empty();
+        all.retain(|login| !login.host.is_empty() && (is_set(&login.user) || is_set(&login.password)));
         Self(all)
     }
 
-    /// That address with the login of its host, if it has none of its own. `{cuda}` in it stays.
-    pub fn with_login(&self, address: &str) -> String {
+    /// Returns the address with the login of its host, unless it has its own. `{cuda}` in it is kept.
+    pub fn with_login(&self, address: &SecretString) -> SecretString {
+        let text = address.expose_secret();
         let known = || {
-            let url = Url::parse(&address.replace("{cuda}", "cuda")).ok()?;
+            let url = Url::parse(&text.replace("{cuda}", "cuda")).ok()?;
             let bare = url.username().is_empty() && url.password().is_none();
-            let (scheme, rest) = address.trim().split_once("://")?;
+            let (scheme, rest) = text.trim().split_once("://")?;
             if !bare || !matches!(url.scheme(), "http" | "https") {
                 return None;
             }
-            let (_, login, password) = self.0.iter().find(|(host, ..)| Some(&**host) == url.host_str())?;
-            // The way an address writes them.
-            let mut words = Url::parse("http://host/").ok()?;
-            words.set_username(login).ok()?;
-            words.set_password(Some(password)).ok()?;
-            let password = words.password().unwrap_or_default();
-            Some(format!("{scheme}://{}:{password}@{rest}", words.username()))
+            let login = self.0.iter().find(|login| Some(&*login.host) == url.host_str())?;
+            // Encoded as in a URL.
+            let mut encoded = Url::parse("http://host/").ok()?;
+            encoded.set_username(login.user.expose_secret()).ok()?;
+            encoded.set_password(Some(login.password.expose_secret())).ok()?;
+            let password = encoded.password().unwrap_or_default();
+            Some(format!("{scheme}://{}:{password}@{rest}", encoded.username()).into())
         };
-        known().unwrap_or_else(|| address.to_owned())
+        known().unwrap_or_else(|| address.clone())
     }
 }
 
@@ -79,9 +85,9 @@ mod tests {
                         machine other.test\n  login \"you\"\n  password s3\ndefault login anonymous password guest\nmachine empty.test\n";
 
     #[test]
-    fn an_address_gets_the_login_of_its_host_unless_it_has_one() {
+    fn address_gets_the_login_of_its_host_unless_it_has_one() {
         let netrc = Netrc::parse(TEXT);
-        let with = |address: &str| netrc.with_login(address);
+        let with = |address: &str| netrc.with_login(&address.into()).expose_secret().to_owned();
         assert_eq!(with("https://wheels.test/{cuda}/x"), "https://me:hunter2%3A%40%2Fx@wheels.test/{cuda}/x");
         assert_eq!(with("http://other.test:8080/simple"), "http://you:s3@other.test:8080/simple");
         for same in [
@@ -97,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_secret_is_printed() {
+    fn no_secret_is_printed() {
         let shown = format!("{:?}", Netrc::parse(TEXT));
         assert!(
             shown.contains("wheels.test") && !shown.contains("hunter2") && !shown.contains("me\""),

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use camino::Utf8PathBuf;
 use serde::Deserialize;
 
+use super::environment::{Environment, set};
 use super::error::SettingsError;
 use super::image_registry::{EnvironmentLogin, RegistrySettings};
 use crate::model::image_mirrors::ImageMirrors;
@@ -13,7 +13,7 @@ use crate::model::image_mirrors::ImageMirrors;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RegistryConfig {
-    /// Registries spoken to without TLS (`host:port`), beside those on this machine itself.
+    /// Registries without TLS (`host:port`), in addition to those on this machine.
     #[serde(default)]
     pub insecure: Vec<String>,
 }
@@ -39,14 +39,13 @@ impl std::fmt::Debug for ImageMirrorConfig {
 /// The variable that names a mirror of the default registry.
 const MIRROR: &str = "ENVFORGE_IMAGE_MIRROR";
 
-/// Joins environment and configuration; `set` gives a variable that is set and not empty.
+/// Joins environment and configuration; directories are added by the caller.
 pub(super) fn registry_settings(
-    set: &impl Fn(&str) -> Option<String>,
+    environment: &Environment,
     mirrors: &ImageMirrorConfig,
     config: &RegistryConfig,
-    docker_config: Utf8PathBuf,
-    certificates: Vec<Utf8PathBuf>,
 ) -> Result<RegistrySettings, SettingsError> {
+    let set = |name| set(environment, name);
     let mut rules = ImageMirrors::default();
     if let Some(mirror) = set(MIRROR) {
         rules.add("docker.io", &mirror)?;
@@ -73,8 +72,7 @@ pub(super) fn registry_settings(
         insecure: config.insecure.clone(),
         login,
         auth_config: set("DOCKER_AUTH_CONFIG").map(Into::into),
-        docker_config: Some(docker_config),
-        certificates,
+        ..RegistrySettings::default()
     })
 }
 
@@ -85,8 +83,9 @@ mod tests {
 
     fn built(pairs: &[(&str, &str)], text: &str) -> Result<RegistrySettings, SettingsError> {
         let config: Config = parse_config("c.toml".into(), text)?;
-        let set = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
-        registry_settings(&set, &config.mirrors.images, &config.registry, "/d".into(), Vec::new())
+        let environment =
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        registry_settings(&environment, &config.mirrors.images, &config.registry)
     }
 
     fn sources(settings: &RegistrySettings, image: &str) -> Vec<String> {

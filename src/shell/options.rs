@@ -59,7 +59,7 @@ pub(crate) fn mounts(typed: MountArgs<'_>) -> Result<Vec<Mount>, ShellError> {
             let name = name.ok_or_else(|| bad("--data", text, "missing directory"))?;
             (text.as_str(), format!("/data/{name}"))
         };
-        all.push(folder("--data", text, typed.current, source, &target, true)?);
+        all.push(Mount { read_only: true, ..folder(("--data", text), typed.current, source, &target)? });
     }
     for text in typed.mount {
         let (rest, read_only) = match text.rsplit_once(':') {
@@ -69,7 +69,7 @@ pub(crate) fn mounts(typed: MountArgs<'_>) -> Result<Vec<Mount>, ShellError> {
         };
         let (source, target) =
             rest.rsplit_once(':').ok_or_else(|| bad("--mount", text, "missing container path"))?;
-        all.push(folder("--mount", text, typed.current, source, target, read_only)?);
+        all.push(Mount { read_only, ..folder(("--mount", text), typed.current, source, target)? });
     }
     for text in typed.volume {
         let (name, target) =
@@ -83,19 +83,18 @@ pub(crate) fn mounts(typed: MountArgs<'_>) -> Result<Vec<Mount>, ShellError> {
     Ok(all)
 }
 
+/// Returns a writable mount of a host directory; `(option, text)` is named in errors.
 fn folder(
-    option: &'static str,
-    text: &str,
+    (option, text): (&'static str, &str),
     current: &Utf8Path,
     source: &str,
     target: &str,
-    read_only: bool,
 ) -> Result<Mount, ShellError> {
     if source.is_empty() {
         return Err(bad(option, text, "missing directory"));
     }
     let target = absolute(option, text, target)?;
-    Ok(Mount { source: MountSource::Folder(current.join(source).to_string()), target, read_only })
+    Ok(Mount { source: MountSource::Folder(current.join(source).to_string()), target, read_only: false })
 }
 
 /// Parses a container path. The root and the paths that close the container are reserved.

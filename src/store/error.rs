@@ -30,6 +30,15 @@ pub enum StoreError {
         /// The hash of the bytes.
         found: String,
     },
+    /// A stored report cannot be read.
+    #[error("cannot read report `{file}`")]
+    Report {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        cause: serde_json::Error,
+    },
 }
 
 impl Failure for StoreError {
@@ -51,13 +60,14 @@ impl Failure for StoreError {
                     "{fix}, or use other directories: set `ENVFORGE_CACHE_DIR` for downloads, `ENVFORGE_STATE_DIR` for locks and reports"
                 )]
             }
-            _ => Vec::new(),
+            Self::Report { file, .. } => vec![format!("remove `{file}`, then verify the image again")],
+            Self::NotADigest { .. } | Self::WrongContent { .. } => Vec::new(),
         }
     }
 }
 
 impl StoreError {
-    pub(super) fn file(purpose: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn file(purpose: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |cause| Self::File { purpose, cause }
     }
 }

@@ -1,19 +1,24 @@
-//! Files of envforge itself: the cache by SHA-256, the state directory, locks between processes.
+//! Files of envforge itself: the cache by SHA-256, the state directory, vendor directories, locks between processes.
 //!
-//! Owns atomic writes: a reader sees a complete file or none. Must not know what the files mean.
+//! Owns atomic writes: a reader sees a complete file or none.
 //!
 //! ```text
 //! CACHE/sha256/ab/abcdef…   a blob, complete and once verified
 //! CACHE/partial/abcdef…     an unfinished download; flock'ed by the process that writes it
 //! CACHE/temp/…              temporary files; old ones are removed when the store is opened
 //! STATE/locks/NAME          flock'ed while held; contains the process id of the holder
+//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, projects and reports
 //! STATE/…                   records, written atomically
 //! ```
 
 mod error;
 mod files;
 mod folders;
+pub(crate) mod known_locks;
 mod lock;
+pub(crate) mod reports;
+pub(crate) mod vendor_base;
+pub mod vendor_dir;
 
 pub use error::StoreError;
 pub(crate) use files::copy_atomically;

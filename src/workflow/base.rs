@@ -1,5 +1,6 @@
 //! The base of a build: made or found by a provider, or only listed where the engine runs another processor.
 
+use crate::agent;
 use crate::base::{Base, BaseRequest, ProviderChoice, package_list, prepare};
 use crate::model::compat::Matrix;
 use crate::model::lock::{BaseProvider, Lock};
@@ -70,4 +71,17 @@ pub(crate) fn check_processor(session: &Session<'_>, stack: &Stack) -> Result<()
 
 fn other_processor(session: &Session<'_>, wanted: &'static str) -> CheckError {
     CheckError::OtherProcessor { wanted, engine: session.engine.info().machine.platform() }
+}
+
+/// Rejects a base in which the agent cannot start: its image could not be verified.
+pub(crate) fn check_agent_starts(base: &Base) -> Result<(), CommandError> {
+    match (agent::needed_glibc(), &base.glibc) {
+        (Some(needs), Some(glibc)) if needs > *glibc => Err(CheckError::AgentTooNew {
+            base: base.name.clone(),
+            glibc: glibc.to_string(),
+            needs: needs.to_string(),
+        }
+        .into()),
+        _ => Ok(()),
+    }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::failure::Exit;
 use crate::model::request;
+use crate::model::verdict::{Detail, verdict_text};
 use crate::report::{Prefixed, Printer};
 use crate::settings::Settings;
 use crate::workflow::build::{Built, Done, build_one};
@@ -112,7 +113,11 @@ fn print(outcomes: &[Outcome], settings: &Settings) -> Exit {
         let failed = outcome.built().and_then(Built::failure);
         let error = outcome.result.as_ref().err().or(failed.as_ref());
         if let Some(error) = error {
-            Printer.say(&format!("{}\n{}\n", outcome.spec, error.report(settings.output.color)));
+            Printer.say(&outcome.spec);
+            if let Some(built) = outcome.built() {
+                Printer.say(&verdict_text(&built.verdict, Detail::Problems));
+            }
+            Printer.say(&format!("{}\n", error.report(settings.output.color)));
         }
         entries.push(Entry {
             spec: &outcome.spec,
@@ -131,9 +136,9 @@ fn print(outcomes: &[Outcome], settings: &Settings) -> Exit {
             Printer.text(text);
         }
         Printer.text(&table(&entries));
-        let tagged = entries.iter().any(|entry| entry.build.is_some_and(|built| !built.tags.is_empty()));
-        if tagged && !settings.output.quiet {
-            Printer.say("nothing ran on a GPU: the tags end in -unverified");
+        let because = entries.iter().find_map(|entry| entry.build?.unverified_because.as_deref());
+        if let (Some(because), false) = (because, settings.output.quiet) {
+            Printer.say(&format!("tagged as -unverified: {because}"));
         }
     }
     match exit {

@@ -1,17 +1,14 @@
 //! One spec: stack to lock to plan to image to checks to tag. Prints nothing.
-#![expect(clippy::disallowed_methods, reason = "times its stages, reads secrets")]
+#![expect(clippy::disallowed_methods, reason = "times its stages")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use serde::Serialize;
 
-use crate::agent;
 use crate::base::Base;
-use crate::engine::{ImageBuildRequest, ImageInfo, Secret, TemporaryTag};
-use crate::model::address::Address;
+use crate::engine::{GpuSelection, ImageBuildRequest, ImageInfo, TemporaryTag};
 use crate::model::image::plan::{BaseSource, BuildPlan, asked_for, plan};
 use crate::model::lock::Lock;
 use crate::model::request;
@@ -19,25 +16,30 @@ use crate::model::stack::Stack;
 use crate::model::verdict::Verdict;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
 use crate::model::verdict::tag_policy::{TagStatus, claim, tags_for};
-use crate::packages::index_secrets_with;
-use crate::settings::NamedSecret;
-use crate::workflow::base::check_processor;
+use crate::model::versions::PythonVersion;
+use crate::report::Event;
+use crate::store::known_locks::remember_image;
+use crate::store::reports;
+use crate::workflow::assemble::{Assembly, assemble};
+use crate::workflow::base::{check_agent_starts, check_processor};
 use crate::workflow::build_request::BuildRequest;
+use crate::workflow::build_secrets::secrets;
 use crate::workflow::check::{CheckTarget, ImageOrigin, check};
 use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::digest_of;
 use crate::workflow::context_files::files;
 use crate::workflow::custom_base::NamedBase;
+use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
-use crate::workflow::gpus::{self, Wish};
-use crate::workflow::known_locks::remember_image;
-use crate::workflow::lock::{LockedBuild, lock_for, raise_schema};
+use crate::workflow::gpus;
+use crate::workflow::image_records;
+use crate::workflow::lock::{lock_for, raise_schema};
 use crate::workflow::push::{Pushed, push, pushable};
-use crate::workflow::reproducible::fixed;
-use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 use crate::workflow::tags::tags;
-use crate::workflow::{disk_space, reports};
+
+/// The first Python whose byte code is a function of its source.
+const FIRST_ASSEMBLED: PythonVersion = PythonVersion { major: 3, minor: 11 };
 
 /// Seconds each stage took.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -108,8 +110,8 @@ pub(crate) async fn build_one(
     named: Option<&NamedBase>,
     args: &request::Build,
 ) -> Result<Done, CommandError> {
-    let wish = Wish::IfAny;
-    if args.require_gpu && gpus::request(session, &wish).is_none() {
+    let selection = GpuSelection::IfAny;
+    if args.require_gpu && gpus::request(session, &selection).is_none() {
         let because = "the engine has no GPU".to_owned();
         return Err(CheckError::NotProven { because, image: None }.into());
     }
@@ -129,16 +131,25 @@ pub(crate) async fn build_one(
 
     let started = Instant::now();
     let scratch = TemporaryTag::new(&*session.engine);
-    let mut image = build_image(session, &locked, &plan, scratch.name(), wanted, args.no_cache).await?;
-    if args.bit_identical {
-        image = fixed(session, &locked.base, image, scratch.name()).await?;
-    }
+    let image = if is_assembled(session, args, &locked.lock) {
+        let how = Assembly { scratch_tag: scratch.name(), no_cache: args.no_cache };
+        let (image, records) = Box::pin(assemble(session, &locked, &plan, wanted, &how)).await?;
+        image_records::compare(session, &mut locked, records)?;
+        image
+    } else {
+        let request = ImageBuildRequest {
+            no_cache: args.no_cache,
+            scratch_tag: scratch.name().to_owned(),
+            ..image_request(session, &locked.lock, &plan, wanted)?
+        };
+        build_image(session, &locked.base, request).await?
+    };
     seconds.build = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
     let origin = ImageOrigin::Ours { lock: &locked.lock, baked: true };
     let subject =
-        CheckTarget { image: &image, name: &plan.image.name, origin, level: wanted.level, gpus: &wish };
+        CheckTarget { image: &image, name: &plan.image.name, origin, level: wanted.level, gpus: &selection };
     let verdict = check(session, &subject).await?;
     seconds.checks = started.elapsed().as_secs_f64();
     reports::save(&session.store, &verdict)?;
@@ -197,68 +208,47 @@ pub(crate) async fn build_one(
     })))
 }
 
-/// Refuses a base in which the agent cannot start: an image that cannot be checked gets no tag, so none is built.
-fn check_agent_starts(base: &Base) -> Result<(), CommandError> {
-    match (agent::needed_glibc(), &base.glibc) {
-        (Some(needs), Some(glibc)) if needs > *glibc => Err(CheckError::AgentTooNew {
-            base: base.name.clone(),
-            glibc: glibc.to_string(),
-            needs: needs.to_string(),
-        }
-        .into()),
-        _ => Ok(()),
+/// Whether the image is put together here. Byte code of Python 3.10 and older is not the same each time: the engine builds it.
+fn is_assembled(session: &Session<'_>, args: &request::Build, lock: &Lock) -> bool {
+    let wish = args.bit_identical || args.builder == request::BuilderChoice::Assembled;
+    let can = lock.stack.python >= FIRST_ASSEMBLED;
+    if wish && !can {
+        let text = format!(
+            "building with the Dockerfile builder: byte code of Python {} differs from build to build",
+            lock.stack.python
+        );
+        session.reporter.report(Event::Note { text });
     }
+    wish && can
+}
+
+/// Returns the build of a plan, without a tag.
+fn image_request(
+    session: &Session<'_>,
+    lock: &Lock,
+    plan: &BuildPlan,
+    wanted: &BuildRequest,
+) -> Result<ImageBuildRequest, CommandError> {
+    Ok(ImageBuildRequest {
+        context: plan.context.clone(),
+        secrets: secrets(session, lock, &wanted.indexes)?,
+        build_args: session.settings.network.proxies.clone(),
+        labels: BTreeMap::new(),
+        network: session.network,
+        no_cache: false,
+        scratch_tag: String::new(),
+    })
 }
 
 async fn build_image(
     session: &Session<'_>,
-    locked: &LockedBuild,
-    plan: &BuildPlan,
-    scratch_tag: &str,
-    wanted: &BuildRequest,
-    no_cache: bool,
+    base: &Base,
+    request: ImageBuildRequest,
 ) -> Result<ImageInfo, CommandError> {
-    locked.base.check_unchanged(&*session.engine).await?;
-    let request = ImageBuildRequest {
-        context: plan.context.clone(),
-        secrets: secrets(session, &locked.lock, &wanted.indexes)?,
-        build_args: session.settings.proxies.clone(),
-        labels: BTreeMap::new(),
-        network: session.network,
-        no_cache,
-        scratch_tag: scratch_tag.to_owned(),
-    };
+    base.check_unchanged(&*session.engine).await?;
     let image = session.engine.build(request, Arc::clone(&session.reporter)).await?;
-    locked.base.check_unchanged(&*session.engine).await?;
+    base.check_unchanged(&*session.engine).await?;
     Ok(image)
-}
-
-/// Certificates and index addresses, served during RUN steps and kept nowhere.
-fn secrets(
-    session: &Session<'_>,
-    lock: &Lock,
-    further: &BTreeMap<String, Address>,
-) -> Result<Vec<Secret>, CommandError> {
-    let mut secrets = index_secrets_with(&session.index, lock, further);
-    let names: BTreeSet<_> = lock.added.run.iter().flat_map(|run| &run.secrets).collect();
-    for name in names {
-        let bytes = secret_value(session, name)?;
-        secrets.push(Secret { id: format!("user-{name}"), bytes });
-    }
-    Ok(secrets)
-}
-
-/// The value of a secret that a run step reads.
-fn secret_value(session: &Session<'_>, name: &str) -> Result<Bytes, RequestError> {
-    let none = |why: String| RequestError::NoSecret { name: name.to_owned(), why };
-    match session.settings.secrets.get(name) {
-        Some(NamedSecret::Value(value)) => Ok(Bytes::from(value.clone())),
-        Some(NamedSecret::File(file)) => {
-            fs_err::read(file).map(Bytes::from).map_err(|error| none(error.to_string()))
-        }
-        Some(NamedSecret::Unset(variable)) => Err(none(format!("{variable} is not set"))),
-        None => Err(none("no configuration names it".to_owned())),
-    }
 }
 
 /// Layers and context, for `--dry-run`.

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::agent;
-use crate::engine::{ContainerFile, EngineError, GpuRequest, ImageInfo, Network, RunRequest, shm_size};
+use crate::engine::{
+    ContainerFile, EngineError, GpuRequest, GpuSelection, ImageInfo, Network, RunRequest, shm_size,
+};
 use crate::model::lock::{Lock, LockedCheck};
 use crate::model::request::Level;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
@@ -16,7 +18,7 @@ use crate::model::verdict::tag_policy::not_proven;
 use crate::model::verdict::{Check, ImageExpectations, Verdict, expectation_file, judge};
 use crate::report::Event;
 use crate::workflow::error::CommandError;
-use crate::workflow::gpus::{Wish, request};
+use crate::workflow::gpus::request;
 use crate::workflow::session::Session;
 
 /// Where the agent of every image of ours lies.
@@ -42,7 +44,7 @@ pub(crate) struct CheckTarget<'a> {
     pub(crate) name: &'a str,
     pub(crate) origin: ImageOrigin<'a>,
     pub(crate) level: Level,
-    pub(crate) gpus: &'a Wish,
+    pub(crate) gpus: &'a GpuSelection,
 }
 
 /// Checks one image, on a GPU if there is one.
@@ -54,7 +56,7 @@ pub(crate) async fn check(session: &Session<'_>, subject: &CheckTarget<'_>) -> R
     let gpus = if subject.level == Level::Static { None } else { request(session, subject.gpus) };
     let mut result = run(session, subject, gpus.as_ref(), &id).await;
     if let Some(error) = result.as_ref().err().and_then(CommandError::downcast_ref::<EngineError>)
-        && *subject.gpus == Wish::IfAny
+        && *subject.gpus == GpuSelection::IfAny
         && gpus.is_some()
         && let Some(finding) = error.gpu_unavailable()
     {
@@ -66,7 +68,7 @@ pub(crate) async fn check(session: &Session<'_>, subject: &CheckTarget<'_>) -> R
         Ok((0, _)) => Event::StepFinished { id, cached: false, seconds },
         Ok((failed, all)) => Event::StepFailed { id, text: format!("{failed} of {all} checks failed") },
         // The error itself is told once, by who started this.
-        Err(_) => Event::StepFailed { id, text: "it could not be run".to_owned() },
+        Err(_) => Event::StepFailed { id, text: "cannot run the checks".to_owned() },
     });
     result
 }

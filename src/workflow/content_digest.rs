@@ -85,13 +85,13 @@ async fn content_of(session: &Session<'_>, image: &str) -> Result<ContentDigest,
 fn listed(outcome: &RunOutcome) -> Result<ContentDigest, String> {
     if outcome.code != 0 {
         let said = String::from_utf8_lossy(&outcome.stderr);
-        let last = said.lines().last().unwrap_or("it said nothing");
-        return Err(format!("the agent ended with code {}: {last}", outcome.code));
+        let last = said.lines().last().unwrap_or("no output");
+        return Err(format!("agent exited with code {}: {last}", outcome.code));
     }
     let digest = String::from_utf8_lossy(&outcome.stderr);
     let whole = Some(sha256_hex(&outcome.stdout).as_str()) == digest.lines().last();
     let content = ContentDigest::from_records(&outcome.stdout).filter(|_| whole);
-    let mut content = content.ok_or("the agent's list did not arrive whole")?;
+    let mut content = content.ok_or("incomplete file list from the agent")?;
     for folder in FOLDERS {
         content.remove(folder);
         if let Some(tar) = outcome.collected.get(&format!("/{folder}")) {
@@ -145,8 +145,8 @@ fn record(session: &Session<'_>, locked: &LockedBuild, digest: &str) {
     let mut lock = locked.lock.clone();
     lock.records.content = Some(digest.to_owned());
     let text = match write_atomically(&locked.path, lock.to_toml().as_bytes()) {
-        Ok(()) => format!("the lock records content {} now: {}", &digest[..12], locked.path),
-        Err(error) => format!("the lock has no content digest yet and it cannot be recorded: {error}"),
+        Ok(()) => format!("recorded content digest {} in {}", &digest[..12], locked.path),
+        Err(error) => format!("cannot record the content digest in the lock file: {error}"),
     };
     session.reporter.report(Event::Note { text });
 }

@@ -71,14 +71,20 @@ pub(crate) fn cached_file(path: Utf8PathBuf) -> Result<CachedFile, CommandError>
     Ok(CachedFile { size: bytes.len() as u64, sha256, path })
 }
 
-/// The wheel of a source distribution in the cache, built in what lies below the user's packages of a lock.
+/// The image that a source distribution is built in: the layers below the user's packages.
+#[derive(Clone, Copy)]
+pub(crate) struct LowerLayers<'a> {
+    pub(crate) lock: &'a Lock,
+    pub(crate) base: &'a Base,
+    pub(crate) wanted: &'a BuildRequest,
+}
+
+/// Builds the wheel of a source distribution in the cache.
 pub(crate) async fn built(
     session: &Session<'_>,
     tools: &ResolverContext<'_>,
-    lock: &Lock,
+    LowerLayers { lock, base, wanted }: LowerLayers<'_>,
     source: &LockedSource,
-    base: &Base,
-    wanted: &BuildRequest,
 ) -> Result<LocalWheel, CommandError> {
     let below = lock.without_user_layers();
     let bottom = BaseSource::Image(base.reference.clone());
@@ -104,9 +110,10 @@ pub(crate) async fn built_again(
     check_processor(session, &lock.stack)?;
     let settings = package_settings(session, &lock.stack, &wanted.indexes);
     let tools = package_tools(session, &settings);
-    let from = WheelSource { stack: &lock.stack, index: &settings.index, fetcher: &session.fetch };
+    let from =
+        WheelSource { stack: &lock.stack, index: &settings.index, fetcher: &session.fetch, known: None };
     from.gather(&[&source.as_file()], &session.store, Arc::clone(&session.reporter)).await?;
-    let wheel = built(session, &tools, lock, source, base, wanted).await?;
+    let wheel = built(session, &tools, LowerLayers { lock, base, wanted }, source).await?;
     let locked = lock.local_wheels().find(|wheel| wheel.name == source.name);
     match locked.filter(|locked| locked.sha256 != wheel.sha256) {
         None => Ok(()),

@@ -42,8 +42,8 @@ pub(crate) async fn named_base(
     session.reporter.report(Event::Note { text });
     if !found.cuda.is_empty() {
         let text = format!(
-            "{image} holds a CUDA of its own ({}): the image will hold two, the framework uses the one of its wheels; a \
-             plain base such as debian:12 avoids that",
+            "{image} contains its own CUDA ({}) in addition to that of the framework's wheels; a plain base such as \
+             debian:12 avoids the second copy",
             found.cuda.join(", ")
         );
         session.reporter.report(Event::Warning { text });
@@ -58,7 +58,7 @@ fn row(image: &str, found: &BaseInfo) -> Result<Base, BaseError> {
     let python = found.python.or(known.map(|row| row.python)).ok_or_else(|| BaseError::NoBase {
         reference: image.to_owned(),
         why: format!(
-            "it has no python3, and which one {} {} brings is not known",
+            "it has no python3, and the Python version of {} {} is unknown",
             found.distribution, found.suite
         ),
     })?;

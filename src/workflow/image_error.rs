@@ -50,15 +50,6 @@ pub enum ImageError {
         /// The image.
         image: String,
     },
-    /// A stored report cannot be read.
-    #[error("cannot read report `{file}`")]
-    Report {
-        /// The file.
-        file: String,
-        /// Why.
-        #[source]
-        cause: serde_json::Error,
-    },
     /// `--push`, and no tag names a registry.
     #[error("nothing to push: no tag names a registry")]
     NothingToPush,
@@ -67,6 +58,22 @@ pub enum ImageError {
     NotPushed {
         /// Why, as a clause.
         because: String,
+    },
+    /// The engine has other layers than it was given.
+    #[error("image `{image}` does not have the layers that were put together")]
+    OtherLayers {
+        /// Its id.
+        image: String,
+    },
+    /// The image has other digests than the lock records.
+    #[error("the image has configuration {found}, which is not the one that {file} records{}", differences.iter().fold(String::new(), |all, line| all + "\n  - " + line))]
+    OtherRecords {
+        /// The lock file.
+        file: String,
+        /// The configuration's digest.
+        found: String,
+        /// The layers that differ, a line each.
+        differences: Vec<String>,
     },
     /// The engine's disk has too little space.
     #[error("not enough disk space in `{folder}`: {} required, {} free", gigabytes(*need_bytes), gigabytes(*free_bytes))]
@@ -85,12 +92,13 @@ impl Failure for ImageError {
         match self {
             Self::NotFound { .. }
             | Self::SpecNotBuilt { .. }
-            | Self::Report { .. }
+            | Self::OtherLayers { .. }
             | Self::NoSpace { .. } => Exit::Outside,
             Self::OtherLock { .. } | Self::NothingToPush => Exit::Usage,
             Self::NotBuilt { .. }
             | Self::UnknownLock { .. }
             | Self::NoReport { .. }
+            | Self::OtherRecords { .. }
             | Self::NotPushed { .. } => Exit::No,
         }
     }
@@ -107,13 +115,18 @@ impl Failure for ImageError {
             Self::OtherLock { .. } => "pass the lock file it was built from, or omit --lock".to_owned(),
             Self::UnknownLock { .. } => "pass the lock file it was built from".to_owned(),
             Self::NoReport { image } => format!("create one: envforge verify {image}"),
-            Self::Report { file, .. } => format!("remove `{file}`, then verify the image again"),
             Self::NothingToPush => {
                 "pass a complete tag: `-t registry.example.com/team/torch:2.8 --push`".to_owned()
             }
             Self::NotPushed { .. } => {
                 "run `verify --push` on a machine with a GPU of the target: it pushes verified tags only"
                     .to_owned()
+            }
+            Self::OtherLayers { .. } => {
+                "check who else uses this engine: it gave another image than it was sent; nothing was tagged".to_owned()
+            }
+            Self::OtherRecords { .. } => {
+                "find out what changed (`envforge diff`); to accept it, delete `config` and `layers` below [records]".to_owned()
             }
             Self::NoSpace { .. } => "free space there, or remove images you no longer need".to_owned(),
         };

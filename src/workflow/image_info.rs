@@ -5,10 +5,10 @@ use crate::engine::ImageInfo;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::Lock;
 use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
+use crate::store::known_locks::known_lock;
 use crate::workflow::build_request::wanted;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
-use crate::workflow::known_locks::known_lock;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::session::Session;
 use crate::workflow::verify_target::local;
@@ -32,14 +32,14 @@ pub(crate) async fn described(
     let Some(name) = name else {
         let (source, target) = (LockOptions::default(), TargetOptions::default());
         let wanted = wanted(None, project, &source, &target, session.settings)?;
-        let file = wanted.source.lockfile.expect("a project has its lock beside it");
+        let file = wanted.source.lockfile.expect("a project has a lock file");
         return of_lock(session, file.as_str()).await;
     };
-    if session.settings.current_dir.join(name).is_file() {
+    if session.settings.paths.current_dir.join(name).is_file() {
         return of_lock(session, name).await;
     }
     let Some(named) = local(session, name).await? else {
-        let text = "it is neither an image of this engine nor a lock file".to_owned();
+        let text = "not an image of this engine and not a lock file".to_owned();
         return Err(ImageError::NotFound { image: name.to_owned(), text }.into());
     };
     let lock = named.image.labels.get(LOCK_LABEL).and_then(|hash| known_lock(&session.store, hash));
@@ -47,7 +47,7 @@ pub(crate) async fn described(
 }
 
 async fn of_lock(session: &Session<'_>, file: &str) -> Result<NamedImage, CommandError> {
-    let path = session.settings.current_dir.join(file);
+    let path = session.settings.paths.current_dir.join(file);
     let bytes = match fs_err::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -45,10 +45,12 @@ pub(crate) async fn interruptible<T>(
     work: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
     let listen = |kind| signal(kind).map_err(|cause| RunError::Runtime { cause });
+    // All of them before the work begins: a signal during its first step would kill the process.
+    let mut interrupt = listen(SignalKind::interrupt())?;
     let (mut terminate, mut hangup) = (listen(SignalKind::terminate())?, listen(SignalKind::hangup())?);
     tokio::select! {
         result = work => result,
-        _ = tokio::signal::ctrl_c() => Err(RunError::Interrupted.into()),
+        _ = interrupt.recv() => Err(RunError::Interrupted.into()),
         _ = terminate.recv() => Err(RunError::Interrupted.into()),
         _ = hangup.recv() => Err(RunError::Interrupted.into()),
     }

@@ -1,4 +1,4 @@
-//! The wheels of what nobody publishes: those that `--wheel` names, else those that the lock has.
+//! The wheels of unpublished variants: those of `--wheel`, else those of the lock.
 
 use crate::model::compat::tables::Channel;
 use crate::model::lock::{Difference, Lock, LockedWheel, UserAdditions};
@@ -15,7 +15,7 @@ use crate::workflow::session::Session;
 
 /// A stack with the wheels that no index has.
 pub(crate) struct LocalWheels {
-    /// The stack; of what nobody publishes without the companions that have no wheel.
+    /// The stack, without the companions that have no wheel.
     pub(crate) stack: Stack,
     /// Companions that are left out.
     pub(crate) left_out: Vec<String>,
@@ -37,7 +37,7 @@ impl LocalWheels {
         }
         let mut given: Vec<LocalWheel> = Vec::new();
         for file in &wanted.source.wheel {
-            let wheel = LocalWheel::take(&settings.current_dir.join(file), store)?;
+            let wheel = LocalWheel::take(&settings.paths.current_dir.join(file), store)?;
             if let Some(other) = given.iter().find(|other| other.name == wheel.name) {
                 let (one, other) = (other.file.clone(), wheel.file.clone());
                 return Err(PackagesError::TwoWheels { package: wheel.name, one, other }.into());
@@ -70,7 +70,7 @@ impl LocalWheels {
         Ok(Self { stack, left_out, given, locked })
     }
 
-    /// True if nobody published the framework, and no wheel of it is at hand.
+    /// Whether the framework has neither a published nor a local wheel.
     pub(crate) fn lacks_a_wheel(&self) -> bool {
         self.stack.channel == Channel::Source && self.given.is_empty() && self.locked.is_empty()
     }
@@ -122,8 +122,7 @@ impl LocalWheels {
             return;
         }
         let (names, cuda) = (self.left_out.join(" and "), self.stack.cuda.dotted());
-        let text =
-            format!("without {names}: nobody publishes them for CUDA {cuda}, and no --wheel names one");
+        let text = format!("skipping {names}: no wheels for CUDA {cuda} (pass them with --wheel)");
         session.reporter.report(Event::Note { text });
     }
 }
@@ -134,7 +133,7 @@ pub(crate) fn validate(settings: &Settings, stack: &Stack, source: &LockOptions)
         return Err(RequestError::WheelOfPublished { name: stack.name.clone() }.into());
     }
     for file in &source.wheel {
-        LocalWheel::judge(&settings.current_dir.join(file), stack)?;
+        LocalWheel::judge(&settings.paths.current_dir.join(file), stack)?;
     }
     Ok(())
 }

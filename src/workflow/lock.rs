@@ -8,12 +8,12 @@ use crate::model::project::requirement_name;
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
 use crate::report::Event;
+use crate::store::known_locks::remember_project;
 use crate::store::{StoreLock, write_atomically};
 use crate::workflow::base::base_of;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
-use crate::workflow::known_locks::remember_project;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
@@ -68,15 +68,15 @@ pub(crate) async fn lock_for(
     let stale = || LockingError::Stale { file: path.to_string(), differences: differences.clone() };
     match &old {
         Some(old) if differences.is_empty() && !source.upgrade && source.upgrade_package.is_empty() => {
-            session
-                .reporter
-                .report(Event::Note { text: format!("using the lock of {}: {path}", old.records.created) });
+            session.reporter.report(Event::Note {
+                text: format!("using the lock file of {}: {path}", old.records.created),
+            });
             let base = base_of(session, stack, named, source, Some(old)).await?;
             return Ok(LockedBuild { lock: old.clone(), path, base, new: false, _guard: guard });
         }
         _ if source.locked => return Err(stale().into()),
         Some(_) if !differences.is_empty() && !source.upgrade => {
-            let text = format!("the lock is updated, it no longer fits: {}", differences.join("; "));
+            let text = format!("updating lock file: {}", differences.join("; "));
             session.reporter.report(Event::Note { text });
         }
         _ => {}

@@ -8,8 +8,8 @@ use crate::model::request::LockOptions;
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
 use crate::settings::Settings;
+use crate::store::known_locks::OF_SPECS;
 use crate::workflow::error::CommandError;
-use crate::workflow::known_locks::OF_SPECS;
 
 pub(crate) fn file_name(name: &str) -> String {
     name.replace(['/', ':'], "_")
@@ -18,7 +18,7 @@ pub(crate) fn file_name(name: &str) -> String {
 /// Where the lock lies.
 pub(crate) fn lock_path(settings: &Settings, stack: &Stack, source: &LockOptions) -> Utf8PathBuf {
     if let Some(file) = &source.lockfile {
-        return settings.current_dir.join(file);
+        return settings.paths.current_dir.join(file);
     }
     // The wishes may be long and hold anything.
     let mut wishes = [source.with.join("\n"), source.apt.join("\n")].join("\n\n");
@@ -31,7 +31,7 @@ pub(crate) fn lock_path(settings: &Settings, stack: &Stack, source: &LockOptions
         format!("+{}", &sha256_hex(wishes.as_bytes())[..12])
     };
     let name = format!("{}{added}-{}.lock", file_name(&stack.name), stack.machine);
-    settings.state_dir.join(OF_SPECS).join(name)
+    settings.paths.state.join(OF_SPECS).join(name)
 }
 
 /// The lock at that path, if there is one.

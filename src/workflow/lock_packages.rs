@@ -17,6 +17,7 @@ use crate::packages::{
 };
 use crate::source_build::SourceError;
 use crate::workflow::build_request::BuildRequest;
+use crate::workflow::context_files::LowerLayers;
 use crate::workflow::error::CommandError;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock_error::LockingError;
@@ -67,8 +68,8 @@ pub(crate) async fn resolved(
         check_archives(&found.sources, &wanted.hashes)?;
         tell_of_sources(session, &found.sources);
         chosen.append(&mut found.sources);
-        let made =
-            Box::pin(wheels_of_sources(session, &tools, &request, (&without, &chosen), base, wanted)).await?;
+        let lower = LowerLayers { lock: &without, base, wanted };
+        let made = Box::pin(wheels_of_sources(session, &tools, &request, lower, &chosen)).await?;
         let built: Vec<LocalWheel>;
         (sources, built) = made.into_iter().unzip();
         let request = PackageRequest { built: &built, ..request };
@@ -117,7 +118,7 @@ pub(crate) fn not_resolved(
     stack: &Stack,
 ) -> CommandError {
     if cause.is_nvcc_error() {
-        let nearest = without_that_source(&wanted.spec, stack, session.settings.toolkit);
+        let nearest = without_that_source(&wanted.spec, stack, session.settings.source.toolkit);
         return LockingError::NvccOutOfReach { cause, nearest }.into();
     }
     if cause.is_conflict() { conflict(cause, wanted, stack) } else { cause.into() }

@@ -13,7 +13,7 @@ pub(crate) fn key() -> String {
 }
 
 pub(crate) fn kept(settings: &Settings) -> Utf8PathBuf {
-    settings.state_dir.join("edition")
+    settings.paths.state.join("edition")
 }
 
 /// Uses the matrix chosen on this machine, if there is one.

@@ -1,10 +1,12 @@
 //! One file per step of the way from a request to a checked and tagged image. Joins model and edges.
 
+pub(crate) mod assemble;
 pub(crate) mod base;
 pub(crate) mod base_tools;
 pub(crate) mod batch;
 pub(crate) mod build;
 pub(crate) mod build_request;
+pub(crate) mod build_secrets;
 pub(crate) mod check;
 pub mod check_error;
 pub(crate) mod confirm;
@@ -16,8 +18,8 @@ pub mod error;
 pub(crate) mod gpus;
 pub mod image_error;
 pub(crate) mod image_info;
+pub(crate) mod image_records;
 pub mod interrupt;
-pub(crate) mod known_locks;
 pub(crate) mod local_wheels;
 pub(crate) mod lock;
 pub(crate) mod lock_changes;
@@ -28,8 +30,6 @@ pub(crate) mod matrix_override;
 pub(crate) mod package_sources;
 pub(crate) mod project;
 pub(crate) mod push;
-pub(crate) mod reports;
-pub(crate) mod reproducible;
 pub mod request_error;
 pub(crate) mod session;
 pub(crate) mod shell;
@@ -42,5 +42,4 @@ pub(crate) mod tags;
 pub(crate) mod target;
 pub(crate) mod vendor;
 pub(crate) mod vendor_base;
-pub mod vendor_files;
 pub(crate) mod verify_target;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::model::address::Address;
 use crate::model::project::{
@@ -31,7 +32,7 @@ pub(crate) fn invalid(file: &Utf8Path, text: String) -> CommandError {
 pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project, CommandError> {
     let file = found(args, settings)?;
     // Errors name the file as the user knows it.
-    let shown = file.strip_prefix(&settings.current_dir).unwrap_or(&file).to_string();
+    let shown = file.strip_prefix(&settings.paths.current_dir).unwrap_or(&file).to_string();
     let bytes = fs_err::read(&file).map_err(|error| match args.project {
         Some(_) => CommandError::from(ProjectError::Unreadable {
             file: shown.clone(),
@@ -41,7 +42,7 @@ pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project
         None => error.into(),
     })?;
     let text = utf8(bytes).map_err(|place| {
-        let text = "this is not UTF-8".to_owned();
+        let text = "not UTF-8".to_owned();
         let problems = vec![crate::model::project::Problem { place: Some(place), text, hint: None }];
         ProjectError::Invalid { file: shown.clone(), problems }
     })?;
@@ -53,7 +54,7 @@ pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project
     } else {
         let folder = folder.file_name().unwrap_or_default();
         crate::model::project::name_from(folder).ok_or_else(|| {
-            invalid(&file, format!("`{folder}` gives the project no name: write `name = \"...\"`"))
+            invalid(&file, format!("cannot derive a project name from `{folder}`: set `name = \"...\"`"))
         })?
     };
     Ok(Project { folder, file, name, environment })
@@ -63,8 +64,8 @@ pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project
 pub(crate) fn folder_of(file: &Utf8Path, shown: &str) -> Result<Utf8PathBuf, CommandError> {
     let folder = fs_err::canonicalize(file.parent().unwrap_or(Utf8Path::new(".")))?;
     Utf8PathBuf::from_path_buf(folder).map_err(|folder| {
-        let text = format!("its folder `{}` has a name that is not UTF-8", folder.display());
-        let hint = Some("rename the folder".to_owned());
+        let text = format!("directory name `{}` is not UTF-8", folder.display());
+        let hint = Some("rename the directory".to_owned());
         let problems = vec![crate::model::project::Problem { place: None, text, hint }];
         ProjectError::Invalid { file: shown.to_owned(), problems }.into()
     })
@@ -72,7 +73,7 @@ pub(crate) fn folder_of(file: &Utf8Path, shown: &str) -> Result<Utf8PathBuf, Com
 
 /// The project file that was named, else the one here or in the nearest folder above.
 pub(crate) fn found(args: &ProjectOptions, settings: &Settings) -> Result<Utf8PathBuf, RequestError> {
-    let here = &settings.current_dir;
+    let here = &settings.paths.current_dir;
     if let Some(named) = &args.project {
         let path = here.join(named);
         return Ok(if path.is_dir() { path.join(FILE) } else { path });
@@ -111,7 +112,7 @@ pub(crate) fn text_of(project: &Project, path: &Utf8Path) -> Result<String, Proj
     utf8(bytes).map_err(|place| unreadable(format!("line {} is not UTF-8", place.line)))
 }
 
-/// A file's text, or the place from where it is none.
+/// Returns a file's text, or the place of the first byte that is not UTF-8.
 pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Place> {
     String::from_utf8(bytes).map_err(|error| {
         let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
@@ -128,22 +129,22 @@ pub(crate) fn indexes(
     for wish in &project.environment.packages.indexes {
         let (name, known) = match &**wish {
             IndexEntry::Named(name) => (name, None),
-            IndexEntry::Known(index) => (&index.name, Some(&index.url)),
+            IndexEntry::Known(index) => (&index.name, Some(index.url.as_str().into())),
         };
-        let text = settings.indexes.get(name).or(known);
+        let text = settings.index.named.get(name).cloned().or(known);
         let text = text.ok_or_else(|| unknown_index(name, settings))?;
-        all.insert(name.clone(), index_address(text, settings)?);
+        all.insert(name.clone(), index_address(&text, settings)?);
     }
     Ok(all)
 }
 
 /// The address of a further index, with the login of its host.
-pub(crate) fn index_address(text: &str, settings: &Settings) -> Result<Address, RequestError> {
-    let address = settings.netrc.with_login(text).parse();
+pub(crate) fn index_address(text: &SecretString, settings: &Settings) -> Result<Address, RequestError> {
+    let address = settings.index.netrc.with_login(text).expose_secret().parse();
     address.map_err(|cause| RequestError::Address { setting: "[indexes]", cause })
 }
 
-/// The error of an index whose address nobody says.
+/// The error of an index without an address.
 pub(crate) fn unknown_index(name: &str, settings: &Settings) -> RequestError {
-    RequestError::UnknownIndex { name: name.to_owned(), config: settings.config_file.to_string() }
+    RequestError::UnknownIndex { name: name.to_owned(), config: settings.paths.config_file.to_string() }
 }

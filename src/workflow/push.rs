@@ -45,7 +45,7 @@ pub(crate) async fn check_push_access(
     for target in targets {
         match session.registry.may_push(target).await {
             Err(error) if error.is_unreachable() => {
-                let text = format!("{}: whether it takes the push is seen after the build", error.reason());
+                let text = format!("{}: cannot check push access before the build", error.reason());
                 session.reporter.report(Event::Warning { text });
             }
             other => other?,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::base::{AptSources, MirrorSources};
-use crate::engine::{Containers, Docker, Engine, EngineSettings, Network};
+use crate::engine::{Containers, Docker, Engine, Network};
 use crate::fetch::{FetchSettings, Fetcher};
 use crate::model::address::Address;
 use crate::packages::{IndexSettings, Proxies, VendorSettings};
@@ -37,14 +38,14 @@ impl<'a> Session<'a> {
     /// Connects to the engine and opens the folders. `network` is what was typed, if anything.
     pub(crate) async fn open(settings: &'a Settings, network: Option<&str>) -> Result<Self, CommandError> {
         let network =
-            network.map_or(Ok(settings.network), |text| crate::settings::parse_network(Some(text)))?;
+            network.map_or(Ok(settings.network.mode), |text| crate::settings::parse_network(Some(text)))?;
         let (fetch, index) = downloads(settings)?;
         let docker = Arc::new(connect(settings).await?);
         let (engine, containers) = (Arc::clone(&docker) as Arc<dyn Engine>, docker as Arc<dyn Containers>);
         Ok(Self {
             settings,
             reporter: reporter(settings.output),
-            store: Store::open(&settings.cache_dir, &settings.state_dir)?,
+            store: Store::open(&settings.paths.cache, &settings.paths.state)?,
             registry: Registry::new(fetch.clone(), settings.registry.clone()),
             fetch,
             engine,
@@ -86,15 +87,16 @@ impl<'a> Session<'a> {
     pub(crate) fn forbidden(&self) -> Vec<String> {
         let mirrors = &self.settings.mirrors;
         let mirrors =
-            [&mirrors.debian, &mirrors.debian_security, &mirrors.nvidia, &self.settings.source_mirror];
-        let indexes = [&self.settings.index.default, &self.settings.index.framework];
-        let named = self.settings.indexes.values().chain(self.settings.proxies.values());
-        let addresses = mirrors.into_iter().chain(indexes).flatten().chain(named);
+            [&mirrors.debian, &mirrors.debian_security, &mirrors.nvidia, &self.settings.source.mirror];
+        let index = &self.settings.index;
+        let indexes = [&index.default, &index.framework].into_iter().flatten().chain(index.named.values());
+        let addresses = mirrors.into_iter().flatten().chain(self.settings.network.proxies.values());
+        let addresses = addresses.map(String::as_str).chain(indexes.map(ExposeSecret::expose_secret));
         let secrets = self.settings.secrets.values().filter_map(|secret| match secret {
-            NamedSecret::Value(value) if value.len() >= 4 => Some(value.clone()),
+            NamedSecret::Value(value) => Some(value.expose_secret().to_owned()),
             _ => None,
         });
-        addresses.flat_map(|text| credentials(text)).chain(secrets).collect()
+        addresses.flat_map(credentials).chain(secrets.filter(|value| value.len() >= 4)).collect()
     }
 }
 
@@ -103,22 +105,14 @@ pub(crate) fn archive_addresses(
     settings: &Settings,
     row: &crate::model::compat::tables::SourceBuild,
 ) -> Result<Vec<Address>, CommandError> {
-    let mirror = address("source.mirror (ENVFORGE_SOURCE_MIRROR)", settings.source_mirror.as_ref())?;
+    let mirror = address("source.mirror (ENVFORGE_SOURCE_MIRROR)", settings.source.mirror.as_ref())?;
     let own = row.address.as_ref().and_then(|text| text.parse().ok());
     Ok(mirror.map(|folder| folder.join(&row.archive)).into_iter().chain(own).collect())
 }
 
 /// The engine that the settings lead to.
 pub(crate) async fn connect(settings: &Settings) -> Result<Docker, CommandError> {
-    let engine = EngineSettings {
-        docker_host: settings.engine_host.clone(),
-        tls_verify: settings.tls_verify,
-        cert_path: settings.cert_path.clone(),
-        runtime_dir: settings.runtime_dir.clone(),
-        docker_context: settings.docker_context.clone(),
-        docker_config: Some(settings.docker_config.clone()),
-    };
-    Ok(Docker::connect(&engine).await?)
+    Ok(Docker::connect(&settings.engine).await?)
 }
 
 /// User name with password, and password alone, of an address that has them.
@@ -136,16 +130,16 @@ fn address(setting: &'static str, text: Option<&String>) -> Result<Option<Addres
 
 /// Downloads, and where packages come from: as the settings say.
 pub(crate) fn downloads(settings: &Settings) -> Result<(Fetcher, IndexSettings), CommandError> {
-    let ca_bundle = settings.ca_bundle.as_ref().map(fs_err::read).transpose()?.map(Bytes::from);
+    let ca_bundle = settings.network.ca_bundle.as_ref().map(fs_err::read).transpose()?.map(Bytes::from);
     let fetch = Fetcher::new(&fetch_settings(settings, ca_bundle.clone())?)?;
     Ok((fetch, index_settings(settings, ca_bundle)?))
 }
 
 fn fetch_settings(settings: &Settings, extra_ca: Option<Bytes>) -> Result<FetchSettings, CommandError> {
     Ok(FetchSettings {
-        http_proxy: address("HTTP_PROXY", settings.proxies.get("HTTP_PROXY"))?,
-        https_proxy: address("HTTPS_PROXY", settings.proxies.get("HTTPS_PROXY"))?,
-        no_proxy: settings.proxies.get("NO_PROXY").cloned(),
+        http_proxy: address("HTTP_PROXY", settings.network.proxies.get("HTTP_PROXY"))?,
+        https_proxy: address("HTTPS_PROXY", settings.network.proxies.get("HTTPS_PROXY"))?,
+        no_proxy: settings.network.proxies.get("NO_PROXY").cloned(),
         extra_ca,
         ..FetchSettings::default()
     })
@@ -153,13 +147,15 @@ fn fetch_settings(settings: &Settings, extra_ca: Option<Bytes>) -> Result<FetchS
 
 fn index_settings(settings: &Settings, ca_bundle: Option<Bytes>) -> Result<IndexSettings, CommandError> {
     const FRAMEWORK: &str = "index.framework (ENVFORGE_FRAMEWORK_INDEX)";
-    let framework = settings.index.framework.as_ref().map(|text| text.parse()).transpose();
+    let exposed = |secret: &Option<SecretString>| secret.as_ref().map(|text| text.expose_secret().to_owned());
+    let framework = exposed(&settings.index.framework).map(|text| text.parse()).transpose();
+    let default = exposed(&settings.index.default);
     Ok(IndexSettings {
-        default: address("index.default (ENVFORGE_INDEX)", settings.index.default.as_ref())?,
+        default: address("index.default (ENVFORGE_INDEX)", default.as_ref())?,
         further: BTreeMap::new(),
         framework: framework.map_err(|cause| RequestError::Address { setting: FRAMEWORK, cause })?,
         ca_bundle,
-        proxies: Proxies(settings.proxies.clone()),
+        proxies: Proxies(settings.network.proxies.clone()),
     })
 }
 

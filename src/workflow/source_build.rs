@@ -29,7 +29,7 @@ pub(crate) async fn agree_to_compile(
     let recipe = Recipe { stack, row: row_of(stack) };
     check_processor(session, stack)?;
     if let Some(wheel) = cached_wheel(&session.store, &recipe.key())? {
-        let text = format!("using the wheel that was compiled here before: {}", wheel.file);
+        let text = format!("using cached wheel: {}", wheel.file);
         session.reporter.report(Event::Note { text });
         return Ok(());
     }
@@ -89,7 +89,7 @@ async fn agreed(session: &Session<'_>, stack: &Stack, wanted: &BuildRequest) -> 
         Printer.say(&source_text(stack, &nearest, machine_of(session)));
     }
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if wanted.source.yes || !terminal || confirm("compile it now?").await {
+    if wanted.source.yes || !terminal || confirm("build it from source?").await {
         return Ok(());
     }
     Err(LockingError::Declined { nearest: nearest.into_iter().map(|offer| offer.command).collect() }.into())

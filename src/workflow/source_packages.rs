@@ -2,14 +2,12 @@
 //! lost them.
 #![expect(clippy::disallowed_methods, reason = "edge: reads archives of the cache")]
 
-use crate::base::Base;
-use crate::model::lock::{Lock, LockedSource, UserAdditions};
+use crate::model::lock::{LockedSource, UserAdditions};
 use crate::packages::{LocalWheel, PackageRequest, ResolverContext, SourceDist, resolve_packages};
 use crate::report::Event;
 use crate::source_build::{SourceError, build_requires, extra_requirements, source_archive};
 use crate::workflow::base::check_processor;
-use crate::workflow::build_request::BuildRequest;
-use crate::workflow::context_files::built;
+use crate::workflow::context_files::{LowerLayers, built};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
@@ -17,22 +15,21 @@ use crate::workflow::session::Session;
 pub(crate) fn tell_of_sources(session: &Session<'_>, found: &[SourceDist]) {
     for SourceDist { locked, .. } in found {
         let text = format!(
-            "no wheel of {} {} fits: its source distribution is built, which runs what it brings",
+            "no compatible wheel of {} {}: building from source (runs the package's build code)",
             locked.name, locked.version
         );
         session.reporter.report(Event::Note { text });
     }
 }
 
-/// The wheels of the source distributions that were chosen, with what the lock keeps of each. `lock` is what was resolved
-/// beside them.
+/// Builds the wheels of the chosen source distributions and returns them with their records for the lock. `lower.lock` is
+/// the lock without them.
 pub(crate) async fn wheels_of_sources(
     session: &Session<'_>,
     tools: &ResolverContext<'_>,
     request: &PackageRequest<'_>,
-    (lock, found): (&Lock, &[SourceDist]),
-    base: &Base,
-    wanted: &BuildRequest,
+    lower: LowerLayers<'_>,
+    found: &[SourceDist],
 ) -> Result<Vec<(LockedSource, LocalWheel)>, CommandError> {
     check_processor(session, request.stack)?;
     let mut all = Vec::new();
@@ -44,14 +41,14 @@ pub(crate) async fn wheels_of_sources(
         requires.extend(allowed.into_iter().flat_map(|allowed| allowed.build.clone()));
         let added = UserAdditions { python: requires, allow_source: Vec::new(), ..request.added.clone() };
         let asked =
-            PackageRequest { added: &added, previous: Some(lock), fresh: &[], built: &[], ..*request };
+            PackageRequest { added: &added, previous: Some(lower.lock), fresh: &[], built: &[], ..*request };
         let resolved = resolve_packages(tools, &asked).await.map_err(|cause| SourceError::BuildRequires {
             archive: locked.file.clone(),
             cause: Box::new(cause),
         })?;
-        let build = extra_requirements(&lock.without_user_layers(), &resolved.wheels);
+        let build = extra_requirements(&lower.lock.without_user_layers(), &resolved.wheels);
         let locked = LockedSource { build, ..locked.clone() };
-        let wheel = built(session, tools, lock, &locked, base, wanted).await?;
+        let wheel = built(session, tools, lower, &locked).await?;
         all.push((locked, wheel));
     }
     Ok(all)

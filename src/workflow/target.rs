@@ -25,7 +25,7 @@ pub(crate) fn options(machine: &TargetOptions, source: &LockOptions, settings: &
     ResolveOptions {
         forward_compat: machine.forward_compat,
         base: source.base.clone(),
-        toolkit: settings.toolkit,
+        toolkit: settings.source.toolkit,
         no_source: machine.no_source,
     }
 }

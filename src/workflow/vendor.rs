@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use secrecy::SecretString;
 
 use crate::model::address::Address;
 use crate::model::image::plan::CachedFile;
@@ -15,14 +16,14 @@ use crate::packages::{UpstreamStatus, UvSource, WheelSource, gather_debs, gather
 use crate::report::Event;
 use crate::settings::Settings;
 use crate::store::Store;
+use crate::store::vendor_base::fault;
+use crate::store::vendor_dir::{LOCKS, VendorError, VendorProblem, locks_of, verified};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock::LockedBuild;
 use crate::workflow::package_sources::{deb_mirrors, package_settings};
 use crate::workflow::project::{index_address, unknown_index};
 use crate::workflow::session::Session;
-use crate::workflow::vendor_base;
-use crate::workflow::vendor_files::{LOCKS, VendorError, VendorProblem, locks_of, verified};
 
 /// Makes everything a lock names present in the cache.
 pub(crate) async fn gather(
@@ -40,7 +41,7 @@ pub(crate) async fn gather(
     gather_debs(&of_base, store, fetch, &from, Arc::clone(&session.reporter)).await?;
     let uv = UvSource { engine: &*session.engine, base_reference: &base.reference, settings: &settings };
     gather_uv(lock, &uv, store, fetch, Arc::clone(&session.reporter)).await?;
-    let source = WheelSource { stack: &lock.stack, index: &settings.index, fetcher: fetch };
+    let source = WheelSource { stack: &lock.stack, index: &settings.index, fetcher: fetch, known: None };
     let tools: Vec<_> = lock.tools.iter().map(crate::model::lock::LockedTool::as_wheel).collect();
     let sources: Vec<_> = lock.sources.iter().map(crate::model::lock::LockedSource::as_file).collect();
     let wheels: Vec<_> = lock.wheels.iter().chain(&tools).chain(&sources).collect();
@@ -58,7 +59,7 @@ pub(crate) async fn gone_upstream(
     for lock in locks {
         let mut index = session.index.clone();
         index.further = further(lock, settings)?;
-        let source = WheelSource { stack: &lock.stack, index: &index, fetcher: &session.fetch };
+        let source = WheelSource { stack: &lock.stack, index: &index, fetcher: &session.fetch, known: None };
         let sources: Vec<_> = lock.sources.iter().map(crate::model::lock::LockedSource::as_file).collect();
         let published = lock.wheels.iter().filter(|wheel| wheel.index != IndexKind::Local);
         for wheel in published.chain(&sources) {
@@ -84,8 +85,8 @@ pub(crate) async fn gone_upstream(
 
 /// The further indexes of a lock that are configured here.
 fn further(lock: &Lock, settings: &Settings) -> Result<BTreeMap<String, Address>, CommandError> {
-    let configured = |name: &String| Some((name.clone(), settings.indexes.get(name)?));
-    let parsed = |(name, text): (String, &String)| Ok((name, index_address(text, settings)?));
+    let configured = |name: &String| Some((name.clone(), settings.index.named.get(name)?));
+    let parsed = |(name, text): (String, &SecretString)| Ok((name, index_address(text, settings)?));
     lock.added.indexes.iter().filter_map(configured).map(parsed).collect()
 }
 
@@ -120,7 +121,7 @@ pub(crate) fn take(
     store: &Store,
 ) -> Result<Vec<(String, CachedFile)>, CommandError> {
     let mut wheels = Vec::new();
-    let mut wrong: Vec<_> = vendor_base::fault(folder, lock).iter().map(VendorProblem::text).collect();
+    let mut wrong: Vec<_> = fault(folder, lock).iter().map(VendorProblem::text).collect();
     for item in items(lock) {
         match (verified(folder, item), item) {
             (Err(finding), _) => wrong.push(finding.text()),
@@ -149,8 +150,8 @@ pub(crate) fn take(
     not_whole(folder, wrong).map(|()| wheels)
 }
 
-/// Says that nothing is asked of any network.
+/// Reports that the network is not used.
 pub(crate) fn tell(session: &Session<'_>, folder: &Utf8Path) {
-    let text = format!("without network: everything comes from {folder}");
+    let text = format!("offline: using the files in {folder}");
     session.reporter.report(Event::Note { text });
 }

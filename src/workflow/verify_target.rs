@@ -18,11 +18,11 @@ use crate::model::resolve::{ResolveOptions, resolve};
 use crate::model::spec::{Spec, strip_unverified};
 use crate::model::verdict::{module, promised_version};
 use crate::report::{Event, NullReporter};
+use crate::store::known_locks::known_lock;
 use crate::workflow::check::ImageOrigin;
 use crate::workflow::check_error::CheckError;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
-use crate::workflow::known_locks::known_lock;
 use crate::workflow::session::Session;
 use crate::workflow::target::target;
 
@@ -40,7 +40,7 @@ pub(crate) struct Named {
 pub(crate) async fn found(session: &Session<'_>, name: &str) -> Result<Named, CommandError> {
     if let Some(named) = local(session, name).await? {
         if named.reference != name && named.reference.ends_with(UNVERIFIED) {
-            let text = format!("{name} is not verified yet: taking {}", named.reference);
+            let text = format!("{name} is not verified yet: using {}", named.reference);
             session.reporter.report(Event::Note { text });
         }
         return Ok(named);
@@ -119,7 +119,7 @@ pub(crate) async fn origin(
     let label = image.labels.get(LABEL_LOCK);
     let lock = match (file, label) {
         (Some(file), _) => {
-            let path = session.settings.current_dir.join(file);
+            let path = session.settings.paths.current_dir.join(file);
             let lock = Lock::from_bytes(file.as_str(), &fs_err::read(path)?)?;
             if let Some(label) = label.filter(|label| !lock.matches_hash(label)) {
                 return Err(ImageError::OtherLock {
@@ -136,7 +136,7 @@ pub(crate) async fn origin(
     };
     if lock.is_none() {
         if label.is_some() {
-            let text = "the image's lock is not on this machine: it is checked against its labels alone, in a sandbox; --lock FILE names it";
+            let text = "lock file of the image not found: checking it against its labels only, in a sandbox (pass it with --lock FILE)";
             session.reporter.report(Event::Note { text: text.to_owned() });
         }
         agent_starts(session, image).await?;

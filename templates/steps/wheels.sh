@@ -1,4 +1,5 @@
-# Installs the wheels of one layer into /opt/env. Arguments: requirement files below /run/envforge, each with hashes.
+# Installs the wheels of one layer into /opt/env. Arguments: requirement files below /run/envforge, each with hashes; without
+# any it only makes /opt/env.
 set -eu
 umask 022
 export HOME=/root PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 UV_CACHE_DIR=/run/envforge/uv-cache UV_LINK_MODE=copy UV_NO_CONFIG=1 UV_NO_PROGRESS=1 \
@@ -43,6 +44,7 @@ for file in "$@"; do
         --only-binary :all: --require-hashes $from --requirements "/run/envforge/$file"
 done
 # Compiled once, here: without byte code Jupyter takes twice as long to start, and /opt/env is read-only later.
+# Without site: a `.pth` file of a package would run.
 # shellcheck disable=SC2086
-/opt/env/bin/python /run/envforge/compile.py $new
+/usr/bin/python3 -S -s /run/envforge/compile.py $new
 rm -rf /opt/env/.lock /root/.cache /root/.local /tmp/* /var/tmp/*

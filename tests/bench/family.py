@@ -97,7 +97,7 @@ def main():
         our_seconds, our_bytes, base, locks = ours(folder)
         print(f"envforge: {our_seconds:.0f} s, {our_bytes / 1e9:.2f} GB", flush=True)
         pip_seconds, pip_bytes = theirs(folder, base, locks)
-    print("| what | envforge | pip Dockerfiles | ratio | bound |\n|---|---|---|---|---|")
+    print("| measurement | envforge | pip Dockerfiles | ratio | bound |\n|---|---|---|---|---|")
     print(f"| six images on disk | {our_bytes / 1e9:.1f} GB | {pip_bytes / 1e9:.1f} GB | {our_bytes / pip_bytes:.2f} | 0.5 |")
     print(f"| building all six, checks apart | {our_seconds:.0f} s | {pip_seconds:.0f} s | {our_seconds / pip_seconds:.2f} | |")
 

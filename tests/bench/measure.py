@@ -141,7 +141,7 @@ def main():
         finally:
             for image in dict.fromkeys([*made, PIP_TAG]):
                 subprocess.run(["docker", "rmi", "-f", image], capture_output=True)
-    print("| what | envforge | pip Dockerfile | ratio | bound |\n|---|---|---|---|---|")
+    print("| measurement | envforge | pip Dockerfile | ratio | bound |\n|---|---|---|---|---|")
     for row in rows:
         print("| " + " | ".join(row) + " |")
 

@@ -64,7 +64,7 @@ def main():
             for volume in volumes:
                 if volume.startswith(f"envforge-home-{name}"):
                     subprocess.run(["docker", "volume", "rm", volume], capture_output=True)
-    print("| what | envforge | docker | ratio | bound |\n|---|---|---|---|---|")
+    print("| measurement | envforge | docker | ratio | bound |\n|---|---|---|---|---|")
     print(f"| `shell -- true` | {ours:.2f} s | {docker:.2f} s | {ours / docker:.2f} | 1.3 |")
     print(f"| `ps` | {ps * 1000:.0f} ms | {docker_ps * 1000:.0f} ms | {ps / docker_ps:.2f} | 50 ms |")
     print(f"| Jupyter's first 200 | {lab:.1f} s |  |  | 3.5 s |")

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use modules::{Files, Modules};
 use rules::Violation;
 
-/// Where modules of the crates are; `tests/fuzz` is a test module of the library.
-const ROOTS: [&str; 5] = ["src", "build.rs", "build", "kernels", "tests/fuzz"];
+/// Where modules of the crates are; those below `tests` are test modules of the library.
+const ROOTS: [&str; 6] = ["src", "build.rs", "build", "kernels", "tests/fuzz", "tests/support/made_wheel.rs"];
 
 /// The Rust sources below some folders and files of a repository.
 fn sources(root: &Path, starts: &[&str]) -> Files {

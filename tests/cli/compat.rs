@@ -6,7 +6,7 @@ use crate::program::Program;
 use crate::{AMBIENT, envforge};
 
 #[test]
-fn the_matrix_of_the_program_and_its_files_have_no_fault() {
+fn built_in_matrix_and_its_files_have_no_faults() {
     let run = envforge(&["compat", "lint"]);
     assert_eq!(run.code, 0, "{}", run.stdout);
     assert!(run.stdout.ends_with(" 0 faults\n"), "{}", run.stdout);
@@ -18,7 +18,7 @@ fn the_matrix_of_the_program_and_its_files_have_no_fault() {
 }
 
 #[test]
-fn a_faulty_folder_is_named_row_by_row() {
+fn lint_reports_faults_by_row() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = "schema = 1\nchecked = \"2026-11-20\"\n[[toolkit]]\ncuda = \"12.8.1\"\nbranch = 570\n\
                 min_driver = \"525.60.13\"\nsource = \"\"\n";
@@ -33,7 +33,7 @@ fn a_faulty_folder_is_named_row_by_row() {
 }
 
 #[test]
-fn a_row_is_shown_with_its_source() {
+fn show_prints_a_row_with_its_source() {
     let run = envforge(&["compat", "show", "variant jax 0.8.0 cu12 x86_64"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.starts_with("jax.toml: variant jax 0.8.0 cu12 x86_64\n"), "{}", run.stdout);
@@ -46,7 +46,7 @@ fn a_row_is_shown_with_its_source() {
 }
 
 #[test]
-fn the_support_table_beside_the_matrix_is_the_one_made_of_it() {
+fn committed_support_table_matches_the_matrix() {
     let run = envforge(&["generate", "support"]);
     let kept = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/compat/SUPPORT.md"));
     let kept = kept.expect("compat/SUPPORT.md");
@@ -75,7 +75,7 @@ fn edition(program: &Program, name: &str, changed: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn another_edition_is_used_if_it_is_the_one_that_was_named_and_has_no_fault() {
+fn matrix_archive_requires_its_hash_and_no_faults() {
     let program = Program::new(&AMBIENT);
     let path = |name: &str| program.path(name).to_string_lossy().into_owned();
     let in_force = || {

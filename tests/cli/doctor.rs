@@ -215,7 +215,7 @@ fn every_host_gets_its_findings() {
 }
 
 #[test]
-fn what_people_read_fits_80_columns() {
+fn text_output_fits_80_columns() {
     let host = program()
         .with("LD_LIBRARY_PATH", NVML.path().to_string_lossy())
         .with("DOCKER_HOST", "unix:///nonexistent/docker.sock")
@@ -234,7 +234,7 @@ fn what_people_read_fits_80_columns() {
 }
 
 #[test]
-fn a_driver_that_hangs_is_given_two_seconds() {
+fn hanging_driver_times_out_after_two_seconds() {
     let began = Instant::now();
     let (code, report) = doctor(&[("FAKE_HANG", "60")], &["--json"]);
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
@@ -243,7 +243,7 @@ fn a_driver_that_hangs_is_given_two_seconds() {
 }
 
 #[test]
-fn the_report_holds_the_facts_and_no_address() {
+fn report_contains_facts_but_no_addresses() {
     let secret = [
         ("FAKE_GPUS", H200),
         ("FAKE_DRIVER", "570.124.06"),
@@ -258,7 +258,7 @@ fn the_report_holds_the_facts_and_no_address() {
 }
 
 #[test]
-fn a_message_is_explained_and_an_unknown_one_is_not_guessed() {
+fn explain_matches_known_messages_only() {
     let run = crate::envforge(&[
         "doctor",
         "--explain",
@@ -268,14 +268,14 @@ fn a_message_is_explained_and_an_unknown_one_is_not_guessed() {
     assert!(run.stdout.starts_with("no-gpu-runtime: ") && run.stdout.contains("cure: "), "{}", run.stdout);
     let run = crate::envforge(&["doctor", "--explain", "segmentation fault in my own program"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert!(run.stderr.contains("nothing in this text is known"), "{}", run.stderr);
+    assert!(run.stderr.contains("no known error found in this text"), "{}", run.stderr);
     let run = crate::envforge(&["doctor", "--json", "--explain", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"]);
     let value: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!(value["findings"][0]["id"], "ptx-too-new");
 }
 
 #[test]
-fn where_downloads_come_from_is_shown_without_secrets() {
+fn download_sources_are_shown_without_secrets() {
     let mut program = program()
         .with("DOCKER_HOST", "unix:///nonexistent.sock")
         .with("ENVFORGE_INDEX", "https://wheels.test/simple")
@@ -297,7 +297,7 @@ fn where_downloads_come_from_is_shown_without_secrets() {
         "ok       proxy HTTPS_PROXY: http://***@proxy.test:3128/\n",
         "ok       proxy HTTP_PROXY: proxy.test:3128\n",
         "ok       proxy NO_PROXY: localhost,.lan\n",
-        "warning  CA certificates: `/nonexistent.pem` is no file\n",
+        "warning  CA certificates: `/nonexistent.pem` is not a file\n",
     ] {
         assert!(run.stdout.contains(line), "`{line}` is missing in:\n{}", run.stdout);
     }

@@ -8,7 +8,7 @@ use crate::program::Run;
 use crate::{assert_message, program, transcript};
 
 #[test]
-fn an_engine_that_is_not_running() {
+fn engine_not_running_is_reported() {
     let program = program().with("DOCKER_HOST", "unix:///nonexistent.sock");
     for command in ["lock", "build"] {
         let run = program.run(&[command, "pytorch-cuda:2.8-cu128"]);
@@ -56,7 +56,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn something_that_is_no_engine() {
+fn response_of_another_server_is_rejected() {
     let program = program();
     let socket = program.path("other.sock");
     let listener = UnixListener::bind(&socket).expect("a socket of ours");
@@ -67,7 +67,7 @@ fn something_that_is_no_engine() {
 }
 
 #[test]
-fn an_address_that_is_none() {
+fn invalid_engine_address_is_rejected() {
     let program = program().with("DOCKER_HOST", "carrier-pigeon://loft");
     let run = program.run(&["build", "pytorch-cuda:2.8-cu128"]);
     assert_message(&run, 2, &["carrier-pigeon", "DOCKER_HOST"]);

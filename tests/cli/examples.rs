@@ -8,7 +8,7 @@ use crate::program;
 use crate::program::Run;
 
 #[test]
-fn a_fleet_with_a_v100_gets_the_newest_release_that_still_has_code_for_it() {
+fn fleet_with_a_v100_gets_the_newest_release_with_its_code() {
     let program = Path::new(env!("CARGO_BIN_EXE_envforge"));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/plan-for-a-fleet/run.sh");
     let folder = program.parent().expect("a folder").display();
@@ -25,7 +25,7 @@ fn a_fleet_with_a_v100_gets_the_newest_release_that_still_has_code_for_it() {
 }
 
 #[test]
-fn every_example_is_a_project_that_can_be_planned() {
+fn every_example_can_be_planned() {
     let examples = examples();
     assert_eq!(examples.len(), 12);
     for Example { name, folder, .. } in examples {
@@ -44,7 +44,7 @@ fn every_example_is_a_project_that_can_be_planned() {
 }
 
 #[test]
-fn every_example_has_a_lock_that_fits_and_names_no_address() {
+fn every_example_lock_is_up_to_date_without_addresses() {
     for Example { name, folder, .. } in examples() {
         let program = program().with("DOCKER_HOST", "unix:///nonexistent.sock");
         let mut command = program.command(&["lock", "--check"]);
@@ -56,7 +56,7 @@ fn every_example_has_a_lock_that_fits_and_names_no_address() {
 }
 
 #[test]
-fn every_script_of_the_examples_compiles() {
+fn every_example_script_compiles() {
     let read = "import ast, sys; [ast.parse(open(path).read(), path) for path in sys.argv[1:]]";
     let scripts = examples().into_iter().flat_map(|example| {
         let files =
@@ -69,7 +69,7 @@ fn every_script_of_the_examples_compiles() {
 
 #[test]
 #[ignore = "needs torch, CuPy, Numba and ninja: PATH=VENV/bin:$PATH cargo test --test cli -- --ignored examples"]
-fn the_examples_say_without_a_gpu_what_is_recorded() {
+fn examples_print_the_recorded_output_without_a_gpu() {
     for example in examples() {
         let mut command = Command::new("bash");
         command.args(["-euc", &example.command]).current_dir(&example.folder);

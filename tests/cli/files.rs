@@ -3,7 +3,7 @@
 use crate::{assert_message, program, transcript};
 
 #[test]
-fn a_malformed_configuration_is_pointed_at_by_line_and_column() {
+fn malformed_configuration_is_reported_by_line_and_column() {
     let program = program();
     std::fs::write(program.path("config.toml"), "[mirrors]\ndebian = 'http://mirror'\nno equals sign\n")
         .expect("ours");
@@ -13,7 +13,7 @@ fn a_malformed_configuration_is_pointed_at_by_line_and_column() {
 }
 
 #[test]
-fn an_unknown_key_of_the_configuration_is_pointed_at() {
+fn unknown_configuration_key_is_reported() {
     let program = program().with("ENVFORGE_CONFIG", "config.toml");
     std::fs::write(program.path("config.toml"), "[mirrors]\ndebain = 'http://mirror'\n").expect("ours");
     let run = program.run(&["list"]);
@@ -22,7 +22,7 @@ fn an_unknown_key_of_the_configuration_is_pointed_at() {
 }
 
 #[test]
-fn a_configuration_that_is_named_must_be_there() {
+fn missing_configuration_file_is_reported() {
     let program = program();
     let run = program.run(&["plan", "pytorch-cuda:2.8-cu128", "--config", "absent.toml"]);
     assert_message(&run, 2, &["absent.toml"]);
@@ -30,7 +30,7 @@ fn a_configuration_that_is_named_must_be_there() {
 }
 
 #[test]
-fn a_setting_with_a_wrong_value_is_named_with_what_is_allowed() {
+fn invalid_setting_lists_the_allowed_values() {
     let program = program().with("ENVFORGE_NETWORK", "carrier-pigeon");
     let run = program.run(&["plan", "pytorch-cuda:2.8-cu128"]);
     assert_message(&run, 2, &["carrier-pigeon", "bridge", "host"]);
@@ -39,7 +39,7 @@ fn a_setting_with_a_wrong_value_is_named_with_what_is_allowed() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_malformed_lock_is_pointed_at_by_line_and_column_and_left_alone() {
+fn malformed_lock_is_reported_by_line_and_kept() {
     let program = program();
     let text = "schema = 1\nspec = \"pytorch-cuda:2.8-cu128\"\n[stack\n";
     std::fs::write(program.path("envforge.lock"), text).expect("ours");
@@ -52,7 +52,7 @@ fn a_malformed_lock_is_pointed_at_by_line_and_column_and_left_alone() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn a_lock_of_a_newer_schema_is_said_so() {
+fn lock_of_a_newer_schema_is_reported() {
     let program = program();
     std::fs::write(program.path("envforge.lock"), "schema = 999\n").expect("ours");
     let run = program.run(&["build", "pytorch-cuda:2.8-cu128", "--lockfile", "envforge.lock"]);
@@ -77,7 +77,7 @@ const COMPILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/steps/comp
 
 /// One small package more must not cost a look at every file of the image.
 #[test]
-fn byte_code_is_made_of_the_modules_of_what_was_installed_since() {
+fn byte_code_is_compiled_for_newly_installed_modules() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |path: &str, text: &str| {
         let path = folder.path().join("site").join(path);
@@ -104,7 +104,7 @@ fn byte_code_is_made_of_the_modules_of_what_was_installed_since() {
 }
 
 #[test]
-fn byte_code_that_a_wheel_brought_and_file_times_decide_on_is_made_anew() {
+fn timestamp_byte_code_of_a_wheel_is_recompiled() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("brought.py"), "x = 1\n").expect("ours");
     let stale =

@@ -32,7 +32,7 @@ const COMMANDS: [&[&str]; 26] = [
 ];
 
 #[test]
-fn the_short_help_names_every_command() {
+fn short_help_lists_every_command() {
     let run = envforge(&["--help"]);
     for command in [
         "init", "build", "plan", "verify", "list", "lock", "shell", "ps", "stop", "logs", "export",
@@ -43,7 +43,7 @@ fn the_short_help_names_every_command() {
 }
 
 #[test]
-fn every_help_has_worked_examples() {
+fn every_help_has_examples() {
     for command in COMMANDS {
         let run = envforge(&[command, &["--help"]].concat());
         assert_eq!(run.code, 0, "{command:?}");
@@ -53,19 +53,19 @@ fn every_help_has_worked_examples() {
 }
 
 #[test]
-fn an_unknown_command_gets_the_nearest_one() {
+fn unknown_command_suggests_the_closest_match() {
     insta::assert_snapshot!(said(&["biuld", "pytorch-cuda"]));
 }
 
 #[test]
-fn no_command_is_a_wrong_call() {
+fn missing_command_is_a_usage_error() {
     assert_eq!(envforge(&[]).code, 2);
     assert_eq!(envforge(&["plan"]).code, 2, "there is no project here");
     assert_eq!(envforge(&["build", "pytorch-cuda", "--locked", "--upgrade"]).code, 2);
 }
 
 #[test]
-fn completions_are_made_for_each_shell() {
+fn completions_are_generated_for_each_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let run = envforge(&["generate", "completions", shell]);
         assert_eq!(run.code, 0, "{}", run.stderr);
@@ -75,7 +75,7 @@ fn completions_are_made_for_each_shell() {
 }
 
 #[test]
-fn the_bash_completion_is_read_by_bash() {
+fn bash_parses_the_bash_completion() {
     let program = program();
     let script = envforge(&["generate", "completions", "bash"]).stdout;
     std::fs::write(program.path("envforge.bash"), script).expect("ours");
@@ -95,7 +95,7 @@ fn manual_pages_are_written_one_per_command() {
 }
 
 #[test]
-fn manual_pages_for_a_folder_that_cannot_be_written_say_so() {
+fn unwritable_manual_page_directory_is_reported() {
     let program = program();
     std::fs::write(program.path("pages"), "a file").expect("ours");
     let run = program.run(&["generate", "man", "pages"]);

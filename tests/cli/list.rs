@@ -13,7 +13,7 @@ fn entries(args: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn the_list_reads_well() {
+fn list_output_is_readable() {
     insta::assert_snapshot!(said(&["list", "pytorch-cuda:2.7", "--gpu", "sm_61"]));
 }
 
@@ -42,7 +42,7 @@ fn entries_have_the_documented_fields() {
 }
 
 #[test]
-fn a_filter_by_machine_keeps_what_runs_there_and_agrees_with_plan() {
+fn machine_filter_agrees_with_plan() {
     let kept =
         entries(&["pytorch-cuda", "--all", "--for-this-machine", "--gpu", "sm_61", "--driver", "535.104.05"]);
     assert!(!kept.is_empty());
@@ -60,7 +60,7 @@ fn a_filter_by_machine_keeps_what_runs_there_and_agrees_with_plan() {
 }
 
 #[test]
-fn a_framework_is_a_filter_by_any_of_its_names() {
+fn framework_filter_accepts_every_name() {
     for name in ["jax", "jaxlib", "jax-cuda"] {
         let found = entries(&["--framework", name]);
         assert!(!found.is_empty(), "{name}");
@@ -74,7 +74,7 @@ fn a_framework_is_a_filter_by_any_of_its_names() {
 }
 
 #[test]
-fn an_unknown_name_is_not_an_empty_list() {
+fn unknown_name_is_not_an_empty_list() {
     insta::assert_snapshot!(said(&["list", "pytroch-cuda"]));
     assert_eq!(envforge(&["list", "pytroch-cuda"]).code, 1);
 }

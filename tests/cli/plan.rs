@@ -13,12 +13,12 @@ fn plan(args: &[&str]) -> (i32, Value) {
 }
 
 #[test]
-fn the_plan_of_a_stack_reads_well() {
+fn plan_output_is_readable() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu128"]));
 }
 
 #[test]
-fn the_plan_for_a_named_machine_says_why() {
+fn plan_for_a_machine_prints_its_reasons() {
     insta::assert_snapshot!(said(&[
         "plan",
         "pytorch-cuda:2.7",
@@ -30,7 +30,7 @@ fn the_plan_for_a_named_machine_says_why() {
 }
 
 #[test]
-fn the_plan_as_json_has_the_documented_fields() {
+fn plan_json_has_the_documented_fields() {
     let (code, plan) = plan(&["pytorch-cuda:2.8-cu128-py311"]);
     assert_eq!(code, 0);
     let fields: Vec<_> = plan.as_object().expect("an object").keys().map(String::as_str).collect();
@@ -87,7 +87,7 @@ fn the_plan_as_json_has_the_documented_fields() {
 }
 
 #[test]
-fn a_refusal_as_json_has_rules_sources_and_commands() {
+fn refusal_json_has_rules_sources_and_commands() {
     let (code, plan) = plan(&["pytorch-cuda:2.9-cu118"]);
     assert_eq!(code, 1);
     assert_eq!(plan["verdict"], "impossible");
@@ -108,7 +108,7 @@ fn a_refusal_as_json_has_rules_sources_and_commands() {
 }
 
 #[test]
-fn the_environment_names_the_target_and_an_argument_wins() {
+fn arguments_override_the_target_of_the_environment() {
     let program = crate::program().with("ENVFORGE_GPU", "sm_90").with("ENVFORGE_DRIVER", "535.104.05");
     let target = |args: &[&str]| {
         let run = program.run(&[&["plan", "--json", "pytorch-cuda:2.6-cu124"], args].concat());
@@ -122,7 +122,7 @@ fn the_environment_names_the_target_and_an_argument_wins() {
 }
 
 #[test]
-fn no_version_means_the_newest_that_runs_on_the_target() {
+fn omitted_version_resolves_to_the_newest_for_the_target() {
     let (code, newest) = plan(&["pytorch-cuda"]);
     assert_eq!(code, 0);
     let (code, for_pascal) =
@@ -154,7 +154,7 @@ fn plans_and_refusals_fit_80_columns() {
 }
 
 #[test]
-fn a_plan_needs_neither_engine_nor_network_nor_a_writable_home() {
+fn plan_needs_no_engine_network_or_writable_home() {
     let program = crate::program()
         .with("DOCKER_HOST", "unix:///nonexistent.sock")
         .with("ENVFORGE_INDEX", "http://127.0.0.1:9/simple")
@@ -165,7 +165,7 @@ fn a_plan_needs_neither_engine_nor_network_nor_a_writable_home() {
 }
 
 #[test]
-fn fifty_plans_at_once_all_say_the_same() {
+fn fifty_parallel_plans_are_identical() {
     let program = program();
     let start = || program.command(&["plan", "pytorch-cuda:2.8-cu128", "--json"]).spawn().expect("it starts");
     let children: Vec<_> = (0..50).map(|_| start()).collect();
@@ -179,7 +179,7 @@ fn fifty_plans_at_once_all_say_the_same() {
 }
 
 #[test]
-fn what_nobody_publishes_is_planned_from_source_and_said_first() {
+fn unpublished_variant_is_planned_from_source() {
     let run = envforge(&["plan", "pytorch-cuda:2.8-cu118", "--gpu", "sm_89", "--driver", "520.61.05"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let first = run.stdout.lines().next().unwrap_or_default();
@@ -196,7 +196,7 @@ fn what_nobody_publishes_is_planned_from_source_and_said_first() {
 }
 
 #[test]
-fn building_from_source_can_be_ruled_out() {
+fn no_source_rejects_a_plan_from_source() {
     let (code, plan) = plan(&["pytorch-cuda:2.8-cu118", "--no-source"]);
     assert_eq!((code, &plan["verdict"]), (1, &"impossible".into()));
     assert_eq!(plan["refusals"][0]["rule"], "variant-unpublished");
@@ -208,7 +208,7 @@ fn building_from_source_can_be_ruled_out() {
 }
 
 #[test]
-fn a_wheel_that_does_not_fit_is_refused_before_anything_is_asked() {
+fn incompatible_wheel_is_rejected_without_an_engine() {
     let program = program().with("DOCKER_HOST", "unix:///nowhere");
     let wheel = |name: &str, version: &str, tag: &str| {
         let wheel = WheelSpec::new(name, version).tag(tag).build();
@@ -234,7 +234,7 @@ fn a_wheel_that_does_not_fit_is_refused_before_anything_is_asked() {
 }
 
 #[test]
-fn a_build_from_source_can_be_ruled_out_too() {
+fn no_source_rejects_a_build_from_source() {
     for command in ["build", "lock"] {
         let run = envforge(&[command, "pytorch-cuda:2.8-cu118", "--no-source"]);
         assert_eq!(run.code, 1, "{}", run.stderr);

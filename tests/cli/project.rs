@@ -26,7 +26,7 @@ const TWO: &str =
     "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\n[environments.old]\nspec = 'pytorch-cuda:2.7-cu118'\n";
 
 #[test]
-fn a_plan_without_spec_is_that_of_the_project_here_or_above() {
+fn plan_without_spec_uses_the_project_here_or_above() {
     let program = project(&[("envforge.toml", TWO), ("deep/er/x", "")]);
     assert_eq!(plan(&program, &[])["name"], "pytorch-cuda:2.8.0-cu128-py3.11");
     assert_eq!(plan(&program, &["-e", "old"])["name"], "pytorch-cuda:2.7.1-cu118-py3.11");
@@ -38,7 +38,7 @@ fn a_plan_without_spec_is_that_of_the_project_here_or_above() {
 }
 
 #[test]
-fn the_target_of_the_project_gives_way_to_what_is_typed_or_set() {
+fn options_and_environment_override_the_project_target() {
     let text =
         "schema = 1\nspec = 'pytorch-cuda:2.6-cu124'\n[target]\ngpu = ['sm_80']\ndriver = '550.54.15'\n";
     let mut program = project(&[("envforge.toml", text)]);
@@ -49,7 +49,7 @@ fn the_target_of_the_project_gives_way_to_what_is_typed_or_set() {
 }
 
 #[test]
-fn without_spec_and_project_the_way_to_either_is_named() {
+fn missing_spec_and_project_hint_at_both() {
     let program = program();
     for command in ["plan", "lock", "build"] {
         assert_message(&program.run(&[command]), 2, &["could not find envforge.toml", "envforge init"]);
@@ -57,7 +57,7 @@ fn without_spec_and_project_the_way_to_either_is_named() {
 }
 
 #[test]
-fn every_mistake_of_the_file_is_told_at_once_and_nothing_is_asked_of_the_engine() {
+fn project_file_mistakes_are_reported_together_offline() {
     let program =
         project(&[("envforge.toml", "schema = 1\nspec = 'x:y:z'\n[packages]\napt = ['-y']\npyhton = []\n")])
             .with("DOCKER_HOST", "unix:///nonexistent.sock");
@@ -72,7 +72,7 @@ fn every_mistake_of_the_file_is_told_at_once_and_nothing_is_asked_of_the_engine(
 }
 
 #[test]
-fn a_file_of_a_newer_schema_is_told_apart() {
+fn project_file_of_a_newer_schema_is_reported() {
     let program = project(&[("envforge.toml", "schema = 7\nnews = true\n")]);
     for command in [&["plan"] as &[&str], &["lock"], &["lock", "--check"], &["build"], &["vendor", "x"]] {
         assert_message(&program.run(command), 2, &["schema 7", "supported: 1", "update envforge"]);
@@ -81,7 +81,7 @@ fn a_file_of_a_newer_schema_is_told_apart() {
 }
 
 #[test]
-fn an_unknown_environment_names_those_there_are() {
+fn unknown_environment_lists_the_existing_ones() {
     let program = project(&[("envforge.toml", TWO)]);
     assert_message(
         &program.run(&["plan", "-e", "odl"]),
@@ -93,7 +93,7 @@ fn an_unknown_environment_names_those_there_are() {
 }
 
 #[test]
-fn files_it_names_are_read_before_anything_else() {
+fn referenced_files_are_read_first() {
     let with =
         |packages: &str| format!("schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\n[packages]\n{packages}\n");
     let program = project(&[
@@ -121,7 +121,7 @@ fn files_it_names_are_read_before_anything_else() {
 }
 
 #[test]
-fn ten_thousand_requirements_are_read_in_a_moment() {
+fn ten_thousand_requirements_are_parsed_quickly() {
     let lines = (0..10_000).fold(String::new(), |all, n| all + &format!("package-{n} >= 1.{n}\n"));
     let text = "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\npackages = { requirements = ['r.txt'] }\n";
     let program = project(&[("envforge.toml", text), ("r.txt", &lines)]);
@@ -158,7 +158,7 @@ fn copies_stay_inside_the_project() {
 }
 
 #[test]
-fn copies_go_nowhere_that_the_lock_decides() {
+fn copies_cannot_target_managed_paths() {
     for (to, says) in [
         ("/etc/x", "which envforge manages"),
         ("/opt/env/lib", "which envforge manages"),
@@ -173,7 +173,7 @@ fn copies_go_nowhere_that_the_lock_decides() {
 }
 
 #[test]
-fn a_secret_in_a_run_step_is_refused_with_the_right_way_and_not_repeated() {
+fn secret_in_a_run_step_is_rejected_without_repeating_it() {
     for (command, secret) in [
         ("HF_TOKEN=hunter2hunter2 python get.py", "hunter2hunter2"),
         ("curl -H 'Authorization: Bearer hunter2hunter2' https://host/x", "hunter2hunter2"),
@@ -196,7 +196,7 @@ fn a_secret_in_a_run_step_is_refused_with_the_right_way_and_not_repeated() {
 }
 
 #[test]
-fn init_writes_a_file_that_can_be_planned_and_overwrites_none() {
+fn init_writes_a_plannable_file_and_overwrites_none() {
     let program = project(&[
         ("My Project/requirements.txt", "torch\ntransformers>=4\n"),
         ("My Project/apt.txt", "ffmpeg\n"),
@@ -222,7 +222,7 @@ fn init_writes_a_file_that_can_be_planned_and_overwrites_none() {
 }
 
 #[test]
-fn init_takes_the_release_that_the_requirements_ask_for() {
+fn init_uses_the_release_in_the_requirements() {
     for (file, text, spec) in [
         ("requirements.txt", "torch==2.5.1\n", "pytorch-cuda:2.5.1-"),
         ("requirements.txt", "torch==2.8.0+cu126\n", "pytorch-cuda:2.8.0-cu126"),
@@ -241,7 +241,7 @@ fn init_takes_the_release_that_the_requirements_ask_for() {
 }
 
 #[test]
-fn the_schema_knows_every_key_and_refuses_others() {
+fn schema_accepts_every_key_and_rejects_others() {
     let run = program().run(&["generate", "schema"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let schema: Value = serde_json::from_str(&run.stdout).expect("JSON");
@@ -268,7 +268,7 @@ fn the_schema_knows_every_key_and_refuses_others() {
 }
 
 #[test]
-fn a_project_of_a_refused_stack_says_why_without_engine() {
+fn unsatisfiable_project_is_explained_without_an_engine() {
     let program = project(&[("envforge.toml", "schema = 1\nspec = 'pytorch-cuda:2.9-cu118'\n")])
         .with("DOCKER_HOST", "unix:///nonexistent.sock");
     let run = program.run(&["build"]);
@@ -285,7 +285,7 @@ fn write_lock(program: &Program, change: impl FnOnce(&mut envforge::model::lock:
 }
 
 #[test]
-fn whether_a_lock_fits_is_asked_of_neither_engine_nor_network() {
+fn lock_check_needs_no_engine_or_network() {
     let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
     let program = project(&[("envforge.toml", text)]).with("DOCKER_HOST", "unix:///nonexistent.sock");
     assert_message(&program.run(&["lock", "--check"]), 1, &["envforge.lock` not found"]);
@@ -302,7 +302,7 @@ fn whether_a_lock_fits_is_asked_of_neither_engine_nor_network() {
 }
 
 #[test]
-fn a_library_that_may_be_missing_is_named_as_the_check_names_it() {
+fn may_lack_requires_a_plain_library_name() {
     let head = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n[verify]\n";
     for wrong in ["/usr/lib/libtbb.so.12", "libtbb", "a=libtbb.so", "libtbb.so 12"] {
         let program = project(&[("envforge.toml", &format!("{head}may-lack = ['{wrong}']\n"))]);
@@ -316,7 +316,7 @@ fn a_library_that_may_be_missing_is_named_as_the_check_names_it() {
 }
 
 #[test]
-fn a_lock_edited_by_hand_is_refused_where_it_is_wrong() {
+fn edited_lock_is_rejected_with_its_wrong_field() {
     let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
     let program = project(&[("envforge.toml", text)]);
     write_lock(&program, |lock| lock.stack.cuda = "cu126".parse().expect("a variant"));
@@ -341,7 +341,7 @@ fn a_lock_edited_by_hand_is_refused_where_it_is_wrong() {
 }
 
 #[test]
-fn a_project_file_that_is_no_text_or_not_there_is_told() {
+fn missing_or_binary_project_file_is_reported() {
     let program = project(&[]);
     std::fs::write(program.path("envforge.toml"), b"schema = 1\nspec = 'caf\xe9'\n").expect("ours");
     assert_message(&program.run(&["plan"]), 2, &["`envforge.toml`", "line 2, column 12", "UTF-8"]);
@@ -352,13 +352,13 @@ fn a_project_file_that_is_no_text_or_not_there_is_told() {
 }
 
 #[test]
-fn a_project_in_a_folder_whose_name_is_not_utf8_is_told() {
+fn project_directory_name_that_is_not_utf8_is_reported() {
     use std::os::unix::ffi::OsStrExt;
     let program = project(&[("p/envforge.toml", "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\n")]);
     let folder = program.path(std::ffi::OsStr::from_bytes(b"caf\xe9"));
     std::fs::rename(program.path("p"), &folder).expect("ours");
     let run = |command: &mut std::process::Command| Run::of(&command.output().expect("it starts"));
-    let says = ["caf", "UTF-8", "rename the folder"];
+    let says = ["caf", "UTF-8", "rename the directory"];
     assert_message(&run(program.command(&["plan"]).current_dir(&folder)), 2, &says);
     // The argument is refused where it is read.
     let typed = run(program.command(&["plan", "--project"]).arg(&folder));
@@ -367,7 +367,7 @@ fn a_project_in_a_folder_whose_name_is_not_utf8_is_told() {
 }
 
 #[test]
-fn long_names_and_names_that_are_not_utf8_are_copied_or_told() {
+fn long_names_are_copied_and_names_not_utf8_reported() {
     use std::os::unix::ffi::OsStrExt;
     let text = "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\ncopy = [{ from = 'in', to = '/opt/x' }]\n";
     // Beyond the 100 bytes of a plain tar header, and the longest name a file system takes.

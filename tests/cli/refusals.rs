@@ -3,27 +3,27 @@
 use crate::{assert_message, envforge, said};
 
 #[test]
-fn a_combination_nobody_publishes() {
+fn unpublished_combination_is_rejected() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.9-cu118"]));
 }
 
 #[test]
-fn a_driver_that_is_too_old() {
+fn old_driver_is_rejected() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu128", "--driver", "470.57.02"]));
 }
 
 #[test]
-fn a_gpu_without_code_in_the_wheel() {
+fn gpu_without_code_in_the_wheel_is_rejected() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu128", "--gpu", "NVIDIA GeForce GTX 1080 Ti"]));
 }
 
 #[test]
-fn a_gpu_that_is_newer_than_the_binary() {
+fn gpu_newer_than_the_binary_is_rejected() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.6-cu124", "--gpu", "sm_120"]));
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn every_violated_rule_is_reported() {
     let run =
         envforge(&["plan", "--json", "pytorch-cuda:2.8-cu128", "--gpu", "sm_35", "--driver", "470.57.02"]);
     let plan: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
@@ -34,24 +34,24 @@ fn everything_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn a_gpu_nobody_knows_gets_the_nearest_names() {
+fn unknown_gpu_suggests_the_closest_names() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu128", "--gpu", "NVIDIA A1000-SXM4-80GB"]));
     assert_message(&envforge(&["plan", "pytorch-cuda", "--gpu", "Voodoo 2"]), 2, &["Voodoo 2", "--gpu sm_"]);
 }
 
 #[test]
-fn a_driver_that_is_no_version() {
+fn invalid_driver_version_is_rejected() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu128", "--driver", "five-hundred"]));
 }
 
 #[test]
-fn a_python_without_wheel() {
+fn python_without_wheel_is_rejected() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu128-py3.8"]));
 }
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn what_cannot_run_is_never_built() {
+fn build_rejects_what_plan_rejects() {
     let program = crate::program();
     for command in ["lock", "build"] {
         assert_message(&program.run(&[command, "pytorch-cuda:2.9-cu118"]), 1, &["variant-unpublished"]);

@@ -3,7 +3,7 @@
 use crate::{assert_message, envforge, said};
 
 #[test]
-fn each_refusal_is_told_and_the_table_closes() {
+fn every_refusal_is_reported_and_the_table_comes_last() {
     let run = envforge(&["build", "pytorch-cuda:2.9-cu118", "pytorch-cuda:9.9-cu128"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(
@@ -17,7 +17,7 @@ fn each_refusal_is_told_and_the_table_closes() {
 }
 
 #[test]
-fn programs_get_one_object_for_all() {
+fn json_is_one_object_for_all_specs() {
     let run = envforge(&["build", "--json", "pytorch-cuda:2.9-cu118", "nonsense:1"]);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("one JSON object");
     let builds = report["builds"].as_array().expect("a list");
@@ -28,17 +28,17 @@ fn programs_get_one_object_for_all() {
 }
 
 #[test]
-fn a_tag_is_for_one_image() {
+fn tag_option_requires_one_spec() {
     let run = envforge(&["build", "pytorch-cuda:2.8", "pytorch-cuda:2.9", "-t", "mine:1"]);
     assert_message(&run, 2, &["--tag", "got 2"]);
 }
 
 #[test]
-fn a_filter_that_covers_nothing_says_why() {
+fn filter_without_match_is_explained() {
     insta::assert_snapshot!(said(&["build", "--all-supported", "pytorch-cuda:2.9-cu118"]));
 }
 
 #[test]
-fn a_build_of_nothing_is_a_wrong_call() {
+fn build_without_spec_is_a_usage_error() {
     assert_message(&envforge(&["build"]), 2, &["SPEC"]);
 }

@@ -3,26 +3,26 @@
 use crate::{assert_80_columns, assert_message, envforge, said};
 
 #[test]
-fn an_unknown_name_gets_the_nearest_ones() {
+fn unknown_name_suggests_the_closest_ones() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cud:2.8-cu128"]));
     assert_message(&envforge(&["plan", "pytorch-cud:2.8-cu128"]), 1, &["pytorch-cud", "`pytorch-cuda`"]);
 }
 
 #[test]
-fn an_unknown_version_gets_the_nearest_ones() {
+fn unknown_version_suggests_the_closest_ones() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.88-cu128"]));
     assert_message(&envforge(&["plan", "pytorch-cuda:2.88"]), 1, &["unknown-version", "2.88", "2.8.0"]);
 }
 
 #[test]
-fn a_spec_that_is_no_spec_is_pointed_at() {
+fn invalid_spec_is_reported_with_its_place() {
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu128-py3.11-nonsense"]));
     insta::assert_snapshot!(said(&["plan", "pytorch-cuda:2.8-cu"]));
 }
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn every_command_that_takes_a_spec_refuses_a_wrong_one_before_anything_else() {
+fn every_command_rejects_an_invalid_spec_first() {
     for args in [
         vec!["plan", "pytorch-cuba"],
         vec!["lock", "pytorch-cuba"],
@@ -38,14 +38,14 @@ fn every_command_that_takes_a_spec_refuses_a_wrong_one_before_anything_else() {
 }
 
 #[test]
-fn what_is_no_spec_is_a_wrong_call_and_what_is_not_published_is_a_no() {
+fn exit_code_distinguishes_invalid_from_unpublished_specs() {
     assert_eq!(envforge(&["plan", "pytorch-cuda:2.8:2.9"]).code, 2);
     assert_eq!(envforge(&["plan", ""]).code, 2);
     assert_eq!(envforge(&["plan", "pytorch-cuda:2.9-cu118"]).code, 1);
 }
 
 #[test]
-fn every_spelling_means_the_same() {
+fn every_spelling_is_equivalent() {
     let name = |spec: &str| {
         let run = envforge(&["plan", spec, "--json"]);
         assert_eq!(run.code, 0, "{spec}: {}", run.stderr);

@@ -146,7 +146,7 @@ fn flip_a_byte(path: &PathBuf) {
 }
 
 #[test]
-fn a_whole_folder_has_no_findings_and_is_filled_once() {
+fn complete_directory_has_no_findings() {
     let scene = Scene::filled();
     scene.assert_found(&[], 0, &[]);
     scene.assert_found(&["--upstream"], 0, &[]);
@@ -156,7 +156,7 @@ fn a_whole_folder_has_no_findings_and_is_filled_once() {
 }
 
 #[test]
-fn one_byte_changed_is_told_with_its_place_and_nothing_is_built_from_it() {
+fn changed_byte_is_reported_and_blocks_the_build() {
     let scene = Scene::filled();
     let path = scene.file(&one().bytes);
     flip_a_byte(&path);
@@ -178,7 +178,7 @@ fn one_byte_changed_is_told_with_its_place_and_nothing_is_built_from_it() {
 }
 
 #[test]
-fn a_file_that_is_missing_and_one_cut_short_are_told_together_and_brought_again() {
+fn missing_and_truncated_files_are_reported_and_restored() {
     let scene = Scene::filled();
     std::fs::remove_file(scene.file(&one().bytes)).expect("it is there");
     std::fs::write(scene.file(&two().bytes), &two().bytes[..40]).expect("ours");
@@ -194,7 +194,7 @@ fn a_file_that_is_missing_and_one_cut_short_are_told_together_and_brought_again(
 }
 
 #[test]
-fn a_lock_of_the_folder_that_was_changed_is_damaged_and_hides_nothing() {
+fn changed_lock_is_damaged_and_hides_nothing() {
     let scene = Scene::filled();
     let path = scene.only("locks");
     let name = format!("locks/{}", path.file_name().expect("a name").to_string_lossy());
@@ -257,7 +257,7 @@ fn lock_rewrites_a_matching_lock_of_schema_1() {
 }
 
 #[test]
-fn other_files_beside_the_locks_are_no_locks() {
+fn other_files_next_to_locks_are_ignored() {
     let scene = Scene::filled();
     let locks = scene.program.path("vendor/locks");
     for name in ["README", ".envforge-1-2-3", "notes.lock"] {
@@ -268,7 +268,7 @@ fn other_files_beside_the_locks_are_no_locks() {
 }
 
 #[test]
-fn a_base_image_of_the_folder_that_is_damaged_or_without_its_record_is_told() {
+fn damaged_base_image_or_missing_record_is_reported() {
     let scene = Scene::filled();
     let base = format!("debian:12@sha256:{}", "a".repeat(64));
     let archive = scene.file(b"an image as an archive");
@@ -288,7 +288,7 @@ fn a_base_image_of_the_folder_that_is_damaged_or_without_its_record_is_told() {
 }
 
 #[test]
-fn a_folder_that_vendor_never_filled_is_told_so() {
+fn directory_without_a_lock_is_rejected() {
     let scene = Scene::new();
     std::fs::create_dir(scene.program.path("empty")).expect("ours");
     let long = "n".repeat(5000);
@@ -303,7 +303,7 @@ fn a_folder_that_vendor_never_filled_is_told_so() {
 }
 
 #[test]
-fn a_folder_whose_lock_is_of_a_newer_envforge_says_so() {
+fn directory_with_a_newer_lock_is_reported() {
     let scene = Scene::filled();
     let path = scene.only("locks");
     std::fs::write(&path, "schema = 999\n").expect("ours");
@@ -311,7 +311,7 @@ fn a_folder_whose_lock_is_of_a_newer_envforge_says_so() {
 }
 
 #[test]
-fn what_upstream_deleted_withdrew_or_changed_since_is_told_and_is_no_damage() {
+fn upstream_changes_are_reported_but_are_not_damage() {
     let scene = Scene::filled();
     scene.index.yank(&one().file);
     scene.index.delete(&two().file);
@@ -324,7 +324,7 @@ fn what_upstream_deleted_withdrew_or_changed_since_is_told_and_is_no_damage() {
 }
 
 #[test]
-fn a_package_of_a_further_index_is_asked_for_there() {
+fn package_of_a_named_index_is_looked_up_there() {
     let mut scene = Scene::new();
     let own = Index::local(vec![two()]);
     scene.index.delete(&two().file);
@@ -345,7 +345,7 @@ fn a_package_of_a_further_index_is_asked_for_there() {
 }
 
 #[test]
-fn an_index_that_answers_500_is_an_error_and_no_deletion() {
+fn index_error_500_is_not_a_deletion() {
     let scene = Scene::filled();
     scene.index.fail("/simple/demo-one/", Fault::Status(500));
     let run = scene.check(&["--upstream"]);
@@ -371,21 +371,21 @@ fn assert_not_gathered(scene: &Scene, code: i32, says: &[&str]) {
 }
 
 #[test]
-fn a_wheel_that_the_index_answers_with_500_ends_it_and_the_next_run_goes_on() {
+fn vendor_resumes_after_a_server_error() {
     let scene = Scene::new();
     scene.index.fail(&one().file, Fault::Status(500));
     assert_not_gathered(&scene, 3, &[&one().file, "500", "run it again"]);
 }
 
 #[test]
-fn a_wheel_that_is_always_cut_ends_it_and_the_next_run_goes_on() {
+fn vendor_resumes_after_repeated_disconnects() {
     let scene = Scene::new();
     scene.index.fail(&one().file, Fault::CutAlways);
     assert_not_gathered(&scene, 3, &[&one().file, "run it again"]);
 }
 
 #[test]
-fn a_wheel_cut_once_is_taken_up_again() {
+fn interrupted_download_is_resumed() {
     let scene = Scene::new();
     scene.index.fail(&one().file, Fault::CutOnce);
     scene.vendor();
@@ -393,7 +393,7 @@ fn a_wheel_cut_once_is_taken_up_again() {
 }
 
 #[test]
-fn a_wheel_cut_short_or_of_another_content_is_not_taken() {
+fn truncated_or_changed_wheel_is_rejected() {
     let long = another(&one()).bytes;
     let long_says = sha256(&long);
     for (bytes, says) in
@@ -406,7 +406,7 @@ fn a_wheel_cut_short_or_of_another_content_is_not_taken() {
 }
 
 #[test]
-fn a_slow_index_is_waited_for() {
+fn slow_index_is_awaited() {
     let scene = Scene::new();
     scene.index.fail("/", Fault::Slow(400));
     scene.vendor();
@@ -414,7 +414,7 @@ fn a_slow_index_is_waited_for() {
 }
 
 #[test]
-fn a_wheel_that_was_withdrawn_is_still_had_and_one_that_was_deleted_is_named() {
+fn withdrawn_wheel_is_downloaded_and_deleted_one_reported() {
     let scene = Scene::new();
     scene.index.yank(&one().file);
     scene.index.delete(&two().file);

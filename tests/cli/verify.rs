@@ -112,7 +112,7 @@ fn cdi(prints: String) -> GpuDaemon {
 }
 
 #[test]
-fn a_report_of_kernels_that_ran_earns_the_tag_without_suffix() {
+fn executed_kernels_earn_the_verified_tag() {
     let lock = lock();
     let scene = Scene::new(cdi(report(&lock, H200, true)), &lock);
     let run = scene.verify(&[]);
@@ -135,7 +135,7 @@ fn a_report_of_kernels_that_ran_earns_the_tag_without_suffix() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_verified_tag_is_put_on_the_same_digest_in_the_registry_and_only_then() {
+async fn push_adds_the_verified_tag_to_the_same_digest() {
     let registry = wiremock::MockServer::start().await;
     let manifest = r#"{"schemaVersion":2,"config":{"digest":"sha256:"#.to_owned() + &"b".repeat(64) + "\"}}";
     let digest = Digest::of(manifest.as_bytes());
@@ -184,7 +184,7 @@ async fn a_verified_tag_is_put_on_the_same_digest_in_the_registry_and_only_then(
 }
 
 #[test]
-fn a_wrong_result_fails_and_earns_nothing() {
+fn wrong_result_fails_and_earns_no_tag() {
     let lock = lock();
     let good = report(&lock, H200, true);
     let wrong = line("gemm-fp16-cublas", "gpu", "failed", "CUBLAS_STATUS_EXECUTION_FAILED", "");
@@ -199,7 +199,7 @@ fn a_wrong_result_fails_and_earns_nothing() {
 }
 
 #[test]
-fn what_did_not_run_where_it_counts_keeps_its_suffix() {
+fn image_not_proven_on_a_target_gpu_stays_unverified() {
     let lock = lock();
     let on_quick = report(&lock, H200, false);
     let elsewhere = report(&lock, "NVIDIA Jetson Orin (sm_87)", true);
@@ -218,7 +218,7 @@ fn what_did_not_run_where_it_counts_keeps_its_suffix() {
 }
 
 #[test]
-fn an_engine_that_has_no_gpu_after_all_runs_the_static_checks_unless_one_was_asked_for() {
+fn engine_without_gpu_runs_static_checks_unless_gpus_are_given() {
     let lock = lock();
     let refuses = Some(
         "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file",
@@ -246,7 +246,7 @@ fn an_engine_that_has_no_gpu_after_all_runs_the_static_checks_unless_one_was_ask
 }
 
 #[test]
-fn a_driver_that_is_too_old_for_the_image_is_explained() {
+fn driver_too_old_for_the_image_is_explained() {
     let lock = lock();
     let refuses = Some(
         "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, please update your driver to a newer version, or use an earlier cuda container: unknown",
@@ -261,25 +261,25 @@ fn a_driver_that_is_too_old_for_the_image_is_explained() {
 }
 
 #[test]
-fn speeds_are_recorded_and_given_to_the_agent_the_next_time() {
+fn recorded_speeds_are_sent_to_the_agent_next_time() {
     let lock = lock();
     let speed = line("speed-memory", "perf", "passed", "4100 GB/s", H200)
         .replace("\"gpu.0\"", "\"median\":\"4100.5\",\"gpu.0\"");
     let prints = report(&lock, H200, true).replace("{\"done\"", &format!("{speed}{{\"done\""));
     let scene = Scene::new(cdi(prints), &lock);
     let run = scene.verify(&["--level", "quick", "--record"]);
-    assert!(run.stderr.contains("recorded as what this host should reach: 1 speeds"), "{}", run.stderr);
+    assert!(run.stderr.contains("recorded 1 speeds as the baseline of this host"), "{}", run.stderr);
     assert!(!scene.requests.files().contains("recorded.memory"), "only level perf compares speeds");
     let run = scene.verify(&["--level", "perf"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(scene.requests.files().contains("recorded.memory=4100.5"), "{}", run.stderr);
     let scene = Scene::new(cdi(report(&lock, H200, true)), &lock);
     let run = scene.verify(&["--record"]);
-    assert!(run.stderr.contains("no speed was measured: nothing is recorded"), "{}", run.stderr);
+    assert!(run.stderr.contains("no speeds measured: nothing recorded"), "{}", run.stderr);
 }
 
 #[test]
-fn gpus_that_are_none_and_a_second_lock_are_wrong_calls() {
+fn invalid_gpus_and_second_lock_are_usage_errors() {
     let run = program().run(&["verify", "a", "--gpus", "first"]);
     assert_message(&run, 2, &["invalid value `first` for `--gpus`", "nvidia-smi -L"]);
     let run = program().run(&["verify", "a", "b", "--lock", "x.lock"]);

@@ -37,7 +37,7 @@ fn build_without_caches_is_equal_and_planted_file_is_reported() {
     scene.fail(&["lock", SPEC, "--digest"], 1, &["no image found for this lock file", "envforge build"]);
 
     let run = scene.succeed(&["build", SPEC, "--locked", "--no-cache", "--json"]);
-    assert!(run.stderr.contains("the lock records content"), "{}", run.stderr);
+    assert!(run.stderr.contains("recorded content digest"), "{}", run.stderr);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
     let digest = report["content"].as_str().expect("a digest").to_owned();
     let lock: toml::Table = scene.lock().parse().expect("TOML");

@@ -18,6 +18,8 @@ mod example;
 mod framework;
 #[path = "../support/index.rs"]
 mod index;
+#[path = "../support/made_wheel.rs"]
+mod made_wheel;
 #[path = "../support/program.rs"]
 mod program;
 #[path = "../support/registry.rs"]
@@ -32,6 +34,8 @@ mod wheels;
 mod a_real_pytorch;
 mod allow_source;
 mod arm64;
+mod assemble_rules;
+mod assembled;
 mod base;
 mod cluster;
 mod content;

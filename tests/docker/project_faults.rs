@@ -223,7 +223,7 @@ fn second_of_two_concurrent_locks_uses_the_first() {
     for run in &both {
         assert_eq!(run.code, 0, "{}", run.stderr);
     }
-    let used = both.iter().filter(|run| run.stderr.contains("using the lock of")).count();
+    let used = both.iter().filter(|run| run.stderr.contains("using the lock file of")).count();
     assert_eq!(used, 1, "{both:#?}");
     assert_eq!(both[0].stdout, both[1].stdout);
     project.scene.succeed(&["lock", "--check"]);

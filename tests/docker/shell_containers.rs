@@ -106,7 +106,7 @@ fn attach_finds_a_lost_terminal_in_tmux() {
     let shells = Shells::new();
     let none = shells.run(&["shell", "--attach"]);
     assert_eq!(none.code, 125);
-    assert_message(&none.stderr, &["no container runs for this folder", "--detach"]);
+    assert_message(&none.stderr, &["no container is running for this directory", "--detach"]);
     shells.succeed(&["shell", TAG, "--name", "work", "--detach"]);
     let mut first = shells.terminal(&["shell", "work", "--attach"], (80, 24));
     first.type_in("export KEPT=me; printf 're%s\\n' ady\n");

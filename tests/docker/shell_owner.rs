@@ -23,7 +23,7 @@ pub(crate) fn assert_files_are_the_callers(shells: &Shells, uid: u32, inside: u3
         "{inside}\n{inside}\n{name}\n/home/dev\nCapPrm: {none}\nCapEff: {none}\nCapBnd: {none}\nNoNewPrivs: 1\n"
     );
     assert_eq!(run.stdout, expected, "{uid}");
-    assert_eq!(run.stderr.contains("you are root"), uid == 0, "{}", run.stderr);
+    assert_eq!(run.stderr.contains("running as root"), uid == 0, "{}", run.stderr);
     let made = shells.project().join(format!("made-by-{inside}"));
     let made = std::fs::metadata(made).expect("it is in the project's folder");
     assert_eq!((made.uid(), made.gid()), (uid, uid));

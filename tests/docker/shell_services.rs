@@ -70,7 +70,7 @@ fn jupyter_requires_its_token() {
 fn jupyter_in_the_foreground_ends_with_ctrl_c() {
     let shells = Shells::new();
     let child = shells.command(&["shell", TAG, "--jupyter"]).spawn().expect("it starts");
-    let run = interrupt_when(child, "Ctrl-C ends it");
+    let run = interrupt_when(child, "press Ctrl-C to stop");
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stdout.starts_with("http://127.0.0.1:"), "{}", run.stdout);
     assert_eq!(shells.listed().len(), 0);
@@ -103,7 +103,7 @@ fn ports_of_a_remote_engine_are_forwarded() {
         "nothing is open there"
     );
 
-    let run = interrupt_when(child, "Ctrl-C ends it");
+    let run = interrupt_when(child, "press Ctrl-C to stop");
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "the port is given back");
 }

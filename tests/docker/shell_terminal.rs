@@ -60,7 +60,7 @@ fn second_terminal_joins_and_the_last_ends_the_container() {
     second.type_in("cat /tmp/seen\n");
     second.wait_for("42");
     first.type_in("exit\n");
-    first.wait_for("other terminals are open");
+    first.wait_for("until its other terminals are closed");
     assert_eq!(first.code(), 0);
     assert_eq!(shells.listed().len(), 1);
     second.type_in("exit 3\n");

@@ -64,7 +64,7 @@ fn build_asks_on_a_terminal_before_it_compiles() {
     let (scene, _) = scene();
     let command = scene.program.command(&["build", SPEC, "--target", "any"]);
     let mut terminal = Terminal::open(&command, (100, 40));
-    let said = terminal.wait_for("compile it now? [y/N]");
+    let said = terminal.wait_for("build it from source? [y/N]");
     for word in ["is not published for CUDA 11.8", "experimental", "GB for each compiler process", "time"] {
         assert!(said.contains(word), "{word}: {said}");
     }

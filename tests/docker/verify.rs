@@ -61,9 +61,11 @@ fn verify_compares_an_image_with_its_lock() {
     let scene = Scene::locked();
     scene.succeed(&["build", SPEC]);
     let run = scene.succeed(&["verify", SPEC]);
-    assert!(run.stderr.contains("is not verified yet: taking"), "{}", run.stderr);
-    assert_eq!(last_line(&run.stdout), "nothing ran on a GPU");
-    assert!(run.stdout.contains("distributions") && !run.stdout.contains("failed"), "{}", run.stdout);
+    assert!(run.stderr.contains("is not verified yet: using"), "{}", run.stderr);
+    assert!(last_line(&run.stdout).ends_with("; nothing ran on a GPU"), "{}", run.stdout);
+    assert!(!run.stdout.contains("failed") && !run.stdout.contains("distributions"), "{}", run.stdout);
+    let run = scene.succeed(&["verify", SPEC, "-v"]);
+    assert!(run.stdout.contains("ok      distributions"), "{}", run.stdout);
 
     let report = json(&scene.succeed(&["verify", TAG, "--json", "--junit", "report.xml"]).stdout);
     assert_eq!(

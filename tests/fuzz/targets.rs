@@ -6,6 +6,7 @@
 
 use std::str::FromStr;
 
+use crate::assemble::fuzzed as assemble;
 use crate::base::fuzzed;
 use crate::model::lock::Lock;
 use crate::model::spec::Spec;
@@ -71,6 +72,21 @@ fn docker_config() {
 #[test]
 fn image_reference() {
     for_each_text!(registry::reference);
+}
+
+#[test]
+fn wheel() {
+    bolero::check!().for_each(|bytes: &[u8]| assemble::wheel(bytes));
+}
+
+#[test]
+fn record() {
+    for_each_text!(assemble::record);
+}
+
+#[test]
+fn entry_points() {
+    for_each_text!(assemble::entry_points);
 }
 
 /// The corpus of the lock: written anew, since its form changes with the program.

@@ -4,7 +4,7 @@ mod report;
 
 use report::{VerifiedTags, VerifyOutcome, show};
 
-use crate::engine::ImageInfo;
+use crate::engine::{GpuSelection, ImageInfo};
 use crate::failure::Exit;
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::lock::Lock;
@@ -13,22 +13,22 @@ use crate::model::verdict::tag_policy::{TagStatus, claim, verified_tags};
 use crate::model::verdict::{Verdict, junit};
 use crate::report::Event;
 use crate::settings::Settings;
-use crate::store::{Store, write_atomically};
+use crate::store::{Store, reports, write_atomically};
 use crate::workflow::check::{CheckTarget, ImageOrigin, check};
 use crate::workflow::error::CommandError;
-use crate::workflow::gpus::Wish;
+use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::push::{push_verified, pushable};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
+use crate::workflow::speed_baseline;
 use crate::workflow::verify_target::{Named, found, local, origin};
-use crate::workflow::{reports, speed_baseline};
 
 pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Result<Exit, CommandError> {
     if args.lock.is_some() && args.images.len() > 1 {
         return Err(RequestError::OneSpecOnly { option: "--lock", count: args.images.len() }.into());
     }
-    let wish = Wish::parse(args.gpus.as_deref())?;
+    let gpus = selection(args.gpus.as_deref())?;
     let mut answers = Vec::new();
     if args.last {
         for name in &args.images {
@@ -37,61 +37,71 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     } else {
         let session = Session::open(settings, None).await?;
         for name in &args.images {
-            answers.push(one(&session, args, &wish, name).await);
+            answers.push(one(&session, args, &gpus, name).await);
         }
     }
     if let Some(file) = &args.junit {
         let verdicts: Vec<_> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
-        write_atomically(&settings.current_dir.join(file), junit(&verdicts).as_bytes())?;
+        write_atomically(&settings.paths.current_dir.join(file), junit(&verdicts).as_bytes())?;
     }
     show(answers, settings)
 }
 
 /// One image: found, checked, its report kept, its tags put on and pushed if it earned them.
-async fn one(session: &Session<'_>, args: &request::Verify, wish: &Wish, name: &str) -> VerifyOutcome {
-    match checked(session, args, wish, name).await {
+async fn one(
+    session: &Session<'_>,
+    args: &request::Verify,
+    gpus: &GpuSelection,
+    name: &str,
+) -> VerifyOutcome {
+    match checked(session, args, gpus, name).await {
         Err(error) => VerifyOutcome::of(name, Err(error)),
-        Ok((verdict, image, lock)) => {
+        Ok(checked) => {
             let mut reward = VerifiedTags::default();
-            let given = give(session, args, lock.as_ref(), &image, &verdict, &mut reward).await;
-            VerifyOutcome { reward, undone: given.err(), ..VerifyOutcome::of(name, Ok(verdict)) }
+            let given = give(session, args, &checked, &mut reward).await;
+            VerifyOutcome { reward, undone: given.err(), ..VerifyOutcome::of(name, Ok(checked.verdict)) }
         }
     }
+}
+
+/// An image with its verdict.
+struct Checked {
+    image: ImageInfo,
+    verdict: Verdict,
+    lock: Option<Lock>,
 }
 
 async fn checked(
     session: &Session<'_>,
     args: &request::Verify,
-    wish: &Wish,
+    gpus: &GpuSelection,
     name: &str,
-) -> Result<(Verdict, ImageInfo, Option<Lock>), CommandError> {
+) -> Result<Checked, CommandError> {
     let Named { reference, image } = found(session, name).await?;
     let (origin, lock) = origin(session, args.lock.as_deref(), &image).await?;
     let origin = lock.as_ref().map_or(origin, |lock| ImageOrigin::Ours { lock, baked: false });
-    let subject = CheckTarget { image: &image, name: &reference, origin, level: args.level, gpus: wish };
+    let subject = CheckTarget { image: &image, name: &reference, origin, level: args.level, gpus };
     let verdict = check(session, &subject).await?;
     reports::save(&session.store, &verdict)?;
     if args.record {
         let text = match speed_baseline::record(session, &verdict)? {
-            0 => "no speed was measured: nothing is recorded".to_owned(),
-            count => format!("recorded as what this host should reach: {count} speeds"),
+            0 => "no speeds measured: nothing recorded".to_owned(),
+            count => format!("recorded {count} speeds as the baseline of this host"),
         };
         session.reporter.report(Event::Note { text });
     }
-    Ok((verdict, image, lock))
+    Ok(Checked { image, verdict, lock })
 }
 
 /// Puts the real tags on an image that has only unverified ones and earned them, here and where they name.
 async fn give(
     session: &Session<'_>,
     args: &request::Verify,
-    lock: Option<&Lock>,
-    image: &ImageInfo,
-    verdict: &Verdict,
+    Checked { image, verdict, lock }: &Checked,
     reward: &mut VerifiedTags,
 ) -> Result<(), CommandError> {
     let earned = verified_tags(&image.tags);
-    let because = match lock.map(|lock| claim(lock, verdict)) {
+    let because = match lock.as_ref().map(|lock| claim(lock, verdict)) {
         Some(TagStatus::Verified) => {
             for tag in &earned {
                 session.engine.tag(&image.id, tag).await?;
@@ -108,13 +118,13 @@ async fn give(
         // The exit code is that of the failure.
         Some(TagStatus::Failed) => return Ok(()),
         Some(TagStatus::Unverified { because }) => because,
-        None => "it agrees with no lock of ours".to_owned(),
+        None => "no matching lock file".to_owned(),
     };
     if args.push {
         return Err(ImageError::NotPushed { because }.into());
     }
     if lock.is_some() && verdict.executed && !earned.is_empty() {
-        session.reporter.report(Event::Note { text: format!("no tag without -unverified: {because}") });
+        session.reporter.report(Event::Note { text: format!("not tagged as verified: {because}") });
     }
     Ok(())
 }
@@ -127,6 +137,6 @@ async fn last(settings: &Settings, name: &str) -> Result<Verdict, CommandError> 
     {
         return reports::last(&session.store, &image.id)?.ok_or_else(|| absent().into());
     }
-    let store = Store::open(&settings.cache_dir, &settings.state_dir)?;
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     reports::named(&store, name)?.ok_or_else(|| absent().into())
 }

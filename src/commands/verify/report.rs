@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::failure::Exit;
-use crate::model::verdict::{Outcome, Verdict, VerdictStatus, verdict_text};
+use crate::model::verdict::{Detail, Verdict, VerdictStatus, check_lines, summary};
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
@@ -63,7 +63,7 @@ pub(super) fn show(mut answers: Vec<VerifyOutcome>, settings: &Settings) -> Resu
     if settings.output.json {
         print_json(&answers, alone);
     } else {
-        print_text(&answers, alone);
+        print_text(&answers, Detail::of(settings.output.verbose));
     }
     for answer in &answers {
         if let Some(error) = answer.result.as_ref().err().or(answer.undone.as_ref()) {
@@ -103,43 +103,25 @@ fn print_json(answers: &[VerifyOutcome], alone: bool) {
     Printer.json(&Several { schema: 1, verdict, reports, errors });
 }
 
-fn print_text(answers: &[VerifyOutcome], alone: bool) {
+fn print_text(answers: &[VerifyOutcome], detail: Detail) {
+    let alone = answers.len() == 1;
     for answer in answers {
         let Ok(verdict) = &answer.result else { continue };
         let mut text = String::new();
         if !alone {
             let _ = writeln!(text, "{}", answer.name);
         }
-        let _ = writeln!(text, "{}", verdict_text(verdict));
+        text += &check_lines(verdict, detail);
         for tag in &answer.reward.tags {
             let _ = writeln!(text, "verified: {tag}");
         }
         for pushed in &answer.reward.pushed {
             let _ = writeln!(text, "pushed: {}", pushed.pinned());
         }
-        let _ = writeln!(text, "{}", last_line(verdict));
+        let _ = writeln!(text, "{}", summary(verdict));
         if !alone {
             text.push('\n');
         }
         Printer.text(&text);
-    }
-}
-
-/// The verdict in one line.
-fn last_line(verdict: &Verdict) -> String {
-    match verdict.verdict {
-        VerdictStatus::StaticOnly => "nothing ran on a GPU".to_owned(),
-        VerdictStatus::Failed => {
-            format!("failed: {} of {} checks", verdict.failures(), verdict.checks.len())
-        }
-        VerdictStatus::Passed => {
-            let passed = verdict.checks.iter().filter(|check| check.outcome == Outcome::Passed).count();
-            let mut line = format!("passed: {passed} checks on {}", verdict.gpus.join(", "));
-            if !verdict.not_proven.is_empty() {
-                let others: Vec<_> = verdict.not_proven.iter().map(|it| it.dotted()).collect();
-                let _ = write!(line, "; not proven on {}", others.join(" "));
-            }
-            line
-        }
     }
 }

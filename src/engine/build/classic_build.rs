@@ -88,45 +88,17 @@ fn caches_mounts(info: &EngineInfo) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::build::types::Secret;
     use crate::engine::info::BuilderKind;
-    use crate::model::image::context::ContextEntry;
-    use crate::model::versions::Machine;
-
-    fn request(secrets: &[&str]) -> ImageBuildRequest {
-        let secret = |id: &&str| Secret { id: (*id).to_owned(), bytes: bytes::Bytes::from_static(b"s") };
-        ImageBuildRequest {
-            context: vec![ContextEntry::text("Dockerfile", "FROM x")],
-            secrets: secrets.iter().map(secret).collect(),
-            build_args: [("HTTPS_PROXY".to_owned(), "p q".to_owned())].into(),
-            labels: [].into(),
-            network: Network::Host,
-            no_cache: false,
-            scratch_tag: "envforge-scratch:1".to_owned(),
-        }
-    }
 
     fn podman(version: &str, secrets: bool) -> EngineInfo {
-        EngineInfo {
-            name: "Podman".to_owned(),
-            version: version.to_owned(),
-            api: "1.41".to_owned(),
-            machine: Machine::X86_64,
-            builds: BuilderKind::Plain { mounts: true, secrets },
-            runtimes: Vec::new(),
-            cdi_devices: Vec::new(),
-            rootless: false,
-            unkept_limits: Vec::new(),
-            local: true,
-            data_root: None,
-            cgroup_driver: None,
-            storage_driver: None,
-        }
+        let builds = BuilderKind::Plain { mounts: true, secrets };
+        let (name, version) = ("Podman".to_owned(), version.to_owned());
+        EngineInfo { name, version, builds, ..EngineInfo::sample() }
     }
 
     #[test]
     fn query_contains_every_option() {
-        let query = query(&request(&["ca"]), &podman("5.4.2", true));
+        let query = query(&ImageBuildRequest::sample(&["ca"]), &podman("5.4.2", true));
         let value = |name: &str| query.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str());
         assert_eq!(value("networkmode"), Some("NetworkDefault"));
         assert_eq!(value("nsoptions"), Some(r#"[{"Host":true,"Name":"network"}]"#));
@@ -138,7 +110,7 @@ mod tests {
     #[test]
     fn query_disables_the_cache_of_an_older_podman() {
         for version in ["4.3.1", "5.3.2", "unknown"] {
-            let query = query(&request(&[]), &podman(version, true));
+            let query = query(&ImageBuildRequest::sample(&[]), &podman(version, true));
             assert!(query.contains(&("nocache", "1".to_owned())), "{version}");
         }
     }

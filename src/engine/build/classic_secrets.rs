@@ -48,32 +48,17 @@ fn bound(dockerfile: &str, request: &ImageBuildRequest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::build::types::Secret;
-    use crate::model::request::network::Network;
-
-    fn request(secrets: &[&str]) -> ImageBuildRequest {
-        let secret = |id: &&str| Secret { id: (*id).to_owned(), bytes: bytes::Bytes::from_static(b"s") };
-        ImageBuildRequest {
-            context: vec![ContextEntry::text("Dockerfile", "FROM x")],
-            secrets: secrets.iter().map(secret).collect(),
-            build_args: [].into(),
-            labels: [].into(),
-            network: Network::Host,
-            no_cache: false,
-            scratch_tag: "envforge-scratch:1".to_owned(),
-        }
-    }
 
     #[test]
     fn bound_replaces_secret_mounts_with_binds() {
         let dockerfile = "RUN --mount=type=cache,id=a,target=/c \\\n    --mount=type=secret,id=ca --mount=type=secret,id=netrc \\\n    sh x";
-        let text = bound(dockerfile, &request(&["ca"]));
+        let text = bound(dockerfile, &ImageBuildRequest::sample(&["ca"]));
         assert_eq!(
             text,
             "RUN --mount=type=cache,id=a,target=/c \\\n    \
              --mount=type=bind,source=.envforge-secrets/ca,target=/run/secrets/ca \\\n    sh x"
         );
-        let context = with_bound_secrets(&request(&["ca"]));
+        let context = with_bound_secrets(&ImageBuildRequest::sample(&["ca"]));
         assert!(context.iter().any(|entry| entry.path == ".envforge-secrets/ca"));
     }
 }

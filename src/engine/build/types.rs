@@ -46,6 +46,23 @@ pub struct ImageBuildRequest {
     pub scratch_tag: String,
 }
 
+#[cfg(test)]
+impl ImageBuildRequest {
+    /// A build with secrets of these ids and a proxy.
+    pub(super) fn sample(secrets: &[&str]) -> Self {
+        let secret = |id: &&str| Secret { id: (*id).to_owned(), bytes: Bytes::from_static(b"s") };
+        Self {
+            context: vec![ContextEntry::text("Dockerfile", "FROM x")],
+            secrets: secrets.iter().map(secret).collect(),
+            build_args: [("HTTPS_PROXY".to_owned(), "p q".to_owned())].into(),
+            labels: [].into(),
+            network: Network::Host,
+            no_cache: false,
+            scratch_tag: "envforge-scratch:1".to_owned(),
+        }
+    }
+}
+
 /// The builder of an engine.
 #[async_trait]
 pub trait Builder: Send + Sync {

@@ -16,6 +16,8 @@ use camino::Utf8PathBuf;
 use futures_util::{Stream, StreamExt as _};
 
 use super::inspect::image_info;
+use super::layered::LayeredImage;
+use super::load_layers::load_layers;
 use super::names::split_tag;
 use super::progress::{ProgressStep, PullProgress, PushProgress, upload};
 use super::types::{Images, PullRequest};
@@ -203,6 +205,16 @@ impl Images for Docker {
             }
         }
         step.end(result)
+    }
+
+    async fn load_layers(
+        &self,
+        image: LayeredImage,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<ImageInfo, EngineError> {
+        let tag = image.scratch_tag.clone();
+        load_layers(self, image, reporter).await?;
+        created_image(self, &tag).await
     }
 
     async fn read_files(

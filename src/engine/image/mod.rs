@@ -2,6 +2,10 @@
 
 pub(super) mod images;
 mod inspect;
+pub(super) mod layered;
+mod load_archive;
+mod load_layers;
+mod load_part;
 pub(super) mod names;
 mod progress;
 pub(super) mod temporary_tag;

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use camino::Utf8PathBuf;
 
 use crate::engine::error::EngineError;
+use crate::engine::image::layered::LayeredImage;
 use crate::model::image::info::ImageInfo;
 use crate::model::image_digest::Digest;
 use crate::model::versions::Machine;
@@ -57,6 +58,13 @@ pub trait Images: Send + Sync {
     async fn save(&self, image: &str, archive: Utf8PathBuf) -> Result<(), EngineError>;
     /// Loads the images and tags of such a file.
     async fn load(&self, archive: Utf8PathBuf, reporter: Arc<dyn Reporter>) -> Result<(), EngineError>;
+    /// Loads an image whose layers are made here, without those the engine has. The engine compares every layer with its
+    /// digest.
+    async fn load_layers(
+        &self,
+        image: LayeredImage,
+        reporter: Arc<dyn Reporter>,
+    ) -> Result<ImageInfo, EngineError>;
     /// Reads files of an image without running it: a tar for each path that exists.
     async fn read_files(&self, image: &str, paths: &[&str])
     -> Result<BTreeMap<String, Vec<u8>>, EngineError>;

@@ -5,29 +5,13 @@
 
 use std::fmt;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use serde::Deserialize;
 
 use super::address::{Address, TlsFiles};
 use crate::engine::error::EngineError;
 use crate::model::sha256::sha256_hex;
-
-/// The selection of an engine, read from the environment by `settings`.
-#[derive(Debug, Clone, Default)]
-pub struct EngineSettings {
-    /// `DOCKER_HOST`; wins over a context.
-    pub docker_host: Option<String>,
-    /// `DOCKER_TLS_VERIFY`: a tcp address of `DOCKER_HOST` uses TLS.
-    pub tls_verify: bool,
-    /// `DOCKER_CERT_PATH`: the directory of `ca.pem`, `cert.pem` and `key.pem`; `None`: the configuration directory.
-    pub cert_path: Option<Utf8PathBuf>,
-    /// `DOCKER_CONTEXT`; wins over the context of the configuration.
-    pub docker_context: Option<String>,
-    /// `DOCKER_CONFIG` or `~/.docker`.
-    pub docker_config: Option<Utf8PathBuf>,
-    /// `XDG_RUNTIME_DIR`, the directory of rootless engines' sockets.
-    pub runtime_dir: Option<Utf8PathBuf>,
-}
+use crate::settings::EngineSettings;
 
 #[derive(Deserialize)]
 struct ConfigFile {
@@ -133,6 +117,8 @@ fn context_address(folder: &Utf8Path, name: &str) -> Result<Address, EngineError
 
 #[cfg(test)]
 mod tests {
+    use camino::Utf8PathBuf;
+
     use super::*;
     use crate::failure::{Exit, Failure as _};
 

@@ -5,6 +5,8 @@
 pub enum ComponentKind {
     /// Distribution packages of every image.
     System,
+    /// The environment without packages.
+    Environment,
     /// CUDA libraries.
     Cuda,
     /// /usr/local/cuda.
@@ -28,8 +30,9 @@ pub enum ComponentKind {
 }
 
 /// Every component with its id in labels and its name in reports.
-const NAMES: [(ComponentKind, &str, &str); 11] = [
+const NAMES: [(ComponentKind, &str, &str); 12] = [
     (ComponentKind::System, "system", "system"),
+    (ComponentKind::Environment, "environment", "environment"),
     (ComponentKind::Cuda, "cuda", "CUDA libraries"),
     (ComponentKind::Toolkit, "toolkit", "toolkit"),
     (ComponentKind::Framework, "framework", "framework"),

@@ -118,8 +118,8 @@ pub struct CopyDescription {
 /// A command of the project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunDescription {
-    /// Arguments of RUN, as a JSON array.
-    pub words: String,
+    /// The instruction of a Dockerfile.
+    pub instruction: String,
     /// The command.
     pub command: String,
     /// Names of the secrets it may read.

@@ -3,6 +3,7 @@
 //! The components are a guess from the commands, kept for images that were built before the label.
 
 use crate::model::image::component::ComponentKind;
+use crate::model::image::config::LINE;
 use crate::model::image::info::ImageInfo;
 
 /// A layer of the history.
@@ -17,6 +18,9 @@ pub(super) struct HistoryLayer {
 
 /// The component of a line of the history; `None`: it makes no layer.
 fn component(line: &str) -> Option<ComponentKind> {
+    if let Some(own) = line.strip_prefix(LINE) {
+        return ComponentKind::from_id(own.split(':').next()?);
+    }
     let holds = |part: &str| line.contains(part);
     let makes = ["RUN ", "COPY ", "ADD ", "WORKDIR "].iter().any(|word| line.starts_with(word));
     makes.then(|| match line {

@@ -1,6 +1,7 @@
 //! The content of an image: layers, labels, variables, context; and its Dockerfile.
 
 pub mod component;
+pub mod config;
 pub mod context;
 pub mod context_files;
 pub mod description;

@@ -141,10 +141,19 @@ fn copies(lock: &Lock) -> Vec<CopyDescription> {
 }
 
 fn runs(lock: &Lock) -> Vec<RunDescription> {
-    let one = |run: &crate::model::lock::LockedRun| RunDescription {
-        words: json!(["/bin/bash", "-euc", run.command]).to_string(),
-        command: run.command.clone(),
-        secrets: run.secrets.clone(),
+    let one = |run: &crate::model::lock::LockedRun| {
+        let mut instruction = "RUN ".to_owned();
+        for name in &run.secrets {
+            let _ = write!(
+                instruction,
+                "--mount=type=secret,id=user-{name},target=/run/secrets/{name},uid=1000,required=true \\\n    "
+            );
+        }
+        RunDescription {
+            instruction: instruction + &json!(["/bin/bash", "-euc", run.command]).to_string(),
+            command: run.command.clone(),
+            secrets: run.secrets.clone(),
+        }
     };
     lock.added.run.iter().map(one).collect()
 }

@@ -8,6 +8,16 @@ use super::lock::LockOptions;
 use super::project::ProjectOptions;
 use super::target::TargetOptions;
 
+/// What puts an image together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BuilderChoice {
+    /// The engine, by the steps of a Dockerfile.
+    #[default]
+    Dockerfile,
+    /// This program: each layer is made from locked wheels and kept.
+    Assembled,
+}
+
 /// A request for `build`.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
@@ -30,7 +40,9 @@ pub struct Build {
     pub no_cache: bool,
     /// Build offline from a vendor directory.
     pub offline: Option<Utf8PathBuf>,
-    /// Rewrite the image for a reproducible digest.
+    /// What puts the image together.
+    pub builder: BuilderChoice,
+    /// The older name of the assembled builder.
     pub bit_identical: bool,
     /// Which project.
     pub project: ProjectOptions,
@@ -53,6 +65,7 @@ impl Build {
             require_gpu: false,
             no_cache: false,
             offline: None,
+            builder: BuilderChoice::default(),
             bit_identical: false,
             project: ProjectOptions::default(),
             source: LockOptions::default(),

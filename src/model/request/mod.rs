@@ -19,7 +19,7 @@ mod target;
 mod vendor;
 mod verify;
 
-pub use build::Build;
+pub use build::{Build, BuilderChoice};
 pub use compat::{CompatLint, CompatRefresh, CompatShow, CompatUse};
 pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;

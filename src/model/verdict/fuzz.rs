@@ -58,7 +58,7 @@ proptest! {
         let required = vec!["never-said".to_owned()];
         let verdict = judge(&lines, code, &image(), &ImageExpectations { required, foreign, ..ImageExpectations::default() });
         prop_assert_eq!(verdict.verdict, VerdictStatus::Failed);
-        let text = junit(&[&verdict]) + &verdict_text(&verdict);
+        let text = junit(&[&verdict]) + &verdict_text(&verdict, Detail::Everything);
         prop_assert!(!text.is_empty());
         let written = serde_json::to_string(&verdict).expect("a verdict serialises");
         let read: Verdict = serde_json::from_str(&written).expect("and is read again");

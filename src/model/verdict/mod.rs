@@ -11,9 +11,10 @@ mod junit;
 pub mod required_checks;
 pub mod speed;
 pub mod tag_policy;
+mod text;
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use envforge_protocol::{CheckId, ExpectationText, Key, Scope};
 pub use envforge_protocol::{Outcome, SkipReason};
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use check::{Check, is_allowed_skip, is_kernel_check};
 pub use gpu_coverage::{GpuCoverage, ran_on};
 pub use junit::junit;
+pub use text::{Detail, check_lines, summary, verdict_text};
 
 use crate::model::image::info::ImageInfo;
 use crate::model::lock::Lock;
@@ -274,28 +276,6 @@ pub fn expectation_file(lock: &Lock) -> String {
     text.into_string()
 }
 
-/// Writes one line per check, failures first, each with its hint.
-pub fn verdict_text(verdict: &Verdict) -> String {
-    let mut checks: Vec<_> = verdict.checks.iter().collect();
-    checks.sort_by_key(|check| check.outcome);
-    let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for check in checks {
-        let word = match check.outcome {
-            Outcome::Failed => "failed",
-            Outcome::Errored => "error",
-            Outcome::Skipped => "skipped",
-            Outcome::Passed => "ok",
-        };
-        let _ = writeln!(text, "{word:7} {:width$}  {}", check.id, check.detail);
-        if let Some(hint) = &check.hint {
-            let _ = writeln!(text, "{:7} {:width$}  hint: {hint}", "", "");
-        }
-    }
-    text.truncate(text.trim_end().len());
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use envforge_protocol::Stage;
@@ -390,7 +370,7 @@ mod tests {
             change(&mut image);
             let verdict = judge(GOOD, 0, &image, &expected());
             assert_eq!(verdict.failures(), 1, "{words}");
-            let text = verdict_text(&verdict);
+            let text = verdict_text(&verdict, Detail::Problems);
             assert!(text.starts_with("failed") && text.contains(words), "{text}");
             assert!(!text.contains("planted"), "{text}");
         }

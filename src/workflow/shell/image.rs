@@ -4,7 +4,7 @@ use crate::engine::ImageInfo;
 use crate::model::image::plan::{LOCK_LABEL, UNVERIFIED};
 use crate::model::request::{self, LockOptions, TargetOptions};
 use crate::model::stack::Stack;
-use crate::model::verdict::verdict_text;
+use crate::model::verdict::{Detail, verdict_text};
 use crate::report::Event;
 use crate::workflow::build::{Done, build_one};
 use crate::workflow::build_request::{BuildRequest, typed};
@@ -32,7 +32,7 @@ pub(crate) async fn image(session: &Session<'_>, name: &str) -> Result<Named, Co
     }
 }
 
-/// Builds an image as `envforge build` alone does; the checks of one that fails are told.
+/// Builds an image as `envforge build` alone does; reports the failed checks.
 pub(crate) async fn build(
     session: &Session<'_>,
     wanted: &BuildRequest,
@@ -43,7 +43,7 @@ pub(crate) async fn build(
     if let Done::Built(built) = Box::pin(build_one(session, wanted, stack, base, &args)).await?
         && let Some(error) = built.failure()
     {
-        let text = verdict_text(&built.verdict);
+        let text = verdict_text(&built.verdict, Detail::Problems);
         session.reporter.report(Event::Note { text });
         return Err(error);
     }

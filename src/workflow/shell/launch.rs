@@ -4,15 +4,15 @@
 use tokio::io::AsyncWriteExt as _;
 
 use crate::engine::{
-    Attached, ContainerRequest, Containers, EngineError, Limits, Mount, MountSource, Program, SHELL_LABEL,
+    Attached, ContainerRequest, EngineError, Limits, Mount, MountSource, Program, SHELL_LABEL,
 };
 use crate::model::image::paths::WORKSPACE;
 use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::{ContainerLabels, Ends, container_name};
 use crate::shell::{
-    ContainerEnv, LocalListeners, MountArgs, Services, ShellError, User, caller_ids, env_file, free_name,
-    is_name, mounts, ports, term, variables,
+    ContainerEnv, LocalListeners, MountArgs, NewContainer, Services, ShellError, User, caller_ids, env_file,
+    free_name, is_name, mounts, ports, term, variables,
 };
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
@@ -57,7 +57,7 @@ pub(super) async fn launch(
         Ends::WhenStopped | Ends::WithCall => {
             if let Some(mut attached) = started.attached.take().filter(|_| !services.is_empty()) {
                 let lost = |cause: std::io::Error| EngineError::Lost {
-                    during: "sending the container its files".to_owned(),
+                    during: "sending files to the container".to_owned(),
                     cause: cause.to_string(),
                 };
                 attached.input.write_all(&services.archive(&user)?).await.map_err(lost)?;
@@ -105,7 +105,7 @@ async fn request(
     let ContainerSpec { args, project, image, .. } = *launch;
     let info = session.engine.info();
     if user.uid == 0 && !info.rootless {
-        let text = "you are root: the container's user is root, too, without any capability";
+        let text = "running as root: the container's user is root without capabilities";
         session.reporter.report(Event::Warning { text: text.to_owned() });
     }
     warn_of_limits(session, args);
@@ -116,7 +116,7 @@ async fn request(
         mount: &args.inside.mount,
         data: &args.inside.data,
         volume: &args.inside.volume,
-        current: &session.settings.current_dir,
+        current: &session.settings.paths.current_dir,
     })?;
     check_folders(session, &mounts)?;
     mounts.extend(standing_mounts(session, launch, user, &inside).await?);
@@ -132,7 +132,7 @@ async fn request(
         env.push(format!("TERM={}", term(session.settings.environment.get("TERM").map(String::as_str))));
     }
     for file in &args.inside.env_file {
-        env.extend(env_file(&fs_err::read_to_string(session.settings.current_dir.join(file))?)?);
+        env.extend(env_file(&fs_err::read_to_string(session.settings.paths.current_dir.join(file))?)?);
     }
     env.extend(variables(&args.inside.env, |name| session.settings.environment.get(name).cloned())?);
     if let Some(ssh) = &mut services.ssh {
@@ -183,7 +183,7 @@ fn name(launch: &ContainerSpec<'_>) -> Result<String, ShellError> {
     let taken = |name: &str| launch.shells.iter().any(|shell| shell.name == name);
     match &launch.args.start.name {
         Some(name) if !is_name(name) => {
-            let why = "a container's name is no such text";
+            let why = "invalid container name";
             Err(ShellError::Option { option: "--name", found: name.clone(), why })
         }
         Some(name) if taken(name) => Err(ShellError::NameTaken { name: name.clone() }),
@@ -199,7 +199,7 @@ fn inside(session: &Session<'_>, args: &request::Shell) -> ContainerEnv {
         return ContainerEnv { models, ..ContainerEnv::default() };
     }
     ContainerEnv {
-        proxies: session.settings.proxies.clone(),
+        proxies: session.settings.network.proxies.clone(),
         index: session.index.default.as_ref().map(|address| address.expose().to_owned()),
         ca_bundle: session.index.ca_bundle.clone(),
         models,
@@ -223,32 +223,8 @@ fn check_folders(session: &Session<'_>, mounts: &[Mount]) -> Result<(), ShellErr
 
 /// A container that was started, still guarded.
 struct Running<'a> {
-    guard: Unkept<'a>,
+    guard: NewContainer<'a>,
     attached: Option<Attached>,
-}
-
-/// A container that is removed unless it is kept.
-struct Unkept<'a> {
-    containers: &'a dyn Containers,
-    id: Option<String>,
-}
-
-impl Unkept<'_> {
-    fn id(&self) -> &str {
-        self.id.as_deref().expect("it was not given away")
-    }
-
-    fn keep(mut self) -> String {
-        self.id.take().expect("it was not given away")
-    }
-}
-
-impl Drop for Unkept<'_> {
-    fn drop(&mut self) {
-        if let Some(id) = &self.id {
-            self.containers.discard_container(id);
-        }
-    }
 }
 
 /// Creates and starts it; what the engine refuses and can be done without is given up, with one line for each.
@@ -261,7 +237,7 @@ async fn start<'a>(
     let containers = &*session.containers;
     loop {
         // By name: the guard must know it before the daemon does.
-        let guard = Unkept { containers, id: Some(request.name.clone()) };
+        let guard = NewContainer::of(containers, &request.name);
         let error = if let Err(error) = containers.create(request).await {
             // Nothing was made, and the name may be another's.
             if matches!(error, EngineError::Refused { .. }) {
@@ -295,11 +271,11 @@ fn give_up(
         }
         request.gpus = None;
         request.limits.unlocked = false;
-        return Ok(Some(format!("no GPU: {}; the container works on the CPU", finding.what)));
+        return Ok(Some(format!("no GPU available: {}; running on CPU only", finding.what)));
     }
     if request.limits.unlocked && error.to_string().contains("rlimit") {
         request.limits.unlocked = false;
-        let text = "the engine allows no unlimited locked memory: NCCL may have to do with less";
+        let text = "the engine does not allow unlimited locked memory: NCCL may have less available";
         return Ok(Some(text.to_owned()));
     }
     Ok(None)

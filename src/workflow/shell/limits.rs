@@ -1,11 +1,11 @@
 //! Limits and GPUs of a container, as requested and as the engine can enforce them.
 
-use crate::engine::{GpuChoice, Limits, shm_size};
+use crate::engine::{GpuChoice, GpuSelection, Limits, shm_size};
 use crate::model::request;
 use crate::report::Event;
 use crate::shell::{ShellError, memory_size, nano_cpus};
 use crate::workflow::error::CommandError;
-use crate::workflow::gpus::{self, Wish};
+use crate::workflow::gpus;
 use crate::workflow::session::Session;
 
 /// The GPUs to ask for, and the words for them.
@@ -13,14 +13,15 @@ pub(crate) fn wanted_gpus(
     session: &Session<'_>,
     args: &request::Shell,
 ) -> Result<(Option<crate::engine::GpuRequest>, String), CommandError> {
-    let wish = Wish::parse(args.limits.gpus.as_deref())?;
-    let found = gpus::request(session, &wish);
+    let selection = gpus::selection(args.limits.gpus.as_deref())?;
+    let found = gpus::request(session, &selection);
     if found.is_none() && args.limits.require_gpu {
-        let because = if wish == Wish::None { "--gpus none" } else { "the engine's machine has none" };
+        let because =
+            if selection == GpuSelection::None { "--gpus none" } else { "none on the engine's machine" };
         return Err(ShellError::NoGpu { because: because.to_owned() }.into());
     }
-    if found.is_none() && wish == Wish::IfAny {
-        let text = "no GPU on the engine's machine: the container works on the CPU";
+    if found.is_none() && selection == GpuSelection::IfAny {
+        let text = "no GPU available: running on CPU only";
         session.reporter.report(Event::Note { text: text.to_owned() });
     }
     let words = match found.as_ref().map(|request| &request.choice) {
@@ -59,9 +60,9 @@ pub(crate) fn limits(args: &request::Shell, gpus: Option<usize>) -> Result<Limit
 pub(crate) fn warn_of_limits(session: &Session<'_>, args: &request::Shell) {
     let typed = [("--memory", args.limits.memory.is_some()), ("--cpus", args.limits.cpus.is_some())];
     let info = session.engine.info();
-    let why = if info.rootless { "; without root it would by cgroups v2 alone" } else { "" };
+    let why = if info.rootless { " (rootless engines require cgroups v2)" } else { "" };
     for (option, _) in typed.iter().filter(|(option, typed)| *typed && info.unkept_limits.contains(option)) {
-        let text = format!("`{option}` does nothing: this engine keeps no such limit{why}");
+        let text = format!("`{option}` has no effect: the engine does not enforce this limit{why}");
         session.reporter.report(Event::Warning { text });
     }
 }

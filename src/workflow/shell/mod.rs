@@ -40,7 +40,7 @@ pub(crate) async fn drive_it(session: &Session<'_>, started: Started) -> Result<
     if goes {
         containers.stop(&container, 2).await?;
     } else if then == Then::RemoveIfLast && code.is_ok() {
-        let text = "other terminals are open in this container: it stays until the last one closes";
+        let text = "keeping the container until its other terminals are closed";
         session.reporter.report(Event::Note { text: text.to_owned() });
     }
     Ok(code?)

@@ -70,7 +70,7 @@ pub(crate) async fn open(session: &Session<'_>, typed: &request::Shell) -> Resul
 
 /// The project: the folder of its file, else the caller's, with no link in its path.
 fn project(session: &Session<'_>, folder: Option<&Utf8Path>) -> Result<Project, CommandError> {
-    let folder = folder.unwrap_or(&session.settings.current_dir);
+    let folder = folder.unwrap_or(&session.settings.paths.current_dir);
     let folder = folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned());
     let project = Project { folder, uid: caller_ids().0 };
     if project.is_root() {
@@ -102,8 +102,10 @@ fn attached_to<'a>(
     match fitting.as_slice() {
         [one] => Ok(one),
         [] => {
-            let what =
-                name.map_or_else(|| "runs for this folder".to_owned(), |name| format!("`{name}` runs"));
+            let what = name.map_or_else(
+                || "is running for this directory".to_owned(),
+                |name| format!("named `{name}` is running"),
+            );
             Err(ShellError::NotFound { what, known: known() })
         }
         several => {
@@ -114,9 +116,9 @@ fn attached_to<'a>(
 
 /// Tells which container is joined, and that it is not of today's image if it is not.
 fn note(session: &Session<'_>, shell: &Shell, image: &str) {
-    let mut text = format!("joining `{}`, which runs for this folder", shell.name);
+    let mut text = format!("joining running container `{}`", shell.name);
     if shell.container.image != image {
-        text.push_str("; it was started from an earlier build of this image");
+        text.push_str(" (started from an earlier build of this image)");
     }
     session.reporter.report(Event::Note { text });
 }

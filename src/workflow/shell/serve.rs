@@ -114,7 +114,7 @@ fn free(address: IpAddr, first: u16) -> Result<u16, ShellError> {
 /// Public keys: those of the file, else of the agent and of ~/.ssh.
 fn public_keys(settings: &Settings, file: Option<&Utf8Path>) -> Result<String, CommandError> {
     if let Some(file) = file {
-        return Ok(fs_err::read_to_string(settings.current_dir.join(file))?);
+        return Ok(fs_err::read_to_string(settings.paths.current_dir.join(file))?);
     }
     let mut keys = String::new();
     if let Ok(output) = std::process::Command::new("ssh-add").arg("-L").output()
@@ -176,8 +176,8 @@ pub(super) async fn begin(
 fn tell_the_way(session: &Session<'_>, ports: impl Iterator<Item = u16>) {
     let options: Vec<_> = ports.map(|port| format!("-L {port}:127.0.0.1:{port}")).collect();
     let text = format!(
-        "the engine is on another machine: lead its ports here with `ssh {} HOST`; without --detach, \
-         `envforge shell` leads them itself for as long as it runs",
+        "the engine is on another machine: forward its ports with `ssh {} HOST`, or omit --detach to have \
+         `envforge shell` forward them",
         options.join(" ")
     );
     session.reporter.report(Event::Note { text });
@@ -267,7 +267,7 @@ fn open(session: &Session<'_>, args: &ServiceOptions, told: &ServiceUrls) {
         Ok(())
     })();
     if let Err(error) = opened {
-        let text = format!("it could not be opened from here: {error}");
+        let text = format!("cannot open the URL: {error}");
         session.reporter.report(Event::Warning { text });
     }
 }

@@ -45,7 +45,7 @@ pub(crate) async fn client(
     let folder = session.store.state_dir().join(CLIENTS);
     let [config, known] = client_files(session.store.state_dir(), name);
     write_atomically(&known, format!("envforge-{name} {key}\n").as_bytes())?;
-    let identity = args.authorized_keys.as_ref().map(|file| session.settings.current_dir.join(file));
+    let identity = args.authorized_keys.as_ref().map(|file| session.settings.paths.current_dir.join(file));
     let identity = identity.and_then(|file| Some(file.as_str().strip_suffix(".pub")?.to_owned()));
     let text = client_config(name, port, user, known.as_str(), identity.as_deref());
     write_atomically(&config, text.as_bytes())?;
@@ -69,7 +69,7 @@ pub(crate) async fn included(session: &Session<'_>, folder: &Utf8Path) -> Result
         return Ok(true);
     }
     if !is_interactive() {
-        let text = format!("nobody can be asked here: add `{line}` as the first line of {path} yourself");
+        let text = format!("cannot ask without a terminal: add `{line}` as the first line of {path}");
         session.reporter.report(Event::Note { text });
         return Ok(false);
     }

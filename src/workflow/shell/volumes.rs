@@ -53,7 +53,7 @@ pub(crate) async fn standing_mounts(
         mounts.push(Mount { source, target: WORKSPACE.to_owned(), read_only: false });
     } else {
         let text = format!(
-            "the engine is on another machine and cannot see {}: {WORKSPACE} is a volume there; \
+            "the engine is on another machine and cannot access {}: {WORKSPACE} is a volume there; \
              send files with `tar c . | envforge shell {} -- tar x`",
             project.folder, image.reference
         );

@@ -15,6 +15,7 @@ const STRATA: [&[&str]; 6] = [
         "archive",
         "assemble",
         "base",
+        "container_layers",
         "engine",
         "evidence",
         "fetch",

@@ -44,8 +44,8 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
             paths.iter().map(|path| display_path(&options.root, path)).collect::<Vec<_>>().join(" and ")
         })
         .collect();
-    let beside = if base_has_cuda { ", in addition to those of the base" } else { "" };
-    let good = format!("{} CUDA libraries, each once{beside}", found.len());
+    let note = if base_has_cuda { ", in addition to those of the base" } else { "" };
+    let good = format!("{} CUDA libraries, each once{note}", found.len());
     let report = Report::of_problems(ID, good, &problems);
     vec![report.hint("remove the package that ships its own CUDA libraries")]
 }

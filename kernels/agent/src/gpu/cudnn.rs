@@ -67,6 +67,13 @@ pub(crate) enum Pass {
     Filter,
 }
 
+/// An algorithm of a convolution, with the memory it works in.
+pub(crate) struct Algorithm {
+    /// Its number in cuDNN's headers.
+    pub(crate) number: c_int,
+    workspace: Option<Buffer>,
+}
+
 /// The descriptors of one convolution.
 pub(crate) struct Described {
     x: Handle,
@@ -199,12 +206,7 @@ impl Cudnn {
     }
 
     /// Bytes of workspace that an algorithm needs.
-    pub(crate) fn workspace(
-        &self,
-        what: &Described,
-        pass: Pass,
-        algorithm: c_int,
-    ) -> Result<usize, GpuLibraryError> {
+    fn workspace(&self, what: &Described, pass: Pass, algorithm: c_int) -> Result<usize, GpuLibraryError> {
         let Described { x, w, y, convolution } = *what;
         let mut bytes = 0;
         // SAFETY: every descriptor is alive; the order of the tensors is that of each function's header.
@@ -232,13 +234,13 @@ impl Cudnn {
         &self,
         what: &Described,
         pass: Pass,
-        algorithm: c_int,
+        by: &Algorithm,
         [x, w, y]: [&Buffer; 3],
-        workspace: Option<&Buffer>,
     ) -> Result<(), GpuLibraryError> {
+        let algorithm = by.number;
         let (one, zero) = (1f32, 0f32);
         let (one, zero): (*const c_void, *const c_void) = ((&raw const one).cast(), (&raw const zero).cast());
-        let (space, bytes) = workspace.map_or((0, 0), |space| (space.address, space.bytes));
+        let (space, bytes) = by.workspace.as_ref().map_or((0, 0), |space| (space.address, space.bytes));
         let (h, conv) = (self.handle, what.convolution);
         let (dx, dw, dy) = (what.x, what.w, what.y);
         let (xp, wp, yp) = (x.address, w.address, y.address);
@@ -264,19 +266,33 @@ impl Cudnn {
         done(call, code)
     }
 
-    /// The first algorithm that this cuDNN offers for a convolution, with its workspace.
+    /// Returns an algorithm with its workspace; `None` if this cuDNN does not offer it for a convolution.
+    pub(crate) fn algorithm(
+        &self,
+        device: &Device,
+        what: &Described,
+        pass: Pass,
+        number: c_int,
+    ) -> Result<Option<Algorithm>, GpuLibraryError> {
+        let workspace = match self.workspace(what, pass, number) {
+            Ok(0) => None,
+            Ok(bytes) => Some(device.buffer(bytes)?),
+            Err(fault) if is_refused(&fault) => return Ok(None),
+            Err(fault) => return Err(fault),
+        };
+        Ok(Some(Algorithm { number, workspace }))
+    }
+
+    /// Returns the first exact algorithm that this cuDNN offers for a convolution.
     pub(crate) fn exact_algorithm(
         &self,
         device: &Device,
         what: &Described,
         pass: Pass,
-    ) -> Result<Option<(c_int, Option<Buffer>)>, GpuLibraryError> {
-        for algorithm in Pass::ALGORITHMS {
-            match self.workspace(what, pass, algorithm) {
-                Ok(0) => return Ok(Some((algorithm, None))),
-                Ok(bytes) => return Ok(Some((algorithm, Some(device.buffer(bytes)?)))),
-                Err(fault) if is_refused(&fault) => {}
-                Err(fault) => return Err(fault),
+    ) -> Result<Option<Algorithm>, GpuLibraryError> {
+        for number in Pass::ALGORITHMS {
+            if let Some(found) = self.algorithm(device, what, pass, number)? {
+                return Ok(Some(found));
             }
         }
         Ok(None)

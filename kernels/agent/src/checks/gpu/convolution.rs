@@ -215,15 +215,10 @@ fn one(
         holding(pass == Pass::Filter, &data.w)?,
         holding(pass == Pass::Forward, &data.dy)?,
     ];
-    for algorithm in Pass::ALGORITHMS {
-        let workspace = match cudnn.workspace(&described, pass, algorithm) {
-            Ok(0) => None,
-            Ok(bytes) => Some(device.buffer(bytes)?),
-            Err(fault) if is_refused(&fault) => continue,
-            Err(fault) => return Err(fault.into()),
-        };
+    for number in Pass::ALGORITHMS {
+        let Some(algorithm) = cudnn.algorithm(device, &described, pass, number)? else { continue };
         let [x, w, y] = &buffers;
-        match cudnn.run(&described, pass, algorithm, [x, w, y], workspace.as_ref()) {
+        match cudnn.run(&described, pass, &algorithm, [x, w, y]) {
             Ok(()) => {}
             Err(fault) if is_refused(&fault) => continue,
             Err(fault) => return Err(fault.into()),
@@ -234,7 +229,7 @@ fn one(
             Pass::Data => x,
             Pass::Filter => w,
         };
-        return Ok(Some((format.numbers(&sought.download()?), pass.algorithm(algorithm))));
+        return Ok(Some((format.numbers(&sought.download()?), pass.algorithm(number))));
     }
     Ok(None)
 }

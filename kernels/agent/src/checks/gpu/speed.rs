@@ -216,14 +216,13 @@ fn run_conv(options: &Options, say: &mut dyn FnMut(Report)) {
             buffer.fill(0x3c).map(|()| buffer)
         };
         let (x, w, y) = (zeros(LAYER.x())?, zeros(LAYER.w())?, zeros(LAYER.y())?);
-        let (algorithm, space) =
-            cudnn.exact_algorithm(device, &described, Pass::Forward)?.ok_or_else(|| {
-                CheckFailure::skip(SkipReason::NotOffered, "cuDNN offers no plain algorithm for this layer")
-            })?;
-        let work = || cudnn.run(&described, Pass::Forward, algorithm, [&x, &w, &y], space.as_ref());
+        let algorithm = cudnn.exact_algorithm(device, &described, Pass::Forward)?.ok_or_else(|| {
+            CheckFailure::skip(SkipReason::NotOffered, "cuDNN offers no plain algorithm for this layer")
+        })?;
+        let work = || cudnn.run(&described, Pass::Forward, &algorithm, [&x, &w, &y]);
         let rate = rate(device, LAYER.operations() / 1e12, work)?;
         Ok(describe(rate, Speed::Conv, "TFLOP/s", device, expected)
-            .with("algorithm", Pass::Forward.algorithm(algorithm)))
+            .with("algorithm", Pass::Forward.algorithm(algorithm.number)))
     });
 }
 

@@ -1,0 +1,323 @@
+//! The layers of a saved image (`docker save`), written anew in canonical form: without the times of their build.
+//!
+//! Opens no files; the caller provides scratch files.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::archive::canonical_tar::canonicalize;
+use crate::archive::content_digest::ContentError;
+use crate::archive::scope::Scope;
+use crate::failure::{Exit, Failure};
+
+const CHUNK: usize = 1 << 20;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Why the layers of an archive cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SavedImageError {
+    /// Not an image archive, or not of exactly one image.
+    #[error("cannot read the engine's image archive: {0}")]
+    Archive(String),
+    /// A layer cannot be rewritten.
+    #[error("cannot rewrite layer {layer} of the image: {source}")]
+    Layer {
+        /// Counted from 1.
+        layer: usize,
+        /// Why.
+        source: ContentError,
+    },
+    /// A file could not be read or written.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl Failure for SavedImageError {
+    fn exit(&self) -> Exit {
+        Exit::Outside
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["run the same command again; `--builder dockerfile` builds without this step".to_owned()]
+    }
+}
+
+/// `manifest.json` of an image archive.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Entry {
+    config: String,
+    layers: Vec<String>,
+}
+
+/// A layer in canonical form.
+pub(crate) struct CanonicalLayer {
+    /// SHA-256 of the tar, hex.
+    pub(crate) sha256: String,
+    /// Its size in bytes.
+    pub(crate) size: u64,
+    /// The tar.
+    pub(crate) file: tempfile::NamedTempFile,
+}
+
+/// Location of a member in the archive.
+#[derive(Debug, Clone)]
+enum Place {
+    File {
+        start: u64,
+        size: u64,
+    },
+    /// A link: old engines write a repeated layer as one.
+    Link(String),
+}
+
+/// Returns the layers of an image above those of its base (diff IDs), lowest first. `scratch` creates an empty temporary file.
+pub(crate) fn layers_above(
+    mut saved: File,
+    base: &[String],
+    scratch: impl Fn() -> std::io::Result<tempfile::NamedTempFile>,
+) -> Result<Vec<CanonicalLayer>, SavedImageError> {
+    let places = places(&mut saved)?;
+    let manifest: Vec<Entry> = json(&read(&mut saved, &places, "manifest.json")?)?;
+    let [entry] = manifest.as_slice() else {
+        return Err(SavedImageError::Archive(format!("{} images", manifest.len())));
+    };
+    let config: Value = json(&read(&mut saved, &places, &entry.config)?)?;
+    let diff_ids: Vec<String> = json(config["rootfs"]["diff_ids"].to_string().as_bytes())?;
+    if diff_ids.len() != entry.layers.len() {
+        let text = format!("{} layers, {} listed", entry.layers.len(), diff_ids.len());
+        return Err(SavedImageError::Archive(text));
+    }
+    if !diff_ids.starts_with(base) {
+        return Err(SavedImageError::Archive("the image does not stand on its base".to_owned()));
+    }
+    let mut made = Vec::new();
+    for (number, name) in entry.layers.iter().enumerate().skip(base.len()) {
+        let (start, size) = find(&places, name)?;
+        let layer = plain(Section { file: &mut saved, start, size, at: 0 }, &scratch)?;
+        let mut file = scratch()?;
+        let out = BufWriter::with_capacity(CHUNK, &mut file);
+        let done = canonicalize(BufReader::with_capacity(CHUNK, layer), out, Scope::Layer)
+            .map_err(|source| SavedImageError::Layer { layer: number + 1, source })?;
+        let size = file.seek(SeekFrom::End(0))?;
+        made.push(CanonicalLayer { sha256: done.sha256, size, file });
+    }
+    Ok(made)
+}
+
+fn places(saved: &mut File) -> Result<BTreeMap<String, Place>, SavedImageError> {
+    saved.rewind()?;
+    let mut places = BTreeMap::new();
+    let mut archive = tar::Archive::new(saved);
+    for entry in archive.entries_with_seek()? {
+        let entry = entry?;
+        let path = String::from_utf8_lossy(&entry.path_bytes()).trim_start_matches("./").to_owned();
+        let place = match entry.header().entry_type() {
+            tar::EntryType::Symlink => {
+                let target = entry.link_name_bytes().unwrap_or_default();
+                Place::Link(beside(&path, &String::from_utf8_lossy(&target)))
+            }
+            _ => Place::File { start: entry.raw_file_position(), size: entry.size() },
+        };
+        places.insert(path, place);
+    }
+    Ok(places)
+}
+
+/// Returns the target path of a link at `path`.
+fn beside(path: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." | "" => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+fn find(places: &BTreeMap<String, Place>, name: &str) -> Result<(u64, u64), SavedImageError> {
+    let mut name = name;
+    // A link leads to a file, not to another link.
+    for _ in 0..2 {
+        match places.get(name) {
+            Some(Place::File { start, size }) => return Ok((*start, *size)),
+            Some(Place::Link(target)) => name = target,
+            None => break,
+        }
+    }
+    Err(SavedImageError::Archive(format!("`{name}` not found")))
+}
+
+fn read(saved: &mut File, places: &BTreeMap<String, Place>, name: &str) -> Result<Vec<u8>, SavedImageError> {
+    let (start, size) = find(places, name)?;
+    saved.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    saved.take(size).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, SavedImageError> {
+    serde_json::from_slice(bytes).map_err(|error| SavedImageError::Archive(error.to_string()))
+}
+
+/// A seekable reader.
+trait Source: Read + Seek {}
+impl<T: Read + Seek> Source for T {}
+
+/// A part of a file.
+struct Section<'a> {
+    file: &'a mut File,
+    start: u64,
+    size: u64,
+    at: u64,
+}
+
+impl Read for Section<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.file.seek(SeekFrom::Start(self.start + self.at))?;
+        let count = (&mut *self.file).take(self.size.saturating_sub(self.at)).read(buffer)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Section<'_> {
+    fn seek(&mut self, position: SeekFrom) -> std::io::Result<u64> {
+        let at = match position {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.size.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or(std::io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
+/// Returns a layer as an uncompressed tar: some engines save it compressed.
+fn plain<'a>(
+    mut layer: Section<'a>,
+    scratch: &impl Fn() -> std::io::Result<tempfile::NamedTempFile>,
+) -> std::io::Result<Box<dyn Source + 'a>> {
+    let mut magic = Vec::new();
+    (&mut layer).take(2).read_to_end(&mut magic)?;
+    layer.rewind()?;
+    if magic != GZIP {
+        return Ok(Box::new(layer));
+    }
+    let mut file = scratch()?.into_file();
+    std::io::copy(&mut flate2::read::GzDecoder::new(layer), &mut file)?;
+    Ok(Box::new(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::path::Path;
+
+    use super::*;
+    use crate::model::sha256::sha256_hex;
+
+    const BASE: &[u8] = b"the layer of the base";
+
+    fn layer(time: u64, reversed: bool) -> Vec<u8> {
+        let mut files = [("opt/b", "2"), ("opt/a", "1")];
+        if reversed {
+            files.reverse();
+        }
+        let mut tar = tar::Builder::new(Vec::new());
+        for (path, content) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_mode(0o644);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mtime(time);
+            header.set_size(1);
+            tar.append_data(&mut header, path, content.as_bytes()).expect("a vector");
+        }
+        tar.into_inner().expect("a vector")
+    }
+
+    fn diff_id(layer: &[u8]) -> String {
+        format!("sha256:{}", sha256_hex(layer))
+    }
+
+    fn append(tar: &mut tar::Builder<File>, name: &str, bytes: &[u8]) {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(bytes.len() as u64);
+        tar.append_data(&mut header, Path::new(name), bytes).expect("written");
+    }
+
+    /// An archive as an engine makes it at some time: a base layer and one above it, by a link as old engines write it.
+    fn saved(time: u64, gzip: bool) -> File {
+        let above = layer(time, time.is_multiple_of(2));
+        let config = serde_json::json!({
+            "rootfs": {"type": "layers", "diff_ids": [diff_id(BASE), diff_id(&above)]},
+        });
+        let packed = if gzip {
+            let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            packer.write_all(&above).expect("a vector");
+            packer.finish().expect("a vector")
+        } else {
+            above
+        };
+        let manifest = br#"[{"Config":"c.json","RepoTags":null,"Layers":["one/layer.tar","two/layer.tar"]}]"#;
+        let mut tar = tar::Builder::new(tempfile::tempfile().expect("a file"));
+        append(&mut tar, "base/layer.tar", BASE);
+        append(&mut tar, "other/layer.tar", &packed);
+        append(&mut tar, "c.json", config.to_string().as_bytes());
+        append(&mut tar, "manifest.json", manifest);
+        for (name, target) in [("one", "../base/layer.tar"), ("two", "../other/layer.tar")] {
+            let mut link = tar::Header::new_gnu();
+            link.set_entry_type(tar::EntryType::Symlink);
+            link.set_size(0);
+            tar.append_link(&mut link, format!("{name}/layer.tar"), target).expect("written");
+        }
+        tar.into_inner().expect("written")
+    }
+
+    fn canonical(saved: File, base: &[String]) -> Result<Vec<(String, u64)>, SavedImageError> {
+        let layers = layers_above(saved, base, tempfile::NamedTempFile::new)?;
+        Ok(layers.into_iter().map(|layer| (layer.sha256, layer.size)).collect())
+    }
+
+    #[test]
+    fn layers_are_independent_of_times_order_and_compression() {
+        let base = [diff_id(BASE)];
+        let first = canonical(saved(1, false), &base).expect("layers");
+        assert_eq!(first.len(), 1);
+        for other in [saved(2, false), saved(3, true)] {
+            assert_eq!(canonical(other, &base).expect("layers"), first);
+        }
+    }
+
+    #[test]
+    fn returned_file_has_the_returned_digest() {
+        let layers = layers_above(saved(1, true), &[diff_id(BASE)], tempfile::NamedTempFile::new);
+        for mut layer in layers.expect("layers") {
+            let mut bytes = Vec::new();
+            layer.file.rewind().and_then(|()| layer.file.read_to_end(&mut bytes)).expect("a file");
+            assert_eq!((sha256_hex(&bytes), bytes.len() as u64), (layer.sha256, layer.size));
+        }
+    }
+
+    #[test]
+    fn invalid_image_archive_is_reported() {
+        let mut tar = tar::Builder::new(tempfile::tempfile().expect("a file"));
+        append(&mut tar, "manifest.json", b"[]");
+        let other = canonical(saved(1, false), &[diff_id(b"another base")]);
+        let none = canonical(tar.into_inner().expect("written"), &[]);
+        let empty = canonical(tempfile::tempfile().expect("a file"), &[]);
+        for result in [other, none, empty] {
+            assert!(matches!(result, Err(SavedImageError::Archive(_))), "{result:?}");
+        }
+    }
+}

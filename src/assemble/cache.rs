@@ -1,0 +1,197 @@
+//! Digests of layers that were assembled before: one small file per layer.
+//!
+//! A record is believed: it can be checked only by assembling the layer. A false one cannot put other content into an image,
+//! because engines and registries compare the bytes they receive with the digest; it makes a build fail, or makes it use another
+//! layer that the engine has under that digest. So the directory needs the protection of the engine's own storage. Records
+//! with an impossible shape are ignored.
+#![expect(clippy::disallowed_methods, reason = "edge: reads and writes the digest cache")]
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+
+use super::write::{LayerDigests, TarDigest};
+use crate::model::sha256::{is_sha256_hex, sha256_hex};
+use crate::store::{StoreError, write_atomically};
+
+/// Version of the form of layers: raised whenever the same wheels give other bytes.
+pub const LAYOUT_VERSION: u32 = 1;
+
+/// Everything that decides the bytes of a layer of wheels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LayerKey<'a> {
+    layout: u32,
+    python_minor: u8,
+    wheels: Vec<WheelKey<'a>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct WheelKey<'a> {
+    sha256: &'a str,
+    left_out: BTreeSet<&'a str>,
+}
+
+impl<'a> LayerKey<'a> {
+    /// Returns the key of a layer without wheels.
+    pub fn new(python_minor: u8) -> Self {
+        Self { layout: LAYOUT_VERSION, python_minor, wheels: Vec::new() }
+    }
+
+    /// Adds a wheel by its SHA-256 with the paths it leaves out.
+    #[must_use]
+    pub fn wheel(mut self, sha256: &'a str, left_out: BTreeSet<&'a str>) -> Self {
+        self.wheels.push(WheelKey { sha256, left_out });
+        self
+    }
+
+    /// Returns the SHA-256 of the key, hex. The order of wheels does not matter.
+    pub fn hash(&self) -> String {
+        let mut sorted = self.clone();
+        sorted.wheels.sort_by(|one, other| one.sha256.cmp(other.sha256));
+        sha256_hex(&serde_json::to_vec(&sorted).expect("plain values are JSON"))
+    }
+}
+
+/// A record as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    key: String,
+    diff_id: String,
+    size: u64,
+    gzip: String,
+    gzip_size: u64,
+}
+
+/// Digests of layers below one directory.
+#[derive(Debug, Clone)]
+pub struct DigestCache {
+    folder: Utf8PathBuf,
+}
+
+impl DigestCache {
+    /// Returns the cache in a directory, which is created with the first record.
+    pub fn new(folder: &Utf8Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// Returns the recorded digests of a layer; damaged records count as absent.
+    pub fn find(&self, key: &LayerKey<'_>) -> Result<Option<LayerDigests>, StoreError> {
+        let key = key.hash();
+        let path = self.path(&key);
+        let bytes = match fs_err::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(StoreError::File { purpose: "cannot read the digest cache", cause }),
+        };
+        let digests = digests(&bytes, &key);
+        if digests.is_none() {
+            tracing::warn!(%path, "ignoring a damaged record of a layer");
+        }
+        Ok(digests)
+    }
+
+    /// Records the digests of a layer.
+    pub fn put(&self, key: &LayerKey<'_>, digests: &LayerDigests) -> Result<(), StoreError> {
+        let LayerDigests { plain: TarDigest { diff_id, size }, gzip, gzip_size } = digests.clone();
+        let key = key.hash();
+        let path = self.path(&key);
+        let record = Record { key, diff_id, size, gzip, gzip_size };
+        write_atomically(&path, &serde_json::to_vec(&record).expect("plain values are JSON"))
+    }
+
+    fn path(&self, key: &str) -> Utf8PathBuf {
+        self.folder.join(format!("{key}.json"))
+    }
+}
+
+/// Returns the digests of a record of that key, if its shape is possible.
+fn digests(bytes: &[u8], wanted: &str) -> Option<LayerDigests> {
+    let Record { key, diff_id, size, gzip, gzip_size } = serde_json::from_slice(bytes).ok()?;
+    let is_digest = |text: &str| text.strip_prefix("sha256:").is_some_and(is_sha256_hex);
+    // A tar is a number of blocks, at least the two at its end.
+    let possible = key == wanted
+        && is_digest(&diff_id)
+        && is_digest(&gzip)
+        && size >= 1024
+        && size.is_multiple_of(512)
+        && gzip_size > 0;
+    possible.then_some(LayerDigests { plain: TarDigest { diff_id, size }, gzip, gzip_size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> LayerDigests {
+        let digest = |of: &str| format!("sha256:{}", sha256_hex(of.as_bytes()));
+        LayerDigests {
+            plain: TarDigest { diff_id: digest("plain"), size: 10_240 },
+            gzip: digest("gzip"),
+            gzip_size: 99,
+        }
+    }
+
+    fn cache() -> (DigestCache, tempfile::TempDir) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = Utf8Path::from_path(folder.path()).expect("UTF-8").join("layers");
+        (DigestCache::new(&path), folder)
+    }
+
+    #[test]
+    fn record_is_found_again_under_its_key_only() {
+        let (cache, _folder) = cache();
+        let key = LayerKey::new(11).wheel("aa", BTreeSet::new());
+        assert_eq!(cache.find(&key).expect("readable"), None);
+        cache.put(&key, &sample()).expect("written");
+        assert_eq!(cache.find(&key).expect("readable"), Some(sample()));
+        assert_eq!(cache.find(&LayerKey::new(12).wheel("aa", BTreeSet::new())).expect("readable"), None);
+    }
+
+    #[test]
+    fn key_is_decided_by_python_wheels_and_left_out_paths() {
+        let none = BTreeSet::new;
+        let keys = [
+            LayerKey::new(11),
+            LayerKey::new(12),
+            LayerKey::new(11).wheel("aa", none()),
+            LayerKey::new(11).wheel("bb", none()),
+            LayerKey::new(11).wheel("aa", none()).wheel("bb", none()),
+            LayerKey::new(11).wheel("aa", BTreeSet::from(["x"])).wheel("bb", none()),
+            LayerKey::new(11).wheel("aa", none()).wheel("bb", BTreeSet::from(["x"])),
+        ];
+        let hashes: BTreeSet<String> = keys.iter().map(LayerKey::hash).collect();
+        assert_eq!(hashes.len(), keys.len());
+        let other_order = LayerKey::new(11).wheel("bb", none()).wheel("aa", none());
+        assert_eq!(other_order.hash(), keys[4].hash());
+        let vector = r#"{"layout":1,"python_minor":11,"wheels":[{"sha256":"aa","left_out":["x"]},{"sha256":"bb","left_out":[]}]}"#;
+        assert_eq!(keys[5].hash(), sha256_hex(vector.as_bytes()));
+    }
+
+    #[test]
+    fn damaged_records_are_absent() {
+        let (cache, _folder) = cache();
+        let key = LayerKey::new(11);
+        cache.put(&key, &sample()).expect("written");
+        let path = cache.path(&key.hash());
+        let good = fs_err::read_to_string(&path).expect("readable");
+        for (from, to) in [
+            ("10240", "10241"),
+            ("10240", "512"),
+            (":99", ":0"),
+            ("sha256:", "sha512:"),
+            ("\"gzip_size\"", "\"other\""),
+            (&key.hash()[..8], "00000000"),
+            ("}", ""),
+        ] {
+            let bad = good.replacen(from, to, 1);
+            assert_ne!(bad, good, "{from}");
+            fs_err::write(&path, bad).expect("written");
+            assert_eq!(cache.find(&key).expect("readable"), None, "{from} -> {to}");
+        }
+        fs_err::write(&path, good).expect("written");
+        assert_eq!(cache.find(&key).expect("readable"), Some(sample()));
+    }
+}

@@ -1,0 +1,89 @@
+//! Why layers cannot be made of wheels.
+
+use crate::failure::{Exit, Failure};
+use crate::store::StoreError;
+
+/// Why layers cannot be made of wheels.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AssembleError {
+    /// The wheel has other bytes than the locked one.
+    #[error("SHA-256 mismatch for `{file}`: expected `{wanted}`, found `{found}`")]
+    WrongHash {
+        /// The wheel's file name.
+        file: String,
+        /// The locked hash.
+        wanted: String,
+        /// The hash of the bytes.
+        found: String,
+    },
+    /// The wheel is damaged or contains entries that are not installed.
+    #[error("cannot install `{file}`:{}", lines(reasons))]
+    Refused {
+        /// The wheel's file name.
+        file: String,
+        /// Every reason, each with the name of its entry.
+        reasons: Vec<String>,
+    },
+    /// One distribution has a file where another has a directory.
+    #[error(
+        "cannot install `{file_owner}` and `{folder_owner}`: `{path}` is a file of one and a directory of the other"
+    )]
+    FileAndFolder {
+        /// The path in the image.
+        path: String,
+        /// The distribution with the file.
+        file_owner: String,
+        /// The distribution with the directory.
+        folder_owner: String,
+    },
+    /// The entries of a layer do not go together.
+    #[error("cannot assemble a layer:{}", lines(reasons))]
+    Layer {
+        /// Every reason, each with its path.
+        reasons: Vec<String>,
+    },
+    /// The wheel cannot be read.
+    #[error("cannot read `{file}`: {cause}")]
+    Read {
+        /// The wheel's file name.
+        file: String,
+        /// The system's error.
+        cause: std::io::Error,
+    },
+    /// The layer cannot be written.
+    #[error("cannot write a layer: {0}")]
+    Write(std::io::Error),
+    /// The digests of a layer cannot be recorded.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Failure for AssembleError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::WrongHash { .. } | Self::Read { .. } | Self::Write(_) | Self::Store(_) => Exit::Outside,
+            Self::Refused { .. } | Self::FileAndFolder { .. } | Self::Layer { .. } => Exit::No,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::WrongHash { wanted, .. } => vec![format!(
+                "delete `sha256/{}/{wanted}` in the cache directory, then run it again to download the wheel",
+                wanted.get(..2).unwrap_or_default()
+            )],
+            Self::Refused { .. } => {
+                vec!["lock another version of the package, or report it to its author".to_owned()]
+            }
+            Self::FileAndFolder { .. } => vec!["remove one of the two packages".to_owned()],
+            Self::Layer { .. } => Vec::new(),
+            Self::Read { cause, .. } | Self::Write(cause) => cause.hints(),
+            Self::Store(error) => error.hints(),
+        }
+    }
+}
+
+fn lines(all: &[String]) -> String {
+    all.iter().flat_map(|line| ["\n  - ", line]).collect()
+}

@@ -1,0 +1,47 @@
+//! Layers of an image, assembled from the locked wheels without a container.
+//!
+//! Owns how a wheel becomes part of a layer: its verification, the files it gives (as uv installs them), the bytes of the tar
+//! and of its compressed form. Does not know images, engines or registries.
+//!
+//! ```text
+//! Wheel::open ─► Installation::of ─► Conflicts::find ─► LayerPlan::new ─► write_plain, write_layer, digest_layers
+//! ```
+
+mod cache;
+mod conflicts;
+mod digest;
+mod dist_info;
+mod entry_name;
+mod entry_points;
+mod entry_reader;
+mod error;
+mod grouping;
+mod install;
+mod layer;
+mod place;
+mod read_at;
+mod record;
+mod splice;
+mod tar_header;
+mod wheel;
+mod write;
+mod zip_directory;
+mod zip_entry;
+
+#[cfg(test)]
+pub(crate) mod fuzzed;
+#[cfg(test)]
+#[path = "../../tests/support/made_wheel.rs"]
+mod made_wheel;
+#[cfg(test)]
+mod samples;
+
+pub use cache::{DigestCache, LAYOUT_VERSION, LayerKey};
+pub use conflicts::{Conflict, Conflicts};
+pub use digest::digest_layers;
+pub use error::AssembleError;
+pub use grouping::{WheelGroup, group_wheels};
+pub use install::{Installation, InstalledContent, InstalledFile};
+pub use layer::{LayerContent, LayerFile, LayerPlan};
+pub use wheel::Wheel;
+pub use write::{LayerDigests, TarDigest, write_layer, write_plain};

@@ -1,0 +1,208 @@
+//! A layer as bytes: the plain tar and, from the same pass over the wheels, its compressed form.
+//!
+//! Owns the checks of content: each file of a wheel must have the size and CRC-32 of the zip and the SHA-256 of RECORD. When a
+//! check fails, bytes were written already: the receiver must discard them.
+
+use std::io::{self, BufWriter, Write};
+
+use sha2::{Digest as _, Sha256};
+
+use super::entry_reader::{EntryError, EntryReader};
+use super::error::AssembleError;
+use super::install::RECORD_MISMATCH;
+use super::layer::{LayerContent, LayerFile, LayerPlan};
+use super::splice::Splicer;
+use super::tar_header::{Access, BLOCK, Kind, header};
+use super::wheel::Wheel;
+use super::zip_entry::Method;
+use crate::model::sha256::Sha256Hex;
+
+/// Files of wheels below this size are deflated again, together with their headers.
+const SMALL_FILE: u64 = 4 << 10;
+const BUFFER: usize = 256 << 10;
+
+/// The digest of a plain tar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TarDigest {
+    /// `sha256:…` of the tar: the layer's diff ID.
+    pub diff_id: String,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// The digests of both forms of a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerDigests {
+    /// Of the plain tar.
+    pub plain: TarDigest,
+    /// `sha256:…` of the compressed form.
+    pub gzip: String,
+    /// Size of the compressed form in bytes.
+    pub gzip_size: u64,
+}
+
+/// Writes the plain tar of a layer. `progress` receives the number of bytes after each file.
+pub fn write_plain(
+    plan: &LayerPlan,
+    out: impl Write,
+    progress: &mut dyn FnMut(u64),
+) -> Result<TarDigest, AssembleError> {
+    let mut layer = LayerWriter::new(out, None::<Splicer<Hashed<io::Sink>>>);
+    layer.write(plan, progress)?;
+    Ok(layer.finish()?.0)
+}
+
+/// Writes both forms of a layer in one pass over its wheels. `progress` receives the number of bytes of the plain tar after
+/// each file.
+pub fn write_layer(
+    plan: &LayerPlan,
+    plain: impl Write,
+    gzip: impl Write,
+    progress: &mut dyn FnMut(u64),
+) -> Result<LayerDigests, AssembleError> {
+    let mut layer =
+        LayerWriter::new(plain, Some(Splicer::new(BufWriter::with_capacity(BUFFER, Hashed::new(gzip)))));
+    layer.write(plan, progress)?;
+    let (plain, gzip) = layer.finish()?;
+    let gzip = gzip.expect("it was given").finish().and_then(flushed).map_err(AssembleError::Write)?;
+    let (gzip, gzip_size) = gzip.finish();
+    Ok(LayerDigests { plain, gzip, gzip_size })
+}
+
+/// Flushes a buffer and its receiver.
+fn flushed<W: Write>(out: BufWriter<Hashed<W>>) -> io::Result<Hashed<W>> {
+    let mut inner = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    inner.flush()?;
+    Ok(inner)
+}
+
+/// A receiver that is hashed and counted.
+struct Hashed<W> {
+    out: W,
+    hash: Sha256Hex,
+    size: u64,
+}
+
+impl<W: Write> Hashed<W> {
+    fn new(out: W) -> Self {
+        Self { out, hash: Sha256Hex::default(), size: 0 }
+    }
+
+    fn finish(self) -> (String, u64) {
+        (format!("sha256:{}", self.hash.finish()), self.size)
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        self.size += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// The two forms being written.
+struct LayerWriter<P: Write, G> {
+    plain: BufWriter<Hashed<P>>,
+    gzip: Option<Splicer<G>>,
+    reader: EntryReader,
+    written: u64,
+}
+
+impl<P: Write, G: Write> LayerWriter<P, G> {
+    fn new(plain: P, gzip: Option<Splicer<G>>) -> Self {
+        let plain = BufWriter::with_capacity(BUFFER, Hashed::new(plain));
+        Self { plain, gzip, reader: EntryReader::default(), written: 0 }
+    }
+
+    fn write(&mut self, plan: &LayerPlan, progress: &mut dyn FnMut(u64)) -> Result<(), AssembleError> {
+        for (path, file) in plan.files() {
+            self.entry(path, file)?;
+            progress(self.written);
+        }
+        // Two empty blocks end a tar.
+        self.small(&[0; 2 * BLOCK]).map_err(AssembleError::Write)
+    }
+
+    fn finish(self) -> Result<(TarDigest, Option<Splicer<G>>), AssembleError> {
+        let (diff_id, size) = flushed(self.plain).map_err(AssembleError::Write)?.finish();
+        Ok((TarDigest { diff_id, size }, self.gzip))
+    }
+
+    fn entry(&mut self, path: &str, file: &LayerFile) -> Result<(), AssembleError> {
+        let access = Access { mode: file.mode, uid: file.uid, gid: file.gid };
+        let size = match &file.content {
+            LayerContent::Folder | LayerContent::Symlink(_) => 0,
+            LayerContent::File(bytes) => bytes.len() as u64,
+            LayerContent::FromWheel { wheel, entry, .. } => wheel.entries()[*entry].size,
+        };
+        let kind = match &file.content {
+            LayerContent::Folder => Kind::Folder,
+            LayerContent::Symlink(target) => Kind::Symlink(target),
+            LayerContent::File(_) | LayerContent::FromWheel { .. } => Kind::File(size),
+        };
+        self.small(&header(path, kind, access)).map_err(AssembleError::Write)?;
+        match &file.content {
+            LayerContent::Folder | LayerContent::Symlink(_) => {}
+            LayerContent::File(bytes) => self.small(bytes).map_err(AssembleError::Write)?,
+            LayerContent::FromWheel { wheel, entry, sha256 } => self.copy(wheel, *entry, *sha256)?,
+        }
+        let padding = size.next_multiple_of(BLOCK as u64) - size;
+        let padding = &[0; BLOCK][..usize::try_from(padding).unwrap_or(0)];
+        self.small(padding).map_err(AssembleError::Write)
+    }
+
+    /// Writes bytes to both forms, deflating them here.
+    fn small(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.written += bytes.len() as u64;
+        self.plain.write_all(bytes)?;
+        self.gzip.as_mut().map_or(Ok(()), |gzip| gzip.small(bytes))
+    }
+
+    /// Copies a file of a wheel: its content to the plain form, its DEFLATE stream to the compressed one.
+    fn copy(&mut self, wheel: &Wheel, at: usize, sha256: Option<[u8; 32]>) -> Result<(), AssembleError> {
+        let entry = &wheel.entries()[at];
+        let (own_member, stored) = (entry.size >= SMALL_FILE, entry.method == Method::Stored);
+        let Self { plain, gzip, reader, written } = self;
+        if let Some(gzip) = gzip.as_mut().filter(|_| own_member) {
+            gzip.begin().map_err(AssembleError::Write)?;
+        }
+        let mut hash = sha256.map(|_| Sha256::new());
+        let read = reader.read(wheel.source(), entry, |part| {
+            if let Some(hash) = &mut hash {
+                hash.update(part.plain);
+            }
+            *written += part.plain.len() as u64;
+            plain.write_all(part.plain)?;
+            match gzip {
+                None => Ok(()),
+                Some(gzip) if !own_member => gzip.small(part.plain),
+                Some(gzip) if stored => gzip.stored(part.plain),
+                Some(gzip) => gzip.raw(part.packed),
+            }
+        });
+        match read {
+            Ok(()) => {}
+            Err(EntryError::Io(cause)) => return Err(wheel.unreadable(cause)),
+            Err(EntryError::Damaged(reason)) => return Err(wheel.refused_entry(at, reason)),
+            Err(EntryError::Receiver(cause)) => return Err(AssembleError::Write(cause)),
+        }
+        if hash.map(|hash| <[u8; 32]>::from(hash.finalize())) != sha256 {
+            return Err(wheel.refused_entry(at, RECORD_MISMATCH));
+        }
+        if let Some(gzip) = gzip.as_mut().filter(|_| own_member) {
+            let ended = if stored { gzip.end_stored() } else { Ok(()) };
+            ended.and_then(|()| gzip.end(entry.crc32, entry.size)).map_err(AssembleError::Write)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "write_tests.rs"]
+mod tests;

@@ -1,0 +1,252 @@
+//! Byte code of wheels, from a container without network, secrets or any other package: kept by wheel and exact Python.
+//!
+//! A distribution's byte code is a function of its sources, their paths in the image and the Python (3.11 and newer): one fresh
+//! process each, without site, so no code of a wheel runs.
+#![expect(clippy::disallowed_methods, reason = "edge: reads the cache")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::error::LayerError;
+use super::step::Tools;
+use crate::engine::{ContainerFile, Network, RunRequest};
+use crate::model::sha256::sha256_hex;
+use crate::store::{Store, StoreError, write_atomically};
+
+const SCRIPT: &str = include_str!("../../templates/steps/byte_code.py");
+/// Raised when the same sources give other byte code than before.
+const LAYOUT: u32 = 1;
+/// Sources of one container, bytes: what is sent and received lies in memory.
+const BATCH: usize = 96 << 20;
+const WHAT: &str = "byte code";
+
+/// A module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Its path in the image.
+    pub path: String,
+    /// Its source, or its byte code.
+    pub content: Bytes,
+}
+
+/// The modules of a wheel.
+#[derive(Debug, Clone)]
+pub struct Distribution {
+    /// SHA-256 of the wheel, hex.
+    pub wheel: String,
+    /// Its modules, sorted by path.
+    pub sources: Vec<SourceFile>,
+}
+
+/// Byte code of wheels, by the wheels' SHA-256.
+pub type ByteCode = BTreeMap<String, Vec<SourceFile>>;
+
+/// The Python that compiles.
+#[derive(Debug, Clone, Copy)]
+pub struct Interpreter<'a> {
+    /// An image that has it, by tag.
+    pub image: &'a str,
+    /// What tells it from any other build of Python.
+    pub identity: &'a str,
+}
+
+/// The byte code of a wheel in the cache.
+pub fn kept(store: &Store, wheel: &str, identity: &str) -> Option<Vec<SourceFile>> {
+    // What cannot be read is made again.
+    let bytes = fs_err::read(path(store, wheel, identity)).ok()?;
+    let (hash, frames) = bytes.split_at_checked(64)?;
+    let frames = (sha256_hex(frames).as_bytes() == hash).then(|| Bytes::copy_from_slice(frames))?;
+    let mut all = read(frames)?;
+    (all.len() == 1).then(|| all.remove(0))
+}
+
+/// Compiles distributions and keeps the result.
+pub async fn compile(
+    tools: &Tools<'_>,
+    python: Interpreter<'_>,
+    distributions: Vec<Distribution>,
+) -> Result<ByteCode, LayerError> {
+    let mut made = ByteCode::new();
+    let mut rest = distributions.as_slice();
+    while !rest.is_empty() {
+        let mut size = 0;
+        let fits = |one: &&Distribution| {
+            let first = size == 0;
+            size += one.sources.iter().map(|file| file.content.len()).sum::<usize>() + 1;
+            first || size < BATCH
+        };
+        let count = rest.iter().take_while(fits).count();
+        let (batch, later) = rest.split_at(count);
+        for (one, code) in batch.iter().zip(run(tools, python.image, batch).await?) {
+            keep(tools.store, &one.wheel, python.identity, &code)?;
+            made.insert(one.wheel.clone(), code);
+        }
+        rest = later;
+    }
+    Ok(made)
+}
+
+async fn run(
+    tools: &Tools<'_>,
+    image: &str,
+    batch: &[Distribution],
+) -> Result<Vec<Vec<SourceFile>>, LayerError> {
+    let sources: Vec<&[SourceFile]> = batch.iter().map(|one| one.sources.as_slice()).collect();
+    let file =
+        |name: &str, bytes: Bytes| ContainerFile { path: format!("/envforge/{name}"), mode: 0o644, bytes };
+    let request = RunRequest {
+        image: image.to_owned(),
+        command: ["/usr/bin/python3", "-I", "-S", "/envforge/byte_code.py"].map(str::to_owned).to_vec(),
+        user: Some("65534:65534".to_owned()),
+        files: vec![
+            file("byte_code.py", Bytes::from_static(SCRIPT.as_bytes())),
+            file("sources", write(&sources).into()),
+        ],
+        network: Network::None,
+        sandbox: true,
+        ..RunRequest::default()
+    };
+    let outcome = tools.engine.run(request, Arc::clone(&tools.reporter)).await?;
+    if outcome.code != 0 {
+        let text = String::from_utf8_lossy(&outcome.stderr);
+        let output = text.lines().rev().take(20).map(str::to_owned).collect::<Vec<_>>();
+        let output = output.into_iter().rev().collect();
+        return Err(LayerError::Step { what: WHAT, code: outcome.code, output });
+    }
+    let wrong = |found: String| LayerError::ByteCode { found };
+    let answer =
+        read(outcome.stdout.into()).ok_or_else(|| wrong("an answer that cannot be read".to_owned()))?;
+    if answer.len() != batch.len() {
+        return Err(wrong(format!("{} distributions for {}", answer.len(), batch.len())));
+    }
+    for (one, code) in batch.iter().zip(&answer) {
+        check(one, code).map_err(wrong)?;
+    }
+    Ok(answer)
+}
+
+/// Only byte code of the modules that were sent, each where Python looks for it.
+fn check(sent: &Distribution, code: &[SourceFile]) -> Result<(), String> {
+    let mut modules = sent.sources.iter();
+    for file in code {
+        let of = |source: &SourceFile| {
+            let (folder, name) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
+            let stem = name.strip_suffix(".py").unwrap_or(name);
+            let tag = file.path.strip_prefix(&format!("{folder}/__pycache__/{stem}."));
+            tag.and_then(|tag| tag.strip_suffix(".pyc")).is_some_and(|tag| !tag.contains('/'))
+        };
+        if !modules.any(of) {
+            return Err(format!("`{}`, which was not requested", file.path.escape_default()));
+        }
+    }
+    Ok(())
+}
+
+fn keep(store: &Store, wheel: &str, identity: &str, code: &[SourceFile]) -> Result<(), StoreError> {
+    let frames = write(&[code]);
+    let mut bytes = sha256_hex(&frames).into_bytes();
+    bytes.extend(frames);
+    write_atomically(&path(store, wheel, identity), &bytes)
+}
+
+fn path(store: &Store, wheel: &str, identity: &str) -> camino::Utf8PathBuf {
+    let key = sha256_hex(format!("{LAYOUT} {wheel} {identity} {SCRIPT}").as_bytes());
+    store.cache_dir().join("layers").join("byte-code").join(key)
+}
+
+/// Writes the frames that `byte_code.py` reads.
+fn write(distributions: &[&[SourceFile]]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for files in distributions {
+        out.extend(format!("D {}\n", files.len()).bytes());
+        for file in *files {
+            out.extend(format!("F {} {}\n", file.path.len(), file.content.len()).bytes());
+            out.extend(file.path.bytes());
+            out.extend(&file.content);
+        }
+    }
+    out
+}
+
+/// Reads frames; `None`: they are cut or wrong.
+fn read(mut frames: Bytes) -> Option<Vec<Vec<SourceFile>>> {
+    let mut all = Vec::new();
+    while !frames.is_empty() {
+        let count: usize = line(&mut frames)?.strip_prefix("D ")?.parse().ok()?;
+        let mut files = Vec::new();
+        for _ in 0..count {
+            let head = line(&mut frames)?;
+            let (path, content) = head.strip_prefix("F ")?.split_once(' ')?;
+            let path = take(&mut frames, path.parse().ok()?)?;
+            let path = String::from_utf8(path.to_vec()).ok()?;
+            files.push(SourceFile { path, content: take(&mut frames, content.parse().ok()?)? });
+        }
+        all.push(files);
+    }
+    Some(all)
+}
+
+fn line(frames: &mut Bytes) -> Option<String> {
+    let end = frames.iter().take(64).position(|byte| *byte == b'\n')?;
+    let line = frames.split_to(end + 1);
+    String::from_utf8(line[..end].to_vec()).ok()
+}
+
+fn take(frames: &mut Bytes, count: usize) -> Option<Bytes> {
+    (count <= frames.len()).then(|| frames.split_to(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, content: &'static str) -> SourceFile {
+        SourceFile { path: path.to_owned(), content: Bytes::from_static(content.as_bytes()) }
+    }
+
+    #[test]
+    fn frames_are_read_as_they_were_written() {
+        let (one, two) = (vec![file("/a.py", "1\n"), file("/b/ä.py", "")], vec![]);
+        let frames = Bytes::from(write(&[&one, &two]));
+        assert_eq!(read(frames.clone()), Some(vec![one, two]));
+        for end in 0..frames.len() {
+            assert!(read(frames.slice(..end)).is_none_or(|read| read.len() < 2), "{end}");
+        }
+    }
+
+    #[test]
+    fn byte_code_of_a_module_that_was_not_sent_is_refused() {
+        let sent = Distribution {
+            wheel: String::new(),
+            sources: vec![file("/e/a.py", ""), file("/e/b/__init__.py", "")],
+        };
+        let answer = |paths: &[&str]| -> Vec<_> { paths.iter().map(|path| file(path, "")).collect() };
+        let ok = ["/e/__pycache__/a.cpython-311.pyc", "/e/b/__pycache__/__init__.cpython-311.pyc"];
+        for fine in [&ok[..], &ok[1..], &[]] {
+            assert_eq!(check(&sent, &answer(fine)), Ok(()));
+        }
+        for bad in ["/e/__pycache__/c.cpython-311.pyc", "/e/a.pyc", "/e/__pycache__/a.x/../../../b.pyc"] {
+            assert!(check(&sent, &answer(&[bad])).is_err(), "{bad}");
+        }
+        let twice = [ok[0], ok[0]];
+        assert!(check(&sent, &answer(&twice)).is_err());
+    }
+
+    #[test]
+    fn damaged_byte_code_in_the_cache_is_made_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = camino::Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let code = vec![file("/a/__pycache__/b.cpython-311.pyc", "code")];
+        keep(&store, "wheel", "python", &code).expect("kept");
+        assert_eq!(kept(&store, "wheel", "python"), Some(code));
+        assert_eq!(kept(&store, "wheel", "another python"), None);
+        let place = path(&store, "wheel", "python");
+        let mut bytes = std::fs::read(&place).expect("a file");
+        *bytes.last_mut().expect("not empty") ^= 1;
+        std::fs::write(&place, bytes).expect("written");
+        assert_eq!(kept(&store, "wheel", "python"), None);
+    }
+}

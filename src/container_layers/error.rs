@@ -1,0 +1,74 @@
+//! Why a layer cannot be made.
+
+use crate::archive::content_digest::ContentError;
+use crate::archive::saved_layers::SavedImageError;
+use crate::engine::EngineError;
+use crate::failure::{Exit, Failure};
+use crate::store::StoreError;
+
+/// Why a layer cannot be made in a container.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayerError {
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The engine's archive cannot be used.
+    #[error(transparent)]
+    Saved(#[from] SavedImageError),
+    /// The cache failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Files from a container cannot be read.
+    #[error("cannot read the files of {what}: {source}")]
+    Content {
+        /// The layer.
+        what: &'static str,
+        /// Why.
+        source: ContentError,
+    },
+    /// The program in the container failed.
+    #[error("cannot make {what}: exit code {code}{}", output.iter().fold(String::new(), |all, line| all + "\n  " + line))]
+    Step {
+        /// The layer.
+        what: &'static str,
+        /// Its exit code.
+        code: i64,
+        /// The last lines of its output.
+        output: Vec<String>,
+    },
+    /// The compiler of byte code answered something else than asked.
+    #[error("the compiler of byte code returned {found}")]
+    ByteCode {
+        /// What it returned.
+        found: String,
+    },
+    /// A file could not be read or written.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl Failure for LayerError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Engine(error) => error.exit(),
+            Self::Saved(error) => error.exit(),
+            Self::Store(error) => error.exit(),
+            Self::Content { .. } | Self::Step { .. } | Self::ByteCode { .. } | Self::Io(_) => Exit::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Engine(error) => error.hints(),
+            Self::Saved(error) => error.hints(),
+            Self::Store(error) => error.hints(),
+            Self::Content { .. } | Self::Step { .. } | Self::ByteCode { .. } | Self::Io(_) => {
+                vec![
+                    "run the same command again with -v; `--builder dockerfile` builds without this step"
+                        .to_owned(),
+                ]
+            }
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Layers that only a container can make: the system, the user's distribution packages, the toolkit's links, byte code.
+//!
+//! Each step runs without network, secrets or shared caches, is made canonical, and is kept: the same inputs give the same
+//! layer on every machine.
+
+pub mod byte_code;
+pub mod directories;
+mod error;
+mod kept;
+mod step;
+pub mod toolkit;
+
+pub use error::LayerError;
+pub use kept::KeptLayer;
+pub use step::{Step, Tools, step_layers};

@@ -1,0 +1,95 @@
+//! A step of the Dockerfile builder whose layers are kept: without network, secrets or caches.
+#![expect(clippy::disallowed_methods, reason = "edge: reads the engine's archive")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+
+use super::error::LayerError;
+use super::kept::{KeptLayer, find, keep};
+use crate::archive::saved_layers::layers_above;
+use crate::engine::{Engine, ImageBuildRequest, ImageInfo, Network, TemporaryTag};
+use crate::model::image::context::{ContextContent, ContextEntry};
+use crate::model::sha256::sha256_hex;
+use crate::report::Reporter;
+use crate::store::Store;
+
+/// Raised when the same inputs give other layers than before.
+const LAYOUT: u32 = 1;
+
+/// What making a layer needs.
+#[derive(Clone)]
+pub struct Tools<'a> {
+    /// The engine that has the image below.
+    pub engine: &'a dyn Engine,
+    /// The cache.
+    pub store: &'a Store,
+    /// Receiver of events.
+    pub reporter: Arc<dyn Reporter>,
+    /// Whether layers of earlier builds count as absent.
+    pub no_cache: bool,
+}
+
+/// A step above an image.
+#[derive(Debug, Clone)]
+pub struct Step<'a> {
+    /// The image below.
+    pub below: &'a ImageInfo,
+    /// Its reference after FROM.
+    pub reference: &'a str,
+    /// The instructions after FROM, one a line.
+    pub instructions: String,
+    /// The files they use.
+    pub context: Vec<ContextEntry>,
+}
+
+/// Returns the layers of a step, lowest first: from the cache, or made now.
+pub async fn step_layers(tools: &Tools<'_>, step: Step<'_>) -> Result<Vec<KeptLayer>, LayerError> {
+    let key = key(&step);
+    let _guard = tools.store.lock(&format!("layers-{}", &key[..16])).await?;
+    if !tools.no_cache
+        && let Some(layers) = find(tools.store, &key)?
+    {
+        return Ok(layers);
+    }
+    let mut context = step.context;
+    let dockerfile = format!("FROM {}\n{}\n", step.reference, step.instructions);
+    context.push(ContextEntry::text("Dockerfile", dockerfile));
+    context.sort_by(|a, b| a.path.cmp(&b.path));
+    let scratch = TemporaryTag::new(tools.engine);
+    let request = ImageBuildRequest {
+        context,
+        secrets: Vec::new(),
+        build_args: BTreeMap::new(),
+        labels: BTreeMap::new(),
+        network: Network::None,
+        no_cache: tools.no_cache,
+        scratch_tag: scratch.name().to_owned(),
+    };
+    tools.engine.build(request, Arc::clone(&tools.reporter)).await?;
+    let saved = tools.store.temp_file()?;
+    let path = Utf8Path::from_path(saved.path()).expect("the cache's path is UTF-8");
+    tools.engine.save(scratch.name(), path.to_owned()).await?;
+    scratch.remove().await?;
+    let (archive, base) = (fs_err::File::open(saved.path())?.into_file(), step.below.layers.clone());
+    let store = tools.store.clone();
+    let made = tokio::task::spawn_blocking(move || {
+        layers_above(archive, &base, || store.temp_file().map_err(std::io::Error::other))
+    });
+    let made = made.await.map_err(std::io::Error::other)??;
+    Ok(keep(tools.store, &key, made)?)
+}
+
+/// The same for the same image below, instructions and files.
+fn key(step: &Step<'_>) -> String {
+    let mut text = format!("{LAYOUT}\n{}\n{}\n", step.below.layers.join(" "), step.instructions);
+    for entry in &step.context {
+        let hash = match &entry.content {
+            ContextContent::Bytes(bytes) => sha256_hex(bytes),
+            ContextContent::File { sha256, .. } => sha256.clone(),
+        };
+        text.extend([&entry.path, " ", &hash, "\n"]);
+    }
+    sha256_hex(text.as_bytes())
+}

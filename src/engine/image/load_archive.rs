@@ -1,0 +1,114 @@
+//! The archive of `POST /images/load` that every engine reads: `manifest.json` and an OCI layout, without the layers that the
+//! engine has.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::engine::image::layered::ImageLayer;
+use crate::engine::image::names::split_tag;
+use crate::model::sha256::sha256_hex;
+
+const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
+const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
+
+/// Writes the layers that the engine lacks. The archive is closed by [`write_end`].
+pub(super) fn write_layers<W: Write>(
+    tar: &mut tar::Builder<W>,
+    layers: &[ImageLayer],
+) -> std::io::Result<()> {
+    for layer in layers {
+        let content = layer.content.as_ref().ok_or_else(|| {
+            std::io::Error::other(format!("the engine lost layer {} of the base", layer.diff_id))
+        })?;
+        let header = header(&blob(&layer.diff_id), layer.size)?;
+        let out = tar.get_mut();
+        out.write_all(header.as_bytes())?;
+        let mut counted = Counted { out: &mut *out, written: 0 };
+        content.write_to(&mut counted)?;
+        let (found, wanted) = (counted.written, layer.size);
+        if found != wanted {
+            let text = format!("layer {} has {found} bytes instead of {wanted}", layer.title);
+            return Err(std::io::Error::other(text));
+        }
+        let rest = usize::try_from(layer.size % 512).unwrap_or(0);
+        if rest > 0 {
+            out.write_all(&[0; 512][rest..])?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the configuration and both lists, and closes the archive. `all` are all layers of the image, lowest first.
+pub(super) fn write_end<W: Write>(
+    mut tar: tar::Builder<W>,
+    config: &Bytes,
+    all: &[ImageLayer],
+    tag: &str,
+) -> std::io::Result<()> {
+    let config_digest = format!("sha256:{}", sha256_hex(config));
+    let layers: Vec<Value> = all.iter().map(|layer| entry(LAYER_TYPE, &layer.diff_id, layer.size)).collect();
+    let config_entry = entry(CONFIG_TYPE, &config_digest, config.len() as u64);
+    let manifest = json!({
+        "schemaVersion": 2, "mediaType": MANIFEST_TYPE, "config": config_entry, "layers": layers,
+    })
+    .to_string();
+    let manifest_digest = format!("sha256:{}", sha256_hex(manifest.as_bytes()));
+    let mut in_index = entry(MANIFEST_TYPE, &manifest_digest, manifest.len() as u64);
+    in_index["annotations"] = json!({
+        "io.containerd.image.name": format!("docker.io/library/{tag}"),
+        "org.opencontainers.image.ref.name": split_tag(tag).1.unwrap_or("latest"),
+    });
+    let index = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [in_index] }).to_string();
+    let names: Vec<_> = all.iter().map(|layer| blob(&layer.diff_id)).collect();
+    let list = json!([{ "Config": blob(&config_digest), "RepoTags": [tag], "Layers": names }]).to_string();
+    append(&mut tar, &blob(&config_digest), config)?;
+    append(&mut tar, &blob(&manifest_digest), manifest.as_bytes())?;
+    append(&mut tar, "oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    append(&mut tar, "index.json", index.as_bytes())?;
+    append(&mut tar, "manifest.json", list.as_bytes())?;
+    tar.into_inner()?.flush()
+}
+
+fn entry(media_type: &str, digest: &str, size: u64) -> Value {
+    json!({ "mediaType": media_type, "digest": digest, "size": size })
+}
+
+/// The path of a blob: `blobs/sha256/…`.
+fn blob(digest: &str) -> String {
+    format!("blobs/{}", digest.replace(':', "/"))
+}
+
+fn append(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8]) -> std::io::Result<()> {
+    tar.append(&header(path, bytes.len() as u64)?, bytes)
+}
+
+fn header(path: &str, size: u64) -> std::io::Result<tar::Header> {
+    let mut header = tar::Header::new_gnu();
+    header.set_path(path)?;
+    header.set_mode(0o644);
+    header.set_mtime(0);
+    header.set_size(size);
+    header.set_cksum();
+    Ok(header)
+}
+
+/// A writer that counts.
+struct Counted<W> {
+    out: W,
+    written: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.written += count as u64;
+        Ok(count)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,214 @@
+//! Gives the engine an image layer by layer: only what it lacks, the next part sent while the last one is applied.
+//!
+//! A graph driver knows a layer by the chain of all below it, so what the engine has is a common beginning. Each part is an
+//! image of its own under a scratch tag, which a killed run leaves to `orphans`.
+
+use std::sync::Arc;
+
+use bollard::query_parameters::ListImagesOptionsBuilder;
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::layered::{ImageLayer, LayeredImage};
+use super::load_part::Part;
+use super::progress::ProgressStep;
+use super::temporary_tag::TemporaryTag;
+use crate::engine::docker::Docker;
+use crate::engine::error::EngineError;
+use crate::engine::transport::classify_error::is_absent;
+use crate::report::Reporter;
+
+/// Layers that are ready go together up to this many bytes: more would wait for the engine's disk twice.
+const PART: u64 = 256 << 20;
+/// Step id.
+const STEP: &str = "load";
+
+/// Loads the image, and once more from its base up if a layer the engine had has gone in between.
+pub(super) async fn load_layers(
+    docker: &Docker,
+    image: LayeredImage,
+    reporter: Arc<dyn Reporter>,
+) -> Result<(), EngineError> {
+    let LayeredImage { layers, config, scratch_tag } = image;
+    let step = ProgressStep::begin(reporter.as_ref(), STEP.to_owned(), "load the layers".to_owned());
+    let mut source = Source { received: Vec::new(), used: 0, layers };
+    let chains = chains(docker).await?;
+    let mut result = Loading::new(docker, chains).run(&mut source, &step).await;
+    if let Err(EngineError::Refused { .. }) = &result {
+        // `docker image prune` may take a layer away that no tag holds: then everything above the base is sent.
+        let base = source.received.iter().take_while(|layer| layer.content.is_none());
+        let base = base.map(|layer| layer.diff_id.clone()).collect();
+        source.used = 0;
+        result = Loading::new(docker, vec![base]).run(&mut source, &step).await;
+    }
+    let (parts, result) = match result {
+        Ok(parts) => (parts, finish(docker, &source.received, config, &scratch_tag).await),
+        Err(error) => (Vec::new(), Err(error)),
+    };
+    for part in parts {
+        part.remove().await?;
+    }
+    step.end(result)
+}
+
+/// The layers that came so far and those to come.
+struct Source {
+    received: Vec<ImageLayer>,
+    used: usize,
+    layers: mpsc::Receiver<ImageLayer>,
+}
+
+impl Source {
+    /// The next layer, once it is there.
+    async fn next(&mut self) -> Option<ImageLayer> {
+        if self.used == self.received.len() {
+            self.received.push(self.layers.recv().await?);
+        }
+        self.used += 1;
+        self.received.get(self.used - 1).cloned()
+    }
+
+    /// The next layer, if it is there already and fits.
+    fn ready(&mut self, room: u64) -> Option<ImageLayer> {
+        if self.used == self.received.len() {
+            self.received.push(self.layers.try_recv().ok()?);
+        }
+        let next = self.received.get(self.used).filter(|layer| layer.size <= room).cloned()?;
+        self.used += 1;
+        Some(next)
+    }
+}
+
+/// One attempt: the chains the engine has, and the parts on their way.
+struct Loading<'a> {
+    docker: &'a Docker,
+    chains: Vec<Vec<String>>,
+    running: JoinSet<Result<(), EngineError>>,
+    parts: Vec<TemporaryTag<'a>>,
+}
+
+impl<'a> Loading<'a> {
+    fn new(docker: &'a Docker, chains: Vec<Vec<String>>) -> Self {
+        Self { docker, chains, running: JoinSet::new(), parts: Vec::new() }
+    }
+
+    /// Loads every layer; returns the tags that hold the parts.
+    async fn run(
+        mut self,
+        source: &mut Source,
+        step: &ProgressStep<'_>,
+    ) -> Result<Vec<TemporaryTag<'a>>, EngineError> {
+        let mut below: Vec<ImageLayer> = Vec::new();
+        let (mut applied, mut done) = (None, 0);
+        while let Some(layer) = source.next().await {
+            below.push(layer);
+            if self.has(&below) {
+                continue;
+            }
+            let start = below.len() - 1;
+            let mut room = PART.saturating_sub(below[start].size);
+            while let Some(layer) = source.ready(room) {
+                room -= layer.size;
+                below.push(layer);
+            }
+            // At most one part is being sent and one being applied.
+            while self.running.len() > 1 {
+                joined(self.running.join_next().await)?;
+            }
+            done += below[start..].iter().map(|layer| layer.size).sum::<u64>();
+            step.progress(done, None);
+            let tag = TemporaryTag::new(self.docker);
+            let part = Part {
+                config: part_config(self.docker.info.machine.debian(), &below),
+                layers: below.clone(),
+                start,
+                tag: tag.name().to_owned(),
+                parent: applied.take(),
+            };
+            self.parts.push(tag);
+            let (sent, is_sent) = oneshot::channel();
+            let (ready, is_ready) = oneshot::channel();
+            let docker = self.docker.clone();
+            self.running.spawn(async move {
+                part.load(&docker, sent).await?;
+                // Nobody waits for the last one.
+                let _ = ready.send(());
+                Ok(())
+            });
+            applied = Some(is_ready);
+            if is_sent.await.is_err() {
+                // It ended before everything was sent: its error is among those that follow.
+                break;
+            }
+        }
+        while let Some(result) = self.running.join_next().await {
+            joined(Some(result))?;
+        }
+        Ok(self.parts)
+    }
+
+    /// Whether the engine has this beginning of the image.
+    fn has(&self, layers: &[ImageLayer]) -> bool {
+        let is_beginning = |chain: &Vec<String>| {
+            chain.len() >= layers.len()
+                && chain.iter().zip(layers).all(|(known, layer)| *known == layer.diff_id)
+        };
+        self.chains.iter().any(is_beginning)
+    }
+}
+
+fn joined(
+    result: Option<Result<Result<(), EngineError>, tokio::task::JoinError>>,
+) -> Result<(), EngineError> {
+    match result {
+        Some(Ok(result)) => result,
+        Some(Err(error)) => Err(EngineError::File(std::io::Error::other(error))),
+        None => Ok(()),
+    }
+}
+
+/// Loads the image itself, whose layers the engine has by now.
+async fn finish(
+    docker: &Docker,
+    layers: &[ImageLayer],
+    config: super::layered::ConfigOf,
+    tag: &str,
+) -> Result<(), EngineError> {
+    let ids: Vec<String> = layers.iter().map(|layer| layer.diff_id.clone()).collect();
+    let part = Part {
+        layers: layers.to_vec(),
+        start: layers.len(),
+        config: config(&ids),
+        tag: tag.to_owned(),
+        parent: None,
+    };
+    let (sent, _) = oneshot::channel();
+    part.load(docker, sent).await
+}
+
+/// The layers of every image of the engine.
+async fn chains(docker: &Docker) -> Result<Vec<Vec<String>>, EngineError> {
+    let images = docker.daemon.client.list_images(Some(ListImagesOptionsBuilder::new().build())).await;
+    let images = images.map_err(|error| docker.daemon.fault("listing images", error))?;
+    let mut chains = Vec::new();
+    for image in images {
+        match docker.daemon.client.inspect_image(&image.id).await {
+            Ok(found) => chains.extend(found.root_fs.and_then(|fs| fs.layers)),
+            Err(error) if is_absent(&error) => {}
+            Err(error) => return Err(docker.daemon.fault("inspecting an image", error)),
+        }
+    }
+    Ok(chains)
+}
+
+/// The configuration of a part: nothing but its layers.
+fn part_config(architecture: &str, layers: &[ImageLayer]) -> Bytes {
+    let ids: Vec<_> = layers.iter().map(|layer| Value::from(layer.diff_id.clone())).collect();
+    let config = serde_json::json!({
+        "architecture": architecture, "os": "linux", "config": {},
+        "rootfs": { "type": "layers", "diff_ids": ids },
+    });
+    Bytes::from(config.to_string())
+}

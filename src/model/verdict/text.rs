@@ -1,0 +1,116 @@
+//! A verdict for people: problems first, each with its fix, and one line of counts at the end.
+
+use std::fmt::Write as _;
+
+use envforge_protocol::Outcome;
+
+use super::{Check, Verdict, VerdictStatus};
+
+/// Which checks a text lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Those that bar a tag.
+    Problems,
+    /// All of them.
+    Everything,
+}
+
+impl Detail {
+    /// Everything for `-v`.
+    pub fn of(verbose: u8) -> Self {
+        if verbose > 0 { Self::Everything } else { Self::Problems }
+    }
+}
+
+/// Writes one line per check, failures first, each with its hint. Ends in a newline unless there is none to list.
+pub fn check_lines(verdict: &Verdict, detail: Detail) -> String {
+    let listed = |check: &&Check| detail == Detail::Everything || check.is_bad();
+    let mut checks: Vec<_> = verdict.checks.iter().filter(listed).collect();
+    checks.sort_by_key(|check| check.outcome);
+    let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for check in checks {
+        let word = match check.outcome {
+            Outcome::Failed => "failed",
+            Outcome::Errored => "error",
+            Outcome::Skipped => "skipped",
+            Outcome::Passed => "ok",
+        };
+        let _ = writeln!(text, "{word:7} {:width$}  {}", check.id, check.detail);
+        if let Some(hint) = &check.hint {
+            let _ = writeln!(text, "{:7} {:width$}  hint: {hint}", "", "");
+        }
+    }
+    text
+}
+
+/// Writes the verdict in one line: how many checks failed, passed and were skipped, and where they ran.
+pub fn summary(verdict: &Verdict) -> String {
+    let count = |outcome| verdict.checks.iter().filter(|check| check.outcome == outcome).count();
+    let (passed, skipped) = (count(Outcome::Passed), count(Outcome::Skipped));
+    let mut line = match verdict.verdict {
+        VerdictStatus::Failed => {
+            let mut line = format!("failed: {} of {} checks", verdict.failures(), verdict.checks.len());
+            let _ = write!(line, ", {passed} passed");
+            line
+        }
+        VerdictStatus::StaticOnly => format!("passed: {passed} checks"),
+        VerdictStatus::Passed => format!("passed: {passed} checks on {}", verdict.gpus.join(", ")),
+    };
+    if skipped > 0 {
+        let _ = write!(line, ", {skipped} skipped");
+    }
+    match verdict.verdict {
+        VerdictStatus::StaticOnly => line.push_str("; nothing ran on a GPU"),
+        VerdictStatus::Passed if !verdict.not_proven.is_empty() => {
+            let others: Vec<_> = verdict.not_proven.iter().map(|it| it.dotted()).collect();
+            let _ = write!(line, "; not proven on {}", others.join(" "));
+        }
+        VerdictStatus::Passed | VerdictStatus::Failed => {}
+    }
+    line
+}
+
+/// Writes the lines and the summary below them.
+pub fn verdict_text(verdict: &Verdict, detail: Detail) -> String {
+    check_lines(verdict, detail) + &summary(verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::verdict_of;
+    use super::*;
+
+    const LINES: &str = r#"{"id":"one","stage":"static","outcome":"passed","detail":"fine"}
+{"id":"three","stage":"static","outcome":"skipped","detail":"not in this image"}
+{"id":"two","stage":"static","outcome":"failed","detail":"broken","hint":"fix it"}
+{"done":true,"seconds":1.25}
+"#;
+
+    #[test]
+    fn failures_come_first_and_counts_last() {
+        let text = verdict_text(&verdict_of(LINES), Detail::Problems);
+        let lines = "failed  two  broken\n             hint: fix it\n";
+        assert_eq!(text, format!("{lines}failed: 1 of 5 checks, 3 passed, 1 skipped"));
+    }
+
+    #[test]
+    fn passed_checks_are_listed_on_request() {
+        let text = verdict_text(&verdict_of(LINES), Detail::of(1));
+        let words: Vec<_> = text.lines().map(|line| line.split_once(' ').expect("two words").0).collect();
+        assert_eq!(words, ["failed", "", "skipped", "ok", "ok", "ok", "failed:"], "{text}");
+        assert!(!verdict_text(&verdict_of(LINES), Detail::of(0)).contains("ok "));
+    }
+
+    #[test]
+    fn summary_names_where_checks_ran() {
+        let mut verdict = verdict_of(&LINES.replace("failed", "passed"));
+        assert_eq!(summary(&verdict), "passed: 4 checks, 1 skipped; nothing ran on a GPU");
+        verdict.verdict = VerdictStatus::Passed;
+        verdict.gpus = vec!["NVIDIA H200 (sm_90)".to_owned()];
+        assert_eq!(summary(&verdict), "passed: 4 checks on NVIDIA H200 (sm_90), 1 skipped");
+        verdict.not_proven = vec!["8.0".parse().unwrap(), "12.0".parse().unwrap()];
+        let line = summary(&verdict);
+        assert_eq!(line, "passed: 4 checks on NVIDIA H200 (sm_90), 1 skipped; not proven on 8.0 12.0");
+    }
+}

@@ -1,0 +1,95 @@
+//! Addresses of wheels where no setting names an index: uv knows its own default, this program does not.
+//!
+//! They are kept in the state directory, never in a lock.
+#![expect(clippy::disallowed_methods, reason = "edge: reads uv from the cache")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+
+use super::error::PackagesError;
+use super::failure::explain;
+use super::inputs::{UV, file, surroundings};
+use super::pylock::addresses;
+use super::request::ResolverContext;
+use crate::engine::{ContainerFile, RunRequest};
+use crate::model::address::Address;
+use crate::model::lock::LockedWheel;
+use crate::store::{Store, StoreError};
+
+const SCRIPT: &str = "/envforge/addresses.sh";
+/// The engine's cache volume of the resolver.
+const CACHE_VOLUME: &str = "envforge-resolve";
+
+/// Addresses by SHA-256 of the wheel.
+pub type WheelAddresses = BTreeMap<String, Address>;
+
+/// Returns where uv finds these wheels: from the state directory, else from a run of uv in `image`, which has the Python they
+/// are for. A wheel that the index no longer offers for its version is not among them.
+pub async fn wheel_addresses(
+    tools: &ResolverContext<'_>,
+    image: &str,
+    uv: &Utf8Path,
+    wheels: &[&LockedWheel],
+) -> Result<WheelAddresses, PackagesError> {
+    let mut known = WheelAddresses::new();
+    let mut unknown = Vec::new();
+    for wheel in wheels {
+        match kept(tools.store, &wheel.sha256)? {
+            Some(address) => drop(known.insert(wheel.sha256.clone(), address)),
+            None => unknown.push(*wheel),
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(known);
+    }
+    let line = |wheel: &&LockedWheel| format!("{}=={}", wheel.name, wheel.version);
+    let list = unknown.iter().map(line).collect::<Vec<_>>().join("\n");
+    let uv = fs_err::read(uv).map_err(StoreError::file("cannot read the cache"))?;
+    let mut files = vec![
+        file("addresses.sh", 0o644, include_str!("../../templates/packages/addresses.sh")),
+        file("all.in", 0o644, list),
+        ContainerFile { path: UV.to_owned(), mode: 0o755, bytes: uv.into() },
+    ];
+    files.extend(surroundings(tools.settings));
+    let request = RunRequest {
+        image: image.to_owned(),
+        command: vec!["/bin/sh".to_owned(), SCRIPT.to_owned()],
+        user: Some("0:0".to_owned()),
+        files,
+        binds: vec![format!("{CACHE_VOLUME}:/cache")],
+        network: tools.settings.network,
+        // Its lines are not reported: they hold addresses.
+        report_as: None,
+        ..RunRequest::default()
+    };
+    let outcome = tools.engine.run(request, Arc::clone(&tools.reporter)).await?;
+    if outcome.code != 0 {
+        return Err(explain(UV_FAILED, &outcome.stderr, false));
+    }
+    known.extend(remember_addresses(tools.store, &String::from_utf8_lossy(&outcome.stdout))?);
+    Ok(known)
+}
+
+/// Keeps the addresses of a `pylock.toml` in the state directory, and returns them.
+pub(super) fn remember_addresses(store: &Store, pylock: &str) -> Result<WheelAddresses, PackagesError> {
+    let found = addresses(pylock)?;
+    for (sha256, address) in &found {
+        store.write_state(&record(sha256), address.expose().as_bytes())?;
+    }
+    Ok(found)
+}
+
+/// The code by which [`explain`] knows that uv failed.
+const UV_FAILED: i64 = 43;
+
+fn record(sha256: &str) -> String {
+    format!("wheel-addresses/{sha256}")
+}
+
+/// A record that cannot be read as an address is none.
+fn kept(store: &Store, sha256: &str) -> Result<Option<Address>, PackagesError> {
+    let text = store.read_state(&record(sha256))?.and_then(|bytes| String::from_utf8(bytes).ok());
+    Ok(text.and_then(|text| text.parse().ok()))
+}

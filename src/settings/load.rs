@@ -1,0 +1,137 @@
+//! The settings of one call.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+
+use super::config::{Config, read_config};
+use super::engine::EngineSettings;
+use super::environment::Environment;
+use super::error::SettingsError;
+use super::image_registry::RegistrySettings;
+use super::index::PackageIndexes;
+use super::mirrors::MirrorConfig;
+use super::named::{NamedSecret, secrets};
+use super::network::NetworkSettings;
+use super::output::Output;
+use super::paths::{Paths, UserDirectories};
+use super::registry::registry_settings;
+use super::source::SourceSettings;
+use super::target::TargetOverrides;
+use crate::model::request::GlobalOptions;
+
+/// Everything a command needs to know of its surroundings.
+#[derive(Clone)]
+pub struct Settings {
+    /// How results and progress are shown.
+    pub output: Output,
+    /// Directories and files.
+    pub paths: Paths,
+    /// The container engine.
+    pub engine: EngineSettings,
+    /// Network, proxies and certificates.
+    pub network: NetworkSettings,
+    /// Mirrors of the distribution, the vendor and image registries.
+    pub mirrors: MirrorConfig,
+    /// Sources of compilers and release archives.
+    pub source: SourceSettings,
+    /// Python package indexes.
+    pub index: PackageIndexes,
+    /// Image registries.
+    pub registry: RegistrySettings,
+    /// Secrets of run steps by name.
+    pub secrets: BTreeMap<String, NamedSecret>,
+    /// The target machine of the environment.
+    pub target: TargetOverrides,
+    /// The caller's environment, for variables that are passed on by name.
+    pub environment: Environment,
+}
+
+impl Settings {
+    /// Reads environment and files of this machine.
+    pub fn load(args: &GlobalOptions, stderr_is_terminal: bool) -> Result<Self, SettingsError> {
+        let environment: Environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let user = UserDirectories::of(&environment)?;
+        let (config_file, config) = read_config(args, &environment, &user)?;
+        let output = Output::of(args, &environment, stderr_is_terminal);
+        let paths = Paths::of(&environment, &user, config_file);
+        let mut settings = Self::from_parts(output, paths, environment, user, config)?;
+        let current_dir = std::env::current_dir().ok().and_then(|dir| Utf8PathBuf::from_path_buf(dir).ok());
+        settings.paths.current_dir = current_dir.unwrap_or_else(|| Utf8PathBuf::from("."));
+        settings.network.add_system_bundle();
+        settings.index.add_pip_index(&settings.environment);
+        settings.index.add_logins(&settings.environment);
+        Ok(settings)
+    }
+
+    /// Joins environment and configuration, without reading files.
+    pub fn from_parts(
+        output: Output,
+        paths: Paths,
+        environment: Environment,
+        user: UserDirectories,
+        config: Config,
+    ) -> Result<Self, SettingsError> {
+        let engine = EngineSettings::of(&environment, config.engine, user.docker);
+        let registry = RegistrySettings {
+            docker_config: engine.docker_config.clone(),
+            certificates: user.certificates,
+            ..registry_settings(&environment, &config.mirrors.images, &config.registry)?
+        };
+        Ok(Self {
+            output,
+            paths,
+            engine,
+            network: NetworkSettings::of(&environment, config.network)?,
+            mirrors: config.mirrors.with_environment(&environment),
+            source: SourceSettings::of(&environment, config.toolkit, config.source)?,
+            index: PackageIndexes::of(&environment, config.index, config.indexes),
+            registry,
+            secrets: secrets(config.secrets, &environment),
+            target: TargetOverrides::of(&environment),
+            environment,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+    use crate::model::request::ProgressMode;
+    use crate::settings::parse_config;
+
+    fn settings(pairs: &[(&str, &str)], config: &str) -> Settings {
+        let mut environment: Environment = pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+        environment.entry("HOME".into()).or_insert_with(|| "/home/u".into());
+        let user = UserDirectories::of(&environment).unwrap();
+        let config = parse_config("c.toml".into(), config).unwrap();
+        let args = GlobalOptions {
+            json: false,
+            quiet: false,
+            verbose: 0,
+            no_progress: false,
+            progress: ProgressMode::Auto,
+            config: None,
+        };
+        let output = Output::of(&args, &environment, false);
+        let paths = Paths::of(&environment, &user, "c.toml".into());
+        Settings::from_parts(output, paths, environment, user, config).unwrap()
+    }
+
+    #[test]
+    fn environment_overrides_the_file() {
+        let file = "[mirrors]\ndebian = 'http://file'\n[index]\ndefault = 'http://file'";
+        let index = |settings: &Settings| settings.index.default.as_ref().unwrap().expose_secret().to_owned();
+        let from_file = settings(&[], file);
+        assert_eq!(from_file.mirrors.debian.as_deref(), Some("http://file"));
+        assert_eq!(index(&from_file), "http://file");
+        let both =
+            settings(&[("ENVFORGE_DEBIAN_MIRROR", "http://env"), ("PIP_INDEX_URL", "http://env")], file);
+        assert_eq!(both.mirrors.debian.as_deref(), Some("http://env"));
+        assert_eq!(index(&both), "http://env");
+    }
+}

@@ -1,0 +1,38 @@
+//! Arguments, environment and configuration file become one value, built once.
+//!
+//! The only reader of the environment; nothing below it asks the machine for a preference. `Settings::from_parts` is pure
+//! and holds the precedence: argument, then environment, then configuration file, then the host's own tool settings.
+#![expect(clippy::disallowed_methods, reason = "the one place that reads environment and configuration")]
+
+mod config;
+mod engine;
+mod environment;
+mod error;
+pub mod image_registry;
+mod index;
+mod load;
+mod mirrors;
+mod named;
+mod netrc;
+mod network;
+mod output;
+mod paths;
+mod registry;
+mod source;
+mod target;
+
+pub use config::{Config, parse_config};
+pub use engine::{EngineConfig, EngineSettings};
+pub use environment::Environment;
+pub use error::SettingsError;
+pub use index::{IndexConfig, PackageIndexes};
+pub use load::Settings;
+pub use mirrors::MirrorConfig;
+pub use named::{NamedIndexes, NamedSecret, SecretSource};
+pub use netrc::Netrc;
+pub use network::{NetworkConfig, NetworkSettings, parse_network};
+pub use output::Output;
+pub use paths::{Paths, UserDirectories};
+pub use registry::{ImageMirrorConfig, RegistryConfig};
+pub use source::{SourceConfig, SourceSettings, ToolkitConfig};
+pub use target::TargetOverrides;

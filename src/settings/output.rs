@@ -1,0 +1,38 @@
+//! How results and progress are shown.
+
+use super::environment::{Environment, set};
+use crate::model::request::{GlobalOptions, ProgressMode};
+
+/// How results and progress are shown.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
+pub struct Output {
+    /// One JSON object on stdout.
+    pub json: bool,
+    /// Errors only.
+    pub quiet: bool,
+    /// 0, 1 (decisions, every check), 2 (traffic).
+    pub verbose: u8,
+    /// How progress is shown.
+    pub progress: ProgressMode,
+    /// Moving bars are allowed.
+    pub bars: bool,
+    /// Color is allowed.
+    pub color: bool,
+}
+
+impl Output {
+    /// Joins arguments and environment.
+    pub(super) fn of(args: &GlobalOptions, environment: &Environment, stderr_is_terminal: bool) -> Self {
+        let dumb = set(environment, "TERM").is_some_and(|term| term == "dumb");
+        let plain = args.no_progress && args.progress == ProgressMode::Auto;
+        Self {
+            json: args.json,
+            quiet: args.quiet,
+            verbose: args.verbose,
+            progress: if plain { ProgressMode::Plain } else { args.progress },
+            bars: stderr_is_terminal && !dumb && !args.no_progress && args.verbose == 0,
+            color: stderr_is_terminal && !dumb && set(environment, "NO_COLOR").is_none(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Known locks of this machine: those of specs, those next to project files, and one of each image that was built.
+//!
+//! Images and files of before schema 2 carry the schema-1 hash of their lock: both hashes of a lock name it.
+#![expect(clippy::disallowed_methods, reason = "edge: reads locks")]
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::error::StoreError;
+use super::folders::Store;
+use crate::model::lock::Lock;
+use crate::model::sha256::sha256_hex;
+
+/// The directory of the locks of specs, which are in use as long as they exist.
+pub(crate) const OF_SPECS: &str = "locks-of-specs";
+/// The directory of a copy of each image's lock, by its hash: the one next to a project file goes on changing.
+const OF_IMAGES: &str = "locks-of-images";
+/// The directory of the paths of project locks, one in each file.
+const PROJECTS: &str = "projects";
+
+/// Records the lock an image was built from.
+pub(crate) fn remember_image(store: &Store, lock: &Lock) -> Result<(), StoreError> {
+    store.write_state(&format!("{OF_IMAGES}/{}.lock", lock.hash()), lock.to_toml().as_bytes())
+}
+
+/// Records the path of a project's lock.
+pub(crate) fn remember_project(store: &Store, path: &Utf8Path) -> Result<(), StoreError> {
+    let name = &sha256_hex(path.as_str().as_bytes())[..16];
+    store.write_state(&format!("{PROJECTS}/{name}"), path.as_str().as_bytes())
+}
+
+/// Returns the lock with that hash, in either schema, if it is known.
+pub(crate) fn known_lock(store: &Store, hash: &str) -> Option<Lock> {
+    let read = |path: Utf8PathBuf| {
+        let text = fs_err::read_to_string(path).ok()?;
+        Lock::from_toml("a lock of the state folder", &text).ok().filter(|lock| lock.matches_hash(hash))
+    };
+    let of_image = store.state_dir().join(OF_IMAGES).join(format!("{hash}.lock"));
+    read(of_image).or_else(|| files(&store.state_dir().join(OF_SPECS)).into_iter().find_map(read))
+}
+
+/// The locks in use, by each of their hashes: one lock has the same value under both.
+pub(crate) type LocksInUse = BTreeMap<String, String>;
+
+/// Returns the locks in use: those of specs, and those next to a project file now.
+pub(crate) fn in_use(store: &Store) -> LocksInUse {
+    let projects = files(&store.state_dir().join(PROJECTS));
+    let of_projects =
+        projects.iter().filter_map(|file| fs_err::read_to_string(file).ok()).map(Utf8PathBuf::from);
+    let all = files(&store.state_dir().join(OF_SPECS)).into_iter().chain(of_projects);
+    all.filter_map(|path| fs_err::read_to_string(path).ok())
+        .filter_map(|text| Lock::from_toml("a lock", &text).ok())
+        .flat_map(|lock| {
+            let hashes = lock.hashes();
+            let first = hashes.iter().min().cloned().unwrap_or_default();
+            hashes.into_iter().map(move |hash| (hash, first.clone()))
+        })
+        .collect()
+}
+
+fn files(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const FIXTURE: &str = include_str!("../../tests/fixtures/lock/schema-1/numba-cuda.lock");
+
+    fn store(folder: &tempfile::TempDir) -> Store {
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        Store::open(&root.join("cache"), &root.join("state")).expect("a store")
+    }
+
+    #[test]
+    fn rewritten_lock_is_found_by_the_hash_of_schema_1() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store(&folder);
+        let old = Lock::from_toml("x", FIXTURE).expect("reads");
+        let new = old.clone().in_current_schema();
+        assert_eq!(known_lock(&store, &old.hash()), None);
+        store.write_state(&format!("{OF_SPECS}/x.lock"), new.to_toml().as_bytes()).expect("written");
+        for hash in [old.hash(), new.hash()] {
+            assert_eq!(known_lock(&store, &hash).as_ref(), Some(&new));
+            assert!(in_use(&store).contains_key(&hash));
+        }
+        assert_eq!(known_lock(&store, &"0".repeat(64)), None);
+        assert!(!in_use(&store).contains_key(&"0".repeat(64)));
+    }
+
+    #[test]
+    fn image_lock_of_schema_1_is_found_by_its_label() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store(&folder);
+        let old = Lock::from_toml("x", FIXTURE).expect("reads");
+        remember_image(&store, &old).expect("written");
+        assert_eq!(known_lock(&store, &old.hash()).as_ref(), Some(&old));
+        assert_eq!(in_use(&store).len(), 0, "an image's own copy is not a use");
+    }
+
+    #[test]
+    fn lock_next_to_a_project_file_is_in_use() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store(&folder);
+        let path = Utf8PathBuf::from_path_buf(folder.path().join("envforge.lock")).expect("UTF-8");
+        let lock = Lock::from_toml("x", FIXTURE).expect("reads");
+        remember_project(&store, &path).expect("written");
+        assert!(in_use(&store).is_empty(), "the lock is not written yet");
+        fs_err::write(&path, FIXTURE).expect("written");
+        let used = in_use(&store);
+        assert_eq!(used.keys().cloned().collect::<BTreeSet<_>>(), lock.hashes().into_iter().collect());
+        let rewritten = lock.in_current_schema();
+        assert_eq!(used.values().collect::<BTreeSet<_>>().len(), 1, "one lock under two hashes");
+        fs_err::write(&path, rewritten.to_toml()).expect("written");
+        assert_eq!(in_use(&store), used, "the same lock in the other schema");
+    }
+}

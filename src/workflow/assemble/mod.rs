@@ -1,0 +1,171 @@
+//! The assembled builder: base and system from a container, every wheel a layer, the configuration written here.
+//!
+//! Layers are made lowest first and given to the engine while the next ones are made.
+
+mod files;
+mod layer;
+mod request;
+mod run_steps;
+mod system;
+mod toolkit;
+mod wheels;
+
+pub(crate) use request::Assembly;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::container_layers::Tools;
+use crate::engine::{EngineError, ImageInfo, ImageLayer, LayeredImage, TemporaryTag};
+use crate::model::image::component::ComponentKind;
+use crate::model::image::config::{MadeLayer, config};
+use crate::model::image::plan::BuildPlan;
+use crate::model::lock::LayerRecord;
+use crate::model::sha256::sha256_hex;
+use crate::workflow::assemble::files::{copied_files, own_files};
+use crate::workflow::assemble::layer::Made;
+use crate::workflow::assemble::run_steps::run_steps;
+use crate::workflow::assemble::system::{base_layers, more, system};
+use crate::workflow::assemble::toolkit::toolkit;
+use crate::workflow::assemble::wheels::WheelLayers;
+use crate::workflow::build_request::BuildRequest;
+use crate::workflow::build_secrets::user_secrets;
+use crate::workflow::error::CommandError;
+use crate::workflow::image_error::ImageError;
+use crate::workflow::image_records::ImageRecords;
+use crate::workflow::lock::LockedBuild;
+use crate::workflow::session::Session;
+
+/// Layers that may wait for the engine.
+const WAITING: usize = 128;
+
+/// Puts the image of a plan together in the engine, under a scratch tag. `secrets` are those of the project's commands.
+pub(crate) async fn assemble(
+    session: &Session<'_>,
+    locked: &LockedBuild,
+    plan: &BuildPlan,
+    wanted: &BuildRequest,
+    how: &Assembly<'_>,
+) -> Result<(ImageInfo, ImageRecords), CommandError> {
+    if plan.image.runs.is_empty() {
+        return layered(session, locked, plan, wanted, how).await;
+    }
+    let tag = TemporaryTag::new(&*session.engine);
+    let below = Assembly { scratch_tag: tag.name(), no_cache: how.no_cache };
+    let (_, records) = layered(session, locked, plan, wanted, &below).await?;
+    let secrets = user_secrets(session, &locked.lock)?;
+    let image = run_steps(session, plan, tag.name(), secrets, how).await?;
+    tag.remove().await?;
+    Ok((image, records))
+}
+
+/// The image without the commands of the project.
+async fn layered(
+    session: &Session<'_>,
+    locked: &LockedBuild,
+    plan: &BuildPlan,
+    wanted: &BuildRequest,
+    how: &Assembly<'_>,
+) -> Result<(ImageInfo, ImageRecords), CommandError> {
+    locked.base.check_unchanged(&*session.engine).await?;
+    let gone = || EngineError::NoSuchImage { reference: locked.base.reference.clone() };
+    let base = session.engine.image(&locked.base.reference).await?.ok_or_else(gone)?;
+    let tools = Tools {
+        engine: &*session.engine,
+        store: &session.store,
+        reporter: Arc::clone(&session.reporter),
+        no_cache: how.no_cache,
+    };
+    let system = system(session, &tools, locked, &base, plan).await?;
+    let wheels = WheelLayers::open(session, &tools, locked, &system, wanted).await?;
+    let mut below = system.made.clone();
+    let apt = more(session, &tools, &system, plan).await?;
+    // The loader's cache, which the toolkit's step writes, lists the libraries of these packages too.
+    let (apt_first, apt_later) =
+        if plan.image.toolkit.is_some() { (apt, Vec::new()) } else { (Vec::new(), apt) };
+    below.extend(apt_first);
+    let has_toolkit = plan.image.toolkit.is_some();
+    if has_toolkit {
+        // It links to every CUDA library, also to those that lie with the framework.
+        below.extend(wheels.group(ComponentKind::Cuda).await?);
+        below.extend(wheels.group(ComponentKind::Framework).await?);
+        let layers = base_layers(&base).into_iter().chain(below.iter().map(|made| made.layer.clone()));
+        let kept = toolkit(session, &tools, layers.collect(), plan, &system.directories).await?;
+        below.push(Made::kept(session, ComponentKind::Toolkit, "/usr/local/cuda", &kept)?);
+    }
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let all = Arc::new(Mutex::new(Vec::<Made>::new()));
+    let machine = locked.lock.stack.machine;
+    let config_now = {
+        let (image, base, all) = (plan.image.clone(), base.clone(), Arc::clone(&all));
+        move || {
+            let all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            let made: Vec<MadeLayer> = all.iter().map(|one| one.described.clone()).collect();
+            config(&image, &base, machine, &made)
+        }
+    };
+    let in_the_end = config_now.clone();
+    let request = LayeredImage {
+        layers: receiver,
+        config: Box::new(move |_| config_now().into()),
+        scratch_tag: how.scratch_tag.to_owned(),
+    };
+    let make = async {
+        let line = Line { layers: sender, all: Arc::clone(&all) };
+        for layer in base_layers(&base) {
+            line.send_layer(layer).await;
+        }
+        line.send_each(below).await;
+        if !has_toolkit {
+            line.send_each(wheels.group(ComponentKind::Cuda).await?).await;
+            line.send_each(wheels.group(ComponentKind::Framework).await?).await;
+        }
+        line.send_each(wheels.group(ComponentKind::Stack).await?).await;
+        line.send_each(apt_later).await;
+        line.send_each(wheels.group(ComponentKind::User).await?).await;
+        let own = own_files(plan, &system.directories)?;
+        line.send(Made::planned(ComponentKind::Files, "envforge's own files", own).await?).await;
+        if let Some(copies) = copied_files(plan, &system.directories)? {
+            line.send(Made::planned(ComponentKind::Copy, "files of the project", copies).await?).await;
+        }
+        Ok::<(), CommandError>(())
+    };
+    let load = async { Ok(session.engine.load_layers(request, Arc::clone(&session.reporter)).await?) };
+    let ((), image) = tokio::try_join!(make, load)?;
+    system.tag.remove().await?;
+    locked.base.check_unchanged(&*session.engine).await?;
+    let layers: Vec<LayerRecord> =
+        all.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Made::record).collect();
+    let above = layers.iter().map(|layer| &layer.diff_id);
+    if !image.layers.iter().eq(base.layers.iter().chain(above)) {
+        return Err(ImageError::OtherLayers { image: image.id }.into());
+    }
+    let config = format!("sha256:{}", sha256_hex(in_the_end().as_bytes()));
+    Ok((image, ImageRecords { config, layers }))
+}
+
+/// Where finished layers go.
+struct Line {
+    layers: mpsc::Sender<ImageLayer>,
+    /// Those above the base.
+    all: Arc<Mutex<Vec<Made>>>,
+}
+
+impl Line {
+    async fn send(&self, made: Made) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(made.clone());
+        self.send_layer(made.layer).await;
+    }
+
+    async fn send_each(&self, layers: Vec<Made>) {
+        for made in layers {
+            self.send(made).await;
+        }
+    }
+
+    async fn send_layer(&self, layer: ImageLayer) {
+        // A receiver that has gone is a load that failed: its error ends the build.
+        let _ = self.layers.send(layer).await;
+    }
+}

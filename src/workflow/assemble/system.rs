@@ -1,0 +1,125 @@
+//! The part of an image below the wheels: base, system, empty environment, the user's distribution packages.
+
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+
+use crate::container_layers::directories::{Directories, directories};
+use crate::container_layers::{Step, Tools, step_layers};
+use crate::engine::{ImageInfo, ImageLayer, TemporaryTag};
+use crate::model::image::component::ComponentKind;
+use crate::model::image::context::{ContextContent, ContextEntry};
+use crate::model::image::plan::BuildPlan;
+use crate::workflow::assemble::layer::{Made, plain_image};
+use crate::workflow::error::CommandError;
+use crate::workflow::lock::LockedBuild;
+use crate::workflow::session::Session;
+
+/// `steps/system.sh` with its files.
+const SYSTEM: &str = "\
+RUN --mount=type=bind,source=debs,target=/run/envforge/debs \
+    --mount=type=bind,source=steps/system.sh,target=/run/envforge/system.sh \
+    --mount=type=bind,source=steps/compile.py,target=/run/envforge/compile.py \
+    sh /run/envforge/system.sh";
+/// The empty environment: uv makes it with the image's Python.
+const ENVIRONMENT: &str = "\
+RUN --mount=type=bind,source=tools/uv,target=/run/envforge/uv \
+    --mount=type=bind,source=steps/wheels.sh,target=/run/envforge/wheels.sh \
+    --mount=type=bind,source=steps/compile.py,target=/run/envforge/compile.py \
+    UV_NO_CACHE=1 sh /run/envforge/wheels.sh";
+/// The user's distribution packages.
+const MORE: &str = "\
+RUN --mount=type=bind,source=apt,target=/run/envforge/debs \
+    --mount=type=bind,source=steps/system.sh,target=/run/envforge/system.sh \
+    --mount=type=bind,source=steps/compile.py,target=/run/envforge/compile.py \
+    sh /run/envforge/system.sh more";
+
+/// Base and system in the engine, which later steps run in.
+pub(super) struct System<'a> {
+    /// Its layers above the base.
+    pub(super) made: Vec<Made>,
+    /// Its private tag.
+    pub(super) tag: TemporaryTag<'a>,
+    /// The image.
+    pub(super) image: ImageInfo,
+    /// Its directories.
+    pub(super) directories: Directories,
+    /// The program uv, in the cache.
+    pub(super) uv: Utf8PathBuf,
+}
+
+/// Makes base and system present in the engine.
+pub(super) async fn system<'a>(
+    session: &'a Session<'_>,
+    tools: &Tools<'_>,
+    locked: &LockedBuild,
+    base: &ImageInfo,
+    plan: &BuildPlan,
+) -> Result<System<'a>, CommandError> {
+    let step = Step {
+        below: base,
+        reference: &locked.base.reference,
+        instructions: format!("{SYSTEM}\n{ENVIRONMENT}"),
+        context: files_of(plan, &["debs/", "steps/", "tools/"]),
+    };
+    let kept = step_layers(tools, step).await?;
+    let mut made = Vec::new();
+    for (number, layer) in kept.iter().enumerate() {
+        let (kind, title) = if number == 0 {
+            (ComponentKind::System, "system")
+        } else {
+            (ComponentKind::Environment, "environment")
+        };
+        made.push(Made::kept(session, kind, title, layer)?);
+    }
+    let tag = TemporaryTag::new(&*session.engine);
+    let layers: Vec<ImageLayer> =
+        base_layers(base).into_iter().chain(made.iter().map(|made| made.layer.clone())).collect();
+    let request = plain_image(&layers, tag.name(), locked.lock.stack.machine);
+    let image = session.engine.load_layers(request, Arc::clone(&session.reporter)).await?;
+    let directories = directories(tools, tag.name(), &image.layers).await?;
+    let program = plan.context.iter().find_map(|entry| match &entry.content {
+        ContextContent::File { path, .. } if entry.path == "tools/uv" => Some(path.clone()),
+        _ => None,
+    });
+    let uv = program.expect("every context has uv");
+    Ok(System { made, tag, image, directories, uv })
+}
+
+/// The layer of the user's distribution packages, if there are any.
+pub(super) async fn more(
+    session: &Session<'_>,
+    tools: &Tools<'_>,
+    system: &System<'_>,
+    plan: &BuildPlan,
+) -> Result<Vec<Made>, CommandError> {
+    if plan.image.apt.is_none() {
+        return Ok(Vec::new());
+    }
+    let step = Step {
+        below: &system.image,
+        reference: system.tag.name(),
+        instructions: MORE.to_owned(),
+        context: files_of(plan, &["apt/", "steps/system.sh", "steps/compile.py"]),
+    };
+    let layers = step_layers(tools, step).await?;
+    let made = |layer| Made::kept(session, ComponentKind::Apt, "distribution packages", layer);
+    layers.iter().map(made).collect()
+}
+
+pub(super) fn base_layers(base: &ImageInfo) -> Vec<ImageLayer> {
+    let layer = |diff_id: &String| ImageLayer {
+        title: "base".to_owned(),
+        diff_id: diff_id.clone(),
+        size: 0,
+        content: None,
+    };
+    base.layers.iter().map(layer).collect()
+}
+
+fn files_of(plan: &BuildPlan, starts: &[&str]) -> Vec<ContextEntry> {
+    let is_used = |entry: &&ContextEntry| {
+        starts.iter().any(|start| entry.path.starts_with(start)) && entry.path != "steps/toolkit.py"
+    };
+    plan.context.iter().filter(is_used).cloned().collect()
+}

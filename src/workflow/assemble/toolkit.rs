@@ -1,0 +1,54 @@
+//! The layer of /usr/local/cuda, made where everything below it is in place.
+
+use std::sync::Arc;
+
+use crate::container_layers::directories::Directories;
+use crate::container_layers::toolkit::{Toolkit, toolkit_layer};
+use crate::container_layers::{KeptLayer, Tools};
+use crate::engine::{ContainerFile, ImageLayer, TemporaryTag};
+use crate::model::image::context::{ContextContent, ContextEntry};
+use crate::model::image::plan::BuildPlan;
+use crate::packages::PackagesError;
+use crate::workflow::assemble::layer::plain_image;
+use crate::workflow::error::CommandError;
+use crate::workflow::session::Session;
+
+/// The layer of /usr/local/cuda: from the cache, or made in an image of everything below it.
+pub(super) async fn toolkit(
+    session: &Session<'_>,
+    tools: &Tools<'_>,
+    below: Vec<ImageLayer>,
+    plan: &BuildPlan,
+    known: &Directories,
+) -> Result<KeptLayer, CommandError> {
+    let step = plan.image.toolkit.as_ref().expect("asked for only then");
+    let ids: Vec<String> = below.iter().map(|layer| layer.diff_id.clone()).collect();
+    let packages: Vec<String> = debs(plan).map(|(_, sha256)| sha256.clone()).collect();
+    let tag = TemporaryTag::new(&*session.engine);
+    let toolkit =
+        Toolkit { image: tag.name(), layers: &ids, known, argument: &step.argument, packages: &packages };
+    if let Some(kept) = toolkit.kept(tools)? {
+        return Ok(kept);
+    }
+    let request = plain_image(&below, tag.name(), session.engine.info().machine);
+    session.engine.load_layers(request, Arc::clone(&session.reporter)).await?;
+    let mut files = Vec::new();
+    for (entry, sha256) in debs(plan) {
+        let gone = || PackagesError::DebGone { name: entry.path.clone(), version: String::new() };
+        let bytes = session.store.read(sha256)?.ok_or_else(gone)?;
+        files.push(ContainerFile { path: format!("/run/envforge/{}", entry.path), mode: 0o644, bytes });
+    }
+    let layer = toolkit_layer(tools, toolkit, files).await?;
+    tag.remove().await?;
+    Ok(layer)
+}
+
+/// The packages of the toolkit in a context, with their SHA-256.
+fn debs(plan: &BuildPlan) -> impl Iterator<Item = (&ContextEntry, &String)> {
+    plan.context.iter().filter(|entry| entry.path.starts_with("toolkit/")).filter_map(|entry| {
+        match &entry.content {
+            ContextContent::File { sha256, .. } => Some((entry, sha256)),
+            ContextContent::Bytes(_) => None,
+        }
+    })
+}

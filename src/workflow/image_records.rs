@@ -1,0 +1,123 @@
+//! The digests of an assembled image as records of its lock: compared where there are some, else written.
+
+use crate::agent;
+use crate::model::image::component::ComponentKind;
+use crate::model::lock::LayerRecord;
+use crate::model::sha256::sha256_hex;
+use crate::report::Event;
+use crate::store::write_atomically;
+use crate::workflow::error::CommandError;
+use crate::workflow::image_error::ImageError;
+use crate::workflow::lock::LockedBuild;
+use crate::workflow::session::Session;
+
+/// Version of the form that images are put together in: raised when the same lock gives another image.
+pub(crate) const LAYOUT: u32 = 1;
+
+/// The digests of an image that was put together here.
+pub(crate) struct ImageRecords {
+    /// Digest of its configuration: `sha256:…`.
+    pub(crate) config: String,
+    /// Its layers above the base, lowest first.
+    pub(crate) layers: Vec<LayerRecord>,
+}
+
+/// Compares the digests of an image with those of its lock. With another agent only the layers below the agent's count; with
+/// another layout none. Writes them into a lock that has none that count.
+pub(crate) fn compare(
+    session: &Session<'_>,
+    locked: &mut LockedBuild,
+    found: ImageRecords,
+) -> Result<(), CommandError> {
+    let agent = sha256_hex(agent::AGENT);
+    let records = &locked.lock.records;
+    let same_agent = records.agent.as_deref() == Some(agent.as_str());
+    if records.layout == Some(LAYOUT) {
+        let differences = differences(&records.layers, &found.layers, same_agent);
+        let other_config =
+            same_agent && records.config.as_ref().is_some_and(|config| *config != found.config);
+        if !differences.is_empty() || other_config {
+            let file = locked.path.to_string();
+            return Err(ImageError::OtherRecords { file, found: found.config, differences }.into());
+        }
+        if same_agent && records.config.is_some() {
+            return Ok(());
+        }
+    }
+    let mut lock = locked.lock.clone();
+    lock.records.agent = Some(agent);
+    lock.records.layout = Some(LAYOUT);
+    lock.records.config = Some(found.config);
+    lock.records.layers = found.layers;
+    match write_atomically(&locked.path, lock.to_toml().as_bytes()) {
+        Ok(()) => locked.lock = lock,
+        Err(error) => {
+            let text = format!("cannot record the image's digests in {}: {error}", locked.path);
+            session.reporter.report(Event::Note { text });
+        }
+    }
+    Ok(())
+}
+
+/// A line for each layer that is another one than recorded.
+fn differences(recorded: &[LayerRecord], found: &[LayerRecord], same_agent: bool) -> Vec<String> {
+    let counts = |layer: &&LayerRecord| same_agent || layer.component != ComponentKind::Files.id();
+    let below = |layers: &[LayerRecord]| -> Vec<LayerRecord> {
+        let end = if same_agent { layers.len() } else { layers.iter().take_while(counts).count() };
+        layers[..end].to_vec()
+    };
+    let (recorded, found) = (below(recorded), below(found));
+    if recorded.is_empty() {
+        return Vec::new();
+    }
+    let mut lines: Vec<String> = recorded
+        .iter()
+        .zip(&found)
+        .enumerate()
+        .filter(|(_, (one, other))| one.diff_id != other.diff_id)
+        .map(|(number, (one, other))| {
+            format!(
+                "layer {} ({}): {} instead of {}",
+                number + 1,
+                other.component,
+                other.diff_id,
+                one.diff_id
+            )
+        })
+        .collect();
+    if recorded.len() != found.len() {
+        lines.push(format!("{} layers instead of {}", found.len(), recorded.len()));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(component: &str, diff_id: &str) -> LayerRecord {
+        LayerRecord {
+            component: component.to_owned(),
+            diff_id: diff_id.to_owned(),
+            size: None,
+            digest: None,
+            compressed_size: None,
+        }
+    }
+
+    #[test]
+    fn layers_from_the_agent_on_count_only_with_the_same_agent() {
+        let recorded = [layer("stack", "1"), layer("files", "2"), layer("copy", "3")];
+        let found = [layer("stack", "1"), layer("files", "x"), layer("copy", "3")];
+        assert_eq!(differences(&recorded, &found, true).len(), 1);
+        assert_eq!(differences(&recorded, &found, false), Vec::<String>::new());
+        let lower = [layer("stack", "y"), layer("files", "2")];
+        let lines = differences(&recorded, &lower, true);
+        assert!(lines[0].starts_with("layer 1 (stack): y instead of 1"), "{lines:?}");
+        assert_eq!(
+            (lines[1].as_str(), differences(&recorded, &lower, false).len()),
+            ("2 layers instead of 3", 1)
+        );
+        assert_eq!(differences(&[], &found, true), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,70 @@
+//! The assembled builder: the same content as the Dockerfile's, the same digest each time, and no code of a wheel runs.
+
+use std::process::Command;
+
+use crate::engine::docker;
+use crate::scene::{SPEC, Scene, TAG};
+use crate::wheels::WheelSpec;
+
+const BUILD: [&str; 6] = ["build", SPEC, "--locked", "--builder", "assembled", "--json"];
+
+fn built(scene: &Scene, args: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&scene.succeed(args).stdout).expect("JSON")
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn image_is_the_same_each_time_and_has_the_content_of_the_dockerfile() {
+    let scene = Scene::locked();
+    let first = built(&scene, &BUILD);
+    let id = docker(&["inspect", "-f", "{{.Id}}", TAG]);
+    assert_eq!(first["image"], id.as_str());
+    assert!(docker(&["inspect", "-f", "{{.Created}}", TAG]).starts_with("1980-01-02"));
+    scene.assert_only_tags_added();
+
+    // From nothing: every layer is made again.
+    docker(&["rmi", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
+    let again = built(&scene, &[BUILD.as_slice(), &["--no-cache"]].concat());
+    assert_eq!((&again["image"], &again["content"]), (&first["image"], &first["content"]));
+
+    // The lock records the content by now: another one is an error with every difference.
+    let other = built(&scene, &["build", SPEC, "--locked", "--builder", "dockerfile", "--json"]);
+    assert_eq!(other["content"], first["content"]);
+    assert_ne!(other["image"], first["image"]);
+    docker(&["rmi", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
+    drop(Command::new("docker").args(["rmi", &id]).output());
+    scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn no_code_of_a_wheel_runs_in_a_build() {
+    let scene = Scene::locked();
+    let evil = "import os; open('/opt/env/ran', 'w'); open('/tmp/ran', 'w'); os._exit(3)";
+    let wheel = WheelSpec::new("evil", "1.0")
+        .file("evil.pth", &format!("import os; exec(\"{evil}\")\n"))
+        .file("sitecustomize.py", evil)
+        .file("usercustomize.py", evil)
+        .file("evil/__init__.py", evil)
+        .file("evil-1.0.dist-info/entry_points.txt", "[console_scripts]\npython-evil = evil:main\n")
+        .build();
+    scene.index.publish(vec![wheel]);
+    let report = built(&scene, &["build", SPEC, "--builder", "assembled", "--with", "evil", "--json"]);
+    let image = report["tags"][0].as_str().expect("a tag");
+    let container = docker(&["create", image]);
+    let list = Command::new("docker").args(["export", &container]).output().expect("docker runs").stdout;
+    docker(&["rm", &container]);
+    docker(&["rmi", image]);
+    let mut archive = tar::Archive::new(list.as_slice());
+    let paths = archive
+        .entries()
+        .expect("a tar")
+        .map(|entry| entry.expect("an entry").path().expect("a path").to_string_lossy().into_owned());
+    let found: Vec<String> = paths.filter(|path| path.ends_with("/ran") || path.contains("evil")).collect();
+    assert!(!found.iter().any(|path| path.ends_with("/ran")), "{found:?}");
+    assert!(
+        found.iter().any(|path| path.ends_with("evil/__pycache__/__init__.cpython-311.pyc")),
+        "{found:?}"
+    );
+    scene.assert_nothing_left();
+}
