@@ -81,10 +81,15 @@ impl Store {
         if sha256_hex(&bytes) == sha256 {
             return Ok(Some(bytes.into()));
         }
-        tracing::warn!(%path, "removing a damaged file from the cache");
-        fs_err::remove_file(&path)
-            .map_err(StoreError::file("cannot remove a damaged file from the cache"))?;
+        self.discard(sha256)?;
         Ok(None)
+    }
+
+    /// Removes a damaged blob.
+    pub(crate) fn discard(&self, sha256: &str) -> Result<(), StoreError> {
+        let path = self.blob_path(sha256)?;
+        tracing::warn!(%path, "removing a damaged file from the cache");
+        fs_err::remove_file(&path).map_err(StoreError::file("cannot remove a damaged file from the cache"))
     }
 
     /// Stores bytes in the cache under their hash, which is verified.

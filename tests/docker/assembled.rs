@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::engine::docker;
-use crate::scene::{SPEC, Scene, TAG};
+use crate::scene::{SPEC, Scene, TAG, shared_cache};
 use crate::wheels::WheelSpec;
 
 const BUILD: [&str; 6] = ["build", SPEC, "--locked", "--builder", "assembled", "--json"];
@@ -22,7 +22,8 @@ fn image_is_the_same_each_time_and_has_the_content_of_the_dockerfile() {
     assert!(docker(&["inspect", "-f", "{{.Created}}", TAG]).starts_with("1980-01-02"));
     scene.assert_only_tags_added();
 
-    // From nothing: every layer is made again.
+    // From nothing: every layer is made again, and a wheel that was damaged in the cache is downloaded again.
+    damage_a_wheel(&scene);
     docker(&["rmi", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
     let again = built(&scene, &[BUILD.as_slice(), &["--no-cache"]].concat());
     assert_eq!((&again["image"], &again["content"]), (&first["image"], &first["content"]));
@@ -34,6 +35,19 @@ fn image_is_the_same_each_time_and_has_the_content_of_the_dockerfile() {
     docker(&["rmi", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
     drop(Command::new("docker").args(["rmi", &id]).output());
     scene.assert_nothing_left();
+}
+
+/// Changes a byte of torch's wheel in the cache.
+fn damage_a_wheel(scene: &Scene) {
+    let lock: toml::Table = scene.lock().parse().expect("TOML");
+    let mut wheels = lock["wheels"].as_array().expect("a list").iter();
+    let torch = wheels.find(|wheel| wheel["name"].as_str() == Some("torch")).expect("torch is locked");
+    let sha256 = torch["sha256"].as_str().expect("a hash");
+    let path = shared_cache().join("sha256").join(&sha256[..2]).join(sha256);
+    let mut bytes = std::fs::read(&path).expect("the wheel is in the cache");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).expect("written");
 }
 
 #[test]

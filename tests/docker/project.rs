@@ -140,6 +140,38 @@ fn project_gets_its_additions_and_one_package_is_one_layer() {
     project.scene.assert_no_temporary_files();
 }
 
+/// Copies, commands with a secret, a distribution package and a package of an index with a login.
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn assembled_project_has_the_content_of_the_dockerfile_and_no_secret() {
+    let project = Project::new();
+    let built = |builder: &str| -> Value {
+        let run = project.scene.succeed(&["build", "--builder", builder, "--json"]);
+        serde_json::from_str(&run.stdout).expect("JSON")
+    };
+    project.scene.succeed(&["lock"]);
+    let assembled = built("assembled");
+    let tag = assembled["tags"][0].as_str().expect("a tag").to_owned();
+    assert_eq!(in_image(&tag, "python -c 'import own_package; print(own_package.WORD)'"), "mine");
+    assert_eq!(in_image(&tag, "cat '/opt/my configs/a.yaml' /opt/one.txt"), "a: 1\none");
+    assert_eq!(in_image(&tag, "cat ~/length"), SECRET.len().to_string());
+    let said = docker(&["history", "--no-trunc", &tag]) + &docker(&["inspect", &tag]);
+    let content = in_image(
+        &tag,
+        &format!("grep -rlaF -e {TOKEN} -e {SECRET} /opt /home /etc /run /var 2>/dev/null; true"),
+    );
+    assert_eq!(content, "");
+    assert!(
+        !said.contains(TOKEN) && !said.contains(SECRET) && !said.contains(&project.scene.index.url()),
+        "{said}"
+    );
+    let digest = project.scene.succeed(&["lock", "--digest"]).stdout;
+
+    // The lock records the content by now: another one is an error that names every difference.
+    built("dockerfile");
+    assert_eq!(project.scene.succeed(&["lock", "--digest"]).stdout, digest);
+}
+
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn failing_project_check_leaves_no_tag() {

@@ -41,4 +41,6 @@ pub struct LayeredImage {
     pub config: ConfigOf,
     /// A private tag of the result, removed by the caller.
     pub scratch_tag: String,
+    /// What is loaded, for progress.
+    pub title: String,
 }

@@ -22,8 +22,6 @@ use crate::report::Reporter;
 
 /// Layers that are ready go together up to this many bytes: more would wait for the engine's disk twice.
 const PART: u64 = 256 << 20;
-/// Step id.
-const STEP: &str = "load";
 
 /// Loads the image, and once more from its base up if a layer the engine had has gone in between.
 pub(super) async fn load_layers(
@@ -31,8 +29,8 @@ pub(super) async fn load_layers(
     image: LayeredImage,
     reporter: Arc<dyn Reporter>,
 ) -> Result<(), EngineError> {
-    let LayeredImage { layers, config, scratch_tag } = image;
-    let step = ProgressStep::begin(reporter.as_ref(), STEP.to_owned(), "load the layers".to_owned());
+    let LayeredImage { layers, config, scratch_tag, title } = image;
+    let step = ProgressStep::begin(reporter.as_ref(), format!("load:{scratch_tag}"), title);
     let mut source = Source { received: Vec::new(), used: 0, layers };
     let chains = chains(docker).await?;
     let mut result = Loading::new(docker, chains).run(&mut source, &step).await;

@@ -41,7 +41,7 @@ pub fn config(image: &ImageDescription, base: &ImageInfo, machine: Machine, laye
             "Entrypoint": ["/usr/bin/tini", "-g", "--", "/opt/envforge/entrypoint"],
             "Cmd": ["bash"],
             "WorkingDir": "/workspace",
-            "Labels": all_labels(image, base),
+            "Labels": all_labels(image, base, layers),
         },
         "history": history(base, layers),
         "rootfs": { "type": "layers", "diff_ids": diff_ids },
@@ -63,8 +63,13 @@ fn environment(base: &[String], ours: &BTreeMap<String, String>) -> Vec<String> 
     all
 }
 
-fn all_labels<'a>(image: &'a ImageDescription, base: &'a ImageInfo) -> BTreeMap<&'a String, &'a String> {
-    base.labels.iter().chain(&image.labels).collect()
+/// The labels of the base, then ours; that of the components lists the layers as they are.
+fn all_labels(image: &ImageDescription, base: &ImageInfo, layers: &[MadeLayer]) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> =
+        base.labels.clone().into_iter().chain(image.labels.clone()).collect();
+    let components: Vec<&str> = layers.iter().map(|layer| layer.component.as_str()).collect();
+    all.insert(LAYERS_LABEL.to_owned(), components.join(","));
+    all
 }
 
 fn history(base: &ImageInfo, layers: &[MadeLayer]) -> Vec<Value> {
@@ -80,6 +85,70 @@ fn history(base: &ImageInfo, layers: &[MadeLayer]) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::image::inventory::components;
+    use crate::model::image::plan::{BaseSource, CachedFile, ContextFiles, plan};
+    use crate::model::lock::{LockedDeb, sample};
+
+    fn made(component: &str) -> MadeLayer {
+        let diff_id = format!("sha256:{component}");
+        MadeLayer { component: component.to_owned(), title: "a title".to_owned(), diff_id }
+    }
+
+    /// An image as an engine describes it after loading this configuration.
+    fn loaded(config: &str) -> ImageInfo {
+        let config: Value = serde_json::from_str(config).expect("JSON");
+        let texts = |list: &Value| -> Vec<String> {
+            list.as_array()
+                .expect("a list")
+                .iter()
+                .map(|one| one.as_str().expect("text").to_owned())
+                .collect()
+        };
+        let history = config["history"].as_array().expect("a list");
+        let labels = config["config"]["Labels"].as_object().expect("an object");
+        ImageInfo {
+            layers: texts(&config["rootfs"]["diff_ids"]),
+            history: history
+                .iter()
+                .map(|line| line["created_by"].as_str().expect("text").to_owned())
+                .collect(),
+            sizes: history.iter().map(|line| u64::from(line["empty_layer"] != Value::Bool(true))).collect(),
+            labels: labels
+                .iter()
+                .map(|(name, value)| (name.clone(), value.as_str().expect("text").to_owned()))
+                .collect(),
+            size: 10,
+            ..ImageInfo::default()
+        }
+    }
+
+    #[test]
+    fn components_of_the_image_are_its_layers() {
+        let lock = sample::lock();
+        let paths = |debs: &[LockedDeb]| debs.iter().map(|deb| deb.path.clone().into()).collect();
+        let uv = CachedFile { path: "uv".into(), size: 1, sha256: "c".repeat(64) };
+        let files = ContextFiles {
+            bottom: BaseSource::Image("base".to_owned()),
+            debs: paths(&lock.system),
+            unpacked: paths(&lock.unpacked),
+            apt: paths(&lock.apt),
+            copies: Vec::new(),
+            wheels: Vec::new(),
+            local: Vec::new(),
+            uv,
+            agent: bytes::Bytes::new(),
+        };
+        let image = plan(&lock, files).image;
+        let base = ImageInfo { layers: vec!["sha256:base".to_owned()], ..ImageInfo::default() };
+        let layers = ["system", "environment", "cuda", "cuda", "framework", "files"].map(made);
+        let text = config(&image, &base, Machine::X86_64, &layers);
+        assert_eq!(text, config(&image, &base, Machine::X86_64, &layers));
+        let found = components(&loaded(&text));
+        let names: Vec<_> = found.iter().map(|part| part.name.as_str()).collect();
+        let cuda = "CUDA libraries";
+        assert_eq!(names, ["base", "system", "environment", cuda, cuda, "framework", "envforge's own"]);
+        assert_eq!(found[0].chain, "sha256:base");
+    }
 
     #[test]
     fn environment_replaces_variables_of_the_base_in_place() {

@@ -124,5 +124,6 @@ pub(super) fn plain_image(layers: &[ImageLayer], tag: &str, machine: Machine) ->
             config.to_string().into()
         }),
         scratch_tag: tag.to_owned(),
+        title: "load the layers below".to_owned(),
     }
 }

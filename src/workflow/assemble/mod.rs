@@ -110,6 +110,7 @@ async fn layered(
         layers: receiver,
         config: Box::new(move |_| config_now().into()),
         scratch_tag: how.scratch_tag.to_owned(),
+        title: "assemble the layers".to_owned(),
     };
     let make = async {
         let line = Line { layers: sender, all: Arc::clone(&all) };

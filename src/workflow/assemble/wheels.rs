@@ -1,6 +1,6 @@
 //! The wheels of an image as layers, each group with its byte code above it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
@@ -91,16 +91,23 @@ impl<'a> WheelLayers<'a> {
         wanted: &BuildRequest,
     ) -> Result<Self, CommandError> {
         let lock = &locked.lock;
-        let paths = gather(session, locked, system, wanted).await?;
-        let wheels: Vec<(Utf8PathBuf, LockedWheel)> =
-            paths.into_iter().zip(lock.wheels.iter().cloned()).collect();
         let minor = lock.stack.python.minor;
-        let (installations, conflicts) = blocking(move || {
-            let installations = open_all(&wheels, minor)?;
-            let conflicts = Conflicts::find(&installations.iter().collect::<Vec<_>>())?;
-            Ok::<_, AssembleError>((installations, conflicts))
-        })
-        .await??;
+        let mut replaced = BTreeSet::new();
+        let (installations, conflicts) = loop {
+            let paths = gather(session, locked, system, wanted).await?;
+            let wheels: Vec<(Utf8PathBuf, LockedWheel)> =
+                paths.into_iter().zip(lock.wheels.iter().cloned()).collect();
+            match blocking(move || open_all(&wheels, minor)).await? {
+                Ok(opened) => break opened,
+                // A damaged file of the cache is downloaded once more; one of a vendor folder is the user's.
+                Err(AssembleError::WrongHash { wanted: sha256, .. })
+                    if wanted.vendored.is_empty() && replaced.insert(sha256.clone()) =>
+                {
+                    session.store.discard(&sha256)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
         let sizes: Vec<u64> = installations.iter().map(|wheel| wheel.wheel().size()).collect();
         let groups = group_wheels(&lock.wheels, &sizes, MOST_LAYERS);
         Ok(Self { tools, system, lock, python: python_of(lock), installations, conflicts, groups })
@@ -212,8 +219,11 @@ impl<'a> WheelLayers<'a> {
     }
 }
 
-/// Opens wheels on all cores, in their order.
-fn open_all(wheels: &[(Utf8PathBuf, LockedWheel)], minor: u8) -> Result<Vec<Installation>, AssembleError> {
+/// Opens wheels on all cores, in their order, and compares their paths.
+fn open_all(
+    wheels: &[(Utf8PathBuf, LockedWheel)],
+    minor: u8,
+) -> Result<(Vec<Installation>, Conflicts), AssembleError> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || -> Result<Vec<(usize, Installation)>, AssembleError> {
@@ -234,7 +244,9 @@ fn open_all(wheels: &[(Utf8PathBuf, LockedWheel)], minor: u8) -> Result<Vec<Inst
         Ok::<_, AssembleError>(all)
     })?;
     all.sort_by_key(|(at, _)| *at);
-    Ok(all.into_iter().map(|(_, installation)| installation).collect())
+    let installations: Vec<Installation> = all.into_iter().map(|(_, installation)| installation).collect();
+    let conflicts = Conflicts::find(&installations.iter().collect::<Vec<_>>())?;
+    Ok((installations, conflicts))
 }
 
 /// The modules of a wheel: what Python may import from site-packages.
