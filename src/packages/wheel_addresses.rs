@@ -38,7 +38,9 @@ pub async fn wheel_addresses(
     for wheel in wheels {
         match kept(tools.store, &wheel.sha256)? {
             Some(address) => drop(known.insert(wheel.sha256.clone(), address)),
-            None => unknown.push(*wheel),
+            // A line of another shape could be an option of uv: a lock may come from anybody.
+            None if is_plain(&wheel.name) && is_plain(&wheel.version) => unknown.push(*wheel),
+            None => {}
         }
     }
     if unknown.is_empty() {
@@ -81,6 +83,12 @@ pub(super) fn remember_addresses(store: &Store, pylock: &str) -> Result<WheelAdd
     Ok(found)
 }
 
+/// Whether a name or version is one word that is no option.
+fn is_plain(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._+!".contains(c);
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(fits)
+}
+
 /// The code by which [`explain`] knows that uv failed.
 const UV_FAILED: i64 = 43;
 
@@ -92,4 +100,19 @@ fn record(sha256: &str) -> String {
 fn kept(store: &Store, sha256: &str) -> Result<Option<Address>, PackagesError> {
     let text = store.read_state(&record(sha256))?.and_then(|bytes| String::from_utf8(bytes).ok());
     Ok(text.and_then(|text| text.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_and_addresses_are_no_names() {
+        for plain in ["torch", "nvidia-nccl-cu12", "2.8.0+cu128", "1!2.0"] {
+            assert!(is_plain(plain), "{plain}");
+        }
+        for other in ["", "--index-url=x", "a b", "a@b", "a\nb", "https://a"] {
+            assert!(!is_plain(other), "{other}");
+        }
+    }
 }
