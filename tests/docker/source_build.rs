@@ -228,7 +228,7 @@ async fn source_build_makes_a_checked_image_of_a_cuda_project() {
 
     // Two compilers are too many for the memory, one is not.
     let wheel = f.build(&heard, 2).await.unwrap_or_else(|error| panic!("{error} {:#?}", heard.lines));
-    assert_eq!(heard.count("again with 1"), 1, "{:#?}", heard.lines);
+    assert_eq!(heard.count("retrying with 1"), 1, "{:#?}", heard.lines);
     assert_eq!(wheel.file, "torch-2.8.0+cu118-cp311-cp311-linux_x86_64.whl");
     f.scene.assert_nothing_left();
 
