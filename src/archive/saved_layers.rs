@@ -65,6 +65,16 @@ pub(crate) struct CanonicalLayer {
     pub(crate) file: tempfile::NamedTempFile,
 }
 
+impl CanonicalLayer {
+    /// Writes the canonical form of a layer's tar into an empty file.
+    pub(crate) fn of(tar: impl Read + Seek, mut file: tempfile::NamedTempFile) -> Result<Self, ContentError> {
+        let out = BufWriter::with_capacity(CHUNK, &mut file);
+        let done = canonicalize(BufReader::with_capacity(CHUNK, tar), out, Scope::Layer)?;
+        let size = file.seek(SeekFrom::End(0))?;
+        Ok(Self { sha256: done.sha256, size, file })
+    }
+}
+
 /// Location of a member in the archive.
 #[derive(Debug, Clone)]
 enum Place {
@@ -100,12 +110,9 @@ pub(crate) fn layers_above(
     for (number, name) in entry.layers.iter().enumerate().skip(base.len()) {
         let (start, size) = find(&places, name)?;
         let layer = plain(Section { file: &mut saved, start, size, at: 0 }, &scratch)?;
-        let mut file = scratch()?;
-        let out = BufWriter::with_capacity(CHUNK, &mut file);
-        let done = canonicalize(BufReader::with_capacity(CHUNK, layer), out, Scope::Layer)
+        let layer = CanonicalLayer::of(layer, scratch()?)
             .map_err(|source| SavedImageError::Layer { layer: number + 1, source })?;
-        let size = file.seek(SeekFrom::End(0))?;
-        made.push(CanonicalLayer { sha256: done.sha256, size, file });
+        made.push(layer);
     }
     Ok(made)
 }

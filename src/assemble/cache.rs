@@ -4,20 +4,16 @@
 //! because engines and registries compare the bytes they receive with the digest; it makes a build fail, or makes it use another
 //! layer that the engine has under that digest. So the directory needs the protection of the engine's own storage. Records
 //! with an impossible shape are ignored.
-#![expect(clippy::disallowed_methods, reason = "edge: reads and writes the digest cache")]
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
+use super::record_file::{LAYOUT_VERSION, read_record};
 use super::write::{LayerDigests, TarDigest};
 use crate::model::sha256::{is_sha256_hex, sha256_hex};
 use crate::store::{StoreError, write_atomically};
-
-/// Version of the form of layers: raised whenever the same wheels give other bytes.
-pub const LAYOUT_VERSION: u32 = 1;
 
 /// Everything that decides the bytes of a layer of wheels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -81,14 +77,10 @@ impl DigestCache {
     pub fn find(&self, key: &LayerKey<'_>) -> Result<Option<LayerDigests>, StoreError> {
         let key = key.hash();
         let path = self.path(&key);
-        let bytes = match fs_err::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(cause) => return Err(StoreError::File { purpose: "cannot read the digest cache", cause }),
-        };
-        let digests = digests(&bytes, &key);
+        let Some(record) = read_record::<Record>(&path)? else { return Ok(None) };
+        let digests = digests(record, &key);
         if digests.is_none() {
-            tracing::warn!(%path, "ignoring a damaged record of a layer");
+            tracing::warn!(%path, "ignoring a damaged record");
         }
         Ok(digests)
     }
@@ -108,8 +100,8 @@ impl DigestCache {
 }
 
 /// Returns the digests of a record of that key, if its shape is possible.
-fn digests(bytes: &[u8], wanted: &str) -> Option<LayerDigests> {
-    let Record { key, diff_id, size, gzip, gzip_size } = serde_json::from_slice(bytes).ok()?;
+fn digests(record: Record, wanted: &str) -> Option<LayerDigests> {
+    let Record { key, diff_id, size, gzip, gzip_size } = record;
     let is_digest = |text: &str| text.strip_prefix("sha256:").is_some_and(is_sha256_hex);
     // A tar is a number of blocks, at least the two at its end.
     let possible = key == wanted
@@ -122,6 +114,7 @@ fn digests(bytes: &[u8], wanted: &str) -> Option<LayerDigests> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test damages files")]
 mod tests {
     use super::*;
 

@@ -1,10 +1,16 @@
 //! Paths of several distributions, inside one layer and between layers.
 
 use super::*;
+use crate::assemble::install::Installation;
 use crate::assemble::layer::{LayerContent, LayerFile, LayerPlan};
 use crate::assemble::made_wheel::{MadeEntry, MadeWheel};
 use crate::assemble::samples::{SITE, install};
 use crate::assemble::write::write_layer;
+
+fn find(wheels: &[&Installation]) -> Result<Conflicts, AssembleError> {
+    let listings: Vec<Listing> = wheels.iter().map(|wheel| Listing::of(wheel)).collect::<Result<_, _>>()?;
+    Conflicts::find(&listings)
+}
 
 fn wheel(name: &str, content: &[u8]) -> Installation {
     install(&MadeWheel::new(name).file("shared/x.py", content).file(&format!("{name}/a.py"), b""))
@@ -28,7 +34,7 @@ fn owners(plans: &[LayerPlan], path: &str) -> Vec<String> {
 #[test]
 fn equal_files_are_no_conflict() {
     let (a, b) = (wheel("aa", b"same"), wheel("bb", b"same"));
-    let conflicts = Conflicts::find(&[&b, &a]).expect("found");
+    let conflicts = find(&[&b, &a]).expect("found");
     assert_eq!(conflicts.all(), []);
     assert!(conflicts.left_out("aa").is_empty());
     let path = format!("{SITE}/shared/x.py");
@@ -39,7 +45,7 @@ fn equal_files_are_no_conflict() {
 fn last_name_wins_whatever_the_layers_are() {
     let (a, b, c) = (wheel("aa", b"1"), wheel("bb", b"2"), wheel("cc", b"3"));
     let path = format!("{SITE}/shared/x.py");
-    let conflicts = Conflicts::find(&[&c, &a, &b]).expect("found");
+    let conflicts = find(&[&c, &a, &b]).expect("found");
     let lost =
         |loser: &str| Conflict { path: path.clone(), loser: loser.to_owned(), winner: "cc".to_owned() };
     assert_eq!(conflicts.all(), [lost("aa"), lost("bb")]);
@@ -56,7 +62,7 @@ fn other_mode_is_a_conflict() {
     let file = |mode| MadeEntry::new("shared/x.py", b"same").mode(mode);
     let a = install(&MadeWheel::new("aa").entry(file(0o100_755))).expect("aa");
     let b = install(&MadeWheel::new("bb").entry(file(0o100_644))).expect("bb");
-    assert_eq!(Conflicts::find(&[&a, &b]).expect("found").all().len(), 1);
+    assert_eq!(find(&[&a, &b]).expect("found").all().len(), 1);
 }
 
 #[test]
@@ -64,7 +70,7 @@ fn file_of_one_and_directory_of_another_is_an_error() {
     let file = install(&MadeWheel::new("aa").file("shared", b"")).expect("aa");
     for (name, path) in [("bb", "shared/x.py"), ("bb", "shared/")] {
         let folder = install(&MadeWheel::new(name).file(path, b"")).expect(name);
-        let error = Conflicts::find(&[&folder, &file]).expect_err("refused");
+        let error = find(&[&folder, &file]).expect_err("refused");
         let expected = format!(
             "cannot install `aa` and `bb`: `{SITE}/shared` is a file of one and a directory of the other"
         );
@@ -85,7 +91,7 @@ fn bytes_of_a_layer_do_not_depend_on_the_order_of_wheels() {
     let stored = large.clone().stored();
     let a = install(&MadeWheel::new("aa").entry(large)).expect("aa");
     let b = install(&MadeWheel::new("bb").entry(stored)).expect("bb");
-    let conflicts = Conflicts::find(&[&a, &b]).expect("found");
+    let conflicts = find(&[&a, &b]).expect("found");
     assert_eq!(conflicts.all(), []);
     let digests = |wheels: &[&Installation]| {
         write_layer(&plan(wheels, &conflicts), std::io::sink(), std::io::sink(), &mut |_| ())

@@ -37,6 +37,12 @@ pub enum AssembleError {
         /// The distribution with the directory.
         folder_owner: String,
     },
+    /// A package replaces files of CUDA or of the framework.
+    #[error("packages cannot replace files of CUDA or the framework:{}", lines(reasons))]
+    Replaces {
+        /// Every file, with both packages.
+        reasons: Vec<String>,
+    },
     /// The entries of a layer do not go together.
     #[error("cannot assemble a layer:{}", lines(reasons))]
     Layer {
@@ -63,7 +69,10 @@ impl Failure for AssembleError {
     fn exit(&self) -> Exit {
         match self {
             Self::WrongHash { .. } | Self::Read { .. } | Self::Write(_) | Self::Store(_) => Exit::Outside,
-            Self::Refused { .. } | Self::FileAndFolder { .. } | Self::Layer { .. } => Exit::No,
+            Self::Refused { .. }
+            | Self::FileAndFolder { .. }
+            | Self::Replaces { .. }
+            | Self::Layer { .. } => Exit::No,
         }
     }
 
@@ -77,6 +86,7 @@ impl Failure for AssembleError {
                 vec!["lock another version of the package, or report it to its author".to_owned()]
             }
             Self::FileAndFolder { .. } => vec!["remove one of the two packages".to_owned()],
+            Self::Replaces { .. } => vec!["remove the package, or lock another version of it".to_owned()],
             Self::Layer { .. } => Vec::new(),
             Self::Read { cause, .. } | Self::Write(cause) => cause.hints(),
             Self::Store(error) => error.hints(),

@@ -4,7 +4,8 @@
 //! and of its compressed form. Does not know images, engines or registries.
 //!
 //! ```text
-//! Wheel::open ─► Installation::of ─► Conflicts::find ─► LayerPlan::new ─► write_plain, write_layer, digest_layers
+//! Wheel::open ─► Installation::of ─► Listing::of ─► Conflicts::find ─►
+//! LayerPlan::new ─► write_plain, write_layer, digest_layers
 //! ```
 
 mod cache;
@@ -18,9 +19,11 @@ mod error;
 mod grouping;
 mod install;
 mod layer;
+mod listing;
 mod place;
 mod read_at;
 mod record;
+mod record_file;
 mod splice;
 mod tar_header;
 mod wheel;
@@ -36,12 +39,14 @@ mod made_wheel;
 #[cfg(test)]
 mod samples;
 
-pub use cache::{DigestCache, LAYOUT_VERSION, LayerKey};
+pub use cache::{DigestCache, LayerKey};
 pub use conflicts::{Conflict, Conflicts};
 pub use digest::digest_layers;
 pub use error::AssembleError;
 pub use grouping::{WheelGroup, group_wheels};
 pub use install::{Installation, InstalledContent, InstalledFile};
 pub use layer::{LayerContent, LayerFile, LayerPlan};
+pub use listing::{Listing, ListingCache};
+pub use record_file::LAYOUT_VERSION;
 pub use wheel::Wheel;
 pub use write::{LayerDigests, TarDigest, write_layer, write_plain};

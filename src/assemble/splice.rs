@@ -1,7 +1,7 @@
 //! The compressed form of a layer: gzip members in which the wheels' own DEFLATE streams appear unchanged.
 //!
 //! Small members hold headers, small and generated files, deflated here; each larger file of a wheel is a member of its own
-//! that nobody deflates again. Every reader of gzip concatenates members.
+//! that is not deflated again. Every reader of gzip concatenates members.
 //!
 //! The bytes depend on the deflate crate: when an update changes the digest in the test vector of `write.rs`, raise
 //! `LAYOUT_VERSION`. zlib-rs 0.6 chooses no matching algorithm by processor: its vector code finds the same matches.

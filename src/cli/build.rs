@@ -28,11 +28,11 @@ All tags, including those of --tag, end in -unverified until the checks pass on 
 /// What puts an image together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum BuilderArg {
-    /// The engine, by the steps of a Dockerfile.
-    #[default]
-    Dockerfile,
     /// This program, from layers made straight from the wheels.
+    #[default]
     Assembled,
+    /// The engine, by the steps of a Dockerfile.
+    Dockerfile,
 }
 
 impl From<BuilderArg> for BuilderChoice {
@@ -76,12 +76,12 @@ pub struct BuildArgs {
     /// Build offline from a vendor directory (requires an up-to-date lock file, there or in the project).
     #[arg(long, value_name = "DIR", conflicts_with_all = ["all_supported", "push"])]
     pub offline: Option<Utf8PathBuf>,
-    /// The builder: `dockerfile` runs a step of a Dockerfile for each layer, `assembled` makes layers straight
-    /// from the wheels, with the same image digest each time.
+    /// The builder: `assembled` makes layers straight from the wheels, with the same image digest each time;
+    /// `dockerfile` runs a step of a Dockerfile for each layer.
     #[arg(long, value_enum, default_value_t, value_name = "BUILDER")]
     pub builder: BuilderArg,
-    /// The same as `--builder assembled`: the same image digest each time.
-    #[arg(long, conflicts_with = "builder")]
+    /// Accepted for older scripts: the default builder gives the same image digest each time.
+    #[arg(long, conflicts_with = "builder", hide = true)]
     pub bit_identical: bool,
     /// The project.
     #[command(flatten)]

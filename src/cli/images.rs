@@ -30,6 +30,7 @@ const PRUNE: &str = "\
 Examples:
   envforge prune                                list unused images
   envforge prune --yes                          remove them
+  envforge prune --cache                        list unused downloads and layers of the cache, too
 
 Images referenced by a lock file in use (of a spec, or next to a project file) are kept, as are images used by a container and
 images not built from this machine's state directory. The /etc volumes that `shell` created from removed images are removed
@@ -83,15 +84,18 @@ pub struct SizeArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = PRUNE)]
 pub struct PruneArgs {
-    /// Remove the listed images.
+    /// Remove what is listed.
     #[arg(short, long)]
     pub yes: bool,
+    /// List downloads and layers of the cache that no lock in use names, too.
+    #[arg(long)]
+    pub cache: bool,
 }
 
 into_request!(DiffArgs => Diff { from, to });
 
 into_request!(SizeArgs => Size { name, project });
 
-into_request!(PruneArgs => Prune { yes });
+into_request!(PruneArgs => Prune { yes, cache });
 
 into_request!(InspectArgs => Inspect { name, sbom, project });

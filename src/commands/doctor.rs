@@ -16,8 +16,13 @@ use crate::model::request;
 use crate::model::wrap::wrap_hanging;
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::store::unused::cache_size;
 use crate::workflow::error::CommandError;
+use crate::workflow::image_info::gigabytes;
 use crate::workflow::session::connect;
+
+/// The engine's socket, if no setting names another.
+const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 
 /// The object that `doctor --json` prints.
 #[derive(Serialize)]
@@ -122,6 +127,15 @@ fn in_force(settings: &Settings) -> Vec<HostFinding> {
         }
         None => all.push(ok("ca-bundle", "CA certificates: the tools' own".to_owned())),
     }
+    let socket = match &settings.engine.docker_host {
+        Some(address) => address.strip_prefix("unix://"),
+        None => Some(DEFAULT_SOCKET),
+    };
+    all.extend(socket.and_then(|socket| host::open_socket(socket.into())));
+    all.extend(host::readable_credentials(&settings.paths.config_file));
+    let cache = &settings.paths.cache;
+    let text = format!("{} of downloads and layers in {cache}", gigabytes(cache_size(cache)));
+    all.push(ok("cache", text));
     all
 }
 

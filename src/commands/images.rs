@@ -1,6 +1,8 @@
 //! `images` and `prune`: what envforge built on this engine, and what of it no lock in use names.
+#![expect(clippy::disallowed_methods, reason = "asks the clock for the age of files of the cache")]
 
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
 use serde::Serialize;
 
@@ -12,6 +14,7 @@ use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::known_locks::{LocksInUse, in_use, known_lock};
+use crate::store::unused::{remove, unused as unused_files};
 use crate::workflow::error::CommandError;
 use crate::workflow::image_info::gigabytes;
 use crate::workflow::session::Session;
@@ -31,6 +34,16 @@ struct Report<'a> {
     /// Volumes of `shell` that belong to images which are gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     volumes: Option<Vec<String>>,
+    /// Files of the cache that no lock in use names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache: Option<CacheReport>,
+}
+
+/// Files of the cache.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct CacheReport {
+    files: usize,
+    bytes: u64,
 }
 
 /// One image.
@@ -56,7 +69,7 @@ pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
     let used = in_use(&session.store);
     let rows: Vec<_> = all.iter().map(|image| row(image, &all, is_in_use(image, &all, &used))).collect();
     if settings.output.json {
-        Printer.json(&Report { schema: 1, removed: None, images: rows, volumes: None });
+        Printer.json(&Report { schema: 1, removed: None, images: rows, volumes: None, cache: None });
     } else {
         Printer.text(table(&rows).trim_end());
     }
@@ -73,7 +86,12 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
     };
     let unused: Vec<_> = all.iter().filter(ours).collect();
     let volumes = stale_volumes(&session, &unused).await?;
+    let files = if args.cache { unused_files(&session.store, SystemTime::now()) } else { Vec::new() };
+    let cache = args
+        .cache
+        .then(|| CacheReport { files: files.len(), bytes: files.iter().map(|file| file.size).sum() });
     if args.yes {
+        remove(&files)?;
         for image in &unused {
             if image.tags.is_empty() {
                 session.engine.remove_image(&image.id).await?;
@@ -89,7 +107,8 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
     let rows: Vec<_> = unused.iter().map(|image| row(image, &all, false)).collect();
     let own: u64 = rows.iter().map(|row| row.size - row.shared.min(row.size)).sum();
     if settings.output.json {
-        Printer.json(&Report { schema: 1, removed: Some(args.yes), images: rows, volumes: Some(volumes) });
+        let volumes = Some(volumes);
+        Printer.json(&Report { schema: 1, removed: Some(args.yes), images: rows, volumes, cache });
         return Ok(Exit::Done);
     }
     if !rows.is_empty() {
@@ -102,10 +121,20 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
         let count = rows.len();
         let own = gigabytes(own);
         Printer.say(&match (count, args.yes) {
-            (0, _) => "nothing to remove: all images are in use".to_owned(),
+            (0, _) => "no image to remove: all are in use".to_owned(),
             (_, true) => format!("{count} removed, at least {own} freed"),
             (_, false) => format!("{count} would be removed, at least {own} freed: envforge prune --yes"),
         });
+        if let Some(CacheReport { files, bytes }) = cache {
+            let bytes = gigabytes(bytes);
+            Printer.say(&match (files, args.yes) {
+                (0, _) => "no file of the cache to remove".to_owned(),
+                (_, true) => format!("{files} files of the cache removed, {bytes} freed"),
+                (_, false) => {
+                    format!("{files} files of the cache would be removed, {bytes} freed: envforge prune --cache --yes")
+                }
+            });
+        }
     }
     Ok(Exit::Done)
 }

@@ -153,7 +153,7 @@ fn keep(store: &Store, wheel: &str, identity: &str, code: &[SourceFile]) -> Resu
 
 fn path(store: &Store, wheel: &str, identity: &str) -> camino::Utf8PathBuf {
     let key = sha256_hex(format!("{LAYOUT} {wheel} {identity} {SCRIPT}").as_bytes());
-    store.cache_dir().join("layers").join("byte-code").join(key)
+    store.cache_dir().join("layers").join("byte-code").join(format!("{wheel}-{}", &key[..16]))
 }
 
 /// Writes the frames that `byte_code.py` reads.

@@ -1,14 +1,14 @@
 //! Finished layers in the cache: a record by the key of their inputs, the tar under its hash.
 #![expect(clippy::disallowed_methods, reason = "edge: reads the cache")]
 
-use std::io::{Read as _, Write};
+use std::io::{BufReader, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::saved_layers::CanonicalLayer;
 use crate::engine::LayerContent;
-use crate::model::sha256::{is_sha256_hex, sha256_hex};
+use crate::model::sha256::is_sha256_hex;
 use crate::store::{Store, StoreError, write_atomically};
 
 /// A layer in the cache.
@@ -20,7 +20,7 @@ pub struct KeptLayer {
     pub size: u64,
 }
 
-/// The layers of a key, if every one of them is in the cache.
+/// The layers of a key (SHA-256, hex), if every one of them is in the cache.
 pub(super) fn find(store: &Store, key: &str) -> Result<Option<Vec<KeptLayer>>, StoreError> {
     let Ok(bytes) = fs_err::read(record(store, key)) else { return Ok(None) };
     // A record that cannot be read is none: the layers are made again.
@@ -56,7 +56,7 @@ pub(super) fn keep(
 }
 
 fn record(store: &Store, key: &str) -> Utf8PathBuf {
-    store.cache_dir().join("layers").join(format!("{}.json", sha256_hex(key.as_bytes())))
+    store.cache_dir().join("layers").join(format!("{key}.json"))
 }
 
 impl KeptLayer {
@@ -75,14 +75,7 @@ struct LayerFile(Utf8PathBuf);
 
 impl LayerContent for LayerFile {
     fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        let mut file = fs_err::File::open(&self.0)?;
-        let mut buffer = vec![0; 1 << 20];
-        loop {
-            let count = file.read(&mut buffer)?;
-            if count == 0 {
-                return Ok(());
-            }
-            out.write_all(&buffer[..count])?;
-        }
+        let mut file = BufReader::with_capacity(1 << 20, fs_err::File::open(&self.0)?);
+        std::io::copy(&mut file, out).map(drop)
     }
 }

@@ -3,16 +3,14 @@
 //! Its step needs the libraries in place, so it runs in an image of everything below it; what it changed is collected.
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom};
+use std::io::{Read as _, Seek as _};
 use std::sync::Arc;
 
 use super::directories::{Directories, Directory};
 use super::error::LayerError;
 use super::kept::{KeptLayer, find, keep};
 use super::step::Tools;
-use crate::archive::canonical_tar::canonicalize;
 use crate::archive::saved_layers::CanonicalLayer;
-use crate::archive::scope::Scope;
 use crate::engine::{ContainerFile, Network, RunRequest};
 use crate::model::sha256::sha256_hex;
 
@@ -87,8 +85,11 @@ pub async fn toolkit_layer(
     let (known, store) = (toolkit.known.clone(), tools.store.clone());
     let made = tokio::task::spawn_blocking(move || {
         let scratch = || store.temp_file().map_err(std::io::Error::other);
-        let raw = changes(&below, &collected, &known, scratch()?.into_file())?;
-        keep(&store, &key, vec![canonical(raw, scratch()?)?]).map_err(LayerError::from)
+        let mut raw = changes(&below, &collected, &known, scratch()?.into_file())?;
+        raw.rewind()?;
+        let layer = CanonicalLayer::of(raw, scratch()?)
+            .map_err(|source| LayerError::Content { what: WHAT, source })?;
+        keep(&store, &key, vec![layer]).map_err(LayerError::from)
     });
     let mut layers = made.await.map_err(std::io::Error::other)??;
     Ok(layers.remove(0))
@@ -182,17 +183,4 @@ fn hash(header: &tar::Header, link: &[u8], content: &[u8]) -> std::io::Result<St
     bytes.push(0);
     bytes.extend(content);
     Ok(sha256_hex(&bytes))
-}
-
-/// The canonical form of a tar.
-fn canonical(
-    mut raw: impl Read + Seek,
-    mut file: tempfile::NamedTempFile,
-) -> Result<CanonicalLayer, LayerError> {
-    raw.seek(SeekFrom::Start(0))?;
-    let out = BufWriter::with_capacity(1 << 20, &mut file);
-    let done = canonicalize(BufReader::with_capacity(1 << 20, raw), out, Scope::Layer)
-        .map_err(|source| LayerError::Content { what: WHAT, source })?;
-    let size = file.seek(SeekFrom::End(0))?;
-    Ok(CanonicalLayer { sha256: done.sha256, size, file })
 }

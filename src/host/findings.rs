@@ -49,7 +49,12 @@ impl HostFinding {
         Self { id, severity: Severity::Ok, text: text.into(), hint: None }
     }
 
-    fn with(id: &'static str, severity: Severity, text: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(super) fn with(
+        id: &'static str,
+        severity: Severity,
+        text: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self { id, severity, text: text.into(), hint: Some(hint.into()) }
     }
 

@@ -3,6 +3,7 @@
 //! Edges: `nvml` queries the driver, `smi` runs nvidia-smi, `system` reads files; they return facts or the reason for their
 //! absence. Pure: `findings` and `topology`. `resolve` decides what to build.
 
+mod exposure;
 mod facts;
 mod findings;
 mod nvml;
@@ -12,6 +13,7 @@ mod system;
 mod topology;
 mod usage;
 
+pub use exposure::{open_socket, readable_credentials};
 pub use facts::{EngineFacts, GpuError, HostFacts, HostGpu, HostReport, SystemFacts};
 pub use findings::{HostFinding, Severity, findings};
 pub use nvml::detect;

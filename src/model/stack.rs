@@ -40,6 +40,14 @@ pub struct Requires {
     pub ptx: Vec<ComputeCapability>,
 }
 
+impl Requires {
+    /// Returns the code of the binary that runs on a GPU: the newest cubin of its major version, else the newest PTX.
+    pub fn code_for(&self, gpu: ComputeCapability) -> Option<ComputeCapability> {
+        let cubin = self.gpu.iter().filter(|code| code.cubin_runs_on(gpu)).max();
+        cubin.or_else(|| self.ptx.iter().filter(|code| **code <= gpu).max()).copied()
+    }
+}
+
 /// A forward-compatibility package admitted by `--forward-compat`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

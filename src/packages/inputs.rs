@@ -22,6 +22,8 @@ use crate::model::versions::Machine;
 
 /// The directory the scripts read.
 const FOLDER: &str = "/envforge";
+/// The engine's cache volume of the resolver, mounted at /cache: uv, index responses and the Python of each base.
+pub(super) const CACHE_VOLUME: &str = "envforge-resolve";
 /// The script the container runs.
 pub(super) const SCRIPT: &str = "/envforge/resolve.sh";
 /// Path of the uv program, sent if the volume does not have it.

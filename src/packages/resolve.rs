@@ -10,7 +10,7 @@ use super::apt::{kept, locked_debs, standing};
 use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::failure::explain;
-use super::inputs::{SCRIPT, UV, files};
+use super::inputs::{CACHE_VOLUME, SCRIPT, UV, files};
 use super::output::Sections;
 use super::pylock::{SourceDist, names, resolutions};
 use super::request::{PackageRequest, ResolverContext};
@@ -27,8 +27,6 @@ use crate::report::Event;
 use crate::store::StoreError;
 
 const STEP: &str = "packages";
-/// The engine's cache volume of the resolver: index responses and the Python of each base.
-const CACHE_VOLUME: &str = "envforge-resolve";
 
 /// Exit code of the script if the volume does not have uv, which is too large to send each time.
 const NO_UV: i64 = 51;

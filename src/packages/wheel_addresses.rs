@@ -10,7 +10,7 @@ use camino::Utf8Path;
 
 use super::error::PackagesError;
 use super::failure::explain;
-use super::inputs::{UV, file, surroundings};
+use super::inputs::{CACHE_VOLUME, UV, file, surroundings};
 use super::pylock::addresses;
 use super::request::ResolverContext;
 use crate::engine::{ContainerFile, RunRequest};
@@ -19,8 +19,6 @@ use crate::model::lock::LockedWheel;
 use crate::store::{Store, StoreError};
 
 const SCRIPT: &str = "/envforge/addresses.sh";
-/// The engine's cache volume of the resolver.
-const CACHE_VOLUME: &str = "envforge-resolve";
 
 /// Addresses by SHA-256 of the wheel.
 pub type WheelAddresses = BTreeMap<String, Address>;

@@ -45,18 +45,24 @@ pub(crate) type LocksInUse = BTreeMap<String, String>;
 
 /// Returns the locks in use: those of specs, and those next to a project file now.
 pub(crate) fn in_use(store: &Store) -> LocksInUse {
-    let projects = files(&store.state_dir().join(PROJECTS));
-    let of_projects =
-        projects.iter().filter_map(|file| fs_err::read_to_string(file).ok()).map(Utf8PathBuf::from);
-    let all = files(&store.state_dir().join(OF_SPECS)).into_iter().chain(of_projects);
-    all.filter_map(|path| fs_err::read_to_string(path).ok())
-        .filter_map(|text| Lock::from_toml("a lock", &text).ok())
+    texts_in_use(store)
+        .iter()
+        .filter_map(|text| Lock::from_toml("a lock", text).ok())
         .flat_map(|lock| {
             let hashes = lock.hashes();
             let first = hashes.iter().min().cloned().unwrap_or_default();
             hashes.into_iter().map(move |hash| (hash, first.clone()))
         })
         .collect()
+}
+
+/// The locks in use as they are written, those of a newer envforge too.
+pub(super) fn texts_in_use(store: &Store) -> Vec<String> {
+    let projects = files(&store.state_dir().join(PROJECTS));
+    let of_projects =
+        projects.iter().filter_map(|file| fs_err::read_to_string(file).ok()).map(Utf8PathBuf::from);
+    let all = files(&store.state_dir().join(OF_SPECS)).into_iter().chain(of_projects);
+    all.filter_map(|path| fs_err::read_to_string(path).ok()).collect()
 }
 
 fn files(folder: &Utf8Path) -> Vec<Utf8PathBuf> {

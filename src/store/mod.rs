@@ -17,6 +17,7 @@ mod folders;
 pub(crate) mod known_locks;
 mod lock;
 pub(crate) mod reports;
+pub(crate) mod unused;
 pub(crate) mod vendor_base;
 pub mod vendor_dir;
 

@@ -127,7 +127,6 @@ pub(crate) async fn build_one(
     }
     check_processor(session, &locked.lock.stack)?;
     check_agent_starts(&locked.base)?;
-    disk_space::check(session, &locked.lock)?;
 
     let started = Instant::now();
     let scratch = TemporaryTag::new(&*session.engine);
@@ -137,6 +136,7 @@ pub(crate) async fn build_one(
         image_records::compare(session, &mut locked, records)?;
         image
     } else {
+        disk_space::check(session, &locked.lock)?;
         let request = ImageBuildRequest {
             no_cache: args.no_cache,
             scratch_tag: scratch.name().to_owned(),
@@ -210,7 +210,11 @@ pub(crate) async fn build_one(
 
 /// Whether the image is put together here. Byte code of Python 3.10 and older is not the same each time: the engine builds it.
 fn is_assembled(session: &Session<'_>, args: &request::Build, lock: &Lock) -> bool {
-    let wish = args.bit_identical || args.builder == request::BuilderChoice::Assembled;
+    if args.bit_identical {
+        let text = "`--bit-identical` is the default and can be left out".to_owned();
+        session.reporter.report(Event::Note { text });
+    }
+    let wish = args.builder == request::BuilderChoice::Assembled;
     let can = lock.stack.python >= FIRST_ASSEMBLED;
     if wish && !can {
         let text = format!(
@@ -275,7 +279,7 @@ fn dry_run_text(plan: &BuildPlan, lock: &Lock) -> String {
         text.extend(["  ", &check, "\n"]);
     }
     text.push_str("\nchecks on a GPU before a tag without -unverified\n");
-    for check in gpu_checks(&lock.stack, true) {
+    for check in gpu_checks(lock, true) {
         text.extend(["  ", &check, "\n"]);
     }
     text

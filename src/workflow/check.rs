@@ -105,7 +105,7 @@ async fn run(
             request.user = Some("0:0".to_owned());
             let mut required = static_checks(lock);
             if gpus.is_some() {
-                required.extend(gpu_checks(&lock.stack, level != Level::Quick));
+                required.extend(gpu_checks(lock, level != Level::Quick));
             }
             ImageExpectations { required, forbidden, ..ImageExpectations::default() }
         }

@@ -1,6 +1,7 @@
 //! The digests of an assembled image as records of its lock: compared where there are some, else written.
 
 use crate::agent;
+use crate::model::compat::Matrix;
 use crate::model::image::component::ComponentKind;
 use crate::model::lock::LayerRecord;
 use crate::model::sha256::sha256_hex;
@@ -22,8 +23,8 @@ pub(crate) struct ImageRecords {
     pub(crate) layers: Vec<LayerRecord>,
 }
 
-/// Compares the digests of an image with those of its lock. With another agent only the layers below the agent's count; with
-/// another layout none. Writes them into a lock that has none that count.
+/// Compares the digests of an image with those of its lock. With another agent or matrix, which the expectation file follows, only
+/// the layers below the agent's count; with another layout none. Writes them into a lock that has none that count.
 pub(crate) fn compare(
     session: &Session<'_>,
     locked: &mut LockedBuild,
@@ -31,21 +32,23 @@ pub(crate) fn compare(
 ) -> Result<(), CommandError> {
     let agent = sha256_hex(agent::AGENT);
     let records = &locked.lock.records;
-    let same_agent = records.agent.as_deref() == Some(agent.as_str());
+    let matrix = &Matrix::current().edition;
+    let same_program = records.agent.as_deref() == Some(agent.as_str()) && records.matrix == *matrix;
     if records.layout == Some(LAYOUT) {
-        let differences = differences(&records.layers, &found.layers, same_agent);
+        let differences = differences(&records.layers, &found.layers, same_program);
         let other_config =
-            same_agent && records.config.as_ref().is_some_and(|config| *config != found.config);
+            same_program && records.config.as_ref().is_some_and(|config| *config != found.config);
         if !differences.is_empty() || other_config {
             let file = locked.path.to_string();
             return Err(ImageError::OtherRecords { file, found: found.config, differences }.into());
         }
-        if same_agent && records.config.is_some() {
+        if same_program && records.config.is_some() {
             return Ok(());
         }
     }
     let mut lock = locked.lock.clone();
     lock.records.agent = Some(agent);
+    lock.records.matrix.clone_from(matrix);
     lock.records.layout = Some(LAYOUT);
     lock.records.config = Some(found.config);
     lock.records.layers = found.layers;
@@ -60,10 +63,10 @@ pub(crate) fn compare(
 }
 
 /// A line for each layer that is another one than recorded.
-fn differences(recorded: &[LayerRecord], found: &[LayerRecord], same_agent: bool) -> Vec<String> {
-    let counts = |layer: &&LayerRecord| same_agent || layer.component != ComponentKind::Files.id();
+fn differences(recorded: &[LayerRecord], found: &[LayerRecord], same_program: bool) -> Vec<String> {
+    let counts = |layer: &&LayerRecord| same_program || layer.component != ComponentKind::Files.id();
     let below = |layers: &[LayerRecord]| -> Vec<LayerRecord> {
-        let end = if same_agent { layers.len() } else { layers.iter().take_while(counts).count() };
+        let end = if same_program { layers.len() } else { layers.iter().take_while(counts).count() };
         layers[..end].to_vec()
     };
     let (recorded, found) = (below(recorded), below(found));
@@ -106,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_from_the_agent_on_count_only_with_the_same_agent() {
+    fn layers_from_the_agent_on_count_only_with_the_same_program() {
         let recorded = [layer("stack", "1"), layer("files", "2"), layer("copy", "3")];
         let found = [layer("stack", "1"), layer("files", "x"), layer("copy", "3")];
         assert_eq!(differences(&recorded, &found, true).len(), 1);

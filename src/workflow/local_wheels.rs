@@ -1,6 +1,7 @@
 //! The wheels of unpublished variants: those of `--wheel`, else those of the lock.
 
 use crate::model::compat::tables::Channel;
+use crate::model::image::plan::environment_of;
 use crate::model::lock::{Difference, Lock, LockedWheel, UserAdditions};
 use crate::model::request::LockOptions;
 use crate::model::stack::Stack;
@@ -83,6 +84,7 @@ impl LocalWheels {
     /// Every way in which a lock does not fit.
     pub(crate) fn differences(&self, old: &Lock, added: &UserAdditions) -> Vec<Difference> {
         let mut all = old.differences_from(&self.stack, added);
+        all.extend(old.claims(&environment_of(&old.stack, &old.added)));
         for wheel in &self.given {
             let locked = old.local_wheels().find(|locked| locked.name == wheel.name);
             let short = |sha256: &str| format!("SHA-256 {}", &sha256[..12]);

@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 
 use crate::base::Base;
+use crate::model::image::plan::environment_of;
 use crate::model::lock::{Lock, LockError, LockMetadata, SCHEMA};
 use crate::model::project::requirement_name;
 use crate::model::sha256::sha256_hex;
@@ -17,7 +18,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
-use crate::workflow::lock_packages::{environment_of, resolved};
+use crate::workflow::lock_packages::resolved;
 use crate::workflow::session::Session;
 use crate::workflow::source_build::{agree_to_compile, wheel_from_source};
 
@@ -72,7 +73,8 @@ pub(crate) async fn lock_for(
                 text: format!("using the lock file of {}: {path}", old.records.created),
             });
             let base = base_of(session, stack, named, source, Some(old)).await?;
-            return Ok(LockedBuild { lock: old.clone(), path, base, new: false, _guard: guard });
+            let lock = old.clone().with_facts_of(stack);
+            return Ok(LockedBuild { lock, path, base, new: false, _guard: guard });
         }
         _ if source.locked => return Err(stale().into()),
         Some(_) if !differences.is_empty() && !source.upgrade => {

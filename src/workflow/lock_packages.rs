@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use crate::base::Base;
 use crate::model::compat::Matrix;
-use crate::model::image::plan::environment;
-use crate::model::lock::{Lock, LockMetadata, LockedSource, LockedWheel, SCHEMA, UserAdditions};
+use crate::model::image::plan::environment_of;
+use crate::model::lock::{Lock, LockMetadata, LockedSource, LockedWheel, SCHEMA};
 use crate::model::resolve::{ResolveOptions, ToolkitSources, resolve};
 use crate::model::spec::Spec;
 use crate::model::stack::{NvccSource, Stack};
@@ -122,13 +122,6 @@ pub(crate) fn not_resolved(
         return LockingError::NvccOutOfReach { cause, nearest }.into();
     }
     if cause.is_conflict() { conflict(cause, wanted, stack) } else { cause.into() }
-}
-
-/// The image's variables, and the user's.
-pub(crate) fn environment_of(stack: &Stack, added: &UserAdditions) -> BTreeMap<String, String> {
-    let mut all = environment(stack);
-    all.extend(added.variables.clone());
-    all
 }
 
 /// Refuses a wheel whose hash a requirement file does not allow.

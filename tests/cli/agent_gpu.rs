@@ -113,6 +113,36 @@ fn one_wrong_element_fails_the_check() {
     assert_eq!(corrupt.told("memory-copies").0, "failed");
 }
 
+/// NVRTC 10.2 has neither a list of architectures nor machine code; cuBLAS 10 names the arithmetic by a data type.
+#[test]
+fn libraries_of_cuda_10_are_tested() {
+    let answer = agent(
+        &["run", "nvrtc", "gemm-own", "gemm-cublas"],
+        &[("FAKE_COMPUTE", "1"), ("FAKE_OLD", "1"), ("FAKE_CC", "75")],
+    );
+    assert_eq!((answer.told("nvrtc").0, &answer.check("nvrtc")["skip"]), ("skipped", &"not-offered".into()));
+    assert_eq!(answer.check("gemm-fp16-own")["measured"]["target"], "compute_70, made ahead");
+    for precision in ["fp64", "fp32", "fp16", "int8"] {
+        let id = format!("gemm-{precision}-cublas");
+        assert_eq!(answer.told(&id).0, "passed", "{:#}", answer.check(&id));
+        assert_eq!(answer.check(&id)["measured"]["cublas"], "10202");
+    }
+}
+
+#[test]
+fn peers_are_copied_through_the_host_and_directly() {
+    let both = agent(&["run", "memory"], &[("FAKE_COMPUTE", "1"), ("FAKE_COUNT", "2")]);
+    let expected = ("passed", "2 pairs of GPUs through the host, 2 directly");
+    assert_eq!(both.told("memory-peers"), expected);
+    for way in ["through the host", "directly"] {
+        let variables = [("FAKE_COMPUTE", "1"), ("FAKE_COUNT", "3"), ("FAKE_BAD_PEERS", way)];
+        let answer = agent(&["run", "memory"], &variables);
+        let (outcome, detail) = answer.told("memory-peers");
+        assert_eq!(outcome, "failed", "{way}");
+        assert!(detail.contains(&format!("GPU 0 to GPU 1 {way}: first wrong byte")), "{detail}");
+    }
+}
+
 #[test]
 fn unsupported_precision_is_skipped() {
     let answer = agent(&["run", "gemm-own", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_CC", "75")]);
@@ -139,6 +169,81 @@ fn exclusive_gpu_is_not_shared_by_the_children() {
     let words = ["run", "driver", "gemm-own", "conv-own", "conv-cudnn"];
     let answer = agent(&words, &[("FAKE_COMPUTE", "1"), ("FAKE_COMPUTE_MODE", "3"), ("FAKE_LOCK", lock)]);
     assert_eq!(answer.code, 0, "{:#?}", answer.lines);
+}
+
+/// Another program holds the GPU or its memory: that says nothing about the image.
+#[test]
+fn busy_gpu_is_skipped_with_its_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lock = folder.path().join("lock");
+    let held = std::fs::File::create(&lock).expect("a file");
+    held.lock().expect("locked");
+    let lock = lock.to_str().expect("text");
+    let holders =
+        [("FAKE_LOCK", lock, "CUDA_ERROR_DEVICE_UNAVAILABLE"), ("FAKE_RETAIN_RC", "2", "OUT_OF_MEMORY")];
+    for (name, value, status) in holders {
+        let answer = agent(&["run", "memory", "gemm-own", "nccl"], &[("FAKE_COMPUTE", "1"), (name, value)]);
+        for id in ["memory-copies", "gemm-fp32-own", "nccl-all-reduce"] {
+            let line = answer.check(id);
+            assert_eq!(
+                (&line["outcome"], &line["skip"]),
+                (&"skipped".into(), &"host-busy".into()),
+                "{line:#}"
+            );
+            assert!(line["detail"].as_str().is_some_and(|text| text.contains(status)), "{line:#}");
+            assert!(line["hint"].is_string(), "{line:#}");
+        }
+    }
+    let answer = agent(&["run", "gemm-own"], &[("FAKE_RETAIN_RC", "719")]);
+    assert_eq!(answer.told("gemm-fp32-own").0, "failed");
+    assert!(answer.check("gemm-fp32-own")["hint"].is_string(), "a fault of the context keeps its fix");
+}
+
+/// A display card next to the GPU that the image is for.
+#[test]
+fn gpu_without_code_is_named_and_not_tested() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expect = folder.path().join("expect");
+    std::fs::write(&expect, "cuda=12.8\narch=9.0\n").expect("written");
+    let words = ["run", "driver", "gemm-own", "memory", "--expect", expect.to_str().expect("text")];
+    let variables = [("FAKE_COMPUTE", "1"), ("FAKE_COUNT", "2"), ("FAKE_CC_OTHERS", "61")];
+    let answer = agent(&words, &variables);
+    let (outcome, detail) = answer.told("device");
+    assert_eq!(outcome, "passed", "{detail}");
+    assert!(detail.ends_with("not tested: the image has no code for NVIDIA H200 (sm_61)"), "{detail}");
+    assert_eq!(answer.told("gemm-fp32-own").0, "passed");
+    assert!(answer.check("gemm-fp32-own")["measured"]["gpu.1"].is_null());
+    assert_eq!(answer.told("memory-peers").0, "skipped");
+}
+
+#[test]
+fn precision_that_cublas_does_not_offer_is_skipped() {
+    let answer = agent(&["run", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_LT_RC", "15")]);
+    assert_eq!(answer.told("gemm-fp8-cublas").0, "skipped");
+    assert_eq!(answer.check("gemm-fp8-cublas")["skip"], "not-offered");
+    let answer = agent(&["run", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_LT_RC", "13")]);
+    assert_eq!(answer.told("gemm-fp8-cublas").0, "failed");
+}
+
+/// Fast accumulation is what frameworks use, and less exact: the correctness check never asks for it.
+#[test]
+fn only_the_speed_of_fp8_uses_fast_accumulation() {
+    let answer = agent(&["run", "speed-gemm"], &[("FAKE_NO_FAST", "1")]);
+    assert_eq!(answer.told("speed-gemm-fp8").0, "failed");
+    let exact = agent(&["run", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_NO_FAST", "1")]);
+    assert_eq!(exact.told("gemm-fp8-cublas").0, "passed");
+}
+
+#[test]
+fn slice_of_a_gpu_is_not_compared_with_the_whole_gpus_peak() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expect = folder.path().join("expect");
+    std::fs::write(&expect, "peak.memory=1000000000\n").expect("written");
+    let words = ["run", "speed-memory", "--expect", expect.to_str().expect("text")];
+    let line =
+        |name| agent(&words, &[("FAKE_NAME", name)]).check("speed-memory")["measured"]["warning"].clone();
+    assert!(line("NVIDIA H200").is_string());
+    assert!(line("NVIDIA H200 MIG 1g.18gb").is_null());
 }
 
 #[test]

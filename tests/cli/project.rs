@@ -321,6 +321,15 @@ fn edited_lock_is_rejected_with_its_wrong_field() {
     let program = project(&[("envforge.toml", text)]);
     write_lock(&program, |lock| lock.stack.cuda = "cu126".parse().expect("a variant"));
     assert_message(&program.run(&["lock", "--check"]), 1, &["CUDA variant", "cu126", "cu128"]);
+    // What a stranger's pull request might try: nothing but the pins is believed.
+    write_lock(&program, |lock| {
+        lock.stack.framework = "cuda".to_owned();
+        lock.environment.insert("LD_PRELOAD".to_owned(), "/workspace/x.so".to_owned());
+    });
+    let says = ["framework", "image variable LD_PRELOAD: locked `/workspace/x.so`, no longer requested"];
+    assert_message(&program.run(&["lock", "--check"]), 1, &says);
+    write_lock(&program, |lock| lock.stack.suite = "bookworm\nRUN id".to_owned());
+    assert_message(&program.run(&["lock", "--check"]), 2, &["stack.suite", "U+000A"]);
     write_lock(&program, |_| {});
     let lock = std::fs::read_to_string(program.path("envforge.lock")).expect("ours");
     std::fs::write(program.path("envforge.lock"), lock.replace("[records]", "[records]\nextra = 1"))

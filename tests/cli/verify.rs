@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use envforge::model::compat::Matrix;
+use envforge::model::image::plan::environment_of;
 use envforge::model::image_digest::Digest;
 use envforge::model::lock::{BaseProvider, Lock, LockMetadata, LockedBase, SCHEMA, UserAdditions};
 use envforge::model::resolve::{ResolveOptions, resolve};
@@ -42,7 +43,7 @@ pub(crate) fn lock() -> Lock {
         packages: Vec::new(),
         cuda: false,
     };
-    let (environment, records) = (BTreeMap::new(), LockMetadata::default());
+    let (environment, records) = (environment_of(&stack, &UserAdditions::default()), LockMetadata::default());
     let (tools, system, wheels) = (Vec::new(), Vec::new(), Vec::new());
     Lock {
         schema: SCHEMA,
@@ -75,7 +76,7 @@ fn report(lock: &Lock, gpu: &str, full: bool) -> String {
     for id in static_checks(lock).iter().filter(|id| !id.starts_with("image-")) {
         text += &line(id, "static", "passed", "fine", "");
     }
-    for id in gpu_checks(&lock.stack, full) {
+    for id in gpu_checks(lock, full) {
         text += &line(&id, "gpu", "passed", "exact", gpu);
     }
     text + "{\"done\":true,\"seconds\":9.5}\n"
@@ -187,14 +188,34 @@ async fn push_adds_the_verified_tag_to_the_same_digest() {
 fn wrong_result_fails_and_earns_no_tag() {
     let lock = lock();
     let good = report(&lock, H200, true);
-    let wrong = line("gemm-fp16-cublas", "gpu", "failed", "CUBLAS_STATUS_EXECUTION_FAILED", "");
-    let lines =
-        good.lines().map(|text| if text.contains("gemm-fp16-cublas") { wrong.trim_end() } else { text });
+    let wrong = line("gemm-fp16-own", "gpu", "failed", "CUBLAS_STATUS_EXECUTION_FAILED", "");
+    let lines = good.lines().map(|text| if text.contains("gemm-fp16-own") { wrong.trim_end() } else { text });
     let scene = Scene::new(cdi(lines.collect::<Vec<_>>().join("\n")), &lock);
     let run = scene.verify(&[]);
     assert_eq!(run.code, 1, "{}", run.stderr);
-    assert!(run.stdout.starts_with("failed  gemm-fp16-cublas"), "{}", run.stdout);
+    assert!(run.stdout.starts_with("failed  gemm-fp16-own"), "{}", run.stdout);
     assert!(run.stdout.contains("hint: an earlier error surfaced late"), "{}", run.stdout);
+    assert!(scene.requests.tags().is_empty());
+}
+
+/// Another program holds the GPU: exit 3, as for everything outside envforge, and no tag.
+#[test]
+fn busy_gpu_leaves_the_verdict_undecided() {
+    let lock = lock();
+    let good = report(&lock, H200, true);
+    let busy = line("gemm-fp16-own", "gpu", "skipped", "NVIDIA H200 (sm_90) is busy", "")
+        .replace("\"hint\":null", "\"hint\":null,\"skip\":\"host-busy\"");
+    let lines = good.lines().map(|text| if text.contains("gemm-fp16-own") { busy.trim_end() } else { text });
+    let scene = Scene::new(cdi(lines.collect::<Vec<_>>().join("\n")), &lock);
+    let run = scene.verify(&[]);
+    assert_eq!(run.code, 3, "{}{}", run.stdout, run.stderr);
+    let last = run.stdout.trim_end().lines().next_back().expect("a line");
+    assert!(
+        run.stdout.starts_with("skipped gemm-fp16-own") && last.starts_with("undecided: "),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stderr.contains("not tagged as verified: the host is busy: NVIDIA H200"), "{}", run.stderr);
     assert!(scene.requests.tags().is_empty());
 }
 
@@ -202,11 +223,11 @@ fn wrong_result_fails_and_earns_no_tag() {
 fn image_not_proven_on_a_target_gpu_stays_unverified() {
     let lock = lock();
     let on_quick = report(&lock, H200, false);
-    let elsewhere = report(&lock, "NVIDIA Jetson Orin (sm_87)", true);
+    let elsewhere = report(&lock, "Tesla P100-PCIE-16GB (sm_60)", true);
     let cut = report(&lock, H200, true).replace("{\"done\"", "{\"gone\"");
     for (prints, level, code, says) in [
-        (on_quick, "quick", 0, "the required check `framework-ddp` was not executed at level quick"),
-        (elsewhere, "full", 0, "checks ran on NVIDIA Jetson Orin (sm_87)"),
+        (on_quick, "quick", 0, "the required check `framework-compile` was not executed at level quick"),
+        (elsewhere, "full", 0, "checks ran on Tesla P100-PCIE-16GB (sm_60)"),
         (cut, "full", 1, "failed"),
     ] {
         let scene = Scene::new(cdi(prints), &lock);

@@ -22,16 +22,16 @@ fn real_pytorch_builds_from_nothing_and_runs_in_a_browser() {
     assert_a_notebook_answers(&shells, TAG, cell, "jupyter.png");
     assert_examples_say_what_is_recorded(scene);
     scene.assert_only_tags_added();
-    assert_the_assembled_image_has_the_same_content(scene);
+    assert_the_dockerfile_gives_the_same_content(scene);
 }
 
 /// Another image of the same lock: a lock that records the content refuses one with another.
-fn assert_the_assembled_image_has_the_same_content(scene: &Scene) {
+fn assert_the_dockerfile_gives_the_same_content(scene: &Scene) {
     let digest = scene.succeed(&["lock", "pytorch-cuda:2.8-cu128", "--digest"]).stdout;
     // The disk has room for one of them.
     docker(&["rmi", TAG, "pytorch-cuda:2.8-cu128-unverified"]);
     let run =
-        scene.succeed(&["build", "pytorch-cuda:2.8-cu128", "--locked", "--builder", "assembled", "--json"]);
+        scene.succeed(&["build", "pytorch-cuda:2.8-cu128", "--locked", "--builder", "dockerfile", "--json"]);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!(report["content"], digest.trim());
 }

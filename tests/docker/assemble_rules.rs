@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use envforge::assemble::{AssembleError, Conflicts, Installation, LayerPlan, Wheel, write_plain};
+use envforge::assemble::{AssembleError, Conflicts, Installation, LayerPlan, Listing, Wheel, write_plain};
 use envforge::model::lock::{IndexKind, LockedWheel, WheelLayer};
 use envforge::model::sha256::sha256_hex;
 use envforge::model::versions::Machine;
@@ -148,7 +148,9 @@ impl Scene {
         let installed: Vec<Installation> =
             wheels.iter().map(|made| self.installation(made)).collect::<Result<_, _>>()?;
         let installed: Vec<&Installation> = installed.iter().collect();
-        let plan = LayerPlan::new(&installed, &Conflicts::find(&installed)?, BTreeMap::new())?;
+        let listings: Vec<Listing> =
+            installed.iter().map(|wheel| Listing::of(wheel)).collect::<Result<_, _>>()?;
+        let plan = LayerPlan::new(&installed, &Conflicts::find(&listings)?, BTreeMap::new())?;
         let mut tar = Vec::new();
         write_plain(&plan, &mut tar, &mut |_| ())?;
         let mut tree = Tree::new();

@@ -1,12 +1,14 @@
 //! The assembled builder: the same content as the Dockerfile's, the same digest each time, and no code of a wheel runs.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::engine::docker;
+use crate::program::Run;
 use crate::scene::{SPEC, Scene, TAG, shared_cache};
 use crate::wheels::WheelSpec;
 
-const BUILD: [&str; 6] = ["build", SPEC, "--locked", "--builder", "assembled", "--json"];
+const BUILD: [&str; 4] = ["build", SPEC, "--locked", "--json"];
 
 fn built(scene: &Scene, args: &[&str]) -> serde_json::Value {
     serde_json::from_str(&scene.succeed(args).stdout).expect("JSON")
@@ -25,7 +27,9 @@ fn image_is_the_same_each_time_and_has_the_content_of_the_dockerfile() {
     // From nothing: every layer is made again, and a wheel that was damaged in the cache is downloaded again.
     damage_a_wheel(&scene);
     docker(&["rmi", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
-    let again = built(&scene, &[BUILD.as_slice(), &["--no-cache"]].concat());
+    let again = scene.succeed(&[BUILD.as_slice(), &["--no-cache", "--bit-identical"]].concat());
+    assert!(again.stderr.contains("`--bit-identical` is the default"), "{}", again.stderr);
+    let again: serde_json::Value = serde_json::from_str(&again.stdout).expect("JSON");
     assert_eq!((&again["image"], &again["content"]), (&first["image"], &first["content"]));
 
     // The lock records the content by now: another one is an error with every difference.
@@ -37,13 +41,18 @@ fn image_is_the_same_each_time_and_has_the_content_of_the_dockerfile() {
     scene.assert_nothing_left();
 }
 
-/// Changes a byte of torch's wheel in the cache.
-fn damage_a_wheel(scene: &Scene) {
+/// The wheel of torch in the cache.
+fn cached_torch(scene: &Scene) -> PathBuf {
     let lock: toml::Table = scene.lock().parse().expect("TOML");
     let mut wheels = lock["wheels"].as_array().expect("a list").iter();
     let torch = wheels.find(|wheel| wheel["name"].as_str() == Some("torch")).expect("torch is locked");
     let sha256 = torch["sha256"].as_str().expect("a hash");
-    let path = shared_cache().join("sha256").join(&sha256[..2]).join(sha256);
+    shared_cache().join("sha256").join(&sha256[..2]).join(sha256)
+}
+
+/// Changes a byte of torch's wheel in the cache.
+fn damage_a_wheel(scene: &Scene) {
+    let path = cached_torch(scene);
     let mut bytes = std::fs::read(&path).expect("the wheel is in the cache");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -63,7 +72,7 @@ fn no_code_of_a_wheel_runs_in_a_build() {
         .file("evil-1.0.dist-info/entry_points.txt", "[console_scripts]\npython-evil = evil:main\n")
         .build();
     scene.index.publish(vec![wheel]);
-    let report = built(&scene, &["build", SPEC, "--builder", "assembled", "--with", "evil", "--json"]);
+    let report = built(&scene, &["build", SPEC, "--with", "evil", "--json"]);
     let image = report["tags"][0].as_str().expect("a tag");
     let container = docker(&["create", image]);
     let list = Command::new("docker").args(["export", &container]).output().expect("docker runs").stdout;
@@ -81,4 +90,41 @@ fn no_code_of_a_wheel_runs_in_a_build() {
         "{found:?}"
     );
     scene.assert_nothing_left();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn two_builds_of_one_spec_at_once_give_one_image() {
+    let scene = Scene::fresh();
+    scene.succeed(&["lock", SPEC]);
+    let start = || scene.program.command(&["build", SPEC, "--locked", "--json"]).spawn().expect("it starts");
+    let both = [start(), start()];
+    let images: Vec<_> = both
+        .into_iter()
+        .map(|child| {
+            let run = Run::of(&child.wait_with_output().expect("a child of ours"));
+            assert_eq!(run.code, 0, "{}", run.stderr);
+            let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+            report["image"].as_str().expect("an id").to_owned()
+        })
+        .collect();
+    assert_eq!(images[0], images[1]);
+    scene.assert_only_tags_added();
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn wheel_that_is_cut_in_the_cache_is_downloaded_again() {
+    let scene = Scene::fresh();
+    scene.succeed(&["build", SPEC]);
+    let first = docker(&["inspect", "-f", "{{.Id}}", TAG]);
+    docker(&["rmi", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
+    let path = cached_torch(&scene);
+    let length = std::fs::metadata(&path).expect("the wheel is in the cache").len();
+    std::fs::File::options().write(true).open(&path).and_then(|file| file.set_len(length / 2)).expect("cut");
+    scene.index.take_downloads();
+    scene.succeed(&["build", SPEC]);
+    assert_eq!(docker(&["inspect", "-f", "{{.Id}}", TAG]), first);
+    let downloads = scene.index.take_downloads();
+    assert!(downloads.iter().any(|path| path.contains("torch-2.7.1")), "{downloads:?}");
 }

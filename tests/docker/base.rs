@@ -143,7 +143,7 @@ async fn built_twice(name: &str, suite: &str) {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 async fn debian_11_built_twice_is_the_same() {
     built_twice("debian:11", "bullseye").await;
 }
@@ -155,7 +155,7 @@ async fn debian_12_built_twice_is_the_same() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 async fn debian_13_built_twice_is_the_same() {
     built_twice("debian:13", "trixie").await;
 }

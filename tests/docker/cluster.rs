@@ -161,7 +161,7 @@ fn slurm_job_builds_image_and_runs_every_task_in_it() {
 
 /// Podman with storage of its own, and limits of files that it may set where root may not raise them.
 #[test]
-#[ignore = "needs docker, podman and Slurm: cargo test --features docker-more --test docker -- --ignored podman"]
+#[ignore = "needs docker, podman and Slurm: cargo test --features docker --test docker -- --ignored podman"]
 fn slurm_job_runs_with_podman() {
     let scene = Scene::new();
     let folder = scene.program.path("podman");
@@ -184,7 +184,7 @@ fn slurm_job_runs_with_podman() {
 }
 
 #[test]
-#[ignore = "needs docker and apptainer: cargo test --features docker-more --test docker -- --ignored apptainer"]
+#[ignore = "needs docker and apptainer: cargo test --features docker --test docker -- --ignored apptainer"]
 fn apptainer_builds_image_without_docker_or_host_changes() {
     let scene = Scene::new();
     let out = exported(&scene, "apptainer");

@@ -67,7 +67,7 @@ fn build_script(scene: &Scene, example: &Example) -> Run {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[ignore = "needs docker and downloads gigabytes of NVIDIA's packages: cargo test --features docker --test docker -- --ignored image_compiles_an_extens"]
 fn image_compiles_an_extension_with_its_nvcc() {
     let scene = Scene::new();
     let example = named("cuda-extension");

@@ -13,7 +13,7 @@ fn build_rejects_a_tampered_wheel_and_the_next_one_works() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
     scene.index.tamper(TORCH_2_7_CU118.wheels("cp311", "tampered"));
-    scene.fail(&["build", SPEC], 3, &["torch", "Hash mismatch"]);
+    scene.fail(&["build", SPEC], 3, &["torch", "SHA-256 mismatch"]);
     scene.assert_nothing_left();
     scene.index.heal();
     scene.succeed(&["build", SPEC]);

@@ -5,7 +5,7 @@ use crate::scene::{SPEC, Scene, TAG, files_below, kill_when};
 const ROUNDS: usize = 10;
 
 #[test]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn next_run_removes_what_a_killed_run_left() {
     let scene = Scene::new();
     scene.succeed(&["build", SPEC]);
@@ -39,7 +39,7 @@ fn next_run_removes_what_a_killed_run_left() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn next_run_makes_the_base_that_a_killed_run_began() {
     let scene = Scene::new().with_empty_cache();
     let lock = ["lock", SPEC, "--base-provider", "bootstrap"];

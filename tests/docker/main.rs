@@ -47,6 +47,7 @@ mod faults;
 mod folders;
 mod interrupts;
 mod kills;
+mod layers;
 mod mirrors;
 mod named_base;
 mod packages;

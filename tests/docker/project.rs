@@ -84,7 +84,7 @@ fn in_image(tag: &str, command: &str) -> String {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn project_gets_its_additions_and_one_package_is_one_layer() {
     let project = Project::new();
     let tag = project.build();
@@ -210,7 +210,7 @@ fn unavailable_package_is_reported_with_its_requirement() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn spec_with_packages_equals_the_project_file() {
     let project = Project::new();
     let run = project.scene.succeed(&[
@@ -228,7 +228,7 @@ fn spec_with_packages_equals_the_project_file() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn built_images_are_listed_described_compared_and_pruned() {
     let project = Project::new();
     let first = project.build();
@@ -276,10 +276,7 @@ fn built_images_are_listed_described_compared_and_pruned() {
 }
 
 #[test]
-#[cfg_attr(
-    not(feature = "docker-more"),
-    ignore = "needs docker and ENVFORGE_INDEX, an index of everything: cargo test --features docker-more"
-)]
+#[ignore = "needs docker and ENVFORGE_INDEX, an index of everything: cargo test --features docker -- --ignored"]
 fn offline_build_is_equal_and_a_changed_byte_is_reported() {
     let mut project = Project::new();
     // A run step without a secret: what a site without network has are its files.
@@ -323,10 +320,7 @@ fn offline_build_is_equal_and_a_changed_byte_is_reported() {
 }
 
 #[test]
-#[cfg_attr(
-    not(feature = "docker-more"),
-    ignore = "needs docker and docker-compose: cargo test --features docker-more"
-)]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker and docker-compose: cargo test --features docker")]
 fn compose_reads_an_exported_project() {
     let project = Project::new();
     let text =
@@ -348,7 +342,7 @@ fn compose_reads_an_exported_project() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn concurrent_locks_agree_and_a_torch_conflict_is_reported() {
     let project = Project::new();
     let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.7-cu118'\n[packages]\nindexes = ['own']\n";

@@ -208,7 +208,7 @@ impl Fixture {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[ignore = "needs docker and downloads gigabytes of NVIDIA's packages: cargo test --features docker --test docker -- --ignored source_build_makes_a_che"]
 async fn source_build_makes_a_checked_image_of_a_cuda_project() {
     let mut f = Fixture::new("small").await.lean();
     let heard = Arc::new(Heard::default());
@@ -256,7 +256,7 @@ async fn source_build_makes_a_checked_image_of_a_cuda_project() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(feature = "docker-more"), ignore = "needs docker: cargo test --features docker-more")]
+#[ignore = "needs docker and downloads gigabytes of NVIDIA's packages: cargo test --features docker --test docker -- --ignored builder_has_every_requir"]
 async fn builder_has_every_required_header_library_and_tool() {
     let mut f = Fixture::new("headers").await;
     // Our patch is for a file that this project does not have.

@@ -4,9 +4,10 @@ use envforge::failure::{Exit, Failure as _};
 use std::sync::Arc;
 
 use envforge::engine::{
-    Builder as _, Docker, Engine as _, EngineError, EngineSettings, ImageBuildRequest, Images as _, Network,
-    PullRequest, RunRequest, Runner as _,
+    Builder as _, Docker, Engine as _, EngineError, EngineSettings, ImageBuildRequest, ImageLayer,
+    Images as _, LayerContent, LayeredImage, Network, PullRequest, RunRequest, Runner as _, plain_config,
 };
+use envforge::model::sha256::sha256_hex;
 use envforge::model::versions::Machine;
 use envforge::report::{Event, NullReporter};
 
@@ -60,6 +61,41 @@ async fn failing_first_request_is_refused() {
 
 fn debian_12() -> PullRequest {
     PullRequest { reference: "debian:12".to_owned(), machine: Machine::X86_64, credential: None }
+}
+
+#[tokio::test]
+async fn full_disk_of_the_engine_ends_a_load_of_layers() {
+    let message = r#"{"errorDetail":{"message":"write /x: no space left on device"},"error":"x"}"#;
+    let daemon = FakeDaemon::start("/images/load", stream(&[message], true));
+    let docker = connected(&daemon).await;
+    let (sender, layers) = tokio::sync::mpsc::channel(1);
+    sender.send(empty_layer()).await.unwrap();
+    drop(sender);
+    let image = LayeredImage {
+        layers,
+        config: Box::new(|ids| plain_config(Machine::X86_64, ids)),
+        scratch_tag: "envforge-scratch:1".to_owned(),
+        title: "layers".to_owned(),
+    };
+    let seen = Arc::new(Seen::default());
+    let error = docker.load_layers(image, seen.clone()).await.unwrap_err();
+    assert!(matches!(error, EngineError::DiskFull { .. }), "{error}");
+    let last = seen.0.lock().unwrap().pop();
+    assert!(matches!(&last, Some(Event::StepFailed { .. })), "{last:?}");
+}
+
+/// An empty tar.
+struct Empty;
+
+impl LayerContent for Empty {
+    fn write_to(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        out.write_all(&[0; 1024])
+    }
+}
+
+fn empty_layer() -> ImageLayer {
+    let diff_id = format!("sha256:{}", sha256_hex(&[0; 1024]));
+    ImageLayer { title: "empty".to_owned(), diff_id, size: 1024, content: Some(Arc::new(Empty)) }
 }
 
 #[tokio::test]

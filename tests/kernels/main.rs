@@ -16,5 +16,7 @@ mod broken;
 mod compile;
 mod digest;
 mod emulated;
+mod headers;
 mod ptx;
 mod real;
+mod scripts;

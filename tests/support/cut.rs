@@ -10,10 +10,19 @@ use std::time::Duration;
 struct State {
     dead: bool,
     open: Vec<UnixStream>,
-    /// When a request's path contains this, the engine is away for that long.
-    trigger: Option<(String, Duration)>,
+    trigger: Option<Trigger>,
     /// How often it was away.
     deaths: usize,
+}
+
+/// The request at which the engine goes away.
+struct Trigger {
+    /// Text of its path.
+    path: String,
+    /// Requests of that path that are let through before.
+    before: usize,
+    /// How long it is away.
+    away: Duration,
 }
 
 type Shared = Arc<Mutex<State>>;
@@ -45,20 +54,15 @@ impl Cut {
         format!("unix://{}", self.folder.path().join("docker.sock").display())
     }
 
-    /// Cuts every connection; new ones are closed at once.
-    pub(crate) fn die(&self) {
-        die(&self.state);
-    }
-
     /// The engine is back.
     pub(crate) fn heal(&self) {
         lock(&self.state).dead = false;
     }
 
-    /// The engine goes away when it is asked for a path with that text, before it hears of it, and comes back after a
-    /// while: a restart. Once only.
-    pub(crate) fn restart_at(&self, path: &str, away: Duration) {
-        lock(&self.state).trigger = Some((path.to_owned(), away));
+    /// The engine goes away when it is asked for a path with that text once more than `before` times, before it hears of it,
+    /// and comes back after a while: a restart. Once only.
+    pub(crate) fn restart_at(&self, path: &str, before: usize, away: Duration) {
+        lock(&self.state).trigger = Some(Trigger { path: path.to_owned(), before, away });
     }
 
     /// How often the engine went away.
@@ -71,6 +75,7 @@ fn lock(state: &Shared) -> std::sync::MutexGuard<'_, State> {
     state.lock().expect("nobody panics while it holds the state")
 }
 
+/// Cuts every connection; new ones are closed at once.
 fn die(state: &Shared) {
     let mut state = lock(state);
     state.dead = true;
@@ -104,9 +109,8 @@ fn forward(mut client: UnixStream, state: &Shared) {
         let _ = back_to.shutdown(std::net::Shutdown::Write);
     });
     let mut chunk = vec![0; 64 * 1024];
-    let mut first = true;
     while let Ok(length @ 1..) = client.read(&mut chunk) {
-        if std::mem::take(&mut first) && triggered(&chunk[..length], state) {
+        if triggered(&chunk[..length], state) {
             return;
         }
         if engine.write_all(&chunk[..length]).is_err() {
@@ -119,13 +123,24 @@ fn forward(mut client: UnixStream, state: &Shared) {
 
 /// Goes away if the request is the one that was waited for.
 fn triggered(request: &[u8], state: &Shared) -> bool {
-    let line = String::from_utf8_lossy(request).lines().next().unwrap_or_default().to_owned();
-    let trigger = {
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    if !line.ends_with(" HTTP/1.1") {
+        return false;
+    }
+    let away = {
         let mut state = lock(state);
-        let hit = state.trigger.as_ref().is_some_and(|(path, _)| line.contains(path));
-        if hit { state.trigger.take() } else { None }
+        let Some(trigger) = state.trigger.as_mut().filter(|trigger| line.contains(&trigger.path)) else {
+            return false;
+        };
+        if trigger.before > 0 {
+            trigger.before -= 1;
+            return false;
+        }
+        let away = trigger.away;
+        state.trigger = None;
+        away
     };
-    let Some((_, away)) = trigger else { return false };
     die(state);
     let shared = Arc::clone(state);
     std::thread::spawn(move || {

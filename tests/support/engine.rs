@@ -13,6 +13,41 @@ pub(crate) fn docker(args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
 }
 
+/// Keeps the layers of an image on the engine under a tag of their own, so that the next test does not apply a gigabyte again:
+/// an image of the same layers without any label.
+pub(crate) fn keep_layers(image: &str) {
+    const KEPT: &str = "tests-of-ef:layers";
+    let layers = |image: &str| {
+        let list = Command::new("docker").args(["inspect", "-f", "{{json .RootFS.Layers}}", image]).output();
+        serde_json::from_slice::<Vec<String>>(&list.expect("docker starts").stdout).unwrap_or_default()
+    };
+    let (wanted, kept) = (layers(image), layers(KEPT));
+    // Base, system and the empty environment: what lies above differs from test to test.
+    if wanted.is_empty() || wanted.iter().zip(&kept).take_while(|(one, other)| one == other).count() >= 3 {
+        return;
+    }
+    if !kept.is_empty() {
+        docker(&["rmi", KEPT]);
+    }
+    let config = serde_json::json!({
+        "architecture": std::env::consts::ARCH.replace("x86_64", "amd64").replace("aarch64", "arm64"),
+        "os": "linux", "config": {}, "rootfs": { "type": "layers", "diff_ids": wanted },
+    });
+    // The engine has the layers: the archive only names them.
+    let files: Vec<String> = wanted.iter().map(|id| format!("blobs/{}", id.replace(':', "/"))).collect();
+    let list = serde_json::json!([{ "Config": "config.json", "RepoTags": [KEPT], "Layers": files }]);
+    let mut tar = tar::Builder::new(Vec::new());
+    for (name, text) in [("config.json", config.to_string()), ("manifest.json", list.to_string())] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, text.as_bytes()).expect("memory takes it");
+    }
+    let archive = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(archive.path(), tar.into_inner().expect("memory takes it")).expect("written");
+    docker(&["load", "-q", "-i", &archive.path().to_string_lossy()]);
+}
+
 /// The address of this machine that containers on the default bridge reach.
 pub(crate) fn bridge_address() -> IpAddr {
     let text = docker(&[

@@ -8,13 +8,15 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Source, what it becomes, and what it is linked with.
-const LIBRARIES: [(&str, &str, &[&str]); 6] = [
+const LIBRARIES: [(&str, &str, &[&str]); 8] = [
     ("fake_libcuda.c", "driver/libcuda.so.1", &["-lm"]),
     ("fake_libnvml.c", "nvml/libnvidia-ml.so.1", &[]),
     ("fake_libnvrtc.c", "root/usr/local/cuda/lib64/libnvrtc.so.12", &[]),
     ("fake_libcublas.c", "root/usr/local/cuda/lib64/libcublas.so.12", &["-lm"]),
     ("fake_libcudnn.c", "root/usr/local/cuda/lib64/libcudnn.so.9", &["-lm"]),
     ("fake_libnccl.c", "root/usr/local/cuda/lib64/libnccl.so.2", &[]),
+    ("fake_libnvrtc.c", "old/usr/local/cuda/lib64/libnvrtc.so.10.2", &["-DOLD"]),
+    ("fake_libcublas.c", "old/usr/local/cuda/lib64/libcublas.so.10", &["-lm", "-DVERSION=10202"]),
 ];
 
 static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
@@ -64,17 +66,19 @@ impl Answer {
     }
 }
 
-/// Runs the agent with these words and variables; `FAKE_…` steer the fakes. Without NVML unless `FAKE_NVML` is set.
+/// Runs the agent with these words and variables; `FAKE_…` steer the fakes. Without NVML unless `FAKE_NVML` is set; with
+/// `FAKE_OLD` the image has the libraries of CUDA 10.2.
 pub(crate) fn agent(words: &[&str], variables: &[(&str, &str)]) -> Answer {
     let folder = FOLDER.path();
     let mut path = folder.join("driver").display().to_string();
     if variables.iter().any(|(name, _)| *name == "FAKE_NVML") {
         path = format!("{path}:{}", folder.join("nvml").display());
     }
+    let old = variables.iter().any(|(name, _)| *name == "FAKE_OLD");
     let output = Command::new(folder.join("agent"))
         .args(words)
         .args(["--json", "--root"])
-        .arg(folder.join("root"))
+        .arg(folder.join(if old { "old" } else { "root" }))
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("LD_LIBRARY_PATH", path)

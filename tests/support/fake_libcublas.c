@@ -1,6 +1,11 @@
 /* A libcublas and libcublasLt that multiply on the processor, for tests with the fake libcuda: by columns, with leading
  * dimensions and transposition, as the real ones read their parameters. Without FAKE_COMPUTE they say success and do
- * nothing. FAKE_WRONG: one element is wrong. */
+ * nothing. FAKE_WRONG: one element is wrong. FAKE_LT_RC: what the heuristic of
+ * cuBLASLt returns. FAKE_NO_FAST: fast accumulation is refused. Compiled with VERSION=10202 it is cuBLAS 10, which takes the sum's data type as
+ * the compute type. */
+#ifndef VERSION
+#define VERSION 120804
+#endif
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -68,16 +73,17 @@ static int multiply(int turn, int m, int n, int k, const void *a, int kind, int6
 }
 
 int cublasCreate_v2(void **handle) { *handle = (void *)0x3000; return 0; }
-int cublasGetVersion_v2(void *handle, int *version) { *version = handle ? 120804 : 0; return 0; }
+int cublasGetVersion_v2(void *handle, int *version) { *version = handle ? VERSION : 0; return 0; }
 int cublasGemmEx(void *handle, int turn_a, int turn_b, int m, int n, int k, const void *alpha, const void *a, int kind_a,
                  int lda, const void *b, int kind_b, int ldb, const void *beta, void *c, int kind_c, int ldc, int compute,
                  int algorithm)
 {
-    const int expected = kind_a == 1 ? 70 : kind_a == 3 ? 72 : compute == 77 ? 77 : 68;
+    const int modern = kind_a == 1 ? 70 : kind_a == 3 ? 72 : compute == 77 ? 77 : 68;
+    const int expected = VERSION >= 11000 ? modern : kind_a == 1 ? 1 : kind_a == 3 ? 10 : 0;
     if (!handle || kind_a != kind_b || turn_b || algorithm != -1 || compute != expected)
         return 7;
-    if (compute == 70 ? *(double *)alpha != 1 || *(double *)beta != 0
-                      : compute == 72 ? *(int *)alpha != 1 || *(int *)beta != 0 : *(float *)alpha != 1 || *(float *)beta != 0)
+    if (kind_a == 1 ? *(double *)alpha != 1 || *(double *)beta != 0
+                      : kind_a == 3 ? *(int *)alpha != 1 || *(int *)beta != 0 : *(float *)alpha != 1 || *(float *)beta != 0)
         return 7;
     if (lda < (turn_a ? k : m) || ldb < k || ldc < m)
         return 7;
@@ -85,7 +91,7 @@ int cublasGemmEx(void *handle, int turn_a, int turn_b, int m, int n, int k, cons
 }
 
 struct layout { int kind; uint64_t rows, columns; int64_t leading; };
-struct operation { int turn_a; };
+struct operation { int turn_a, fast; };
 struct answer { uint64_t algorithm[8]; size_t workspace; int state; float waves; int reserved[4]; };
 
 int cublasLtCreate(void **handle) { *handle = (void *)0x4000; return 0; }
@@ -96,6 +102,11 @@ int cublasLtMatmulDescCreate(struct operation **operation, int compute, int scal
 }
 int cublasLtMatmulDescSetAttribute(struct operation *operation, int attribute, const void *value, size_t size)
 {
+    /* CUBLASLT_MATMUL_DESC_FAST_ACCUM */
+    if (attribute == 25 && size == 1) {
+        operation->fast = *(const int8_t *)value;
+        return 0;
+    }
     if (attribute != 3 || size != sizeof(int))
         return 7;
     operation->turn_a = *(const int *)value;
@@ -117,6 +128,10 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, struct operation *operation, st
                                    int *count)
 {
     if (!handle || !operation || !a || !b || c != d || !preference || asked != 1)
+        return 7;
+    if (getenv("FAKE_LT_RC"))
+        return atoi(getenv("FAKE_LT_RC"));
+    if (operation->fast && getenv("FAKE_NO_FAST"))
         return 7;
     memset(answers, 0, sizeof *answers);
     answers->algorithm[7] = 0x5eed;

@@ -9,6 +9,9 @@
  * FAKE_COMPUTE     kernels are computed by the processor; without it a launch returns success and does nothing
  * FAKE_WRONG       what is computed has one wrong element
  * FAKE_CORRUPT     a copy to the host has one wrong byte
+ * FAKE_RETAIN_RC   what cuDevicePrimaryCtxRetain returns
+ * FAKE_CC_OTHERS   the compute capability of all GPUs but the first
+ * FAKE_BAD_PEERS   a copy to another GPU has one wrong byte if it goes "directly", or "through the host"
  *
  * "Device memory" is memory of this process, so that copies work.
  */
@@ -79,7 +82,7 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-    const int capability = number("FAKE_CC", 90);
+    const int first = number("FAKE_CC", 90), capability = device ? number("FAKE_CC_OTHERS", first) : first;
     switch (attribute) {
     case 75: *value = capability / 10; return 0;
     case 76: *value = capability % 10; return 0;
@@ -100,10 +103,14 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
     if (getenv("FAKE_LOCK") && flock(open(getenv("FAKE_LOCK"), O_RDWR | O_CREAT, 0600), LOCK_EX | LOCK_NB))
         return 46;
     *context = (void *)(uintptr_t)(0x1000 + device);
-    return 0;
+    return number("FAKE_RETAIN_RC", 0);
 }
-int cuCtxSetCurrent(void *context) { return context ? 0 : 201; }
-int cuCtxSynchronize(void) { return number("FAKE_SYNC_RC", 0); }
+/* The fake NVML sees by FAKE_BUSY whether a GPU works: from a copy or launch until the program waits for it. */
+static void busy(void) { setenv("FAKE_BUSY", "1", 1); }
+static void idle(void) { unsetenv("FAKE_BUSY"); }
+static void *current;
+int cuCtxSetCurrent(void *context) { current = context; return context ? 0 : 201; }
+int cuCtxSynchronize(void) { idle(); return number("FAKE_SYNC_RC", 0); }
 
 int cuMemAlloc_v2(address *where, size_t bytes)
 {
@@ -127,14 +134,31 @@ int cuMemcpyDtoH_v2(void *to, address from, size_t bytes)
 }
 int cuMemcpyDtoD_v2(address to, address from, size_t bytes)
 {
+    busy();
     memmove((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
+    return 0;
+}
+/* As in CUDA: a copy goes through the host until the source's context may reach the target's memory. */
+static char reaches[16][16];
+int cuCtxEnablePeerAccess(void *peer, unsigned flags)
+{
+    char *access = &reaches[(uintptr_t)current & 15][(uintptr_t)peer & 15];
+    if (!current || !peer || flags || current == peer)
+        return 1;
+    if (*access)
+        return 704;
+    *access = 1;
     return 0;
 }
 int cuMemcpyPeer(address to, void *to_context, address from, void *from_context, size_t bytes)
 {
     if (!to_context || !from_context)
         return 201;
-    return cuMemcpyDtoD_v2(to, from, bytes);
+    cuMemcpyDtoD_v2(to, from, bytes);
+    const int direct = reaches[(uintptr_t)from_context & 15][(uintptr_t)to_context & 15];
+    if (!strcmp(word("FAKE_BAD_PEERS", ""), direct ? "directly" : "through the host"))
+        ((unsigned char *)(uintptr_t)to)[bytes / 3] ^= 4;
+    return 0;
 }
 int cuDeviceCanAccessPeer(int *can, int device, int peer) { *can = device != peer; return 0; }
 int cuMemsetD8_v2(address where, unsigned char byte, size_t bytes) { memset((void *)(uintptr_t)where, byte, bytes); return 0; }
@@ -146,7 +170,7 @@ int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = (void
 static float now;
 int cuEventCreate(void **event, unsigned flags) { (void)flags; *event = calloc(1, sizeof(float)); return 0; }
 int cuEventRecord(void *event, void *stream) { (void)stream; *(float *)event = ++now; return 0; }
-int cuEventSynchronize(void *event) { (void)event; return 0; }
+int cuEventSynchronize(void *event) { (void)event; idle(); return 0; }
 int cuEventElapsedTime(float *milliseconds, void *start, void *end)
 {
     *milliseconds = *(float *)end - *(float *)start;
@@ -253,6 +277,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     (void)shared, (void)stream, (void)extra;
     if (getenv("FAKE_LAUNCH_RC"))
         return number("FAKE_LAUNCH_RC", 0);
+    busy();
     if (!gx || !gy || !gz || bx * by * bz == 0 || bx * by * bz > 1024)
         return 1;
     if (!getenv("FAKE_COMPUTE"))

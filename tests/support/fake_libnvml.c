@@ -1,5 +1,6 @@
 /* A libnvidia-ml.so.1 that knows the GPUs of the fake libcuda. FAKE_NVML_INIT: what nvmlInit_v2 returns. FAKE_NVML_NAME:
- * another name than the driver's. FAKE_THROTTLE: bits of the reasons that hold the clocks down. */
+ * another name than the driver's. FAKE_THROTTLE: bits of the reasons that hold the clocks down while the fake libcuda
+ * works; an idle GPU gives bit 0, idle. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ int nvmlDeviceGetClockInfo(void *device, int kind, unsigned *megahertz)
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons)
 {
     (void)device;
-    *reasons = number("FAKE_THROTTLE", 1);
+    *reasons = getenv("FAKE_BUSY") ? number("FAKE_THROTTLE", 0) : 1;
     return 0;
 }
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius)

@@ -1,9 +1,14 @@
-/* An NVRTC that compiles everything to four bytes, for tests with the fake libcuda, which takes any image. */
+/* An NVRTC that compiles everything to four bytes, for tests with the fake libcuda, which takes any image. Compiled with
+ * OLD it is NVRTC 10.2, which makes PTX only. */
 #include <string.h>
 
+#ifdef OLD
+int nvrtcVersion(int *major, int *minor) { *major = 10; *minor = 2; return 0; }
+#else
 int nvrtcVersion(int *major, int *minor) { *major = 12; *minor = 8; return 0; }
 int nvrtcGetNumSupportedArchs(int *count) { *count = 3; return 0; }
 int nvrtcGetSupportedArchs(int *list) { list[0] = 75; list[1] = 80; list[2] = 90; return 0; }
+#endif
 int nvrtcCreateProgram(void **program, const char *source, const char *name, int headers, const char *const *texts,
                        const char *const *names)
 {
@@ -23,5 +28,7 @@ static int size(void *program, size_t *bytes) { (void)program; *bytes = 4; retur
 static int code(void *program, char *bytes) { (void)program; memcpy(bytes, "fake", 4); return 0; }
 int nvrtcGetPTXSize(void *program, size_t *bytes) { return size(program, bytes); }
 int nvrtcGetPTX(void *program, char *bytes) { return code(program, bytes); }
+#ifndef OLD
 int nvrtcGetCUBINSize(void *program, size_t *bytes) { return size(program, bytes); }
 int nvrtcGetCUBIN(void *program, char *bytes) { return code(program, bytes); }
+#endif

@@ -9,7 +9,7 @@ use std::process::Child;
 use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::engine::{Inventory, bridge_address, build_cache, docker, free_build_cache};
+use crate::engine::{Inventory, bridge_address, build_cache, docker, free_build_cache, keep_layers};
 use crate::framework::TORCH_2_7_CU118;
 use crate::index::Index;
 use crate::program::{Program, Run};
@@ -216,6 +216,9 @@ impl Drop for Scene {
             copy_folder(&self.program.path("state/base"), &SHARED_CACHE.join("records-of-bases"));
         }
         let added = self.before.added();
+        if self.keeps_bases && added.tags.contains(TAG) && !std::thread::panicking() {
+            keep_layers(TAG);
+        }
         let ours = |id: &&String| {
             let label = "{{index .Config.Labels \"io.envforge.name\"}}";
             let label = std::process::Command::new("docker").args(["inspect", "-f", label, id]).output();

@@ -1,4 +1,4 @@
-//! NVRTC of 11.8 to 13.x: compiles CUDA C++ to machine code or PTX. It needs neither a GPU nor a driver.
+//! NVRTC of 10.2 to 13.x: compiles CUDA C++ to machine code or PTX. It needs neither a GPU nor a driver.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -25,17 +25,24 @@ type Size = unsafe extern "C" fn(Program, *mut usize) -> Status;
 type Bytes = unsafe extern "C" fn(Program, *mut c_char) -> Status;
 type Destroy = unsafe extern "C" fn(*mut Program) -> Status;
 
-/// The functions of one libnvrtc. All of them are in 11.2 and later.
+/// The functions of one libnvrtc.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Nvrtc {
     version: Version,
-    count: Count,
-    list: Count,
+    /// `None` before 11.2.
+    machine_code: Option<MachineCode>,
     create: Create,
     compile: Compile,
     destroy: Destroy,
     log: (Size, Bytes),
     ptx: (Size, Bytes),
+}
+
+/// The functions of 11.2 and later: the list of architectures, and machine code for them (from 11.1).
+#[derive(Debug, Clone, Copy)]
+struct MachineCode {
+    count: Count,
+    list: Count,
     cubin: (Size, Bytes),
 }
 
@@ -147,14 +154,12 @@ impl Nvrtc {
         unsafe {
             Ok(Self {
                 version: library.function(c"nvrtcVersion")?,
-                count: library.function(c"nvrtcGetNumSupportedArchs")?,
-                list: library.function(c"nvrtcGetSupportedArchs")?,
+                machine_code: machine_code(library).ok(),
                 create: library.function(c"nvrtcCreateProgram")?,
                 compile: library.function(c"nvrtcCompileProgram")?,
                 destroy: library.function(c"nvrtcDestroyProgram")?,
                 log: (library.function(c"nvrtcGetProgramLogSize")?, library.function(c"nvrtcGetProgramLog")?),
                 ptx: (library.function(c"nvrtcGetPTXSize")?, library.function(c"nvrtcGetPTX")?),
-                cubin: (library.function(c"nvrtcGetCUBINSize")?, library.function(c"nvrtcGetCUBIN")?),
             })
         }
     }
@@ -167,12 +172,13 @@ impl Nvrtc {
         if status == 0 { Ok((major, minor)) } else { Err(words(status)) }
     }
 
-    /// The chips it makes machine code for, ascending.
+    /// The chips it makes machine code for, ascending; none before 11.2, which makes PTX only and reports no list.
     pub(crate) fn architectures(&self) -> Result<Vec<Capability>, String> {
         const MOST: c_int = 1024;
+        let Some(calls) = self.machine_code else { return Ok(Vec::new()) };
         let mut count = 0;
         // SAFETY: it points to an int.
-        let status = unsafe { (self.count)(&raw mut count) };
+        let status = unsafe { (calls.count)(&raw mut count) };
         if status != 0 {
             return Err(words(status));
         }
@@ -181,7 +187,7 @@ impl Nvrtc {
         }
         let mut numbers = vec![0; usize::try_from(count).unwrap_or_default()];
         // SAFETY: there is room for as many numbers as it said it has.
-        let status = unsafe { (self.list)(numbers.as_mut_ptr()) };
+        let status = unsafe { (calls.list)(numbers.as_mut_ptr()) };
         if status != 0 {
             return Err(words(status));
         }
@@ -209,7 +215,8 @@ impl Nvrtc {
         // SAFETY: the program was created above, and one option is given as a text that ends with a zero byte.
         let status = unsafe { (self.compile)(program, 1, options.as_ptr()) };
         let result = if status == 0 {
-            let image = if matches!(target, Target::Cubin(_)) { self.cubin } else { self.ptx };
+            let cubin = self.machine_code.filter(|_| matches!(target, Target::Cubin(_)));
+            let image = cubin.map_or(self.ptx, |calls| calls.cubin);
             bytes(program, image).map_err(|status| refused(status, "the result could not be read"))
         } else {
             let log = bytes(program, self.log).unwrap_or_default();
@@ -219,6 +226,18 @@ impl Nvrtc {
         // SAFETY: the program was created above and is not used again.
         unsafe { (self.destroy)(&raw mut program) };
         result
+    }
+}
+
+/// Looks up the functions of 11.2 and later.
+fn machine_code(library: Library) -> Result<MachineCode, String> {
+    // SAFETY: the signatures are those of nvrtc.h, unchanged from 11.2 to 13.x.
+    unsafe {
+        Ok(MachineCode {
+            count: library.function(c"nvrtcGetNumSupportedArchs")?,
+            list: library.function(c"nvrtcGetSupportedArchs")?,
+            cubin: (library.function(c"nvrtcGetCUBINSize")?, library.function(c"nvrtcGetCUBIN")?),
+        })
     }
 }
 

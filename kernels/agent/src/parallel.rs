@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use envforge_protocol::Stage;
+use envforge_protocol::{CheckGroup, Stage};
 
 use super::checks::{Group, Options};
 use super::report::Report;
@@ -13,11 +13,21 @@ use super::supervisor;
 const MOST: usize = 4;
 
 /// The reports of all groups. Speeds are measured one after the other, since they would share what they measure; so is
-/// everything on a GPU that serves one process at a time.
+/// everything on a GPU that serves one process at a time, and every framework, which takes the memory it can get.
 pub(crate) fn run(groups: &[&Group], stage: Stage, options: &Options, exclusive: bool) -> Vec<Report> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let lanes = if stage == Stage::Perf || (stage == Stage::Gpu && exclusive) { 1 } else { cores.min(MOST) };
-    in_order(groups, lanes, |group| supervisor::run(group, options))
+    let frameworks = groups.iter().position(|group| is_framework(group.id)).unwrap_or(groups.len());
+    let (shared, alone) = groups.split_at(frameworks);
+    let run = |group: &&Group| supervisor::run(group, options);
+    let mut reports = in_order(shared, lanes, run);
+    reports.extend(in_order(alone, 1, run));
+    reports
+}
+
+/// Whether the group runs a framework on a GPU; these are the last groups of their stage.
+fn is_framework(group: CheckGroup) -> bool {
+    matches!(group, CheckGroup::FrameworkGpu | CheckGroup::FrameworkFull | CheckGroup::FrameworkDdp)
 }
 
 fn in_order<T: Sync, R: Send>(items: &[T], lanes: usize, each: impl Fn(&T) -> Vec<R> + Sync) -> Vec<R> {
@@ -45,6 +55,16 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::checks;
+
+    #[test]
+    fn frameworks_are_the_last_groups_on_a_gpu() {
+        for (stage, groups) in checks::all_stages() {
+            let kinds: Vec<_> = groups.iter().map(|group| is_framework(group.id)).collect();
+            assert!(kinds.is_sorted(), "{stage}");
+            assert_eq!(kinds.contains(&true), stage == Stage::Gpu, "{stage}");
+        }
+    }
 
     #[test]
     fn items_run_side_by_side_and_answers_keep_their_order() {

@@ -1,8 +1,10 @@
 //! Runs a group of checks in a child process: abort, signal, exit and hang become lines of the report.
 
+use std::ffi::c_int;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,13 @@ use crate::report::Report;
 
 /// How often a child is looked at.
 const POLL: Duration = Duration::from_millis(5);
+/// How long a killed child may take to end. One that waits inside the driver (state D) never does.
+const GRACE: Duration = Duration::from_secs(5);
+const SIGKILL: c_int = 9;
+
+unsafe extern "C" {
+    fn kill(process: c_int, signal: c_int) -> c_int;
+}
 
 /// Runs a group and returns the child's reports, with an errored one for each missing check.
 pub(crate) fn run(group: &Group, options: &Options) -> Vec<Report> {
@@ -36,9 +45,11 @@ pub(crate) fn supervise(mut command: Command, ids: &[CheckId], limit: Duration) 
         Ok(child) => child,
         Err(error) => return errored(&format!("cannot start the check: {error}")),
     };
-    let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
+    let (stdout, stderr) = (Output::of(child.stdout.take()), Output::of(child.stderr.take()));
     let end = wait(&mut child, limit);
-    let (stdout, stderr) = (collected(stdout), collected(stderr));
+    // An abandoned child keeps its pipes open: their readers would wait with it.
+    let abandoned = matches!(end, End::Killed { abandoned: true });
+    let (stdout, stderr) = (stdout.text(!abandoned), stderr.text(!abandoned));
     let mut reports: Vec<_> = stdout.lines().filter_map(Report::parse).collect();
     let why = reason(end, limit, &stderr);
     for id in ids {
@@ -50,47 +61,88 @@ pub(crate) fn supervise(mut command: Command, ids: &[CheckId], limit: Duration) 
     reports
 }
 
-fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+/// How a child ended.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// By itself.
+    Exited(ExitStatus),
+    /// Killed at its limit; `abandoned`: it still runs.
+    Killed { abandoned: bool },
+}
+
+fn wait(child: &mut Child, limit: Duration) -> End {
     let started = Instant::now();
     loop {
         match child.try_wait() {
-            Ok(Some(status)) => return Some(status),
+            Ok(Some(status)) => return End::Exited(status),
             Ok(None) if started.elapsed() < limit => std::thread::sleep(POLL),
             Ok(None) | Err(_) => {
                 kill_group(child.id());
-                let _ = child.kill();
-                let _ = child.wait();
-                return None;
+                return End::Killed { abandoned: !ends_within(child, GRACE) };
             }
         }
     }
 }
 
-/// Ends everything the child started. std has no call for it; `kill` of the shell has.
+/// Kills the child and everything that it started in its process group.
 fn kill_group(id: u32) {
-    let _ = Command::new("/bin/sh").args(["-c", &format!("kill -9 -{id}")]).stderr(Stdio::null()).status();
+    let group = c_int::try_from(id).unwrap_or_default();
+    if group > 0 {
+        // SAFETY: `kill` takes plain numbers; a negative one names the group, which `process_group(0)` made.
+        unsafe { kill(-group, SIGKILL) };
+    }
 }
 
-fn drain(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<Vec<u8>>> {
-    pipe.map(|mut pipe| {
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = pipe.read_to_end(&mut bytes);
-            bytes
-        })
-    })
+/// Whether the child ends in that time.
+fn ends_within(child: &mut Child, limit: Duration) -> bool {
+    let started = Instant::now();
+    while started.elapsed() < limit {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return true;
+        }
+        std::thread::sleep(POLL);
+    }
+    false
 }
 
-fn collected(reader: Option<JoinHandle<Vec<u8>>>) -> String {
-    let bytes = reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+/// The output of a child, read as it comes.
+struct Output {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Output {
+    fn of(pipe: Option<impl Read + Send + 'static>) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&bytes);
+        let read = |mut pipe: Box<dyn Read + Send>| {
+            std::thread::spawn(move || {
+                let mut chunk = [0; 4096];
+                while let Ok(count @ 1..) = pipe.read(&mut chunk) {
+                    shared.lock().expect("no reader panics").extend_from_slice(&chunk[..count]);
+                }
+            })
+        };
+        Self { bytes, reader: pipe.map(|pipe| read(Box::new(pipe))) }
+    }
+
+    /// The text up to the end of the pipe, or only what was read so far.
+    fn text(self, complete: bool) -> String {
+        if let Some(reader) = self.reader.filter(|_| complete) {
+            let _ = reader.join();
+        }
+        String::from_utf8_lossy(&self.bytes.lock().expect("no reader panics")).into_owned()
+    }
 }
 
 /// Returns the reason why a child did not report a check.
-fn reason(end: Option<ExitStatus>, limit: Duration, stderr: &str) -> String {
+fn reason(end: End, limit: Duration, stderr: &str) -> String {
     let what = match end {
-        None => format!("did not finish within {} s", limit.as_secs()),
-        Some(status) => match (status.signal(), status.code()) {
+        End::Killed { abandoned: false } => format!("did not finish within {} s", limit.as_secs()),
+        End::Killed { abandoned: true } => {
+            format!("did not finish within {} s and does not end after SIGKILL", limit.as_secs())
+        }
+        End::Exited(status) => match (status.signal(), status.code()) {
             (Some(signal), _) => format!("terminated by signal {signal}{}", name(signal)),
             (None, Some(code)) => format!("exited with code {code} without a result"),
             (None, None) => "ended without an exit code".to_owned(),
@@ -115,10 +167,15 @@ fn name(signal: i32) -> &'static str {
 }
 
 /// Returns the fix for a child that ended so.
-fn advice(end: Option<ExitStatus>) -> Option<&'static str> {
+fn advice(end: End) -> Option<&'static str> {
     Some(match end {
-        None => "a driver or library hangs: check the host's kernel log and retry on an idle machine",
-        Some(status) => match status.signal()? {
+        End::Killed { abandoned: true } => {
+            "the process waits inside the driver: check the host's kernel log and reboot the host"
+        }
+        End::Killed { abandoned: false } => {
+            "a driver or library hangs: check the host's kernel log and retry on an idle machine"
+        }
+        End::Exited(status) => match status.signal()? {
             4 => "the processor lacks an instruction that the library was built with",
             6 => {
                 "the library aborted: a part of it is missing or has a different version; reinstall its package"
@@ -163,6 +220,35 @@ mod tests {
         let line = Report::new(CheckId::Nvrtc, Outcome::Passed, "fine").json();
         let reports = shell(&format!("echo '{line}'; kill -SEGV $$"));
         assert_eq!(reports[0].outcome, Outcome::Passed);
+    }
+
+    /// A test cannot make a process that survives SIGKILL; this one was not killed yet.
+    #[test]
+    fn running_child_is_abandoned_with_the_output_it_gave() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo started; sleep 60"]).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().expect("runs");
+        let stdout = Output::of(child.stdout.take());
+        assert!(!ends_within(&mut child, Duration::from_millis(300)));
+        assert_eq!(stdout.text(false), "started\n");
+        let why = reason(End::Killed { abandoned: true }, Duration::from_secs(1), "");
+        assert_eq!(why, "did not finish within 1 s and does not end after SIGKILL");
+        kill_group(child.id());
+        assert!(ends_within(&mut child, GRACE));
+    }
+
+    #[test]
+    fn killed_child_ends_with_its_own_children() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        shell(&format!("sleep 60 & echo $! >{}; wait", file.path().display()));
+        let id = std::fs::read_to_string(file.path()).expect("readable");
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
+        let ended = || state().is_empty() || state().contains(") Z ");
+        let started = Instant::now();
+        while !ended() && started.elapsed() < GRACE {
+            std::thread::sleep(POLL);
+        }
+        assert!(!id.is_empty() && ended(), "{id}: {}", state());
     }
 
     #[test]

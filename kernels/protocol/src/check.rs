@@ -10,7 +10,8 @@ pub enum Requirement {
     Optional,
     /// In every image that envforge built.
     EveryImage,
-    /// If a wheel of that name is locked; up to CUDA 12 its name ends in `-cu` and the major version.
+    /// If a wheel of that name is locked; up to CUDA 12 its name ends in `-cu` and the major version. A framework without
+    /// the wheel contains the library itself, often linked statically.
     Wheel(&'static str),
     /// If the stack has nvcc.
     Nvcc,
@@ -26,12 +27,12 @@ pub enum Requirement {
     Nccl,
     /// If the stack has a framework and Triton.
     Triton,
-    /// If the stack has one of these frameworks and Triton.
-    TritonIn(&'static [&'static str]),
+    /// If the stack has PyTorch and Triton, and that PyTorch compiles with the stack's Python.
+    TorchCompile,
 }
 
 use Requirement::{
-    Cudnn, EveryImage, FrameworkExcept, FrameworkIn, ListedGpus, Nccl, Nvcc, Optional, Triton, TritonIn,
+    Cudnn, EveryImage, FrameworkExcept, FrameworkIn, ListedGpus, Nccl, Nvcc, Optional, TorchCompile, Triton,
     Wheel,
 };
 
@@ -265,17 +266,17 @@ checks! {
     }
     /// Matrix products of cuBLAS.
     GemmCublas "gemm-cublas" Gpu Quick {
-        GemmFp64Cublas "gemm-fp64-cublas" Any EveryImage, CUBLAS, CUBLAS_BOUND;
-        GemmFp32Cublas "gemm-fp32-cublas" Any EveryImage, CUBLAS, CUBLAS_BOUND;
-        GemmTf32Cublas "gemm-tf32-cublas" Any EveryImage, CUBLAS, CUBLAS_BOUND;
-        GemmFp16Cublas "gemm-fp16-cublas" Any EveryImage, CUBLAS, CUBLAS_BOUND;
-        GemmBf16Cublas "gemm-bf16-cublas" Any EveryImage, CUBLAS, CUBLAS_BOUND;
+        GemmFp64Cublas "gemm-fp64-cublas" Any Wheel("nvidia-cublas"), CUBLAS, CUBLAS_BOUND;
+        GemmFp32Cublas "gemm-fp32-cublas" Any Wheel("nvidia-cublas"), CUBLAS, CUBLAS_BOUND;
+        GemmTf32Cublas "gemm-tf32-cublas" Any Wheel("nvidia-cublas"), CUBLAS, CUBLAS_BOUND;
+        GemmFp16Cublas "gemm-fp16-cublas" Any Wheel("nvidia-cublas"), CUBLAS, CUBLAS_BOUND;
+        GemmBf16Cublas "gemm-bf16-cublas" Any Wheel("nvidia-cublas"), CUBLAS, CUBLAS_BOUND;
         GemmInt8Cublas "gemm-int8-cublas" Any Optional, CUBLAS, CUBLAS_BOUND;
         GemmFp8Cublas "gemm-fp8-cublas" Any Optional, CUBLAS, CUBLAS_BOUND;
     }
     /// A large matrix product.
     GemmLarge "gemm-large" Gpu Quick {
-        GemmLarge "gemm-large" Any EveryImage, "8192 cubed by cuBLAS (smaller if memory is short): C·x = A·(B·x) with x from 1 to 997, which detects any single wrong element", "exact";
+        GemmLarge "gemm-large" Any Wheel("nvidia-cublas"), "8192 cubed by cuBLAS (smaller if memory is short): C·x = A·(B·x) with x from 1 to 997, which detects any single wrong element", "exact";
     }
     /// Convolutions of the agent's kernels.
     ConvOwn "conv-own" Gpu Quick {
@@ -283,17 +284,17 @@ checks! {
     }
     /// Convolutions of cuDNN.
     ConvCudnn "conv-cudnn" Gpu Quick {
-        ConvCudnnForward "conv-cudnn-forward" Any Cudnn, CUDNN, "exact; random fp32 1e-5";
-        ConvCudnnBackwardData "conv-cudnn-backward-data" Any Cudnn, CUDNN, "exact; random fp32 1e-5";
-        ConvCudnnBackwardFilter "conv-cudnn-backward-filter" Any Cudnn, CUDNN, "exact; random fp32 1e-5";
+        ConvCudnnForward "conv-cudnn-forward" Any Wheel("nvidia-cudnn"), CUDNN, "exact; random fp32 1e-5";
+        ConvCudnnBackwardData "conv-cudnn-backward-data" Any Wheel("nvidia-cudnn"), CUDNN, "exact; random fp32 1e-5";
+        ConvCudnnBackwardFilter "conv-cudnn-backward-filter" Any Wheel("nvidia-cudnn"), CUDNN, "exact; random fp32 1e-5";
     }
     /// Collectives of NCCL.
     Nccl "nccl" Gpu Quick {
-        NcclAllReduce "nccl-all-reduce" Any Nccl, NCCL, "exact";
-        NcclAllGather "nccl-all-gather" Any Nccl, NCCL, "exact";
-        NcclReduceScatter "nccl-reduce-scatter" Any Nccl, NCCL, "exact";
-        NcclBroadcast "nccl-broadcast" Any Nccl, NCCL, "exact";
-        NcclSendRecv "nccl-send-recv" Any Nccl, NCCL, "exact";
+        NcclAllReduce "nccl-all-reduce" Any Wheel("nvidia-nccl"), NCCL, "exact";
+        NcclAllGather "nccl-all-gather" Any Wheel("nvidia-nccl"), NCCL, "exact";
+        NcclReduceScatter "nccl-reduce-scatter" Any Wheel("nvidia-nccl"), NCCL, "exact";
+        NcclBroadcast "nccl-broadcast" Any Wheel("nvidia-nccl"), NCCL, "exact";
+        NcclSendRecv "nccl-send-recv" Any Wheel("nvidia-nccl"), NCCL, "exact";
         NcclTransport "nccl-transport" Any Optional, "reports the transport that NCCL's own log names", "";
     }
     /// The framework on a GPU.
@@ -304,9 +305,12 @@ checks! {
         FrameworkGraph "framework-graph" Any Optional, FRAMEWORK, FRAMEWORK_BOUND;
         FrameworkMemory "framework-memory" Any Optional, FRAMEWORK, FRAMEWORK_BOUND;
     }
-    /// The framework's slow checks.
+    /// The framework's compiler.
     FrameworkFull "framework-full" Gpu Full {
-        FrameworkCompile "framework-compile" Any TritonIn(WITH_TORCH), FULL, "compiled 1e-3; gradients of DDP 1e-4";
+        FrameworkCompile "framework-compile" Any TorchCompile, FULL, "compiled 1e-3; gradients of DDP 1e-4";
+    }
+    /// Distributed training: its ranks are processes of their own, so no other may hold a GPU in exclusive mode.
+    FrameworkDdp "framework-ddp" Gpu Full {
         FrameworkDdp "framework-ddp" Any FrameworkIn(WITH_TORCH), FULL, "compiled 1e-3; gradients of DDP 1e-4";
     }
     /// Bandwidths of memory.
@@ -466,6 +470,13 @@ mod tests {
         }
         let counted: usize = CheckGroup::ALL.iter().map(|group| group.own_checks().len()).sum();
         assert_eq!(counted, CheckId::ALL.len());
+    }
+
+    /// Its ranks are further processes: in exclusive-process mode they cannot open a GPU that another check holds.
+    #[test]
+    fn ddp_shares_its_process_with_no_other_check() {
+        assert_eq!(CheckId::FrameworkDdp.group().checks(), [CheckId::FrameworkDdp]);
+        assert_ne!(CheckId::FrameworkDdp.group(), CheckId::FrameworkCompile.group());
     }
 
     #[test]

@@ -78,6 +78,8 @@ named! {
         NotReported = "not-reported",
         /// A version or file format that the agent does not know.
         UnknownFormat = "unknown-format",
+        /// Another program holds the GPU: its memory is full, or it serves one process only.
+        HostBusy = "host-busy",
     }
 }
 
@@ -107,7 +109,8 @@ mod tests {
                 "no-expectation",
                 "not-offered",
                 "not-reported",
-                "unknown-format"
+                "unknown-format",
+                "host-busy"
             ]
         );
         let allowed: Vec<_> = SkipReason::ALL.iter().filter(|reason| reason.is_allowed_for_tag()).collect();

@@ -72,6 +72,7 @@ pub(super) fn show(mut answers: Vec<VerifyOutcome>, settings: &Settings) -> Resu
     }
     let exits = answers.iter().map(|answer| match (&answer.result, &answer.undone) {
         (Ok(verdict), _) if verdict.verdict == VerdictStatus::Failed => Exit::No,
+        (Ok(verdict), None) if verdict.verdict == VerdictStatus::Undecided => Exit::Outside,
         (Err(error), _) | (Ok(_), Some(error)) => error.exit(),
         (Ok(_), None) => Exit::Done,
     });
@@ -91,15 +92,17 @@ fn print_json(answers: &[VerifyOutcome], alone: bool) {
             Some(Unchecked { image: answer.name.clone(), error: error.to_string(), hints: error.hints() })
         })
         .collect();
+    let any = |word: VerdictStatus| reports.iter().any(|report| report.verdict == word);
     let all = |word: VerdictStatus| reports.iter().all(|report| report.verdict == word);
-    let verdict =
-        if !errors.is_empty() || reports.iter().any(|report| report.verdict == VerdictStatus::Failed) {
-            VerdictStatus::Failed
-        } else if all(VerdictStatus::Passed) {
-            VerdictStatus::Passed
-        } else {
-            VerdictStatus::StaticOnly
-        };
+    let verdict = if !errors.is_empty() || any(VerdictStatus::Failed) {
+        VerdictStatus::Failed
+    } else if any(VerdictStatus::Undecided) {
+        VerdictStatus::Undecided
+    } else if all(VerdictStatus::Passed) {
+        VerdictStatus::Passed
+    } else {
+        VerdictStatus::StaticOnly
+    };
     Printer.json(&Several { schema: 1, verdict, reports, errors });
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::model::versions::Machine;
+
 /// The tar of a layer, written each time it is needed.
 pub trait LayerContent: Send + Sync {
     /// Writes the uncompressed tar. It must have the digest and size that its [`ImageLayer`] says: the engine compares.
@@ -32,6 +34,15 @@ impl std::fmt::Debug for ImageLayer {
 
 /// Returns the configuration of an image from the digests of all its layers, lowest first.
 pub type ConfigOf = Box<dyn FnOnce(&[String]) -> Bytes + Send>;
+
+/// The configuration of an image that is nothing but its layers.
+pub fn plain_config(machine: Machine, diff_ids: &[String]) -> Bytes {
+    let config = serde_json::json!({
+        "architecture": machine.debian(), "os": "linux", "config": {},
+        "rootfs": { "type": "layers", "diff_ids": diff_ids },
+    });
+    config.to_string().into()
+}
 
 /// An image to load: its layers come one by one, lowest first, while later ones are still being made.
 pub struct LayeredImage {

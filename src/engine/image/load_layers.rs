@@ -6,12 +6,10 @@
 use std::sync::Arc;
 
 use bollard::query_parameters::ListImagesOptionsBuilder;
-use bytes::Bytes;
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::layered::{ImageLayer, LayeredImage};
+use super::layered::{ConfigOf, ImageLayer, LayeredImage, plain_config};
 use super::load_part::Part;
 use super::progress::ProgressStep;
 use super::temporary_tag::TemporaryTag;
@@ -30,25 +28,26 @@ pub(super) async fn load_layers(
     reporter: Arc<dyn Reporter>,
 ) -> Result<(), EngineError> {
     let LayeredImage { layers, config, scratch_tag, title } = image;
+    let chains = chains(docker).await?;
     let step = ProgressStep::begin(reporter.as_ref(), format!("load:{scratch_tag}"), title);
     let mut source = Source { received: Vec::new(), used: 0, layers };
-    let chains = chains(docker).await?;
-    let mut result = Loading::new(docker, chains).run(&mut source, &step).await;
+    let mut result = Loading::new(docker, chains, &reporter).run(&mut source).await;
     if let Err(EngineError::Refused { .. }) = &result {
         // `docker image prune` may take a layer away that no tag holds: then everything above the base is sent.
         let base = source.received.iter().take_while(|layer| layer.content.is_none());
         let base = base.map(|layer| layer.diff_id.clone()).collect();
         source.used = 0;
-        result = Loading::new(docker, vec![base]).run(&mut source, &step).await;
+        result = Loading::new(docker, vec![base], &reporter).run(&mut source).await;
     }
     let (parts, result) = match result {
-        Ok(parts) => (parts, finish(docker, &source.received, config, &scratch_tag).await),
+        Ok(parts) => (parts, finish(docker, &source.received, config, (&scratch_tag, &reporter)).await),
         Err(error) => (Vec::new(), Err(error)),
     };
+    step.end(result)?;
     for part in parts {
         part.remove().await?;
     }
-    step.end(result)
+    Ok(())
 }
 
 /// The layers that came so far and those to come.
@@ -85,21 +84,27 @@ struct Loading<'a> {
     chains: Vec<Vec<String>>,
     running: JoinSet<Result<(), EngineError>>,
     parts: Vec<TemporaryTag<'a>>,
+    reporter: &'a Arc<dyn Reporter>,
 }
 
 impl<'a> Loading<'a> {
-    fn new(docker: &'a Docker, chains: Vec<Vec<String>>) -> Self {
-        Self { docker, chains, running: JoinSet::new(), parts: Vec::new() }
+    fn new(docker: &'a Docker, chains: Vec<Vec<String>>, reporter: &'a Arc<dyn Reporter>) -> Self {
+        Self { docker, chains, running: JoinSet::new(), parts: Vec::new(), reporter }
     }
 
     /// Loads every layer; returns the tags that hold the parts.
-    async fn run(
-        mut self,
-        source: &mut Source,
-        step: &ProgressStep<'_>,
-    ) -> Result<Vec<TemporaryTag<'a>>, EngineError> {
+    async fn run(mut self, source: &mut Source) -> Result<Vec<TemporaryTag<'a>>, EngineError> {
+        let mut result = self.send_all(source).await;
+        // A part that is still on its way would get its tag after the guard removed it.
+        while let Some(ended) = self.running.join_next().await {
+            result = result.and(joined(Some(ended)));
+        }
+        result.map(|()| self.parts)
+    }
+
+    async fn send_all(&mut self, source: &mut Source) -> Result<(), EngineError> {
         let mut below: Vec<ImageLayer> = Vec::new();
-        let (mut applied, mut done) = (None, 0);
+        let mut applied = None;
         while let Some(layer) = source.next().await {
             below.push(layer);
             if self.has(&below) {
@@ -115,15 +120,14 @@ impl<'a> Loading<'a> {
             while self.running.len() > 1 {
                 joined(self.running.join_next().await)?;
             }
-            done += below[start..].iter().map(|layer| layer.size).sum::<u64>();
-            step.progress(done, None);
             let tag = TemporaryTag::new(self.docker);
             let part = Part {
-                config: part_config(self.docker.info.machine.debian(), &below),
+                config: plain_config(self.docker.info.machine, &ids_of(&below)),
                 layers: below.clone(),
                 start,
                 tag: tag.name().to_owned(),
                 parent: applied.take(),
+                reporter: Arc::clone(self.reporter),
             };
             self.parts.push(tag);
             let (sent, is_sent) = oneshot::channel();
@@ -131,7 +135,7 @@ impl<'a> Loading<'a> {
             let docker = self.docker.clone();
             self.running.spawn(async move {
                 part.load(&docker, sent).await?;
-                // Nobody waits for the last one.
+                // The last part has no successor.
                 let _ = ready.send(());
                 Ok(())
             });
@@ -141,10 +145,7 @@ impl<'a> Loading<'a> {
                 break;
             }
         }
-        while let Some(result) = self.running.join_next().await {
-            joined(Some(result))?;
-        }
-        Ok(self.parts)
+        Ok(())
     }
 
     /// Whether the engine has this beginning of the image.
@@ -171,16 +172,16 @@ fn joined(
 async fn finish(
     docker: &Docker,
     layers: &[ImageLayer],
-    config: super::layered::ConfigOf,
-    tag: &str,
+    config: ConfigOf,
+    (tag, reporter): (&str, &Arc<dyn Reporter>),
 ) -> Result<(), EngineError> {
-    let ids: Vec<String> = layers.iter().map(|layer| layer.diff_id.clone()).collect();
     let part = Part {
         layers: layers.to_vec(),
         start: layers.len(),
-        config: config(&ids),
+        config: config(&ids_of(layers)),
         tag: tag.to_owned(),
         parent: None,
+        reporter: Arc::clone(reporter),
     };
     let (sent, _) = oneshot::channel();
     part.load(docker, sent).await
@@ -201,12 +202,7 @@ async fn chains(docker: &Docker) -> Result<Vec<Vec<String>>, EngineError> {
     Ok(chains)
 }
 
-/// The configuration of a part: nothing but its layers.
-fn part_config(architecture: &str, layers: &[ImageLayer]) -> Bytes {
-    let ids: Vec<_> = layers.iter().map(|layer| Value::from(layer.diff_id.clone())).collect();
-    let config = serde_json::json!({
-        "architecture": architecture, "os": "linux", "config": {},
-        "rootfs": { "type": "layers", "diff_ids": ids },
-    });
-    Bytes::from(config.to_string())
+/// The diff IDs of these layers.
+fn ids_of(layers: &[ImageLayer]) -> Vec<String> {
+    layers.iter().map(|layer| layer.diff_id.clone()).collect()
 }

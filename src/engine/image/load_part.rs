@@ -1,6 +1,7 @@
 //! One request of a load: layers on top of those that the engine has.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use bollard::query_parameters::ImportImageOptions;
 use bytes::Bytes;
@@ -9,8 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::layered::ImageLayer;
 use super::load_archive::{write_end, write_layers};
+use super::progress::{ByteCount, ProgressStep};
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
+use crate::report::Reporter;
 
 /// Bytes of a piece of a request, and pieces that may wait for the connection.
 const PIECE: usize = 256 << 10;
@@ -25,13 +28,27 @@ pub(super) struct Part {
     pub(super) tag: String,
     /// Says that the layers below are applied.
     pub(super) parent: Option<oneshot::Receiver<()>>,
+    /// Where its progress goes.
+    pub(super) reporter: Arc<dyn Reporter>,
 }
 
 impl Part {
-    /// Sends the part; `sent` is told when its layers are on their way.
+    /// Sends the part, as a step of its own if it has layers; `sent` is signalled after them, before the configuration.
     pub(super) async fn load(self, docker: &Docker, sent: oneshot::Sender<()>) -> Result<(), EngineError> {
+        let reporter = Arc::clone(&self.reporter);
+        let Some(text) = step_text(&self.layers[self.start..]) else {
+            return self.send(docker, sent).await;
+        };
+        let step = ProgressStep::begin(reporter.as_ref(), self.tag.clone(), text);
+        step.end(self.send(docker, sent).await)
+    }
+
+    async fn send(self, docker: &Docker, sent: oneshot::Sender<()>) -> Result<(), EngineError> {
         let (pieces, waiting) = mpsc::channel::<Bytes>(WAITING);
-        let writer = tokio::task::spawn_blocking(move || self.write(PieceWriter::new(pieces), sent));
+        let total = self.layers[self.start..].iter().map(|layer| layer.size).sum();
+        let progress = ByteCount::new(self.tag.clone(), total, Arc::clone(&self.reporter));
+        let writer = PieceWriter { piece: Vec::with_capacity(PIECE), pieces, progress };
+        let writer = tokio::task::spawn_blocking(move || self.write(writer, sent));
         let body = stream::unfold(waiting, |mut waiting| async move {
             waiting.recv().await.map(|piece| (Ok::<_, std::io::Error>(piece), waiting))
         });
@@ -66,16 +83,21 @@ impl Part {
     }
 }
 
+/// `torch 2.8.0`, or `torch 2.8.0 and 2 more layers`; `None` without a layer.
+fn step_text(layers: &[ImageLayer]) -> Option<String> {
+    let (first, rest) = layers.split_first()?;
+    Some(match rest.len() {
+        0 => first.title.clone(),
+        1 => format!("{} and 1 more layer", first.title),
+        more => format!("{} and {more} more layers", first.title),
+    })
+}
+
 /// A writer into the pieces of a request. A request that ended is a broken pipe.
 struct PieceWriter {
     piece: Vec<u8>,
     pieces: mpsc::Sender<Bytes>,
-}
-
-impl PieceWriter {
-    fn new(pieces: mpsc::Sender<Bytes>) -> Self {
-        Self { piece: Vec::with_capacity(PIECE), pieces }
-    }
+    progress: ByteCount,
 }
 
 impl Write for PieceWriter {
@@ -93,7 +115,28 @@ impl Write for PieceWriter {
             return Ok(());
         }
         let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
+        self.progress.add(piece.len() as u64);
         let sent = self.pieces.blocking_send(Bytes::from(piece));
         sent.map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn step_names_its_first_layer() {
+        let layer = |title: &str| ImageLayer {
+            title: title.to_owned(),
+            diff_id: "sha256:0".to_owned(),
+            size: 0,
+            content: None,
+        };
+        let layers = [layer("torch 2.8.0"), layer("97 wheels"), layer("files")];
+        assert_eq!(step_text(&layers).as_deref(), Some("torch 2.8.0 and 2 more layers"));
+        assert_eq!(step_text(&layers[..2]).as_deref(), Some("torch 2.8.0 and 1 more layer"));
+        assert_eq!(step_text(&layers[..1]).as_deref(), Some("torch 2.8.0"));
+        assert_eq!(step_text(&[]), None);
     }
 }

@@ -57,14 +57,33 @@ pub(super) async fn upload(
 ) -> std::io::Result<impl Stream<Item = std::io::Result<Bytes>> + use<>> {
     let file = fs_err::tokio::File::open(archive.as_std_path()).await?;
     let total = file.metadata().await?.len();
-    let (mut done, mut reported) = (0, 0);
-    Ok(ReaderStream::with_capacity(file, CHUNK).inspect_ok(move |chunk| {
-        done += chunk.len() as u64;
-        if done - reported >= PROGRESS || done == total {
-            reported = done;
-            reporter.report(Event::StepProgress { id: id.clone(), done, total: Some(total) });
+    let mut sent = ByteCount::new(id, total, reporter);
+    Ok(ReaderStream::with_capacity(file, CHUNK).inspect_ok(move |chunk| sent.add(chunk.len() as u64)))
+}
+
+/// Bytes of a step on their way, reported from time to time.
+pub(super) struct ByteCount {
+    id: String,
+    total: u64,
+    done: u64,
+    reported: u64,
+    reporter: Arc<dyn Reporter>,
+}
+
+impl ByteCount {
+    pub(super) fn new(id: String, total: u64, reporter: Arc<dyn Reporter>) -> Self {
+        Self { id, total, done: 0, reported: 0, reporter }
+    }
+
+    /// Adds bytes; what surrounds the content does not count.
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.done = (self.done + bytes).min(self.total);
+        if self.done - self.reported >= PROGRESS || (self.done == self.total && self.reported < self.done) {
+            self.reported = self.done;
+            let (id, done, total) = (self.id.clone(), self.done, Some(self.total));
+            self.reporter.report(Event::StepProgress { id, done, total });
         }
-    }))
+    }
 }
 
 /// The sum of the layers of a pull.

@@ -30,6 +30,7 @@ fn variant(matrix: &Matrix, build: &SourceBuild) -> Option<Variant> {
         cudnn: Some(build.cudnn.clone()),
         nccl: Some(build.nccl.clone()),
         triton: build.triton.clone(),
+        triton_before: None,
         companions: build.companions.clone(),
         python: build.python.clone(),
         python_freethreaded: Vec::new(),

@@ -502,6 +502,8 @@ pub struct Variant {
     pub nccl: Option<LibraryVersion>,
     /// Triton pinned.
     pub triton: Option<String>,
+    /// The first Python whose wheels leave Triton out; `None`: no wheel does.
+    pub triton_before: Option<PythonVersion>,
     /// Companion packages: `torchvision` to `0.23.0`.
     #[serde(default)]
     pub companions: BTreeMap<String, String>,
@@ -534,6 +536,13 @@ pub struct Variant {
     pub notes: Option<String>,
     /// Where the row comes from, in full.
     pub source: String,
+}
+
+impl Variant {
+    /// Returns the Triton that the wheel for that Python requires.
+    pub fn triton_for(&self, python: PythonVersion) -> Option<&String> {
+        self.triton.as_ref().filter(|_| self.triton_before.is_none_or(|first| python < first))
+    }
 }
 
 /// The oldest CUDA that the build system of a release line accepts.

@@ -46,6 +46,7 @@ fn variant(matrix: &Matrix, components: &Components) -> Option<Variant> {
         cudnn: None,
         nccl: None,
         triton: None,
+        triton_before: None,
         companions: std::collections::BTreeMap::new(),
         python,
         python_freethreaded: Vec::new(),

@@ -24,7 +24,7 @@ pub use crate::model::image::context_files::{BaseSource, CachedFile, ContextFile
 pub use crate::model::image::description::BuildPlan;
 pub use crate::model::image::labels::{LOCK_LABEL, UNVERIFIED, name};
 pub(crate) use crate::model::image::layers::{asked_for, requirements};
-pub use crate::model::image::variables::environment;
+pub use crate::model::image::variables::{environment, environment_of};
 
 /// The plan for a lock.
 ///

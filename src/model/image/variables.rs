@@ -3,9 +3,17 @@
 use std::collections::BTreeMap;
 
 use crate::model::image::toolkit::has_toolkit;
+use crate::model::lock::UserAdditions;
 use crate::model::stack::Stack;
 
-/// The environment variables of an image with this stack. The lock records them.
+/// The environment variables of an image with this stack and the user's additions. The lock records them.
+pub fn environment_of(stack: &Stack, added: &UserAdditions) -> BTreeMap<String, String> {
+    let mut all = environment(stack);
+    all.extend(added.variables.clone());
+    all
+}
+
+/// The environment variables of an image with this stack alone.
 pub fn environment(stack: &Stack) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = [
         ("LANG", "C.UTF-8"),

@@ -1,6 +1,6 @@
 //! Differences between a lock and a request.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -44,6 +44,26 @@ impl Lock {
         let mut all = self.differs_from(wanted);
         all.extend(addition_differences(&self.added, added));
         all
+    }
+
+    /// Returns what this lock claims though nothing pinned decides it: variables of the image other than the `environment` of
+    /// its stack and additions, and source distributions that were not allowed.
+    pub fn claims(&self, environment: &BTreeMap<String, String>) -> Vec<Difference> {
+        let names: BTreeSet<_> = self.environment.keys().chain(environment.keys()).collect();
+        let variable = |name: &String| Difference {
+            what: format!("image variable {name}"),
+            locked: self.environment.get(name).cloned(),
+            wanted: environment.get(name).cloned(),
+        };
+        let other = names.into_iter().filter(|name| self.environment.get(*name) != environment.get(*name));
+        let is_allowed = |name: &str| self.added.allow_source.iter().any(|allowed| allowed.name == name);
+        let sources =
+            self.sources.iter().filter(|source| !is_allowed(&source.name)).map(|source| Difference {
+                what: "source distribution".to_owned(),
+                locked: Some(source.name.clone()),
+                wanted: None,
+            });
+        other.map(variable).chain(sources).collect()
     }
 
     /// Returns every way in which this lock's stack is another one.
@@ -126,7 +146,7 @@ fn texts(added: &UserAdditions) -> Vec<(&'static str, BTreeSet<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::lock::sample;
+    use crate::model::lock::{LockedSource, LockedTool, sample};
     use crate::model::target::{TargetGpu, TargetSource};
 
     fn differences(change: impl FnOnce(&mut Stack)) -> Vec<String> {
@@ -139,6 +159,40 @@ mod tests {
     #[test]
     fn lock_matches_its_own_stack() {
         assert_eq!(differences(|_| {}), Vec::<String>::new());
+    }
+
+    #[test]
+    fn claims_are_variables_and_sources_that_nothing_decides() {
+        let lock = sample::lock();
+        let environment = lock.environment.clone();
+        let said = |change: &dyn Fn(&mut Lock)| -> Vec<String> {
+            let mut lock = lock.clone();
+            change(&mut lock);
+            lock.claims(&environment).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(said(&|_| ()), Vec::<String>::new());
+        let more = |lock: &mut Lock| drop(lock.environment.insert("LD_PRELOAD".into(), "/x.so".into()));
+        assert_eq!(said(&more), ["image variable LD_PRELOAD: locked `/x.so`, no longer requested"]);
+        assert_eq!(said(&|lock| lock.environment.clear()).len(), environment.len());
+        let source = |lock: &mut Lock| {
+            let LockedTool { name: _, version, file, sha256 } = lock.tools[0].clone();
+            let (name, build) = ("docopt".to_owned(), Vec::new());
+            lock.sources.push(LockedSource { name, version, file, sha256, size: None, build });
+        };
+        assert_eq!(said(&source), ["source distribution: locked `docopt`, no longer requested"]);
+    }
+
+    #[test]
+    fn facts_are_those_of_now_and_the_target_stays() {
+        let lock = sample::lock();
+        let mut fresh = lock.stack.clone();
+        let mut tampered = lock.clone();
+        tampered.stack.name = "debian:12".to_owned();
+        tampered.stack.requires.gpu.clear();
+        tampered.stack.requires.ptx.clear();
+        fresh.target.source = TargetSource::Detected;
+        let found = tampered.with_facts_of(&fresh);
+        assert_eq!(found, lock, "name and architectures are those of the matrix");
     }
 
     #[test]

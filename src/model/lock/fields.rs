@@ -41,6 +41,46 @@ pub(super) fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     Err(D::Error::custom(format!("invalid time `{text}` (expected UTC such as `2026-11-20T00:00:00Z`)")))
 }
 
+/// The name of a distribution package: it becomes an argument of apt and dpkg.
+pub(super) fn deb_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
+    shaped(deserializer, "package name", |text| starts_plain(text) && text.bytes().all(allowed))
+}
+
+/// The normalised name of a Python package.
+pub(super) fn wheel_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let is_part =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    shaped(deserializer, "package name", |text| text.split('-').all(is_part))
+}
+
+/// A version of a distribution or Python package; empty where the index lists none.
+pub(super) fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"+-.~:!_".contains(&b);
+    let is_good = |text: &str| text.is_empty() || (starts_plain(text) && text.bytes().all(allowed));
+    shaped(deserializer, "version", is_good)
+}
+
+/// The name of an image, with or without tag and digest.
+pub(super) fn image_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"+-._:/@".contains(&b);
+    shaped(deserializer, "image name", |text| starts_plain(text) && text.bytes().all(allowed))
+}
+
+/// What begins with `-` would be an option.
+fn starts_plain(text: &str) -> bool {
+    text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())
+}
+
+fn shaped<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    what: &str,
+    is_good: impl Fn(&str) -> bool,
+) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if is_good(&text) { Ok(text) } else { Err(D::Error::custom(format!("invalid {what} `{text}`"))) }
+}
+
 /// A plain file name.
 pub(super) fn file_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;

@@ -124,8 +124,8 @@ pub(crate) fn deb(name: &str, version: &str) -> LockedDeb {
 fn any_wheel() -> impl Strategy<Value = LockedWheel> {
     let layer = prop_oneof![Just(WheelLayer::Cuda), Just(WheelLayer::Framework), Just(WheelLayer::User)];
     (
-        "[a-z][a-z0-9-]{0,12}",
-        "\\PC{0,8}",
+        "[a-z][a-z0-9]{0,6}(-[a-z0-9]{1,4}){0,2}",
+        "([0-9][A-Za-z0-9.+!_-]{0,8})?",
         "[A-Za-z0-9_.+]{1,20}\\.whl",
         "[0-9a-f]{64}",
         any::<Option<u32>>(),

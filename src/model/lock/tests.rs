@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::Lock;
 use super::canonical::canonical_json;
+use crate::model::image::plan::environment_of;
 use crate::model::sha256::sha256_hex;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/lock");
@@ -42,6 +43,26 @@ fn schema_1_lock_keeps_its_hash_and_schema() {
 fn schema_1_lock_matches_its_own_request() {
     for (file, _, lock) in schema_1() {
         assert_eq!(lock.differences_from(&lock.stack, &lock.added), [], "{file}");
+        assert_eq!(lock.claims(&environment_of(&lock.stack, &lock.added)), [], "{file}");
+    }
+}
+
+#[test]
+fn fields_of_another_shape_are_refused_with_their_line() {
+    let text = crate::model::lock::sample::lock().to_toml();
+    for (from, to, says) in [
+        ("name = \"libc6\"", "name = \"--force\"", "invalid package name `--force`"),
+        ("name = \"torch\"", "name = \"torch; rm -rf /\"", "invalid package name"),
+        ("version = \"2.36-9+deb12u14\"", "version = \"$(id)\"", "invalid version `$(id)`"),
+        ("architecture = \"amd64\"", "architecture = \"../x\"", "invalid package name `../x`"),
+        ("name = \"debian:12\"\nsuite", "name = \"a b\"\nsuite", "invalid image name `a b`"),
+        ("suite = \"bookworm\"\ncontent", "suite = \"x y\"\ncontent", "invalid package name `x y`"),
+        ("name = \"uv\"", "name = \"UV\"", "invalid package name `UV`"),
+    ] {
+        let bad = text.replacen(from, to, 1);
+        assert_ne!(bad, text, "`{from}` is missing");
+        let error = Lock::from_toml("x.lock", &bad).expect_err(to).to_string();
+        assert!(error.contains(says) && error.contains("line "), "{to}: {error}");
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::added::UserAdditions;
-use super::fields::{digest, file_name, optional_digest, pool_path, sha256};
+use super::fields::{
+    deb_name, digest, file_name, image_name, optional_digest, pool_path, sha256, version, wheel_name,
+};
 use crate::model::stack::Stack;
 
 /// A package of the distribution, pinned.
@@ -13,10 +15,13 @@ use crate::model::stack::Stack;
 #[serde(deny_unknown_fields)]
 pub struct LockedDeb {
     /// The package: `libc6`.
+    #[serde(deserialize_with = "deb_name")]
     pub name: String,
     /// Its version: `2.36-9+deb12u14`.
+    #[serde(deserialize_with = "version")]
     pub version: String,
     /// `amd64`, `arm64` or `all`.
+    #[serde(deserialize_with = "deb_name")]
     pub architecture: String,
     /// SHA-256 of the .deb, hex.
     #[serde(deserialize_with = "sha256")]
@@ -45,8 +50,10 @@ pub enum IndexKind {
 #[serde(deny_unknown_fields)]
 pub struct LockedWheel {
     /// The normalised package name: `nvidia-cudnn-cu12`.
+    #[serde(deserialize_with = "wheel_name")]
     pub name: String,
     /// Its version: `9.10.2.21`, `2.8.0`, `2.7.1+cu118`.
+    #[serde(deserialize_with = "version")]
     pub version: String,
     /// The wheel's file name.
     #[serde(deserialize_with = "file_name")]
@@ -87,8 +94,10 @@ pub struct LockedBase {
     /// `image` or `bootstrap`.
     pub provider: BaseProvider,
     /// `debian:12`.
+    #[serde(deserialize_with = "image_name")]
     pub name: String,
     /// `bookworm`.
+    #[serde(deserialize_with = "deb_name")]
     pub suite: String,
     /// The registry digest (`sha256:…`), or the id of a local image that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,8 +128,10 @@ pub enum BaseProvider {
 #[serde(deny_unknown_fields)]
 pub struct LockedTool {
     /// `uv`.
+    #[serde(deserialize_with = "wheel_name")]
     pub name: String,
     /// Its version.
+    #[serde(deserialize_with = "version")]
     pub version: String,
     /// Its wheel's file name.
     #[serde(deserialize_with = "file_name")]
@@ -151,8 +162,10 @@ impl LockedTool {
 #[serde(deny_unknown_fields)]
 pub struct LockedSource {
     /// The normalised package name: `docopt`.
+    #[serde(deserialize_with = "wheel_name")]
     pub name: String,
     /// Its version.
+    #[serde(deserialize_with = "version")]
     pub version: String,
     /// The archive's file name.
     #[serde(deserialize_with = "file_name")]
@@ -292,6 +305,14 @@ impl Lock {
     #[must_use]
     pub fn without_records(self) -> Self {
         Self { records: LockMetadata::default(), ..self }
+    }
+
+    /// Returns the lock with what the matrix says now of the stack that it fits. The target and the reasons stay: a lock is made
+    /// to be used elsewhere.
+    #[must_use]
+    pub fn with_facts_of(self, fresh: &Stack) -> Self {
+        let Stack { target, matrix, reasons, .. } = self.stack;
+        Self { stack: Stack { target, matrix, reasons, ..fresh.clone() }, ..self }
     }
 
     /// Whether a wheel comes from the framework's own index.

@@ -22,7 +22,7 @@ const NAMES: [&str; 8] =
     ["token", "password", "passwd", "secret", "api_key", "apikey", "access_key", "private_key"];
 
 /// Describes a credential in a text without repeating it; `None` if there is none.
-pub(super) fn secret_in(text: &str) -> Option<&'static str> {
+pub(crate) fn secret_in(text: &str) -> Option<&'static str> {
     if has_address_with_password(text) {
         return Some("a URL with a password");
     }

@@ -11,11 +11,11 @@ use super::target::TargetOptions;
 /// What puts an image together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BuilderChoice {
-    /// The engine, by the steps of a Dockerfile.
-    #[default]
-    Dockerfile,
     /// This program: each layer is made from locked wheels and kept.
+    #[default]
     Assembled,
+    /// The engine, by the steps of a Dockerfile.
+    Dockerfile,
 }
 
 /// A request for `build`.
@@ -42,7 +42,7 @@ pub struct Build {
     pub offline: Option<Utf8PathBuf>,
     /// What puts the image together.
     pub builder: BuilderChoice,
-    /// The older name of the assembled builder.
+    /// The older name of the default builder.
     pub bit_identical: bool,
     /// Which project.
     pub project: ProjectOptions,

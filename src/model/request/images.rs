@@ -36,4 +36,6 @@ pub struct Size {
 pub struct Prune {
     /// Remove them; without it they are only listed.
     pub yes: bool,
+    /// Files of the cache that no lock in use names, too.
+    pub cache: bool,
 }

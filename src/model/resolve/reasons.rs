@@ -141,7 +141,12 @@ fn library_reasons(candidate: &Candidate<'_>) -> Vec<Reason> {
     for (field, library) in [("cudnn", &variant.cudnn), ("nccl", &variant.nccl)] {
         all.extend(library.iter().map(|version| reason(field, version, own, &variant.source)));
     }
-    all.extend(variant.triton.iter().map(|version| reason("triton", version, own, &variant.source)));
+    all.extend(
+        variant
+            .triton_for(candidate.python)
+            .into_iter()
+            .map(|version| reason("triton", version, own, &variant.source)),
+    );
     let missing = candidate.question.matrix.missing_companions(variant, candidate.python);
     for (package, version) in &variant.companions {
         if !missing.iter().any(|(name, _)| name == package) {

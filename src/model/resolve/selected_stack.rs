@@ -34,7 +34,7 @@ pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Reject
         toolkit: variant.toolkit.clone(),
         cudnn: variant.cudnn.clone(),
         nccl: variant.nccl.clone(),
-        triton: variant.triton.clone(),
+        triton: variant.triton_for(python).cloned(),
         companions,
         python,
         // A binary compiled on the base requires the base's glibc.

@@ -41,9 +41,14 @@ impl Check {
     pub(super) fn is_bad(&self) -> bool {
         match self.outcome {
             Outcome::Failed | Outcome::Errored => true,
-            Outcome::Skipped => self.required && !is_allowed_skip(self),
+            Outcome::Skipped => self.required && !is_allowed_skip(self) && !self.is_hindered(),
             Outcome::Passed => false,
         }
+    }
+
+    /// Whether the host kept the check from running on a GPU.
+    pub(super) fn is_hindered(&self) -> bool {
+        self.outcome == Outcome::Skipped && is_kernel_check(self) && self.skip == Some(SkipReason::HostBusy)
     }
 
     /// Adds the diagnosis of the detail as hint, if there is no hint.

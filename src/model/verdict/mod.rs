@@ -37,6 +37,8 @@ pub enum VerdictStatus {
     Passed,
     /// Something failed or errored.
     Failed,
+    /// Nothing failed, and the host hindered a required check: another program holds the GPU.
+    Undecided,
     /// Nothing failed, and nothing ran on a GPU.
     StaticOnly,
 }
@@ -141,6 +143,7 @@ pub fn judge(lines: &str, code: i64, image: &ImageInfo, expected: &ImageExpectat
     }
     let checks: Vec<_> = checks.into_iter().map(Check::diagnosed).collect();
     let bad = checks.iter().any(Check::is_bad);
+    let hindered = checks.iter().any(|check| check.required && check.is_hindered());
     let gpus = ran_on(&checks);
     let executed = !gpus.is_empty();
     let versions = checks
@@ -153,10 +156,11 @@ pub fn judge(lines: &str, code: i64, image: &ImageInfo, expected: &ImageExpectat
         schema: 1,
         image: image.id.clone(),
         executed,
-        verdict: match (bad, executed) {
-            (true, _) => VerdictStatus::Failed,
-            (false, true) => VerdictStatus::Passed,
-            (false, false) => VerdictStatus::StaticOnly,
+        verdict: match (bad, hindered, executed) {
+            (true, ..) => VerdictStatus::Failed,
+            (false, true, _) => VerdictStatus::Undecided,
+            (false, false, true) => VerdictStatus::Passed,
+            (false, false, false) => VerdictStatus::StaticOnly,
         },
         checks,
         gpus: gpus.into_iter().map(|gpu| gpu.label).collect(),
@@ -316,6 +320,34 @@ mod tests {
 {"id":"one","stage":"static","outcome":"passed","detail":"fine","measured":{},"expected":{},"hint":null}
 {"done":true,"seconds":1.25}
 "#;
+
+    /// A busy GPU says nothing about the image: neither a failure nor a pass.
+    #[test]
+    fn busy_host_leaves_the_verdict_undecided() {
+        let skipped = |reason: &str| {
+            format!(
+                r#"{{"id":"two","stage":"gpu","outcome":"skipped","detail":"busy","skip":"{reason}"}}
+{{"id":"three","stage":"gpu","outcome":"passed","detail":"exact","measured":{{"gpu.0":"NVIDIA H200 (sm_90)"}}}}
+{GOOD}"#
+            )
+        };
+        let requires = |id: &str| {
+            let mut expected = expected();
+            expected.required.push(id.to_owned());
+            expected
+        };
+        for (reason, required, status) in [
+            ("host-busy", "two", VerdictStatus::Undecided),
+            ("host-busy", "three", VerdictStatus::Passed),
+            ("not-in-image", "two", VerdictStatus::Failed),
+        ] {
+            let verdict = judge(&skipped(reason), 0, &image(), &requires(required));
+            assert_eq!(verdict.verdict, status, "{reason}, {required} required");
+        }
+        let failed =
+            skipped("host-busy").replace("passed\",\"detail\":\"exact", "failed\",\"detail\":\"wrong");
+        assert_eq!(judge(&failed, 0, &image(), &requires("two")).verdict, VerdictStatus::Failed);
+    }
 
     #[test]
     fn good_static_report_is_static_only() {

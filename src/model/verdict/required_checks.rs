@@ -6,94 +6,139 @@ use envforge_protocol::{CheckId, Level, Requirement, Stage};
 
 use crate::model::lock::Lock;
 use crate::model::stack::Stack;
+use crate::model::versions::PythonVersion;
+
+/// Releases of PyTorch whose `torch.compile` refuses that Python and later: it raises "Python 3.11+ not yet supported",
+/// "Dynamo is not supported on Python 3.12+", "torch.compile is not supported on Python 3.14+" (`torch/__init__.py` and
+/// `torch/_dynamo/eval_frame.py` of these releases).
+const COMPILES_BEFORE: [(&str, PythonVersion); 4] = [
+    ("2.0.", PythonVersion { major: 3, minor: 11 }),
+    ("2.2.", PythonVersion { major: 3, minor: 12 }),
+    ("2.3.", PythonVersion { major: 3, minor: 12 }),
+    ("2.9.", PythonVersion { major: 3, minor: 14 }),
+];
 
 /// Returns the required checks that need no GPU.
 pub fn static_checks(lock: &Lock) -> Vec<String> {
-    let stack = &lock.stack;
-    let checks = || of_stage(Stage::Static);
-    let mut all: Vec<_> = checks().filter(|check| check.requirement() == Requirement::EveryImage).collect();
-    for wheel in &lock.wheels {
-        all.extend(checks().filter(|check| is_in_wheel(*check, &wheel.name)));
-    }
-    if stack.nvcc.is_some() {
-        all.extend(checks().filter(|check| check.requirement() == Requirement::Nvcc));
-    }
-    if !stack.is_toolkit() {
-        all.extend(
-            checks().filter(|check| is_for_framework(*check, stack) || is_for_component(*check, stack)),
-        );
-    }
-    ids(all)
+    required(lock, Stage::Static, Level::Static)
 }
 
 /// Returns the required checks that run on a GPU; `full`: with those that level quick leaves out.
-pub fn gpu_checks(stack: &Stack, full: bool) -> Vec<String> {
-    let quick = || of_stage(Stage::Gpu).filter(|check| check.level() <= Level::Quick);
-    let mut all: Vec<_> = quick().filter(|check| check.requirement() == Requirement::EveryImage).collect();
-    all.extend(quick().filter(|check| is_for_component(*check, stack)));
-    all.extend(quick().filter(|check| is_for_framework(*check, stack)));
-    if full {
-        let full = || of_stage(Stage::Gpu).filter(|check| check.level() == Level::Full);
-        all.extend(full().filter(|check| is_for_framework(*check, stack)));
-        all.extend(full().filter(|check| is_for_component(*check, stack)));
-    }
-    ids(all)
+pub fn gpu_checks(lock: &Lock, full: bool) -> Vec<String> {
+    required(lock, Stage::Gpu, if full { Level::Full } else { Level::Quick })
 }
 
-fn of_stage(stage: Stage) -> impl Iterator<Item = CheckId> {
-    CheckId::ALL.iter().copied().filter(move |check| check.stage() == stage)
+fn required(lock: &Lock, stage: Stage, level: Level) -> Vec<String> {
+    let checks = CheckId::ALL.iter().filter(|check| check.stage() == stage && check.level() <= level);
+    checks.filter(|check| is_required(**check, lock)).map(|check| check.as_str().to_owned()).collect()
 }
 
-fn ids(checks: Vec<CheckId>) -> Vec<String> {
-    checks.into_iter().map(|check| check.as_str().to_owned()).collect()
-}
-
-/// Whether a check is required because of that wheel, whose name may end in `-cu` and the CUDA major version.
-fn is_in_wheel(check: CheckId, wheel: &str) -> bool {
-    let part = wheel.rsplit_once("-cu").map_or(wheel, |(part, _)| part);
-    matches!(check.requirement(), Requirement::Wheel(name) if [part, wheel].contains(&name))
-}
-
-/// Whether a check is required because of the stack's framework.
-fn is_for_framework(check: CheckId, stack: &Stack) -> bool {
+/// Whether a check must pass for a tag of the lock's image.
+fn is_required(check: CheckId, lock: &Lock) -> bool {
+    let stack = &lock.stack;
     let is_one_of = |names: &[&str]| names.contains(&stack.framework.as_str());
     match check.requirement() {
+        Requirement::Optional => false,
+        Requirement::EveryImage => true,
+        Requirement::Wheel(name) => lock.wheels.iter().any(|wheel| is_part(name, &wheel.name)),
+        Requirement::Nvcc => stack.nvcc.is_some(),
         Requirement::FrameworkExcept(names) => !stack.is_toolkit() && !is_one_of(names),
         Requirement::FrameworkIn(names) => is_one_of(names),
         Requirement::ListedGpus(names) => !stack.requires.gpu.is_empty() && is_one_of(names),
-        _ => false,
+        Requirement::Cudnn => !stack.is_toolkit() && stack.cudnn.is_some(),
+        Requirement::Nccl => !stack.is_toolkit() && stack.nccl.is_some(),
+        Requirement::Triton => !stack.is_toolkit() && stack.triton.is_some(),
+        Requirement::TorchCompile => stack.triton.is_some() && torch_compiles(stack),
     }
 }
 
-/// Whether a check is required because of a component of the stack.
-fn is_for_component(check: CheckId, stack: &Stack) -> bool {
-    match check.requirement() {
-        Requirement::Cudnn => stack.cudnn.is_some(),
-        Requirement::Nccl => stack.nccl.is_some(),
-        Requirement::Triton => !stack.is_toolkit() && stack.triton.is_some(),
-        Requirement::TritonIn(names) => stack.triton.is_some() && names.contains(&stack.framework.as_str()),
-        _ => false,
-    }
+/// Whether a wheel carries that part; its name may end in `-cu` and the CUDA major version.
+fn is_part(part: &str, wheel: &str) -> bool {
+    wheel == part || wheel.rsplit_once("-cu").is_some_and(|(name, _)| name == part)
+}
+
+/// Whether the stack contains a PyTorch that compiles with the stack's Python.
+fn torch_compiles(stack: &Stack) -> bool {
+    let own = (stack.package == "torch").then(|| stack.version.to_string());
+    let torch = own.or_else(|| stack.companions.get("torch").cloned());
+    let refuses = |version: &str| {
+        COMPILES_BEFORE.iter().any(|(line, first)| version.starts_with(line) && stack.python >= *first)
+    };
+    torch.is_some_and(|version| !refuses(&version))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::model::lock::sample;
+    use crate::model::lock::{LockedWheel, sample};
 
     fn has(lock: &Lock, id: &str) -> bool {
-        static_checks(lock).iter().chain(&gpu_checks(&lock.stack, true)).any(|known| known == id)
+        static_checks(lock).iter().chain(&gpu_checks(lock, true)).any(|known| known == id)
+    }
+
+    /// A lock with these wheels.
+    fn lock_of(names: &[&str]) -> Lock {
+        let mut lock = sample::lock();
+        let wheel = lock.wheels.remove(0);
+        lock.wheels
+            .extend(names.iter().map(|name| LockedWheel { name: (*name).to_owned(), ..wheel.clone() }));
+        lock
     }
 
     #[test]
     fn missing_component_is_not_required() {
         let mut lock = sample::lock();
-        assert!(has(&lock, "cudnn-version") && has(&lock, "conv-cudnn-forward"));
+        assert!(has(&lock, "cudnn-version") && has(&lock, "nccl-version") && has(&lock, "framework-compile"));
         lock.stack.cudnn = None;
-        assert!(!has(&lock, "cudnn-version") && !has(&lock, "conv-cudnn-forward"));
         lock.stack.nccl = None;
         lock.stack.triton = None;
-        assert!(!has(&lock, "nccl-all-reduce") && !has(&lock, "framework-compile") && has(&lock, "conv-own"));
+        for id in ["cudnn-version", "nccl-version", "triton-version", "framework-compile"] {
+            assert!(!has(&lock, id), "{id}");
+        }
+        assert!(has(&lock, "conv-own"));
+    }
+
+    /// numba-cuda has no cuBLAS; wheels of PyTorch before 2.1 link libraries statically and name them in no wheel.
+    #[test]
+    fn library_is_called_only_if_its_wheel_is_locked() {
+        let rows = [
+            ("nvidia-cublas", ["gemm-fp32-cublas", "gemm-large"]),
+            ("nvidia-cudnn", ["conv-cudnn-forward", "conv-cudnn-backward-filter"]),
+            ("nvidia-nccl", ["nccl-all-reduce", "nccl-send-recv"]),
+        ];
+        for (part, ids) in rows {
+            for id in ids {
+                assert!(!has(&lock_of(&["torch"]), id), "{id}");
+                assert!(has(&lock_of(&["torch", part]), id), "{id}");
+                assert!(has(&lock_of(&["torch", &format!("{part}-cu12")]), id), "{id}");
+            }
+        }
+    }
+
+    #[test]
+    fn torch_compile_is_required_only_on_a_python_that_it_supports() {
+        for (torch, python, expected) in [
+            ("2.0.1", "3.10", true),
+            ("2.0.1", "3.11", false),
+            ("2.1.2", "3.11", true),
+            ("2.2.0", "3.12", false),
+            ("2.4.1", "3.12", true),
+            ("2.9.1", "3.13", true),
+            ("2.9.1", "3.14", false),
+            ("2.10.0", "3.14", true),
+        ] {
+            let mut lock = sample::lock();
+            lock.stack.python = python.parse().unwrap();
+            lock.stack.version = torch.parse().unwrap();
+            assert_eq!(has(&lock, "framework-compile"), expected, "torch {torch} on {python}");
+            assert!(has(&lock, "triton-version"), "the wheel still requires Triton");
+            // vLLM names its PyTorch as a companion.
+            "vllm".clone_into(&mut lock.stack.package);
+            lock.stack.companions = BTreeMap::from([("torch".to_owned(), torch.to_owned())]);
+            assert_eq!(has(&lock, "framework-compile"), expected, "vLLM with torch {torch} on {python}");
+        }
     }
 
     #[test]
@@ -114,7 +159,7 @@ mod tests {
         let mut lock = sample::lock();
         for framework in ["cupy", "numba", "jax", "tensorflow", "onnxruntime"] {
             framework.clone_into(&mut lock.stack.framework);
-            let all = gpu_checks(&lock.stack, true);
+            let all = gpu_checks(&lock, true);
             assert!(all.iter().any(|id| id == "framework-matmul"), "{framework}");
             assert!(!all.iter().any(|id| id == "framework-ddp" || id == "framework-autocast"), "{framework}");
             let listed = static_checks(&lock).iter().any(|id| id == "framework-architectures");
@@ -124,15 +169,15 @@ mod tests {
 
     #[test]
     fn level_quick_leaves_out_slow_checks() {
-        let stack = sample::lock().stack;
-        let (quick, full) = (gpu_checks(&stack, false), gpu_checks(&stack, true));
+        let lock = sample::lock();
+        let (quick, full) = (gpu_checks(&lock, false), gpu_checks(&lock, true));
         assert!(full.len() > quick.len() && full.starts_with(&quick));
     }
 
     #[test]
     fn every_check_is_listed_once() {
         let lock = sample::lock();
-        let all: Vec<_> = static_checks(&lock).into_iter().chain(gpu_checks(&lock.stack, true)).collect();
+        let all: Vec<_> = static_checks(&lock).into_iter().chain(gpu_checks(&lock, true)).collect();
         let once: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(once.len(), all.len());
     }
@@ -144,17 +189,16 @@ mod tests {
         "nvidia-cublas-cu12".clone_into(&mut lock.wheels[0].name);
         assert_eq!(
             static_checks(&lock).join(" "),
-            "distributions pip-check linker-closure one-cuda loader-path user compiler leftovers secrets image-user \
-             image-addresses cublas-load cublaslt-load framework-version framework-cuda cudnn-version nccl-version \
-             triton-version framework-architectures"
+            "framework-version framework-cuda cudnn-version nccl-version triton-version framework-architectures \
+             distributions pip-check linker-closure one-cuda cublas-load cublaslt-load loader-path user compiler leftovers \
+             secrets image-user image-addresses"
         );
         assert_eq!(
-            gpu_checks(&lock.stack, true).join(" "),
+            gpu_checks(&lock, true).join(" "),
             "driver device memory-copies memory-pattern memory-peers arithmetic-own gemm-fp32-own gemm-tf32-own \
              gemm-fp16-own gemm-bf16-own gemm-fp64-cublas gemm-fp32-cublas gemm-tf32-cublas gemm-fp16-cublas \
-             gemm-bf16-cublas gemm-large conv-own conv-cudnn-forward conv-cudnn-backward-data \
-             conv-cudnn-backward-filter nccl-all-reduce nccl-all-gather nccl-reduce-scatter nccl-broadcast \
-             nccl-send-recv framework-matmul framework-conv framework-autocast framework-ddp framework-compile"
+             gemm-bf16-cublas gemm-large conv-own framework-matmul framework-conv framework-autocast framework-compile \
+             framework-ddp"
         );
     }
 }

@@ -24,7 +24,7 @@ impl Detail {
 
 /// Writes one line per check, failures first, each with its hint. Ends in a newline unless there is none to list.
 pub fn check_lines(verdict: &Verdict, detail: Detail) -> String {
-    let listed = |check: &&Check| detail == Detail::Everything || check.is_bad();
+    let listed = |check: &&Check| detail == Detail::Everything || check.is_bad() || check.is_hindered();
     let mut checks: Vec<_> = verdict.checks.iter().filter(listed).collect();
     checks.sort_by_key(|check| check.outcome);
     let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
@@ -54,6 +54,7 @@ pub fn summary(verdict: &Verdict) -> String {
             let _ = write!(line, ", {passed} passed");
             line
         }
+        VerdictStatus::Undecided => format!("undecided: {passed} checks passed"),
         VerdictStatus::StaticOnly => format!("passed: {passed} checks"),
         VerdictStatus::Passed => format!("passed: {passed} checks on {}", verdict.gpus.join(", ")),
     };
@@ -61,6 +62,9 @@ pub fn summary(verdict: &Verdict) -> String {
         let _ = write!(line, ", {skipped} skipped");
     }
     match verdict.verdict {
+        VerdictStatus::Undecided => {
+            line.push_str("; the GPU is busy: run `envforge verify` again when it is free");
+        }
         VerdictStatus::StaticOnly => line.push_str("; nothing ran on a GPU"),
         VerdictStatus::Passed if !verdict.not_proven.is_empty() => {
             let others: Vec<_> = verdict.not_proven.iter().map(|it| it.dotted()).collect();
@@ -106,6 +110,9 @@ mod tests {
     fn summary_names_where_checks_ran() {
         let mut verdict = verdict_of(&LINES.replace("failed", "passed"));
         assert_eq!(summary(&verdict), "passed: 4 checks, 1 skipped; nothing ran on a GPU");
+        verdict.verdict = VerdictStatus::Undecided;
+        let line = summary(&verdict);
+        assert!(line.starts_with("undecided: 4 checks passed, 1 skipped; the GPU is busy"), "{line}");
         verdict.verdict = VerdictStatus::Passed;
         verdict.gpus = vec!["NVIDIA H200 (sm_90)".to_owned()];
         assert_eq!(summary(&verdict), "passed: 4 checks on NVIDIA H200 (sm_90), 1 skipped");

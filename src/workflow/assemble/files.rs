@@ -28,7 +28,11 @@ pub(super) fn copied_files(plan: &BuildPlan, known: &Directories) -> Result<Opti
         let start = format!("copy/{number}/");
         for entry in &plan.context {
             if let Some(path) = entry.path.strip_prefix(&start) {
-                files.insert(target(copy, path, known), layer_file(entry, USER)?);
+                let to = copy.to.trim_matches('/');
+                let below = format!("{to}/");
+                let is_folder =
+                    known.contains_key(to) || files.keys().any(|path: &String| path.starts_with(&below));
+                files.insert(target(copy, path, is_folder), layer_file(entry, USER)?);
             }
         }
     }
@@ -38,10 +42,10 @@ pub(super) fn copied_files(plan: &BuildPlan, known: &Directories) -> Result<Opti
 /// User and group `dev`.
 const USER: u32 = 1000;
 
-/// Where a file of a COPY goes: below the target if that is a directory.
-fn target(copy: &CopyDescription, path: &str, known: &Directories) -> String {
+/// Where a file of a COPY goes: below the target if that is a directory, of the image or of an earlier COPY.
+fn target(copy: &CopyDescription, path: &str, is_folder: bool) -> String {
     let to = copy.to.trim_matches('/');
-    let is_below = copy.folder || copy.to.ends_with('/') || known.contains_key(to);
+    let is_below = copy.folder || copy.to.ends_with('/') || is_folder;
     match (is_below, to) {
         (true, "") => path.to_owned(),
         (true, to) => format!("{to}/{path}"),
@@ -79,4 +83,25 @@ fn with_folders(
         }
     }
     Ok(LayerPlan::new(&[], &Conflicts::default(), files)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_goes_below_a_directory_and_is_the_target_otherwise() {
+        let copy = |to: &str, folder| CopyDescription {
+            from: "x".to_owned(),
+            to: to.to_owned(),
+            folder,
+            name: "x".to_owned(),
+            words: String::new(),
+        };
+        assert_eq!(target(&copy("/opt/x", false), "a.txt", false), "opt/x");
+        assert_eq!(target(&copy("/opt/x", false), "a.txt", true), "opt/x/a.txt");
+        assert_eq!(target(&copy("/opt/x/", false), "a.txt", false), "opt/x/a.txt");
+        assert_eq!(target(&copy("/opt/x", true), "in/a.txt", false), "opt/x/in/a.txt");
+        assert_eq!(target(&copy("/", true), "a.txt", true), "a.txt");
+    }
 }

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use crate::assemble::{AssembleError, LayerDigests, LayerPlan, TarDigest, write_plain};
 use crate::container_layers::KeptLayer;
-use crate::engine::{ImageLayer, LayerContent, LayeredImage};
+use crate::engine::{EngineError, ImageLayer, LayerContent, LayeredImage, plain_config};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::config::MadeLayer;
 use crate::model::lock::LayerRecord;
@@ -52,13 +52,25 @@ impl Made {
             Ok::<_, AssembleError>((plan, digest))
         })
         .await??;
-        Ok(Self::new(kind, planned_layer(title, plan, digest), None))
+        let TarDigest { diff_id, size } = digest;
+        let content: Option<Arc<dyn LayerContent>> = Some(Arc::new(Planned(plan)));
+        Ok(Self::new(kind, ImageLayer { title: title.to_owned(), diff_id, size, content }, None))
     }
 
     /// A layer of wheels with its digests.
-    pub(super) fn of_plan(kind: ComponentKind, title: &str, plan: LayerPlan, digests: LayerDigests) -> Self {
-        let LayerDigests { plain, gzip, gzip_size } = digests;
-        Self::new(kind, planned_layer(title, plan, plain), Some((gzip, gzip_size)))
+    pub(super) fn of_wheels(
+        kind: ComponentKind,
+        title: &str,
+        content: Arc<dyn LayerContent>,
+        digests: LayerDigests,
+    ) -> Self {
+        let LayerDigests { plain: TarDigest { diff_id, size }, gzip, gzip_size } = digests;
+        let content = Some(content);
+        Self::new(
+            kind,
+            ImageLayer { title: title.to_owned(), diff_id, size, content },
+            Some((gzip, gzip_size)),
+        )
     }
 
     fn new(kind: ComponentKind, layer: ImageLayer, packed: Option<(String, u64)>) -> Self {
@@ -82,21 +94,31 @@ impl Made {
     }
 }
 
-fn planned_layer(title: &str, plan: LayerPlan, digest: TarDigest) -> ImageLayer {
-    let TarDigest { diff_id, size } = digest;
-    ImageLayer { title: title.to_owned(), diff_id, size, content: Some(Arc::new(Planned(plan))) }
-}
-
-/// A layer that is made from wheels each time it is written.
+/// A layer of files of envforge or the project.
 struct Planned(LayerPlan);
 
 impl LayerContent for Planned {
     fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        match write_plain(&self.0, out, &mut |_| {}) {
-            Ok(_) => Ok(()),
-            Err(AssembleError::Write(cause)) => Err(cause),
-            Err(error) => Err(std::io::Error::other(error)),
-        }
+        write_plain(&self.0, out, &mut |_| {}).map(drop).map_err(io_error)
+    }
+}
+
+/// The error of a writer as it is; any other inside one of input and output.
+pub(super) fn io_error(error: AssembleError) -> std::io::Error {
+    match error {
+        AssembleError::Write(cause) => cause,
+        error => std::io::Error::other(error),
+    }
+}
+
+/// The error of a layer that an engine was given, taken out of the engine's error.
+pub(super) fn of_layer(error: EngineError) -> CommandError {
+    match error {
+        EngineError::File(cause) => match cause.downcast::<AssembleError>() {
+            Ok(error) => error.into(),
+            Err(cause) => EngineError::File(cause).into(),
+        },
+        error => error.into(),
     }
 }
 
@@ -116,13 +138,7 @@ pub(super) fn plain_image(layers: &[ImageLayer], tag: &str, machine: Machine) ->
     }
     LayeredImage {
         layers: receiver,
-        config: Box::new(move |ids| {
-            let config = serde_json::json!({
-                "architecture": machine.debian(), "os": "linux", "config": {},
-                "rootfs": { "type": "layers", "diff_ids": ids },
-            });
-            config.to_string().into()
-        }),
+        config: Box::new(move |ids| plain_config(machine, ids)),
         scratch_tag: tag.to_owned(),
         title: "load the layers below".to_owned(),
     }

@@ -4,6 +4,7 @@
 
 mod files;
 mod layer;
+mod locked_wheels;
 mod request;
 mod run_steps;
 mod system;
@@ -12,10 +13,12 @@ mod wheels;
 
 pub(crate) use request::Assembly;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
+use crate::assemble::AssembleError;
 use crate::container_layers::Tools;
 use crate::engine::{EngineError, ImageInfo, ImageLayer, LayeredImage, TemporaryTag};
 use crate::model::image::component::ComponentKind;
@@ -24,7 +27,7 @@ use crate::model::image::plan::BuildPlan;
 use crate::model::lock::LayerRecord;
 use crate::model::sha256::sha256_hex;
 use crate::workflow::assemble::files::{copied_files, own_files};
-use crate::workflow::assemble::layer::Made;
+use crate::workflow::assemble::layer::{Made, of_layer};
 use crate::workflow::assemble::run_steps::run_steps;
 use crate::workflow::assemble::system::{base_layers, more, system};
 use crate::workflow::assemble::toolkit::toolkit;
@@ -40,7 +43,7 @@ use crate::workflow::session::Session;
 /// Layers that may wait for the engine.
 const WAITING: usize = 128;
 
-/// Puts the image of a plan together in the engine, under a scratch tag. `secrets` are those of the project's commands.
+/// Puts the image of a plan together in the engine, under a scratch tag.
 pub(crate) async fn assemble(
     session: &Session<'_>,
     locked: &LockedBuild,
@@ -49,15 +52,40 @@ pub(crate) async fn assemble(
     how: &Assembly<'_>,
 ) -> Result<(ImageInfo, ImageRecords), CommandError> {
     if plan.image.runs.is_empty() {
-        return layered(session, locked, plan, wanted, how).await;
+        return undamaged(session, locked, plan, wanted, how).await;
     }
     let tag = TemporaryTag::new(&*session.engine);
     let below = Assembly { scratch_tag: tag.name(), no_cache: how.no_cache };
-    let (_, records) = layered(session, locked, plan, wanted, &below).await?;
+    let (_, records) = undamaged(session, locked, plan, wanted, &below).await?;
     let secrets = user_secrets(session, &locked.lock)?;
     let image = run_steps(session, plan, tag.name(), secrets, how).await?;
     tag.remove().await?;
     Ok((image, records))
+}
+
+/// The image without the commands of the project. A damaged wheel of the cache is downloaded once more; one of a vendor folder
+/// is the user's.
+async fn undamaged(
+    session: &Session<'_>,
+    locked: &LockedBuild,
+    plan: &BuildPlan,
+    wanted: &BuildRequest,
+    how: &Assembly<'_>,
+) -> Result<(ImageInfo, ImageRecords), CommandError> {
+    let mut replaced = BTreeSet::new();
+    loop {
+        let error = match Box::pin(layered(session, locked, plan, wanted, how)).await {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        let Some(AssembleError::WrongHash { wanted: sha256, .. }) = error.downcast_ref() else {
+            return Err(error);
+        };
+        if !wanted.vendored.is_empty() || !replaced.insert(sha256.clone()) {
+            return Err(error);
+        }
+        session.store.discard(sha256)?;
+    }
 }
 
 /// The image without the commands of the project.
@@ -82,10 +110,9 @@ async fn layered(
     let mut below = system.made.clone();
     let apt = more(session, &tools, &system, plan).await?;
     // The loader's cache, which the toolkit's step writes, lists the libraries of these packages too.
-    let (apt_first, apt_later) =
-        if plan.image.toolkit.is_some() { (apt, Vec::new()) } else { (Vec::new(), apt) };
-    below.extend(apt_first);
     let has_toolkit = plan.image.toolkit.is_some();
+    let (apt_first, apt_later) = if has_toolkit { (apt, Vec::new()) } else { (Vec::new(), apt) };
+    below.extend(apt_first);
     if has_toolkit {
         // It links to every CUDA library, also to those that lie with the framework.
         below.extend(wheels.group(ComponentKind::Cuda).await?);
@@ -132,7 +159,10 @@ async fn layered(
         }
         Ok::<(), CommandError>(())
     };
-    let load = async { Ok(session.engine.load_layers(request, Arc::clone(&session.reporter)).await?) };
+    let load = async {
+        let loaded = session.engine.load_layers(request, Arc::clone(&session.reporter)).await;
+        loaded.map_err(of_layer)
+    };
     let ((), image) = tokio::try_join!(make, load)?;
     system.tag.remove().await?;
     locked.base.check_unchanged(&*session.engine).await?;

@@ -1,74 +1,38 @@
 //! The wheels of an image as layers, each group with its byte code above it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use camino::Utf8PathBuf;
-
 use crate::assemble::{
-    AssembleError, Conflicts, DigestCache, Installation, LayerFile, LayerKey, LayerPlan, Wheel, WheelGroup,
-    digest_layers, group_wheels,
+    AssembleError, Conflict, Conflicts, DigestCache, Installation, LayerFile, LayerKey, LayerPlan,
+    ListingCache, WheelGroup, digest_layers, group_wheels,
 };
 use crate::container_layers::Tools;
 use crate::container_layers::byte_code::{Distribution, Interpreter, SourceFile, compile, kept};
 use crate::model::image::component::ComponentKind;
-use crate::model::lock::{IndexKind, Lock, LockedWheel, WheelLayer};
-use crate::packages::{WheelSource, wheel_addresses};
+use crate::model::image::plan::LOCK_LABEL;
+use crate::model::lock::{Lock, LockedWheel, WheelLayer};
+use crate::report::{Event, Reporter};
 use crate::workflow::assemble::layer::{Made, blocking};
+use crate::workflow::assemble::locked_wheels::{LayerOfWheels, LockedWheels};
 use crate::workflow::assemble::system::System;
 use crate::workflow::build_request::BuildRequest;
+use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock::LockedBuild;
-use crate::workflow::package_sources::{package_settings, package_tools};
 use crate::workflow::session::Session;
 
-/// Downloads the wheels that neither the cache nor a vendor folder has; returns the path of each.
-async fn gather(
-    session: &Session<'_>,
-    locked: &LockedBuild,
-    system: &System<'_>,
-    wanted: &BuildRequest,
-) -> Result<Vec<Utf8PathBuf>, CommandError> {
-    let lock = &locked.lock;
-    let vendored: BTreeMap<&str, &Utf8PathBuf> =
-        wanted.vendored.iter().map(|(_, file)| (file.sha256.as_str(), &file.path)).collect();
-    let mut missing = Vec::new();
-    for wheel in &lock.wheels {
-        let is_here =
-            vendored.contains_key(wheel.sha256.as_str()) || session.store.find(&wheel.sha256)?.is_some();
-        if !is_here {
-            missing.push(wheel);
-        }
-    }
-    if !missing.is_empty() {
-        let settings = package_settings(session, &lock.stack, &wanted.indexes);
-        let of_default: Vec<&LockedWheel> =
-            missing.iter().copied().filter(|wheel| wheel.index == IndexKind::Default).collect();
-        let known = if settings.index.default.is_none() && !of_default.is_empty() {
-            let tools = package_tools(session, &settings);
-            Some(wheel_addresses(&tools, system.tag.name(), &system.uv, &of_default).await?)
-        } else {
-            None
-        };
-        let source = WheelSource {
-            stack: &lock.stack,
-            index: &settings.index,
-            fetcher: &session.fetch,
-            known: known.as_ref(),
-        };
-        source.gather(&missing, &session.store, Arc::clone(&session.reporter)).await?;
-    }
-    let path = |wheel: &LockedWheel| match vendored.get(wheel.sha256.as_str()) {
-        Some(path) => Ok((*path).clone()),
-        None => Ok(session.store.blob_path(&wheel.sha256)?),
-    };
-    lock.wheels.iter().map(path).collect()
+/// Layers of an image: engines take 125, and somebody may build on top of it.
+const MOST_LAYERS: usize = 100;
+/// Layers above the wheels' own: byte code of each component, toolkit, distribution packages, our files, the project's.
+const OTHER_LAYERS: usize = 8;
+
+/// The layers that wheels may have above `below` layers and under `above`.
+fn room(below: usize, above: usize) -> usize {
+    MOST_LAYERS.saturating_sub(below + above + OTHER_LAYERS)
 }
 
-/// Layers of wheels at most: an engine takes 125 in all.
-const MOST_LAYERS: usize = 80;
-
-/// The wheels of an image, open and verified.
+/// The wheels of an image and the layers they belong to.
 pub(super) struct WheelLayers<'a> {
     tools: &'a Tools<'a>,
     system: &'a System<'a>,
@@ -76,13 +40,14 @@ pub(super) struct WheelLayers<'a> {
     /// What tells the image's Python from any other build of Python.
     python: String,
     /// In the order of the lock.
-    installations: Vec<Installation>,
-    conflicts: Conflicts,
+    wheels: LockedWheels,
+    conflicts: Arc<Conflicts>,
     groups: Vec<WheelGroup>,
+    digests: DigestCache,
 }
 
 impl<'a> WheelLayers<'a> {
-    /// Makes the wheels present, verifies them and decides which layer each belongs to.
+    /// Makes the wheels present, compares their paths and decides which layer each belongs to.
     pub(super) async fn open(
         session: &'a Session<'_>,
         tools: &'a Tools<'a>,
@@ -91,26 +56,34 @@ impl<'a> WheelLayers<'a> {
         wanted: &BuildRequest,
     ) -> Result<Self, CommandError> {
         let lock = &locked.lock;
-        let minor = lock.stack.python.minor;
-        let mut replaced = BTreeSet::new();
-        let (installations, conflicts) = loop {
-            let paths = gather(session, locked, system, wanted).await?;
-            let wheels: Vec<(Utf8PathBuf, LockedWheel)> =
-                paths.into_iter().zip(lock.wheels.iter().cloned()).collect();
-            match blocking(move || open_all(&wheels, minor)).await? {
-                Ok(opened) => break opened,
-                // A damaged file of the cache is downloaded once more; one of a vendor folder is the user's.
-                Err(AssembleError::WrongHash { wanted: sha256, .. })
-                    if wanted.vendored.is_empty() && replaced.insert(sha256.clone()) =>
-                {
-                    session.store.discard(&sha256)?;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        };
-        let sizes: Vec<u64> = installations.iter().map(|wheel| wheel.wheel().size()).collect();
-        let groups = group_wheels(&lock.wheels, &sizes, MOST_LAYERS);
-        Ok(Self { tools, system, lock, python: python_of(lock), installations, conflicts, groups })
+        let wheels = LockedWheels::gather(session, locked, system, wanted).await?;
+        let lists =
+            ListingCache::new(&tools.store.cache_dir().join("layers/wheels"), lock.stack.python.minor);
+        let listings = wheels.listings(&lists, tools.no_cache).await?;
+        let conflicts = Arc::new(Conflicts::find(&listings)?);
+        report(&conflicts, lock, &*tools.reporter)?;
+        let room = room(system.image.layers.len(), lock.added.run.len());
+        let groups = group_wheels(&lock.wheels, &wheels.sizes(), room);
+        let digests = DigestCache::new(&tools.store.cache_dir().join("layers/digests"));
+        let python = python_of(lock);
+        let made = Self { tools, system, lock, python, wheels, conflicts, groups, digests };
+        disk_space::check_engine(session, made.new_bytes().await?)?;
+        Ok(made)
+    }
+
+    /// Bytes of the layers that no image of envforge on the engine has.
+    async fn new_bytes(&self) -> Result<u64, CommandError> {
+        let images = self.tools.engine.images(LOCK_LABEL).await?;
+        let has = |diff_id: &String| images.iter().any(|image| image.layers.contains(diff_id));
+        let mut bytes = 0;
+        for group in &self.groups {
+            bytes += match self.digests.find(&self.key(group))? {
+                Some(digests) if has(&digests.plain.diff_id) => 0,
+                Some(digests) => digests.plain.size,
+                None => disk_space::unpacked(group.size),
+            };
+        }
+        Ok(bytes)
     }
 
     /// The layers of one component, lowest first, with its byte code on top.
@@ -129,42 +102,42 @@ impl<'a> WheelLayers<'a> {
         kind: ComponentKind,
         groups: &[&WheelGroup],
     ) -> Result<Vec<Made>, CommandError> {
-        let cache = DigestCache::new(&self.tools.store.cache_dir().join("layers").join("digests"));
-        let (mut plans, mut known) = (Vec::new(), Vec::new());
+        let (mut layers, mut known) = (Vec::new(), Vec::new());
         for group in groups {
-            let wheels = self.wheels_of(group);
-            plans.push(LayerPlan::new(&wheels, &self.conflicts, BTreeMap::new())?);
-            known.push(if self.tools.no_cache { None } else { cache.find(&self.key(&wheels))? });
+            let (wheels, members) = (self.wheels.clone(), group.wheels.clone());
+            layers.push(LayerOfWheels { wheels, members, conflicts: Arc::clone(&self.conflicts) });
+            known.push(if self.tools.no_cache { None } else { self.digests.find(&self.key(group))? });
         }
-        let unknown: Vec<LayerPlan> = plans
+        let unknown: Vec<LayerOfWheels> = layers
             .iter()
             .zip(&known)
             .filter(|(_, known)| known.is_none())
-            .map(|(plan, _)| plan.clone())
+            .map(|(layer, _)| layer.clone())
             .collect();
-        let mut computed = blocking(move || digest_layers(&unknown, &|_, _| {})).await??.into_iter();
+        let mut computed = blocking(move || {
+            let plans = unknown.iter().map(LayerOfWheels::plan).collect::<Result<Vec<_>, _>>()?;
+            digest_layers(&plans, &|_, _| {})
+        })
+        .await??
+        .into_iter();
         let mut made = Vec::new();
-        for ((group, plan), known) in groups.iter().zip(plans).zip(known) {
+        for ((group, layer), known) in groups.iter().zip(layers).zip(known) {
             let digests = if let Some(digests) = known {
                 digests
             } else {
                 let digests = computed.next().expect("one for each that was unknown");
-                cache.put(&self.key(&self.wheels_of(group)), &digests)?;
+                self.digests.put(&self.key(group), &digests)?;
                 digests
             };
-            made.push(Made::of_plan(kind, &self.title(group), plan, digests));
+            made.push(Made::of_wheels(kind, &self.title(group), Arc::new(layer), digests));
         }
         Ok(made)
     }
 
-    fn wheels_of(&self, group: &WheelGroup) -> Vec<&Installation> {
-        group.wheels.iter().map(|at| &self.installations[*at]).collect()
-    }
-
-    fn key<'k>(&'k self, wheels: &[&'k Installation]) -> LayerKey<'k> {
-        wheels.iter().fold(LayerKey::new(self.lock.stack.python.minor), |key, wheel| {
-            let wheel = wheel.wheel();
-            key.wheel(wheel.sha256(), self.conflicts.left_out(wheel.distribution()))
+    fn key(&self, group: &WheelGroup) -> LayerKey<'_> {
+        group.wheels.iter().fold(LayerKey::new(self.lock.stack.python.minor), |key, at| {
+            let LockedWheel { name, sha256, .. } = &self.lock.wheels[*at];
+            key.wheel(sha256, self.conflicts.left_out(name))
         })
     }
 
@@ -180,29 +153,29 @@ impl<'a> WheelLayers<'a> {
     async fn byte_code(&self, kind: ComponentKind, wheels: &[usize]) -> Result<Option<Made>, CommandError> {
         let (mut code, mut missing) = (Vec::new(), Vec::new());
         for at in wheels {
-            let installation = &self.installations[*at];
-            let wheel = installation.wheel().sha256();
+            let wheel = &self.lock.wheels[*at].sha256;
             let known = if self.tools.no_cache { None } else { kept(self.tools.store, wheel, &self.python) };
             match known {
                 Some(known) => code.push((*at, known)),
-                None => missing.push(installation.clone()),
+                None => missing.push(*at),
             }
         }
-        let minor = self.lock.stack.python.minor;
+        let (opened, minor) = (self.wheels.clone(), self.lock.stack.python.minor);
         let distributions = blocking(move || {
-            missing.iter().map(|wheel| modules(wheel, minor)).collect::<Result<Vec<_>, AssembleError>>()
+            let modules = |at: &usize| modules(&opened.open(*at)?, minor);
+            missing.iter().map(modules).collect::<Result<Vec<_>, AssembleError>>()
         })
         .await??;
         let python = Interpreter { image: self.system.tag.name(), identity: &self.python };
         let mut compiled = compile(self.tools, python, distributions).await?;
         for at in wheels {
-            let made = compiled.remove(self.installations[*at].wheel().sha256());
+            let made = compiled.remove(&self.lock.wheels[*at].sha256);
             code.extend(made.map(|made| (*at, made)));
         }
         let mut files = BTreeMap::new();
         for (at, made) in code {
             // A module that gives way to another distribution's has no byte code either.
-            let left_out = self.conflicts.left_out(self.installations[at].wheel().distribution());
+            let left_out = self.conflicts.left_out(&self.lock.wheels[at].name);
             for file in made
                 .iter()
                 .filter(|file| !module_of(file).is_some_and(|path| left_out.contains(path.as_str())))
@@ -219,34 +192,28 @@ impl<'a> WheelLayers<'a> {
     }
 }
 
-/// Opens wheels on all cores, in their order, and compares their paths.
-fn open_all(
-    wheels: &[(Utf8PathBuf, LockedWheel)],
-    minor: u8,
-) -> Result<(Vec<Installation>, Conflicts), AssembleError> {
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let work = || -> Result<Vec<(usize, Installation)>, AssembleError> {
-        let mut opened = Vec::new();
-        loop {
-            let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let Some((path, locked)) = wheels.get(at) else { return Ok(opened) };
-            let wheel = Arc::new(Wheel::open(path, locked)?);
-            opened.push((at, Installation::of(wheel, minor)?));
-        }
+/// Reports paths of several distributions; one that would replace a file of CUDA or the framework is refused.
+fn report(conflicts: &Conflicts, lock: &Lock, reporter: &dyn Reporter) -> Result<(), AssembleError> {
+    let layer = |name: &str| lock.wheels.iter().find(|wheel| wheel.name == name).map(|wheel| wheel.layer);
+    let is_protected = |name: &str| matches!(layer(name), Some(WheelLayer::Cuda | WheelLayer::Framework));
+    let line = |conflict: &Conflict| {
+        let Conflict { path, loser, winner } = conflict;
+        format!("`{winner}` replaces /{path} of `{loser}`")
     };
-    let mut all = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let mut all = Vec::new();
-        for thread in running {
-            all.extend(thread.join().expect("opening a wheel does not panic")?);
-        }
-        Ok::<_, AssembleError>(all)
-    })?;
-    all.sort_by_key(|(at, _)| *at);
-    let installations: Vec<Installation> = all.into_iter().map(|(_, installation)| installation).collect();
-    let conflicts = Conflicts::find(&installations.iter().collect::<Vec<_>>())?;
-    Ok((installations, conflicts))
+    let reasons: Vec<String> = conflicts
+        .all()
+        .iter()
+        .filter(|conflict| is_protected(&conflict.loser) && !is_protected(&conflict.winner))
+        .map(line)
+        .collect();
+    if !reasons.is_empty() {
+        return Err(AssembleError::Replaces { reasons });
+    }
+    if let [first, rest @ ..] = conflicts.all() {
+        let rest = if rest.is_empty() { String::new() } else { format!(", and {} more files", rest.len()) };
+        reporter.report(Event::Note { text: format!("{}{rest}", line(first)) });
+    }
+    Ok(())
 }
 
 /// The modules of a wheel: what Python may import from site-packages.
@@ -286,5 +253,17 @@ fn component(layer: WheelLayer) -> ComponentKind {
         WheelLayer::Framework => ComponentKind::Framework,
         WheelLayer::Stack => ComponentKind::Stack,
         WheelLayer::User => ComponentKind::User,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_stays_below_the_limit_of_layers() {
+        assert_eq!(room(3, 0), 89);
+        assert_eq!(room(60, 5), 27);
+        assert_eq!(room(110, 0), 0, "each component still gets one");
     }
 }

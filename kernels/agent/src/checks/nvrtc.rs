@@ -69,6 +69,11 @@ fn compiles(options: &Options, expected: &Expectation, library: &Found, full: bo
         let report = Report::of_value(ID, &version, wanted);
         return report.hint("check `loader-path` and `one-cuda`: NVRTC of another CUDA is found first");
     }
+    if known.is_empty() {
+        let text =
+            format!("NVRTC {version} does not report its architectures; the agent uses its own PTX on a GPU");
+        return Report::skipped(ID, SkipReason::NotOffered, text);
+    }
     let plan = plan(expected, &known, full);
     let started = Instant::now();
     let mut problems: Vec<_> = plan

@@ -12,7 +12,7 @@ use crate::reference::{Format, Shape};
 type Handle = *mut c_void;
 
 functions! {
-    /// Exported by 11.8 to 13.x under the same names.
+    /// Exported by 10 to 13.x under the same names.
     Calls {
         create = c"cublasCreate_v2"(*mut Handle);
         version = c"cublasGetVersion_v2"(Handle, *mut c_int);
@@ -76,6 +76,7 @@ pub(crate) struct Operands<'a> {
 pub(crate) struct Cublas {
     calls: Calls,
     handle: Handle,
+    version: c_int,
 }
 
 /// cuBLASLt on the current GPU.
@@ -83,8 +84,11 @@ pub(crate) struct CublasLt {
     calls: LtCalls,
     handle: Handle,
     workspace: Buffer,
+    fast_accumulation: bool,
 }
 
+/// The version of cuBLAS (CUDA 11.0) whose `cublasGemmEx` takes a `cublasComputeType_t`.
+const FIRST_COMPUTE_TYPES: c_int = 11_000;
 /// What Hopper's kernels want at most; more is never asked for.
 const WORKSPACE: usize = 32 << 20;
 
@@ -105,6 +109,16 @@ impl Arithmetic {
     /// Whether the right operand is given transposed.
     pub(crate) fn transposed(self) -> bool {
         matches!(self, Self::Fp8 | Self::Int8)
+    }
+
+    /// The arithmetic as cuBLAS of that version names it: `cublasComputeType_t`; before 11 the sum's `cudaDataType`.
+    fn compute_in(self, version: c_int) -> c_int {
+        match self {
+            _ if version >= FIRST_COMPUTE_TYPES => self.compute(),
+            Self::Fp64 => kind(Format::Fp64),
+            Self::Int8 => kind(Format::Int32),
+            _ => kind(Format::Fp32),
+        }
     }
 
     /// `cublasComputeType_t`.
@@ -159,15 +173,16 @@ impl Cublas {
         // SAFETY: the pointer is to a living handle.
         done("cublasCreate_v2", unsafe { (calls.create)(&raw mut handle) })
             .map_err(|fault| fault.to_string())?;
-        Ok(Self { calls, handle })
-    }
-
-    /// 120804 for 12.8.4.
-    pub(crate) fn version(&self) -> Result<c_int, GpuLibraryError> {
         let mut version = 0;
         // SAFETY: the handle is alive, the pointer is to a living number.
-        done("cublasGetVersion_v2", unsafe { (self.calls.version)(self.handle, &raw mut version) })?;
-        Ok(version)
+        done("cublasGetVersion_v2", unsafe { (calls.version)(handle, &raw mut version) })
+            .map_err(|fault| fault.to_string())?;
+        Ok(Self { calls, handle, version })
+    }
+
+    /// 120804 for 12.8.4, 10202 for 10.2.2.
+    pub(crate) fn version(&self) -> c_int {
+        self.version
     }
 
     /// Puts c = a × b on the default stream, all row-major: to cuBLAS, which reads by columns, that is cᵀ = bᵀ × aᵀ.
@@ -203,7 +218,7 @@ impl Cublas {
                 operands.c.address,
                 kind(output),
                 n,
-                arithmetic.compute(),
+                arithmetic.compute_in(self.version),
                 -1,
             )
         };
@@ -220,7 +235,12 @@ impl CublasLt {
         done("cublasLtCreate", unsafe { (calls.create)(&raw mut handle) })
             .map_err(|fault| fault.to_string())?;
         let workspace = device.buffer(WORKSPACE).map_err(|fault| fault.to_string())?;
-        Ok(Self { calls, handle, workspace })
+        Ok(Self { calls, handle, workspace, fast_accumulation: false })
+    }
+
+    /// Sums fp8 products in the tensor cores' own precision, as frameworks do: faster and less exact.
+    pub(crate) fn with_fast_accumulation(self) -> Self {
+        Self { fast_accumulation: true, ..self }
     }
 
     /// Puts c = a × b on the default stream; the right operand is given transposed. Descriptors are small and are left
@@ -274,6 +294,14 @@ impl CublasLt {
         let code =
             unsafe { (self.calls.set_operation)(operation, 3, (&raw const turn).cast(), size_of::<c_int>()) };
         done("cublasLtMatmulDescSetAttribute(TRANSA)", code)?;
+        if self.fast_accumulation {
+            let fast: i8 = 1;
+            // SAFETY: attribute 25, FAST_ACCUM, is an int8_t.
+            let code = unsafe {
+                (self.calls.set_operation)(operation, 25, (&raw const fast).cast(), size_of::<i8>())
+            };
+            done("cublasLtMatmulDescSetAttribute(FAST_ACCUM)", code)?;
+        }
         Ok(operation)
     }
 

@@ -111,11 +111,13 @@ fn done(call: &str, code: c_int) -> Result<(), GpuLibraryError> {
     if code == 0 { Ok(()) } else { Err(GpuLibraryError::new(Library::Cudnn, call, code)) }
 }
 
-/// True for the statuses by which cuDNN says that it does not offer a combination: not supported is 9 in version 8 and
-/// 3000 to 3999 in 9; for some combinations it calls a parameter bad, 3 and 2000 to 2999. The caller insists on the plain
-/// ones, where a bad parameter would be this program's fault.
+/// Whether cuDNN does not offer a combination. Not supported is 9 in version 8 and 3000 to 3999 in 9; for some combinations
+/// it calls a parameter bad (3, 2000 to 2999), or fails internally (4, 4000) or at the launch (8, 5000). The caller insists
+/// on the plain ones, where each of these is a fault. An old driver, another GPU or a missing part (3005 to 3009) is a fault
+/// for every shape.
 pub(crate) fn is_refused(fault: &GpuLibraryError) -> bool {
-    fault.library == Library::Cudnn && matches!(fault.code, 3 | 9 | 2000..=3999)
+    let refused = matches!(fault.code, 3 | 4 | 8 | 9 | 2000..=3004 | 3010..=3999 | 4000 | 5000);
+    fault.library == Library::Cudnn && refused
 }
 
 fn ints(sizes: [usize; 4]) -> [c_int; 4] {
@@ -296,5 +298,22 @@ impl Cudnn {
             }
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_shape_may_be_refused_and_a_wrong_gpu_may_not() {
+        let refused =
+            |code| is_refused(&GpuLibraryError::new(Library::Cudnn, "cudnnConvolutionForward", code));
+        for code in [3, 4, 8, 9, 2000, 3000, 3002, 4000, 5000] {
+            assert!(refused(code), "{code}");
+        }
+        for code in [1, 2, 6, 1001, 3005, 3007, 3008, 3009, 4003, 4004, 5003] {
+            assert!(!refused(code), "{code}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 use super::driver::{Driver, Facts, done};
-use super::status::GpuLibraryError;
+use super::status::{GpuLibraryError, Library};
 
 /// Opaque handles of the driver.
 type Handle = *mut c_void;
@@ -39,6 +39,7 @@ functions! {
         wait = c"cuEventSynchronize"(Handle);
         elapsed = c"cuEventElapsedTime"(*mut f32, Handle, Handle);
         peer_access = c"cuDeviceCanAccessPeer"(*mut c_int, c_int, c_int);
+        enable_peer = c"cuCtxEnablePeerAccess"(Handle, c_uint);
         peer_copy = c"cuMemcpyPeer"(Address, Handle, Address, Handle, usize);
     }
 }
@@ -84,14 +85,18 @@ pub(crate) enum Argument {
 
 impl Device {
     /// Makes the GPU's primary context and makes it current.
-    pub(crate) fn open(driver: &Driver, facts: &Facts) -> Result<Self, String> {
-        let calls = Calls::load(driver.library)?;
+    pub(crate) fn open(driver: &Driver, facts: &Facts) -> Result<Self, GpuLibraryError> {
+        const NOT_FOUND: c_int = 500;
+        let calls = Calls::load(driver.library).map_err(|message| GpuLibraryError {
+            message,
+            ..GpuLibraryError::new(Library::Driver, "dlsym", NOT_FOUND)
+        })?;
         let mut context = null_mut();
         // SAFETY: the handle came from cuDeviceGet, the pointer is to a living handle.
         let code = unsafe { (calls.retain)(&raw mut context, facts.handle) };
-        done("cuDevicePrimaryCtxRetain", code).map_err(|fault| fault.to_string())?;
+        done("cuDevicePrimaryCtxRetain", code)?;
         let device = Self { facts: facts.clone(), calls, context };
-        device.make_current().map_err(|fault| fault.to_string())?;
+        device.make_current()?;
         Ok(device)
     }
 
@@ -199,6 +204,17 @@ impl Device {
         let code = unsafe { (self.calls.peer_access)(&raw mut can, self.facts.handle, other.facts.handle) };
         done("cuDeviceCanAccessPeer", code)?;
         Ok(can == 1)
+    }
+
+    /// Lets this GPU reach the other's memory; without it `cuMemcpyPeer` copies through the host.
+    pub(crate) fn enable_access(&self, other: &Self) -> Result<(), GpuLibraryError> {
+        const ALREADY_ENABLED: c_int = 704;
+        self.make_current()?;
+        // SAFETY: both contexts are alive; the only flag is 0.
+        match unsafe { (self.calls.enable_peer)(other.context, 0) } {
+            ALREADY_ENABLED => Ok(()),
+            code => done("cuCtxEnablePeerAccess", code),
+        }
     }
 
     /// Copies from one GPU's memory to another's.

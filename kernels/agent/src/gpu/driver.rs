@@ -59,6 +59,11 @@ impl Facts {
         let (major, minor) = self.capability;
         format!("{} (sm_{major}{minor})", self.name)
     }
+
+    /// Whether it is a MIG slice of a GPU: `NVIDIA A100-SXM4-40GB MIG 1g.5gb`.
+    pub(crate) fn is_slice(&self) -> bool {
+        self.name.contains(" MIG ")
+    }
 }
 
 impl Driver {

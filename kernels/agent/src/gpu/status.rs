@@ -50,7 +50,9 @@ mod tests {
         let error = GpuLibraryError::new(Library::Driver, "cuInit", 12345);
         assert_eq!(error.to_string(), "cuInit returned 12345, an unknown status");
         assert_eq!(error.hint(), None);
+        let error = GpuLibraryError::new(Library::Cudnn, "cudnnCreate", 3002);
+        assert!(error.to_string().contains("3002 (CUDNN_STATUS_NOT_SUPPORTED)"), "{error}");
         let error = GpuLibraryError::new(Library::Cudnn, "cudnnCreate", 3007);
-        assert!(error.to_string().contains("3007 (CUDNN_STATUS_NOT_SUPPORTED)"), "{error}");
+        assert!(error.to_string().contains("ARCH_MISMATCH") && error.hint().is_some(), "{error}");
     }
 }

@@ -69,13 +69,19 @@ def model(device):
     return layers.to(device)
 
 
+def mixed_precision(kind):
+    # Before 1.10 there is the older name only, which always uses halves.
+    return torch.autocast("cuda", dtype=kind) if hasattr(torch, "autocast") else torch.cuda.amp.autocast()
+
+
 def autocast():
     for device in each_gpu():
-        kind = torch.bfloat16 if torch.cuda.get_device_capability(device)[0] >= 8 else torch.float16
+        has_bfloat16 = hasattr(torch, "autocast") and torch.cuda.get_device_capability(device)[0] >= 8
+        kind = torch.bfloat16 if has_bfloat16 else torch.float16
         net = model(device)
         x = torch.rand(48, 64, generator=torch.Generator().manual_seed(5)).to(device)
         wanted = net(x).detach().double().cpu()
-        with torch.autocast("cuda", dtype=kind):
+        with mixed_precision(kind):
             found = net(x)
         need(found.dtype == kind, f"autocast gave {found.dtype}, not {kind}")
         error = relative(found.detach(), wanted)
@@ -86,6 +92,8 @@ def autocast():
 
 
 def graph():
+    if not hasattr(torch.cuda, "graph"):
+        raise SkipCheck("not-offered", "this PyTorch has no torch.cuda.graph")
     for device in each_gpu():
         with torch.cuda.device(device):
             net = model(device)
@@ -97,7 +105,8 @@ def graph():
                     net(x)
             torch.cuda.current_stream().wait_stream(stream)
             captured = torch.cuda.CUDAGraph()
-            with torch.no_grad(), torch.cuda.graph(captured):
+            # The default stream of captures belongs to the first GPU that captured.
+            with torch.no_grad(), torch.cuda.graph(captured, stream=stream):
                 out = net(x)
             for seed in (1, 2):
                 x.copy_(torch.rand(48, 64, generator=torch.Generator().manual_seed(seed)).to(device))
@@ -118,8 +127,9 @@ def memory():
             need(torch.cuda.max_memory_allocated() >= torch.cuda.memory_allocated(), "the peak is below the present")
             del held
             need(torch.cuda.memory_allocated() == before, "memory given back is still counted")
-            free, total = torch.cuda.mem_get_info()
-            need(0 < free <= total, f"free {free} of {total}")
+            if hasattr(torch.cuda, "mem_get_info"):
+                free, total = torch.cuda.mem_get_info()
+                need(0 < free <= total, f"free {free} of {total}")
     return "allocations and their release are counted"
 
 
@@ -199,10 +209,12 @@ def main():
     labels = [f"{torch.cuda.get_device_name(d)} (sm_%d%d)" % torch.cuda.get_device_capability(d) for d in each_gpu()]
     if not labels:
         raise SystemExit("torch.cuda sees no GPU")
-    torch.backends.cuda.matmul.allow_tf32 = False
     # Whole numbers are exact only if halves are summed in fp32.
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    for flag in ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction"):
+        try:
+            setattr(torch.backends.cuda.matmul, flag, False)
+        except (AssertionError, AttributeError):
+            pass  # This release has no such flag.
     print("gpu\t" + "\t".join(labels), flush=True)
     for name in sys.argv[1:]:
         try:

@@ -66,7 +66,12 @@ pub(super) const GROUPS: &[StatusGroup] = &[
         "cudnn-drops-gpu",
         ["", "", ""],
         &[
-            plain(3007, "CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH"),
+            explained(
+                3007,
+                "CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH",
+                "cuDNN has no code for this GPU",
+                "this GPU is older than this cuDNN supports: cuDNN 9.11 and later need compute capability 7.5",
+            ),
             explained(
                 6,
                 "CUDNN_STATUS_ARCH_MISMATCH",
@@ -81,8 +86,18 @@ pub(super) const GROUPS: &[StatusGroup] = &[
         "gpu-memory-full",
         ["cuDNN could not allocate memory", "another program uses it", MEMORY],
         &[
-            plain(4003, "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"),
-            plain(4004, "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+            explained(
+                4003,
+                "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",
+                "cuDNN could not allocate memory of the host",
+                "give the container more memory",
+            ),
+            explained(
+                4004,
+                "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+                "cuDNN could not allocate memory",
+                "another process holds the GPU's memory",
+            ),
             explained(
                 2,
                 "CUDNN_STATUS_ALLOC_FAILED",

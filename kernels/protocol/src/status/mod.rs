@@ -186,7 +186,7 @@ mod tests {
             assert_eq!(explained_status(library, status.code), Some(status), "{}", status.name);
             count += 1;
         }
-        assert_eq!((count, EXPLAINED.len()), (65, 65));
+        assert_eq!((count, EXPLAINED.len()), (68, 68));
         assert_eq!(explained_status(Library::Driver, 102), None, "a name alone");
     }
 

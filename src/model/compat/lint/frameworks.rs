@@ -34,6 +34,7 @@ fn judge(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     libraries(matrix, variant, faults);
     companions(matrix, variant, faults);
     wheels(matrix, variant, faults);
+    triton(variant, faults);
     bases(matrix, variant, faults);
     product(matrix, variant, &variant.framework, faults);
     if variant.python.is_empty() {
@@ -86,6 +87,14 @@ fn libraries(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
         let suffix = format!("-cu{major}");
         let build = matrix.nccl.iter().any(|row| row.version == *version && row.package.ends_with(&suffix));
         faults.require(build || unmeasured("nccl", version), variant, "NCCL", version);
+    }
+}
+
+/// Checks that the Python without Triton is one of the row's, and that the others have it.
+fn triton(variant: &Variant, faults: &mut Faults) {
+    if let Some(first) = variant.triton_before {
+        let known = variant.triton.is_some() && variant.python.contains(&first);
+        faults.require(known, variant, "Triton, or wheel, for `triton_before`", first);
     }
 }
 

@@ -47,6 +47,9 @@ catches! {
         m.toolkits.push(row);
     } => "toolkit 12.8", "duplicate row";
 
+    a_python_without_triton_that_the_row_does_not_have:
+        |m| m.variants.iter_mut().find(|row| row.triton.is_some()).unwrap().triton_before = Some("3.99".parse().unwrap())
+        => "variant pytorch 2.0.0 cu117 x86_64", "`triton_before`";
     a_branch_that_knows_less_cuda_than_an_older_one:
         |m| m.branches.last_mut().unwrap().max_cuda = "10.0".parse().unwrap()
         => "branch 615", "CUDA 10.0";

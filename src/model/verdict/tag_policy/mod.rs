@@ -35,10 +35,23 @@ pub fn target_gpus(lock: &Lock) -> Vec<ComputeCapability> {
     if named.is_empty() { lock.stack.requires.gpu.clone() } else { named }
 }
 
-/// Returns the target GPUs on which no kernel of the report ran.
+/// Returns the target GPUs on which no kernel of the report ran; without a named target the GPUs whose code never ran.
 pub fn not_proven(lock: &Lock, verdict: &Verdict) -> Vec<ComputeCapability> {
-    let ran: Vec<_> = ran_on(&verdict.checks).into_iter().filter_map(|gpu| gpu.capability).collect();
-    target_gpus(lock).into_iter().filter(|capability| !ran.contains(capability)).collect()
+    let ran = ran_on(&verdict.checks).into_iter().filter_map(|gpu| gpu.capability);
+    let is_named = !lock.stack.target.gpus.is_empty();
+    let proven: Vec<_> =
+        ran.filter_map(|gpu| if is_named { Some(gpu) } else { lock.stack.requires.code_for(gpu) }).collect();
+    target_gpus(lock).into_iter().filter(|capability| !proven.contains(capability)).collect()
+}
+
+/// Whether checks on a GPU count for the image: the binary has code that runs there, and the GPU is one of the named
+/// targets, if there are any. Unknown code counts on a named target only.
+fn counts(lock: &Lock, gpu: ComputeCapability) -> bool {
+    let (requires, named) = (&lock.stack.requires, lock.stack.target.capabilities());
+    if requires.gpu.is_empty() && requires.ptx.is_empty() {
+        return named.contains(&gpu);
+    }
+    requires.code_for(gpu).is_some() && (named.is_empty() || named.contains(&gpu))
 }
 
 /// Returns the tags that the report allows.
@@ -51,23 +64,23 @@ pub fn claim(lock: &Lock, verdict: &Verdict) -> TagStatus {
     if let Some(id) = statics.iter().find(|id| outcome(verdict, id) != Some(Outcome::Passed)) {
         return unverified(format!("the required check `{id}` did not run"));
     }
+    if let Some(check) = verdict.checks.iter().find(|check| check.required && check.is_hindered()) {
+        return unverified(format!("the host is busy: {}", check.detail));
+    }
     let ran = ran_on(&verdict.checks);
     if ran.is_empty() {
         return unverified("nothing ran on a GPU".to_owned());
     }
-    let target_gpus = target_gpus(lock);
-    let counts =
-        |capability: Option<ComputeCapability>| capability.is_some_and(|it| target_gpus.contains(&it));
-    if !ran.iter().any(|gpu| counts(gpu.capability)) {
+    if !ran.iter().filter_map(|gpu| gpu.capability).any(|gpu| counts(lock, gpu)) {
         let ran: Vec<_> = ran.into_iter().map(|gpu| gpu.label).collect();
-        let wanted: Vec<_> = target_gpus.iter().map(|capability| capability.dotted()).collect();
+        let wanted: Vec<_> = target_gpus(lock).iter().map(|capability| capability.dotted()).collect();
         return unverified(format!(
             "checks ran on {}, the image targets {}",
             ran.join(", "),
             wanted.join(" ")
         ));
     }
-    for id in gpu_checks(&lock.stack, true) {
+    for id in gpu_checks(lock, true) {
         let check = verdict.checks.iter().find(|check| check.id == id);
         match check {
             Some(check) if check.outcome == Outcome::Passed || is_allowed_skip(check) => {}

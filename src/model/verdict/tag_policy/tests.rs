@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::model::lock::sample;
+use crate::model::lock::{LockedWheel, sample};
 use crate::model::target::{Target, TargetGpu, TargetSource};
 use crate::model::verdict::{Check, SkipReason, VerdictStatus};
 
 const H200: &str = "NVIDIA H200 (sm_90)";
 
-/// A lock for `any` machine (code for 7.0 and 9.0), or for the named GPUs.
+/// A lock for `any` machine (code for 7.0 and 9.0), or for the named GPUs, with wheels of the libraries.
 fn lock(target: &[&str]) -> Lock {
     let mut lock = sample::lock();
+    for name in ["nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-nccl-cu12"] {
+        lock.wheels.push(LockedWheel { name: name.to_owned(), ..lock.wheels[0].clone() });
+    }
     lock.stack.requires.gpu = ["7.0", "9.0"].map(|text| text.parse().expect("a capability")).to_vec();
     let machine = lock.stack.machine;
     let gpu = |text: &&str| TargetGpu { name: None, compute_capability: text.parse().expect("a capability") };
@@ -39,7 +42,7 @@ fn check(id: &str, stage: &str, gpu: Option<&str>) -> Check {
 fn report(lock: &Lock, gpu: Option<&str>) -> Verdict {
     let mut checks: Vec<_> = static_checks(lock).iter().map(|id| check(id, "static", None)).collect();
     if gpu.is_some() {
-        checks.extend(gpu_checks(&lock.stack, true).iter().map(|id| check(id, "gpu", gpu)));
+        checks.extend(gpu_checks(lock, true).iter().map(|id| check(id, "gpu", gpu)));
     }
     Verdict {
         schema: 1,
@@ -103,6 +106,36 @@ fn only_target_gpus_count() {
     }
 }
 
+type Texts = &'static [&'static str];
+
+/// PyTorch 2.8 has code for 8.6, which an L4, L40S or RTX 4090 (8.9) runs.
+#[test]
+fn gpus_that_run_the_code_count() {
+    // Machine code, PTX, named target; the GPU, the answer, and the GPUs that stay unproven.
+    let rows: &[([Texts; 3], &str, &str, Texts)] = &[
+        ([&["8.0", "8.6", "9.0"], &[], &[]], "NVIDIA L4 (sm_89)", VERIFIED, &["8.0", "9.0"]),
+        ([&["8.6"], &[], &[]], "NVIDIA A100 (sm_80)", "the image targets 8.6", &["8.6"]),
+        ([&["8.6"], &[], &[]], "NVIDIA H200 (sm_90)", "the image targets 8.6", &["8.6"]),
+        ([&["9.0"], &["9.0"], &[]], "NVIDIA B200 (sm_100)", VERIFIED, &[]),
+        ([&["9.0"], &["9.0"], &[]], "NVIDIA L4 (sm_89)", "the image targets 9.0", &["9.0"]),
+        ([&["8.6"], &[], &["8.9"]], "NVIDIA L4 (sm_89)", VERIFIED, &[]),
+        ([&["8.6"], &[], &["8.6"]], "NVIDIA L4 (sm_89)", "the image targets 8.6", &["8.6"]),
+        ([&["8.0"], &[], &["9.0"]], "NVIDIA H200 (sm_90)", "the image targets 9.0", &[]),
+        ([&[], &[], &["9.0"]], "NVIDIA H200 (sm_90)", VERIFIED, &[]),
+        ([&[], &[], &[]], "NVIDIA H200 (sm_90)", "the image targets ", &[]),
+    ];
+    let parsed = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("a capability")).collect();
+    for ([cubins, ptx, target], gpu, wanted, unproven) in rows {
+        let mut lock = lock(target);
+        (lock.stack.requires.gpu, lock.stack.requires.ptx) = (parsed(cubins), parsed(ptx));
+        let verdict = report(&lock, Some(gpu));
+        let found = word(&claim(&lock, &verdict));
+        assert!(found.ends_with(wanted), "{cubins:?} {ptx:?} for {target:?} on {gpu}: {found}");
+        let left: Vec<_> = not_proven(&lock, &verdict).iter().map(|it| it.dotted()).collect();
+        assert_eq!(left, *unproven, "{cubins:?} {ptx:?} for {target:?} on {gpu}");
+    }
+}
+
 #[test]
 fn every_required_check_must_run() {
     let rows: &[(&str, Change, &str)] = &[
@@ -122,6 +155,7 @@ fn every_required_check_must_run() {
             |v| skip(v, "conv-cudnn-forward", Some(SkipReason::NotInImage)),
             FAILED,
         ),
+        ("busy host", |v| skip(v, "gemm-large", Some(SkipReason::HostBusy)), "the host is busy: one GPU"),
         ("skip without reason", |v| skip(v, "gemm-large", None), FAILED),
         (
             "optional check failed",

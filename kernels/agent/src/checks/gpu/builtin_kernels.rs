@@ -27,6 +27,9 @@ pub(crate) fn code(options: &Options, device: &Device, name: &str) -> Result<Cod
     let nvrtc =
         Nvrtc::open(&path).map_err(|problem| CheckFailure::fail(format!("{}: {problem}", path.display())))?;
     let known = nvrtc.architectures().map_err(CheckFailure::fail)?;
+    if known.is_empty() {
+        return made_ahead(kernel, chip);
+    }
     let target = Target::for_chip(chip, &known).ok_or_else(|| {
         let text = format!("{} no longer makes code for sm_{}{}", path.display(), chip.0, chip.1);
         CheckFailure::fail(text).hint("use an older CUDA, which supports this GPU (see `envforge list`)")
@@ -37,11 +40,11 @@ pub(crate) fn code(options: &Options, device: &Device, name: &str) -> Result<Cod
     Ok(Code { bytes, target: target.name() })
 }
 
-/// The PTX that this program brings for images without NVRTC; the driver compiles it.
+/// The PTX that this program contains for images without NVRTC, or with one before 11.2; the driver compiles it.
 fn made_ahead(kernel: &Kernel, chip: Capability) -> Result<Code, CheckFailure> {
     let ptx = kernel.ptx_for(chip).ok_or_else(|| {
         CheckFailure::fail(format!(
-            "NVRTC is not in the image, and no PTX of {} serves this GPU",
+            "NVRTC 11.2 or later is not in the image, and no PTX of {} supports this GPU",
             kernel.name
         ))
     })?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use envforge_protocol::{CheckGroup, CheckId, SkipReason};
 
 use super::gemm::opened;
-use super::{CheckFailure, CheckPass, all_alike, library, machine, merged};
+use super::{CheckFailure, CheckPass, all_alike, library, machine, merged, open};
 use crate::checks::Options;
 use crate::gpu::device::{Buffer, Device};
 use crate::gpu::nccl::{Collective, Nccl, Ranks, environment};
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
 }
 
 fn start(options: &Options, log: &Path) -> Result<(Nccl, Vec<Device>), CheckFailure> {
-    let (driver, facts) = machine()?;
+    let (driver, facts) = machine(options)?;
     let path = library(options, "nccl", &[])?;
     environment("NCCL_DEBUG", "INFO");
     // Not to stdout, which holds the report.
@@ -59,16 +59,20 @@ fn start(options: &Options, log: &Path) -> Result<(Nccl, Vec<Device>), CheckFail
         environment("NCCL_MULTI_RANK_GPU_ENABLE", "1");
         environment("NCCL_MAX_CTAS", "1");
     }
-    let devices = facts.iter().map(|facts| Device::open(&driver, facts)).collect::<Result<_, _>>();
+    let devices = open(&driver, &facts);
     let nccl = Nccl::open(&path).map_err(|problem| opened(&path, &problem))?;
-    Ok((nccl, devices.map_err(CheckFailure::error)?))
+    Ok((nccl, devices?))
 }
 
 /// Several GPUs, one rank on each.
 fn together(nccl: &Nccl, devices: &[Device], log: &Path, say: &mut dyn FnMut(Report)) {
     let labels = labels(devices);
     match nccl.connect(devices) {
-        Err(fault) => all_alike(IDS, &fault.into(), say),
+        Err(fault) => {
+            let memory = nccl.version().ok().and_then(|version| host_memory_hint(version, fault.code));
+            let failure = CheckFailure::from(fault);
+            all_alike(IDS, &memory.map_or(failure.clone(), |hint| failure.hint(hint)), say);
+        }
         Ok(ranks) => {
             for (id, collective) in IDS.iter().zip(COLLECTIVES) {
                 let answer = exact(&ranks, devices, collective).map(|good| versioned(good, nccl));
@@ -116,6 +120,14 @@ fn alone(nccl: &Nccl, device: &Device, log: &Path, say: &mut dyn FnMut(Report)) 
     };
     watch.end();
     reports.into_iter().for_each(say);
+}
+
+/// Returns the fix for a start that failed in an NCCL that allocates host memory by CUDA: from 2.24 to 2.26.2 it does so
+/// even where the container may not bind memory to a NUMA node.
+fn host_memory_hint(version: i32, code: i32) -> Option<&'static str> {
+    const CUDA_OR_SYSTEM_ERROR: [i32; 2] = [1, 2];
+    let affected = (22_400..=22_602).contains(&version) && CUDA_OR_SYSTEM_ERROR.contains(&code);
+    affected.then_some("set NCCL_CUMEM_HOST_ENABLE=0, or start the container with `--cap-add SYS_NICE`")
 }
 
 fn labels(devices: &[Device]) -> String {
@@ -273,6 +285,15 @@ mod tests {
             let (source, target) = counts(collective, 3);
             assert_eq!(answer(collective, 0, &inputs).len().min(target), target, "{collective:?}");
             assert!(source >= COUNT);
+        }
+    }
+
+    #[test]
+    fn failed_start_of_nccl_2_24_to_2_26_names_its_host_memory() {
+        for (version, code, hinted) in
+            [(22_400, 1, true), (22_602, 2, true), (22_403, 5, false), (22_304, 1, false), (22_605, 2, false)]
+        {
+            assert_eq!(host_memory_hint(version, code).is_some(), hinted, "{version} {code}");
         }
     }
 

@@ -76,7 +76,7 @@ fn compared(what: &str, wanted: &[f64], found: &[f64]) -> Result<(), CheckFailur
 }
 
 pub(crate) fn run_own(options: &Options, say: &mut dyn FnMut(Report)) {
-    match each_kind() {
+    match each_kind(options) {
         Ok(devices) => say(on_all(CheckId::ConvOwn, &devices, |device| own_kernels(options, device))),
         Err(failure) => all_alike(OWN_IDS, &failure, say),
     }
@@ -126,7 +126,7 @@ fn arguments(conv: &Convolution, buffers: [&Buffer; 3]) -> Vec<Argument> {
 }
 
 pub(crate) fn run_cudnn(options: &Options, say: &mut dyn FnMut(Report)) {
-    let devices = match each_kind() {
+    let devices = match each_kind(options) {
         Ok(devices) => devices,
         Err(failure) => return all_alike(CUDNN_IDS, &failure, say),
     };

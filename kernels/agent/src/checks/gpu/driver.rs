@@ -88,10 +88,10 @@ fn judge(
             .with(&format!("capability.{}", facts.ordinal), format!("{major}.{minor}"))
             .with(&format!("memory_gib.{}", facts.ordinal), gib)
             .with(&format!("bus.{}", facts.ordinal), &facts.bus);
-        let known = !expected.arch.is_empty() || !expected.ptx.is_empty();
-        if known && !has_code(facts.capability, expected) {
-            problems.push(format!("the image has no code for {}", facts.label()));
-        }
+    }
+    let (supported, others) = by_code(devices.to_vec(), expected);
+    if supported.is_empty() {
+        problems.push(no_code(&others).detail);
     }
     if let Some(lock) = expected.value(Key::Cuda)
         && let Some(major) = lock.split('.').next().and_then(|major| major.parse::<i32>().ok())
@@ -112,6 +112,9 @@ fn judge(
     if problems.is_empty() {
         let list = devices.iter().map(|facts| format!("{} {} GiB", facts.label(), facts.memory >> 30));
         good.detail = format!("{}; {nvml}", list.collect::<Vec<_>>().join(", "));
+        if !others.is_empty() {
+            good.detail.push_str(&format!("; not tested: {}", no_code(&others).detail));
+        }
         return Ok(good);
     }
     Err(CheckFailure::fail(problems.join("; ")).hint(
@@ -130,6 +133,18 @@ fn differs(facts: &Facts, nvml: &Nvml) -> Option<String> {
     // A MIG slice has a part of the GPU's memory.
     let apart = own > theirs + theirs / MEMORY_SHARE;
     apart.then(|| format!("the driver reports {own} bytes of memory for GPU {}, NVML {theirs}", facts.bus))
+}
+
+/// Splits the GPUs into those that the image has code for and the others; unknown code counts for all.
+pub(crate) fn by_code(devices: Vec<Facts>, expected: &Expectation) -> (Vec<Facts>, Vec<Facts>) {
+    let unknown = expected.arch.is_empty() && expected.ptx.is_empty();
+    devices.into_iter().partition(|facts| unknown || has_code(facts.capability, expected))
+}
+
+/// The image has no code for any visible GPU.
+pub(crate) fn no_code(devices: &[Facts]) -> CheckFailure {
+    let labels: Vec<_> = devices.iter().map(Facts::label).collect();
+    CheckFailure::fail(format!("the image has no code for {}", labels.join(", ")))
 }
 
 /// Machine code of the same major version and no newer minor, or PTX no newer than the GPU.

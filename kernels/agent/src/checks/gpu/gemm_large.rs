@@ -13,7 +13,7 @@ use crate::report::Report;
 const IDS: &[CheckId] = CheckGroup::GemmLarge.checks();
 
 pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
-    match each_kind() {
+    match each_kind(options) {
         Ok(devices) => say(on_all(CheckId::GemmLarge, &devices, |device| check(options, device))),
         Err(failure) => all_alike(IDS, &failure, say),
     }

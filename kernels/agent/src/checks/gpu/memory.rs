@@ -3,7 +3,7 @@
 
 use envforge_protocol::{CheckGroup, CheckId, SkipReason};
 
-use super::{CheckFailure, CheckPass, all_alike, builtin_kernels, each_kind, machine, merged, on_all};
+use super::{CheckFailure, CheckPass, all_alike, builtin_kernels, each_kind, machine, merged, on_all, open};
 use crate::checks::Options;
 use crate::gpu::device::{Argument, Device};
 use crate::reference::{Format, Generator, differences};
@@ -18,19 +18,14 @@ const BLOCK: u32 = 256;
 const GRID: [usize; 3] = [1024, 1, 1];
 
 pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
-    let all = machine().and_then(|(driver, devices)| {
-        devices
-            .iter()
-            .map(|facts| Device::open(&driver, facts).map_err(CheckFailure::error))
-            .collect::<Result<Vec<_>, _>>()
-    });
+    let all = machine(options).and_then(|(driver, devices)| open(&driver, &devices));
     match all {
         Err(failure) => all_alike(IDS, &failure, say),
         Ok(all) => {
             say(on_all(CheckId::MemoryCopies, &all, copies));
             say(on_all(CheckId::MemoryPattern, &all, |device| pattern(options, device)));
             say(merged(CheckId::MemoryPeers, vec![("all GPUs".to_owned(), peers(&all))]));
-            match each_kind() {
+            match each_kind(options) {
                 Ok(kinds) => {
                     say(on_all(CheckId::ArithmeticOwn, &kinds, |device| arithmetic(options, device)));
                 }
@@ -116,29 +111,45 @@ fn pattern(options: &Options, device: &Device) -> Result<CheckPass, CheckFailure
         .with("target", code.target))
 }
 
-/// From every GPU to every other.
+/// From every GPU to every other: through the host, then directly where both reach each other's memory. All pairs are
+/// copied through the host first, since access cannot be limited to one copy.
 fn peers(all: &[Device]) -> Result<CheckPass, CheckFailure> {
     if all.len() < 2 {
         return Err(CheckFailure::skip(SkipReason::OneGpu, "one GPU"));
     }
-    let mut direct = 0;
-    for (a, from) in all.iter().enumerate() {
-        let bytes = random_bytes(100 + a as u64, 1 << 20);
-        from.make_current()?;
-        let source = from.holding(&bytes)?;
-        for (b, to) in all.iter().enumerate().filter(|(b, _)| *b != a) {
-            to.make_current()?;
-            let target = to.buffer(bytes.len())?;
-            Device::copy_between(&target, &source)?;
-            if let Some(at) = first_difference(&bytes, &target.download()?) {
-                return Err(CheckFailure::fail(format!("GPU {a} to GPU {b}: first wrong byte at {at}"))
-                    .hint("check the host's virtualization settings: the IOMMU or ACS changes peer copies"));
-            }
-            direct += usize::from(from.reaches(to)?);
+    let ordinals =
+        || (0..all.len()).flat_map(|a| (0..all.len()).map(move |b| (a, b))).filter(|(a, b)| a != b);
+    let mut reachable = Vec::new();
+    for (a, b) in ordinals() {
+        peer_copy(all, (a, b), "through the host")?;
+        if all[a].reaches(&all[b])? && all[b].reaches(&all[a])? {
+            reachable.push((a, b));
         }
     }
-    let pairs = all.len() * (all.len() - 1);
-    Ok(CheckPass::new(format!("{pairs} pairs of GPUs, {direct} without the host")).with("direct", direct))
+    for (a, b) in &reachable {
+        all[*a].enable_access(&all[*b])?;
+    }
+    for pair in &reachable {
+        peer_copy(all, *pair, "directly")?;
+    }
+    let (pairs, direct) = (ordinals().count(), reachable.len());
+    Ok(CheckPass::new(format!("{pairs} pairs of GPUs through the host, {direct} directly"))
+        .with("direct", direct))
+}
+
+/// Copies from one GPU to another and compares every byte.
+fn peer_copy(all: &[Device], (a, b): (usize, usize), way: &str) -> Result<(), CheckFailure> {
+    let bytes = random_bytes((100 * a + b) as u64, 1 << 20);
+    all[a].make_current()?;
+    let source = all[a].holding(&bytes)?;
+    all[b].make_current()?;
+    let target = all[b].buffer(bytes.len())?;
+    Device::copy_between(&target, &source)?;
+    match first_difference(&bytes, &target.download()?) {
+        None => Ok(()),
+        Some(at) => Err(CheckFailure::fail(format!("GPU {a} to GPU {b} {way}: first wrong byte at {at}"))
+            .hint("check the host's virtualization settings: the IOMMU or ACS changes peer copies")),
+    }
 }
 
 /// Element-wise kernels and sums against the processor, bit for bit.

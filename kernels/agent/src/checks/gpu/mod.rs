@@ -36,21 +36,23 @@ use crate::libraries::{self, SearchPaths};
 use crate::report::Report;
 pub(crate) use outcome::{CheckFailure, CheckPass};
 
-/// The groups of the stage "gpu", in the order of the report. The first must pass before the others are tried.
+/// The groups of the stage "gpu", in the order of the report. The first must pass before the others are tried. Each may
+/// take two minutes: `cuInit` of eight GPUs without the persistence daemon alone is estimated at 30 s.
 pub(crate) const GROUPS: &[Group] = &[
-    group!(Driver, 30, driver::run),
-    group!(Memory, 60, memory::run),
-    group!(GemmOwn, 60, gemm::run_own),
-    group!(GemmCublas, 90, gemm::run_cublas),
-    group!(GemmLarge, 90, gemm_large::run),
-    group!(ConvOwn, 60, convolution::run_own),
+    group!(Driver, 120, driver::run),
+    group!(Memory, 120, memory::run),
+    group!(GemmOwn, 120, gemm::run_own),
+    group!(GemmCublas, 120, gemm::run_cublas),
+    group!(GemmLarge, 120, gemm_large::run),
+    group!(ConvOwn, 120, convolution::run_own),
     group!(ConvCudnn, 120, convolution::run_cudnn),
     group!(Nccl, 120, collective::run),
     group!(FrameworkGpu, 120, python::run_quick, true),
 ];
 
 /// The further groups of level full.
-pub(crate) const FULL_GROUPS: &[Group] = &[group!(FrameworkFull, 300, python::run_full, true)];
+pub(crate) const FULL_GROUPS: &[Group] =
+    &[group!(FrameworkFull, 300, python::run_full, true), group!(FrameworkDdp, 300, python::run_ddp, true)];
 
 /// Prints each report as soon as it is known: a library may end this process before the next.
 fn at_once(run: impl FnOnce(&mut dyn FnMut(Report))) -> Vec<Report> {
@@ -58,15 +60,36 @@ fn at_once(run: impl FnOnce(&mut dyn FnMut(Report))) -> Vec<Report> {
     Vec::new()
 }
 
-/// The driver, initialized, and the GPUs it shows: at least one.
-pub(crate) fn machine() -> Result<(Driver, Vec<Facts>), CheckFailure> {
+/// The driver, initialized, and the GPUs that the image has code for: at least one.
+pub(crate) fn machine(options: &Options) -> Result<(Driver, Vec<Facts>), CheckFailure> {
+    let expected = options.expectation_if_given().map_err(CheckFailure::error)?;
     let driver = Driver::load().map_err(|problem| driver::missing(&problem))?;
     driver.init()?;
     let devices = driver.devices()?;
     if devices.is_empty() {
         return Err(driver::no_device());
     }
-    Ok((driver, devices))
+    let (supported, others) = driver::by_code(devices, &expected);
+    if supported.is_empty() { Err(driver::no_code(&others)) } else { Ok((driver, supported)) }
+}
+
+/// Opens GPUs. A GPU that another program holds says nothing about the image.
+pub(crate) fn open<'a>(
+    driver: &Driver,
+    devices: impl IntoIterator<Item = &'a Facts>,
+) -> Result<Vec<Device>, CheckFailure> {
+    const OUT_OF_MEMORY: i32 = 2;
+    const DEVICE_UNAVAILABLE: i32 = 46;
+    let open = |facts: &Facts| {
+        Device::open(driver, facts).map_err(|fault| match fault.code {
+            OUT_OF_MEMORY | DEVICE_UNAVAILABLE => CheckFailure {
+                hint: fault.hint().map(str::to_owned),
+                ..CheckFailure::skip(SkipReason::HostBusy, format!("{} is busy: {fault}", facts.label()))
+            },
+            _ => fault.into(),
+        })
+    };
+    devices.into_iter().map(open).collect()
 }
 
 /// One GPU of each kind: GPUs alike run the same code, and one look at each of eight takes eight times as long. The
@@ -82,12 +105,9 @@ pub(crate) fn distinct_gpus(devices: &[Facts]) -> Vec<&Facts> {
 }
 
 /// Opens one GPU of each kind.
-pub(crate) fn each_kind() -> Result<Vec<Device>, CheckFailure> {
-    let (driver, devices) = machine()?;
-    distinct_gpus(&devices)
-        .into_iter()
-        .map(|facts| Device::open(&driver, facts).map_err(CheckFailure::error))
-        .collect()
+pub(crate) fn each_kind(options: &Options) -> Result<Vec<Device>, CheckFailure> {
+    let (driver, devices) = machine(options)?;
+    open(&driver, distinct_gpus(&devices))
 }
 
 /// Reports a check that ran on several GPUs: the worst outcome counts, a skip on one of them is reported.

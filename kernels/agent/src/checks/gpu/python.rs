@@ -13,6 +13,7 @@ use crate::report::Report;
 
 const QUICK_IDS: &[CheckId] = CheckGroup::FrameworkGpu.checks();
 const FULL_IDS: &[CheckId] = CheckGroup::FrameworkFull.checks();
+const DDP_IDS: &[CheckId] = CheckGroup::FrameworkDdp.checks();
 
 const TORCH: &str = include_str!("../../python/torch_gpu.py");
 const OTHERS: &str = include_str!("../../python/others_gpu.py");
@@ -27,19 +28,39 @@ pub(crate) fn run_full(options: &Options, say: &mut dyn FnMut(Report)) {
     run(options, FULL_IDS, say);
 }
 
+pub(crate) fn run_ddp(options: &Options, say: &mut dyn FnMut(Report)) {
+    run(options, DDP_IDS, say);
+}
+
 fn run(options: &Options, ids: &[CheckId], say: &mut dyn FnMut(Report)) {
     // PyTorch names the GPUs it uses itself; the others use the first.
-    let first = match machine() {
-        Ok((_, devices)) => devices.first().map(Facts::label).into_iter().collect(),
+    let (gpus, visible) = match machine(options) {
+        Ok((_, devices)) => {
+            let listed = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+            (devices.first().map(Facts::label).into_iter().collect(), visible(&devices, listed.as_deref()))
+        }
         Err(failure) => return all_alike(ids, &failure, say),
     };
     match start(options) {
         Ok((python, words)) => {
-            script_lines(&python, &words, ids, first, say);
+            let mut command = Command::new(python);
+            command.args(&words).env("CUDA_VISIBLE_DEVICES", visible);
+            script_lines(command, ids, gpus, say);
             let _ = std::fs::remove_file(&words[0]);
         }
         Err(failure) => all_alike(ids, &failure, say),
     }
+}
+
+/// Returns the GPUs that the framework may see, as `CUDA_VISIBLE_DEVICES` lists them: those that the image has code for.
+/// Ordinals count within the list that is set already.
+fn visible(devices: &[Facts], listed: Option<&str>) -> String {
+    let listed: Vec<_> = listed.into_iter().flat_map(|text| text.split(',')).collect();
+    let name = |facts: &Facts| {
+        let at = usize::try_from(facts.ordinal).ok();
+        at.and_then(|at| listed.get(at)).map_or_else(|| facts.ordinal.to_string(), |name| (*name).to_owned())
+    };
+    devices.iter().map(name).collect::<Vec<_>>().join(",")
 }
 
 /// Returns the interpreter and its arguments before the ids.
@@ -71,18 +92,13 @@ fn has(python: &PathBuf, module: &str) -> bool {
 }
 
 /// Runs a script and turns its lines into reports as they come.
-fn script_lines(
-    python: &PathBuf,
-    words: &[String],
-    ids: &[CheckId],
-    mut gpus: Vec<String>,
-    say: &mut dyn FnMut(Report),
-) {
-    let child = Command::new(python)
-        .args(words)
+fn script_lines(mut command: Command, ids: &[CheckId], mut gpus: Vec<String>, say: &mut dyn FnMut(Report)) {
+    let child = command
         .args(ids.iter().map(|id| id.as_str()))
         // Triton and CUDA keep caches there.
         .env("HOME", std::env::temp_dir())
+        // TensorFlow takes nearly all of the memory and JAX three quarters: other processes would have none.
+        .envs([("TF_FORCE_GPU_ALLOW_GROWTH", "true"), ("XLA_PYTHON_CLIENT_PREALLOCATE", "false")])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -90,7 +106,8 @@ fn script_lines(
     let mut child = match child {
         Ok(child) => child,
         Err(error) => {
-            let failure = CheckFailure::error(format!("{} cannot be started: {error}", python.display()));
+            let program = command.get_program().display();
+            let failure = CheckFailure::error(format!("cannot start {program}: {error}"));
             return all_alike(ids, &failure, say);
         }
     };
@@ -152,9 +169,10 @@ mod tests {
 
     fn lines(script: &str) -> Vec<Report> {
         let mut all = Vec::new();
-        let words = ["-c", script, "python"].map(str::to_owned);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script, "python"]);
         let ids = [CheckId::FrameworkMatmul, CheckId::FrameworkConv];
-        script_lines(&"/bin/sh".into(), &words, &ids, Vec::new(), &mut |report| all.push(report));
+        script_lines(command, &ids, Vec::new(), &mut |report| all.push(report));
         all
     }
 
@@ -168,6 +186,28 @@ mod tests {
         assert_eq!(all[0].measured, [("gpu.0".to_owned(), "A".to_owned())]);
         assert_eq!((all[1].id, all[1].outcome), (CheckId::FrameworkConv, Outcome::Failed));
         assert!(all[1].detail.contains('3') && all[1].detail.ends_with("boom"), "{}", all[1].detail);
+    }
+
+    /// A framework would also use the GPU that the image has no code for, and fail on it.
+    #[test]
+    fn framework_sees_only_gpus_that_the_image_has_code_for() {
+        let gpu = |ordinal| Facts {
+            ordinal,
+            handle: 0,
+            name: "A".to_owned(),
+            capability: (9, 0),
+            memory: 0,
+            multiprocessors: 0,
+            clock: 0,
+            memory_clock: 0,
+            memory_bus: 0,
+            ecc: false,
+            exclusive: false,
+            bus: String::new(),
+        };
+        let second_and_third = [gpu(1), gpu(2)];
+        assert_eq!(visible(&second_and_third, None), "1,2");
+        assert_eq!(visible(&second_and_third, Some("7,5,GPU-3f")), "5,GPU-3f");
     }
 
     #[test]
@@ -194,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_scripts_know_every_id() {
-        for id in QUICK_IDS.iter().chain(FULL_IDS) {
+        for id in [QUICK_IDS, FULL_IDS, DDP_IDS].concat() {
             assert!(TORCH.contains(&format!("\"{id}\":")), "{id}");
         }
         let python = Command::new("python3").arg("--version").output();

@@ -9,13 +9,13 @@ use envforge_protocol::{CheckGroup, CheckId, Expectation, SkipReason, Speed, Spe
 
 use super::convolution::cudnn;
 use super::gemm::{blas, lowest, lt, needs, opened};
-use super::{CheckFailure, CheckPass, all_alike, at_once, each_kind, library, machine, on_all};
+use super::{CheckFailure, CheckPass, all_alike, at_once, each_kind, library, machine, on_all, open};
 use crate::checks::{Group, Options};
 use crate::gpu::cublas::{Arithmetic, Operands};
 use crate::gpu::cudnn::{Math, Pass};
 use crate::gpu::device::{Address, Buffer, Device};
 use crate::gpu::nccl::{Collective, Nccl};
-use crate::gpu::nvml::Nvml;
+use crate::gpu::nvml::{Nvml, State};
 use crate::gpu::status::GpuLibraryError;
 use crate::reference::{Convolution, Format, Generator, Layout, Shape, elements};
 use crate::report::Report;
@@ -41,11 +41,12 @@ const TRY: f64 = 0.02;
 const OF_PEAK: f64 = 0.5;
 const OF_RECORDED: f64 = 0.9;
 
-/// Results of several tries, in work per second.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Results of several tries, in work per second, and the GPU's state under that load.
+#[derive(Debug, Clone, PartialEq)]
 struct Rate {
     median: f64,
     best: f64,
+    state: Option<State>,
 }
 
 /// Times a piece of work: `each` is its size, the answer in sizes per second.
@@ -65,7 +66,20 @@ fn rate<E: From<GpuLibraryError>>(
         #[expect(clippy::cast_precision_loss, reason = "a small count")]
         rates.push(each * repeats as f64 / seconds.max(f64::MIN_POSITIVE));
     }
-    Ok(summary(rates))
+    let state = state_under_load(device, || (0..repeats).try_for_each(|_| work()))?;
+    Ok(summary(rates, state))
+}
+
+/// Reads the GPU's clocks while it works: after the work an idle GPU has no reason to reduce them.
+fn state_under_load<E: From<GpuLibraryError>>(
+    device: &Device,
+    load: impl FnOnce() -> Result<(), E>,
+) -> Result<Option<State>, E> {
+    let nvml = Nvml::open().ok().flatten();
+    load()?;
+    let state = nvml.and_then(|nvml| nvml.state(&device.facts.bus));
+    device.synchronize()?;
+    Ok(state)
 }
 
 /// How often a piece of work has to run to fill one try.
@@ -74,14 +88,14 @@ fn repeats(once: f64) -> usize {
     if once > 0.0 { (TRY / once).ceil().clamp(1.0, 1000.0) as usize } else { 1000 }
 }
 
-fn summary(mut rates: Vec<f64>) -> Rate {
+fn summary(mut rates: Vec<f64>, state: Option<State>) -> Rate {
     rates.sort_by(f64::total_cmp);
-    Rate { median: rates[rates.len() / 2], best: rates[rates.len() - 1] }
+    Rate { median: rates[rates.len() / 2], best: rates[rates.len() - 1], state }
 }
 
 /// Describes a measurement: median and best, clocks, and the comparison with expected speeds.
 fn describe(rate: Rate, key: Speed, unit: &str, device: &Device, expected: &Expectation) -> CheckPass {
-    let Rate { median, best } = rate;
+    let Rate { median, best, state } = rate;
     let mut good = CheckPass::new(format!("{median:.1} {unit} (best {best:.1})"))
         .with("median", format!("{median:.3}"))
         .with("best", format!("{best:.3}"))
@@ -91,6 +105,10 @@ fn describe(rate: Rate, key: Speed, unit: &str, device: &Device, expected: &Expe
         (SpeedSource::Recorded, OF_RECORDED, "the speed recorded on this host"),
     ] {
         let Some(due) = expected.expected_speed(name, key) else { continue };
+        // A slice of a GPU has a part of its peak.
+        if name == SpeedSource::Peak && device.facts.is_slice() {
+            continue;
+        }
         let part = median / due;
         good.detail.push_str(&format!(", {:.0} % of {words} of {due}", part * 100.0));
         good = good.with(name.as_str(), due).with(&format!("part_of_{name}"), format!("{part:.3}"));
@@ -99,7 +117,7 @@ fn describe(rate: Rate, key: Speed, unit: &str, device: &Device, expected: &Expe
             good = good.with("warning", format!("below {:.0} % of {words}", least * 100.0));
         }
     }
-    if let Some(state) = Nvml::open().ok().flatten().and_then(|nvml| nvml.state(&device.facts.bus)) {
+    if let Some(state) = state {
         let (chip, memory) = state.clocks;
         good = good.with("clock_mhz", chip).with("memory_clock_mhz", memory).with("celsius", state.celsius);
         if !state.throttled.is_empty() {
@@ -118,7 +136,7 @@ fn measured(
     say: &mut dyn FnMut(Report),
     each: impl Fn(usize, &Device, &Expectation) -> Result<CheckPass, CheckFailure>,
 ) {
-    let ready = each_kind()
+    let ready = each_kind(options)
         .and_then(|devices| Ok((devices, options.expectation_if_given().map_err(CheckFailure::error)?)));
     match ready {
         Err(failure) => all_alike(ids, &failure, &mut |report| say(report)),
@@ -183,7 +201,7 @@ fn run_gemm(options: &Options, say: &mut dyn FnMut(Report)) {
         let operands = Operands { a: &a, b: &b, c: &c };
         let each = shape.operations() / 1e12;
         let rate = if arithmetic == Arithmetic::Fp8 {
-            let lt = lt(options, device)?;
+            let lt = lt(options, device)?.with_fast_accumulation();
             rate(device, each, || lt.multiply(arithmetic, shape, &operands))?
         } else {
             let blas = blas(options)?;
@@ -234,14 +252,13 @@ fn run_nccl(options: &Options, say: &mut dyn FnMut(Report)) {
 /// All-reduce over all GPUs by the wall clock of the first: `busbw` as nccl-tests defines it, 2(n-1)/n of what is reduced.
 #[expect(clippy::cast_precision_loss, reason = "figures, not counts")]
 fn all_reduce(options: &Options) -> Result<CheckPass, CheckFailure> {
-    let (driver, facts) = machine()?;
+    let (driver, facts) = machine(options)?;
     if facts.len() < 2 {
         return Err(CheckFailure::skip(SkipReason::OneGpu, "one GPU"));
     }
     let expected = options.expectation_if_given().map_err(CheckFailure::error)?;
     let path = library(options, "nccl", &[])?;
-    let devices: Result<Vec<_>, _> = facts.iter().map(|facts| Device::open(&driver, facts)).collect();
-    let devices = devices.map_err(CheckFailure::error)?;
+    let devices = open(&driver, &facts)?;
     let nccl = Nccl::open(&path).map_err(|problem| opened(&path, &problem))?;
     let ranks = nccl.connect(&devices)?;
     let least = devices.iter().map(|device| device.memory().map_or(0, |(free, _)| free)).min().unwrap_or(0);
@@ -270,8 +287,9 @@ fn all_reduce(options: &Options) -> Result<CheckPass, CheckFailure> {
             rates.push(bytes / started.elapsed().as_secs_f64() / 1e9 * 2.0 * (size - 1.0) / size);
         }
     }
+    let state = state_under_load(&devices[0], || ranks.run(Collective::AllReduce, count, &addresses))?;
     let ranks = c_int::try_from(devices.len()).unwrap_or(c_int::MAX);
-    Ok(describe(summary(rates), Speed::Bus, "GB/s", &devices[0], &expected).with("ranks", ranks))
+    Ok(describe(summary(rates, state), Speed::Bus, "GB/s", &devices[0], &expected).with("ranks", ranks))
 }
 
 #[cfg(test)]
@@ -280,7 +298,8 @@ mod tests {
 
     #[test]
     fn the_median_is_not_the_best_and_work_is_repeated_to_fill_a_try() {
-        assert_eq!(summary(vec![3.0, 1.0, 10.0, 2.0, 4.0]), Rate { median: 3.0, best: 10.0 });
+        let rate = summary(vec![3.0, 1.0, 10.0, 2.0, 4.0], None);
+        assert_eq!(rate, Rate { median: 3.0, best: 10.0, state: None });
         assert_eq!([repeats(1.0), repeats(0.005), repeats(1e-9), repeats(0.0)], [1, 4, 1000, 1000]);
     }
 }

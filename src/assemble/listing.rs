@@ -1,0 +1,131 @@
+//! What a wheel puts where: paths, modes and hashes, without bytes.
+//!
+//! Kept by the wheel's hash, so that a wheel whose layer is known is not read again.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::{Deserialize, Serialize};
+
+use super::error::AssembleError;
+use super::install::{Installation, InstalledContent};
+use super::record_file::{LAYOUT_VERSION, read_record};
+use crate::model::lock::LockedWheel;
+use crate::model::sha256::{hex, sha256_hex};
+use crate::store::{StoreError, write_atomically};
+
+/// The paths that a wheel gives to an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listing {
+    distribution: String,
+    files: BTreeMap<String, ListedFile>,
+}
+
+/// A file or directory of a wheel. Two are the same if everything here is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListedFile {
+    mode: u32,
+    /// SHA-256 of a file, hex; `None` for a directory. That of RECORD is compared with the content when a layer is written.
+    sha256: Option<String>,
+}
+
+impl ListedFile {
+    pub(super) fn is_folder(&self) -> bool {
+        self.sha256.is_none()
+    }
+}
+
+impl Listing {
+    /// Lists the files of a wheel.
+    pub fn of(installation: &Installation) -> Result<Self, AssembleError> {
+        let mut files = BTreeMap::new();
+        for file in installation.files() {
+            let sha256 = match &file.content {
+                InstalledContent::FromWheel { sha256: Some(sha256), .. } => Some(hex(sha256)),
+                _ => installation.read(file)?.map(|content| sha256_hex(&content)),
+            };
+            files.insert(file.path.clone(), ListedFile { mode: file.mode, sha256 });
+        }
+        Ok(Self { distribution: installation.wheel().distribution().to_owned(), files })
+    }
+
+    /// The normalised name of its distribution.
+    pub(super) fn distribution(&self) -> &str {
+        &self.distribution
+    }
+
+    /// Its files and directories by path.
+    pub(super) fn files(&self) -> &BTreeMap<String, ListedFile> {
+        &self.files
+    }
+}
+
+/// Lists of wheels below one directory.
+#[derive(Debug, Clone)]
+pub struct ListingCache {
+    folder: Utf8PathBuf,
+    python_minor: u8,
+}
+
+impl ListingCache {
+    /// Returns the cache in a directory, for environments of Python 3 with that minor version.
+    pub fn new(folder: &Utf8Path, python_minor: u8) -> Self {
+        Self { folder: folder.to_owned(), python_minor }
+    }
+
+    /// Returns the list of a wheel; a damaged one counts as absent.
+    pub fn find(&self, wheel: &LockedWheel) -> Result<Option<Listing>, StoreError> {
+        let listing: Option<Listing> = read_record(&self.path(wheel))?;
+        Ok(listing.filter(|listing| listing.distribution == wheel.name))
+    }
+
+    /// Keeps the list of a wheel.
+    pub fn put(&self, wheel: &LockedWheel, listing: &Listing) -> Result<(), StoreError> {
+        write_atomically(&self.path(wheel), &serde_json::to_vec(listing).expect("plain values are JSON"))
+    }
+
+    fn path(&self, wheel: &LockedWheel) -> Utf8PathBuf {
+        let LockedWheel { name, sha256, .. } = wheel;
+        let key = sha256_hex(format!("{LAYOUT_VERSION} {} {name} {sha256}", self.python_minor).as_bytes());
+        self.folder.join(format!("{sha256}-{}.json", &key[..16]))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test damages a file")]
+mod tests {
+    use super::*;
+    use crate::assemble::made_wheel::MadeWheel;
+    use crate::assemble::samples::{SITE, install, locked};
+    use crate::model::lock::WheelLayer;
+
+    #[test]
+    fn list_has_every_path_with_mode_and_hash() {
+        let made = MadeWheel::new("demo").file("demo/a.py", b"a").file("demo/empty/", b"");
+        let listing = Listing::of(&install(&made).expect("installed")).expect("listed");
+        let file = &listing.files()[&format!("{SITE}/demo/a.py")];
+        assert_eq!((file.mode, file.sha256.clone()), (0o644, Some(sha256_hex(b"a"))));
+        assert!(listing.files()[&format!("{SITE}/demo/empty")].is_folder());
+        let record = &listing.files()[&format!("{SITE}/demo-1.0.dist-info/RECORD")];
+        assert!(!record.is_folder());
+    }
+
+    #[test]
+    fn kept_list_is_found_for_its_wheel_and_python_only() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let cache = ListingCache::new(path, 11);
+        let made = MadeWheel::new("demo").file("demo/a.py", b"a");
+        let listing = Listing::of(&install(&made).expect("installed")).expect("listed");
+        let wheel = locked("demo", WheelLayer::Stack, b"1");
+        assert_eq!(cache.find(&wheel).expect("readable"), None);
+        cache.put(&wheel, &listing).expect("written");
+        assert_eq!(cache.find(&wheel).expect("readable"), Some(listing));
+        assert_eq!(cache.find(&locked("demo", WheelLayer::Stack, b"2")).expect("readable"), None);
+        assert_eq!(ListingCache::new(path, 12).find(&wheel).expect("readable"), None);
+        fs_err::write(cache.path(&wheel), b"{").expect("written");
+        assert_eq!(cache.find(&wheel).expect("readable"), None, "a damaged list is none");
+    }
+}

@@ -1,0 +1,134 @@
+//! What of the cache no lock in use names: downloads of other locks, layers made of them.
+#![expect(clippy::disallowed_methods, reason = "edge: reads the cache")]
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use super::error::StoreError;
+use super::folders::Store;
+use super::known_locks::texts_in_use;
+
+/// A younger file may be part of a build that still runs.
+const YOUNG: Duration = Duration::from_hours(1);
+/// Larger files are no records: they belong to the wheel or layer that their name begins with.
+const LARGEST_RECORD: u64 = 64 << 10;
+const HASH: usize = 64;
+/// Directories of downloads and of layers.
+const CACHE_FOLDERS: [&str; 2] = ["sha256", "layers"];
+
+/// A file of the cache.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CacheFile {
+    /// Its path.
+    pub(crate) path: Utf8PathBuf,
+    /// Its size in bytes.
+    pub(crate) size: u64,
+}
+
+/// Returns the files of the cache, older than an hour, that no lock in use names, sorted.
+pub(crate) fn unused(store: &Store, now: SystemTime) -> Vec<CacheFile> {
+    let used: BTreeSet<String> =
+        texts_in_use(store).iter().flat_map(|text| hashes(text.as_bytes())).collect();
+    let mut found = Vec::new();
+    for folder in CACHE_FOLDERS {
+        collect(&store.cache_dir().join(folder), &mut found);
+    }
+    let is_unused = |(file, modified): &(CacheFile, SystemTime)| {
+        now.duration_since(*modified).is_ok_and(|age| age > YOUNG) && !is_used(file, &used)
+    };
+    let mut unused: Vec<CacheFile> = found.into_iter().filter(is_unused).map(|(file, _)| file).collect();
+    unused.sort();
+    unused
+}
+
+/// Bytes of the downloads and layers below a cache directory.
+pub(crate) fn cache_size(cache: &Utf8Path) -> u64 {
+    let mut found = Vec::new();
+    for folder in CACHE_FOLDERS {
+        collect(&cache.join(folder), &mut found);
+    }
+    found.iter().map(|(file, _)| file.size).sum()
+}
+
+/// Removes files of the cache.
+pub(crate) fn remove(files: &[CacheFile]) -> Result<(), StoreError> {
+    for file in files {
+        match fs_err::remove_file(&file.path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(StoreError::file("cannot remove a file from the cache")(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// True if the name or the record names something of a lock in use.
+fn is_used(file: &CacheFile, used: &BTreeSet<String>) -> bool {
+    let mut named = hashes(file.path.file_name().unwrap_or_default().as_bytes());
+    if file.size <= LARGEST_RECORD && file.path.extension() == Some("json") {
+        named.extend(fs_err::read(&file.path).map(|bytes| hashes(&bytes)).unwrap_or_default());
+    }
+    named.iter().any(|hash| used.contains(hash))
+}
+
+/// The SHA-256 digests in a text, hex.
+fn hashes(text: &[u8]) -> Vec<String> {
+    let words = text.split(|byte| !byte.is_ascii_digit() && !(b'a'..=b'f').contains(byte));
+    words.filter(|word| word.len() == HASH).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+fn collect(folder: &Utf8Path, found: &mut Vec<(CacheFile, SystemTime)>) {
+    for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_dir() {
+            collect(entry.path(), found);
+        } else if let Ok(modified) = metadata.modified() {
+            found.push((CacheFile { path: entry.path().to_owned(), size: metadata.len() }, modified));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::sha256::sha256_hex;
+    use crate::store::known_locks::OF_SPECS;
+
+    #[test]
+    fn files_of_locks_in_use_and_young_ones_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let lock = include_str!("../../tests/fixtures/lock/schema-1/numba-cuda.lock");
+        store.write_state(&format!("{OF_SPECS}/x.lock"), lock.as_bytes()).expect("written");
+        let used = hashes(lock.as_bytes()).remove(0);
+        let other = sha256_hex(b"other");
+        let write = |path: &str, content: &str| {
+            let path = store.cache_dir().join(path);
+            fs_err::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs_err::write(&path, content).expect("written");
+            path
+        };
+        write(&format!("sha256/{}/{used}", &used[..2]), "wheel");
+        write(&format!("layers/byte-code/{used}-11"), "code");
+        write("layers/digests/x.json", &format!(r#"{{"diff_id":"sha256:{used}"}}"#));
+        write("base/archive", "not part of it");
+        let gone = [
+            write("layers/digests/y.json", &format!(r#"{{"diff_id":"sha256:{other}"}}"#)),
+            write(&format!("sha256/{}/{other}", &other[..2]), "another wheel"),
+        ];
+        let now = SystemTime::now();
+        assert_eq!(unused(&store, now), [], "all are young");
+        assert!(cache_size(store.cache_dir()) > 100);
+        let later = now + YOUNG + Duration::from_mins(1);
+        let found = unused(&store, later);
+        assert_eq!(found.iter().map(|file| file.path.clone()).collect::<Vec<_>>(), gone);
+        assert_eq!(found[1].size, 13);
+        remove(&found).expect("removed");
+        remove(&found).expect("somebody else may have been faster");
+        assert_eq!(unused(&store, later), []);
+    }
+}
