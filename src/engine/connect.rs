@@ -83,6 +83,7 @@ async fn features(
         cdi_devices: cdi_devices(&info),
         unkept_limits: if podman { Vec::new() } else { unkept_limits(&info) },
         rootless: info.security_options.iter().flatten().any(|option| option.contains("name=rootless")),
+        memory: info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).filter(|bytes| *bytes > 0),
         local: address.is_local(),
         cgroup_driver: info.cgroup_driver.map(|driver| driver.to_string()),
         data_root: info.docker_root_dir,

@@ -23,6 +23,8 @@ pub struct EngineInfo {
     pub rootless: bool,
     /// Options of container limits that the engine accepts but does not enforce: `--memory`, `--cpus`, `--pids-limit`.
     pub unkept_limits: Vec<&'static str>,
+    /// Bytes of memory of its machine.
+    pub memory: Option<u64>,
     /// Whether the daemon runs on this machine (unix socket) and uses its disk.
     pub local: bool,
     /// The daemon's data directory.
@@ -61,6 +63,7 @@ impl EngineInfo {
             cdi_devices: Vec::new(),
             rootless: false,
             unkept_limits: Vec::new(),
+            memory: None,
             local: true,
             data_root: None,
             cgroup_driver: None,

@@ -25,7 +25,7 @@ pub use crate::model::request::network::Network;
 pub use crate::settings::EngineSettings;
 pub use build::types::{Builder, ImageBuildRequest, Secret};
 pub use container::program::{Attached, ExecRequest, Output, Program, Programs};
-pub use container::run_request::{ContainerFile, RunOutcome, RunRequest, Runner};
+pub use container::run_request::{ContainerFile, ReachedLimit, RunLimits, RunOutcome, RunRequest, Runner};
 pub use container::types::{
     ContainerInfo, ContainerRequest, Containers, Limits, Mount, MountSource, OWNER_LABEL, Port, SHELL_LABEL,
 };

@@ -55,8 +55,12 @@ mod tests {
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
         let image =
             crate::model::image::info::ImageInfo { id: "sha256:abcdef0123".into(), ..Default::default() };
-        let mut verdict =
-            crate::model::verdict::judge("", 1, &image, &crate::model::verdict::ImageExpectations::default());
+        let mut verdict = crate::model::verdict::judge(
+            "",
+            "agent exited with code 1",
+            &image,
+            &crate::model::verdict::ImageExpectations::default(),
+        );
         verdict.name = "team/torch:1".into();
         save(&store, &verdict).expect("saved");
         assert_eq!(last(&store, "sha256:abcdef0123").expect("read").as_ref(), Some(&verdict));

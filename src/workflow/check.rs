@@ -4,30 +4,22 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::agent;
-use crate::engine::{
-    ContainerFile, EngineError, GpuRequest, GpuSelection, ImageInfo, Network, RunRequest, shm_size,
-};
+use crate::engine::{EngineError, GpuRequest, GpuSelection, ImageInfo, Network, RunRequest, shm_size};
 use crate::model::lock::{Lock, LockedCheck};
 use crate::model::request::Level;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
 use crate::model::verdict::tag_policy::not_proven;
 use crate::model::verdict::{Check, ImageExpectations, Verdict, expectation_file, judge};
 use crate::report::Event;
+use crate::workflow::check_container::{
+    AGENT, AgentReport, BAKED_AGENT, EXPECT, USER, agent_file, as_root, environment, file_checks, limits,
+    text, without_file_checks, words,
+};
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus::request;
 use crate::workflow::session::Session;
-
-/// Where the agent of every image of ours lies.
-pub(crate) const BAKED_AGENT: &str = "/opt/envforge/agent";
-/// A folder that no image uses: the agent finds there what it must find, and lies there where the image has none.
-const AGENT: &str = "/envforge/agent";
-const EXPECT: &str = "/envforge/expect.txt";
-const FORBIDDEN: &str = "/envforge/forbidden.txt";
-const USER: &str = "1000:1000";
 
 /// What the image is to us.
 pub(crate) enum ImageOrigin<'a> {
@@ -80,56 +72,50 @@ async fn run(
     id: &str,
 ) -> Result<Verdict, CommandError> {
     let level = if gpus.is_some() { subject.level } else { Level::Static };
-    let forbidden = session.forbidden();
+    let speeds = match level {
+        Level::Perf => crate::workflow::speed_baseline::expected_speeds(session)?,
+        _ => String::new(),
+    };
+    let own = limits(level, session.engine.info());
     let mut request = RunRequest {
         image: subject.image.id.clone(),
         network: Network::None,
         gpus: gpus.cloned(),
         shm_size: gpus.map(|_| shm_size(None)),
-        env: environment(),
+        env: environment(subject.image),
+        sandbox: true,
+        limits: Some(own),
         report_as: Some(id.to_owned()),
         ..RunRequest::default()
     };
-    let mut words = vec![level.as_str(), "--json", "--expect", EXPECT];
-    let mut expected = match &subject.origin {
+    let run = |request| session.engine.run(request, Arc::clone(&session.reporter));
+    let (report, expected) = match &subject.origin {
         ImageOrigin::Ours { lock, baked } => {
-            request.files = vec![text(EXPECT, expectation_file(lock)), text(FORBIDDEN, forbidden.join("\n"))];
-            words.extend(["--forbidden", FORBIDDEN, "--user", USER]);
-            if *baked {
-                words.insert(0, BAKED_AGENT);
-            } else {
-                words.insert(0, AGENT);
-                request.files.push(agent_file());
-            }
-            // Root sees every file; what is about the image's user runs as that user.
-            request.user = Some("0:0".to_owned());
+            request.files = vec![text(EXPECT, expectation_file(lock) + &speeds)];
+            let agent = if *baked { BAKED_AGENT } else { AGENT };
+            request.files.extend((!baked).then(agent_file));
+            request.command = words(&[agent, level.as_str(), "--json", "--expect", EXPECT, "--user", USER]);
+            request.command.extend(without_file_checks());
+            as_root(&mut request);
+            let forbidden = session.forbidden();
+            let files = file_checks(subject.image, &forbidden, own);
+            let (code, files) = tokio::try_join!(run(request), run(files))?;
             let mut required = static_checks(lock);
             if gpus.is_some() {
                 required.extend(gpu_checks(lock, level != Level::Quick));
             }
-            ImageExpectations { required, forbidden, ..ImageExpectations::default() }
+            let extra = extra_checks(session, subject, &lock.added.checks, gpus).await?;
+            let expected = ImageExpectations { required, forbidden, foreign: false, extra };
+            (AgentReport::of_two(&code, &files), expected)
         }
         ImageOrigin::Foreign { says } => {
-            words.insert(0, AGENT);
-            request.files = vec![text(EXPECT, says.clone()), agent_file()];
-            request.sandbox = true;
-            ImageExpectations { foreign: true, ..ImageExpectations::default() }
+            request.files = vec![text(EXPECT, says.clone() + &speeds), agent_file()];
+            request.command = words(&[AGENT, level.as_str(), "--json", "--expect", EXPECT]);
+            let expected = ImageExpectations { foreign: true, ..ImageExpectations::default() };
+            (AgentReport::of(&run(request).await?), expected)
         }
     };
-    if level == Level::Perf
-        && let Some(expect) = request.files.first_mut()
-    {
-        let text =
-            [&*expect.bytes, crate::workflow::speed_baseline::expected_speeds(session)?.as_bytes()].concat();
-        expect.bytes = Bytes::from(text);
-    }
-    request.command = words.into_iter().map(str::to_owned).collect();
-    let outcome = session.engine.run(request, Arc::clone(&session.reporter)).await?;
-    if let ImageOrigin::Ours { lock, .. } = &subject.origin {
-        expected.extra = extra_checks(session, subject, &lock.added.checks, gpus).await?;
-    }
-    let mut verdict =
-        judge(&String::from_utf8_lossy(&outcome.stdout), outcome.code, subject.image, &expected);
+    let mut verdict = judge(&report.lines, &report.end, subject.image, &expected);
     subject.name.clone_into(&mut verdict.name);
     level.as_str().clone_into(&mut verdict.level);
     verdict.checked = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -156,36 +142,19 @@ async fn extra_checks(
             network: Network::None,
             gpus: gpus.cloned(),
             shm_size: gpus.map(|_| shm_size(None)),
+            limits: Some(limits(Level::Full, session.engine.info())),
             report_as: Some(format!("check {}", check.name)),
             ..RunRequest::default()
         };
         let outcome = session.engine.run(request, Arc::clone(&session.reporter)).await?;
+        if let Some(limit) = outcome.reached {
+            all.push(Check::of_project(&check.name, outcome.code, &format!("ended: it {limit}")));
+            continue;
+        }
         let said = if outcome.code == 0 { &outcome.stdout } else { &outcome.stderr };
         let last = String::from_utf8_lossy(said);
         let last = last.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
         all.push(Check::of_project(&check.name, outcome.code, last));
     }
     Ok(all)
-}
-
-fn text(path: &str, text: String) -> ContainerFile {
-    ContainerFile { path: path.to_owned(), mode: 0o644, bytes: Bytes::from(text) }
-}
-
-fn agent_file() -> ContainerFile {
-    ContainerFile { path: AGENT.to_owned(), mode: 0o755, bytes: Bytes::from_static(agent::AGENT) }
-}
-
-/// Without network NCCL's first word goes over the loopback; caches go where anybody may write.
-fn environment() -> Vec<String> {
-    [
-        "NCCL_SOCKET_IFNAME=lo",
-        "HOME=/tmp",
-        "XDG_CACHE_HOME=/tmp/.cache",
-        "CUDA_CACHE_PATH=/tmp/.nv",
-        "TRITON_CACHE_DIR=/tmp/.triton",
-        "TORCHINDUCTOR_CACHE_DIR=/tmp/.inductor",
-    ]
-    .map(str::to_owned)
-    .to_vec()
 }

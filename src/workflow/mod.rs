@@ -8,6 +8,7 @@ pub(crate) mod build;
 pub(crate) mod build_request;
 pub(crate) mod build_secrets;
 pub(crate) mod check;
+mod check_container;
 pub mod check_error;
 pub(crate) mod confirm;
 pub(crate) mod content_digest;

@@ -128,6 +128,22 @@ fn executed_kernels_earn_the_verified_tag() {
     assert_eq!(host["DeviceRequests"][0]["DeviceIDs"][0], "nvidia.com/gpu=all");
     assert_eq!(host["NetworkMode"], "none");
     assert!(host["ShmSize"].as_u64().expect("a size") > 1 << 30);
+    // Code of the image: closed, bounded, and without the list of credentials.
+    for (name, value) in
+        [("ReadonlyRootfs", true.into()), ("PidsLimit", 16_384.into()), ("CapDrop", vec!["ALL"].into())]
+    {
+        let value: serde_json::Value = value;
+        assert_eq!(host[name], value, "{name}");
+    }
+    assert_eq!(host["LogConfig"]["Type"], "none");
+    assert!(host["Tmpfs"]["/tmp"].as_str().expect("options").contains("size="), "{host}");
+    assert!(!containers[0].to_string().contains("--forbidden"), "{}", containers[0]);
+    // The files: no GPU, and nothing of the image runs.
+    let files = scene.requests.created(|command| command.contains("--forbidden"));
+    assert_eq!(files.len(), 1);
+    assert_eq!(files[0]["Entrypoint"][0], "/envforge/agent");
+    assert_eq!(files[0]["HostConfig"]["NetworkMode"], "none");
+    assert_eq!(files[0]["HostConfig"]["DeviceRequests"], serde_json::Value::Null);
 
     let report: serde_json::Value =
         serde_json::from_str(&scene.program.run(&["verify", SPEC, "--last", "--json"]).stdout).expect("JSON");

@@ -11,12 +11,13 @@ mod remote;
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
 use envforge::engine::{
     Builder as _, ContainerFile, Docker, Engine as _, EngineError, EngineSettings, ImageBuildRequest,
-    Images as _, Network, RunRequest, Runner as _, Secret,
+    Images as _, Network, ReachedLimit, RunLimits, RunRequest, Runner as _, Secret,
 };
 use envforge::model::image::context::{ContextContent, ContextEntry};
 use envforge::report::{Event, NullReporter, Reporter};
@@ -47,6 +48,23 @@ int main(int n, char **a) {
   if (!strcmp(what, "copy")) return cat(a[2], a[3]);
   if (!strcmp(what, "env")) { const char *v = getenv(a[2]); puts(v ? v : "(unset)"); return 0; }
   if (!strcmp(what, "id")) { printf("%d:%d\n", getuid(), getgid()); return 0; }
+  if (!strcmp(what, "flood")) for (;;) puts("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
+  if (!strcmp(what, "forks")) { /* as many as it can */
+    int count = 0, child;
+    while ((child = fork()) > 0) count++;
+    if (!child) { pause(); return 0; }
+    printf("%d\n", count); fflush(stdout);
+    return 0;
+  }
+  if (!strcmp(what, "eat")) for (;;) { char *more = malloc(1 << 20); if (more) memset(more, 1, 1 << 20); }
+  if (!strcmp(what, "fill")) { /* until the file can grow no more */
+    static char mib[1 << 20]; int count = 0;
+    FILE *out = fopen(a[2], "w");
+    if (!out) { perror(a[2]); return 1; }
+    while (fwrite(mib, sizeof mib, 1, out) == 1 && !fflush(out)) count++;
+    printf("%d\n", count); fflush(stdout);
+    return 0;
+  }
   if (!strcmp(what, "sleep")) { puts("sleeping"); fflush(stdout); sleep(atoi(a[2])); return 0; }
   fprintf(stderr, "unknown: %s\n", what);
   return 64;
@@ -213,6 +231,65 @@ async fn run_copies_and_collects_files_in_a_sandbox_too() {
     let closed = RunRequest { sandbox: true, ..run(&image, &["copy", "/bin/sh", "/etc-x"]) };
     let outcome = docker.run(closed, Arc::new(NullReporter)).await.unwrap();
     assert_eq!(outcome.code, 1, "a sandbox's root must be read-only");
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn untrusted_program_is_ended_at_each_limit() {
+    const LIMITS: RunLimits = RunLimits {
+        processes: 20,
+        memory: Some(64 << 20),
+        tmp: 4 << 20,
+        time: Duration::from_secs(3),
+        output: 1 << 20,
+    };
+    let docker = docker().await;
+    let image = base(&docker, "limits").await;
+    let run = async |words: &[&str], limits| {
+        let started = Instant::now();
+        let request = RunRequest { sandbox: true, limits: Some(limits), ..run(&image, words) };
+        let outcome = docker.run(request, Arc::new(NullReporter)).await.unwrap();
+        assert!(started.elapsed() < Duration::from_mins(1), "{words:?}");
+        assert!(!containers().contains(&image.tag), "{words:?}: {}", containers());
+        outcome
+    };
+    let calm = run(&["talk", "7"], LIMITS).await;
+    assert_eq!((calm.code, calm.reached), (7, None));
+
+    let flood = run(&["flood"], LIMITS).await;
+    assert_eq!((flood.code, flood.reached), (137, Some(ReachedLimit::Output(1 << 20))));
+    assert!(flood.stdout.len() <= 1 << 20, "{} bytes were kept", flood.stdout.len());
+
+    let asleep = run(&["sleep", "600"], LIMITS).await;
+    assert_eq!((asleep.code, asleep.reached), (137, Some(ReachedLimit::Time(LIMITS.time))));
+
+    let long = RunLimits { time: Duration::from_secs(40), ..LIMITS };
+    let count = |stdout: &[u8]| -> i64 { String::from_utf8_lossy(stdout).trim().parse().expect("a number") };
+    let forks = run(&["forks"], long).await;
+    assert!((1..20).contains(&count(&forks.stdout)), "{forks:?}");
+    let full = run(&["fill", "/tmp/file"], long).await;
+    assert!((1..=4).contains(&count(&full.stdout)), "{full:?}");
+    if docker.info().unkept_limits.is_empty() {
+        let hungry = run(&["eat"], long).await;
+        assert_eq!((hungry.code, hungry.reached), (137, Some(ReachedLimit::Memory(64 << 20))));
+    }
+}
+
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+async fn sandbox_without_results_can_write_to_tmp_only() {
+    let docker = docker().await;
+    let image = base(&docker, "closed").await;
+    let file = ContainerFile { path: "/in/a".to_owned(), mode: 0o600, bytes: Bytes::from_static(b"hello") };
+    for (target, code) in [("/in/b", 1), ("/b", 1), ("/tmp/b", 0)] {
+        let request = RunRequest {
+            files: vec![file.clone()],
+            sandbox: true,
+            ..run(&image, &["copy", "/in/a", target])
+        };
+        let outcome = docker.run(request, Arc::new(NullReporter)).await.unwrap();
+        assert_eq!(outcome.code, code, "{target}: {}", String::from_utf8_lossy(&outcome.stderr));
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A daemon on a unix socket that has one image and a GPU, and whose containers print what the test gives them. For what
 //! no machine without a GPU can show: which GPUs are asked for, and what follows from a report of kernels that ran.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -63,11 +64,19 @@ impl Requests {
         put.map(|(_, body)| body.as_str()).collect()
     }
 
-    /// The bodies of the containers that were created.
+    /// The bodies of the containers that ran the image's code.
     pub(crate) fn containers(&self) -> Vec<serde_json::Value> {
+        self.created(|command| command.contains("--expect"))
+    }
+
+    /// The bodies of the containers whose command fits.
+    pub(crate) fn created(&self, fits: impl Fn(&str) -> bool) -> Vec<serde_json::Value> {
         let all = self.0.lock().expect("no thread panics while it holds this");
         let created = all.iter().filter(|(what, _)| what.contains("/containers/create"));
-        created.map(|(_, body)| serde_json::from_str(body).expect("a container's configuration")).collect()
+        let bodies = created.map(|(_, body)| -> serde_json::Value {
+            serde_json::from_str(body).expect("a container's configuration")
+        });
+        bodies.filter(|body| fits(&body["Entrypoint"].to_string())).collect()
     }
 }
 
@@ -78,24 +87,28 @@ impl GpuDaemon {
         let requests = Requests::default();
         let seen = requests.clone();
         std::thread::spawn(move || {
-            let last = Arc::new(Mutex::new(String::new()));
+            let created = Arc::new(Mutex::new(BTreeMap::new()));
             for stream in listener.incoming().flatten() {
-                let (daemon, seen, last) = (self.clone(), seen.clone(), Arc::clone(&last));
-                std::thread::spawn(move || daemon.serve(stream, &seen, &last));
+                let (daemon, seen, created) = (self.clone(), seen.clone(), Arc::clone(&created));
+                std::thread::spawn(move || daemon.serve(stream, &seen, &created));
             }
         });
         requests
     }
 
-    fn serve(&self, mut stream: UnixStream, seen: &Requests, last: &Mutex<String>) {
+    fn serve(&self, mut stream: UnixStream, seen: &Requests, created: &Mutex<BTreeMap<String, String>>) {
         let Some((what, body)) = request(&mut stream) else { return };
         seen.push(what.clone(), body.clone());
-        if what.contains("/containers/create") {
-            *last.lock().expect("held for a moment only") = body;
+        if let Some((_, name)) = what.split_once("/containers/create?name=") {
+            let name = name.split(['&', ' ']).next().unwrap_or_default().to_owned();
+            created.lock().expect("held for a moment only").insert(name, body);
         }
         let with_gpu = {
-            let last = last.lock().expect("held for a moment only");
-            last.contains("DeviceRequests\":[{") || last.contains("\"Runtime\":\"nvidia\"")
+            let created = created.lock().expect("held for a moment only");
+            let body = created.iter().find(|(name, _)| what.contains(&format!("/containers/{name}/")));
+            body.is_some_and(|(_, body)| {
+                body.contains("DeviceRequests\":[{") || body.contains("\"Runtime\":\"nvidia\"")
+            })
         };
         // The other side may be gone already, after an error that the test is about.
         if what.contains("/attach") {

@@ -33,6 +33,7 @@ mod versions;
 mod walk;
 mod xattr;
 
+use std::ffi::{c_int, c_ulong};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -54,9 +55,10 @@ envforge-agent: checks an image from the inside
   agent --help
 
   --expect FILE     the facts of the lock; without it versions are reported, not compared
-  --forbidden FILE  texts that must not be in the image, one per line
+  --forbidden FILE  texts that must not be in the image, separated by NUL
   --user UID:GID    the image's user, for the checks that run as it when the agent runs as root
   --stage STAGE     only this stage of the level: static, gpu or perf
+  --skip GROUP      leave a group out (repeated)
   --root DIR        the directory to use as /
   --json            one object per line, for programs
 
@@ -73,6 +75,8 @@ struct Arguments {
     command: String,
     /// Groups by name, for `run` and `check`.
     groups: Vec<String>,
+    /// Groups that are left out.
+    skipped: Vec<String>,
     stage: Option<Stage>,
     json: bool,
     list: bool,
@@ -127,6 +131,12 @@ fn stages(command: &str, arguments: &Arguments) -> Result<Vec<StageGroups>, Stri
             groups.retain(|group| arguments.groups.iter().any(|name| name == group.id.as_str()));
         }
     }
+    if let Some(name) = arguments.skipped.iter().find(|name| CheckGroup::parse(name).is_none()) {
+        return Err(format!("unknown group `{name}` (see --list)"));
+    }
+    for (_, groups) in &mut stages {
+        groups.retain(|group| arguments.skipped.iter().all(|name| name != group.id.as_str()));
+    }
     if let Some(stage) = &arguments.stage {
         stages.retain(|(name, _)| name == stage);
     }
@@ -138,12 +148,14 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     // Options alone ask for what can be had within seconds.
     let is_option = |word: &String| word.starts_with("--") && word != "--help" && word != "--list";
     let command = words.next_if(|word| !is_option(word)).unwrap_or_else(|| "quick".to_owned());
-    let (groups, stage, options) = (Vec::new(), None, checks::Options::default());
-    let mut arguments = Arguments { command, groups, stage, json: false, list: false, options };
+    let (groups, skipped, options) = (Vec::new(), Vec::new(), checks::Options::default());
+    let mut arguments =
+        Arguments { command, groups, skipped, stage: None, json: false, list: false, options };
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} requires a value"));
         match word.as_str() {
             "--json" => arguments.json = true,
+            "--skip" => arguments.skipped.push(value()?),
             "--list" => arguments.list = true,
             "--expect" => arguments.options.expect = Some(value()?.into()),
             "--forbidden" => arguments.options.forbidden = Some(value()?.into()),
@@ -172,6 +184,7 @@ fn user(text: &str) -> Result<(u32, u32), String> {
 /// All checks of some stages, each group in a child of its own.
 fn all(arguments: &Arguments, stages: &[StageGroups]) -> ExitCode {
     let started = Instant::now();
+    close_to_children();
     if arguments.json {
         println!("{}", header_line());
     }
@@ -200,6 +213,20 @@ fn all(arguments: &Arguments, stages: &[StageGroups]) -> ExitCode {
         println!("{}", done_line(started.elapsed().as_secs_f64()));
     }
     ExitCode::from(u8::from(!good))
+}
+
+/// Keeps what runs in the children from writing into this process's output or memory: /proc gives them to a process of
+/// the same user only while it may be dumped.
+fn close_to_children() {
+    const PR_SET_DUMPABLE: c_int = 4;
+    unsafe extern "C" {
+        fn prctl(option: c_int, ...) -> c_int;
+    }
+    // SAFETY: changes one flag of this process; the second argument is the one that this option reads.
+    let done = unsafe { prctl(PR_SET_DUMPABLE, 0 as c_ulong) };
+    if done != 0 {
+        eprintln!("cannot close this process to its children: {}", std::io::Error::last_os_error());
+    }
 }
 
 /// One group, in this process: what the supervisor starts.

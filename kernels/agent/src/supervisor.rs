@@ -18,6 +18,11 @@ const POLL: Duration = Duration::from_millis(5);
 /// How long a killed child may take to end. One that waits inside the driver (state D) never does.
 const GRACE: Duration = Duration::from_secs(5);
 const SIGKILL: c_int = 9;
+/// Bytes that are kept of a child's output; the rest is read and dropped.
+const OUTPUT: usize = 4 << 20;
+/// Variables with this prefix are set, without it, for the children only: the image's own settings of the dynamic
+/// linker must not reach this process.
+const FOR_CHILDREN: &str = "ENVFORGE_CHILD_";
 
 unsafe extern "C" {
     fn kill(process: c_int, signal: c_int) -> c_int;
@@ -30,10 +35,16 @@ pub(crate) fn run(group: &Group, options: &Options) -> Vec<Report> {
     command.args(["check", group.id.as_str()]).args(options.words());
     // Loading every kernel of cuBLAS or cuDNN at the start takes seconds; drivers before 12.2 do so by default.
     command.env("CUDA_MODULE_LOADING", "LAZY");
+    command.envs(for_children(std::env::vars()));
     if let (true, Some((uid, gid))) = (group.as_user, options.user) {
         command.uid(uid).gid(gid).env("HOME", "/tmp");
     }
     supervise(command, group.id.checks(), group.limit)
+}
+
+/// The variables that a child gets as the image has them.
+fn for_children(all: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    all.filter_map(|(name, value)| Some((name.strip_prefix(FOR_CHILDREN)?.to_owned(), value))).collect()
 }
 
 /// Runs a command to its end or its limit.
@@ -50,7 +61,9 @@ pub(crate) fn supervise(mut command: Command, ids: &[CheckId], limit: Duration) 
     // An abandoned child keeps its pipes open: their readers would wait with it.
     let abandoned = matches!(end, End::Killed { abandoned: true });
     let (stdout, stderr) = (stdout.text(!abandoned), stderr.text(!abandoned));
-    let mut reports: Vec<_> = stdout.lines().filter_map(Report::parse).collect();
+    // What the image's code prints there cannot answer for another check.
+    let own = |report: &Report| ids.contains(&report.id);
+    let mut reports: Vec<_> = stdout.lines().filter_map(Report::parse).filter(own).collect();
     let why = reason(end, limit, &stderr);
     for id in ids {
         if !reports.iter().any(|report| report.id == *id) {
@@ -119,7 +132,9 @@ impl Output {
             std::thread::spawn(move || {
                 let mut chunk = [0; 4096];
                 while let Ok(count @ 1..) = pipe.read(&mut chunk) {
-                    shared.lock().expect("no reader panics").extend_from_slice(&chunk[..count]);
+                    let mut bytes = shared.lock().expect("no reader panics");
+                    let room = OUTPUT.saturating_sub(bytes.len());
+                    bytes.extend_from_slice(&chunk[..count.min(room)]);
                 }
             })
         };
@@ -249,6 +264,30 @@ mod tests {
             std::thread::sleep(POLL);
         }
         assert!(!id.is_empty() && ended(), "{id}: {}", state());
+    }
+
+    #[test]
+    fn report_of_another_check_is_dropped() {
+        let forged = Report::new(CheckId::Secrets, Outcome::Passed, "fine").json();
+        let reports = shell(&format!("echo '{forged}'"));
+        assert_eq!((reports.len(), reports[0].id), (1, CheckId::Nvrtc));
+    }
+
+    #[test]
+    fn output_without_end_is_kept_up_to_its_bound() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "head -c 6000000 /dev/zero"]).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("runs");
+        let stdout = Output::of(child.stdout.take());
+        assert!(child.wait().expect("ends").success());
+        assert_eq!(stdout.text(true).len(), OUTPUT);
+    }
+
+    #[test]
+    fn variables_of_the_image_are_given_to_children() {
+        let all = [("ENVFORGE_CHILD_LD_PRELOAD", "/x.so"), ("HOME", "/")];
+        let all = all.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(for_children(all.into_iter()), [("LD_PRELOAD".to_owned(), "/x.so".to_owned())]);
     }
 
     #[test]

@@ -353,6 +353,11 @@ impl CheckGroup {
         }
     }
 
+    /// Whether the group looks at files only, so that no code of the image runs.
+    pub const fn looks_at_files_only(self) -> bool {
+        matches!(self, Self::User | Self::Leftovers | Self::Secrets)
+    }
+
     /// The group whose checks this one runs more thoroughly, from its own level on.
     pub const fn replaces(self) -> Option<Self> {
         match self {

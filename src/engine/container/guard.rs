@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use bollard::models::{ContainerCreateBody, HealthConfig, HostConfig};
+use bollard::models::{ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig};
 use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
 
 use crate::engine::cleanup::{finish_on_a_thread, retry_while_unavailable};
@@ -48,7 +48,9 @@ impl Container {
         let feeder = Self::create_one(daemon, &request.image, body).await?;
         let mut body = create_body(request);
         if let Some(host) = body.host_config.as_mut() {
-            host.volumes_from = Some(vec![feeder.name.clone()]);
+            // What is only read cannot be filled without end either.
+            let mode = if request.collect.is_empty() { "ro" } else { "rw" };
+            host.volumes_from = Some(vec![format!("{}:{mode}", feeder.name)]);
         }
         let mut container = Self::create_one(daemon, &request.image, body).await?;
         container.feeder = Some(Box::new(feeder));
@@ -149,7 +151,17 @@ fn create_body(request: &RunRequest) -> ContainerCreateBody {
     host.shm_size = request.shm_size.and_then(|size| i64::try_from(size).ok());
     if request.sandbox {
         host.readonly_rootfs = Some(true);
-        host.tmpfs = Some(HashMap::from([("/tmp".to_owned(), "rw,nosuid,nodev,exec,mode=1777".to_owned())]));
+        let size = request.limits.map(|limits| format!(",size={}", limits.tmp)).unwrap_or_default();
+        let options = format!("rw,nosuid,nodev,exec,mode=1777{size}");
+        host.tmpfs = Some(HashMap::from([("/tmp".to_owned(), options)]));
+    }
+    if let Some(limits) = &request.limits {
+        host.pids_limit = Some(limits.processes);
+        host.memory = limits.memory;
+        host.memory_swap = limits.memory;
+        host.log_config = Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None });
+    }
+    if request.sandbox || request.limits.is_some() {
         host.cap_drop = Some(vec!["ALL".to_owned()]);
         host.cap_add = (!request.keeps.is_empty()).then(|| request.keeps.clone());
         host.security_opt = Some(vec!["no-new-privileges".to_owned()]);

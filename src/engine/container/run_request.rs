@@ -1,7 +1,9 @@
 //! The trait [`Runner`] and its values: throwaway containers.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -46,19 +48,63 @@ pub struct RunRequest {
     pub shm_size: Option<u64>,
     /// Read-only root with a tmpfs at /tmp, only the capabilities of `keeps`, no new privileges.
     pub sandbox: bool,
-    /// Capabilities of a sandbox by the engine's names: `DAC_OVERRIDE`.
+    /// Capabilities of a container with a sandbox or limits, by the engine's names: `DAC_OVERRIDE`.
     pub keeps: Vec<String>,
+    /// The bounds of a container whose code is not trusted; `None`: none. Nothing it prints enters the engine's log then.
+    pub limits: Option<RunLimits>,
     /// Step id of reported stderr lines; `None`: not reported.
     pub report_as: Option<String>,
     /// Paths to collect after the exit (each a file or directory, as a tar).
     pub collect: Vec<String>,
 }
 
+/// The bounds of a container whose code is not trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunLimits {
+    /// Processes and threads at one moment.
+    pub processes: i64,
+    /// Bytes of memory, /tmp included; `None`: as much as the engine has.
+    pub memory: Option<i64>,
+    /// Bytes of /tmp.
+    pub tmp: u64,
+    /// Time from the start to the end.
+    pub time: Duration,
+    /// Bytes of stdout and stderr together.
+    pub output: usize,
+}
+
+/// The bound that ended a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReachedLimit {
+    /// It ran longer.
+    Time(Duration),
+    /// It printed more bytes.
+    Output(usize),
+    /// It required more bytes of memory.
+    Memory(i64),
+}
+
+impl fmt::Display for ReachedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: u64| bytes >> 20;
+        match self {
+            Self::Time(time) if time.as_secs() < 120 => write!(f, "ran for more than {} s", time.as_secs()),
+            Self::Time(time) => write!(f, "ran for more than {} min", time.as_secs() / 60),
+            Self::Output(bytes) => write!(f, "printed more than {} MiB", mib(*bytes as u64)),
+            Self::Memory(bytes) => {
+                write!(f, "required more than {} MiB of memory", mib(bytes.unsigned_abs()))
+            }
+        }
+    }
+}
+
 /// The result of a throwaway container.
 #[derive(Debug, Clone, Default)]
 pub struct RunOutcome {
-    /// The exit code.
+    /// The exit code; 137 if a limit ended it.
     pub code: i64,
+    /// The limit that ended it.
+    pub reached: Option<ReachedLimit>,
     /// Complete stdout.
     pub stdout: Vec<u8>,
     /// Complete stderr.

@@ -47,7 +47,10 @@ fn expected() -> ImageExpectations {
 
 #[test]
 fn complete_report_passes() {
-    assert_eq!(judge(WHOLE, 0, &image(), &expected()).verdict, VerdictStatus::Passed);
+    assert_eq!(
+        judge(WHOLE, "agent exited with code 0", &image(), &expected()).verdict,
+        VerdictStatus::Passed
+    );
 }
 
 proptest! {
@@ -56,7 +59,7 @@ proptest! {
         lines in any_lines(), code in any::<i64>(), foreign in any::<bool>()
     ) {
         let required = vec!["never-said".to_owned()];
-        let verdict = judge(&lines, code, &image(), &ImageExpectations { required, foreign, ..ImageExpectations::default() });
+        let verdict = judge(&lines, &format!("agent exited with code {code}"), &image(), &ImageExpectations { required, foreign, ..ImageExpectations::default() });
         prop_assert_eq!(verdict.verdict, VerdictStatus::Failed);
         let text = junit(&[&verdict]) + &verdict_text(&verdict, Detail::Everything);
         prop_assert!(!text.is_empty());
@@ -68,13 +71,13 @@ proptest! {
     #[test]
     fn failed_line_always_fails_the_report(lines in any_lines()) {
         let failed = "\n{\"id\":\"one\",\"stage\":\"gpu\",\"outcome\":\"failed\",\"detail\":\"wrong\"}";
-        let verdict = judge(&(lines + failed), 0, &image(), &ImageExpectations { foreign: true, ..ImageExpectations::default() });
+        let verdict = judge(&(lines + failed), "agent exited with code 0", &image(), &ImageExpectations { foreign: true, ..ImageExpectations::default() });
         prop_assert_eq!(verdict.verdict, VerdictStatus::Failed);
     }
 
     #[test]
     fn truncated_report_never_passes(at in 0..WHOLE.len()) {
-        let verdict = judge(&WHOLE[..at], 0, &image(), &expected());
+        let verdict = judge(&WHOLE[..at], "agent exited with code 0", &image(), &expected());
         prop_assert_eq!(verdict.verdict, VerdictStatus::Failed);
     }
 }

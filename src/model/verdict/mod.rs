@@ -113,8 +113,8 @@ struct Done {
     seconds: f64,
 }
 
-/// Judges an image by the agent's output and exit code.
-pub fn judge(lines: &str, code: i64, image: &ImageInfo, expected: &ImageExpectations) -> Verdict {
+/// Judges an image by the agent's output; `end` says how it ended: `agent exited with code 1`.
+pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectations) -> Verdict {
     let checks = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
     let mut checks: Vec<Check> = checks.map(|check: Check| Check { required: false, ..check }).collect();
     let done: Option<Done> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).next_back();
@@ -130,12 +130,12 @@ pub fn judge(lines: &str, code: i64, image: &ImageInfo, expected: &ImageExpectat
             None => checks.push(Check {
                 required: true,
                 outcome: Outcome::Errored,
-                ..Check::made_here(id, &[], &format!("no result; agent exited with code {code}"))
+                ..Check::made_here(id, &[], &format!("no result; {end}"))
             }),
         }
     }
     if done.is_none() {
-        let detail = format!("incomplete report; agent exited with code {code}");
+        let detail = format!("incomplete report; {end}");
         checks.push(Check {
             outcome: Outcome::Errored,
             ..Check::made_here(CheckId::Agent.as_str(), &[], &detail)
@@ -288,7 +288,7 @@ mod tests {
 
     /// Judges a good image by these lines.
     pub(crate) fn verdict_of(lines: &str) -> Verdict {
-        judge(lines, 0, &image(), &ImageExpectations::default())
+        judge(lines, "agent exited with code 0", &image(), &ImageExpectations::default())
     }
 
     pub(crate) fn image() -> ImageInfo {
@@ -341,17 +341,20 @@ mod tests {
             ("host-busy", "three", VerdictStatus::Passed),
             ("not-in-image", "two", VerdictStatus::Failed),
         ] {
-            let verdict = judge(&skipped(reason), 0, &image(), &requires(required));
+            let verdict = judge(&skipped(reason), "agent exited with code 0", &image(), &requires(required));
             assert_eq!(verdict.verdict, status, "{reason}, {required} required");
         }
         let failed =
             skipped("host-busy").replace("passed\",\"detail\":\"exact", "failed\",\"detail\":\"wrong");
-        assert_eq!(judge(&failed, 0, &image(), &requires("two")).verdict, VerdictStatus::Failed);
+        assert_eq!(
+            judge(&failed, "agent exited with code 0", &image(), &requires("two")).verdict,
+            VerdictStatus::Failed
+        );
     }
 
     #[test]
     fn good_static_report_is_static_only() {
-        let verdict = judge(GOOD, 0, &image(), &expected());
+        let verdict = judge(GOOD, "agent exited with code 0", &image(), &expected());
         assert_eq!(
             (verdict.failures(), verdict.verdict, verdict.executed),
             (0, VerdictStatus::StaticOnly, false)
@@ -363,7 +366,7 @@ mod tests {
     #[test]
     fn required_check_without_a_line_is_an_error() {
         for cut in ["", "garbage\n", &GOOD[..GOOD.find("{\"id\"").expect("a line")]] {
-            let verdict = judge(cut, 137, &image(), &expected());
+            let verdict = judge(cut, "agent exited with code 137", &image(), &expected());
             assert_eq!(verdict.verdict, VerdictStatus::Failed, "{cut}");
             let one = verdict.checks.iter().find(|check| check.id == "one").expect("named");
             assert_eq!(one.outcome, Outcome::Errored);
@@ -374,13 +377,13 @@ mod tests {
     #[test]
     fn incomplete_report_fails_even_with_every_line() {
         let cut = GOOD.split("{\"done\"").next().expect("a head");
-        assert_eq!(judge(cut, 0, &image(), &expected()).failures(), 1);
+        assert_eq!(judge(cut, "agent exited with code 0", &image(), &expected()).failures(), 1);
     }
 
     #[test]
     fn skipped_required_check_bars_the_tag() {
         let skipped = GOOD.replace("\"passed\"", "\"skipped\"");
-        assert_eq!(judge(&skipped, 0, &image(), &expected()).failures(), 1);
+        assert_eq!(judge(&skipped, "agent exited with code 0", &image(), &expected()).failures(), 1);
     }
 
     #[test]
@@ -400,7 +403,7 @@ mod tests {
         for (words, change) in cases {
             let mut image = image();
             change(&mut image);
-            let verdict = judge(GOOD, 0, &image, &expected());
+            let verdict = judge(GOOD, "agent exited with code 0", &image, &expected());
             assert_eq!(verdict.failures(), 1, "{words}");
             let text = verdict_text(&verdict, Detail::Problems);
             assert!(text.starts_with("failed") && text.contains(words), "{text}");
@@ -470,7 +473,7 @@ mod tests {
         };
         let lines = line("pip-check") + &line("nvcc") + &line("loader-path") + &line("a-later-check");
         let expected = ImageExpectations { foreign: true, ..ImageExpectations::default() };
-        let verdict = judge(&lines, 0, &image(), &expected);
+        let verdict = judge(&lines, "agent exited with code 0", &image(), &expected);
         let ids: Vec<_> = verdict.checks.iter().map(|check| check.id.as_str()).collect();
         assert_eq!(ids, ["loader-path", "a-later-check", "agent"]);
     }

@@ -87,7 +87,8 @@ mod tests {
             + &line("speed-nccl", "perf", "0")
             + &line("speed-conv", "perf", "fast")
             + &line("gemm-large", "gpu", "7");
-        let verdict = judge(&lines, 0, &ImageInfo::default(), &ImageExpectations::default());
+        let verdict =
+            judge(&lines, "agent exited with code 0", &ImageInfo::default(), &ImageExpectations::default());
         let found: Vec<_> = measured(&verdict).into_iter().collect();
         assert_eq!(found, [("fp16".to_owned(), 790.5), ("memory".to_owned(), 4100.0)]);
     }

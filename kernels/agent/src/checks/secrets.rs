@@ -1,5 +1,7 @@
 //! Proves that no credential of the build host is in the image. Never prints the credentials.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use envforge_protocol::{CheckId, Outcome, SkipReason};
@@ -9,10 +11,10 @@ use crate::report::Report;
 use crate::walk;
 
 const ID: CheckId = CheckId::Secrets;
-/// Directories of configuration and records.
-const FOLDERS: [&str; 6] = ["etc", "root", "home", "workspace", "opt/envforge", "var/lib/dpkg"];
-/// Larger files hold data, not configuration.
-const LARGEST: u64 = 8 << 20;
+/// Directories that the engine mounts over.
+const MOUNTED: [&str; 3] = ["proc", "sys", "dev"];
+/// Bytes read at once.
+const PART: usize = 1 << 20;
 
 pub(crate) fn run(options: &Options) -> Vec<Report> {
     let Some(file) = &options.forbidden else {
@@ -26,7 +28,7 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
         Ok(text) => text,
         Err(error) => return vec![Report::new(ID, Outcome::Errored, format!("{}: {error}", file.display()))],
     };
-    let forbidden: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    let forbidden: Vec<&str> = text.split('\0').filter(|text| !text.is_empty()).collect();
     let mut problems: Vec<_> = std::env::vars()
         .filter(|(_, value)| forbidden.iter().any(|secret| value.contains(secret)))
         .map(|(name, _)| format!("the variable {name} contains a credential"))
@@ -36,14 +38,32 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
             problems.push(format!("{} contains a credential", display_path(&options.root, path)));
         }
     };
-    for folder in FOLDERS {
-        walk::visit(&options.root.join(folder), &mut look);
-    }
-    for path in environment_files(&options.environment()) {
-        look(&path);
+    if !forbidden.is_empty() {
+        every_file(options, &mut look);
     }
     let looked = format!("no build-host credentials found ({} searched)", forbidden.len());
     vec![Report::of_problems(ID, looked, &problems)]
+}
+
+/// Visits every file of the image, but of the locked environment only settings and records: its code is that of its
+/// wheels.
+fn every_file(options: &Options, look: &mut dyn FnMut(&Path)) {
+    let environment = options.environment();
+    for entry in std::fs::read_dir(&options.root).into_iter().flatten().flatten() {
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_file() {
+            look(&entry.path());
+        } else if kind.is_dir() && MOUNTED.iter().all(|name| entry.file_name() != *name) {
+            walk::visit(&entry.path(), &mut |path| {
+                if !path.starts_with(&environment) {
+                    look(path);
+                }
+            });
+        }
+    }
+    for path in environment_files(&environment) {
+        look(&path);
+    }
 }
 
 /// Settings and records of the Python environment: not its code.
@@ -60,11 +80,38 @@ fn environment_files(environment: &Path) -> Vec<std::path::PathBuf> {
 }
 
 fn holds(path: &Path, forbidden: &[&str]) -> bool {
-    if forbidden.is_empty() || !std::fs::metadata(path).is_ok_and(|file| file.len() <= LARGEST) {
-        return false;
+    let Ok(mut file) = File::open(path) else { return false };
+    let longest = forbidden.iter().map(|secret| secret.len()).max().unwrap_or_default();
+    let mut bytes = Vec::with_capacity(PART + longest);
+    loop {
+        // What ends in the next part is found with the end of this one before it.
+        bytes.drain(..bytes.len().saturating_sub(longest));
+        match file.by_ref().take(PART as u64).read_to_end(&mut bytes) {
+            Ok(0) | Err(_) => return false,
+            Ok(_) if forbidden.iter().any(|secret| contains(&bytes, secret.as_bytes())) => return true,
+            Ok(_) => {}
+        }
     }
-    let Ok(bytes) = std::fs::read(path) else { return false };
-    forbidden.iter().any(|secret| bytes.windows(secret.len()).any(|window| window == secret.as_bytes()))
+}
+
+/// Whether the bytes hold the text. Looks for its first byte, a whole register at a time.
+fn contains(mut bytes: &[u8], text: &[u8]) -> bool {
+    let Some((first, _)) = text.split_first() else { return false };
+    loop {
+        let mut skipped = 0;
+        for block in bytes.chunks(64) {
+            if block.contains(first) {
+                break;
+            }
+            skipped += block.len();
+        }
+        let Some(at) = bytes[skipped..].iter().position(|byte| byte == first) else { return false };
+        bytes = &bytes[skipped + at..];
+        if bytes.starts_with(text) {
+            return true;
+        }
+        bytes = &bytes[1..];
+    }
 }
 
 #[cfg(test)]
@@ -78,12 +125,30 @@ mod tests {
         std::fs::create_dir_all(conf.parent().expect("a folder")).expect("made");
         std::fs::write(&conf, "index-url = http://u:planted-token@host/").expect("written");
         let forbidden = root.path().join("forbidden");
-        std::fs::write(&forbidden, "planted-token\n").expect("written");
+        std::fs::write(&forbidden, "planted-token\0another\nof two lines").expect("written");
         let options = Options { forbidden: Some(forbidden), root: root.path().into(), ..Options::default() };
         let report = &run(&options)[0];
         assert_eq!(report.detail, "/etc/pip.conf contains a credential");
         assert_eq!(report.outcome, Outcome::Failed);
         std::fs::remove_file(&conf).expect("removed");
+        assert_eq!(run(&options)[0].outcome, Outcome::Passed);
+
+        // Anywhere, across the parts that are read at once, and as one value of two lines.
+        for (path, text) in [
+            ("usr/lib/a/settings", "x".repeat(PART - 5) + "planted-token"),
+            ("srv/b", "another\nof two lines".to_owned()),
+        ] {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(&path, text).expect("written");
+            assert_eq!(run(&options)[0].outcome, Outcome::Failed, "{}", path.display());
+            std::fs::write(&path, "another\nplanted token\nof two").expect("written");
+            assert_eq!(run(&options)[0].outcome, Outcome::Passed, "{}", path.display());
+        }
+        // The code of wheels is not searched: it is nobody's secret.
+        let code = root.path().join("opt/env/lib/a.py");
+        std::fs::create_dir_all(code.parent().expect("a folder")).expect("made");
+        std::fs::write(&code, "planted-token").expect("written");
         assert_eq!(run(&options)[0].outcome, Outcome::Passed);
     }
 }
