@@ -7,10 +7,11 @@
 //! CACHE/partial/abcdef…     an unfinished download; flock'ed by the process that writes it
 //! CACHE/temp/…              temporary files; old ones are removed when the store is opened
 //! STATE/locks/NAME          flock'ed while held; contains the process id of the holder
-//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, projects and reports
+//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, projects and reports
 //! STATE/…                   records, written atomically
 //! ```
 
+pub(crate) mod built_images;
 mod error;
 mod files;
 mod folders;

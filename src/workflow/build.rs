@@ -18,6 +18,7 @@ use crate::model::verdict::required_checks::{gpu_checks, static_checks};
 use crate::model::verdict::tag_policy::{TagStatus, claim, tags_for};
 use crate::model::versions::PythonVersion;
 use crate::report::Event;
+use crate::store::built_images::remember_built;
 use crate::store::known_locks::remember_image;
 use crate::store::reports;
 use crate::workflow::assemble::{Assembly, assemble};
@@ -145,6 +146,7 @@ pub(crate) async fn build_one(
         build_image(session, &locked.base, request).await?
     };
     seconds.build = started.elapsed().as_secs_f64();
+    remember_built(&session.store, &image.id, &locked.lock.hash())?;
 
     let started = Instant::now();
     let origin = ImageOrigin::Ours { lock: &locked.lock, baked: true };

@@ -48,7 +48,7 @@ pub(crate) async fn digest_of(
 }
 
 /// Walks an image in a container: no network, read-only, no GPU, and the only capability is to read every file.
-async fn content_of(session: &Session<'_>, image: &str) -> Result<ContentDigest, CommandError> {
+pub(crate) async fn content_of(session: &Session<'_>, image: &str) -> Result<ContentDigest, CommandError> {
     let id = "content".to_owned();
     session
         .reporter

@@ -59,6 +59,12 @@ pub enum ImageError {
         /// Why, as a clause.
         because: String,
     },
+    /// The tag names another image than the one that was checked.
+    #[error("`{image}` was given to another image while this one was checked: nothing was tagged or pushed")]
+    Moved {
+        /// The tag.
+        image: String,
+    },
     /// The engine has other layers than it was given.
     #[error("image `{image}` does not have the layers that were put together")]
     OtherLayers {
@@ -99,7 +105,8 @@ impl Failure for ImageError {
             | Self::UnknownLock { .. }
             | Self::NoReport { .. }
             | Self::OtherRecords { .. }
-            | Self::NotPushed { .. } => Exit::No,
+            | Self::NotPushed { .. }
+            | Self::Moved { .. } => Exit::No,
         }
     }
 
@@ -122,6 +129,7 @@ impl Failure for ImageError {
                 "run `verify --push` on a machine with a GPU of the target: it pushes verified tags only"
                     .to_owned()
             }
+            Self::Moved { image } => format!("check it again: envforge verify {image}"),
             Self::OtherLayers { .. } => {
                 "check who else uses this engine: it gave another image than it was sent; nothing was tagged".to_owned()
             }

@@ -16,11 +16,13 @@ use crate::model::lock::Lock;
 use crate::model::request::TargetOptions;
 use crate::model::resolve::{ResolveOptions, resolve};
 use crate::model::spec::{Spec, strip_unverified};
-use crate::model::verdict::{module, promised_version};
+use crate::model::verdict::{expectation_file, module, promised_version};
 use crate::report::{Event, NullReporter};
+use crate::store::built_images::{built_from, remember_built};
 use crate::store::known_locks::known_lock;
 use crate::workflow::check::ImageOrigin;
 use crate::workflow::check_error::CheckError;
+use crate::workflow::content_digest::content_of;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::session::Session;
@@ -109,13 +111,31 @@ fn canonical(session: &Session<'_>, spec: &Spec) -> Option<String> {
     resolve(spec, &target, matrix, &ResolveOptions::default()).ok().map(|stack| stack.name)
 }
 
-/// Where the image comes from, with its lock if that is known. An image without one may hold anything: it is foreign
-/// whatever its labels say, and they are only what it says of itself.
-pub(crate) async fn origin(
+/// An image with what is known of where it comes from.
+pub(crate) struct Provenance {
+    /// Its lock, as far as the image's label and the file that was given say.
+    pub(crate) lock: Option<Lock>,
+    /// Whether it was built here. Any other image may hold anything, whatever its labels say.
+    pub(crate) ours: bool,
+}
+
+impl Provenance {
+    /// What the checks may take for granted; for an image from elsewhere that is only what is claimed of it.
+    pub(crate) fn origin(&self, image: &ImageInfo) -> ImageOrigin<'_> {
+        match &self.lock {
+            Some(lock) if self.ours => ImageOrigin::Ours { lock, baked: false },
+            Some(lock) => ImageOrigin::Foreign { says: expectation_file(lock) },
+            None => ImageOrigin::Foreign { says: labels_say(image) },
+        }
+    }
+}
+
+/// Where the image comes from.
+pub(crate) async fn provenance(
     session: &Session<'_>,
     file: Option<&Utf8Path>,
     image: &ImageInfo,
-) -> Result<(ImageOrigin<'static>, Option<Lock>), CommandError> {
+) -> Result<Provenance, CommandError> {
     let label = image.labels.get(LABEL_LOCK);
     let lock = match (file, label) {
         (Some(file), _) => {
@@ -134,14 +154,45 @@ pub(crate) async fn origin(
         (None, Some(label)) => known_lock(&session.store, label),
         (None, None) => None,
     };
-    if lock.is_none() {
-        if label.is_some() {
-            let text = "lock file of the image not found: checking it against its labels only, in a sandbox (pass it with --lock FILE)";
-            session.reporter.report(Event::Note { text: text.to_owned() });
-        }
+    let ours = match &lock {
+        Some(lock) => is_ours(session, lock, image).await?,
+        None => false,
+    };
+    let note = match (&lock, label) {
+        (Some(lock), _) if !ours => Some(format!(
+            "this image was not built here: checking it in a sandbox, without tagging it (`envforge build --locked {}` \
+             builds the same image here)",
+            lock.spec
+        )),
+        (None, Some(_)) => Some(
+            "lock file of the image not found: checking it against its labels only, in a sandbox (pass it with --lock FILE)"
+                .to_owned(),
+        ),
+        _ => None,
+    };
+    if let Some(text) = note {
+        session.reporter.report(Event::Note { text });
+    }
+    if !ours {
         agent_starts(session, image).await?;
     }
-    Ok((ImageOrigin::Foreign { says: labels_say(image) }, lock))
+    Ok(Provenance { lock, ours })
+}
+
+/// Whether the image was built here from this lock. One that an envforge built here that did not yet record the ids of its
+/// images is recognised by its content, once.
+async fn is_ours(session: &Session<'_>, lock: &Lock, image: &ImageInfo) -> Result<bool, CommandError> {
+    if let Some(hash) = built_from(&session.store, &image.id)? {
+        return Ok(lock.matches_hash(&hash));
+    }
+    // Only what this machine's own state folder says of the content counts, not a lock that came with the image.
+    let kept = image.labels.get(LABEL_LOCK).and_then(|label| known_lock(&session.store, label));
+    let Some(recorded) = kept.and_then(|lock| lock.records.content) else { return Ok(false) };
+    let same = content_of(session, &image.id).await?.hex() == recorded;
+    if same {
+        remember_built(&session.store, &image.id, &lock.hash())?;
+    }
+    Ok(same)
 }
 
 /// Writes the versions that the labels name as an expectation file; empty without labels.

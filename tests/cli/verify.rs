@@ -93,6 +93,9 @@ impl Scene {
         let folder = program.path("state/locks-of-specs");
         std::fs::create_dir_all(&folder).expect("ours");
         std::fs::write(folder.join("one.lock"), lock.to_toml()).expect("ours");
+        let built = program.path("state/built-images");
+        std::fs::create_dir_all(&built).expect("ours");
+        std::fs::write(built.join("a".repeat(64)), lock.hash()).expect("ours");
         let socket = program.path("docker.sock");
         let own = [format!("{}-unverified", lock.stack.name), "team/torch:1-unverified".to_owned()];
         let tags = own.into_iter().chain(daemon.tags.clone()).collect();
@@ -252,6 +255,31 @@ fn image_not_proven_on_a_target_gpu_stays_unverified() {
         assert!(run.stderr.contains(says), "{}", run.stderr);
         assert!(scene.requests.tags().is_empty());
     }
+}
+
+/// The label of the image names a lock that is known here, and everything it prints passed.
+#[test]
+fn image_from_elsewhere_with_a_copied_label_earns_no_tag() {
+    let lock = lock();
+    let scene = Scene::new(cdi(report(&lock, H200, true)), &lock);
+    std::fs::remove_file(scene.program.path("state/built-images").join("a".repeat(64))).expect("there");
+    let run = scene.verify(&[]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("this image was not built here: checking it in a sandbox"), "{}", run.stderr);
+    assert!(scene.requests.tags().is_empty());
+    assert!(
+        scene.requests.created(|command| command.contains("--forbidden")).is_empty(),
+        "no list of credentials"
+    );
+    let run = scene.verify(&["--push"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(run.stderr.contains("nothing was pushed: the image was not built here"), "{}", run.stderr);
+
+    // One that was built here from another lock is not that lock's either.
+    std::fs::write(scene.program.path("state/built-images").join("a".repeat(64)), "0".repeat(64))
+        .expect("ours");
+    assert!(scene.verify(&[]).stderr.contains("was not built here"));
+    assert!(scene.requests.tags().is_empty());
 }
 
 #[test]

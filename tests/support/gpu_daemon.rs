@@ -139,6 +139,7 @@ impl GpuDaemon {
             "POST" if path.ends_with("/wait") => json(200, r#"{"StatusCode":0}"#),
             "POST" if path.ends_with("/tag") => json(201, ""),
             "PUT" if path.ends_with("/archive") => json(200, ""),
+            "GET" if path.ends_with("/archive") && what.contains("libc.so.6") => json(200, &libc()),
             "DELETE" => json(204, ""),
             _ => json(404, r#"{"message":"no such thing"}"#),
         }
@@ -174,6 +175,16 @@ impl GpuDaemon {
         });
         image.to_string()
     }
+}
+
+/// The C library of the image, as a tar: a link, as distributions had them.
+fn libc() -> String {
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Symlink);
+    header.set_size(0);
+    tar.append_link(&mut header, "libc.so.6", "libc-2.41.so").expect("in memory");
+    String::from_utf8(tar.into_inner().expect("in memory")).expect("a tar of one link is text")
 }
 
 const UPGRADE: &[u8] = b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";

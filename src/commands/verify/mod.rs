@@ -14,7 +14,7 @@ use crate::model::verdict::{Verdict, junit};
 use crate::report::Event;
 use crate::settings::Settings;
 use crate::store::{Store, reports, write_atomically};
-use crate::workflow::check::{CheckTarget, ImageOrigin, check};
+use crate::workflow::check::{CheckTarget, check};
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
@@ -22,7 +22,7 @@ use crate::workflow::push::{push_verified, pushable};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 use crate::workflow::speed_baseline;
-use crate::workflow::verify_target::{Named, found, local, origin};
+use crate::workflow::verify_target::{Named, Provenance, found, local, provenance};
 
 pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Result<Exit, CommandError> {
     if args.lock.is_some() && args.images.len() > 1 {
@@ -78,8 +78,8 @@ async fn checked(
     name: &str,
 ) -> Result<Checked, CommandError> {
     let Named { reference, image } = found(session, name).await?;
-    let (origin, lock) = origin(session, args.lock.as_deref(), &image).await?;
-    let origin = lock.as_ref().map_or(origin, |lock| ImageOrigin::Ours { lock, baked: false });
+    let provenance = provenance(session, args.lock.as_deref(), &image).await?;
+    let origin = provenance.origin(&image);
     let subject = CheckTarget { image: &image, name: &reference, origin, level: args.level, gpus };
     let verdict = check(session, &subject).await?;
     reports::save(&session.store, &verdict)?;
@@ -90,7 +90,13 @@ async fn checked(
         };
         session.reporter.report(Event::Note { text });
     }
-    Ok(Checked { image, verdict, lock })
+    // A tag that names another image now is not given away with this one's verdict.
+    let now = session.engine.image(&reference).await?;
+    if now.is_some_and(|now| now.id != image.id) {
+        return Err(ImageError::Moved { image: reference }.into());
+    }
+    let Provenance { lock, ours } = provenance;
+    Ok(Checked { image, verdict, lock: lock.filter(|_| ours) })
 }
 
 /// Puts the real tags on an image that has only unverified ones and earned them, here and where they name.
@@ -118,7 +124,7 @@ async fn give(
         // The exit code is that of the failure.
         Some(TagStatus::Failed) => return Ok(()),
         Some(TagStatus::Unverified { because }) => because,
-        None => "no matching lock file".to_owned(),
+        None => "the image was not built here from a lock that is known".to_owned(),
     };
     if args.push {
         return Err(ImageError::NotPushed { because }.into());

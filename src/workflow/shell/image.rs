@@ -6,6 +6,7 @@ use crate::model::request::{self, LockOptions, TargetOptions};
 use crate::model::stack::Stack;
 use crate::model::verdict::{Detail, verdict_text};
 use crate::report::Event;
+use crate::store::built_images::built_from;
 use crate::workflow::build::{Done, build_one};
 use crate::workflow::build_request::{BuildRequest, typed};
 use crate::workflow::custom_base::{NamedBase, named_base};
@@ -76,11 +77,21 @@ pub(crate) async fn project_image(
 /// The image of the lock with these hashes, by a verified tag if it has one; one of its own hash comes first.
 async fn tagged(session: &Session<'_>, hashes: &[String]) -> Result<Option<Named>, CommandError> {
     let images = session.engine.images(LOCK_LABEL).await?;
-    let of_lock = |hash: &String| {
-        let is_of_lock = |image: &&ImageInfo| image.labels.get(LOCK_LABEL) == Some(hash);
-        images.iter().filter(is_of_lock).find_map(|image| named(image.clone()))
+    // Anybody can write a label: only what was built here counts.
+    let built = |image: &ImageInfo, hash: &String| -> Result<bool, CommandError> {
+        let claimed = image.labels.get(LOCK_LABEL) == Some(hash);
+        Ok(claimed && built_from(&session.store, &image.id)?.is_some_and(|from| hashes.contains(&from)))
     };
-    Ok(hashes.iter().find_map(of_lock))
+    for hash in hashes {
+        for image in &images {
+            if built(image, hash)?
+                && let Some(named) = named(image.clone())
+            {
+                return Ok(Some(named));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn named(image: ImageInfo) -> Option<Named> {

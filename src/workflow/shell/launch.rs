@@ -4,7 +4,7 @@
 use tokio::io::AsyncWriteExt as _;
 
 use crate::engine::{
-    Attached, ContainerRequest, EngineError, Limits, Mount, MountSource, Program, SHELL_LABEL,
+    Attached, ContainerRequest, EngineError, ImageInfo, Limits, Mount, MountSource, Program, SHELL_LABEL,
 };
 use crate::model::image::paths::WORKSPACE;
 use crate::model::request;
@@ -14,6 +14,7 @@ use crate::shell::{
     ContainerEnv, LocalListeners, MountArgs, NewContainer, Services, ShellError, User, caller_ids, env_file,
     free_name, is_name, mounts, ports, term, variables,
 };
+use crate::store::built_images::built_from;
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
@@ -110,7 +111,7 @@ async fn request(
     }
     warn_of_limits(session, args);
     let name = name(launch)?;
-    let inside = inside(session, args);
+    let inside = inside(session, args, &image.image)?;
     let (gpus, gpu_words) = wanted_gpus(session, args)?;
     let mut mounts = mounts(MountArgs {
         mount: &args.inside.mount,
@@ -193,17 +194,28 @@ fn name(launch: &ContainerSpec<'_>) -> Result<String, ShellError> {
 }
 
 /// What of this machine's settings goes inside.
-fn inside(session: &Session<'_>, args: &request::Shell) -> ContainerEnv {
+fn inside(
+    session: &Session<'_>,
+    args: &request::Shell,
+    image: &ImageInfo,
+) -> Result<ContainerEnv, CommandError> {
     let models = !args.inside.no_cache;
     if args.inside.no_host_network_settings {
-        return ContainerEnv { models, ..ContainerEnv::default() };
+        return Ok(ContainerEnv { models, ..ContainerEnv::default() });
     }
-    ContainerEnv {
+    // The address may hold a login, which an image from elsewhere does not get.
+    let ours = built_from(&session.store, &image.id)?.is_some();
+    let index = session.index.default.as_ref().filter(|_| ours);
+    if !ours && session.index.default.is_some() {
+        let text = "this image was not built here: it gets no address of the package index";
+        session.reporter.report(Event::Note { text: text.to_owned() });
+    }
+    Ok(ContainerEnv {
         proxies: session.settings.network.proxies.clone(),
-        index: session.index.default.as_ref().map(|address| address.expose().to_owned()),
+        index: index.map(|address| address.expose().to_owned()),
         ca_bundle: session.index.ca_bundle.clone(),
         models,
-    }
+    })
 }
 
 /// Folders must be there, and an engine elsewhere cannot see them.
