@@ -132,8 +132,10 @@ pub(crate) async fn build_one(
     let started = Instant::now();
     let scratch = TemporaryTag::new(&*session.engine);
     let image = if is_assembled(session, args, &locked.lock) {
-        let how = Assembly { scratch_tag: scratch.name(), no_cache: args.no_cache };
-        let (image, records) = Box::pin(assemble(session, &locked, &plan, wanted, &how)).await?;
+        let scratch_tag = scratch.name();
+        let how =
+            Assembly { session, locked: &locked, plan: &plan, wanted, scratch_tag, no_cache: args.no_cache };
+        let (image, records) = Box::pin(assemble(how)).await?;
         image_records::compare(session, &mut locked, records)?;
         image
     } else {

@@ -23,7 +23,6 @@ use crate::container_layers::Tools;
 use crate::engine::{EngineError, ImageInfo, ImageLayer, LayeredImage, TemporaryTag};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::config::{MadeLayer, config};
-use crate::model::image::plan::BuildPlan;
 use crate::model::lock::LayerRecord;
 use crate::model::sha256::sha256_hex;
 use crate::workflow::assemble::files::{copied_files, own_files};
@@ -32,49 +31,35 @@ use crate::workflow::assemble::run_steps::run_steps;
 use crate::workflow::assemble::system::{base_layers, more, system};
 use crate::workflow::assemble::toolkit::toolkit;
 use crate::workflow::assemble::wheels::WheelLayers;
-use crate::workflow::build_request::BuildRequest;
 use crate::workflow::build_secrets::user_secrets;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_records::ImageRecords;
-use crate::workflow::lock::LockedBuild;
-use crate::workflow::session::Session;
 
 /// Layers that may wait for the engine.
 const WAITING: usize = 128;
 
 /// Puts the image of a plan together in the engine, under a scratch tag.
-pub(crate) async fn assemble(
-    session: &Session<'_>,
-    locked: &LockedBuild,
-    plan: &BuildPlan,
-    wanted: &BuildRequest,
-    how: &Assembly<'_>,
-) -> Result<(ImageInfo, ImageRecords), CommandError> {
+pub(crate) async fn assemble(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), CommandError> {
+    let Assembly { session, locked, plan, .. } = image;
     if plan.image.runs.is_empty() {
-        return undamaged(session, locked, plan, wanted, how).await;
+        return undamaged(image).await;
     }
     let tag = TemporaryTag::new(&*session.engine);
-    let below = Assembly { scratch_tag: tag.name(), no_cache: how.no_cache };
-    let (_, records) = undamaged(session, locked, plan, wanted, &below).await?;
+    let (_, records) = undamaged(Assembly { scratch_tag: tag.name(), ..image }).await?;
     let secrets = user_secrets(session, &locked.lock)?;
-    let image = run_steps(session, plan, tag.name(), secrets, how).await?;
+    let image = run_steps(image, tag.name(), secrets).await?;
     tag.remove().await?;
     Ok((image, records))
 }
 
 /// The image without the commands of the project. A damaged wheel of the cache is downloaded once more; one of a vendor folder
 /// is the user's.
-async fn undamaged(
-    session: &Session<'_>,
-    locked: &LockedBuild,
-    plan: &BuildPlan,
-    wanted: &BuildRequest,
-    how: &Assembly<'_>,
-) -> Result<(ImageInfo, ImageRecords), CommandError> {
+async fn undamaged(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), CommandError> {
+    let Assembly { session, wanted, .. } = image;
     let mut replaced = BTreeSet::new();
     loop {
-        let error = match Box::pin(layered(session, locked, plan, wanted, how)).await {
+        let error = match Box::pin(layered(image)).await {
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
@@ -89,13 +74,8 @@ async fn undamaged(
 }
 
 /// The image without the commands of the project.
-async fn layered(
-    session: &Session<'_>,
-    locked: &LockedBuild,
-    plan: &BuildPlan,
-    wanted: &BuildRequest,
-    how: &Assembly<'_>,
-) -> Result<(ImageInfo, ImageRecords), CommandError> {
+async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), CommandError> {
+    let Assembly { session, locked, plan, wanted, scratch_tag, no_cache } = image;
     locked.base.check_unchanged(&*session.engine).await?;
     let gone = || EngineError::NoSuchImage { reference: locked.base.reference.clone() };
     let base = session.engine.image(&locked.base.reference).await?.ok_or_else(gone)?;
@@ -103,7 +83,7 @@ async fn layered(
         engine: &*session.engine,
         store: &session.store,
         reporter: Arc::clone(&session.reporter),
-        no_cache: how.no_cache,
+        no_cache,
     };
     let system = system(session, &tools, locked, &base, plan).await?;
     let wheels = WheelLayers::open(session, &tools, locked, &system, wanted).await?;
@@ -136,7 +116,7 @@ async fn layered(
     let request = LayeredImage {
         layers: receiver,
         config: Box::new(move |_| config_now().into()),
-        scratch_tag: how.scratch_tag.to_owned(),
+        scratch_tag: scratch_tag.to_owned(),
         title: "assemble the layers".to_owned(),
     };
     let make = async {
