@@ -243,6 +243,7 @@ impl Bootstrap<'_> {
             digest: None,
             published: None,
             content: Some(record.content),
+            image: None,
             packages,
             archive: Some(archive),
             glibc: None,

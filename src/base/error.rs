@@ -116,6 +116,14 @@ pub enum BaseError {
         /// The found image ID, or `nothing`.
         found: String,
     },
+    /// The engine's image is not the one that the lock names.
+    #[error("`{reference}` does not have the layers and configuration of the locked base `{name}`")]
+    OtherImage {
+        /// The base.
+        name: String,
+        /// The image.
+        reference: String,
+    },
     /// The lock file is for another base.
     #[error("base mismatch: locked `{found}`, requested `{wanted}`")]
     OtherBase {
@@ -157,6 +165,7 @@ impl Failure for BaseError {
             | Self::Archive(..)
             | Self::NotPullable { .. }
             | Self::TagMoved { .. }
+            | Self::OtherImage { .. }
             | Self::Sources { .. }
             | Self::Engine(..)
             | Self::Store(..) => Exit::Outside,
@@ -199,6 +208,9 @@ impl Failure for BaseError {
             Self::Registry(error) => error.hints(),
             Self::LockedDigest(_) => hint("run `envforge lock --upgrade` to create a new lock file"),
             Self::TagMoved { .. } => hint("run the build again (another process changed the tag)"),
+            Self::OtherImage { reference, .. } => vec![format!(
+                "remove it (`docker rmi {reference}`) and run the command again; if it comes from a vendor directory, create that again"
+            )],
             Self::NoBase { .. } => hint("use a Debian- or Ubuntu-based image, such as `debian:12`"),
             Self::OtherBase { .. } => hint("run `envforge lock` to lock the requested base"),
             _ => Vec::new(),

@@ -31,10 +31,14 @@ pub(super) async fn image_base(
 ) -> Result<Base, BaseError> {
     let name: ImageRef = request.name.parse().map_err(RegistryError::from)?;
     let provider = Provider { means, request, name, patience };
-    match request.locked.and_then(|locked| locked.digest.as_deref()) {
-        None => provider.current().await,
-        Some(digest) => provider.locked(digest).await,
+    let locked = request.locked.and_then(|locked| Some((locked.digest.as_deref()?, locked.image.as_deref())));
+    let Some((digest, image)) = locked else { return provider.current().await };
+    let base = provider.locked(digest).await?;
+    // A tag of the engine and an archive of a vendor folder are only claims.
+    if image.is_some_and(|image| base.image.as_deref() != Some(image)) {
+        return Err(BaseError::OtherImage { name: base.name, reference: base.reference });
     }
+    Ok(base)
 }
 
 struct Provider<'a> {
@@ -84,7 +88,7 @@ impl Provider<'_> {
         let kept = private_tag(digest.as_str());
         let image = self.means.engine.image(&kept).await?;
         if let Some(image) = image.filter(|image| image.architecture == self.request.machine.debian()) {
-            return Ok(self.base(kept, image, digest.to_string(), Some(pinned.to_string())));
+            return Ok(self.base(kept, &image, digest.to_string(), Some(pinned.to_string())));
         }
         self.resolved(&pinned).await
     }
@@ -138,14 +142,14 @@ impl Provider<'_> {
         } else {
             self.tagged(&image, digest.as_str()).await?
         };
-        Ok(self.base(reference, image, digest.to_string(), Some(published)))
+        Ok(self.base(reference, &image, digest.to_string(), Some(published)))
     }
 
     /// Returns the base of a local image without registry digest.
     async fn base_of_id(&self, image: ImageInfo) -> Result<Base, BaseError> {
         let id = image.id.clone();
         let reference = self.tagged(&image, &id).await?;
-        Ok(self.base(reference, image, id, None))
+        Ok(self.base(reference, &image, id, None))
     }
 
     async fn tagged(&self, image: &ImageInfo, digest: &str) -> Result<String, BaseError> {
@@ -154,16 +158,17 @@ impl Provider<'_> {
         Ok(tag)
     }
 
-    fn base(&self, reference: String, image: ImageInfo, digest: String, published: Option<String>) -> Base {
+    fn base(&self, reference: String, image: &ImageInfo, digest: String, published: Option<String>) -> Base {
         Base {
             provider: BaseProvider::Image,
             name: self.request.name.clone(),
             suite: self.request.suite.clone(),
             reference,
-            image_id: image.id,
+            image_id: image.id.clone(),
             digest: Some(digest),
             published,
             content: None,
+            image: Some(image.fingerprint()),
             packages: Vec::new(),
             archive: None,
             glibc: None,

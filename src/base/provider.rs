@@ -313,6 +313,7 @@ mod tests {
             suite: "bookworm".to_owned(),
             digest: None,
             content: None,
+            image: None,
             cuda: false,
             packages: Vec::new(),
         }
@@ -373,6 +374,33 @@ mod tests {
         assert_eq!((lock.name.as_str(), lock.digest.as_ref()), ("debian:12", Some(&digest)));
         drop(server);
         assert_eq!(f.prepare(&engine, &request(Some(&lock))).await.expect("locked"), base);
+    }
+
+    /// The tag that a vendor folder's archive brought says the digest; the layers say what it is.
+    #[tokio::test]
+    async fn image_with_other_layers_under_the_private_tag_is_refused() {
+        let (f, server, digest) = fixture().with_registry("library/debian", true).await;
+        let mut engine = fake();
+        let mirrored = format!("{}/library/debian@{digest}", server.address());
+        engine.registry.insert(mirrored.clone(), image("sha256:id", &[]));
+        let base = f.prepare(&engine, &request(None)).await.expect("base");
+        let lock = base.locked();
+        drop(server);
+        let env = vec!["LD_PRELOAD=/planted.so".to_owned()];
+        let planted = [
+            ImageInfo { layers: vec!["sha256:planted".to_owned()], ..image("sha256:id", &[]) },
+            ImageInfo { env, ..image("sha256:id", &[]) },
+        ];
+        for planted in planted {
+            engine.put(&base.reference, planted.clone());
+            engine.put(&mirrored, planted);
+            let error = f.prepare(&engine, &request(Some(&lock))).await.expect_err("another image");
+            assert!(matches!(error, BaseError::OtherImage { .. }), "{error}");
+            assert!(error.hints()[0].contains(&base.reference), "{:?}", error.hints());
+        }
+        // A lock of before has no fingerprint.
+        let lock = LockedBase { image: None, ..lock };
+        assert!(f.prepare(&engine, &request(Some(&lock))).await.is_ok());
     }
 
     #[tokio::test]

@@ -64,6 +64,8 @@ pub struct Base {
     pub published: Option<String>,
     /// Content digest of a bootstrapped base, hex.
     pub content: Option<String>,
+    /// Fingerprint of its layers and configuration, if it is an image.
+    pub image: Option<String>,
     /// Its packages, if it was bootstrapped.
     pub packages: Vec<LockedDeb>,
     /// Its archive in the cache, if it was bootstrapped.
@@ -85,6 +87,7 @@ impl Base {
             suite: self.suite.clone(),
             digest: self.digest.clone(),
             content: self.content.clone(),
+            image: self.image.clone(),
             packages: self.packages.clone(),
             cuda: self.cuda,
         }

@@ -1,6 +1,7 @@
 //! Base images in a vendor directory: their records and archives.
 #![expect(clippy::disallowed_methods, reason = "edge: reads the directory")]
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -69,22 +70,73 @@ pub(crate) fn fault(folder: &Utf8Path, lock: &Lock) -> Option<VendorProblem> {
     Some(VendorProblem::of(what, file, &record.archive))
 }
 
-/// Returns the tags that loading an archive would set.
-pub(crate) fn tags_in(archive: &Utf8Path) -> std::io::Result<Vec<String>> {
+/// Checks that loading an archive sets that tag and nothing else: one `manifest.json` with one image, and no other list
+/// that an engine reads instead. The error says what was found.
+pub(crate) fn check_tags(archive: &Utf8Path, tag: &str) -> std::io::Result<Result<(), String>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
-    struct Entry {
+    struct Image {
         #[serde(default)]
         repo_tags: Option<Vec<String>>,
     }
+    let mut manifests = 0;
     for entry in tar::Archive::new(fs_err::File::open(archive)?).entries()? {
         let entry = entry?;
-        if entry.path()?.as_os_str() == "manifest.json" {
-            let entries: Vec<Entry> = serde_json::from_reader(entry.take(1 << 20))?;
-            return Ok(entries.into_iter().filter_map(|entry| entry.repo_tags).flatten().collect());
+        let path = entry.path()?.to_string_lossy().trim_start_matches("./").to_owned();
+        let mut text = Vec::new();
+        if matches!(path.as_str(), "manifest.json" | "index.json" | "repositories") {
+            entry.take(1 << 20).read_to_end(&mut text)?;
+        }
+        let found = match path.as_str() {
+            "manifest.json" => {
+                manifests += 1;
+                let images: Vec<Image> = serde_json::from_slice(&text)?;
+                let tags = |image: Image| image.repo_tags.unwrap_or_default();
+                let all: Vec<Vec<String>> = images.into_iter().map(tags).collect();
+                (all != [[tag]]).then(|| format!("`manifest.json` lists {all:?}"))
+            }
+            "index.json" => names_of_index(&text, tag)?,
+            "repositories" => names_of_repositories(&text, tag)?,
+            _ => None,
+        };
+        if let Some(found) = found {
+            return Ok(Err(found));
         }
     }
-    Ok(Vec::new())
+    Ok(if manifests == 1 { Ok(()) } else { Err(format!("`manifest.json` is there {manifests} times")) })
+}
+
+/// What an OCI index says besides that tag.
+fn names_of_index(text: &[u8], tag: &str) -> serde_json::Result<Option<String>> {
+    #[derive(Deserialize)]
+    struct Index {
+        manifests: Vec<Manifest>,
+    }
+    #[derive(Deserialize)]
+    struct Manifest {
+        #[serde(default)]
+        annotations: BTreeMap<String, String>,
+    }
+    let index: Index = serde_json::from_slice(text)?;
+    let version = tag.rsplit_once(':').map_or(tag, |(_, version)| version);
+    let is_ours =
+        |value: &str| value == tag || value == version || value == format!("docker.io/library/{tag}");
+    let names = ["io.containerd.image.name", "org.opencontainers.image.ref.name"];
+    let annotations = index.manifests.iter().flat_map(|manifest| &manifest.annotations);
+    let mut other = annotations.filter(|(name, value)| names.contains(&name.as_str()) && !is_ours(value));
+    let count = index.manifests.len();
+    Ok(match other.next() {
+        Some((_, value)) => Some(format!("`index.json` names `{value}`")),
+        None => (count != 1).then(|| format!("`index.json` lists {count} images")),
+    })
+}
+
+/// What the list of the oldest engines says besides that tag.
+fn names_of_repositories(text: &[u8], tag: &str) -> serde_json::Result<Option<String>> {
+    let all: BTreeMap<String, BTreeMap<String, String>> = serde_json::from_slice(text)?;
+    let mut names =
+        all.iter().flat_map(|(name, tags)| tags.keys().map(move |version| format!("{name}:{version}")));
+    Ok(names.find(|name| name != tag).map(|name| format!("`repositories` names `{name}`")))
 }
 
 #[cfg(test)]
@@ -113,17 +165,51 @@ mod tests {
     }
 
     #[test]
-    fn tags_of_an_archive_are_read_without_loading_it() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = Utf8PathBuf::from_path_buf(folder.path().join("image.tar")).expect("UTF-8");
-        let mut tar = tar::Builder::new(fs_err::File::create(&path).expect("ours").into_file());
-        let text = br#"[{"Config":"x.json","RepoTags":["envforge-base:ab","debian:12"]},{"RepoTags":null}]"#;
-        for (name, content) in [("x.json", b"{}".as_slice()), ("manifest.json", text)] {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(content.len() as u64);
-            tar.append_data(&mut header, name, content).expect("written");
+    fn archive_that_brings_another_tag_is_refused() {
+        const TAG: &str = "envforge-base:ab";
+        let fine = r#"[{"Config":"x.json","RepoTags":["envforge-base:ab"]}]"#;
+        let index = |name: &str| {
+            format!(r#"{{"manifests":[{{"annotations":{{"io.containerd.image.name":"{name}"}}}}]}}"#)
+        };
+        let own_index = index("docker.io/library/envforge-base:ab");
+        let other_index = index("docker.io/library/debian:12");
+        let repositories = |name: &str| format!(r#"{{"{name}":{{"ab":"0"}}}}"#);
+        let (own, other) = (repositories("envforge-base"), repositories("debian"));
+        let check = |files: &[(&str, &str)]| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = Utf8PathBuf::from_path_buf(folder.path().join("image.tar")).expect("UTF-8");
+            let mut tar = tar::Builder::new(fs_err::File::create(&path).expect("ours").into_file());
+            for (name, content) in files {
+                let mut header = tar::Header::new_gnu();
+                header.set_size(content.len() as u64);
+                tar.append_data(&mut header, name, content.as_bytes()).expect("written");
+            }
+            drop(tar.into_inner().expect("written"));
+            check_tags(&path, TAG).map_err(|error| error.to_string()).and_then(|found| found)
+        };
+        let ok: [&[(&str, &str)]; 2] = [
+            &[("x.json", "{}"), ("manifest.json", fine)],
+            &[("index.json", &own_index), ("repositories", &own), ("manifest.json", fine)],
+        ];
+        for files in ok {
+            assert_eq!(check(files), Ok(()), "{files:?}");
         }
-        drop(tar.into_inner().expect("written"));
-        assert_eq!(tags_in(&path).expect("readable"), ["envforge-base:ab", "debian:12"]);
+        let two = r#"[{"RepoTags":["envforge-base:ab","debian:12"]}]"#;
+        let images = r#"[{"RepoTags":["envforge-base:ab"]},{"RepoTags":null}]"#;
+        let bad: [(&[(&str, &str)], &str); 8] = [
+            (&[("manifest.json", two)], "lists"),
+            (&[("manifest.json", images)], "lists"),
+            (&[("manifest.json", fine), ("manifest.json", fine)], "2 times"),
+            (&[("manifest.json", fine), ("./manifest.json", two)], "lists"),
+            (&[("x.json", "{}")], "0 times"),
+            (&[("manifest.json", fine), ("index.json", &other_index)], "debian:12"),
+            (&[("manifest.json", fine), ("index.json", r#"{"manifests":[]}"#)], "0 images"),
+            (&[("manifest.json", fine), ("repositories", &other)], "debian:ab"),
+        ];
+        for (files, says) in bad {
+            let found = check(files).expect_err("refused");
+            assert!(found.contains(says), "{found}");
+        }
+        assert!(check(&[("manifest.json", "no list")]).is_err());
     }
 }

@@ -32,6 +32,16 @@ pub enum VendorError {
         /// The problems, one line each.
         wrong: Vec<String>,
     },
+    /// The archive of a base image would set other tags than its own.
+    #[error("`{file}` is not the archive of a base: expected one image with the tag `{tag}`, found: {found}")]
+    Archive {
+        /// The archive.
+        file: String,
+        /// The tag of the base.
+        tag: String,
+        /// What is in it.
+        found: String,
+    },
     /// A lock file of the directory is of a newer envforge.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -47,7 +57,7 @@ pub(crate) fn list(lines: &[String]) -> String {
 impl Failure for VendorError {
     fn exit(&self) -> Exit {
         match self {
-            Self::NotVendored { .. } | Self::Damaged { .. } => Exit::Usage,
+            Self::NotVendored { .. } | Self::Damaged { .. } | Self::Archive { .. } => Exit::Usage,
             Self::Lock(error) => error.exit(),
             Self::Unreadable(error) => error.exit(),
         }
@@ -59,6 +69,7 @@ impl Failure for VendorError {
             Self::Damaged { .. } => {
                 "run `envforge vendor DIR` online to restore missing files (delete damaged files first)"
             }
+            Self::Archive { .. } => "delete it and run `envforge vendor DIR` online",
             Self::Lock(error) => return error.hints(),
             Self::Unreadable(error) => return error.hints(),
         };

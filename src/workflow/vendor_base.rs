@@ -10,8 +10,8 @@ use crate::engine::ImageInfo;
 use crate::model::lock::vendor_files::place;
 use crate::model::versions::Machine;
 use crate::report::Event;
-use crate::store::vendor_base::{Record, digest, read, record_path, records, tags_in};
-use crate::store::vendor_dir::{hash, verify_file};
+use crate::store::vendor_base::{Record, check_tags, digest, read, record_path, records};
+use crate::store::vendor_dir::{VendorError, hash, verify_file};
 use crate::store::{copy_atomically, write_atomically};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
@@ -68,8 +68,10 @@ pub(crate) async fn load(
         let fits = |image: &ImageInfo| image.architecture == machine.debian();
         if !engine.image(&tag).await?.is_some_and(|image| fits(&image)) {
             let Ok(archive) = verify_file(folder, &record.archive) else { continue };
-            if !tags_in(&archive).is_ok_and(|tags| tags == [tag.clone()]) {
-                continue;
+            let checked = check_tags(&archive, &tag).map_err(|error| error.to_string());
+            if let Err(found) = checked.and_then(|found| found) {
+                let file = place(&record.archive);
+                return Err(VendorError::Archive { file: folder.join(file).to_string(), tag, found }.into());
             }
             let text = format!("loading the base {} from {folder}", record.name);
             session.reporter.report(Event::Note { text });

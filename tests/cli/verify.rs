@@ -40,6 +40,7 @@ pub(crate) fn lock() -> Lock {
         suite: "bookworm".to_owned(),
         digest: Some(format!("sha256:{}", "1".repeat(64))),
         content: None,
+        image: None,
         packages: Vec::new(),
         cuda: false,
     };

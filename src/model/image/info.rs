@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
+use crate::model::sha256::sha256_hex;
 
 /// The metadata of an image in the engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +34,21 @@ pub struct ImageInfo {
 }
 
 impl ImageInfo {
+    /// Returns what an image of this one takes over from it, as one SHA-256 (`sha256:…`): layers, variables, labels, user,
+    /// architecture. Unlike the id it is the same on every engine.
+    pub fn fingerprint(&self) -> String {
+        let mut env = self.env.clone();
+        env.sort();
+        let parts = serde_json::json!({
+            "architecture": self.architecture,
+            "env": env,
+            "labels": self.labels,
+            "layers": self.layers,
+            "user": self.user,
+        });
+        format!("sha256:{}", sha256_hex(parts.to_string().as_bytes()))
+    }
+
     /// Returns the digest of the image in the registry of `name`, recorded by the engine on a pull or push.
     pub fn digest_in(&self, name: &ImageRef) -> Option<Digest> {
         let of = |text: &String| {

@@ -273,6 +273,7 @@ mod tests {
                 suite: stack.suite.clone(),
                 digest: None,
                 content: None,
+                image: None,
                 cuda: false,
                 packages: vec![deb.clone()],
             },

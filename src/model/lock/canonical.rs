@@ -3,7 +3,7 @@
 //! The hash of a lock is the SHA-256, in lower-case hex, of its canonical JSON. To compute it with other tools:
 //!
 //! 1. Read the lock file as TOML and turn it into JSON.
-//! 2. Remove `records`, `base.content`, `wheels[].index-name`, and of `stack`: `name`, `glibc`, `status`, `experimental`,
+//! 2. Remove `records`, `base.content`, `base.image`, `wheels[].index-name`, and of `stack`: `name`, `glibc`, `status`, `experimental`,
 //!    `requires`, `matrix`, `reasons`, `forward_compat.source`, `source_build.job_memory_gb`, `source_build.time` and
 //!    `source_build.experimental`.
 //! 3. Remove every member whose value is null, an empty array or an empty object, from the inside out.
@@ -101,7 +101,7 @@ impl<'a> HashedLock<'a> {
 impl<'a> HashedBase<'a> {
     fn of(base: &'a LockedBase) -> Self {
         // The packages decide; the content digest records what they came to.
-        let LockedBase { provider, name, suite, digest, content: _, cuda, packages } = base;
+        let LockedBase { provider, name, suite, digest, content: _, image: _, cuda, packages } = base;
         Self {
             provider: *provider,
             name,

@@ -76,6 +76,7 @@ pub(crate) fn lock() -> Lock {
             suite: "bookworm".to_owned(),
             digest: None,
             content: Some("1".repeat(64)),
+            image: None,
             cuda: false,
             packages: vec![deb("libc6", "2.36-9+deb12u14")],
         },

@@ -105,6 +105,10 @@ pub struct LockedBase {
     /// Content digest of a bootstrapped base (hex SHA-256 by DESIGN §6), a record: its packages decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
+    /// Fingerprint of an image's layers and configuration (`sha256:…`), the same on every engine; a record: the digest
+    /// decides.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_digest")]
+    pub image: Option<String>,
     /// Whether it contains a CUDA of its own, next to the framework's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cuda: bool,
