@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Measures envforge beside a hand-written pip Dockerfile with the same packages, in one run, as ratios.
+"""Measures envforge beside hand-written Dockerfiles with pip and with uv and the same packages, in one run, as ratios.
 
     cargo build --release && python3 tests/bench/measure.py pytorch-cuda:2.8-cu128
 
-Both images stand on the same present base, both downloads come from a warm cache, both hold bytecode; envforge's
-checks are timed apart (its own `--json` says so), except in the last row: from a changed envforge.toml to the new tag, its lock, its
-image, its checks and `import torch` among them. Needs Docker with BuildKit and about 25 GB of disk; removes the
-images it made. Prints a Markdown table for the README.
+All images stand on the same present base, all downloads come from a warm cache, all hold bytecode; envforge's base and
+system layer are known, and its checks are timed apart (its own `--json` says so), except in the last row: from a changed
+envforge.toml to the new tag, its lock, its image, its checks and `import torch` among them. The caches of digests, file
+lists and byte code are emptied before the first of its two full builds. The Dockerfiles of pip and uv install the
+distribution's packages again, as `--no-cache` of one step cannot be had; their seconds without that step are printed too.
+Needs Docker with BuildKit and about 25 GB of disk; removes the images it made. Prints a Markdown table.
 """
 import argparse
 import json
@@ -64,6 +66,28 @@ RUN --mount=type=cache,target=/root/.cache/pip \\
 """)
 
 
+def uv_dockerfile(folder, base, lock, extra):
+    """The same with uv, whose cache mount holds unpacked wheels; it compiles byte code as pip does."""
+    pip_dockerfile(folder, base, lock, extra)
+    uv = next(wheel for wheel in lock["wheels"] if wheel["name"] == "uv")
+    text = (folder / "Dockerfile").read_text().split("RUN --mount=type=cache,target=/root/.cache/pip")[0]
+    # uv itself comes by pip in a step of its own, which is cached.
+    (folder / "Dockerfile").write_text(f"""{text}RUN --mount=type=bind,source=ca.crt,target=/etc/ssl/certs/ca-certificates.crt \\
+    python3 -m venv /opt/uv && PIP_CERT=/etc/ssl/certs/ca-certificates.crt /opt/uv/bin/pip install uv=={uv['version']}
+RUN --mount=type=cache,target=/root/.cache/uv \\
+    --mount=type=bind,source=ca.crt,target=/etc/ssl/certs/ca-certificates.crt \\
+    --mount=type=bind,source=requirements.txt,target=/requirements.txt \\
+    python3 -m venv /opt/env && SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt {index_variables()} \\
+    /opt/uv/bin/uv pip install --python /opt/env/bin/python --compile-bytecode --link-mode copy -r /requirements.txt
+""")
+
+
+def index_variables():
+    """The package index of this host's pip, for uv, which does not read pip's settings."""
+    found = subprocess.run(["pip", "config", "get", "global.index-url"], capture_output=True, text=True).stdout.strip()
+    return f"UV_DEFAULT_INDEX={found}" if found else ""
+
+
 def pip_build(folder, no_cache):
     command = [DOCKER, "build", "-q", "-t", PIP_TAG, *(["--no-cache"] if no_cache else []), folder]
     return run(command, env={**os.environ, "DOCKER_BUILDKIT": "1"})[0]
@@ -83,12 +107,43 @@ def project_build(folder, spec, packages):
     return seconds, json.loads(out)
 
 
+def cache_folder():
+    """envforge's cache."""
+    folder = os.environ.get("ENVFORGE_CACHE_DIR")
+    return pathlib.Path(folder) if folder else pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "envforge"
+
+
+def forget_layers():
+    """Empties the caches of digests, lists and byte code of wheels; base and system layer stay."""
+    for name in ("digests", "wheels", "byte-code"):
+        shutil.rmtree(cache_folder() / "layers" / name, ignore_errors=True)
+
+
+def full_build(spec, lockfile, image):
+    """Seconds of a build from the start to the image on the engine, which has none of its layers."""
+    run(["docker", "rmi", "-f", image])
+    total, built = envforge_build(spec, lockfile)
+    assert built["image"] == image, f"{built['image']} instead of {image}: the lock must give the same configuration"
+    return total - built["seconds"]["checks"] - built["seconds"]["content"], built
+
+
+def folder_bytes(folder):
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def kept_bytes():
+    """Bytes of the layers that containers made, which lie among the downloads."""
+    records = [json.loads(file.read_text()) for file in (cache_folder() / "layers").glob("*.json")]
+    layers = {layer["sha256"]: layer["size"] for record in records if isinstance(record, list) for layer in record}
+    return sum(layers.values())
+
+
 def forget_pip_layers():
     """Removes the pip image and the layers its steps left in BuildKit's cache; downloads stay (a cache mount)."""
     subprocess.run(["docker", "rmi", "-f", PIP_TAG], capture_output=True)
     listed = run(["docker", "system", "df", "-v", "--format", "{{json .BuildCache}}"])[1]
     for record in json.loads(listed):
-        if record["CacheType"] == "regular" and "/opt/env/bin/pip install" in record.get("Description", ""):
+        if record["CacheType"] == "regular" and "/requirements.txt" in record.get("Description", ""):
             subprocess.run(["docker", "builder", "prune", "-f", "--filter", f"id={record['ID']}"], capture_output=True)
 
 
@@ -123,11 +178,24 @@ def main():
             pip_dockerfile(folder, base, lock, [PURE])
             pip_more = pip_build(folder, no_cache=False)  # its apt layer is cached, pip's is not
             forget_pip_layers()
-            total, built = envforge_build(spec, lockfile, "--no-cache")
-            made.append(built["image"])
-            ours = total - built["seconds"]["checks"]
+            uv_dockerfile(folder, base, lock, [])
+            pip_build(folder, no_cache=False)  # warms uv's cache, and the layers below its step
+            forget_pip_layers()
+            uv = pip_build(folder, no_cache=False)
+            forget_pip_layers()
+            pip_dockerfile(folder, base, lock, [])
+            pip_step = pip_build(folder, no_cache=False)  # its apt layer is cached: what envforge's full build is beside
+            forget_pip_layers()
+            forget_layers()
+            cold, built = full_build(spec, lockfile, first["image"])
+            warm, built = full_build(spec, lockfile, first["image"])
             size = image_bytes(built["image"])
-            rows.append(("full build, warm downloads", f"{ours:.0f} s", f"{pip:.0f} s", f"{ours / pip:.2f}", "0.8"))
+            for name, ours, bound in (("cold", cold, "0.45"), ("warm", warm, "0.40")):
+                rows.append((f"full build, layer caches {name}", f"{ours:.0f} s", f"{pip:.0f} s", f"{ours / pip:.2f}", bound))
+                rows.append((f"the same beside pip's step alone", f"{ours:.0f} s", f"{pip_step:.0f} s", f"{ours / pip_step:.2f}", ""))
+                rows.append((f"the same beside uv's step alone", f"{ours:.0f} s", f"{uv:.0f} s", f"{ours / uv:.2f}", "1"))
+            extra = folder_bytes(cache_folder() / "layers") + kept_bytes()
+            rows.append(("disk beside wheels and engine", f"{extra / 1e9:.2f} GB", "", "", "1 GB"))
             rows.append(("image size", f"{size / 1e9:.2f} GB", f"{pip_size / 1e9:.2f} GB", f"{size / pip_size:.3f}", "1.0"))
             rows.append(("its checks, apart", f"{built['seconds']['checks']:.0f} s", "", "", ""))
             project = temp / "project"
