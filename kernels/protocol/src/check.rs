@@ -169,6 +169,10 @@ checks! {
     PipCheck "pip-check" Static Static {
         PipCheck "pip-check" Own EveryImage, "exactly the locked Python packages are installed, and their requirements are met", "";
     }
+    /// Paths of several Python packages.
+    SharedPaths "shared-paths" Static Static {
+        SharedPaths "shared-paths" Own EveryImage, "a path that several Python packages bring holds the file of the last of them by name; each is reported", "";
+    }
     /// Dynamic linking.
     LinkerClosure "linker-closure" Static Static {
         LinkerClosure "linker-closure" Own EveryImage, "every library that a binary needs is found; the driver's libraries are excluded, and those of `[verify] may-lack` may be missing and are reported", "";

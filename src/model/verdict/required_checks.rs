@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(
             static_checks(&lock).join(" "),
             "framework-version framework-cuda cudnn-version nccl-version triton-version framework-architectures \
-             distributions pip-check linker-closure one-cuda cublas-load cublaslt-load loader-path user compiler leftovers \
+             distributions pip-check shared-paths linker-closure one-cuda cublas-load cublaslt-load loader-path user compiler leftovers \
              secrets image-user image-addresses"
         );
         assert_eq!(

@@ -14,6 +14,7 @@ mod nvcc;
 mod nvrtc;
 mod one_cuda;
 mod secrets;
+mod shared_paths;
 mod user;
 
 use std::path::{Path, PathBuf};
@@ -135,6 +136,12 @@ pub(crate) const GROUPS: &[Group] = &[
         limit: Duration::from_mins(2),
         as_user: true,
         run: distributions::pip_check,
+    },
+    Group {
+        id: CheckGroup::SharedPaths,
+        limit: Duration::from_mins(1),
+        as_user: false,
+        run: shared_paths::run,
     },
     Group {
         id: CheckGroup::LinkerClosure,
