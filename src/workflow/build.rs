@@ -16,7 +16,6 @@ use crate::model::stack::Stack;
 use crate::model::verdict::Verdict;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
 use crate::model::verdict::tag_policy::{TagStatus, claim, tags_for};
-use crate::model::versions::PythonVersion;
 use crate::report::Event;
 use crate::store::built_images::remember_built;
 use crate::store::known_locks::remember_image;
@@ -38,9 +37,6 @@ use crate::workflow::lock::{lock_for, raise_schema};
 use crate::workflow::push::{Pushed, push, pushable};
 use crate::workflow::session::Session;
 use crate::workflow::tags::tags;
-
-/// The first Python whose byte code is a function of its source.
-const FIRST_ASSEMBLED: PythonVersion = PythonVersion { major: 3, minor: 11 };
 
 /// Seconds each stage took.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -131,7 +127,7 @@ pub(crate) async fn build_one(
 
     let started = Instant::now();
     let scratch = TemporaryTag::new(&*session.engine);
-    let image = if is_assembled(session, args, &locked.lock) {
+    let image = if is_assembled(session, args) {
         let scratch_tag = scratch.name();
         let how =
             Assembly { session, locked: &locked, plan: &plan, wanted, scratch_tag, no_cache: args.no_cache };
@@ -212,22 +208,13 @@ pub(crate) async fn build_one(
     })))
 }
 
-/// Whether the image is put together here. Byte code of Python 3.10 and older is not the same each time: the engine builds it.
-fn is_assembled(session: &Session<'_>, args: &request::Build, lock: &Lock) -> bool {
+/// Whether the image is put together here.
+fn is_assembled(session: &Session<'_>, args: &request::Build) -> bool {
     if args.bit_identical {
         let text = "`--bit-identical` is the default and can be left out".to_owned();
         session.reporter.report(Event::Note { text });
     }
-    let wish = args.builder == request::BuilderChoice::Assembled;
-    let can = lock.stack.python >= FIRST_ASSEMBLED;
-    if wish && !can {
-        let text = format!(
-            "building with the Dockerfile builder: byte code of Python {} differs from build to build",
-            lock.stack.python
-        );
-        session.reporter.report(Event::Note { text });
-    }
-    wish && can
+    args.builder == request::BuilderChoice::Assembled
 }
 
 /// Returns the build of a plan, without a tag.
