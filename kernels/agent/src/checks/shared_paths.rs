@@ -52,7 +52,9 @@ fn owners(packages: &Path) -> BTreeMap<String, Vec<(String, String)>> {
         }
     }
     all.retain(|_, owners| owners.len() > 1);
-    all.values_mut().for_each(|owners| owners.sort());
+    for owners in all.values_mut() {
+        owners.sort();
+    }
     all
 }
 
