@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 chmod 755 "$work"
 tmp=${TMPDIR:-/tmp} # shells mount project folders of the tests, which lie there
-names=(eng-docker-13 eng-docker-testing eng-podman-13 eng-podman-rootless eng-docker-rootless eng-small eng-restarted)
+names=(eng-docker-13 eng-docker-testing eng-docker-containerd eng-podman-13 eng-podman-rootless eng-docker-rootless eng-small eng-restarted)
 cleanup() {
     docker rm -f "${names[@]}" >/dev/null 2>&1 || true
     docker volume rm "${names[@]}" >/dev/null 2>&1 || true
@@ -43,6 +43,12 @@ make_image eng-13:1 "apt-get update -qq; $install podman netavark aardvark-dns n
     apt-get -o Acquire::Check-Valid-Until=false update -qq; $install"
 
 cat >"$work/dockerd.sh" <<'SH'
+exec dockerd -H unix:///run/eng/engine.sock --data-root /var/lib/engine
+SH
+# The image store of containerd, which newer Docker engines have by default.
+cat >"$work/containerd.sh" <<'SH'
+mkdir -p /etc/docker
+echo '{"features":{"containerd-snapshotter":true}}' >/etc/docker/daemon.json
 exec dockerd -H unix:///run/eng/engine.sock --data-root /var/lib/engine
 SH
 # crun refuses mixed cgroups; limits above the container's own are refused too.
@@ -119,6 +125,7 @@ Docker=unix://$work/eng-docker-13/engine.sock" \
     exit
 fi
 start eng-docker-testing eng-testing:1 dockerd.sh
+start eng-docker-containerd eng-testing:1 containerd.sh
 start eng-podman-13 eng-13:1 podman.sh
 start eng-podman-rootless eng-13:1 rootless.sh -v eng-podman-rootless:/var/lib/engine --device /dev/net/tun
 # In this machine's network, so that the ports of its shells are this machine's.
@@ -130,7 +137,7 @@ chmod 666 "$work"/eng-podman-*/*.sock "$work"/eng-docker-rootless/*.sock
 
 status=0
 ENVFORGE_TEST_TABLE="$work/table.md" ENVFORGE_TEST_ENGINES="Docker=unix:///var/run/docker.sock \
-Docker=unix://$work/eng-docker-13/engine.sock Docker=unix://$work/eng-docker-testing/engine.sock \
+Docker=unix://$work/eng-docker-13/engine.sock Docker=unix://$work/eng-docker-testing/engine.sock Docker=unix://$work/eng-docker-containerd/engine.sock \
 Podman=unix://$work/eng-podman-13/engine.sock" \
     cargo test --features docker --test docker -- --ignored --exact \
     engines::one_lock_gives_the_same_content_on_every_engine --nocapture || status=$?
