@@ -75,7 +75,7 @@ pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Resul
     } else if settings.output.json {
         Printer.json(&DoctorReport { schema: 1, findings });
     } else {
-        Printer.text(&findings.iter().map(line).collect::<String>());
+        Printer.text(&summary(findings, settings.output.verbose > 0));
     }
     Ok(if bad { Exit::No } else { Exit::Done })
 }
@@ -137,6 +137,21 @@ fn in_force(settings: &Settings) -> Vec<HostFinding> {
     let text = format!("{} of downloads and layers in {cache}", gigabytes(cache_size(cache)));
     all.push(ok("cache", text));
     all
+}
+
+/// Errors, warnings, what is in order if `all` is asked for, and one line of counts.
+fn summary(mut findings: Vec<HostFinding>, all: bool) -> String {
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let (errors, warnings, fine) = (count(Severity::Error), count(Severity::Warning), count(Severity::Ok));
+    let more = if all || fine == 0 { "" } else { " (`-v` shows them)" };
+    let counts = format!("{errors} errors, {warnings} warnings, {fine} ok{more}\n");
+    findings.sort_by_key(|finding| match finding.severity {
+        Severity::Error => 0,
+        Severity::Warning => 1,
+        Severity::Ok => 2,
+    });
+    let shown = findings.iter().filter(|finding| all || finding.severity != Severity::Ok);
+    shown.map(line).collect::<String>() + &counts
 }
 
 fn line(finding: &HostFinding) -> String {

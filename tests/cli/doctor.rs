@@ -288,7 +288,7 @@ fn download_sources_are_shown_without_secrets() {
         .with("ENVFORGE_CA_BUNDLE", "/nonexistent.pem");
     std::fs::write(program.path("home/.netrc"), "machine wheels.test login me password hunter7\n")
         .expect("ours");
-    let run = program.run(&["doctor"]);
+    let run = program.run(&["doctor", "-v"]);
     for line in [
         "ok       package index: https://***@wheels.test/simple\n",
         "ok       framework index: https://frame.test/whl/{cuda}?***\n",
@@ -301,6 +301,9 @@ fn download_sources_are_shown_without_secrets() {
     ] {
         assert!(run.stdout.contains(line), "`{line}` is missing in:\n{}", run.stdout);
     }
+    let short = program.run(&["doctor"]).stdout;
+    assert!(!short.contains("ok       ") && short.contains("warning  CA certificates"), "{short}");
+    assert!(short.trim_end().ends_with(" ok (`-v` shows them)"), "{short}");
     program.set("ENVFORGE_INDEX", "hunter8");
     let other = program.run(&["doctor", "--json"]);
     assert!(

@@ -199,7 +199,7 @@ fn rootless_docker_serves_a_shell_and_reports_its_limits() {
     let run = shells.run_as(uid, &["shell", TAG, "--memory", "1g", "--", "true"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stderr.contains("`--memory` does nothing"), "{}", run.stderr);
-    let doctor = shells.run_as(uid, &["doctor"]);
+    let doctor = shells.run_as(uid, &["doctor", "-v"]);
     assert!(
         doctor.stdout.contains("rootless") && doctor.stdout.contains("--pids-limit"),
         "{}",
