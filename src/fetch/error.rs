@@ -4,6 +4,9 @@ use crate::failure::{Exit, Failure};
 use crate::model::address::Address;
 use crate::store::StoreError;
 
+/// What the TLS library says of a certificate whose issuer is not trusted.
+const OTHER_ISSUER: [&str; 2] = ["UnknownIssuer", "BadSignature"];
+
 /// Why a download failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -111,9 +114,9 @@ impl FetchError {
         matches!(self, Self::Transfer { cause, .. } if cause.contains("invalid peer certificate"))
     }
 
-    /// Whether the issuer of the server's certificate is unknown.
+    /// Whether the issuer of the server's certificate is unknown, or has the name of a known one and another key.
     pub fn is_of_unknown_issuer(&self) -> bool {
-        matches!(self, Self::Transfer { cause, .. } if cause.contains("UnknownIssuer"))
+        matches!(self, Self::Transfer { cause, .. } if OTHER_ISSUER.iter().any(|word| cause.contains(word)))
     }
 }
 

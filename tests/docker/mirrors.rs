@@ -9,7 +9,7 @@ use crate::scene::{SPEC, Scene, assert_message};
 const BOOTSTRAP: [&str; 4] = ["lock", SPEC, "--base-provider", "bootstrap"];
 
 /// Runs the program with its clock moved, as `faketime` writes it: `+1y`.
-fn run_at(scene: &Scene, clock: &str, args: &[&str]) -> Run {
+pub(crate) fn run_at(scene: &Scene, clock: &str, args: &[&str]) -> Run {
     let program = scene.program.command(args);
     let mut command = Command::new("faketime");
     command.args(["-f", clock]).arg(program.get_program()).args(program.get_args());
