@@ -1,23 +1,39 @@
-//! The images that were built on this machine, by their ids, each with the hash of its lock. A label is only a claim.
+//! What is known of images by their ids: from which lock they were built on this machine, and their content digests. A
+//! label is only a claim.
 
 use super::error::StoreError;
 use super::folders::Store;
 
-const FOLDER: &str = "built-images";
+const BUILT: &str = "built-images";
+const CONTENT: &str = "content-of-images";
 
-fn file_of(id: &str) -> String {
-    format!("{FOLDER}/{}", id.trim_start_matches("sha256:"))
+fn file_of(folder: &str, id: &str) -> String {
+    format!("{folder}/{}", id.trim_start_matches("sha256:"))
+}
+
+fn read(store: &Store, file: &str) -> Result<Option<String>, StoreError> {
+    let text = store.read_state(file)?;
+    Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Records the content digest (hex) of an image: the id stands for the same content for ever.
+pub(crate) fn remember_content(store: &Store, id: &str, digest: &str) -> Result<(), StoreError> {
+    store.write_state(&file_of(CONTENT, id), digest.as_bytes())
+}
+
+/// Returns the content digest (hex) of an image, if it was computed on this machine.
+pub(crate) fn known_content(store: &Store, id: &str) -> Result<Option<String>, StoreError> {
+    read(store, &file_of(CONTENT, id))
 }
 
 /// Records that the image was built here from the lock with that hash.
 pub(crate) fn remember_built(store: &Store, id: &str, lock: &str) -> Result<(), StoreError> {
-    store.write_state(&file_of(id), lock.as_bytes())
+    store.write_state(&file_of(BUILT, id), lock.as_bytes())
 }
 
 /// Returns the hash of the lock that the image was built from here; `None`: it was not built here.
 pub(crate) fn built_from(store: &Store, id: &str) -> Result<Option<String>, StoreError> {
-    let text = store.read_state(&file_of(id))?;
-    Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
+    read(store, &file_of(BUILT, id))
 }
 
 #[cfg(test)]
@@ -34,5 +50,8 @@ mod tests {
         remember_built(&store, "sha256:aa", "hash").expect("written");
         assert_eq!(built_from(&store, "sha256:aa").expect("read").as_deref(), Some("hash"));
         assert_eq!(built_from(&store, "sha256:ab").expect("read"), None);
+        assert_eq!(known_content(&store, "sha256:aa").expect("read"), None);
+        remember_content(&store, "sha256:aa", "digest").expect("written");
+        assert_eq!(known_content(&store, "sha256:aa").expect("read").as_deref(), Some("digest"));
     }
 }

@@ -12,6 +12,7 @@ use crate::engine::{ContainerFile, Network, RunOutcome, RunRequest};
 use crate::model::lock::Lock;
 use crate::model::sha256::sha256_hex;
 use crate::report::Event;
+use crate::store::built_images::{known_content, remember_content};
 use crate::store::write_atomically;
 use crate::workflow::check_error::CheckError;
 use crate::workflow::error::CommandError;
@@ -27,8 +28,13 @@ pub(crate) async fn digest_of(
     locked: &LockedBuild,
     image: &str,
 ) -> Result<String, CommandError> {
+    let recorded = locked.lock.records.content.as_ref();
+    if let Some(known) = known_content(&session.store, image)?.filter(|known| Some(known) == recorded) {
+        return Ok(known);
+    }
     let content = content_of(session, image).await?;
     let found = content.hex();
+    remember_content(&session.store, image, &found)?;
     match &locked.lock.records.content {
         Some(recorded) if *recorded != found => {
             let kept = kept_list(session, &locked.lock, recorded)?;
