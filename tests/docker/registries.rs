@@ -231,15 +231,13 @@ fn private_registry_is_trusted_where_the_engine_trusts_it() {
     std::fs::write(&path, bundle).expect("a file of ours");
     let scene = scene.set("ENVFORGE_CA_BUNDLE", path.to_string_lossy());
     scene.fail(&lock, 3, &[&format!("not found in registry `{host}`")]);
-    // Where the engine trusts it nothing more is needed, and an image goes there and a base comes from there.
+    // Where the engine trusts it nothing more is needed: a base goes there by the engine's own push and comes from there.
     let scene = scene.set("ENVFORGE_CA_BUNDLE", "/etc/ssl/certs/ca-certificates.crt");
     let trust = registry.trust();
     mirror_of_the_base(&scene, &registry);
     let wanted = format!("{host}/team/torch:2.7");
-    let run = scene.succeed(&["build", SPEC, "--base-provider", "image", "-t", &wanted, "--push"]);
+    scene.succeed(&["build", SPEC, "--base-provider", "image", "-t", &wanted]);
     let tag = format!("{wanted}-unverified");
-    let pushed = run.stdout.lines().find_map(|line| line.strip_prefix(&format!("{tag}@")));
-    checked(&registry, pushed.expect("its digest"));
     let table: toml::Table = scene.lock().parse().expect("TOML");
     let digest: Digest = table["base"]["digest"].as_str().expect("a digest").parse().expect("a digest");
     // An engine that trusts it no more says what helps.
