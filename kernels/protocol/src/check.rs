@@ -10,8 +10,8 @@ pub enum Requirement {
     Optional,
     /// In every image that envforge built.
     EveryImage,
-    /// If a wheel of that name is locked; up to CUDA 12 its name ends in `-cu` and the major version. A framework without
-    /// the wheel contains the library itself, often linked statically.
+    /// If a wheel of that name is locked (up to CUDA 12 its name ends in `-cu` and the major version), or if the framework's
+    /// own wheel has that library as a file. A library that is linked statically cannot be called.
     Wheel(&'static str),
     /// If the stack has nvcc.
     Nvcc,

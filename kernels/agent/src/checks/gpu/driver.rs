@@ -1,6 +1,6 @@
 //! Proves that the driver starts and shows GPUs, that it agrees with NVML, and that the image has code for every GPU.
 
-use envforge_protocol::{CheckId, Expectation, Key};
+use envforge_protocol::{Capability, CheckId, Expectation, Key, cubin_runs_on};
 
 use super::{CheckFailure, CheckPass, merged};
 use crate::checks::Options;
@@ -147,11 +147,10 @@ pub(crate) fn no_code(devices: &[Facts]) -> CheckFailure {
     CheckFailure::fail(format!("the image has no code for {}", labels.join(", ")))
 }
 
-/// Machine code of the same major version and no newer minor, or PTX no newer than the GPU.
-fn has_code(capability: (u32, u32), expected: &Expectation) -> bool {
+/// Machine code that runs there, or PTX no newer than the GPU.
+fn has_code(capability: Capability, expected: &Expectation) -> bool {
     let (chips, ptx) = (expected.chips(Key::Arch), expected.chips(Key::Ptx));
-    chips.iter().any(|(major, minor)| *major == capability.0 && *minor <= capability.1)
-        || ptx.iter().any(|ptx| *ptx <= capability)
+    chips.iter().any(|code| cubin_runs_on(*code, capability)) || ptx.iter().any(|ptx| *ptx <= capability)
 }
 
 #[cfg(test)]
@@ -183,6 +182,7 @@ mod tests {
         for (capability, served) in [
             ((8, 0), true),
             ((8, 6), true),
+            ((8, 7), false),
             ((9, 0), true),
             ((7, 5), false),
             ((10, 0), false),
