@@ -291,9 +291,40 @@ fn speed_only_warns() {
     assert_eq!(answer.code, 0);
     let line = answer.check("speed-memory");
     assert_eq!((line["outcome"].as_str(), line["stage"].as_str()), (Some("passed"), Some("perf")));
-    assert_eq!(line["measured"]["warning"], "below 50 % of this model's peak");
+    assert_eq!(line["measured"]["verdict"], "throttled");
+    assert_eq!(line["measured"]["warning"], "below 50 % of this model's peak; clocks reduced by power limit");
     assert_eq!(line["measured"]["throttled"], "power limit");
-    assert!(answer.check("speed-host-to-device")["measured"]["warning"].is_null());
+    assert_eq!(line["measured"]["spread_percent"], "0.0");
+    let copied = answer.check("speed-host-to-device");
+    assert!(
+        copied["measured"]["warning"].is_null() && copied["measured"]["verdict"] == "normal",
+        "{copied:#}"
+    );
+    let calm = agent(&words, &[("FAKE_NVML", "1")]);
+    assert_eq!(calm.check("speed-memory")["measured"]["verdict"], "slow");
+}
+
+/// A copy is held to the link as it is under load, a collective to the links between GPUs, if there are any.
+#[test]
+fn peaks_of_copies_and_collectives_are_those_of_the_links() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expect = folder.path().join("expect");
+    std::fs::write(&expect, "peak.bus=123456\npeak.host-to-device=1\n").expect("written");
+    let words = ["run", "speed-memory", "speed-nccl", "--expect", expect.to_str().expect("text")];
+    let peaks = |variables: &[(&str, &str)]| {
+        let answer = agent(&words, &[&[("FAKE_COUNT", "2"), ("FAKE_NVML", "1")], variables].concat());
+        let peak = |id: &str| answer.check(id)["measured"]["peak"].as_str().map(str::to_owned);
+        (peak("speed-host-to-device"), peak("speed-nccl"))
+    };
+    let text = |rate: f64| Some(rate.to_string());
+    let wide = text(3.938 * 16.0);
+    assert_eq!(peaks(&[]), (wide.clone(), wide.clone()), "an idle GPU says generation 1");
+    let narrow = text(0.985 * 8.0);
+    assert_eq!(peaks(&[("FAKE_PCIE", "3 8 5 16")]), (narrow.clone(), narrow));
+    assert_eq!(peaks(&[("FAKE_NVLINKS", "18 0")]), (wide, Some("123456".to_owned())));
+    assert_eq!(peaks(&[("FAKE_NAME", "NVIDIA H200 MIG 1g.18gb")]), (None, None), "a slice has no peak");
+    let unknown = agent(&words, &[("FAKE_COUNT", "2")]);
+    assert!(unknown.check("speed-host-to-device")["measured"]["peak"].is_null());
 }
 
 #[test]
@@ -303,4 +334,27 @@ fn failed_kernel_reports_the_drivers_status() {
     assert!(outcome == "failed" && detail.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{detail}");
     let answer = agent(&["run", "gemm-own"], &[("FAKE_LAUNCH_RC", "209")]);
     assert!(answer.told("gemm-fp32-own").1.contains("CUDA_ERROR_NO_BINARY_FOR_GPU"));
+}
+
+/// What is wrong with the host is reported and says nothing about the image.
+#[test]
+fn health_of_the_host_warns_and_never_fails() {
+    let good = agent(&["run", "health"], &[("FAKE_NVML", "1")]);
+    assert_eq!(good.told("host-health"), ("passed", "no finding"));
+    assert!(good.check("host-health")["measured"]["warning"].is_null());
+    for (name, value, finding) in [
+        ("FAKE_PCIE", "5 8 5 16", "PCIe link has 8 of 16 lanes"),
+        ("FAKE_ECC", "3", "3 uncorrected memory errors"),
+        ("FAKE_ROWS", "0 1 1 0", "waits to be replaced"),
+        ("FAKE_ROWS", "0 1 0 1", "no spare is left"),
+        ("FAKE_NVLINKS", "17 1", "1 of 18 NVLinks are down"),
+    ] {
+        let answer = agent(&["run", "health"], &[("FAKE_NVML", "1"), ("FAKE_COUNT", "2"), (name, value)]);
+        let line = answer.check("host-health");
+        assert_eq!((answer.code, line["outcome"].as_str()), (0, Some("passed")), "{line:#}");
+        let warning = line["measured"]["warning"].as_str().unwrap_or_default();
+        assert_eq!(warning.matches(finding).count(), 2, "one of each GPU: {warning}");
+    }
+    let without = agent(&["run", "health"], &[]);
+    assert_eq!(without.check("host-health")["skip"], "not-reported");
 }

@@ -106,7 +106,12 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
     return number("FAKE_RETAIN_RC", 0);
 }
 /* The fake NVML sees by FAKE_BUSY whether a GPU works: from a copy or launch until the program waits for it. */
-static void busy(void) { setenv("FAKE_BUSY", "1", 1); }
+static void worked(void) { setenv("FAKE_WORKED", "1", 1); }
+static void busy(void)
+{
+    worked();
+    setenv("FAKE_BUSY", "1", 1);
+}
 static void idle(void) { unsetenv("FAKE_BUSY"); }
 static void *current;
 int cuCtxSetCurrent(void *context) { current = context; return context ? 0 : 201; }
@@ -124,7 +129,7 @@ int cuMemGetInfo_v2(size_t *available, size_t *total)
     *total = (size_t)141 << 30;
     return 0;
 }
-int cuMemcpyHtoD_v2(address to, const void *from, size_t bytes) { memcpy((void *)(uintptr_t)to, from, bytes); return 0; }
+int cuMemcpyHtoD_v2(address to, const void *from, size_t bytes) { worked(); memcpy((void *)(uintptr_t)to, from, bytes); return 0; }
 int cuMemcpyDtoH_v2(void *to, address from, size_t bytes)
 {
     memcpy(to, (void *)(uintptr_t)from, bytes);
@@ -161,7 +166,7 @@ int cuMemcpyPeer(address to, void *to_context, address from, void *from_context,
     return 0;
 }
 int cuDeviceCanAccessPeer(int *can, int device, int peer) { *can = device != peer; return 0; }
-int cuMemsetD8_v2(address where, unsigned char byte, size_t bytes) { memset((void *)(uintptr_t)where, byte, bytes); return 0; }
+int cuMemsetD8_v2(address where, unsigned char byte, size_t bytes) { worked(); memset((void *)(uintptr_t)where, byte, bytes); return 0; }
 int cuMemAllocHost_v2(void **start, size_t bytes) { *start = malloc(bytes); return *start ? 0 : 2; }
 int cuMemFreeHost(void *start) { free(start); return 0; }
 int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = (void *)0x2000; return 0; }
