@@ -17,6 +17,7 @@ mod program;
 mod wheels;
 
 mod agent_gpu;
+mod agent_mutations;
 mod architecture;
 mod compat;
 mod doctor;

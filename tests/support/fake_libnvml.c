@@ -20,8 +20,10 @@ int nvmlDeviceGetCount_v2(unsigned *count) { *count = number("FAKE_COUNT", 1); r
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = (void *)(0x100ul + index); return 0; }
 int nvmlDeviceGetName(void *device, char *name, unsigned length)
 {
-    const char *text = getenv("FAKE_NVML_NAME");
+    const char *text = getenv("FAKE_NVML_NAME"), *mutation = getenv("FAKE_MUTATION");
     (void)device;
+    if (mutation && !strcmp(mutation, "nvml-names-another-gpu"))
+        text = "Tesla T4";
     text = text ? text : getenv("FAKE_NAME");
     snprintf(name, length, "%s", text ? text : "NVIDIA H200");
     return 0;

@@ -33,7 +33,8 @@ pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
         Err(failure) => Err(failure.clone()),
     };
     say(merged(CheckId::Driver, vec![(labels.clone(), driver)]));
-    let device = start.and_then(|(version, _, devices)| {
+    let not_run = |_| CheckFailure::error("not run: the check `driver` did not pass");
+    let device = start.map_err(not_run).and_then(|(version, _, devices)| {
         let expected = options.expectation_if_given().map_err(CheckFailure::error)?;
         judge(version, &devices, Nvml::open()?.as_ref(), &expected)
     });

@@ -83,6 +83,7 @@ fn under_load<E: From<GpuLibraryError>>(
 ) -> Result<Load, E> {
     let nvml = Nvml::open().ok().flatten();
     load()?;
+    device.make_current()?;
     let bus = &device.facts.bus;
     let found = nvml.map(|nvml| Load { state: nvml.state(bus), health: nvml.health(bus) });
     device.synchronize()?;
@@ -290,7 +291,7 @@ fn all_reduce(options: &Options) -> Result<CheckPass, CheckFailure> {
     let expected = options.expectation_if_given().map_err(CheckFailure::error)?;
     let path = library(options, "nccl", &[])?;
     let devices = open(&driver, &facts)?;
-    let nccl = Nccl::open(&path).map_err(|problem| opened(&path, &problem))?;
+    let nccl = Nccl::open(&path).map_err(|problem| opened(&path, problem))?;
     let ranks = nccl.connect(&devices)?;
     let least = devices.iter().map(|device| device.memory().map_or(0, |(free, _)| free)).min().unwrap_or(0);
     let count = (1usize << 30).min(least / 8) / 4;
