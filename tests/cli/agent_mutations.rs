@@ -71,9 +71,11 @@ fn whole_agent_passes_on_strict_fakes() {
     assert_eq!(found["skipped"], skipped, "no log of NCCL, and no framework");
 }
 
-#[test]
-fn every_mutation_is_caught_by_its_own_check_alone() {
-    for (check, mutation) in mutations() {
+/// The mutations of some checks.
+fn caught_alone(belongs: impl Fn(&str) -> bool) {
+    let all: Vec<_> = mutations().into_iter().filter(|(check, _)| belongs(check)).collect();
+    assert!(!all.is_empty());
+    for (check, mutation) in all {
         let answer = full(mutation);
         let found = outcomes(&answer);
         let failed: Vec<_> = found.get("failed").into_iter().flatten().copied().collect();
@@ -82,4 +84,23 @@ fn every_mutation_is_caught_by_its_own_check_alone() {
         // Without a driver nothing else is tried.
         assert!(found.contains_key("errored") == (check == "driver"), "{mutation}");
     }
+}
+
+#[test]
+fn mutation_of_driver_and_kernels_is_caught_by_its_own_check_alone() {
+    caught_alone(|check| !check.ends_with("-cublas") && !is_library(check));
+}
+
+#[test]
+fn mutation_of_cublas_is_caught_by_its_own_check_alone() {
+    caught_alone(|check| check.ends_with("-cublas"));
+}
+
+#[test]
+fn mutation_of_cudnn_and_nccl_is_caught_by_its_own_check_alone() {
+    caught_alone(is_library);
+}
+
+fn is_library(check: &str) -> bool {
+    check.starts_with("conv-cudnn-") || check.starts_with("nccl-")
 }

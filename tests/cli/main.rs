@@ -24,6 +24,7 @@ mod doctor;
 mod engine;
 mod examples;
 mod files;
+mod gpu_day;
 mod help;
 mod list;
 mod output;

@@ -71,6 +71,11 @@ impl Answer {
     }
 }
 
+/// The folder with the agent, the fakes of the driver (`driver`, `nvml`) and what stands for `/` (`root`).
+pub(crate) fn folder() -> &'static Path {
+    FOLDER.path()
+}
+
 /// Runs the agent with these words and variables; `FAKE_…` steer the fakes. Without NVML unless `FAKE_NVML` is set; with
 /// `FAKE_OLD` the image has the libraries of CUDA 10.2.
 pub(crate) fn agent(words: &[&str], variables: &[(&str, &str)]) -> Answer {

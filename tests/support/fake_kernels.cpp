@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <map>
+#include <setjmp.h>
 #include <string>
 #include <ucontext.h>
 #include <vector>
@@ -22,13 +22,21 @@ struct Three {
 };
 static Three threadIdx, blockIdx, blockDim, gridDim;
 
+// A CUDA thread. It is entered once by setcontext and changed by _longjmp, which makes no system call.
 struct Fiber {
-    ucontext_t context;
+    jmp_buf at;
     std::vector<char> stack;
-    bool ended;
+    bool started, ended;
 };
-static ucontext_t scheduler;
+static Fiber fibers[1024];
+static jmp_buf scheduler;
 static Fiber *running;
+
+static void yield()
+{
+    if (!_setjmp(running->at))
+        _longjmp(scheduler, 1);
+}
 
 #define __global__
 #define __device__
@@ -39,11 +47,7 @@ static void __syncthreads()
 {
     if (!running)
         std::abort(); // A kernel of the table without barriers has one.
-    Fiber *own = running;
-    const Three thread = threadIdx;
-    swapcontext(&own->context, &scheduler);
-    running = own;
-    threadIdx = thread;
+    yield();
 }
 // Every thread of the block takes part, as in sum_of_block.
 template <typename Number> static Number __shfl_down_sync(unsigned, Number value, int distance)
@@ -150,7 +154,7 @@ struct Kernel {
     const char *parameters;
     unsigned most;
     bool barriers;
-    std::function<void(void **)> run;
+    void (*run)(void **);
 };
 
 static void convolve(void **p, bool implicit)
@@ -204,35 +208,49 @@ unsigned fake_most_threads(const char *name) { return kernels().at(name).most; }
 
 static const Kernel *launched;
 static void **arguments;
+// A thread of every block, one after the other.
 static void start()
 {
-    launched->run(arguments);
-    running->ended = true;
-    swapcontext(&running->context, &scheduler);
+    for (;;) {
+        launched->run(arguments);
+        running->ended = true;
+        yield();
+    }
+}
+
+static void resume(Fiber &fiber)
+{
+    running = &fiber;
+    if (_setjmp(scheduler)) {
+        running = nullptr;
+        return;
+    }
+    if (fiber.started)
+        _longjmp(fiber.at, 1);
+    static ucontext_t context;
+    fiber.started = true;
+    fiber.stack.resize(32 << 10);
+    getcontext(&context);
+    context.uc_stack.ss_sp = fiber.stack.data();
+    context.uc_stack.ss_size = fiber.stack.size();
+    makecontext(&context, start, 0);
+    setcontext(&context);
 }
 
 static Three thread(unsigned t) { return {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y}; }
 
 // A block with barriers: every thread runs to its next barrier, in turn, until all have ended.
-static void run_block(std::vector<Fiber> &fibers)
+static void run_block(unsigned count)
 {
-    for (auto &fiber : fibers) {
-        getcontext(&fiber.context);
-        fiber.stack.resize(32 << 10);
-        fiber.context.uc_stack.ss_sp = fiber.stack.data();
-        fiber.context.uc_stack.ss_size = fiber.stack.size();
-        fiber.ended = false;
-        makecontext(&fiber.context, start, 0);
-    }
+    for (unsigned t = 0; t < count; ++t)
+        fibers[t].ended = false;
     for (bool left = true; left;) {
         left = false;
-        for (unsigned t = 0; t < fibers.size(); ++t) {
+        for (unsigned t = 0; t < count; ++t) {
             if (fibers[t].ended)
                 continue;
-            running = &fibers[t];
             threadIdx = thread(t);
-            swapcontext(&scheduler, &fibers[t].context);
-            running = nullptr;
+            resume(fibers[t]);
             left |= !fibers[t].ended;
         }
     }
@@ -262,14 +280,12 @@ void fake_kernel(const char *name, const unsigned *grid, const unsigned *block, 
     gridDim = {grid[0], grid[1], grid[2]};
     blockDim = {block[0], block[1], block[2]};
     const unsigned count = block[0] * block[1] * block[2];
-    static std::vector<Fiber> fibers;
-    fibers.resize(kernel.barriers ? count : 0);
     for (unsigned z = 0; z < grid[2]; ++z)
         for (unsigned y = 0; y < grid[1]; ++y)
             for (unsigned x = 0; x < grid[0]; ++x) {
                 blockIdx = {x, y, z};
                 if (kernel.barriers) {
-                    run_block(fibers);
+                    run_block(count);
                     continue;
                 }
                 for (unsigned t = 0; t < count; ++t) {

@@ -35,7 +35,7 @@ mod xattr;
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use checks::StageGroups;
 use envforge_protocol::{CheckGroup, CheckId, Level, Stage, done_line, header_line, json};
@@ -58,6 +58,7 @@ envforge-agent: checks an image from the inside
   --user UID:GID    the image's user, for the checks that run as it when the agent runs as root
   --stage STAGE     only this stage of the level: static, gpu or perf
   --root DIR        the directory to use as /
+  --limit SECONDS   the most that a group of checks may take, if that is less than its own limit
   --json            one object per line, for programs
 
 Exit code 1 if a check failed or errored. FILE of --expect holds `key=value` lines: framework, version, cuda,
@@ -149,6 +150,7 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
             "--forbidden" => arguments.options.forbidden = Some(value()?.into()),
             "--user" => arguments.options.user = Some(user(&value()?)?),
             "--root" => arguments.options.root = value()?.into(),
+            "--limit" => arguments.options.limit = Some(limit(&value()?)?),
             "--stage" => arguments.stage = Some(stage_named(&value()?)?),
             name if matches!(arguments.command.as_str(), "check" | "run") && !name.starts_with('-') => {
                 arguments.groups.push(name.to_owned());
@@ -162,6 +164,11 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
 fn stage_named(text: &str) -> Result<Stage, String> {
     let stage = Stage::parse(text).filter(|stage| *stage != Stage::Project);
     stage.ok_or(format!("unknown stage `{text}`"))
+}
+
+fn limit(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0);
+    seconds.map(Duration::from_secs).ok_or(format!("invalid value `{text}` for --limit: expected SECONDS"))
 }
 
 fn user(text: &str) -> Result<(u32, u32), String> {

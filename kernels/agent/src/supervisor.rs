@@ -33,7 +33,7 @@ pub(crate) fn run(group: &Group, options: &Options) -> Vec<Report> {
     if let (true, Some((uid, gid))) = (group.as_user, options.user) {
         command.uid(uid).gid(gid).env("HOME", "/tmp");
     }
-    supervise(command, group.id.checks(), group.limit)
+    supervise(command, group.id.checks(), options.limit.map_or(group.limit, |limit| limit.min(group.limit)))
 }
 
 /// Runs a command to its end or its limit.

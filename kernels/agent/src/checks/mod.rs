@@ -31,11 +31,13 @@ pub(crate) struct Options {
     pub(crate) root: PathBuf,
     /// `uid:gid` of the image's user.
     pub(crate) user: Option<(u32, u32)>,
+    /// The most that a group may take, if that is less than its own limit.
+    pub(crate) limit: Option<Duration>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { expect: None, forbidden: None, root: "/".into(), user: None }
+        Self { expect: None, forbidden: None, root: "/".into(), user: None, limit: None }
     }
 }
 
