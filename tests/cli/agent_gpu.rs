@@ -171,6 +171,33 @@ fn exclusive_gpu_is_not_shared_by_the_children() {
     assert_eq!(answer.code, 0, "{:#?}", answer.lines);
 }
 
+/// Without the persistence daemon a GPU that nobody holds is shut down between the checks.
+#[test]
+fn gpu_is_held_open_while_the_checks_run() {
+    let clients = |more: &[(&str, &str)]| {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let path = file.path().to_str().expect("text");
+        let variables = [("FAKE_COMPUTE", "1"), ("FAKE_CLIENTS", path), ("FAKE_FREE", "4096")];
+        let answer = agent(&["run", "driver", "gemm-own", "conv-own"], &[&variables, more].concat());
+        assert_eq!(answer.code, 0, "{:#?}", answer.lines);
+        let mut held = 0;
+        let text = fs_err::read_to_string(path).expect("readable");
+        let counts = text.lines().map(|line| {
+            held += if line.starts_with('+') { 1 } else { -1 };
+            held
+        });
+        counts.collect::<Vec<i32>>()
+    };
+    // The driver's process comes and goes; a killed one does not say that it ends.
+    let held = clients(&[]);
+    assert_eq!(held[..2], [1, 0], "{held:?}");
+    assert_eq!(held.last(), Some(&1), "the holder is killed at the end: {held:?}");
+    for without in [("FAKE_COMPUTE_MODE", "3"), ("FAKE_FREE", "1024")] {
+        let held = clients(&[without]);
+        assert_eq!(held.last(), Some(&0), "{without:?}: {held:?}");
+    }
+}
+
 /// Another program holds the GPU or its memory: that says nothing about the image.
 #[test]
 fn busy_gpu_is_skipped_with_its_reason() {

@@ -19,6 +19,7 @@ mod dlopen;
 mod elf;
 mod fatbin;
 mod gpu;
+mod holder;
 mod kernels;
 mod libraries;
 mod linker;
@@ -97,6 +98,7 @@ fn main() -> ExitCode {
             });
         }
         "check" => return one(&arguments),
+        "hold" => holder::hold(&arguments.options),
         "digest" => return content(&arguments),
         command => match stages(command, &arguments) {
             Ok(stages) => return all(&arguments, &stages),
@@ -186,6 +188,7 @@ fn all(arguments: &Arguments, stages: &[StageGroups]) -> ExitCode {
     // Without a driver every group would fail or hang in the same way.
     let mut driver = true;
     let mut exclusive = false;
+    let mut holder = None;
     for (stage, groups) in stages {
         let (first, rest) =
             groups.split_at(usize::from(groups.first().is_some_and(|group| group.id == CheckGroup::Driver)));
@@ -201,8 +204,13 @@ fn all(arguments: &Arguments, stages: &[StageGroups]) -> ExitCode {
                 exclusive |= json::text_of(&report.json(), "compute_mode").as_deref() == Some("exclusive");
                 println!("{}", if arguments.json { report.json() } else { report.text() });
             }
+            // A GPU that serves one process is left to the checks.
+            if driver && !exclusive && first.len() == 1 && holder.is_none() {
+                holder = Some(holder::Holder::start(&arguments.options));
+            }
         }
     }
+    drop(holder);
     if arguments.json {
         println!("{}", done_line(started.elapsed().as_secs_f64()));
     }

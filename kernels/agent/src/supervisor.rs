@@ -38,8 +38,7 @@ pub(crate) fn run(group: &Group, options: &Options) -> Vec<Report> {
 
 /// Runs a command to its end or its limit.
 pub(crate) fn supervise(mut command: Command, ids: &[CheckId], limit: Duration) -> Vec<Report> {
-    // A group of its own, so that what it started ends with it.
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    in_own_group(&mut command).stdout(Stdio::piped()).stderr(Stdio::piped());
     let errored = |why: &str| checks::errored(ids, why);
     let mut child = match command.spawn() {
         Ok(child) => child,
@@ -59,6 +58,17 @@ pub(crate) fn supervise(mut command: Command, ids: &[CheckId], limit: Duration) 
         }
     }
     reports
+}
+
+/// A child with a process group of its own, so that what it started ends with it, and without input and output.
+pub(crate) fn in_own_group(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0)
+}
+
+/// Kills a child and what it started, and waits for it as long as it can end.
+pub(crate) fn end(child: &mut Child) {
+    kill_group(child.id());
+    ends_within(child, GRACE);
 }
 
 /// How a child ended.

@@ -84,6 +84,12 @@ impl Options {
     }
 }
 
+/// Opens every GPU that the image has code for.
+pub(crate) fn open_all(options: &Options) -> Result<Vec<crate::gpu::device::Device>, gpu::CheckFailure> {
+    let (driver, devices) = gpu::machine(options)?;
+    gpu::open(&driver, &devices)
+}
+
 /// A stage and its groups, in the order of the report.
 pub(crate) type StageGroups = (Stage, Vec<&'static Group>);
 
