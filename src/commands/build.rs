@@ -9,8 +9,9 @@ use crate::model::stack::Stack;
 use crate::model::verdict::{Detail, verdict_text};
 use crate::report::Printer;
 use crate::settings::Settings;
-use crate::workflow::build::{Built, Done, build_one};
+use crate::workflow::build::{Done, build_one};
 use crate::workflow::build_request::{BuildRequest, wanted};
+use crate::workflow::built::Built;
 use crate::workflow::custom_base::{custom_base, named_base};
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_file::{lock_path, read_lock};
@@ -62,12 +63,14 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
             if settings.output.json {
                 Printer.json(&built);
             }
-            if let Some(error) = built.failure() {
-                Printer.say(&verdict_text(&built.verdict, Detail::of(settings.output.verbose)));
-                return Err(error);
-            }
-            if !settings.output.json {
+            let failure = built.failure();
+            if !built.tags.is_empty() && !settings.output.json {
                 print(&built, settings);
+            } else if failure.is_some() {
+                Printer.say(&verdict_text(&built.verdict, Detail::of(settings.output.verbose)));
+            }
+            if let Some(error) = failure {
+                return Err(error);
             }
         }
     }

@@ -191,6 +191,9 @@ pub struct Stack {
     /// Requirements that install the framework; empty: its package in this version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub install: Vec<String>,
+    /// Libraries that the framework's own wheel contains as files under their names: `cublas`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<String>,
     /// Wheels of the toolkit that are pinned, by the row, for nvcc or as the product: package to version.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, String>,

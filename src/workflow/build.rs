@@ -5,15 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde::Serialize;
-
 use crate::base::Base;
 use crate::engine::{GpuSelection, ImageBuildRequest, ImageInfo, TemporaryTag};
 use crate::model::image::plan::{BaseSource, BuildPlan, asked_for, plan};
 use crate::model::lock::Lock;
 use crate::model::request;
 use crate::model::stack::Stack;
-use crate::model::verdict::Verdict;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
 use crate::model::verdict::tag_policy::{TagStatus, claim, tags_for};
 use crate::report::Event;
@@ -24,6 +21,7 @@ use crate::workflow::assemble::{Assembly, assemble};
 use crate::workflow::base::{check_agent_starts, check_processor};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::build_secrets::secrets;
+use crate::workflow::built::{Built, StageTimings};
 use crate::workflow::check::{CheckTarget, ImageOrigin, check};
 use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::digest_of;
@@ -34,62 +32,9 @@ use crate::workflow::error::CommandError;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
 use crate::workflow::lock::{lock_for, raise_schema};
-use crate::workflow::push::{Pushed, push, pushable};
+use crate::workflow::push::{push, pushable};
 use crate::workflow::session::Session;
 use crate::workflow::tags::tags;
-
-/// Seconds each stage took.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct StageTimings {
-    lock: f64,
-    build: f64,
-    checks: f64,
-    content: f64,
-}
-
-impl StageTimings {
-    /// All stages together.
-    pub(crate) fn total(self) -> f64 {
-        self.lock + self.build + self.checks + self.content
-    }
-}
-
-/// An image that was built and checked: what `build --json` prints. It has tags only if every check passed.
-#[derive(Debug, Serialize)]
-pub(crate) struct Built {
-    schema: u32,
-    pub(crate) name: String,
-    pub(crate) tags: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) pushed: Vec<Pushed>,
-    image: String,
-    pub(crate) size: u64,
-    base: String,
-    lock: String,
-    lock_file: String,
-    content: Option<String>,
-    verified: bool,
-    /// Why the tags end in `-unverified`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) unverified_because: Option<String>,
-    #[serde(skip)]
-    required_gpu: bool,
-    pub(crate) seconds: StageTimings,
-    pub(crate) verdict: Verdict,
-}
-
-impl Built {
-    /// The error of an image that has no tag: its checks failed, or a GPU was required and none counted.
-    pub(crate) fn failure(&self) -> Option<CommandError> {
-        let failed = self.verdict.failures();
-        let image = self.image.clone();
-        if failed > 0 {
-            return Some(CheckError::ChecksFailed { failed, image }.into());
-        }
-        let because = self.unverified_because.clone().filter(|_| self.required_gpu)?;
-        Some(CheckError::NotProven { because, image: Some(image) }.into())
-    }
-}
 
 /// What came of one spec.
 pub(crate) enum Done {

@@ -13,6 +13,14 @@ pub enum CheckError {
         /// The image, which stays for inspection.
         image: String,
     },
+    /// The host kept required checks from running: nothing is known of the image.
+    #[error("the image was built but not verified: {because}")]
+    Undecided {
+        /// Why.
+        because: String,
+        /// The tags that it has, or its ID.
+        image: String,
+    },
     /// The image's content differs from the content its lock records.
     #[error("{}", content_text(recorded, found, differences.as_deref()))]
     ContentDiffers {
@@ -99,9 +107,10 @@ impl Failure for CheckError {
             | Self::ContentDiffers { .. }
             | Self::AgentTooNew { .. }
             | Self::NotProven { .. } => Exit::No,
-            Self::NoContent { .. } | Self::OtherProcessor { .. } | Self::AgentCannotStart { .. } => {
-                Exit::Outside
-            }
+            Self::NoContent { .. }
+            | Self::OtherProcessor { .. }
+            | Self::AgentCannotStart { .. }
+            | Self::Undecided { .. } => Exit::Outside,
         }
     }
 
@@ -109,6 +118,9 @@ impl Failure for CheckError {
         match self {
             Self::NoContent { .. } => Vec::new(),
             Self::ChecksFailed { image, .. } => inspection_hints(image).to_vec(),
+            Self::Undecided { image, .. } => {
+                vec![format!("when the GPU is free, run `envforge verify {image}`")]
+            }
             Self::ContentDiffers { differences, image, .. } => {
                 let list = "the file list is in the state directory of the host that recorded it: build there, or \
                             copy its `content/` directory to this machine";

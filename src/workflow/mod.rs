@@ -7,6 +7,7 @@ pub(crate) mod batch;
 pub(crate) mod build;
 pub(crate) mod build_request;
 pub(crate) mod build_secrets;
+pub(crate) mod built;
 pub(crate) mod check;
 mod check_container;
 pub mod check_error;

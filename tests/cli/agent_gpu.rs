@@ -171,6 +171,33 @@ fn exclusive_gpu_is_not_shared_by_the_children() {
     assert_eq!(answer.code, 0, "{:#?}", answer.lines);
 }
 
+/// Without the persistence daemon a GPU that nobody holds is shut down between the checks.
+#[test]
+fn gpu_is_held_open_while_the_checks_run() {
+    let clients = |more: &[(&str, &str)]| {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let path = file.path().to_str().expect("text");
+        let variables = [("FAKE_COMPUTE", "1"), ("FAKE_CLIENTS", path), ("FAKE_FREE", "4096")];
+        let answer = agent(&["run", "driver", "gemm-own", "conv-own"], &[&variables, more].concat());
+        assert_eq!(answer.code, 0, "{:#?}", answer.lines);
+        let mut held = 0;
+        let text = fs_err::read_to_string(path).expect("readable");
+        let counts = text.lines().map(|line| {
+            held += if line.starts_with('+') { 1 } else { -1 };
+            held
+        });
+        counts.collect::<Vec<i32>>()
+    };
+    // The driver's process comes and goes; a killed one does not say that it ends.
+    let held = clients(&[]);
+    assert_eq!(held[..2], [1, 0], "{held:?}");
+    assert_eq!(held.last(), Some(&1), "the holder is killed at the end: {held:?}");
+    for without in [("FAKE_COMPUTE_MODE", "3"), ("FAKE_FREE", "1024")] {
+        let held = clients(&[without]);
+        assert_eq!(held.last(), Some(&0), "{without:?}: {held:?}");
+    }
+}
+
 /// Another program holds the GPU or its memory: that says nothing about the image.
 #[test]
 fn busy_gpu_is_skipped_with_its_reason() {
@@ -197,6 +224,35 @@ fn busy_gpu_is_skipped_with_its_reason() {
     let answer = agent(&["run", "gemm-own"], &[("FAKE_RETAIN_RC", "719")]);
     assert_eq!(answer.told("gemm-fp32-own").0, "failed");
     assert!(answer.check("gemm-fp32-own")["hint"].is_string(), "a fault of the context keeps its fix");
+}
+
+/// No check asks for more than a part of what is free: what cannot be had is held by another program.
+#[test]
+fn full_memory_is_the_hosts_and_no_fault_of_the_image() {
+    let answer = agent(&["run", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_FREE", "16")]);
+    assert_eq!(answer.told("gemm-fp32-cublas").0, "passed");
+    let line = answer.check("gemm-fp8-cublas");
+    assert_eq!((&line["outcome"], &line["skip"]), (&"skipped".into(), &"host-busy".into()), "{line:#}");
+    assert!(
+        line["detail"].as_str().is_some_and(|text| text.contains("the GPU's memory is full: cuMemAlloc"))
+    );
+    assert!(line["hint"].is_string(), "{line:#}");
+}
+
+/// A library whose first call fails is not damaged: the call's own fix is given.
+#[test]
+fn first_call_of_a_library_keeps_its_fix() {
+    let created =
+        |status| agent(&["run", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_CREATE_RC", status)]);
+    let answer = created("1");
+    let line = answer.check("gemm-fp32-cublas");
+    assert_eq!(line["outcome"], "failed");
+    assert!(
+        line["detail"].as_str().is_some_and(|text| text.contains("CUBLAS_STATUS_NOT_INITIALIZED")),
+        "{line:#}"
+    );
+    assert!(!line["hint"].as_str().unwrap_or_default().contains("damaged"), "{line:#}");
+    assert_eq!(created("3").check("gemm-fp32-cublas")["skip"], "host-busy", "cuBLAS found no memory");
 }
 
 /// A display card next to the GPU that the image is for.
@@ -287,13 +343,45 @@ fn speed_only_warns() {
     let expect = folder.path().join("expect");
     std::fs::write(&expect, "peak.memory=1000000000\nrecorded.host-to-device=0.001\n").expect("written");
     let words = ["run", "speed-memory", "--expect", expect.to_str().expect("text")];
-    let answer = agent(&words, &[("FAKE_NVML", "1"), ("FAKE_THROTTLE", "4")]);
+    // A try of the fake takes a millisecond: with 20 MiB free a copy is nearly as fast as the link.
+    let answer = agent(&words, &[("FAKE_NVML", "1"), ("FAKE_THROTTLE", "4"), ("FAKE_FREE", "20")]);
     assert_eq!(answer.code, 0);
     let line = answer.check("speed-memory");
     assert_eq!((line["outcome"].as_str(), line["stage"].as_str()), (Some("passed"), Some("perf")));
-    assert_eq!(line["measured"]["warning"], "below 50 % of this model's peak");
+    assert_eq!(line["measured"]["verdict"], "throttled");
+    assert_eq!(line["measured"]["warning"], "below 50 % of this model's peak; clocks reduced by power limit");
     assert_eq!(line["measured"]["throttled"], "power limit");
-    assert!(answer.check("speed-host-to-device")["measured"]["warning"].is_null());
+    assert_eq!(line["measured"]["spread_percent"], "0.0");
+    let copied = answer.check("speed-host-to-device");
+    assert!(
+        copied["measured"]["warning"].is_null() && copied["measured"]["verdict"] == "normal",
+        "{copied:#}"
+    );
+    let calm = agent(&words, &[("FAKE_NVML", "1")]);
+    assert_eq!(calm.check("speed-memory")["measured"]["verdict"], "slow");
+}
+
+/// A copy is held to the link as it is under load, a collective to the links between GPUs, if there are any.
+#[test]
+fn peaks_of_copies_and_collectives_are_those_of_the_links() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let expect = folder.path().join("expect");
+    std::fs::write(&expect, "peak.bus=123456\npeak.host-to-device=1\n").expect("written");
+    let words = ["run", "speed-memory", "speed-nccl", "--expect", expect.to_str().expect("text")];
+    let peaks = |variables: &[(&str, &str)]| {
+        let answer = agent(&words, &[&[("FAKE_COUNT", "2"), ("FAKE_NVML", "1")], variables].concat());
+        let peak = |id: &str| answer.check(id)["measured"]["peak"].as_str().map(str::to_owned);
+        (peak("speed-host-to-device"), peak("speed-nccl"))
+    };
+    let text = |rate: f64| Some(rate.to_string());
+    let wide = text(3.938 * 16.0);
+    assert_eq!(peaks(&[]), (wide.clone(), wide.clone()), "an idle GPU says generation 1");
+    let narrow = text(0.985 * 8.0);
+    assert_eq!(peaks(&[("FAKE_PCIE", "3 8 5 16")]), (narrow.clone(), narrow));
+    assert_eq!(peaks(&[("FAKE_NVLINKS", "18 0")]), (wide, Some("123456".to_owned())));
+    assert_eq!(peaks(&[("FAKE_NAME", "NVIDIA H200 MIG 1g.18gb")]), (None, None), "a slice has no peak");
+    let unknown = agent(&words, &[("FAKE_COUNT", "2")]);
+    assert!(unknown.check("speed-host-to-device")["measured"]["peak"].is_null());
 }
 
 #[test]
@@ -303,4 +391,27 @@ fn failed_kernel_reports_the_drivers_status() {
     assert!(outcome == "failed" && detail.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{detail}");
     let answer = agent(&["run", "gemm-own"], &[("FAKE_LAUNCH_RC", "209")]);
     assert!(answer.told("gemm-fp32-own").1.contains("CUDA_ERROR_NO_BINARY_FOR_GPU"));
+}
+
+/// What is wrong with the host is reported and says nothing about the image.
+#[test]
+fn health_of_the_host_warns_and_never_fails() {
+    let good = agent(&["run", "health"], &[("FAKE_NVML", "1")]);
+    assert_eq!(good.told("host-health"), ("passed", "no finding"));
+    assert!(good.check("host-health")["measured"]["warning"].is_null());
+    for (name, value, finding) in [
+        ("FAKE_PCIE", "5 8 5 16", "PCIe link has 8 of 16 lanes"),
+        ("FAKE_ECC", "3", "3 uncorrected memory errors"),
+        ("FAKE_ROWS", "0 1 1 0", "waits to be replaced"),
+        ("FAKE_ROWS", "0 1 0 1", "no spare is left"),
+        ("FAKE_NVLINKS", "17 1", "1 of 18 NVLinks are down"),
+    ] {
+        let answer = agent(&["run", "health"], &[("FAKE_NVML", "1"), ("FAKE_COUNT", "2"), (name, value)]);
+        let line = answer.check("host-health");
+        assert_eq!((answer.code, line["outcome"].as_str()), (0, Some("passed")), "{line:#}");
+        let warning = line["measured"]["warning"].as_str().unwrap_or_default();
+        assert_eq!(warning.matches(finding).count(), 2, "one of each GPU: {warning}");
+    }
+    let without = agent(&["run", "health"], &[]);
+    assert_eq!(without.check("host-health")["skip"], "not-reported");
 }

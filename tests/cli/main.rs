@@ -17,12 +17,14 @@ mod program;
 mod wheels;
 
 mod agent_gpu;
+mod agent_mutations;
 mod architecture;
 mod compat;
 mod doctor;
 mod engine;
 mod examples;
 mod files;
+mod gpu_day;
 mod help;
 mod list;
 mod output;

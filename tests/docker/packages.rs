@@ -170,6 +170,7 @@ fn stack(version: &str, cuda: &str, channel: Channel, companions: [(&str, &str);
         requires: Requires { driver: None, driver_native: None, gpu: Vec::new(), ptx: Vec::new() },
         forward_compat: None,
         install: Vec::new(),
+        shared: Vec::new(),
         parts: BTreeMap::new(),
         nvcc: None,
         source_build: None,

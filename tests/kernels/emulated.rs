@@ -1,5 +1,5 @@
 //! The kernels' arithmetic without a GPU: g++ compiles their sources with a shim that runs each CUDA thread as a thread of
-//! the processor, and `emulated.cpp` compares them with plain loops. The tensor-core kernel is PTX and cannot be run so.
+//! the processor, and `emulated.cpp` compares them with plain loops. The tensor-core kernel is PTX: `ptx_execution.rs` runs it.
 
 use std::path::Path;
 use std::process::Command;

@@ -112,13 +112,20 @@ const DRIVER_CONSTANTS: &[(&str, i64)] = &[
     ("CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", 704),
 ];
 
-const NVML: &str = include_str!("../../kernels/agent/src/gpu/nvml.rs");
+const NVML: [&str; 2] = [
+    include_str!("../../kernels/agent/src/gpu/nvml.rs"),
+    include_str!("../../kernels/agent/src/gpu/health.rs"),
+];
 const NVML_CONSTANTS: &[(&str, i64)] = &[
     ("sizeof(nvmlMemory_t)", 24),
     ("sizeof(nvmlPciInfo_t)", 68),
     ("NVML_CLOCK_SM", 1),
     ("NVML_CLOCK_MEM", 2),
     ("NVML_TEMPERATURE_GPU", 0),
+    ("NVML_MEMORY_ERROR_TYPE_CORRECTED", 0),
+    ("NVML_MEMORY_ERROR_TYPE_UNCORRECTED", 1),
+    ("NVML_VOLATILE_ECC", 0),
+    ("sizeof(nvmlEnableState_t)", 4),
     ("nvmlClocksThrottleReasonApplicationsClocksSetting", 0x2),
     ("nvmlClocksThrottleReasonSwPowerCap", 0x4),
     ("nvmlClocksThrottleReasonHwSlowdown", 0x8),
@@ -173,7 +180,8 @@ fn nvml_matches_its_headers() {
         ["nvidia-nvml-dev-cu11==11.8.86", "nvidia-nvml-dev-cu12==12.8.90", "nvidia-nvml-dev==13.0.87"]
     {
         let constants = [NVML_CONSTANTS, &statuses(Library::Nvml, "NVML_ERROR_")].concat();
-        check(&[(wheel, "nvml.h")], &functions(NVML), &constants)
+        let functions: Vec<_> = NVML.iter().flat_map(|source| functions(source)).collect();
+        check(&[(wheel, "nvml.h")], &functions, &constants)
             .unwrap_or_else(|error| panic!("{wheel}: {error}"));
     }
 }

@@ -18,5 +18,7 @@ mod digest;
 mod emulated;
 mod headers;
 mod ptx;
+mod ptx_execution;
+mod ptx_machine;
 mod real;
 mod scripts;

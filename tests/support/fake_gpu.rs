@@ -9,10 +9,14 @@ use tempfile::TempDir;
 
 /// Source, what it becomes, and what it is linked with.
 const LIBRARIES: [(&str, &str, &[&str]); 8] = [
-    ("fake_libcuda.c", "driver/libcuda.so.1", &["-lm"]),
+    (
+        "fake_libcuda.c",
+        "driver/libcuda.so.1",
+        &["fake_kernels.cpp", "-Wno-unknown-pragmas", "-lstdc++", "-lm"],
+    ),
     ("fake_libnvml.c", "nvml/libnvidia-ml.so.1", &[]),
     ("fake_libnvrtc.c", "root/usr/local/cuda/lib64/libnvrtc.so.12", &[]),
-    ("fake_libcublas.c", "root/usr/local/cuda/lib64/libcublas.so.12", &["-lm"]),
+    ("fake_libcublas.c", "root/usr/local/cuda/lib64/libcublas.so.12", &["-lm", "-ldl"]),
     ("fake_libcudnn.c", "root/usr/local/cuda/lib64/libcudnn.so.9", &["-lm"]),
     ("fake_libnccl.c", "root/usr/local/cuda/lib64/libnccl.so.2", &[]),
     ("fake_libnvrtc.c", "old/usr/local/cuda/lib64/libnvrtc.so.10.2", &["-DOLD"]),
@@ -32,6 +36,7 @@ static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
             .arg(&library)
             .arg(sources.join(source))
             .args(with)
+            .current_dir(&sources)
             .output()
             .expect("a C compiler");
         assert!(output.status.success(), "{source}: {}", String::from_utf8_lossy(&output.stderr));
@@ -64,6 +69,11 @@ impl Answer {
         let line = self.check(id);
         (line["outcome"].as_str().unwrap_or_default(), line["detail"].as_str().unwrap_or_default())
     }
+}
+
+/// The folder with the agent, the fakes of the driver (`driver`, `nvml`) and what stands for `/` (`root`).
+pub(crate) fn folder() -> &'static Path {
+    FOLDER.path()
 }
 
 /// Runs the agent with these words and variables; `FAKE_…` steer the fakes. Without NVML unless `FAKE_NVML` is set; with

@@ -1,15 +1,16 @@
 /* A libcublas and libcublasLt that multiply on the processor, for tests with the fake libcuda: by columns, with leading
  * dimensions and transposition, as the real ones read their parameters. Without FAKE_COMPUTE they say success and do
- * nothing. FAKE_WRONG: one element is wrong. FAKE_LT_RC: what the heuristic of
- * cuBLASLt returns. FAKE_NO_FAST: fast accumulation is refused. Compiled with VERSION=10202 it is cuBLAS 10, which takes the sum's data type as
+ * nothing; with it the work is queued, as a real one returns before it is done. A handle belongs to the context in which it
+ * was made. FAKE_WRONG: one element is wrong. FAKE_LT_RC: what the heuristic of
+ * cuBLASLt returns. FAKE_CREATE_RC: what
+ * cublasCreate returns. FAKE_NO_FAST: fast accumulation is refused. Compiled with VERSION=10202 it is cuBLAS 10, which takes the sum's data type as
  * the compute type. */
 #ifndef VERSION
 #define VERSION 120804
 #endif
+#include "fake_client.h"
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 static double element(int kind, const void *matrix, size_t at)
 {
@@ -31,6 +32,11 @@ static double element(int kind, const void *matrix, size_t at)
     }
     case 28: {
         const uint8_t bits = ((const uint8_t *)matrix)[at];
+        if (MUTATION("fp8-is-e5m2")) {
+            const int exponent = bits >> 2 & 31, fraction = bits & 3;
+            const double value = exponent ? ldexp(4 + fraction, exponent - 17) : ldexp(fraction, -16);
+            return bits >> 7 ? -value : value;
+        }
         const int exponent = bits >> 3 & 15, fraction = bits & 7;
         const double value = exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9);
         return bits >> 7 ? -value : value;
@@ -39,42 +45,82 @@ static double element(int kind, const void *matrix, size_t at)
     }
 }
 
-/* Columns, a times b; a is turned if asked. */
-static int multiply(int turn, int m, int n, int k, const void *a, int kind, int64_t lda, const void *b, int64_t ldb, void *c,
-                    int output, int64_t ldc)
+/* A number with so many bits of precision; its range is not passed here. */
+static double kept(double value, int bits)
 {
+    int exponent;
+    const double fraction = frexp(value, &exponent);
+    return ldexp(nearbyint(ldexp(fraction, bits)), exponent - bits);
+}
+
+struct product {
+    int turn, m, n, k, kind, output, compute;
+    const void *a, *b;
+    void *c;
+    int64_t lda, ldb, ldc;
+};
+
+/* Columns, a times b; a is turned if asked. */
+static void multiply(void *arguments)
+{
+    const struct product *own = arguments;
+    const int m = own->m, n = own->n, k = own->k, kind = own->kind, large = m >= 1024;
     double *left = malloc((size_t)m * k * sizeof *left), *sums = malloc(m * sizeof *sums);
-    if (!getenv("FAKE_COMPUTE"))
-        return 0;
+    /* Bits that inputs and partial sums keep; 0: all. */
+    int inputs = 0, partial = 0;
+    if (kind == 1 && MUTATION("fp64-in-fp32"))
+        inputs = 24;
+    if (kind == 0 && own->compute == 68 && MUTATION("fp32-in-tf32"))
+        inputs = 11;
+    if (kind == 0 && own->compute == 77 && MUTATION("tf32-in-bf16"))
+        inputs = 8;
+    if (kind == 2 && !large && MUTATION("fp16-sums-in-fp16"))
+        partial = 11;
     for (int l = 0; l < k; ++l)
-        for (int i = 0; i < m; ++i)
-            left[(size_t)l * m + i] = element(kind, a, turn ? (size_t)i * lda + l : (size_t)l * lda + i);
+        for (int i = 0; i < m; ++i) {
+            const double value = element(kind, own->a, own->turn ? (size_t)i * own->lda + l : (size_t)l * own->lda + i);
+            left[(size_t)l * m + i] = inputs ? kept(value, inputs) : value;
+        }
     for (int j = 0; j < n; ++j) {
         memset(sums, 0, m * sizeof *sums);
         for (int l = 0; l < k; ++l) {
-            const double factor = element(kind, b, (size_t)j * ldb + l);
+            const double value = element(kind, own->b, (size_t)j * own->ldb + l);
+            const double factor = inputs ? kept(value, inputs) : value;
             for (int i = 0; i < m; ++i)
                 sums[i] += left[(size_t)l * m + i] * factor;
+            for (int i = 0; partial && i < m; ++i)
+                sums[i] = kept(sums[i], partial);
         }
+        if (j == n - 1)
+            sums[1] += getenv("FAKE_WRONG") || (kind == 14 && !large && MUTATION("bf16-wrong-element"));
+        if (j == n - 1 && large && MUTATION("last-tile-is-wrong"))
+            sums[m - 1] += 1;
         for (int i = 0; i < m; ++i) {
-            const size_t at = (size_t)j * ldc + i;
-            const double value = sums[i] + (getenv("FAKE_WRONG") && i == 1 && j == n - 1);
-            if (output == 1)
-                ((double *)c)[at] = value;
-            else if (output == 10)
-                ((int32_t *)c)[at] = (int32_t)value;
+            const size_t at = (size_t)j * own->ldc + i;
+            const double value = kind == 3 && MUTATION("int8-saturates") ? fmin(fmax(sums[i], -2048), 2047) : sums[i];
+            if (own->output == 1)
+                ((double *)own->c)[at] = value;
+            else if (own->output == 10)
+                ((int32_t *)own->c)[at] = (int32_t)value;
             else
-                ((float *)c)[at] = (float)value;
+                ((float *)own->c)[at] = (float)value;
         }
     }
     free(left);
     free(sums);
-    return 0;
 }
 
-int cublasCreate_v2(void **handle) { *handle = (void *)0x3000; return 0; }
-int cublasGetVersion_v2(void *handle, int *version) { *version = handle ? VERSION : 0; return 0; }
-int cublasGemmEx(void *handle, int turn_a, int turn_b, int m, int n, int k, const void *alpha, const void *a, int kind_a,
+struct handle { void *context; };
+int cublasCreate_v2(struct handle **handle)
+{
+    *handle = malloc(sizeof **handle);
+    (*handle)->context = context_now();
+    if (getenv("FAKE_CREATE_RC"))
+        return atoi(getenv("FAKE_CREATE_RC"));
+    return (*handle)->context ? 0 : 1;
+}
+int cublasGetVersion_v2(struct handle *handle, int *version) { *version = handle ? VERSION : 0; return 0; }
+int cublasGemmEx(struct handle *handle, int turn_a, int turn_b, int m, int n, int k, const void *alpha, const void *a, int kind_a,
                  int lda, const void *b, int kind_b, int ldb, const void *beta, void *c, int kind_c, int ldc, int compute,
                  int algorithm)
 {
@@ -87,7 +133,10 @@ int cublasGemmEx(void *handle, int turn_a, int turn_b, int m, int n, int k, cons
         return 7;
     if (lda < (turn_a ? k : m) || ldb < k || ldc < m)
         return 7;
-    return multiply(turn_a, m, n, k, a, kind_a, lda, b, ldb, c, kind_c, ldc);
+    if (handle->context != context_now())
+        return 14;
+    const struct product own = {turn_a, m, n, k, kind_a, kind_c, compute, a, b, c, lda, ldb, ldc};
+    return enqueue(0, multiply, &own, sizeof own);
 }
 
 struct layout { int kind; uint64_t rows, columns; int64_t leading; };
@@ -147,6 +196,7 @@ int cublasLtMatmul(void *handle, struct operation *operation, const float *alpha
         return 7;
     if (depth != lb->rows || ld->rows != (operation->turn_a ? la->columns : la->rows) || ld->columns != lb->columns)
         return 7;
-    return multiply(operation->turn_a, (int)ld->rows, (int)ld->columns, (int)depth, a, la->kind, la->leading, b, lb->leading,
-                    d, ld->kind, ld->leading);
+    const struct product own = {operation->turn_a, (int)ld->rows, (int)ld->columns, (int)depth, la->kind, ld->kind, 68, a, b, d,
+                                la->leading, lb->leading, ld->leading};
+    return enqueue(stream, multiply, &own, sizeof own);
 }

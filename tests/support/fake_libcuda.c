@@ -12,17 +12,27 @@
  * FAKE_RETAIN_RC   what cuDevicePrimaryCtxRetain returns
  * FAKE_CC_OTHERS   the compute capability of all GPUs but the first
  * FAKE_BAD_PEERS   a copy to another GPU has one wrong byte if it goes "directly", or "through the host"
+ * FAKE_FREE        MiB of memory that are free (40: as much as a workspace of cuBLASLt and a little)
+ * FAKE_MUTATION    one fault of tests/fixtures/gpu/mutations.txt
+ * FAKE_CLIENTS     a file: each process adds "+" and its ID when it starts the driver, and "-" and its ID when it ends
+ *
+ * It is strict. Work is queued and done when the program waits for it: the other streams' before the default stream's, since
+ * nothing orders them. Memory begins as noise and ends at a page that nobody may touch. A call needs a current context,
+ * and addresses, modules, streams and events of that context; a kernel that is given others faults when it is waited for.
+ * Kernels are the sources of kernels/cuda, run block by block as they were launched (fake_kernels.cpp).
  *
  * "Device memory" is memory of this process, so that copies work.
  */
 #include <fcntl.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#include "fake_queue.h"
 
 typedef unsigned long long address;
 
@@ -30,6 +40,12 @@ static int number(const char *name, int otherwise)
 {
     const char *text = getenv(name);
     return text ? atoi(text) : otherwise;
+}
+
+int is_mutation(const char *name)
+{
+    const char *text = getenv("FAKE_MUTATION");
+    return text && !strcmp(text, name);
 }
 
 static const char *word(const char *name, const char *otherwise)
@@ -44,9 +60,31 @@ int cuDriverGetVersion(int *version)
     return 0;
 }
 
+static void tell(char sign)
+{
+    char text[32];
+    const int file = getenv("FAKE_CLIENTS") ? open(getenv("FAKE_CLIENTS"), O_WRONLY | O_APPEND) : -1;
+    if (file < 0)
+        return;
+    const int length = snprintf(text, sizeof text, "%c%d\n", sign, getpid());
+    if (write(file, text, (size_t)length) < 0)
+        abort();
+    close(file);
+}
+static int told;
+__attribute__((destructor)) static void ended(void)
+{
+    if (told)
+        tell('-');
+}
+
 int cuInit(unsigned flags)
 {
     (void)flags;
+    if (!told++)
+        tell('+');
+    if (is_mutation("init-fails"))
+        return 999;
     if (getenv("FAKE_CRASH"))
         abort();
     while (getenv("FAKE_HANG"))
@@ -95,233 +133,341 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
     }
 }
 
-/* ---- a context, and memory that is this process's own ---- */
+/* ---- contexts, streams, events and work that waits ---- */
+
+struct context { int device; char reaches[16]; };
+struct stream { struct context *context; };
+struct event { struct context *context; int recorded; float at; };
+struct work { struct context *context; struct stream *stream; void (*run)(void *); void *arguments; struct work *next; };
+
+static struct context contexts[16];
+static __thread struct context *current;
+static struct work *pending;
+/* The fault of a kernel: every later call that waits returns it. */
+static int fault;
 
 /* With FAKE_LOCK, a file: a second process that wants a context while another has one gets 46. */
-int cuDevicePrimaryCtxRetain(void **context, int device)
+int cuDevicePrimaryCtxRetain(struct context **context, int device)
 {
     if (getenv("FAKE_LOCK") && flock(open(getenv("FAKE_LOCK"), O_RDWR | O_CREAT, 0600), LOCK_EX | LOCK_NB))
         return 46;
-    *context = (void *)(uintptr_t)(0x1000 + device);
+    contexts[device].device = device;
+    *context = &contexts[device];
     return number("FAKE_RETAIN_RC", 0);
 }
 /* The fake NVML sees by FAKE_BUSY whether a GPU works: from a copy or launch until the program waits for it. */
-static void busy(void) { setenv("FAKE_BUSY", "1", 1); }
-static void idle(void) { unsetenv("FAKE_BUSY"); }
-static void *current;
-int cuCtxSetCurrent(void *context) { current = context; return context ? 0 : 201; }
-int cuCtxSynchronize(void) { idle(); return number("FAKE_SYNC_RC", 0); }
-
-int cuMemAlloc_v2(address *where, size_t bytes)
+static void worked(void) { setenv("FAKE_WORKED", "1", 1); }
+static void busy(void)
 {
-    *where = (address)(uintptr_t)malloc(bytes);
-    return bytes && *where ? 0 : 2;
+    worked();
+    setenv("FAKE_BUSY", "1", 1);
 }
-int cuMemFree_v2(address where) { free((void *)(uintptr_t)where); return 0; }
+static void idle(void) { unsetenv("FAKE_BUSY"); }
+int cuCtxSetCurrent(struct context *context) { current = context; return context ? 0 : 201; }
+void *fake_context(void) { return current; }
+
+int fake_enqueue(void *stream, void (*run)(void *), const void *arguments, size_t bytes)
+{
+    struct stream *own = stream;
+    struct work **end = &pending, *added = malloc(sizeof *added);
+    if (!current)
+        return 201;
+    if (own && own->context != current)
+        return 400;
+    *added = (struct work){current, own, run, malloc(bytes), 0};
+    memcpy(added->arguments, arguments, bytes);
+    while (*end)
+        end = &(*end)->next;
+    *end = added;
+    return 0;
+}
+
+/* Does the work of a context: that of the default stream, or of all others. */
+static void finish(struct context *context, int is_default)
+{
+    for (struct work **at = &pending; *at;) {
+        struct work *own = *at;
+        if (own->context != context || (own->stream == 0) != is_default) {
+            at = &own->next;
+            continue;
+        }
+        *at = own->next;
+        own->run(own->arguments);
+        free(own->arguments);
+        free(own);
+    }
+}
+static int finish_all(struct context *context)
+{
+    finish(context, 0);
+    finish(context, 1);
+    idle();
+    return fault ? fault : number("FAKE_SYNC_RC", 0);
+}
+int cuCtxSynchronize(void) { return current ? finish_all(current) : 201; }
+
+/* ---- memory ---- */
+
+#define PAGE ((size_t)4096)
+/* cuMemAlloc gives addresses that are multiples of 256. */
+#define ALIGNED ((size_t)256)
+struct allocation { uintptr_t start; size_t bytes, mapped; struct context *context; };
+static struct allocation allocations[4096];
+static size_t allocated[16];
+
+static struct allocation *of_address(address where)
+{
+    for (int at = 0; at < 4096; ++at)
+        if (allocations[at].bytes && where >= allocations[at].start && where - allocations[at].start < allocations[at].bytes)
+            return &allocations[at];
+    return 0;
+}
+/* Whether the current context reaches that stretch. */
+static int is_own(address where, size_t bytes)
+{
+    const struct allocation *found = of_address(where);
+    if (!current || !found || where - found->start + bytes > found->bytes)
+        return 0;
+    return found->context == current || current->reaches[found->context->device];
+}
+
 int cuMemGetInfo_v2(size_t *available, size_t *total)
 {
-    *available = (size_t)32 << 20;
+    if (!current)
+        return 201;
+    *available = ((size_t)number("FAKE_FREE", 40) << 20) - allocated[current->device];
     *total = (size_t)141 << 30;
     return 0;
 }
-int cuMemcpyHtoD_v2(address to, const void *from, size_t bytes) { memcpy((void *)(uintptr_t)to, from, bytes); return 0; }
+int cuMemAlloc_v2(address *where, size_t bytes)
+{
+    size_t available, total;
+    const size_t held = (bytes + ALIGNED - 1) / ALIGNED * ALIGNED, mapped = (held + PAGE - 1) / PAGE * PAGE + PAGE;
+    static uint64_t noise = 42;
+    if (!current || !bytes)
+        return current ? 1 : 201;
+    cuMemGetInfo_v2(&available, &total);
+    if (held > available)
+        return 2;
+    char *start = mmap(0, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED || mprotect(start + mapped - PAGE, PAGE, PROT_NONE))
+        return 2;
+    for (size_t at = 0; at + 8 <= mapped - PAGE; at += 8) {
+        noise = noise * 6364136223846793005ull + 1442695040888963407ull;
+        memcpy(start + at, &noise, 8);
+    }
+    for (int at = 0; at < 4096; ++at)
+        if (!allocations[at].bytes) {
+            *where = (uintptr_t)start + mapped - PAGE - held;
+            allocations[at] = (struct allocation){(uintptr_t)*where, bytes, mapped, current};
+            allocated[current->device] += held;
+            return 0;
+        }
+    return 2;
+}
+int cuMemFree_v2(address where)
+{
+    struct allocation *own = of_address(where);
+    if (!own || own->start != where)
+        return 1;
+    finish_all(own->context);
+    const size_t held = (own->bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+    allocated[own->context->device] -= held;
+    munmap((void *)(own->start + held + PAGE - own->mapped), own->mapped);
+    own->bytes = 0;
+    return 0;
+}
+
+struct copy { address to, from; size_t bytes; const void *held; int byte; };
+static void do_copy(void *arguments)
+{
+    const struct copy *own = arguments;
+    memmove((void *)(uintptr_t)own->to, (void *)(uintptr_t)own->from, own->bytes);
+}
+static void do_upload(void *arguments)
+{
+    const struct copy *own = arguments;
+    memcpy((void *)(uintptr_t)own->to, own->held, own->bytes);
+    free((void *)own->held);
+}
+static void do_fill(void *arguments)
+{
+    const struct copy *own = arguments;
+    memset((void *)(uintptr_t)own->to, own->byte, own->bytes);
+}
+/* Returns when the bytes are on their way: they arrive in the order of the default stream. */
+int cuMemcpyHtoD_v2(address to, const void *from, size_t bytes)
+{
+    void *held = malloc(bytes);
+    worked();
+    if (!is_own(to, bytes))
+        return current ? 1 : 201;
+    memcpy(held, from, bytes);
+    const struct copy own = {to, 0, bytes, held, 0};
+    return fake_enqueue(0, do_upload, &own, sizeof own);
+}
+/* Waits for the default stream only. */
 int cuMemcpyDtoH_v2(void *to, address from, size_t bytes)
 {
+    if (!is_own(from, bytes))
+        return current ? 1 : 201;
+    finish(current, 1);
+    idle();
     memcpy(to, (void *)(uintptr_t)from, bytes);
     if (getenv("FAKE_CORRUPT"))
         ((unsigned char *)to)[bytes / 2] ^= 4;
-    return 0;
+    return fault;
 }
 int cuMemcpyDtoD_v2(address to, address from, size_t bytes)
 {
+    const struct copy own = {to, from, bytes - is_mutation("copy-within-drops-last"), 0, 0};
     busy();
-    memmove((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
-    return 0;
+    if (!is_own(to, bytes) || !is_own(from, bytes))
+        return current ? 1 : 201;
+    return fake_enqueue(0, do_copy, &own, sizeof own);
+}
+int cuMemsetD8_v2(address where, unsigned char byte, size_t bytes)
+{
+    const struct copy own = {where, 0, bytes, 0, byte};
+    worked();
+    if (!is_own(where, bytes))
+        return current ? 1 : 201;
+    return fake_enqueue(0, do_fill, &own, sizeof own);
 }
 /* As in CUDA: a copy goes through the host until the source's context may reach the target's memory. */
-static char reaches[16][16];
-int cuCtxEnablePeerAccess(void *peer, unsigned flags)
+int cuCtxEnablePeerAccess(struct context *peer, unsigned flags)
 {
-    char *access = &reaches[(uintptr_t)current & 15][(uintptr_t)peer & 15];
     if (!current || !peer || flags || current == peer)
         return 1;
-    if (*access)
+    if (current->reaches[peer->device])
         return 704;
-    *access = 1;
+    current->reaches[peer->device] = 1;
     return 0;
 }
-int cuMemcpyPeer(address to, void *to_context, address from, void *from_context, size_t bytes)
+struct peers { address to, from; size_t bytes; int wrong; };
+static void do_peer_copy(void *arguments)
 {
+    const struct peers *own = arguments;
+    memcpy((void *)(uintptr_t)own->to, (void *)(uintptr_t)own->from, own->bytes);
+    if (own->wrong)
+        ((unsigned char *)(uintptr_t)own->to)[own->bytes / 3] ^= 4;
+}
+int cuMemcpyPeer(address to, struct context *to_context, address from, struct context *from_context, size_t bytes)
+{
+    const struct allocation *target = of_address(to), *source = of_address(from);
     if (!to_context || !from_context)
         return 201;
-    cuMemcpyDtoD_v2(to, from, bytes);
-    const int direct = reaches[(uintptr_t)from_context & 15][(uintptr_t)to_context & 15];
-    if (!strcmp(word("FAKE_BAD_PEERS", ""), direct ? "directly" : "through the host"))
-        ((unsigned char *)(uintptr_t)to)[bytes / 3] ^= 4;
+    if (!target || !source || target->context != to_context || source->context != from_context)
+        return 1;
+    const int direct = from_context->reaches[to_context->device];
+    const char *way = is_mutation("direct-copy-is-wrong") ? "directly" : word("FAKE_BAD_PEERS", "");
+    const struct peers own = {to, from, bytes, !strcmp(way, direct ? "directly" : "through the host")};
+    busy();
+    /* Serialized with all work of both. */
+    finish_all(from_context);
+    finish_all(to_context);
+    do_peer_copy((void *)&own);
     return 0;
 }
 int cuDeviceCanAccessPeer(int *can, int device, int peer) { *can = device != peer; return 0; }
-int cuMemsetD8_v2(address where, unsigned char byte, size_t bytes) { memset((void *)(uintptr_t)where, byte, bytes); return 0; }
-int cuMemAllocHost_v2(void **start, size_t bytes) { *start = malloc(bytes); return *start ? 0 : 2; }
+int cuMemAllocHost_v2(void **start, size_t bytes) { *start = malloc(bytes); return !current ? 201 : *start ? 0 : 2; }
 int cuMemFreeHost(void *start) { free(start); return 0; }
-int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = (void *)0x2000; return 0; }
+int cuStreamCreate(struct stream **stream, unsigned flags)
+{
+    *stream = malloc(sizeof **stream);
+    **stream = (struct stream){current};
+    return current && flags == 1 ? 0 : 201;
+}
 
 /* Time passes a millisecond for each event. */
 static float now;
-int cuEventCreate(void **event, unsigned flags) { (void)flags; *event = calloc(1, sizeof(float)); return 0; }
-int cuEventRecord(void *event, void *stream) { (void)stream; *(float *)event = ++now; return 0; }
-int cuEventSynchronize(void *event) { (void)event; idle(); return 0; }
-int cuEventElapsedTime(float *milliseconds, void *start, void *end)
+static void do_record(void *arguments)
 {
-    *milliseconds = *(float *)end - *(float *)start;
-    return 0;
+    struct event *own = *(struct event **)arguments;
+    own->at = ++now;
+    own->recorded = 1;
+}
+int cuEventCreate(struct event **event, unsigned flags)
+{
+    (void)flags;
+    *event = calloc(1, sizeof **event);
+    (*event)->context = current;
+    return current ? 0 : 201;
+}
+int cuEventRecord(struct event *event, void *stream)
+{
+    return event->context == current ? fake_enqueue(stream, do_record, &event, sizeof event) : 400;
+}
+int cuEventSynchronize(struct event *event)
+{
+    finish(event->context, 1);
+    idle();
+    return fault;
+}
+int cuEventElapsedTime(float *milliseconds, struct event *start, struct event *end)
+{
+    *milliseconds = end->at - start->at;
+    return start->recorded && end->recorded ? 0 : 600;
 }
 
-/* ---- kernels: any image is a module, a function is its name ---- */
+/* ---- kernels ---- */
 
-int cuModuleLoadData(void **module, const void *image) { *module = (void *)(uintptr_t)image; return image ? 0 : 200; }
-int cuModuleGetFunction(void **function, void *module, const char *name)
+struct module { struct context *context; };
+struct function { struct context *context; char name[32]; };
+
+int cuModuleLoadData(struct module **module, const void *image)
 {
-    (void)module;
-    *function = strdup(name);
-    return 0;
+    *module = malloc(sizeof **module);
+    **module = (struct module){current};
+    return !current ? 201 : image ? 0 : 200;
+}
+int cuModuleGetFunction(struct function **function, struct module *module, const char *name)
+{
+    *function = malloc(sizeof **function);
+    (*function)->context = module->context;
+    snprintf((*function)->name, sizeof (*function)->name, "%s", name);
+    return fake_parameters(name) ? 0 : 500;
 }
 
-#define POINTER(type, at) ((type *)(uintptr_t) * (address *)parameters[at])
-#define INT(at) (*(int *)parameters[at])
-#define LONG(at) (*(unsigned long long *)parameters[at])
+struct launch { char name[32]; unsigned grid[3], block[3]; unsigned long long values[MOST_PARAMETERS]; };
+static void do_launch(void *arguments)
+{
+    struct launch *own = arguments;
+    void *parameters[MOST_PARAMETERS];
+    for (int at = 0; at < MOST_PARAMETERS; ++at)
+        parameters[at] = &own->values[at];
+    fake_kernel(own->name, own->grid, own->block, parameters);
+    /* A word that keeps its value: what the kernel wrote there is lost. */
+    const struct allocation *words = of_address(own->values[0]);
+    const size_t stuck = ((size_t)5 << 20) & ~(size_t)7;
+    if (is_mutation("cell-is-stuck") && words && words->bytes > stuck + 8)
+        memset((void *)(words->start + stuck), 0x5a, 8);
+}
+static void do_fault(void *arguments) { (void)arguments; fault = 700; }
 
-static float half(unsigned short bits)
-{
-    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    const float value = exponent ? ldexpf(1024 + fraction, exponent - 25) : ldexpf(fraction, -24);
-    return bits & 0x8000 ? -value : value;
-}
-static float brain(unsigned short bits)
-{
-    const uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, 4);
-    return value;
-}
-static float element(const char *kind, const void *matrix, size_t at)
-{
-    if (!strcmp(kind, "f16"))
-        return half(((const unsigned short *)matrix)[at]);
-    if (!strcmp(kind, "bf16"))
-        return brain(((const unsigned short *)matrix)[at]);
-    return ((const float *)matrix)[at];
-}
-
-static void gemm(const char *kind, void **parameters)
-{
-    const void *a = POINTER(void, 0), *b = POINTER(void, 1);
-    float *c = POINTER(float, 2);
-    const int m = INT(3), n = INT(4), k = INT(5);
-    float *row = malloc(k * sizeof(float)), *right = malloc((size_t)k * n * sizeof(float));
-    for (size_t at = 0; at < (size_t)k * n; ++at)
-        right[at] = element(kind, b, at);
-    for (int i = 0; i < m; ++i) {
-        for (int l = 0; l < k; ++l)
-            row[l] = element(kind, a, (size_t)i * k + l);
-        for (int j = 0; j < n; ++j)
-            c[(size_t)i * n + j] = 0;
-        for (int l = 0; l < k; ++l)
-            for (int j = 0; j < n; ++j)
-                c[(size_t)i * n + j] += row[l] * right[(size_t)l * n + j];
-    }
-    if (getenv("FAKE_WRONG"))
-        c[(size_t)m * n - 2] += 1;
-    free(row);
-    free(right);
-}
-
-static unsigned long long splitmix64(unsigned long long value)
-{
-    value += 0x9e3779b97f4a7c15ull;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebull;
-    return value ^ (value >> 31);
-}
-
-static void convolve(void **parameters)
-{
-    const float *x = POINTER(float, 0), *w = POINTER(float, 1);
-    float *y = POINTER(float, 2);
-    const int n = INT(3), c = INT(4), h = INT(5), width = INT(6), k = INT(7), r = INT(8), s = INT(9), groups = INT(10);
-    const int sh = INT(11), sw = INT(12), ph = INT(13), pw = INT(14), dh = INT(15), dw = INT(16);
-    const int p = (h + 2 * ph - dh * (r - 1) - 1) / sh + 1, q = (width + 2 * pw - dw * (s - 1) - 1) / sw + 1;
-    const int channels = c / groups;
-    for (int at = 0; at < n * k * p * q; ++at) {
-        const int column = at % q, row = at / q % p, filter = at / q / p % k, image = at / q / p / k;
-        float sum = 0;
-        for (int channel = 0; channel < channels; ++channel)
-            for (int i = 0; i < r; ++i)
-                for (int j = 0; j < s; ++j) {
-                    const int fr = row * sh - ph + i * dh, fc = column * sw - pw + j * dw;
-                    const int from = filter / (k / groups) * channels + channel;
-                    if (fr >= 0 && fr < h && fc >= 0 && fc < width)
-                        sum += x[((image * c + from) * h + fr) * width + fc] *
-                               w[((filter * channels + channel) * r + i) * s + j];
-                }
-        y[at] = sum;
-    }
-    if (getenv("FAKE_WRONG"))
-        y[n * k * p * q / 2] += 1;
-}
-
-int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+int cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **parameters, void **extra)
 {
-    const char *name = function;
-    (void)shared, (void)stream, (void)extra;
+    struct launch own = {"", {gx, gy, gz}, {bx, by, bz}, {0}};
+    int reached = 1;
     if (getenv("FAKE_LAUNCH_RC"))
         return number("FAKE_LAUNCH_RC", 0);
     busy();
-    if (!gx || !gy || !gz || bx * by * bz == 0 || bx * by * bz > 1024)
+    if (!gx || !gy || !gz || gx > 2147483647 || gy > 65535 || gz > 65535)
         return 1;
-    if (!getenv("FAKE_COMPUTE"))
-        return 0;
-    if (!strcmp(name, "gemm_f32"))
-        gemm("f32", parameters);
-    else if (!strncmp(name, "gemm_wmma_", 10))
-        gemm(name + 10, parameters);
-    else if (!strncmp(name, "conv_", 5))
-        convolve(parameters);
-    else if (!strcmp(name, "axpy_f32")) {
-        const float a = *(float *)parameters[0];
-        for (unsigned long long at = 0; at < LONG(3); ++at)
-            POINTER(float, 2)[at] = fmaf(a, POINTER(float, 1)[at], POINTER(float, 2)[at]);
-    } else if (!strcmp(name, "divide_sqrt_f32"))
-        for (unsigned long long at = 0; at < LONG(2); ++at) {
-            const float x = POINTER(float, 0)[at];
-            POINTER(float, 1)[at] = sqrtf(x) / (1 + x);
-        }
-    else if (!strcmp(name, "sum_u32"))
-        for (unsigned long long at = 0; at < LONG(2); ++at)
-            *POINTER(unsigned long long, 1) += POINTER(uint32_t, 0)[at];
-    else if (!strcmp(name, "sum_f32"))
-        for (unsigned long long at = 0; at < LONG(2); ++at)
-            *POINTER(float, 1) += POINTER(float, 0)[at];
-    else if (!strcmp(name, "pattern_write")) {
-        for (unsigned long long at = 0; at < LONG(1); ++at)
-            POINTER(unsigned long long, 0)[at] = splitmix64(LONG(2) + at);
-        if (getenv("FAKE_WRONG"))
-            POINTER(unsigned long long, 0)[LONG(1) / 2] ^= 64;
-    } else if (!strcmp(name, "pattern_invert"))
-        for (unsigned long long at = 0; at < LONG(1); ++at)
-            POINTER(unsigned long long, 0)[at] = ~POINTER(unsigned long long, 0)[at];
-    else if (!strcmp(name, "pattern_verify"))
-        for (unsigned long long at = 0; at < LONG(1); ++at) {
-            const unsigned long long wrong = POINTER(unsigned long long, 0)[at] ^ splitmix64(LONG(2) + at) ^ LONG(3);
-            unsigned long long *found = POINTER(unsigned long long, 4);
-            if (!wrong)
-                continue;
-            ++found[0];
-            found[1] = at < found[1] ? at : found[1];
-            found[2] |= wrong;
-        }
-    else
-        return 500;
-    return 0;
+    if (!bx || !by || !bz || bx > 1024 || by > 1024 || bz > 64 || bx * by * bz > 1024 || shared || extra)
+        return 1;
+    if (!current || function->context != current)
+        return current ? 400 : 201;
+    snprintf(own.name, sizeof own.name, "%s", function->name);
+    const char *kinds = fake_parameters(function->name);
+    if (fake_most_threads(function->name) < bx * by * bz)
+        return 701;
+    for (int at = 0; kinds[at]; ++at) {
+        memcpy(&own.values[at], parameters[at], kinds[at] == 'p' || kinds[at] == 'l' ? 8 : 4);
+        reached &= kinds[at] != 'p' || is_own(own.values[at], 1);
+    }
+    if (!reached)
+        return fake_enqueue(stream, do_fault, &own, sizeof own);
+    return getenv("FAKE_COMPUTE") ? fake_enqueue(stream, do_launch, &own, sizeof own) : 0;
 }

@@ -1,15 +1,14 @@
 /* A libcudnn that convolves on the processor, for tests with the fake libcuda. Without FAKE_COMPUTE it says success and does
- * nothing. FAKE_WRONG: one element is wrong. FAKE_CUDNN_REFUSES: no algorithm is offered, as cuDNN 9 says it. */
+ * nothing; with it the work is queued, as a real one returns before it is done. FAKE_WRONG: one element is wrong. FAKE_CUDNN_REFUSES: no algorithm is offered, as cuDNN 9 says it. */
+#include "fake_client.h"
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct tensor { int kind, last, size[4]; };
 struct convolution { int pad[2], stride[2], dilation[2], groups, math; };
 
 size_t cudnnGetVersion(void) { return 91002; }
-int cudnnCreate(void **handle) { *handle = (void *)0x6000; return 0; }
+int cudnnCreate(void **handle) { *handle = (void *)0x6000; return context_now() ? 0 : 1001; }
 int cudnnCreateTensorDescriptor(struct tensor **tensor) { *tensor = calloc(1, sizeof **tensor); return 0; }
 int cudnnCreateFilterDescriptor(struct tensor **filter) { *filter = calloc(1, sizeof **filter); return 0; }
 int cudnnCreateConvolutionDescriptor(struct convolution **conv) { *conv = calloc(1, sizeof **conv); return 0; }
@@ -68,17 +67,20 @@ static uint16_t half(float value)
     return value == 0 ? 0 : sign | (uint16_t)((exponent + 14) << 10) | (uint16_t)(ldexpf(fraction, 11) - 1024);
 }
 
+/* Descriptors may be changed once a call has returned: it has its own. */
+struct work { int which; struct tensor tx, tw, ty; struct convolution conv; void *x, *w, *y; };
+
 /* which: 0 y, 1 x, 2 w is sought. */
-static int run(int which, const struct tensor *tx, void *x, const struct tensor *tw, void *w, const struct convolution *conv,
-               const struct tensor *ty, void *y)
+static void convolve(void *arguments)
 {
+    const struct work *own = arguments;
+    const int which = own->which;
+    const struct tensor *tx = &own->tx, *tw = &own->tw, *ty = &own->ty;
+    const struct convolution *conv = &own->conv;
+    void *x = own->x, *w = own->w, *y = own->y;
     const struct tensor *sought = which == 0 ? ty : which == 1 ? tx : tw;
     void *target = which == 0 ? y : which == 1 ? x : w;
     const size_t count = (size_t)sought->size[0] * sought->size[1] * sought->size[2] * sought->size[3];
-    if (tw->size[1] * conv->groups != tx->size[1] || ty->size[1] != tw->size[0] || ty->size[0] != tx->size[0])
-        return 2000;
-    if (!getenv("FAKE_COMPUTE"))
-        return 0;
     double *sums = calloc(count, sizeof *sums);
     const int per = tw->size[0] / conv->groups;
     for (int n = 0; n < ty->size[0]; ++n)
@@ -101,7 +103,10 @@ static int run(int which, const struct tensor *tx, void *x, const struct tensor 
         else
             sums[aw] += (double)element(ty, y, ay) * element(tx, x, ax);
     }
-    if (getenv("FAKE_WRONG"))
+    const int strided = conv->stride[0] != 1 || conv->stride[1] != 1;
+    if (getenv("FAKE_WRONG") || (which == 0 && tx->kind == 2 && MUTATION("forward-half-is-wrong")) ||
+        (which == 1 && conv->groups > 1 && MUTATION("data-forgets-groups")) ||
+        (which == 2 && strided && MUTATION("filter-forgets-stride")))
         sums[count / 2] += 1;
     for (size_t at = 0; at < count; ++at)
         if (sought->kind == 0)
@@ -109,7 +114,15 @@ static int run(int which, const struct tensor *tx, void *x, const struct tensor 
         else
             ((uint16_t *)target)[at] = half((float)sums[at]);
     free(sums);
-    return 0;
+}
+
+static int run(int which, const struct tensor *tx, void *x, const struct tensor *tw, void *w, const struct convolution *conv,
+               const struct tensor *ty, void *y)
+{
+    const struct work own = {which, *tx, *tw, *ty, *conv, x, w, y};
+    if (tw->size[1] * conv->groups != tx->size[1] || ty->size[1] != tw->size[0] || ty->size[0] != tx->size[0])
+        return 2000;
+    return enqueue(0, convolve, &own, sizeof own);
 }
 
 static int scales(const float *alpha, const float *beta) { return *alpha == 1 && *beta == 0; }

@@ -39,9 +39,9 @@ pub(crate) enum Coverage {
 }
 
 impl Code {
-    /// Machine code runs on chips of its major version from its minor version on; PTX on any later chip.
+    /// Machine code runs on chips of its major version from its minor version on, but for Tegra; PTX on any later chip.
     pub(crate) fn coverage(&self, chip: Capability) -> Coverage {
-        let native = self.cubin.keys().filter(|made| made.0 == chip.0 && made.1 <= chip.1).max();
+        let native = self.cubin.keys().filter(|made| envforge_protocol::cubin_runs_on(**made, chip)).max();
         let driver = self.ptx.keys().filter(|made| **made <= chip).max();
         match (native, driver) {
             (Some(made), _) => Coverage::Native(*made),

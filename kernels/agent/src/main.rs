@@ -19,6 +19,7 @@ mod dlopen;
 mod elf;
 mod fatbin;
 mod gpu;
+mod holder;
 mod kernels;
 mod libraries;
 mod linker;
@@ -36,7 +37,7 @@ mod xattr;
 use std::ffi::{c_int, c_ulong};
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use checks::StageGroups;
 use envforge_protocol::{CheckGroup, CheckId, Level, Stage, done_line, header_line, json};
@@ -60,6 +61,7 @@ envforge-agent: checks an image from the inside
   --stage STAGE     only this stage of the level: static, gpu or perf
   --skip GROUP      leave a group out (repeated)
   --root DIR        the directory to use as /
+  --limit SECONDS   the most that a group of checks may take, if that is less than its own limit
   --json            one object per line, for programs
 
 Exit code 1 if a check failed or errored. FILE of --expect holds `key=value` lines: framework, version, cuda,
@@ -100,6 +102,7 @@ fn main() -> ExitCode {
             });
         }
         "check" => return one(&arguments),
+        "hold" => holder::hold(&arguments.options),
         "digest" => return content(&arguments),
         command => match stages(command, &arguments) {
             Ok(stages) => return all(&arguments, &stages),
@@ -161,6 +164,7 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
             "--forbidden" => arguments.options.forbidden = Some(value()?.into()),
             "--user" => arguments.options.user = Some(user(&value()?)?),
             "--root" => arguments.options.root = value()?.into(),
+            "--limit" => arguments.options.limit = Some(limit(&value()?)?),
             "--stage" => arguments.stage = Some(stage_named(&value()?)?),
             name if matches!(arguments.command.as_str(), "check" | "run") && !name.starts_with('-') => {
                 arguments.groups.push(name.to_owned());
@@ -174,6 +178,11 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
 fn stage_named(text: &str) -> Result<Stage, String> {
     let stage = Stage::parse(text).filter(|stage| *stage != Stage::Project);
     stage.ok_or(format!("unknown stage `{text}`"))
+}
+
+fn limit(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0);
+    seconds.map(Duration::from_secs).ok_or(format!("invalid value `{text}` for --limit: expected SECONDS"))
 }
 
 fn user(text: &str) -> Result<(u32, u32), String> {
@@ -192,6 +201,7 @@ fn all(arguments: &Arguments, stages: &[StageGroups]) -> ExitCode {
     // Without a driver every group would fail or hang in the same way.
     let mut driver = true;
     let mut exclusive = false;
+    let mut holder = None;
     for (stage, groups) in stages {
         let (first, rest) =
             groups.split_at(usize::from(groups.first().is_some_and(|group| group.id == CheckGroup::Driver)));
@@ -207,8 +217,13 @@ fn all(arguments: &Arguments, stages: &[StageGroups]) -> ExitCode {
                 exclusive |= json::text_of(&report.json(), "compute_mode").as_deref() == Some("exclusive");
                 println!("{}", if arguments.json { report.json() } else { report.text() });
             }
+            // A GPU that serves one process is left to the checks.
+            if driver && !exclusive && first.len() == 1 && holder.is_none() {
+                holder = Some(holder::Holder::start(&arguments.options));
+            }
         }
     }
+    drop(holder);
     if arguments.json {
         println!("{}", done_line(started.elapsed().as_secs_f64()));
     }

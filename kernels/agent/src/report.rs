@@ -57,6 +57,12 @@ impl Report {
         self
     }
 
+    /// Replaces every warning by one.
+    pub(crate) fn with_warning(mut self, text: &str) -> Self {
+        self.measured.retain(|(name, _)| !name.starts_with("warning"));
+        self.measure("warning", text)
+    }
+
     /// Adds a fix, unless the check passed or was skipped.
     pub(crate) fn hint(mut self, hint: &str) -> Self {
         if !self.is_good() {

@@ -39,7 +39,7 @@ pub(crate) fn run(group: &Group, options: &Options) -> Vec<Report> {
     if let (true, Some((uid, gid))) = (group.as_user, options.user) {
         command.uid(uid).gid(gid).env("HOME", "/tmp");
     }
-    supervise(command, group.id.checks(), group.limit)
+    supervise(command, group.id.checks(), options.limit.map_or(group.limit, |limit| limit.min(group.limit)))
 }
 
 /// The variables that a child gets as the image has them.
@@ -49,8 +49,7 @@ fn for_children(all: impl Iterator<Item = (String, String)>) -> Vec<(String, Str
 
 /// Runs a command to its end or its limit.
 pub(crate) fn supervise(mut command: Command, ids: &[CheckId], limit: Duration) -> Vec<Report> {
-    // A group of its own, so that what it started ends with it.
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    in_own_group(&mut command).stdout(Stdio::piped()).stderr(Stdio::piped());
     let errored = |why: &str| checks::errored(ids, why);
     let mut child = match command.spawn() {
         Ok(child) => child,
@@ -72,6 +71,17 @@ pub(crate) fn supervise(mut command: Command, ids: &[CheckId], limit: Duration) 
         }
     }
     reports
+}
+
+/// A child with a process group of its own, so that what it started ends with it, and without input and output.
+pub(crate) fn in_own_group(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0)
+}
+
+/// Kills a child and what it started, and waits for it as long as it can end.
+pub(crate) fn end(child: &mut Child) {
+    kill_group(child.id());
+    ends_within(child, GRACE);
 }
 
 /// How a child ended.

@@ -10,8 +10,8 @@ pub enum Requirement {
     Optional,
     /// In every image that envforge built.
     EveryImage,
-    /// If a wheel of that name is locked; up to CUDA 12 its name ends in `-cu` and the major version. A framework without
-    /// the wheel contains the library itself, often linked statically.
+    /// If a wheel of that name is locked (up to CUDA 12 its name ends in `-cu` and the major version), or if the framework's
+    /// own wheel has that library as a file. A library that is linked statically cannot be called.
     Wheel(&'static str),
     /// If the stack has nvcc.
     Nvcc,
@@ -147,8 +147,7 @@ const FRAMEWORK: &str = "PyTorch in the image's Python computes correctly; Tenso
      tested with the first, second and fourth";
 const FRAMEWORK_BOUND: &str = "exact; 1e-5; autocast 2e-2";
 const FULL: &str = "one distributed step and `torch.compile` agree with one process in eager mode";
-const SPEED: &str =
-    "median and best of nine tries, with clocks, temperature and the reasons for reduced clocks, by NVML";
+const SPEED: &str = "median, best and spread of nine tries, with clocks, temperature and the reasons for reduced clocks, by NVML; verdict `normal`, `slow`, `throttled` or `suspect`";
 const WARNS: &str = "warns, never fails";
 
 checks! {
@@ -253,6 +252,10 @@ checks! {
     Driver "driver" Gpu Quick {
         Driver "driver" Any EveryImage, "libcuda loads, `cuInit` succeeds and at least one GPU is visible; each status has its own fix", "";
         Device "device" Any EveryImage, "NVML reports the same GPU and memory, the image has code for it, the driver supports the lock's CUDA", "memory: a sixteenth";
+    }
+    /// The health of the host's GPUs.
+    Health "health" Gpu Quick {
+        HostHealth "host-health" Any Optional, "reports by NVML what is wrong with the host's GPUs: lanes of PCIe, uncorrected memory errors, damaged rows of memory, NVLinks that are down", "warns, never fails";
     }
     /// GPU memory and plain arithmetic.
     Memory "memory" Gpu Quick {
@@ -392,9 +395,10 @@ impl CheckId {
         self.group().level()
     }
 
-    /// Whether the check runs a kernel on a GPU; the driver's group reads facts only.
+    /// Whether the check runs a kernel on a GPU; the groups of the driver and of the host's health read facts only.
     pub const fn runs_kernel(self) -> bool {
-        matches!(self.stage(), Stage::Gpu | Stage::Perf) && !matches!(self.group(), CheckGroup::Driver)
+        matches!(self.stage(), Stage::Gpu | Stage::Perf)
+            && !matches!(self.group(), CheckGroup::Driver | CheckGroup::Health)
     }
 
     /// The speed that the check measures.
@@ -500,6 +504,7 @@ mod tests {
             assert_eq!(check.speed().is_some(), check.stage() == Stage::Perf, "{check}");
         }
         assert!(CheckId::GemmLarge.runs_kernel() && CheckId::SpeedConv.runs_kernel());
+        assert!(!CheckId::HostHealth.runs_kernel(), "a GPU whose health was read is not proven");
         assert!(!CheckId::Device.runs_kernel() && !CheckId::Nvrtc.runs_kernel());
     }
 }

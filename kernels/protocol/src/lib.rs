@@ -4,6 +4,7 @@
 //! file, the content digest's format and the status codes of NVIDIA's libraries. Pure and without dependencies.
 #![forbid(unsafe_code)]
 
+mod capability;
 mod check;
 pub mod content;
 mod expectation;
@@ -14,6 +15,7 @@ mod report;
 pub mod status;
 mod table;
 
+pub use capability::cubin_runs_on;
 pub use check::{CheckGroup, CheckId, Requirement, Scope, project_check, project_check_name};
 pub use expectation::{Capability, Expectation, ExpectationError, ExpectationText, Key, Speed, SpeedSource};
 pub use outcome::{Level, Outcome, SkipReason, Stage};

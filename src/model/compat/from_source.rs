@@ -26,6 +26,7 @@ fn variant(matrix: &Matrix, build: &SourceBuild) -> Option<Variant> {
         package: None,
         install: Vec::new(),
         parts: build.parts.clone(),
+        shared: Vec::new(),
         cudart: versions.get("runtime").cloned(),
         cudnn: Some(build.cudnn.clone()),
         nccl: Some(build.nccl.clone()),

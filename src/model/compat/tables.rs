@@ -494,6 +494,10 @@ pub struct Variant {
     /// Parts of the toolkit that are pinned as wheels and linked at /usr/local/cuda: `runtime`, `cublas`.
     #[serde(default)]
     pub parts: Vec<String>,
+    /// Libraries that the framework's own wheel contains as files under their names: `cublas`. Those that it links
+    /// statically or renames are left out.
+    #[serde(default)]
+    pub shared: Vec<String>,
     /// CUDA runtime pinned or bundled.
     pub cudart: Option<String>,
     /// cuDNN pinned or bundled.

@@ -42,6 +42,7 @@ fn variant(matrix: &Matrix, components: &Components) -> Option<Variant> {
         package: None,
         install: Vec::new(),
         parts: Vec::new(),
+        shared: Vec::new(),
         cudart: components.versions.get("runtime").cloned(),
         cudnn: None,
         nccl: None,

@@ -84,6 +84,7 @@ impl<'a> StackChoice<'a> {
             requires: _,
             forward_compat,
             install,
+            shared: _,
             parts,
             nvcc,
             source_build,

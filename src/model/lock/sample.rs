@@ -48,6 +48,7 @@ pub(crate) fn stack() -> Stack {
         },
         forward_compat: None,
         install: Vec::new(),
+        shared: Vec::new(),
         parts: BTreeMap::new(),
         nvcc: None,
         source_build: None,

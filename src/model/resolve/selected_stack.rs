@@ -55,6 +55,7 @@ pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Reject
             .forward_compat_in_use()
             .map(|row| ForwardCompatChoice { package: row.package.clone(), source: row.source.clone() }),
         install: variant.install.clone(),
+        shared: variant.shared.clone(),
         parts: parts(candidate, devel.map_or(&[], |choice| choice.parts)),
         nvcc: devel.map(|choice| choice.nvcc.clone()),
         source_build: choice.and_then(|choice| source_build(candidate, choice)),

@@ -40,7 +40,9 @@ fn is_required(check: CheckId, lock: &Lock) -> bool {
     match check.requirement() {
         Requirement::Optional => false,
         Requirement::EveryImage => true,
-        Requirement::Wheel(name) => lock.wheels.iter().any(|wheel| is_part(name, &wheel.name)),
+        Requirement::Wheel(name) => {
+            lock.wheels.iter().any(|wheel| is_part(name, &wheel.name)) || is_shared(name, stack)
+        }
         Requirement::Nvcc => stack.nvcc.is_some(),
         Requirement::FrameworkExcept(names) => !stack.is_toolkit() && !is_one_of(names),
         Requirement::FrameworkIn(names) => is_one_of(names),
@@ -55,6 +57,11 @@ fn is_required(check: CheckId, lock: &Lock) -> bool {
 /// Whether a wheel carries that part; its name may end in `-cu` and the CUDA major version.
 fn is_part(part: &str, wheel: &str) -> bool {
     wheel == part || wheel.rsplit_once("-cu").is_some_and(|(name, _)| name == part)
+}
+
+/// Whether the framework's own wheel has the library of NVIDIA's wheel as a file.
+fn is_shared(part: &str, stack: &Stack) -> bool {
+    part.strip_prefix("nvidia-").is_some_and(|library| stack.shared.iter().any(|name| name == library))
 }
 
 /// Whether the stack contains a PyTorch that compiles with the stack's Python.
@@ -115,6 +122,18 @@ mod tests {
                 assert!(has(&lock_of(&["torch", &format!("{part}-cu12")]), id), "{id}");
             }
         }
+    }
+
+    /// PyTorch for CUDA 11.3 to 11.8 without NVIDIA's wheels has cuBLAS and cuDNN in `torch/lib`, and links NCCL statically.
+    #[test]
+    fn library_inside_the_frameworks_wheel_is_called() {
+        let mut lock = lock_of(&["torch"]);
+        assert!(!has(&lock, "gemm-large") && !has(&lock, "cudnn-sublibraries"));
+        lock.stack.shared = ["cublas", "cudnn"].map(str::to_owned).to_vec();
+        for id in ["cublas-load", "cublaslt-load", "gemm-fp32-cublas", "gemm-large", "conv-cudnn-forward"] {
+            assert!(has(&lock, id), "{id}");
+        }
+        assert!(!has(&lock, "nccl-all-reduce") && !has(&lock, "nccl-load"));
     }
 
     #[test]

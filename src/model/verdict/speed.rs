@@ -28,7 +28,9 @@ pub fn peaks(gpu: &Gpu) -> BTreeMap<String, f64> {
     let bf16 = gpu.tflops.get("fp16_tensor").filter(|_| gpu.compute_capability.major >= 8);
     let bf16 = bf16.map(|rate| (Speed::Bf16, *rate));
     let memory = gpu.bandwidth_gb_s.map(|rate| (Speed::Memory, rate));
-    rates.chain(bf16).chain(memory).map(|(speed, rate)| (speed.to_string(), rate)).collect()
+    // The row has both directions, a collective sends in one; the agent drops it where no link is up.
+    let bus = gpu.nvlink_gb_s.map(|rate| (Speed::Bus, rate / 2.0));
+    rates.chain(bf16).chain(memory).chain(bus).map(|(speed, rate)| (speed.to_string(), rate)).collect()
 }
 
 /// Returns the medians that a report measured, by name, for `--record`.
@@ -69,6 +71,11 @@ mod tests {
         assert_eq!(peaks.get("fp16"), row.tflops.get("fp16_tensor"));
         assert_eq!(peaks.get("memory").copied(), row.bandwidth_gb_s);
         assert_eq!(peaks.get("bf16"), row.tflops.get("fp16_tensor"));
+        assert_eq!(peaks.get("bus").copied(), row.nvlink_gb_s.map(|both| both / 2.0));
+        assert!(
+            peaks.contains_key("bus") && !peaks.contains_key("host-to-device"),
+            "the link's is read on the host"
+        );
         let text = lines(SpeedSource::Peak, &peaks);
         assert!(text.lines().all(|line| line.starts_with("peak.") && line.contains('=')), "{text}");
         let old = Matrix::current().gpu_named("Tesla T4").expect("known").product.expect("a row of its own");

@@ -24,7 +24,9 @@ impl Detail {
 
 /// Writes one line per check, failures first, each with its hint. Ends in a newline unless there is none to list.
 pub fn check_lines(verdict: &Verdict, detail: Detail) -> String {
-    let listed = |check: &&Check| detail == Detail::Everything || check.is_bad() || check.is_hindered();
+    let listed = |check: &&Check| {
+        detail == Detail::Everything || check.is_bad() || check.is_hindered() || warns(check)
+    };
     let mut checks: Vec<_> = verdict.checks.iter().filter(listed).collect();
     checks.sort_by_key(|check| check.outcome);
     let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
@@ -34,6 +36,7 @@ pub fn check_lines(verdict: &Verdict, detail: Detail) -> String {
             Outcome::Failed => "failed",
             Outcome::Errored => "error",
             Outcome::Skipped => "skipped",
+            Outcome::Passed if warns(check) => "warning",
             Outcome::Passed => "ok",
         };
         let _ = writeln!(text, "{word:7} {:width$}  {}", check.id, check.detail);
@@ -42,6 +45,11 @@ pub fn check_lines(verdict: &Verdict, detail: Detail) -> String {
         }
     }
     text
+}
+
+/// Whether a check found something that says nothing about the image: a slow GPU, a fault of the host.
+fn warns(check: &Check) -> bool {
+    check.measured.contains_key("warning")
 }
 
 /// Writes the verdict in one line: how many checks failed, passed and were skipped, and where they ran.
@@ -104,6 +112,16 @@ mod tests {
         let words: Vec<_> = text.lines().map(|line| line.split_once(' ').expect("two words").0).collect();
         assert_eq!(words, ["failed", "", "skipped", "ok", "ok", "ok", "failed:"], "{text}");
         assert!(!verdict_text(&verdict_of(LINES), Detail::of(0)).contains("ok "));
+    }
+
+    #[test]
+    fn warnings_are_listed_and_fail_nothing() {
+        let slow = r#"{"id":"speed-memory","stage":"perf","outcome":"passed","detail":"slow","measured":{"warning":"x"}}"#;
+        let text = verdict_text(&verdict_of(&LINES.replace("\"failed\"", "\"passed\"")), Detail::Problems);
+        assert!(!text.contains("warning"), "{text}");
+        let lines = format!("{slow}\n{}", LINES.replace("\"failed\"", "\"passed\""));
+        let text = verdict_text(&verdict_of(&lines), Detail::Problems);
+        assert!(text.starts_with("warning speed-memory  slow\npassed: 5 checks"), "{text}");
     }
 
     #[test]

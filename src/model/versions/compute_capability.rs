@@ -26,9 +26,10 @@ impl ComputeCapability {
     fn to_text(self) -> String {
         self.dotted()
     }
-    /// Whether a cubin built for `self` runs on a GPU of `device`: same major, and no newer minor.
+    /// Whether a cubin built for `self` runs on a GPU of `device`: same major, and no newer minor; Tegra runs its own only.
     pub fn cubin_runs_on(self, device: Self) -> bool {
-        self.major == device.major && self.minor <= device.minor
+        let pair = |it: Self| (u32::from(it.major), u32::from(it.minor));
+        envforge_protocol::cubin_runs_on(pair(self), pair(device))
     }
 }
 

@@ -92,6 +92,7 @@ fn a_cubin_runs_upward_within_its_major() {
     assert!(cc("8.0").cubin_runs_on(cc("8.9")));
     assert!(!cc("8.9").cubin_runs_on(cc("8.6")));
     assert!(!cc("8.0").cubin_runs_on(cc("9.0")));
+    assert!(!cc("8.6").cubin_runs_on(cc("8.7")), "Orin runs its own code only");
 }
 
 #[test]

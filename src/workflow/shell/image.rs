@@ -42,7 +42,7 @@ pub(crate) async fn build(
 ) -> Result<(), CommandError> {
     let args = request::Build::of(&wanted.spec);
     if let Done::Built(built) = Box::pin(build_one(session, wanted, stack, base, &args)).await?
-        && let Some(error) = built.failure()
+        && let Some(error) = built.rejection()
     {
         let text = verdict_text(&built.verdict, Detail::Problems);
         session.reporter.report(Event::Note { text });

@@ -32,11 +32,13 @@ pub(crate) struct Options {
     pub(crate) root: PathBuf,
     /// `uid:gid` of the image's user.
     pub(crate) user: Option<(u32, u32)>,
+    /// The most that a group may take, if that is less than its own limit.
+    pub(crate) limit: Option<Duration>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { expect: None, forbidden: None, root: "/".into(), user: None }
+        Self { expect: None, forbidden: None, root: "/".into(), user: None, limit: None }
     }
 }
 
@@ -81,6 +83,12 @@ impl Options {
             .flat_map(|folder| ["python3", "python"].map(|name| folder.join(name)));
         std::iter::once(self.python()).chain(found).find(|python| python.is_file())
     }
+}
+
+/// Opens every GPU that the image has code for.
+pub(crate) fn open_all(options: &Options) -> Result<Vec<crate::gpu::device::Device>, gpu::CheckFailure> {
+    let (driver, devices) = gpu::machine(options)?;
+    gpu::open(&driver, &devices)
 }
 
 /// A stage and its groups, in the order of the report.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use super::device::{Address, Buffer, Device};
-use super::status::{GpuLibraryError, Library};
+use super::status::{GpuLibraryError, Library, OpenError};
 use crate::dlopen;
 use crate::reference::{Format, Shape};
 
@@ -167,16 +167,14 @@ fn int(size: usize) -> c_int {
 
 impl Cublas {
     /// Loads the library and makes a handle. cuBLAS finds its other half by name: that must be loaded before.
-    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         let calls = Calls::load(dlopen::Library::open(path)?)?;
         let mut handle = null_mut();
         // SAFETY: the pointer is to a living handle.
-        done("cublasCreate_v2", unsafe { (calls.create)(&raw mut handle) })
-            .map_err(|fault| fault.to_string())?;
+        done("cublasCreate_v2", unsafe { (calls.create)(&raw mut handle) })?;
         let mut version = 0;
         // SAFETY: the handle is alive, the pointer is to a living number.
-        done("cublasGetVersion_v2", unsafe { (calls.version)(handle, &raw mut version) })
-            .map_err(|fault| fault.to_string())?;
+        done("cublasGetVersion_v2", unsafe { (calls.version)(handle, &raw mut version) })?;
         Ok(Self { calls, handle, version })
     }
 
@@ -228,13 +226,12 @@ impl Cublas {
 
 impl CublasLt {
     /// Loads the library, makes a handle and a workspace.
-    pub(crate) fn open(path: &Path, device: &Device) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path, device: &Device) -> Result<Self, OpenError> {
         let calls = LtCalls::load(dlopen::Library::open(path)?)?;
         let mut handle = null_mut();
         // SAFETY: the pointer is to a living handle.
-        done("cublasLtCreate", unsafe { (calls.create)(&raw mut handle) })
-            .map_err(|fault| fault.to_string())?;
-        let workspace = device.buffer(WORKSPACE).map_err(|fault| fault.to_string())?;
+        done("cublasLtCreate", unsafe { (calls.create)(&raw mut handle) })?;
+        let workspace = device.buffer(WORKSPACE)?;
         Ok(Self { calls, handle, workspace, fast_accumulation: false })
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use super::device::{Address, Buffer, Device};
-use super::status::{GpuLibraryError, Library};
+use super::status::{GpuLibraryError, Library, OpenError};
 use crate::dlopen;
 use crate::reference::{Convolution, Format, Layout};
 
@@ -133,12 +133,12 @@ fn made(call: &str, create: unsafe extern "C" fn(*mut Handle) -> c_int) -> Resul
 
 impl Cudnn {
     /// Loads the library and makes a handle.
-    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         let library = dlopen::Library::open(path)?;
         // SAFETY: `size_t cudnnGetVersion(void)`.
         let version = unsafe { library.function::<unsafe extern "C" fn() -> usize>(c"cudnnGetVersion")?() };
         let calls = Calls::load(library)?;
-        let handle = made("cudnnCreate", calls.create).map_err(|fault| fault.to_string())?;
+        let handle = made("cudnnCreate", calls.create)?;
         Ok(Self { calls, handle, version })
     }
 

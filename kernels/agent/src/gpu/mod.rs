@@ -23,6 +23,7 @@ pub(crate) mod cublas;
 pub(crate) mod cudnn;
 pub(crate) mod device;
 pub(crate) mod driver;
+pub(crate) mod health;
 pub(crate) mod nccl;
 pub(crate) mod nvml;
 pub(crate) mod status;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use super::device::{Address, Device, Stream};
-use super::status::{GpuLibraryError, Library};
+use super::status::{GpuLibraryError, Library, OpenError};
 use crate::dlopen;
 
 type Comm = *mut c_void;
@@ -60,7 +60,7 @@ pub(crate) enum Collective {
 }
 
 impl Nccl {
-    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         let library = dlopen::Library::open(path)?;
         Ok(Self { calls: Calls::load(library)?, library })
     }

@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::Path;
 use std::ptr::null_mut;
 
+use super::health::Health;
 use super::status::{GpuLibraryError, Library};
 use crate::dlopen;
 
@@ -47,6 +48,7 @@ pub(crate) struct Pci {
 
 /// NVML, initialized.
 pub(crate) struct Nvml {
+    library: dlopen::Library,
     calls: Calls,
 }
 
@@ -91,10 +93,12 @@ impl Nvml {
     /// Loads and initializes it; `None` if it is not in the container, or lacks a function.
     pub(crate) fn open() -> Result<Option<Self>, GpuLibraryError> {
         let library = dlopen::Library::open(Path::new("libnvidia-ml.so.1"));
-        let Ok(calls) = library.and_then(Calls::load) else { return Ok(None) };
+        let Ok((library, calls)) = library.and_then(|library| Ok((library, Calls::load(library)?))) else {
+            return Ok(None);
+        };
         // SAFETY: no parameter.
         done("nvmlInit_v2", unsafe { (calls.init)() })?;
-        Ok(Some(Self { calls }))
+        Ok(Some(Self { library, calls }))
     }
 
     /// `550.144.03`.
@@ -136,6 +140,11 @@ impl Nvml {
         done("nvmlDeviceGetTemperature", code).ok()?;
         let throttled = REASONS.iter().filter(|(bit, _)| reasons & bit != 0).map(|(_, word)| *word).collect();
         Some(State { clocks: (clock(1)?, clock(2)?), celsius, throttled })
+    }
+
+    /// The health of the GPU at a bus address.
+    pub(crate) fn health(&self, bus: &str) -> Option<Health> {
+        Some(Health::of(self.library, self.handle(bus)?))
     }
 
     fn handle(&self, bus: &str) -> Option<Handle> {

@@ -24,6 +24,18 @@ impl GpuLibraryError {
         explained_status(self.library, self.code).or_else(|| explained_status(self.library, thousand?))
     }
 
+    /// Whether the GPU's memory was full. No check asks for more than a part of what is free: another program holds it.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        let codes: &[i32] = match self.library {
+            Library::Driver => &[2],
+            Library::Cublas => &[3],
+            // CUDNN_STATUS_ALLOC_FAILED of cuDNN 8, and cuDNN 9's for the device.
+            Library::Cudnn => &[2, 4004],
+            _ => &[],
+        };
+        codes.contains(&self.code)
+    }
+
     /// Returns the fix, if one is known.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         self.known().map(|status| status.fix).filter(|fix| !fix.is_empty())
@@ -38,6 +50,27 @@ impl std::fmt::Display for GpuLibraryError {
             None => f.write_str(", an unknown status")?,
         }
         if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
+    }
+}
+
+/// Why a library cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OpenError {
+    /// The loader's reason, or the symbol that the file lacks.
+    Load(String),
+    /// It was loaded, and its first call failed.
+    Call(GpuLibraryError),
+}
+
+impl From<String> for OpenError {
+    fn from(problem: String) -> Self {
+        Self::Load(problem)
+    }
+}
+
+impl From<GpuLibraryError> for OpenError {
+    fn from(fault: GpuLibraryError) -> Self {
+        Self::Call(fault)
     }
 }
 

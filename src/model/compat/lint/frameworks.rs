@@ -8,6 +8,9 @@ use super::code::{known, same_minor};
 use super::fault::{Faults, Problem};
 use crate::model::versions::{FrameworkVersion, LibraryVersion};
 
+/// Libraries that checks call.
+const SHARED: [&str; 3] = ["cublas", "cudnn", "nccl"];
+
 pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
     for variant in &matrix.variants {
         judge(matrix, variant, faults);
@@ -35,6 +38,7 @@ fn judge(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     companions(matrix, variant, faults);
     wheels(matrix, variant, faults);
     triton(variant, faults);
+    shared(variant, faults);
     bases(matrix, variant, faults);
     product(matrix, variant, &variant.framework, faults);
     if variant.python.is_empty() {
@@ -95,6 +99,13 @@ fn triton(variant: &Variant, faults: &mut Faults) {
     if let Some(first) = variant.triton_before {
         let known = variant.triton.is_some() && variant.python.contains(&first);
         faults.require(known, variant, "Triton, or wheel, for `triton_before`", first);
+    }
+}
+
+/// Checks that the libraries of the framework's own wheel are ones that checks can call.
+fn shared(variant: &Variant, faults: &mut Faults) {
+    for library in &variant.shared {
+        faults.require(SHARED.contains(&library.as_str()), variant, "known library", library);
     }
 }
 

@@ -8,7 +8,13 @@ use crate::model::target::Target;
 use crate::model::versions::{ComputeCapability, DriverVersion, LibraryVersion, ToolkitVersion};
 
 fn cubin(code: &[ComputeCapability], gpu: ComputeCapability) -> bool {
-    code.iter().any(|one| one.major == gpu.major && one.minor <= gpu.minor)
+    const TEGRA: [&str; 6] = ["3.2", "5.3", "6.2", "7.2", "8.7", "10.1"];
+    let tegra = |one: ComputeCapability| TEGRA.contains(&one.dotted().as_str());
+    code.iter().any(|one| {
+        let thor = |it: ComputeCapability| it.dotted() == "10.1" || it.dotted() == "11.0";
+        let above = one.major == gpu.major && one.minor <= gpu.minor;
+        *one == gpu || (thor(*one) && thor(gpu)) || (above && !tegra(*one) && !tegra(gpu))
+    })
 }
 
 /// Whether some base of the matrix has a Python of the row and can load it.

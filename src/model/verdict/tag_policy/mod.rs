@@ -2,10 +2,12 @@
 //!
 //! Pure. A check that did not run never earns a tag.
 
+use std::slice;
+
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::lock::Lock;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
-use crate::model::verdict::{Outcome, Verdict, is_allowed_skip, ran_on};
+use crate::model::verdict::{GpuCoverage, Outcome, Verdict, is_allowed_skip, is_kernel_check, ran_on};
 use crate::model::versions::ComputeCapability;
 
 /// The tags that an image may have.
@@ -54,6 +56,11 @@ fn counts(lock: &Lock, gpu: ComputeCapability) -> bool {
     requires.code_for(gpu).is_some() && (named.is_empty() || named.contains(&gpu))
 }
 
+/// Whether one of the GPUs counts for the image.
+fn any_counts(lock: &Lock, gpus: &[GpuCoverage]) -> bool {
+    gpus.iter().filter_map(|gpu| gpu.capability).any(|gpu| counts(lock, gpu))
+}
+
 /// Returns the tags that the report allows.
 pub fn claim(lock: &Lock, verdict: &Verdict) -> TagStatus {
     let unverified = |because: String| TagStatus::Unverified { because };
@@ -71,7 +78,7 @@ pub fn claim(lock: &Lock, verdict: &Verdict) -> TagStatus {
     if ran.is_empty() {
         return unverified("nothing ran on a GPU".to_owned());
     }
-    if !ran.iter().filter_map(|gpu| gpu.capability).any(|gpu| counts(lock, gpu)) {
+    if !any_counts(lock, &ran) {
         let ran: Vec<_> = ran.into_iter().map(|gpu| gpu.label).collect();
         let wanted: Vec<_> = target_gpus(lock).iter().map(|capability| capability.dotted()).collect();
         return unverified(format!(
@@ -83,7 +90,16 @@ pub fn claim(lock: &Lock, verdict: &Verdict) -> TagStatus {
     for id in gpu_checks(lock, true) {
         let check = verdict.checks.iter().find(|check| check.id == id);
         match check {
-            Some(check) if check.outcome == Outcome::Passed || is_allowed_skip(check) => {}
+            Some(check) if check.outcome == Outcome::Passed => {
+                // With several kinds of GPU a check may have run on another kind than the one that counts.
+                let gpus = ran_on(slice::from_ref(check));
+                if is_kernel_check(check) && !any_counts(lock, &gpus) {
+                    return unverified(format!(
+                        "the required check `{id}` ran on no GPU that counts for the image"
+                    ));
+                }
+            }
+            Some(check) if is_allowed_skip(check) => {}
             Some(check) => {
                 return unverified(format!("the required check `{id}` was skipped: {}", check.detail));
             }

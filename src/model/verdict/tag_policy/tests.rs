@@ -106,6 +106,35 @@ fn only_target_gpus_count() {
     }
 }
 
+/// A host with an H200 and a display card: what ran only on the card proves nothing for an image that targets the H200.
+#[test]
+fn every_required_check_names_a_gpu_that_counts() {
+    const CARD: &str = "NVIDIA RTX A4000 (sm_86)";
+    let lock = lock(&["9.0"]);
+    let both = |verdict: &mut Verdict, id: &str, labels: [&str; 2]| {
+        let check = verdict.checks.iter_mut().find(|check| check.id == id).expect("in the report");
+        check.measured = labels
+            .iter()
+            .filter(|label| !label.is_empty())
+            .enumerate()
+            .map(|(at, label)| (format!("gpu.{at}"), (*label).to_owned()))
+            .collect();
+    };
+    for id in ["gemm-large", "conv-own", "nccl-all-reduce", "framework-matmul", "framework-ddp"] {
+        let mut verdict = report(&lock, Some(H200));
+        both(&mut verdict, id, [CARD, H200]);
+        assert_eq!(word(&claim(&lock, &verdict)), VERIFIED, "{id}");
+        let because = format!("the required check `{id}` ran on no GPU that counts for the image");
+        both(&mut verdict, id, [CARD, ""]);
+        assert_eq!(word(&claim(&lock, &verdict)), because);
+        both(&mut verdict, id, ["", ""]);
+        assert_eq!(word(&claim(&lock, &verdict)), because, "a check that names no GPU");
+    }
+    let mut verdict = report(&lock, Some(H200));
+    both(&mut verdict, "driver", [CARD, ""]);
+    assert_eq!(word(&claim(&lock, &verdict)), VERIFIED, "the driver's group runs no kernel");
+}
+
 type Texts = &'static [&'static str];
 
 /// PyTorch 2.8 has code for 8.6, which an L4, L40S or RTX 4090 (8.9) runs.

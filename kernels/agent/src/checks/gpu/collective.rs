@@ -60,7 +60,7 @@ fn start(options: &Options, log: &Path) -> Result<(Nccl, Vec<Device>), CheckFail
         environment("NCCL_MAX_CTAS", "1");
     }
     let devices = open(&driver, &facts);
-    let nccl = Nccl::open(&path).map_err(|problem| opened(&path, &problem))?;
+    let nccl = Nccl::open(&path).map_err(|problem| opened(&path, problem))?;
     Ok((nccl, devices?))
 }
 

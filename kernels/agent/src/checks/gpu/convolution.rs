@@ -138,7 +138,7 @@ pub(crate) fn run_cudnn(options: &Options, say: &mut dyn FnMut(Report)) {
 /// cuDNN on the current GPU.
 pub(crate) fn cudnn(options: &Options) -> Result<Cudnn, CheckFailure> {
     let path = library(options, "cudnn", &["cublasLt", "cublas", "nvrtc"])?;
-    Cudnn::open(&path).map_err(|problem| opened(&path, &problem))
+    Cudnn::open(&path).map_err(|problem| opened(&path, problem))
 }
 
 /// fp32 NCHW, and fp16 NHWC on tensor cores, each by an exact algorithm; then fp32 random within its bound.

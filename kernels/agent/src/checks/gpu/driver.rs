@@ -1,6 +1,6 @@
 //! Proves that the driver starts and shows GPUs, that it agrees with NVML, and that the image has code for every GPU.
 
-use envforge_protocol::{CheckId, Expectation, Key};
+use envforge_protocol::{Capability, CheckId, Expectation, Key, cubin_runs_on};
 
 use super::{CheckFailure, CheckPass, merged};
 use crate::checks::Options;
@@ -33,7 +33,8 @@ pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
         Err(failure) => Err(failure.clone()),
     };
     say(merged(CheckId::Driver, vec![(labels.clone(), driver)]));
-    let device = start.and_then(|(version, _, devices)| {
+    let not_run = |_| CheckFailure::error("not run: the check `driver` did not pass");
+    let device = start.map_err(not_run).and_then(|(version, _, devices)| {
         let expected = options.expectation_if_given().map_err(CheckFailure::error)?;
         judge(version, &devices, Nvml::open()?.as_ref(), &expected)
     });
@@ -147,11 +148,10 @@ pub(crate) fn no_code(devices: &[Facts]) -> CheckFailure {
     CheckFailure::fail(format!("the image has no code for {}", labels.join(", ")))
 }
 
-/// Machine code of the same major version and no newer minor, or PTX no newer than the GPU.
-fn has_code(capability: (u32, u32), expected: &Expectation) -> bool {
+/// Machine code that runs there, or PTX no newer than the GPU.
+fn has_code(capability: Capability, expected: &Expectation) -> bool {
     let (chips, ptx) = (expected.chips(Key::Arch), expected.chips(Key::Ptx));
-    chips.iter().any(|(major, minor)| *major == capability.0 && *minor <= capability.1)
-        || ptx.iter().any(|ptx| *ptx <= capability)
+    chips.iter().any(|code| cubin_runs_on(*code, capability)) || ptx.iter().any(|ptx| *ptx <= capability)
 }
 
 #[cfg(test)]
@@ -183,6 +183,7 @@ mod tests {
         for (capability, served) in [
             ((8, 0), true),
             ((8, 6), true),
+            ((8, 7), false),
             ((9, 0), true),
             ((7, 5), false),
             ((10, 0), false),

@@ -7,7 +7,7 @@ use super::{CheckFailure, CheckPass, all_alike, builtin_kernels, each_kind, libr
 use crate::checks::Options;
 use crate::gpu::cublas::{Arithmetic, Cublas, CublasLt, Operands};
 use crate::gpu::device::{Argument, Device, Kernel};
-use crate::gpu::status::GpuLibraryError;
+use crate::gpu::status::{GpuLibraryError, OpenError};
 use crate::reference::{Generator, Shape, differences, frobenius, product};
 use crate::report::Report;
 
@@ -240,19 +240,29 @@ fn old_fp8(failure: CheckFailure, device: &Device, blas: &Cublas) -> CheckFailur
 /// cuBLAS on the current GPU.
 pub(crate) fn blas(options: &Options) -> Result<Cublas, CheckFailure> {
     let path = library(options, "cublas", &["cublasLt"])?;
-    Cublas::open(&path).map_err(|problem| opened(&path, &problem))
+    Cublas::open(&path).map_err(|problem| opened(&path, problem))
 }
 
 /// cuBLASLt on a GPU.
 pub(crate) fn lt(options: &Options, device: &Device) -> Result<CublasLt, CheckFailure> {
     let path = library(options, "cublasLt", &[])?;
-    CublasLt::open(&path, device).map_err(|problem| opened(&path, &problem))
+    CublasLt::open(&path, device).map_err(|problem| opened(&path, problem))
 }
 
 /// A library that is there and does not start.
-pub(crate) fn opened(path: &std::path::Path, problem: &str) -> CheckFailure {
-    CheckFailure::fail(format!("{}: {problem}", path.display()))
-        .hint("reinstall the library: it is damaged, from another CUDA, or newer than the driver")
+pub(crate) fn opened(path: &std::path::Path, error: OpenError) -> CheckFailure {
+    const REINSTALL: &str =
+        "reinstall the library: it is damaged, from another CUDA, or newer than the driver";
+    match error {
+        OpenError::Load(problem) => {
+            CheckFailure::fail(format!("{}: {problem}", path.display())).hint(REINSTALL)
+        }
+        OpenError::Call(fault) => {
+            let failure = CheckFailure::from(fault);
+            let detail = format!("{}: {}", path.display(), failure.detail);
+            CheckFailure { detail, hint: failure.hint.or(Some(REINSTALL.to_owned())), ..failure }
+        }
+    }
 }
 
 #[cfg(test)]

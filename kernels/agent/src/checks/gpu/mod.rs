@@ -22,10 +22,12 @@ mod convolution;
 mod driver;
 mod gemm;
 mod gemm_large;
+mod health;
 mod memory;
 mod outcome;
 mod python;
 pub(crate) mod speed;
+mod speed_verdict;
 
 use envforge_protocol::{CheckGroup, CheckId, Outcome, SkipReason};
 
@@ -40,6 +42,7 @@ pub(crate) use outcome::{CheckFailure, CheckPass};
 /// take two minutes: `cuInit` of eight GPUs without the persistence daemon alone is estimated at 30 s.
 pub(crate) const GROUPS: &[Group] = &[
     group!(Driver, 120, driver::run),
+    group!(Health, 120, health::run),
     group!(Memory, 120, memory::run),
     group!(GemmOwn, 120, gemm::run_own),
     group!(GemmCublas, 120, gemm::run_cublas),

@@ -60,8 +60,14 @@ impl CheckFailure {
 }
 
 impl From<GpuLibraryError> for CheckFailure {
-    /// A failed call fails the check: the image or the machine cannot do what is required.
+    /// A failed call fails the check: the image or the machine cannot do what is required. Memory that cannot be had is
+    /// held by another program, since no check asks for more than a part of what is free.
     fn from(error: GpuLibraryError) -> Self {
-        Self { hint: error.hint().map(str::to_owned), ..Self::fail(error.to_string()) }
+        let hint = error.hint().map(str::to_owned);
+        if error.is_out_of_memory() {
+            let text = format!("the GPU's memory is full: {error}");
+            return Self { hint, ..Self::skip(SkipReason::HostBusy, text) };
+        }
+        Self { hint, ..Self::fail(error.to_string()) }
     }
 }

@@ -9,11 +9,13 @@ use envforge_protocol::{CheckGroup, CheckId, Expectation, SkipReason, Speed, Spe
 
 use super::convolution::cudnn;
 use super::gemm::{blas, lowest, lt, needs, opened};
+use super::speed_verdict::{Due, Tries, verdict};
 use super::{CheckFailure, CheckPass, all_alike, at_once, each_kind, library, machine, on_all, open};
 use crate::checks::{Group, Options};
 use crate::gpu::cublas::{Arithmetic, Operands};
 use crate::gpu::cudnn::{Math, Pass};
 use crate::gpu::device::{Address, Buffer, Device};
+use crate::gpu::health::{Health, Pcie};
 use crate::gpu::nccl::{Collective, Nccl};
 use crate::gpu::nvml::{Nvml, State};
 use crate::gpu::status::GpuLibraryError;
@@ -37,16 +39,19 @@ const WARM: usize = 3;
 const TRIES: usize = 9;
 /// Seconds that one try should at least take, by repeating: a launch is not what is measured.
 const TRY: f64 = 0.02;
-/// Below this part of what the GPU model should reach, or of what was recorded on this host, there is a warning.
-const OF_PEAK: f64 = 0.5;
-const OF_RECORDED: f64 = 0.9;
 
 /// Results of several tries, in work per second, and the GPU's state under that load.
 #[derive(Debug, Clone, PartialEq)]
 struct Rate {
-    median: f64,
-    best: f64,
+    tries: Tries,
+    load: Load,
+}
+
+/// What NVML says of a GPU under load.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Load {
     state: Option<State>,
+    health: Option<Health>,
 }
 
 /// Times a piece of work: `each` is its size, the answer in sizes per second.
@@ -66,20 +71,23 @@ fn rate<E: From<GpuLibraryError>>(
         #[expect(clippy::cast_precision_loss, reason = "a small count")]
         rates.push(each * repeats as f64 / seconds.max(f64::MIN_POSITIVE));
     }
-    let state = state_under_load(device, || (0..repeats).try_for_each(|_| work()))?;
-    Ok(summary(rates, state))
+    let load = under_load(device, || (0..repeats).try_for_each(|_| work()))?;
+    Ok(Rate { tries: Tries::of(rates), load })
 }
 
-/// Reads the GPU's clocks while it works: after the work an idle GPU has no reason to reduce them.
-fn state_under_load<E: From<GpuLibraryError>>(
+/// Reads the GPU's clocks and links while it works: after the work an idle GPU has no reason to reduce its clocks, and
+/// lowers its link.
+fn under_load<E: From<GpuLibraryError>>(
     device: &Device,
     load: impl FnOnce() -> Result<(), E>,
-) -> Result<Option<State>, E> {
+) -> Result<Load, E> {
     let nvml = Nvml::open().ok().flatten();
     load()?;
-    let state = nvml.and_then(|nvml| nvml.state(&device.facts.bus));
+    device.make_current()?;
+    let bus = &device.facts.bus;
+    let found = nvml.map(|nvml| Load { state: nvml.state(bus), health: nvml.health(bus) });
     device.synchronize()?;
-    Ok(state)
+    Ok(found.unwrap_or_default())
 }
 
 /// How often a piece of work has to run to fill one try.
@@ -88,42 +96,66 @@ fn repeats(once: f64) -> usize {
     if once > 0.0 { (TRY / once).ceil().clamp(1.0, 1000.0) as usize } else { 1000 }
 }
 
-fn summary(mut rates: Vec<f64>, state: Option<State>) -> Rate {
-    rates.sort_by(f64::total_cmp);
-    Rate { median: rates[rates.len() / 2], best: rates[rates.len() - 1], state }
+/// The speeds to compare with: the model's peak, unless it is a slice of a GPU, and what was recorded on this host.
+fn due(key: Speed, device: &Device, expected: &Expectation, load: &Load) -> Vec<Due> {
+    let link = load.health.as_ref().and_then(|health| health.pcie).and_then(Pcie::bandwidth);
+    let linked = load.health.as_ref().and_then(|health| health.nvlinks).is_some_and(|(up, _)| up > 0);
+    let row = expected.expected_speed(SpeedSource::Peak, key);
+    let peak = match key {
+        // What the link can carry, not what the card could in another slot.
+        Speed::HostToDevice | Speed::DeviceToHost => link,
+        // Without links between the GPUs all goes over PCIe.
+        Speed::Bus if !linked => link,
+        _ => row,
+    };
+    // A slice of a GPU has a part of its peak.
+    let peak = peak.filter(|_| !device.facts.is_slice());
+    let recorded = expected.expected_speed(SpeedSource::Recorded, key);
+    let is_limit = key != Speed::Bus;
+    let peak = peak.map(|speed| Due { source: SpeedSource::Peak, speed, is_limit });
+    let recorded = recorded.map(|speed| Due { source: SpeedSource::Recorded, speed, is_limit: false });
+    peak.into_iter().chain(recorded).collect()
 }
 
-/// Describes a measurement: median and best, clocks, and the comparison with expected speeds.
+/// Describes a measurement: median, best and spread, clocks, the comparison with expected speeds, and the verdict.
 fn describe(rate: Rate, key: Speed, unit: &str, device: &Device, expected: &Expectation) -> CheckPass {
-    let Rate { median, best, state } = rate;
-    let mut good = CheckPass::new(format!("{median:.1} {unit} (best {best:.1})"))
+    let Rate { tries, load } = rate;
+    let Tries { median, best, .. } = tries;
+    let spread = 100.0 * tries.spread();
+    let mut good = CheckPass::new(format!("{median:.1} {unit} (best {best:.1}, spread {spread:.0} %)"))
         .with("median", format!("{median:.3}"))
         .with("best", format!("{best:.3}"))
+        .with("spread_percent", format!("{spread:.1}"))
         .with("unit", unit);
-    for (name, least, words) in [
-        (SpeedSource::Peak, OF_PEAK, "this model's peak"),
-        (SpeedSource::Recorded, OF_RECORDED, "the speed recorded on this host"),
-    ] {
-        let Some(due) = expected.expected_speed(name, key) else { continue };
-        // A slice of a GPU has a part of its peak.
-        if name == SpeedSource::Peak && device.facts.is_slice() {
-            continue;
-        }
-        let part = median / due;
-        good.detail.push_str(&format!(", {:.0} % of {words} of {due}", part * 100.0));
-        good = good.with(name.as_str(), due).with(&format!("part_of_{name}"), format!("{part:.3}"));
-        if part < least {
-            good.detail.push_str(": slow");
-            good = good.with("warning", format!("below {:.0} % of {words}", least * 100.0));
-        }
+    let due = due(key, device, expected, &load);
+    for one in &due {
+        let (part, speed) = (median / one.speed, one.speed);
+        good.detail.push_str(&format!(", {:.0} % of {} of {speed:.6}", part * 100.0, one.words()));
+        let name = one.source.as_str();
+        good = good.with(name, speed).with(&format!("part_of_{name}"), format!("{part:.3}"));
     }
-    if let Some(state) = state {
+    let throttled = load.state.as_ref().map_or(Vec::new(), |state| state.throttled.clone());
+    if let Some(state) = load.state {
         let (chip, memory) = state.clocks;
         good = good.with("clock_mhz", chip).with("memory_clock_mhz", memory).with("celsius", state.celsius);
-        if !state.throttled.is_empty() {
-            let reasons = state.throttled.join(", ");
-            good.detail.push_str(&format!("; clocks reduced by {reasons}"));
-            good = good.with("throttled", reasons);
+    }
+    if !throttled.is_empty() {
+        let reasons = throttled.join(", ");
+        good.detail.push_str(&format!("; clocks reduced by {reasons}"));
+        good = good.with("throttled", reasons);
+    }
+    if let Some(Pcie { generation, width, most }) = load.health.and_then(|health| health.pcie)
+        && matches!(key, Speed::HostToDevice | Speed::DeviceToHost)
+    {
+        good.detail
+            .push_str(&format!("; PCIe generation {generation} of {}, {width} of {} lanes", most.0, most.1));
+        good = good.with("pcie_generation", generation).with("pcie_width", width);
+    }
+    if let Some(verdict) = verdict(tries, &due, &throttled) {
+        good = good.with("verdict", verdict.word());
+        if let Some(reason) = verdict.reason() {
+            good.detail.push_str(&format!(": {}", verdict.word()));
+            good = good.with("warning", reason);
         }
     }
     good
@@ -259,7 +291,7 @@ fn all_reduce(options: &Options) -> Result<CheckPass, CheckFailure> {
     let expected = options.expectation_if_given().map_err(CheckFailure::error)?;
     let path = library(options, "nccl", &[])?;
     let devices = open(&driver, &facts)?;
-    let nccl = Nccl::open(&path).map_err(|problem| opened(&path, &problem))?;
+    let nccl = Nccl::open(&path).map_err(|problem| opened(&path, problem))?;
     let ranks = nccl.connect(&devices)?;
     let least = devices.iter().map(|device| device.memory().map_or(0, |(free, _)| free)).min().unwrap_or(0);
     let count = (1usize << 30).min(least / 8) / 4;
@@ -287,9 +319,10 @@ fn all_reduce(options: &Options) -> Result<CheckPass, CheckFailure> {
             rates.push(bytes / started.elapsed().as_secs_f64() / 1e9 * 2.0 * (size - 1.0) / size);
         }
     }
-    let state = state_under_load(&devices[0], || ranks.run(Collective::AllReduce, count, &addresses))?;
+    let load = under_load(&devices[0], || ranks.run(Collective::AllReduce, count, &addresses))?;
+    let rate = Rate { tries: Tries::of(rates), load };
     let ranks = c_int::try_from(devices.len()).unwrap_or(c_int::MAX);
-    Ok(describe(summary(rates, state), Speed::Bus, "GB/s", &devices[0], &expected).with("ranks", ranks))
+    Ok(describe(rate, Speed::Bus, "GB/s", &devices[0], &expected).with("ranks", ranks))
 }
 
 #[cfg(test)]
@@ -297,9 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_not_the_best_and_work_is_repeated_to_fill_a_try() {
-        let rate = summary(vec![3.0, 1.0, 10.0, 2.0, 4.0], None);
-        assert_eq!(rate, Rate { median: 3.0, best: 10.0, state: None });
+    fn work_is_repeated_to_fill_a_try() {
         assert_eq!([repeats(1.0), repeats(0.005), repeats(1e-9), repeats(0.0)], [1, 4, 1000, 1000]);
     }
 }

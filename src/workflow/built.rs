@@ -1,0 +1,139 @@
+//! What a build came to: the image, its tags and its verdict, and the error that ends the command.
+
+use serde::Serialize;
+
+use crate::model::verdict::{Verdict, VerdictStatus};
+use crate::workflow::check_error::CheckError;
+use crate::workflow::error::CommandError;
+use crate::workflow::push::Pushed;
+
+/// Seconds each stage took.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct StageTimings {
+    pub(super) lock: f64,
+    pub(super) build: f64,
+    pub(super) checks: f64,
+    pub(super) content: f64,
+}
+
+impl StageTimings {
+    /// All stages together.
+    pub(crate) fn total(self) -> f64 {
+        self.lock + self.build + self.checks + self.content
+    }
+}
+
+/// An image that was built and checked: what `build --json` prints. It has tags only if every check passed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Built {
+    pub(super) schema: u32,
+    pub(crate) name: String,
+    pub(crate) tags: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pushed: Vec<Pushed>,
+    pub(super) image: String,
+    pub(crate) size: u64,
+    pub(super) base: String,
+    pub(super) lock: String,
+    pub(super) lock_file: String,
+    pub(super) content: Option<String>,
+    pub(super) verified: bool,
+    /// Why the tags end in `-unverified`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unverified_because: Option<String>,
+    #[serde(skip)]
+    pub(super) required_gpu: bool,
+    pub(crate) seconds: StageTimings,
+    pub(crate) verdict: Verdict,
+}
+
+impl Built {
+    /// The error of an image that has no tag: its checks failed, or a GPU was required and none counted.
+    pub(crate) fn rejection(&self) -> Option<CommandError> {
+        let failed = self.verdict.failures();
+        let image = self.image.clone();
+        if failed > 0 {
+            return Some(CheckError::ChecksFailed { failed, image }.into());
+        }
+        if self.is_undecided() {
+            return None;
+        }
+        let because = self.unverified_because.clone().filter(|_| self.required_gpu)?;
+        Some(CheckError::NotProven { because, image: Some(image) }.into())
+    }
+
+    /// The rejection, or the reason why the host left the checks undecided: then the image has its unverified tags.
+    pub(crate) fn failure(&self) -> Option<CommandError> {
+        self.rejection().or_else(|| {
+            let because = self.unverified_because.clone().filter(|_| self.is_undecided())?;
+            let image = self.tags.first().unwrap_or(&self.image).clone();
+            Some(CheckError::Undecided { because, image }.into())
+        })
+    }
+
+    fn is_undecided(&self) -> bool {
+        self.verdict.verdict == VerdictStatus::Undecided
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Exit;
+    use crate::model::image::info::ImageInfo;
+    use crate::model::verdict::{ImageExpectations, judge};
+
+    /// A build whose required check came out so, with the reason why its tag is unverified.
+    fn built(outcome: &str, because: Option<&str>) -> Built {
+        let line = format!(
+            r#"{{"id":"gemm-large","stage":"gpu","detail":"NVIDIA H200 (sm_90) is busy",{outcome}}}
+{{"done":true,"seconds":1.0}}"#
+        );
+        let expected = ImageExpectations { required: vec!["gemm-large".to_owned()], ..Default::default() };
+        let image = ImageInfo { user: "1000:1000".to_owned(), ..ImageInfo::default() };
+        Built {
+            schema: 1,
+            name: "pytorch".to_owned(),
+            tags: vec!["pytorch:1-unverified".to_owned()],
+            pushed: Vec::new(),
+            image: "sha256:1".to_owned(),
+            size: 1,
+            base: String::new(),
+            lock: String::new(),
+            lock_file: String::new(),
+            content: None,
+            verified: false,
+            unverified_because: because.map(str::to_owned),
+            required_gpu: false,
+            seconds: StageTimings::default(),
+            verdict: judge(&line, "agent exited with code 0", &image, &expected),
+        }
+    }
+
+    /// Nothing is wrong with the image: the build must neither pass silently nor blame it.
+    #[test]
+    fn undecided_checks_end_with_the_exit_code_of_the_outside() {
+        let busy = r#""outcome":"skipped","skip":"host-busy""#;
+        let undecided = built(busy, Some("the host is busy: NVIDIA H200 (sm_90) is busy"));
+        let error = undecided.failure().expect("an error");
+        assert_eq!(error.exit(), Exit::Outside);
+        assert_eq!(
+            error.to_string(),
+            "the image was built but not verified: the host is busy: NVIDIA H200 (sm_90) is busy"
+        );
+        assert_eq!(error.hints(), ["when the GPU is free, run `envforge verify pytorch:1-unverified`"]);
+        assert!(undecided.rejection().is_none(), "it can be used, as without a GPU");
+        let required = Built { required_gpu: true, tags: Vec::new(), ..undecided };
+        assert_eq!(required.failure().map(|error| error.exit()), Some(Exit::Outside));
+    }
+
+    #[test]
+    fn failed_and_unproven_images_are_rejected() {
+        let failed = built(r#""outcome":"failed""#, None);
+        assert_eq!(failed.failure().map(|error| error.exit()), Some(Exit::No));
+        let passed = || built(r#""outcome":"passed""#, Some("nothing ran on a GPU"));
+        assert!(passed().failure().is_none());
+        let required = Built { required_gpu: true, ..passed() };
+        assert_eq!(required.rejection().map(|error| error.exit()), Some(Exit::No));
+    }
+}

@@ -1,0 +1,106 @@
+//! Every check on a GPU can fail, and only for its own reason: one fault of the fake driver or a fake library at a time, and
+//! the one check that must report it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use envforge_protocol::{CheckId, Stage};
+
+use super::fake_gpu::{Answer, agent};
+
+const LIST: &str = include_str!("../fixtures/gpu/mutations.txt");
+
+/// Checks of the stage that report and never fail, and those that a framework in Python makes.
+const NO_MUTATION: [&str; 9] = [
+    "host-health",
+    "nccl-transport",
+    "framework-matmul",
+    "framework-conv",
+    "framework-autocast",
+    "framework-graph",
+    "framework-memory",
+    "framework-compile",
+    "framework-ddp",
+];
+
+/// Level full on two GPUs that compute.
+fn full(mutation: &str) -> Answer {
+    let variables =
+        [("FAKE_COMPUTE", "1"), ("FAKE_COUNT", "2"), ("FAKE_NVML", "1"), ("FAKE_MUTATION", mutation)];
+    agent(&["full", "--stage", "gpu"], &variables)
+}
+
+/// The outcomes, and the checks of each.
+fn outcomes(answer: &Answer) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut all: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for line in &answer.lines {
+        if let (Some(id), Some(outcome)) = (line["id"].as_str(), line["outcome"].as_str()) {
+            all.entry(outcome).or_default().insert(id);
+        }
+    }
+    all
+}
+
+/// Checks, mutations and what they break.
+fn mutations() -> Vec<(&'static str, &'static str)> {
+    let lines = LIST.lines().filter(|line| !line.starts_with('#'));
+    let words = |line: &'static str| {
+        let mut words = line.split_whitespace();
+        Some((words.next()?, words.next()?))
+    };
+    lines.map(|line| words(line).expect("check and mutation")).collect()
+}
+
+#[test]
+fn every_check_on_a_gpu_has_a_mutation() {
+    let listed: BTreeSet<_> = mutations().into_iter().map(|(check, _)| check).collect();
+    for check in CheckId::ALL.iter().filter(|check| check.stage() == Stage::Gpu) {
+        let (has, excepted) = (listed.contains(check.as_str()), NO_MUTATION.contains(&check.as_str()));
+        assert!(has != excepted, "{check}");
+    }
+    let names: BTreeSet<_> = mutations().into_iter().map(|(_, mutation)| mutation).collect();
+    assert_eq!(names.len(), mutations().len(), "a mutation is listed twice");
+}
+
+#[test]
+fn whole_agent_passes_on_strict_fakes() {
+    let answer = full("");
+    let found = outcomes(&answer);
+    let outcomes: Vec<_> = found.keys().copied().collect();
+    assert_eq!(outcomes, ["passed", "skipped"], "{:#?}", answer.lines);
+    let skipped: BTreeSet<_> = NO_MUTATION.into_iter().filter(|id| *id != "host-health").collect();
+    assert_eq!(found["skipped"], skipped, "no log of NCCL, and no framework");
+}
+
+/// The mutations of some checks.
+fn caught_alone(belongs: impl Fn(&str) -> bool) {
+    let all: Vec<_> = mutations().into_iter().filter(|(check, _)| belongs(check)).collect();
+    assert!(!all.is_empty());
+    for (check, mutation) in all {
+        let answer = full(mutation);
+        let found = outcomes(&answer);
+        let failed: Vec<_> = found.get("failed").into_iter().flatten().copied().collect();
+        assert_eq!(failed, [check], "{mutation}: {:#?}", answer.lines);
+        assert_eq!(answer.code, 1, "{mutation}");
+        // Without a driver nothing else is tried.
+        assert!(found.contains_key("errored") == (check == "driver"), "{mutation}");
+    }
+}
+
+#[test]
+fn mutation_of_driver_and_kernels_is_caught_by_its_own_check_alone() {
+    caught_alone(|check| !check.ends_with("-cublas") && !is_library(check));
+}
+
+#[test]
+fn mutation_of_cublas_is_caught_by_its_own_check_alone() {
+    caught_alone(|check| check.ends_with("-cublas"));
+}
+
+#[test]
+fn mutation_of_cudnn_and_nccl_is_caught_by_its_own_check_alone() {
+    caught_alone(is_library);
+}
+
+fn is_library(check: &str) -> bool {
+    check.starts_with("conv-cudnn-") || check.starts_with("nccl-")
+}
