@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use envforge_protocol::CheckId;
 use jiff::Timestamp;
 
 use crate::engine::{EngineError, GpuRequest, GpuSelection, ImageInfo, Network, RunRequest, shm_size};
@@ -27,6 +28,8 @@ pub(crate) enum ImageOrigin<'a> {
     Ours { lock: &'a Lock, baked: bool },
     /// Nothing is known of it but what it says of itself, as lines the agent reads.
     Foreign { says: String },
+    /// Its label names this lock, and it was not built here: held to the lock, in a sandbox.
+    Claimed { lock: &'a Lock },
 }
 
 /// One image to check.
@@ -100,13 +103,19 @@ async fn run(
             let forbidden = session.forbidden();
             let files = file_checks(subject.image, &forbidden, own);
             let (code, files) = tokio::try_join!(run(request), run(files))?;
-            let mut required = static_checks(lock);
-            if gpus.is_some() {
-                required.extend(gpu_checks(lock, level != Level::Quick));
-            }
+            let required = required(lock, level);
             let extra = extra_checks(session, subject, &lock.added.checks, gpus).await?;
             let expected = ImageExpectations { required, forbidden, foreign: false, extra };
             (AgentReport::of_two(&code, &files), expected)
+        }
+        ImageOrigin::Claimed { lock } => {
+            request.files = vec![text(EXPECT, expectation_file(lock) + &speeds), agent_file()];
+            request.command = words(&[AGENT, level.as_str(), "--json", "--expect", EXPECT]);
+            request.command.extend(without_file_checks());
+            let mut required = required(lock, level);
+            required.retain(|id| CheckId::parse(id).is_none_or(|id| !id.group().looks_at_files_only()));
+            let expected = ImageExpectations { required, ..ImageExpectations::default() };
+            (AgentReport::of(&run(request).await?), expected)
         }
         ImageOrigin::Foreign { says } => {
             request.files = vec![text(EXPECT, says.clone() + &speeds), agent_file()];
@@ -123,6 +132,15 @@ async fn run(
         verdict.not_proven = not_proven(lock, &verdict);
     }
     Ok(verdict)
+}
+
+/// The checks that a tag requires at that level.
+fn required(lock: &Lock, level: Level) -> Vec<String> {
+    let mut all = static_checks(lock);
+    if level != Level::Static {
+        all.extend(gpu_checks(lock, level != Level::Quick));
+    }
+    all
 }
 
 /// The project's own checks, each a command in a container of the image: as its user, without network.

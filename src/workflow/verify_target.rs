@@ -16,7 +16,7 @@ use crate::model::lock::Lock;
 use crate::model::request::TargetOptions;
 use crate::model::resolve::{ResolveOptions, resolve};
 use crate::model::spec::{Spec, strip_unverified};
-use crate::model::verdict::{expectation_file, module, promised_version};
+use crate::model::verdict::{module, promised_version};
 use crate::report::{Event, NullReporter};
 use crate::store::built_images::{built_from, remember_built};
 use crate::store::known_locks::known_lock;
@@ -124,7 +124,7 @@ impl Provenance {
     pub(crate) fn origin(&self, image: &ImageInfo) -> ImageOrigin<'_> {
         match &self.lock {
             Some(lock) if self.ours => ImageOrigin::Ours { lock, baked: false },
-            Some(lock) => ImageOrigin::Foreign { says: expectation_file(lock) },
+            Some(lock) => ImageOrigin::Claimed { lock },
             None => ImageOrigin::Foreign { says: labels_say(image) },
         }
     }
