@@ -11,6 +11,9 @@ mod gpu_daemon;
 mod http;
 #[path = "../support/index.rs"]
 mod index;
+#[expect(dead_code, reason = "tests of the library use more of it")]
+#[path = "../support/made_wheel.rs"]
+mod made_wheel;
 #[path = "../support/program.rs"]
 mod program;
 #[path = "../support/wheels.rs"]
@@ -24,6 +27,7 @@ mod engine;
 mod examples;
 mod files;
 mod help;
+mod hostile;
 mod list;
 mod output;
 mod plan;

@@ -1,0 +1,14 @@
+//! The hostile set: what strangers hand to envforge, and what must happen. Each folder of `tests/hostile/KIND/` is one case;
+//! a new case is a new folder.
+//!
+//! Every kind has a case `harmless` that is accepted: it shows that the others are refused for what they contain.
+
+mod case;
+mod wheel;
+
+use case::run_kind;
+
+#[test]
+fn hostile_wheels_are_refused() {
+    run_kind("wheels", 20, wheel::attempt);
+}
