@@ -4,6 +4,7 @@
 //! Every kind has a case `harmless` that is accepted: it shows that the others are refused for what they contain.
 
 mod case;
+mod project;
 mod wheel;
 
 use case::run_kind;
@@ -11,4 +12,14 @@ use case::run_kind;
 #[test]
 fn hostile_wheels_are_refused() {
     run_kind("wheels", 20, wheel::attempt);
+}
+
+#[test]
+fn hostile_locks_decide_nothing_but_pins() {
+    run_kind("locks", 15, project::attempt_lock);
+}
+
+#[test]
+fn hostile_projects_are_refused() {
+    run_kind("projects", 8, project::attempt);
 }

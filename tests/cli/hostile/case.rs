@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 #[serde(deny_unknown_fields)]
 pub(super) struct Expect {
     /// The exit code.
-    exit: i32,
+    pub(super) exit: i32,
     /// Texts that the output contains.
     #[serde(default)]
     says: Vec<String>,
@@ -22,6 +22,15 @@ pub(super) struct Expect {
     /// Paths, below the folder of the program, that do not exist afterwards.
     #[serde(default)]
     absent: Vec<String>,
+    /// The commands that are run, each from the beginning; a kind has its own without this.
+    #[serde(default)]
+    pub(super) commands: Vec<Vec<String>>,
+    /// Requests that the engine gets; without it a case that is refused sends none that does something.
+    #[serde(default)]
+    pub(super) asks: Vec<String>,
+    /// Environment variables of the program.
+    #[serde(default)]
+    pub(super) variables: std::collections::BTreeMap<String, String>,
 }
 
 /// One folder of the set.
@@ -63,7 +72,7 @@ impl Case {
 
     /// Every way in which the outcome is not the expected one.
     fn problems(&self, outcome: &Outcome) -> Vec<String> {
-        let Expect { exit, says, silent, absent } = &self.expect;
+        let Expect { exit, says, silent, absent, commands: _, asks: _, variables: _ } = &self.expect;
         let mut found = outcome.harm.clone();
         if outcome.code != *exit {
             found.push(format!("exit code {}, expected {exit}", outcome.code));
@@ -111,7 +120,9 @@ pub(super) fn run_kind(kind: &str, least: usize, attempt: fn(&Case) -> Vec<Outco
     let (mut wrong, all) = (String::new(), folders(kind));
     let harmless = |path: &&PathBuf| path.ends_with("harmless");
     assert_eq!(all.iter().filter(harmless).count(), 1, "`{kind}/harmless` shows that refusals have a reason");
-    assert!(all.len() > least, "{} cases of {kind}, {least} are owed", all.len() - 1);
+    if all.len() <= least {
+        let _ = writeln!(wrong, "{} cases of {kind}, {least} are owed", all.len() - 1);
+    }
     for folder in all {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let problems = catch_unwind(AssertUnwindSafe(|| {
