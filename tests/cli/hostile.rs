@@ -3,8 +3,10 @@
 //!
 //! Every kind has a case `harmless` that is accepted: it shows that the others are refused for what they contain.
 
+mod answers;
 mod case;
 mod project;
+mod server;
 mod wheel;
 
 use case::run_kind;
@@ -22,4 +24,9 @@ fn hostile_locks_decide_nothing_but_pins() {
 #[test]
 fn hostile_projects_are_refused() {
     run_kind("projects", 8, project::attempt);
+}
+
+#[test]
+fn hostile_answers_are_refused_without_a_leak() {
+    run_kind("answers", 10, answers::attempt);
 }

@@ -81,7 +81,7 @@ pub(super) fn lock() -> Lock {
 }
 
 impl Scene {
-    fn of(case: &Case) -> Self {
+    pub(super) fn of(case: &Case) -> Self {
         let program = program();
         let socket = program.path("docker.sock");
         let base = format!("envforge-base:{}", "a".repeat(16));
@@ -108,7 +108,7 @@ impl Scene {
         scene
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(super) fn write(&self, name: &str, text: &str) {
         let path = self.program.path(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("ours");
         std::fs::write(path, text).expect("ours");
