@@ -7,6 +7,7 @@ mod answers;
 mod case;
 mod project;
 mod server;
+mod vendor;
 mod wheel;
 
 use case::run_kind;
@@ -29,4 +30,9 @@ fn hostile_projects_are_refused() {
 #[test]
 fn hostile_answers_are_refused_without_a_leak() {
     run_kind("answers", 10, answers::attempt);
+}
+
+#[test]
+fn hostile_vendor_folders_are_refused() {
+    run_kind("vendor", 8, vendor::attempt);
 }

@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use envforge::model::lock::{IndexKind, Lock, LockedTool, LockedWheel, WheelLayer};
 use serde::Deserialize;
@@ -16,13 +17,15 @@ use crate::program::{Program, Run};
 const TOML: &str = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.8-cu128'\n";
 /// A file of the user that no project may read.
 const PRIVATE: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\nof-the-user-alone\n";
+/// A run that takes longer is ended.
+const LONGEST: Duration = Duration::from_secs(30);
 /// What the engine is asked for to build, load, run, tag or push.
 const HARM: [&str; 6] = ["/build?t=", "/images/load", "/containers/create", "/session", "/tag?", "/push"];
 
 /// What is done to the harmless project before the commands run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Attack {
+struct Attack {
     edit: Vec<Edit>,
     link: Vec<Link>,
 }
@@ -30,7 +33,7 @@ pub(super) struct Attack {
 /// A text in a file that becomes another one.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Edit {
+pub(super) struct Edit {
     #[serde(default = "lock_file")]
     file: String,
     find: String,
@@ -43,6 +46,18 @@ struct Edit {
 struct Link {
     at: String,
     to: String,
+}
+
+impl Edit {
+    fn apply(&self, text: &str) -> String {
+        assert!(text.contains(&self.find), "`{}` is not in: {text}", self.find);
+        text.replacen(&self.find, &self.put, 1)
+    }
+
+    /// Applies all edits to a text.
+    pub(super) fn all(edits: &[Self], text: String) -> String {
+        edits.iter().fold(text, |text, edit| edit.apply(&text))
+    }
 }
 
 fn lock_file() -> String {
@@ -81,11 +96,16 @@ pub(super) fn lock() -> Lock {
 }
 
 impl Scene {
+    /// With an engine that has the base of the lock.
     pub(super) fn of(case: &Case) -> Self {
+        Self::with_tags(case, vec![format!("envforge-base:{}", "a".repeat(16))])
+    }
+
+    /// With an engine whose one image has those tags.
+    pub(super) fn with_tags(case: &Case, tags: Vec<String>) -> Self {
         let program = program();
         let socket = program.path("docker.sock");
-        let base = format!("envforge-base:{}", "a".repeat(16));
-        let requests = GpuDaemon { tags: vec![base], ..GpuDaemon::default() }.listen(&socket);
+        let requests = GpuDaemon { tags, ..GpuDaemon::default() }.listen(&socket);
         let mut program = program.with("DOCKER_HOST", format!("unix://{}", socket.display()));
         for (name, value) in &case.expect.variables {
             program.set(name, value);
@@ -96,11 +116,10 @@ impl Scene {
         scene.write("project/envforge.lock", &lock().to_toml());
         copy(&case.folder.join("files"), &scene.program.path("project"));
         let attack: Attack = case.toml("attack.toml");
-        for Edit { file, find, put } in attack.edit {
-            let path = scene.program.path("project").join(file);
+        for edit in attack.edit {
+            let path = scene.program.path("project").join(&edit.file);
             let text = std::fs::read_to_string(&path).expect("a file of the project");
-            assert!(text.contains(&find), "`{find}` is not in: {text}");
-            std::fs::write(path, text.replacen(&find, &put, 1)).expect("ours");
+            std::fs::write(path, edit.apply(&text)).expect("ours");
         }
         for Link { at, to } in attack.link {
             symlink(to, scene.program.path("project").join(at)).expect("ours");
@@ -117,8 +136,16 @@ impl Scene {
     fn run(&self, args: &[String]) -> Run {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let mut command = self.program.command(&args);
-        command.current_dir(self.program.path("project"));
-        Run::of(&command.output().expect("the program starts"))
+        let mut child =
+            command.current_dir(self.program.path("project")).spawn().expect("the program starts");
+        let end = Instant::now() + LONGEST;
+        while child.try_wait().expect("a child of ours").is_none() {
+            if Instant::now() > end {
+                child.kill().expect("a child of ours");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Run::of(&child.wait_with_output().expect("a child of ours"))
     }
 }
 
@@ -149,24 +176,26 @@ pub(super) fn attempt_lock(case: &Case) -> Vec<Outcome> {
 }
 
 fn attempt_commands(case: &Case, commands: &[Vec<String>]) -> Vec<Outcome> {
-    let attempt = |args: &Vec<String>| {
-        let scene = Scene::of(case);
-        let lock = scene.program.path("project/envforge.lock");
-        let before = std::fs::read(&lock).ok();
-        let Run { code, stdout, stderr } = scene.run(args);
-        let Expect { exit, asks, .. } = &case.expect;
-        let asked = HARM.iter().filter(|path| *exit != 0 && scene.requests.contain(path));
-        let mut harm: Vec<String> = asked.map(|path| format!("the engine was asked for {path}")).collect();
-        let missing = asks.iter().filter(|path| !scene.requests.contain(path));
-        harm.extend(missing.map(|path| format!("the engine was not asked for {path}")));
-        if std::fs::read(&lock).ok() != before {
-            harm.push("the lock was changed".to_owned());
-        }
-        let output = format!("{stdout}{stderr}");
-        if output.contains("of-the-user-alone") {
-            harm.push("a private file was read".to_owned());
-        }
-        Outcome { code, output, harm, root: scene.program.path("") }
-    };
-    commands.iter().map(attempt).collect()
+    commands.iter().map(|args| outcome(case, &Scene::of(case), args)).collect()
+}
+
+/// Runs one command in a scene.
+pub(super) fn outcome(case: &Case, scene: &Scene, args: &[String]) -> Outcome {
+    let lock = scene.program.path("project/envforge.lock");
+    let before = std::fs::read(&lock).ok();
+    let Run { code, stdout, stderr } = scene.run(args);
+    let Expect { exit, asks, .. } = &case.expect;
+    let is_harm = |path: &&str| *exit != 0 && !asks.iter().any(|asked| asked == path);
+    let asked = HARM.into_iter().filter(is_harm).filter(|path| scene.requests.contain(path));
+    let mut harm: Vec<String> = asked.map(|path| format!("the engine was asked for {path}")).collect();
+    let missing = asks.iter().filter(|path| !scene.requests.contain(path));
+    harm.extend(missing.map(|path| format!("the engine was not asked for {path}")));
+    if std::fs::read(&lock).ok() != before {
+        harm.push("the lock was changed".to_owned());
+    }
+    let output = format!("{stdout}{stderr}");
+    if output.contains("of-the-user-alone") {
+        harm.push("a private file was read".to_owned());
+    }
+    Outcome { code, output, harm, root: scene.program.path("") }
 }
