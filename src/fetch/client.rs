@@ -18,6 +18,11 @@ use super::transfer::Transfer;
 use crate::model::address::Address;
 use crate::store::Store;
 
+/// The most bytes of a file whose size nothing lists.
+const UNKNOWN_SIZE_LIMIT: u64 = 32 << 30;
+/// Bytes beyond the listed size that are read, so that a slightly different file is reported by its hash.
+const EXCESS: u64 = 1 << 20;
+
 /// The one HTTP client for files.
 #[derive(Clone)]
 pub struct Fetcher {
@@ -191,8 +196,13 @@ impl Fetcher {
                 partial.restart(transfer)?;
             }
             let mut chunks = response.bytes_stream();
+            let limit = download.size.map_or(UNKNOWN_SIZE_LIMIT, |size| size.saturating_add(EXCESS));
             while let Some(chunk) = chunks.next().await {
                 let chunk = chunk.map_err(|error| FetchError::transfer(address, error))?;
+                if partial.length + chunk.len() as u64 > limit {
+                    partial.restart(transfer)?;
+                    return Err(FetchError::TooLarge { address: address.clone(), limit });
+                }
                 partial.append(&chunk)?;
                 transfer.add(chunk.len() as u64);
             }

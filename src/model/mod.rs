@@ -20,4 +20,5 @@ pub mod stack;
 pub mod target;
 pub mod verdict;
 pub mod versions;
+pub(crate) mod visible;
 pub(crate) mod wrap;

@@ -203,11 +203,11 @@ impl<'a> RepositorySession<'a> {
             registry: self.image.registry().to_owned(),
             what: what.to_owned(),
         };
-        let plain = self.root.origin().starts_with("http:");
-        if login.is_some() && request.realm.starts_with("http:") && !plain {
+        let realm: Address = request.realm.parse().map_err(|_| odd("invalid address of its token server"))?;
+        // Without TLS the login goes to the registry itself only, which the user has named.
+        if login.is_some() && realm.origin().starts_with("http:") && realm.origin() != self.root.origin() {
             return Err(odd("its token server requests a password without TLS"));
         }
-        let realm: Address = request.realm.parse().map_err(|_| odd("invalid address of its token server"))?;
         let scope = request.scope.clone().unwrap_or_else(|| self.access.scope(self.image.repository()));
         let mut fields = vec![("scope", scope.as_str())];
         fields.extend(request.service.as_deref().map(|service| ("service", service)));

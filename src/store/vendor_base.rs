@@ -47,16 +47,23 @@ fn parse(text: &str) -> Option<Record> {
     (is_sha256_hex(digest) && is_sha256_hex(&record.archive)).then_some(record)
 }
 
+/// Returns the text of a record; a device or pipe, which may never end, has none.
+fn text_of(path: &Utf8Path) -> Option<String> {
+    let is_file = fs_err::metadata(path).is_ok_and(|found| found.is_file());
+    is_file.then(|| fs_err::read_to_string(path).ok())?
+}
+
 /// Returns the record of a digest.
 pub(crate) fn read(folder: &Utf8Path, digest: &str, machine: Machine) -> Option<Record> {
-    let text = fs_err::read_to_string(record_path(folder, digest, machine)).ok()?;
+    let text = text_of(&record_path(folder, digest, machine))?;
     parse(&text).filter(|record| record.digest == digest && record.machine == machine)
 }
 
 /// Returns the records of a directory, except invalid ones.
 pub(crate) fn records(folder: &Utf8Path) -> Vec<Record> {
     let entries = fs_err::read_dir(folder.join(BASES)).into_iter().flatten().flatten();
-    entries.filter_map(|entry| parse(&fs_err::read_to_string(entry.path()).ok()?)).collect()
+    let paths = entries.filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok());
+    paths.filter_map(|path| parse(&text_of(&path)?)).collect()
 }
 
 /// Returns the problem of a directory's copy of a base image: `missing` or `damaged`.

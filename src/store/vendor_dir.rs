@@ -109,6 +109,10 @@ pub(crate) fn verified(folder: &Utf8Path, item: VendorFile<'_>) -> Result<Utf8Pa
 /// Returns the path of the file with that hash; the error is `missing` or `damaged`.
 pub(crate) fn verify_file(folder: &Utf8Path, sha256: &str) -> Result<Utf8PathBuf, &'static str> {
     let path = folder.join(place(sha256));
+    // A device or pipe may never end, or never begin.
+    if !fs_err::metadata(&path).map_err(|_| "missing")?.is_file() {
+        return Err(DAMAGED);
+    }
     let mut file = fs_err::File::open(&path).map_err(|_| "missing")?;
     let found = hash(&mut file).map_err(|_| DAMAGED)?;
     if found == sha256 { Ok(path) } else { Err(DAMAGED) }
@@ -128,7 +132,9 @@ pub(crate) fn locks_of(folder: &Utf8Path) -> Result<(Vec<Lock>, Vec<VendorProble
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(hash) = name.strip_suffix(".lock").filter(|hash| is_sha256_hex(hash)) else { continue };
         let shown = entry.path().display().to_string();
-        let bytes = fs_err::read(entry.path()).map_err(VendorError::Unreadable)?;
+        let is_file = fs_err::metadata(entry.path()).is_ok_and(|found| found.is_file());
+        let bytes = if is_file { fs_err::read(entry.path()) } else { Ok(Vec::new()) };
+        let bytes = bytes.map_err(VendorError::Unreadable)?;
         match Lock::from_bytes(&shown, &bytes) {
             Ok(lock) if lock.matches_hash(hash) => all.push(lock),
             Err(error) if error.is_of_newer() => return Err(error.into()),

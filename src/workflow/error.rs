@@ -6,6 +6,7 @@ use owo_colors::OwoColorize as _;
 
 use crate::engine::EngineError;
 use crate::failure::{Exit, Failure};
+use crate::model::visible::visible;
 use crate::source_build::SourceError;
 
 /// Why a command did not do what was requested: the error of the module that ended it.
@@ -61,11 +62,11 @@ impl CommandError {
     /// The complete message: the error, its causes, the output of a failed build, then the hints after a blank line.
     pub fn report(&self, color: bool) -> String {
         let head = if color { "error:".red().bold().to_string() } else { "error:".to_owned() };
-        let mut text = format!("{head} {self}");
-        let mut shown = self.to_string();
+        let mut text = format!("{head} {}", visible(&self.to_string()));
+        let mut shown = text.clone();
         let mut cause = self.0.source();
         while let Some(error) = cause {
-            let line = error.to_string();
+            let line = visible(&error.to_string());
             if !shown.contains(&line) {
                 text.extend(["\n  caused by: ", &line]);
                 shown.push_str(&line);
@@ -73,7 +74,7 @@ impl CommandError {
             cause = error.source();
         }
         for line in self.build_output() {
-            text.extend(["\n  | ", line]);
+            text.extend(["\n  | ", &visible(line)]);
         }
         let hints = self.hints();
         if !hints.is_empty() {
@@ -81,7 +82,7 @@ impl CommandError {
         }
         for hint in hints {
             let label = if color { "hint:".cyan().to_string() } else { "hint:".to_owned() };
-            text.extend(["\n", &label, " ", &hint]);
+            text.extend(["\n", &label, " ", &visible(&hint)]);
         }
         text
     }

@@ -102,13 +102,19 @@ pub(crate) fn requirements(project: &Project) -> Result<Vec<Requirement>, Comman
     Ok(all)
 }
 
+/// The text of a file that the project refers to; links and `-r` lead to files of the project only.
 pub(crate) fn text_of(project: &Project, path: &Utf8Path) -> Result<String, ProjectError> {
     let unreadable = |why: String| ProjectError::Unreadable {
         file: path.to_string(),
         named_by: project.file.file_name().unwrap_or(FILE).to_owned(),
         why,
     };
-    let bytes = std::fs::read(project.folder.join(path)).map_err(|error| unreadable(error.to_string()))?;
+    let real =
+        std::fs::canonicalize(project.folder.join(path)).map_err(|error| unreadable(error.to_string()))?;
+    if !real.starts_with(&project.folder) {
+        return Err(unreadable("it is outside the project".to_owned()));
+    }
+    let bytes = std::fs::read(real).map_err(|error| unreadable(error.to_string()))?;
     utf8(bytes).map_err(|place| unreadable(format!("line {} is not UTF-8", place.line)))
 }
 

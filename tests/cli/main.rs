@@ -11,6 +11,9 @@ mod gpu_daemon;
 mod http;
 #[path = "../support/index.rs"]
 mod index;
+#[expect(dead_code, reason = "tests of the library use more of it")]
+#[path = "../support/made_wheel.rs"]
+mod made_wheel;
 #[path = "../support/program.rs"]
 mod program;
 #[path = "../support/wheels.rs"]
@@ -26,6 +29,7 @@ mod examples;
 mod files;
 mod gpu_day;
 mod help;
+mod hostile;
 mod list;
 mod output;
 mod plan;

@@ -47,7 +47,7 @@ impl Lock {
     }
 
     /// Returns what this lock claims though nothing pinned decides it: variables of the image other than the `environment` of
-    /// its stack and additions, and source distributions that were not allowed.
+    /// its stack and additions, source distributions that were not allowed, and a base other than its stack's.
     pub fn claims(&self, environment: &BTreeMap<String, String>) -> Vec<Difference> {
         let names: BTreeSet<_> = self.environment.keys().chain(environment.keys()).collect();
         let variable = |name: &String| Difference {
@@ -63,7 +63,17 @@ impl Lock {
                 locked: Some(source.name.clone()),
                 wanted: None,
             });
-        other.map(variable).chain(sources).collect()
+        let bases = [
+            ("name of the base image", &self.base.name, &self.stack.base),
+            ("suite of the base image", &self.base.suite, &self.stack.suite),
+        ];
+        let bases = bases.into_iter().filter(|(_, locked, wanted)| locked != wanted);
+        let base = bases.map(|(what, locked, wanted)| Difference {
+            what: what.to_owned(),
+            locked: Some(locked.clone()),
+            wanted: Some(wanted.clone()),
+        });
+        other.map(variable).chain(sources).chain(base).collect()
     }
 
     /// Returns every way in which this lock's stack is another one.
@@ -180,6 +190,10 @@ mod tests {
             lock.sources.push(LockedSource { name, version, file, sha256, size: None, build });
         };
         assert_eq!(said(&source), ["source distribution: locked `docopt`, no longer requested"]);
+        let base = said(&|lock| lock.base.name = "debian:13".to_owned());
+        assert_eq!(base, ["name of the base image: locked `debian:13`, requested `debian:12`"]);
+        let suite = said(&|lock| lock.base.suite = "trixie".to_owned());
+        assert_eq!(suite, ["suite of the base image: locked `trixie`, requested `bookworm`"]);
     }
 
     #[test]

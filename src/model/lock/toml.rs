@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::strings::control_character;
 use super::types::{Lock, LockMetadata, LockedWheel};
 use crate::failure::{Exit, Failure};
+use crate::model::visible::visible_line;
 
 /// The schema of new locks.
 pub const SCHEMA: u32 = 2;
@@ -116,7 +117,12 @@ impl Lock {
     pub fn from_toml(file: &str, text: &str) -> Result<Self, LockError> {
         let malformed = |error: toml::de::Error| {
             let (line, column) = position(text, error.span().map_or(0, |span| span.start));
-            LockError::Malformed { file: file.to_owned(), line, column, detail: error.message().to_owned() }
+            LockError::Malformed {
+                file: file.to_owned(),
+                line,
+                column,
+                detail: visible_line(error.message()),
+            }
         };
         let schema = toml::from_str::<SchemaOnly>(text).map_err(malformed)?.schema;
         let found = *schema.get_ref();

@@ -100,7 +100,7 @@ pub struct LockedBase {
     #[serde(deserialize_with = "deb_name")]
     pub suite: String,
     /// The registry digest (`sha256:…`), or the id of a local image that has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_digest")]
     pub digest: Option<String>,
     /// Content digest of a bootstrapped base (hex SHA-256 by DESIGN §6), a record: its packages decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 
 use crate::failure::{Exit, Failure};
 use crate::model::required_version::UnmetVersion;
+use crate::model::visible::visible_line;
 
 /// A position in a file, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,9 +116,10 @@ impl Failure for ProjectError {
 fn listed(file: &str, problems: &[Problem]) -> String {
     let mut text = format!("invalid `{file}`:");
     for problem in problems {
+        let shown = visible_line(&problem.text);
         match problem.place {
-            Some(place) => drop(write!(text, "\n  - {place}: {}", problem.text)),
-            None => drop(write!(text, "\n  - {}", problem.text)),
+            Some(place) => drop(write!(text, "\n  - {place}: {shown}")),
+            None => drop(write!(text, "\n  - {shown}")),
         }
     }
     text
