@@ -9,4 +9,6 @@ pub struct ProjectOptions {
     pub environment: Option<String>,
     /// The project's folder or file.
     pub project: Option<Utf8PathBuf>,
+    /// Trust what it asks for beyond its folder.
+    pub trust: bool,
 }

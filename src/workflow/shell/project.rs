@@ -10,7 +10,11 @@ use crate::workflow::error::CommandError;
 
 /// The project that is meant.
 pub(super) fn project(args: &request::Shell, settings: &Settings) -> Result<BuildRequest, CommandError> {
-    let project = ProjectOptions { environment: args.environment.clone(), project: args.project.clone() };
+    let project = ProjectOptions {
+        environment: args.environment.clone(),
+        project: args.project.clone(),
+        trust: args.trust,
+    };
     wanted(None, &project, &LockOptions::default(), &TargetOptions::default(), settings)
 }
 
