@@ -10,7 +10,7 @@ use super::fake_gpu::{Answer, agent};
 const LIST: &str = include_str!("../fixtures/gpu/mutations.txt");
 
 /// Checks of the stage that report and never fail, and those that a framework in Python makes.
-const NO_MUTATION: [&str; 9] = [
+const NO_MUTATION: [&str; 12] = [
     "host-health",
     "nccl-transport",
     "framework-matmul",
@@ -19,6 +19,9 @@ const NO_MUTATION: [&str; 9] = [
     "framework-graph",
     "framework-memory",
     "framework-compile",
+    "framework-attention",
+    "framework-training",
+    "framework-fp8",
     "framework-ddp",
 ];
 

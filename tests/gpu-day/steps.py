@@ -14,7 +14,7 @@ AGENT = os.path.abspath(os.environ["AGENT"])
 OUT = os.environ["OUT"]
 ROOT = os.environ.get("ROOT", "/")
 HERE = os.path.dirname(os.path.abspath(__file__))
-GROUPS = "driver health memory gemm-own gemm-cublas gemm-large conv-own conv-cudnn nccl framework-gpu framework-full framework-ddp".split()
+GROUPS = "driver health memory gemm-own gemm-cublas gemm-large conv-own conv-cudnn nccl framework-gpu framework-full framework-train framework-ddp".split()
 # A skip for one of these reasons is as expected: the machine or the Python lacks something.
 GOOD_SKIPS = {"one-gpu", "compute-capability", "not-in-stack", "not-in-image", "not-offered", "not-reported", "no-expectation"}
 OTHERS = ["tensorflow", "jax", "cupy", "numba", "onnxruntime"]
@@ -231,7 +231,7 @@ def frameworks():
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as expect:
             expect.write(f"framework={name}\n")
             expect.flush()
-            runs.append(agent(["run", "framework-gpu", "--expect", expect.name]))
+            runs.append(agent(["run", "framework-gpu", "framework-train", "--expect", expect.name]))
     return runs, all_good(*runs), notes
 
 
