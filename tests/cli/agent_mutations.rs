@@ -2,15 +2,17 @@
 //! the one check that must report it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
 
 use envforge_protocol::{CheckId, Stage};
 
-use super::fake_gpu::{Answer, agent};
+use super::fake_gpu::{Answer, agent, folder};
 
 const LIST: &str = include_str!("../fixtures/gpu/mutations.txt");
 
 /// Checks of the stage that report and never fail, and those that a framework in Python makes.
-const NO_MUTATION: [&str; 9] = [
+const NO_MUTATION: [&str; 12] = [
     "host-health",
     "nccl-transport",
     "framework-matmul",
@@ -19,6 +21,9 @@ const NO_MUTATION: [&str; 9] = [
     "framework-graph",
     "framework-memory",
     "framework-compile",
+    "framework-attention",
+    "framework-training",
+    "framework-fp8",
     "framework-ddp",
 ];
 
@@ -59,6 +64,39 @@ fn every_check_on_a_gpu_has_a_mutation() {
     }
     let names: BTreeSet<_> = mutations().into_iter().map(|(_, mutation)| mutation).collect();
     assert_eq!(names.len(), mutations().len(), "a mutation is listed twice");
+}
+
+/// The mistakes that a driver without these rules would hide, and what the fake makes of each.
+#[test]
+fn fake_driver_is_as_strict_as_a_real_one() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/python/strict_driver.py");
+    let output = Command::new("python3")
+        .arg("-B")
+        .arg(script)
+        .arg(folder().join("driver/libcuda.so.1"))
+        .envs([("FAKE_COMPUTE", "1"), ("FAKE_COUNT", "2")])
+        .output()
+        .expect("python3 runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "memory without a context: 201\n\
+         fresh memory is zero: False\n\
+         more memory than is free: 2\n\
+         beyond the end: 1\n\
+         a copy waits for the default stream: True\n\
+         a copy waits for another stream: False\n\
+         synchronized: True\n\
+         a fill and a stream in order: False\n\
+         too many threads: 701\n\
+         too large a block: 1\n\
+         memory of another context: 1\n\
+         a kernel of another context: 400\n\
+         a stream of another context: 400\n\
+         a kernel on memory of another context: 0\n\
+         waiting for it: 700\n\
+         waiting again: 700\n"
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ AGENT = os.path.abspath(os.environ["AGENT"])
 OUT = os.environ["OUT"]
 ROOT = os.environ.get("ROOT", "/")
 HERE = os.path.dirname(os.path.abspath(__file__))
-GROUPS = "driver health memory gemm-own gemm-cublas gemm-large conv-own conv-cudnn nccl framework-gpu framework-full framework-ddp".split()
+GROUPS = "driver health memory gemm-own gemm-cublas gemm-large conv-own conv-cudnn nccl framework-gpu framework-full framework-train framework-ddp".split()
 # A skip for one of these reasons is as expected: the machine or the Python lacks something.
 GOOD_SKIPS = {"one-gpu", "compute-capability", "not-in-stack", "not-in-image", "not-offered", "not-reported", "no-expectation"}
 OTHERS = ["tensorflow", "jax", "cupy", "numba", "onnxruntime"]
@@ -198,24 +198,46 @@ def confined():
     return runs, bad, notes
 
 
+def children(pid):
+    """The processes that any thread of that process started."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found += [int(child) for child in file.read().split()]
+        except OSError:
+            pass  # A thread that has just ended.
+    return found
+
+
+def is_check(pid):
+    """Whether the process is a check; before its exec it is the agent's own copy, which must not be stopped."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().split(b"\0")[1:2] == [b"check"]
+    except OSError:
+        return False
+
+
 def stopped():
     """The agent with a child that is stopped: its limit must end it."""
     command = [AGENT, "run", "memory", "--json", "--root", ROOT, "--limit", "5"]
     environment = {**os.environ, "VIRTUAL_ENV": os.environ.get("VIRTUAL_ENV", sys.prefix)}
     began = time.time()
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as parent:
-        while parent.poll() is None and time.time() - began < 5:
-            with open(f"/proc/{parent.pid}/task/{parent.pid}/children") as file:
-                found = file.read().split()
-            # The one that the agent starts for the group, from whichever of its threads.
-            for task in os.listdir(f"/proc/{parent.pid}/task"):
-                with open(f"/proc/{parent.pid}/task/{task}/children") as file:
-                    found += file.read().split()
-            if found:
-                os.kill(int(found[0]), signal.SIGSTOP)
-                break
+        child = None
+        while child is None and parent.poll() is None and time.time() - began < 5:
+            child = next((pid for pid in children(parent.pid) if is_check(pid)), None)
             time.sleep(0.002)
-        text, errors = parent.communicate(timeout=60)
+        if child:
+            os.kill(child, signal.SIGSTOP)
+        try:
+            text, errors = parent.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            for process in (child, parent.pid):
+                if process:
+                    os.kill(process, signal.SIGKILL)
+            text, errors = parent.communicate()
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     return {"command": "run memory, stopped", "code": parent.returncode, "seconds": round(time.time() - began, 2),
             "checks": [line for line in lines if "id" in line], "stderr": errors[-2000:]}
@@ -231,7 +253,7 @@ def frameworks():
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as expect:
             expect.write(f"framework={name}\n")
             expect.flush()
-            runs.append(agent(["run", "framework-gpu", "--expect", expect.name]))
+            runs.append(agent(["run", "framework-gpu", "framework-train", "--expect", expect.name]))
     return runs, all_good(*runs), notes
 
 

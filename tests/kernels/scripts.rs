@@ -46,6 +46,32 @@ fn cuda_graphs_are_captured_on_the_stream_of_their_own_gpu() {
     assert_eq!((found["gpu"].as_str(), &found["framework-graph"][..7]), ("A (sm_90) B (sm_86)", "passed "));
 }
 
+/// These have not run on a GPU: what is shown here is what they ask for, and that each can fail.
+#[test]
+fn attention_training_and_fp8_are_tested_and_can_fail() {
+    let checks = ["framework-attention", "framework-training", "framework-fp8"];
+    let found = torch(&checks, &[("FAKE_COUNT", "1")]);
+    let attention =
+        "passed EFFICIENT_ATTENTION, FLASH_ATTENTION agree with the plain one; not offered: CUDNN_ATTENTION";
+    assert_eq!(found["framework-attention"], attention);
+    assert!(found["framework-training"].starts_with("passed 30 steps"), "{found:?}");
+    assert!(found["framework-fp8"].starts_with("passed within"), "{found:?}");
+    for (wrong, check) in [
+        ("FLASH_ATTENTION", checks[0]),
+        ("EFFICIENT_ATTENTION", checks[0]),
+        ("training", checks[1]),
+        ("fp8", checks[2]),
+    ] {
+        let found = torch(&checks, &[("FAKE_WRONG", wrong)]);
+        for id in checks {
+            assert_eq!(found[id].starts_with("failed "), id == check, "{wrong}: {found:?}");
+        }
+    }
+    let old = torch(&checks, &[("FAKE_TORCH", "1.8")]);
+    assert!(old["framework-attention"].starts_with("skipped:not-offered "), "{old:?}");
+    assert!(old["framework-fp8"].starts_with("skipped:not-offered "), "{old:?}");
+}
+
 #[test]
 fn onnxruntime_1_17_computes_on_the_gpu() {
     for version in ["1.17", "1.20"] {

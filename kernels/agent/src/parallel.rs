@@ -27,7 +27,13 @@ pub(crate) fn run(groups: &[&Group], stage: Stage, options: &Options, exclusive:
 
 /// Whether the group runs a framework on a GPU; these are the last groups of their stage.
 fn is_framework(group: CheckGroup) -> bool {
-    matches!(group, CheckGroup::FrameworkGpu | CheckGroup::FrameworkFull | CheckGroup::FrameworkDdp)
+    matches!(
+        group,
+        CheckGroup::FrameworkGpu
+            | CheckGroup::FrameworkFull
+            | CheckGroup::FrameworkTrain
+            | CheckGroup::FrameworkDdp
+    )
 }
 
 fn in_order<T: Sync, R: Send>(items: &[T], lanes: usize, each: impl Fn(&T) -> Vec<R> + Sync) -> Vec<R> {

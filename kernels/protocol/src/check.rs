@@ -27,13 +27,15 @@ pub enum Requirement {
     Nccl,
     /// If the stack has a framework and Triton.
     Triton,
+    /// Never, until the check itself has passed on a GPU once: a failure says nothing about the image yet.
+    Unproven,
     /// If the stack has PyTorch and Triton, and that PyTorch compiles with the stack's Python.
     TorchCompile,
 }
 
 use Requirement::{
     Cudnn, EveryImage, FrameworkExcept, FrameworkIn, ListedGpus, Nccl, Nvcc, Optional, TorchCompile, Triton,
-    Wheel,
+    Unproven, Wheel,
 };
 
 /// The images that a check applies to.
@@ -316,6 +318,12 @@ checks! {
     FrameworkFull "framework-full" Gpu Full {
         FrameworkCompile "framework-compile" Any TorchCompile, FULL, "compiled 1e-3; gradients of DDP 1e-4";
     }
+    /// Training and attention as users run them. No check of it has run on a GPU.
+    FrameworkTrain "framework-train" Gpu Full {
+        FrameworkAttention "framework-attention" Any Unproven, "PyTorch's attention: flash, memory-efficient and cuDNN's, as far as the wheel has them, agree with the plain one, forward and backward (not run on a GPU yet: a failure is reported and fails no image)", "2e-2";
+        FrameworkTraining "framework-training" Any Unproven, "PyTorch: steps in bfloat16 lower the loss; TensorFlow and JAX: a gradient is that of the processor (not run on a GPU yet: as above)", "gradients 1e-5";
+        FrameworkFp8 "framework-fp8" Any Unproven, "PyTorch's `_scaled_mm` multiplies in fp8 (not run on a GPU yet: as above)", "1e-2";
+    }
     /// Distributed training: its ranks are processes of their own, so no other may hold a GPU in exclusive mode.
     FrameworkDdp "framework-ddp" Gpu Full {
         FrameworkDdp "framework-ddp" Any FrameworkIn(WITH_TORCH), FULL, "compiled 1e-3; gradients of DDP 1e-4";
@@ -399,6 +407,11 @@ impl CheckId {
     pub const fn runs_kernel(self) -> bool {
         matches!(self.stage(), Stage::Gpu | Stage::Perf)
             && !matches!(self.group(), CheckGroup::Driver | CheckGroup::Health)
+    }
+
+    /// Whether the check itself has never passed on a GPU.
+    pub const fn is_unproven(self) -> bool {
+        matches!(self.requirement(), Requirement::Unproven)
     }
 
     /// The speed that the check measures.

@@ -80,6 +80,8 @@ named! {
         UnknownFormat = "unknown-format",
         /// Another program holds the GPU: its memory is full, or it serves one process only.
         HostBusy = "host-busy",
+        /// The check failed, and it has never passed on a GPU itself. Set by the CLI.
+        Unproven = "unproven",
     }
 }
 
@@ -110,7 +112,8 @@ mod tests {
                 "not-offered",
                 "not-reported",
                 "unknown-format",
-                "host-busy"
+                "host-busy",
+                "unproven"
             ]
         );
         let allowed: Vec<_> = SkipReason::ALL.iter().filter(|reason| reason.is_allowed_for_tag()).collect();

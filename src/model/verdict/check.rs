@@ -51,6 +51,18 @@ impl Check {
         self.outcome == Outcome::Skipped && is_kernel_check(self) && self.skip == Some(SkipReason::HostBusy)
     }
 
+    /// Makes the failure of a check that has never passed on a GPU itself a warning: the check may be wrong.
+    pub(super) fn without_unproven_failure(mut self) -> Self {
+        let is_bad = matches!(self.outcome, Outcome::Failed | Outcome::Errored);
+        if is_bad && CheckId::parse(&self.id).is_some_and(CheckId::is_unproven) {
+            self.outcome = Outcome::Skipped;
+            self.skip = Some(SkipReason::Unproven);
+            self.detail = format!("failed, and the check itself has never passed on a GPU: {}", self.detail);
+            self.measured.insert("warning".to_owned(), "unproven check failed".to_owned());
+        }
+        self
+    }
+
     /// Adds the diagnosis of the detail as hint, if there is no hint.
     pub(super) fn diagnosed(mut self) -> Self {
         if self.hint.is_none() && matches!(self.outcome, Outcome::Failed | Outcome::Errored) {

@@ -141,7 +141,8 @@ pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectat
             ..Check::made_here(CheckId::Agent.as_str(), &[], &detail)
         });
     }
-    let checks: Vec<_> = checks.into_iter().map(Check::diagnosed).collect();
+    let checks: Vec<_> =
+        checks.into_iter().map(Check::without_unproven_failure).map(Check::diagnosed).collect();
     let bad = checks.iter().any(Check::is_bad);
     let hindered = checks.iter().any(|check| check.required && check.is_hindered());
     let gpus = ran_on(&checks);
@@ -350,6 +351,26 @@ mod tests {
             judge(&failed, "agent exited with code 0", &image(), &requires("two")).verdict,
             VerdictStatus::Failed
         );
+    }
+
+    /// A check that nobody saw pass may be wrong itself: its failure is listed and fails no image.
+    #[test]
+    fn failure_of_an_unproven_check_is_a_warning() {
+        let line = |id: &str, outcome: &str| {
+            format!(r#"{{"id":"{id}","stage":"gpu","outcome":"{outcome}","detail":"boom"}}"#) + "\n" + GOOD
+        };
+        for outcome in ["failed", "errored"] {
+            let verdict = judge(&line("framework-attention", outcome), 1, &image(), &expected());
+            assert_eq!((verdict.failures(), verdict.verdict), (0, VerdictStatus::StaticOnly), "{outcome}");
+            let text = verdict_text(&verdict, Detail::Problems);
+            assert!(
+                text.starts_with("skipped framework-attention  failed, and the check itself has never passed on a GPU: boom"),
+                "{text}"
+            );
+            assert_eq!(judge(&line("framework-graph", outcome), 1, &image(), &expected()).failures(), 1);
+        }
+        let passed = judge(&line("framework-attention", "passed"), 0, &image(), &expected());
+        assert_eq!(passed.checks[0].outcome, Outcome::Passed);
     }
 
     #[test]

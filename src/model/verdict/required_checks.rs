@@ -38,7 +38,7 @@ fn is_required(check: CheckId, lock: &Lock) -> bool {
     let stack = &lock.stack;
     let is_one_of = |names: &[&str]| names.contains(&stack.framework.as_str());
     match check.requirement() {
-        Requirement::Optional => false,
+        Requirement::Optional | Requirement::Unproven => false,
         Requirement::EveryImage => true,
         Requirement::Wheel(name) => {
             lock.wheels.iter().any(|wheel| is_part(name, &wheel.name)) || is_shared(name, stack)
@@ -219,5 +219,90 @@ mod tests {
              gemm-bf16-cublas gemm-large conv-own framework-matmul framework-conv framework-autocast framework-compile \
              framework-ddp"
         );
+    }
+
+    /// The libraries that checks call, by the wheel that has them and one check of each.
+    const LIBRARIES: [(&str, [&str; 2]); 5] = [
+        ("cuda-runtime", ["cudart-load", "cudart-load"]),
+        ("cublas", ["gemm-large", "cublas-load"]),
+        ("cudnn", ["conv-cudnn-forward", "cudnn-sublibraries"]),
+        ("nccl", ["nccl-all-reduce", "nccl-load"]),
+        ("cuda-nvrtc", ["nvrtc", "nvrtc"]),
+    ];
+
+    /// The committed locks: the examples', and those of schema 1, which are one of each product.
+    #[expect(clippy::disallowed_methods, reason = "reads committed files")]
+    fn committed() -> Vec<(String, Lock)> {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut files = Vec::new();
+        for folder in ["examples", "tests/fixtures/lock/schema-1"] {
+            for entry in fs_err::read_dir(root.join(folder)).expect("readable") {
+                let path = entry.expect("an entry").path();
+                files.push(if path.is_dir() { path.join("envforge.lock") } else { path });
+            }
+        }
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "lock") && path.is_file());
+        let read = |path: &std::path::PathBuf| {
+            let text = fs_err::read_to_string(path).expect("readable");
+            (path.display().to_string(), Lock::from_toml("envforge.lock", &text).expect("a lock"))
+        };
+        files.iter().map(read).collect()
+    }
+
+    /// A library is called exactly where the lock has it: read from the file names of the wheels, not from their projects.
+    #[test]
+    fn committed_locks_require_the_libraries_that_their_wheels_have() {
+        let locks = committed();
+        let products: std::collections::BTreeSet<_> =
+            locks.iter().map(|(_, lock)| lock.stack.framework.clone()).collect();
+        assert!(products.len() >= 5, "{products:?}");
+        for (name, lock) in &locks {
+            for (library, checks) in LIBRARIES {
+                let begins = format!("nvidia_{}", library.replace('-', "_"));
+                let locked = lock.wheels.iter().any(|wheel| {
+                    let file = wheel.file.rsplit('/').next().unwrap_or_default();
+                    let rest = file.replace('-', "_");
+                    let rest = rest.strip_prefix(&begins);
+                    // `nvidia_cublas_cu12-12.8…` or `nvidia_cublas-13.1…`, not `nvidia_cudnn_frontend-1…`.
+                    rest.is_some_and(|rest| {
+                        rest.trim_start_matches("_cu")
+                            .trim_start_matches('_')
+                            .starts_with(|c: char| c.is_ascii_digit())
+                    })
+                });
+                for check in checks {
+                    assert_eq!(has(lock, check), locked, "{name}: {library}, {check}");
+                }
+            }
+        }
+    }
+
+    /// The oldest and the newest row of each product: what its stack has inside the framework's own wheel.
+    #[test]
+    fn rows_with_bundled_libraries_are_those_without_wheels_of_them() {
+        let matrix = crate::model::compat::Matrix::current();
+        let shared = matrix.variants.iter().filter(|row| !row.shared.is_empty());
+        for row in shared {
+            assert_eq!(
+                (row.framework.as_str(), row.cuda.major),
+                ("pytorch", 11),
+                "{} {}",
+                row.version,
+                row.cuda
+            );
+            assert!(
+                row.parts.is_empty() && row.shared == ["cublas", "cudnn"],
+                "{} {}",
+                row.version,
+                row.cuda
+            );
+        }
+        for framework in ["pytorch", "tensorflow", "jax", "cupy", "numba", "onnxruntime", "vllm"] {
+            let rows = matrix.variants.iter().filter(|row| row.framework == framework);
+            let oldest = rows.clone().min_by(|a, b| a.version.cmp(&b.version)).expect("rows");
+            let newest = rows.max_by(|a, b| a.version.cmp(&b.version)).expect("rows");
+            // PyTorch 1.8 links what it calls statically, the newest and every other product names wheels.
+            assert!(oldest.shared.is_empty() && newest.shared.is_empty(), "{framework}");
+        }
     }
 }

@@ -1,7 +1,9 @@
 # A PyTorch without a GPU, for tests of torch_gpu.py: FAKE_TORCH=1.8 has only the features of that release.
-# It computes nothing: a tensor is one number, and lower precision moves it a little.
+# It computes nothing: a tensor is one number, and lower precision moves it a little. FAKE_WRONG names what is wrong: a backend of
+# attention, `training` (the loss does not fall), `fp8`.
 import contextlib
 import os
+import sys
 from types import SimpleNamespace
 
 OLD = os.environ.get("FAKE_TORCH") == "1.8"
@@ -24,6 +26,27 @@ class Tensor:
     def __init__(self, value, kind=float32):
         self.value, self.dtype = value, kind
 
+    grad = property(lambda self: Tensor(1.0 if backend[-1] != WRONG else 2.0))
+
+    def __mul__(self, other):
+        return self
+
+    def __pow__(self, exponent):
+        return self
+
+    def __matmul__(self, other):
+        return Tensor(2.0 if WRONG == "fp8" else 1.0)
+
+    def __float__(self):
+        return float(self.value)
+
+    def mean(self):
+        Loss.steps += WRONG != "training"
+        return Tensor(1.0 / (1 + Loss.steps))
+
+    def clamp(self, low, high):
+        return self
+
     def norm(self):
         return abs(self.value)
 
@@ -34,9 +57,14 @@ class Tensor:
         return self
 
     detach = double = float = cpu = sum = copy_ = to
+    clone = requires_grad_ = t = contiguous = to
 
     def backward(self):
         pass
+
+
+class Loss:
+    steps = 0
 
 
 class Net:
@@ -126,8 +154,51 @@ cuda = SimpleNamespace(
     stream=nothing,
     amp=SimpleNamespace(autocast=lambda: lowered(float16)),
 )
+WRONG = os.environ.get("FAKE_WRONG")
+backend = ["MATH"]
+
+
+@contextlib.contextmanager
+def sdpa_kernel(name):
+    if name == "CUDNN_ATTENTION":
+        raise RuntimeError("No available kernel. Aborting execution.")
+    backend.append(name)
+    yield
+    # The gradients of this call are read after it.
+
+
+class SGD:
+    def __init__(self, parameters, lr):
+        pass
+
+    def zero_grad(self):
+        pass
+
+    step = zero_grad
+
+
+def _scaled_mm(left, right, scale_a, scale_b, out_dtype):
+    return Tensor(1.0), Tensor(8.0)
+
+
+def randint(*_, generator=None):
+    return Tensor(1.0)
+
+
+def ones(*shape, device=None):
+    return Tensor(1.0)
+
+
+optim = SimpleNamespace(SGD=SGD)
+float8_e4m3fn = "float8"
 backends = SimpleNamespace(cuda=SimpleNamespace(matmul=Matmul()), cudnn=SimpleNamespace(allow_tf32=True))
-nn = SimpleNamespace(Sequential=Net, Linear=Net, ReLU=Net)
+functional = SimpleNamespace(scaled_dot_product_attention=lambda q, k, v, is_causal: Tensor(1.0))
+nn = SimpleNamespace(Sequential=Net, Linear=Net, ReLU=Net, functional=functional)
+if OLD:
+    del _scaled_mm, float8_e4m3fn
+else:
+    names = {name: name for name in ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION")}
+    sys.modules["torch.nn.attention"] = SimpleNamespace(SDPBackend=SimpleNamespace(**names), sdpa_kernel=sdpa_kernel)
 if not OLD:
     cuda.mem_get_info = lambda: (1, 2)
     cuda.CUDAGraph, cuda.graph = Graph, Capture

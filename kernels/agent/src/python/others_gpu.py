@@ -40,7 +40,13 @@ def tensorflow():
         call = tf.function(lambda a, b: tf.matmul(a, b), jit_compile=True)
         return call(tf.constant(A, "float32"), tf.constant(B, "float32")).numpy()
 
-    return matmul, conv, graph
+    def gradient(x, w, y):
+        with tf.device("/GPU:0"), tf.GradientTape() as tape:
+            weights = tf.Variable(w.astype("float32"))
+            loss = tf.reduce_mean((tf.matmul(tf.constant(x, "float32"), weights) - y.astype("float32")) ** 2)
+        return tape.gradient(loss, weights).numpy()
+
+    return matmul, conv, graph, gradient
 
 
 def jax():
@@ -65,7 +71,11 @@ def jax():
     def graph():
         return np.asarray(jax.jit(lambda a, b: jnp.matmul(a, b, precision=high))(A.astype("float32"), B.astype("float32")))
 
-    return matmul, conv, graph
+    def gradient(x, w, y):
+        loss = lambda weights: ((jnp.matmul(x.astype("float32"), weights, precision=high) - y.astype("float32")) ** 2).mean()
+        return np.asarray(jax.grad(loss)(jnp.asarray(w, "float32")))
+
+    return matmul, conv, graph, gradient
 
 
 def cupy():
@@ -94,7 +104,7 @@ def cupy():
         need(np.array_equal(cp.asnumpy(out), (4 * A).astype("float32")), "the replay is wrong")
         return None
 
-    return matmul, conv, graph
+    return matmul, conv, graph, None
 
 
 def numba():
@@ -123,7 +133,7 @@ def numba():
     def graph():
         raise SkipCheck("not-offered", "Numba has no graphs of its own")
 
-    return matmul, conv, graph
+    return matmul, conv, graph, None
 
 
 def field(number, value):
@@ -175,7 +185,7 @@ def onnxruntime():
     def graph():
         raise SkipCheck("not-offered", "graphs are not tried with ONNX Runtime")
 
-    return matmul, conv, graph
+    return matmul, conv, graph, None
 
 
 def conv_nhwc(x, w):
@@ -199,7 +209,7 @@ def main():
     global np, A, B
     np = importlib.import_module("numpy")
     A, B = whole(192, 160), whole(160, 144)
-    matmul, conv, graph = FRAMEWORKS[wanted]()
+    matmul, conv, graph, gradient = FRAMEWORKS[wanted]()
 
     def products():
         for kind in ("float64", "float32", "float16"):
@@ -222,7 +232,16 @@ def main():
         need(found is None or np.array_equal(found, (A @ B).astype("float32")), "the compiled product is wrong")
         return "compiled or captured, and right"
 
-    checks = {"framework-matmul": products, "framework-conv": convolution, "framework-graph": graphs}
+    def training():
+        if gradient is None:
+            raise SkipCheck("not-offered", f"{wanted} has no gradients")
+        x, w, y = whole(96, 48), whole(48, 24), whole(96, 24)
+        found, right = gradient(x, w, y), 2 * x.T @ (x @ w - y) / y.size
+        error = float(np.linalg.norm(found - right) / np.linalg.norm(right))
+        need(error < 1e-5, f"gradient: relative error {error:.1e}")
+        return f"gradient within {error:.1e}"
+
+    checks = {"framework-matmul": products, "framework-conv": convolution, "framework-graph": graphs, "framework-training": training}
     for name in sys.argv[2:]:
         try:
             if name not in checks:

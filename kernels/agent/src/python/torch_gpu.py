@@ -154,6 +154,96 @@ def compile_():
     return "compiled forward and backward agree with eager"
 
 
+ATTENTION = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION")
+
+
+def attended(inputs, weights, backend, sdpa_kernel):
+    # Output and gradients, by one backend.
+    q, k, v = (tensor.detach().clone().requires_grad_() for tensor in inputs)
+    with sdpa_kernel(backend):
+        found = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    (found.float() * weights).sum().backward()
+    return [tensor.detach().double().cpu() for tensor in (found, q.grad, k.grad, v.grad)]
+
+
+def attention():
+    try:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+    except ImportError:
+        raise SkipCheck("not-offered", "this PyTorch has no torch.nn.attention")
+    done, refused = [], []
+    for device in each_gpu():
+        kind = torch.bfloat16 if torch.cuda.get_device_capability(device)[0] >= 8 else torch.float16
+        seed = torch.Generator().manual_seed(11)
+        inputs = [torch.rand(2, 4, 128, 64, generator=seed).to(device, kind) for _ in range(3)]
+        weights = torch.rand(2, 4, 128, 64, generator=seed).to(device)
+        wanted = attended([tensor.float() for tensor in inputs], weights, SDPBackend.MATH, sdpa_kernel)
+        for name in ATTENTION:
+            if not hasattr(SDPBackend, name):
+                continue
+            try:
+                found = attended(inputs, weights, getattr(SDPBackend, name), sdpa_kernel)
+            except RuntimeError as error:
+                if "No available kernel" not in str(error):
+                    raise
+                refused.append(name)
+                continue
+            for what, one, other in zip(("output", "gradient of q", "gradient of k", "gradient of v"), found, wanted):
+                error = relative(one, other)
+                need(error < 2e-2, f"{name} on {device}: {what}: relative error {error:.1e}")
+            done.append(name)
+    if not done:
+        raise SkipCheck("not-offered", f"no kernel of attention but the plain one: {', '.join(refused)}")
+    return f"{', '.join(sorted(set(done)))} agree with the plain one" + (f"; not offered: {', '.join(sorted(set(refused)))}" if refused else "")
+
+
+def training():
+    done = []
+    for device in each_gpu():
+        if torch.cuda.get_device_capability(device)[0] < 8:
+            continue
+        net = model(device)
+        steps = torch.optim.SGD(net.parameters(), lr=0.1)
+        seed = torch.Generator().manual_seed(13)
+        x, y = torch.rand(256, 64, generator=seed).to(device), torch.rand(256, 32, generator=seed).to(device)
+        losses = []
+        for _ in range(30):
+            steps.zero_grad()
+            with mixed_precision(torch.bfloat16):
+                loss = ((net(x) - y) ** 2).mean()
+            loss.backward()
+            steps.step()
+            losses.append(float(loss.detach()))
+        need(all(value == value and value < 1e6 for value in losses), f"the loss is not finite on {device}: {losses[-1]}")
+        need(losses[-1] < 0.8 * losses[0], f"the loss does not fall on {device}: {losses[0]:.3f} to {losses[-1]:.3f}")
+        done.append(f"{losses[0]:.3f} to {losses[-1]:.3f}")
+    if not done:
+        raise SkipCheck("compute-capability", "bfloat16 requires compute capability 8.0")
+    return f"30 steps in bfloat16 lower the loss from {', '.join(done)}"
+
+
+def fp8():
+    if not hasattr(torch, "_scaled_mm") or not hasattr(torch, "float8_e4m3fn"):
+        raise SkipCheck("not-offered", "this PyTorch has no torch._scaled_mm")
+    done = []
+    for device in each_gpu():
+        if torch.cuda.get_device_capability(device) < (8, 9):
+            continue
+        a, b = whole(64, 128).clamp(-4, 4), whole(128, 48).clamp(-4, 4)
+        one = torch.ones((), device=device)
+        # The right side must lie by columns.
+        left, right = a.to(device, torch.float8_e4m3fn), b.t().contiguous().to(device, torch.float8_e4m3fn).t()
+        found = torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+        # Up to 2.4 it also gives the largest value.
+        found = found[0] if isinstance(found, tuple) else found
+        error = relative(found, a @ b)
+        need(error < 1e-2, f"relative error {error:.1e} on {device}")
+        done.append(f"{error:.1e}")
+    if not done:
+        raise SkipCheck("compute-capability", "fp8 requires compute capability 8.9")
+    return f"within {', '.join(done)}"
+
+
 def ddp_rank(rank, size, store, wanted, queue):
     import torch.distributed as dist
 
@@ -201,6 +291,9 @@ CHECKS = {
     "framework-graph": graph,
     "framework-memory": memory,
     "framework-compile": compile_,
+    "framework-attention": attention,
+    "framework-training": training,
+    "framework-fp8": fp8,
     "framework-ddp": ddp,
 }
 

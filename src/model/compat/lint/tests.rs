@@ -155,6 +155,8 @@ catches! {
         |m| m.variants.retain(|row| row.framework != "tensorflow") => "product tensorflow-cuda", "variants of";
     a_part_without_a_wheel_of_its_toolkit:
         |m| m.variants[0].parts.push("cublas".into()) => "variant pytorch 1.12.0 cu102 x86_64", "part `cublas`";
+    a_shared_library_that_no_check_calls:
+        |m| m.variants[0].shared.push("cufft".into()) => "variant pytorch 1.12.0 cu102 x86_64", "known library `cufft`";
     a_requirement_without_a_bound:
         |m| m.variants[0].install.push("setuptools".into()) => "variant pytorch 1.12.0 cu102 x86_64", "requirement `setuptools`";
     a_source_build_of_a_published_variant:

@@ -54,8 +54,11 @@ pub(crate) const GROUPS: &[Group] = &[
 ];
 
 /// The further groups of level full.
-pub(crate) const FULL_GROUPS: &[Group] =
-    &[group!(FrameworkFull, 300, python::run_full, true), group!(FrameworkDdp, 300, python::run_ddp, true)];
+pub(crate) const FULL_GROUPS: &[Group] = &[
+    group!(FrameworkFull, 300, python::run_full, true),
+    group!(FrameworkTrain, 300, python::run_train, true),
+    group!(FrameworkDdp, 300, python::run_ddp, true),
+];
 
 /// Prints each report as soon as it is known: a library may end this process before the next.
 fn at_once(run: impl FnOnce(&mut dyn FnMut(Report))) -> Vec<Report> {

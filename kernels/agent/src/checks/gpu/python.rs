@@ -13,6 +13,7 @@ use crate::report::Report;
 
 const QUICK_IDS: &[CheckId] = CheckGroup::FrameworkGpu.checks();
 const FULL_IDS: &[CheckId] = CheckGroup::FrameworkFull.checks();
+const TRAIN_IDS: &[CheckId] = CheckGroup::FrameworkTrain.checks();
 const DDP_IDS: &[CheckId] = CheckGroup::FrameworkDdp.checks();
 
 const TORCH: &str = include_str!("../../python/torch_gpu.py");
@@ -26,6 +27,10 @@ pub(crate) fn run_quick(options: &Options, say: &mut dyn FnMut(Report)) {
 
 pub(crate) fn run_full(options: &Options, say: &mut dyn FnMut(Report)) {
     run(options, FULL_IDS, say);
+}
+
+pub(crate) fn run_train(options: &Options, say: &mut dyn FnMut(Report)) {
+    run(options, TRAIN_IDS, say);
 }
 
 pub(crate) fn run_ddp(options: &Options, say: &mut dyn FnMut(Report)) {
@@ -234,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_scripts_know_every_id() {
-        for id in [QUICK_IDS, FULL_IDS, DDP_IDS].concat() {
+        for id in [QUICK_IDS, FULL_IDS, TRAIN_IDS, DDP_IDS].concat() {
             assert!(TORCH.contains(&format!("\"{id}\":")), "{id}");
         }
         let python = Command::new("python3").arg("--version").output();
