@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde::Deserialize;
 
 use super::case::{Case, Outcome};
@@ -25,6 +26,8 @@ struct Folder {
     lock_name: Option<String>,
     /// Bytes instead of the wheel, under its name.
     wheel: Option<String>,
+    /// Files below the folder in whose place a pipe is that nobody writes to; `*` is the only file of its folder.
+    pipe: Vec<String>,
     /// A link in place of the wheel.
     wheel_link: Option<String>,
 }
@@ -94,6 +97,16 @@ impl Folder {
             "digest = \"sha256:{hex}\"\nname = \"debian:12\"\nmachine = \"x86_64\"\narchive = \"{hash}\"\n"
         );
         scene.write(&format!("project/vendor/bases/{hex}-x86_64.toml"), &Edit::all(&self.record, record));
+        for path in &self.pipe {
+            let mut path = scene.program.path("project/vendor").join(path);
+            if path.ends_with("*") {
+                path.pop();
+                let mut entries = std::fs::read_dir(&path).expect("a folder of ours");
+                path = entries.next().expect("one file").expect("readable").path();
+            }
+            std::fs::remove_file(&path).expect("ours");
+            mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o644), 0).expect("ours");
+        }
     }
 }
 
