@@ -22,6 +22,7 @@ mod wheels;
 mod agent_gpu;
 mod agent_mutations;
 mod architecture;
+mod byte_code;
 mod compat;
 mod doctor;
 mod engine;

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::engine::docker;
-use crate::framework::TORCH_2_7_CU118;
 use crate::mirrors::run_at;
 use crate::program::Run;
 use crate::scene::{SPEC, Scene, TAG, shared_cache};
@@ -42,29 +41,6 @@ fn image_is_the_same_each_time_and_has_the_content_of_the_dockerfile() {
     assert_ne!(other["image"], first["image"]);
     docker(&["rmi", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
     drop(Command::new("docker").args(["rmi", &id]).output());
-    scene.assert_nothing_left();
-}
-
-#[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn byte_code_of_an_old_python_is_the_same_in_both_builders() {
-    const OLD: &str = "pytorch-cuda:2.7-cu118-py3.9";
-    let scene = Scene::new();
-    scene.index.publish(TORCH_2_7_CU118.wheels("cp39", ""));
-    scene.succeed(&["lock", OLD]);
-    let first = built(&scene, &["build", OLD, "--locked", "--json"]);
-    // From sources: no byte code of the cache.
-    for name in ["digests", "byte-code"] {
-        std::fs::remove_dir_all(shared_cache().join("layers").join(name)).expect("made by the build");
-    }
-    let again = built(&scene, &["build", OLD, "--locked", "--json"]);
-    assert_eq!(again["image"], first["image"]);
-    let other = built(&scene, &["build", OLD, "--locked", "--builder", "dockerfile", "--json"]);
-    assert_eq!(other["content"], first["content"]);
-    assert_ne!(other["image"], first["image"]);
-    for image in [&first["tags"][0], &first["tags"][1], &first["image"]] {
-        drop(Command::new("docker").args(["rmi", image.as_str().unwrap_or_default()]).output());
-    }
     scene.assert_nothing_left();
 }
 
