@@ -13,9 +13,6 @@ pub struct ProjectArgs {
     /// Project directory or file [default: envforge.toml in the current or a parent directory].
     #[arg(long, value_name = "PATH")]
     pub project: Option<Utf8PathBuf>,
-    /// Trust this project: its mounts outside its directory, ports for other machines and commands that read your secrets.
-    #[arg(long)]
-    pub trust: bool,
 }
 
-into_request!(ProjectArgs => ProjectOptions { environment, project, trust });
+into_request!(ProjectArgs => ProjectOptions { environment, project });

@@ -35,9 +35,6 @@ pub struct ShellArgs {
     /// Project directory or file [default: envforge.toml in the current or a parent directory].
     #[arg(long, value_name = "PATH", conflicts_with_all = ["image", "attach"])]
     pub project: Option<Utf8PathBuf>,
-    /// Trust this project: its mounts outside its directory, ports for other machines and commands that read your secrets.
-    #[arg(long)]
-    pub trust: bool,
     /// Command to run instead of a shell.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
@@ -164,7 +161,7 @@ pub struct InsideArgs {
     pub ssh_agent: bool,
 }
 
-into_request!(ShellArgs => Shell { image, environment, project, trust, command, services, start, limits, inside });
+into_request!(ShellArgs => Shell { image, environment, project, command, services, start, limits, inside });
 
 into_request!(ServiceArgs => ServiceOptions { jupyter, ssh, vscode, open, bind, insecure, authorized_keys, ssh_config });
 

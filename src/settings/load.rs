@@ -18,7 +18,6 @@ use super::paths::{Paths, UserDirectories};
 use super::registry::registry_settings;
 use super::source::SourceSettings;
 use super::target::TargetOverrides;
-use super::trust::TrustConfig;
 use crate::model::request::GlobalOptions;
 
 /// Everything a command needs to know of its surroundings.
@@ -44,8 +43,6 @@ pub struct Settings {
     pub secrets: BTreeMap<String, NamedSecret>,
     /// The target machine of the environment.
     pub target: TargetOverrides,
-    /// Projects that may ask for more than their own directory.
-    pub trust: TrustConfig,
     /// The caller's environment, for variables that are passed on by name.
     pub environment: Environment,
 }
@@ -94,7 +91,6 @@ impl Settings {
             registry,
             secrets: secrets(config.secrets, &environment),
             target: TargetOverrides::of(&environment),
-            trust: config.trust.with_environment(&environment),
             environment,
         })
     }

@@ -20,7 +20,6 @@ mod paths;
 mod registry;
 mod source;
 mod target;
-mod trust;
 
 pub use config::{Config, parse_config};
 pub use engine::{EngineConfig, EngineSettings};
@@ -37,4 +36,3 @@ pub use paths::{Paths, UserDirectories};
 pub use registry::{ImageMirrorConfig, RegistryConfig};
 pub use source::{SourceConfig, SourceSettings, ToolkitConfig};
 pub use target::TargetOverrides;
-pub use trust::TrustConfig;

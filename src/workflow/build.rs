@@ -32,7 +32,6 @@ use crate::workflow::error::CommandError;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
 use crate::workflow::lock::{lock_for, raise_schema};
-use crate::workflow::project_trust;
 use crate::workflow::push::{push, pushable};
 use crate::workflow::session::Session;
 use crate::workflow::tags::tags;
@@ -58,7 +57,6 @@ pub(crate) async fn build_one(
         let because = "the engine has no GPU".to_owned();
         return Err(CheckError::NotProven { because, image: None }.into());
     }
-    project_trust::check(session, wanted).await?;
     let mut seconds = StageTimings::default();
     let started = Instant::now();
     let mut locked = Box::pin(lock_for(session, stack, named, wanted)).await?;

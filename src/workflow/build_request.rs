@@ -45,8 +45,6 @@ pub(crate) struct BuildRequest {
     pub(crate) shell: Shell,
     /// The project's folder, if there is one.
     pub(crate) folder: Option<Utf8PathBuf>,
-    /// Whether the call trusts what the project asks for.
-    pub(crate) trust: bool,
 }
 
 /// What a command is about: the SPEC that was typed, else the project.
@@ -119,7 +117,6 @@ pub(crate) fn typed(
         level: Level::Full,
         shell: Shell::default(),
         folder: None,
-        trust: false,
     })
 }
 
@@ -195,7 +192,6 @@ fn of_project(
         level: level.and_then(|level| Level::parse(level)).unwrap_or(Level::Full),
         shell: environment.shell.clone(),
         folder: Some(project.folder),
-        trust: args.trust,
     })
 }
 

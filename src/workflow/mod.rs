@@ -31,7 +31,6 @@ pub(crate) mod lock_packages;
 pub(crate) mod matrix_override;
 pub(crate) mod package_sources;
 pub(crate) mod project;
-mod project_trust;
 pub(crate) mod push;
 pub mod request_error;
 pub(crate) mod session;

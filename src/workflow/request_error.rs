@@ -3,7 +3,6 @@
 use crate::failure::{Exit, Failure};
 use crate::model::address::AddressError;
 use crate::model::versions::VersionError;
-use crate::store::vendor_dir::list;
 
 /// What is wrong with a request, its options or the settings it needs.
 #[derive(Debug, thiserror::Error)]
@@ -56,17 +55,6 @@ pub enum RequestError {
         /// The spec.
         spec: String,
     },
-    /// A project asks for more than its folder, and nobody trusted it.
-    #[error(
-        "the project in {folder} is not trusted, and asks for more than its own directory:{}",
-        list(requests)
-    )]
-    Untrusted {
-        /// Its folder.
-        folder: String,
-        /// What it asks for, a line each.
-        requests: Vec<String>,
-    },
     /// `--with` or `--apt` for a project.
     #[error("--with and --apt require a SPEC; add project packages to envforge.toml")]
     AdditionToProject,
@@ -115,7 +103,6 @@ impl Failure for RequestError {
             | Self::AdditionToProject
             | Self::Addition { .. }
             | Self::NoProject { .. }
-            | Self::Untrusted { .. }
             | Self::UnknownIndex { .. }
             | Self::NoSecret { .. } => Exit::Usage,
         }
@@ -132,9 +119,6 @@ impl Failure for RequestError {
             Self::WheelOfPublished { .. } => {
                 "omit --wheel; add a package with `--with REQUIREMENT`".to_owned()
             }
-            Self::Untrusted { folder, .. } => format!(
-                "read its envforge.toml, then pass `--trust`, or add `{folder}` to `[trust] projects` in the configuration"
-            ),
             Self::BadGpus { .. } => {
                 "pass `all`, `none`, or comma-separated indices or UUIDs as `nvidia-smi -L` prints them"
                     .to_owned()

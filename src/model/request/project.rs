@@ -9,6 +9,4 @@ pub struct ProjectOptions {
     pub environment: Option<String>,
     /// The project's folder or file.
     pub project: Option<Utf8PathBuf>,
-    /// Trust what it asks for beyond its folder.
-    pub trust: bool,
 }

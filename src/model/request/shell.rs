@@ -13,8 +13,6 @@ pub struct Shell {
     pub environment: Option<String>,
     /// The project's folder or file.
     pub project: Option<Utf8PathBuf>,
-    /// Trust what the project asks for beyond its folder.
-    pub trust: bool,
     /// The command instead of a terminal.
     pub command: Vec<String>,
     /// What it serves instead of a terminal.

@@ -8,7 +8,6 @@ use crate::report::Event;
 use crate::shell::labels::Shell;
 use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactive};
 use crate::workflow::error::CommandError;
-use crate::workflow::project_trust;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
 use crate::workflow::shell::image::{image, project_image};
@@ -23,9 +22,6 @@ pub(crate) async fn open(session: &Session<'_>, typed: &request::Shell) -> Resul
         None if !typed.start.attach => Some(project::project(typed, session.settings)?),
         _ => None,
     };
-    if let Some(wanted) = &of_file {
-        project_trust::check(session, wanted).await?;
-    }
     let folder = of_file.as_ref().and_then(|wanted| wanted.folder.as_deref());
     let project = project(session, folder)?;
     let args = &match &of_file {

@@ -10,11 +10,7 @@ use crate::workflow::error::CommandError;
 
 /// The project that is meant.
 pub(super) fn project(args: &request::Shell, settings: &Settings) -> Result<BuildRequest, CommandError> {
-    let project = ProjectOptions {
-        environment: args.environment.clone(),
-        project: args.project.clone(),
-        trust: args.trust,
-    };
+    let project = ProjectOptions { environment: args.environment.clone(), project: args.project.clone() };
     wanted(None, &project, &LockOptions::default(), &TargetOptions::default(), settings)
 }
 
