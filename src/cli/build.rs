@@ -76,6 +76,9 @@ pub struct BuildArgs {
     /// Build offline from a vendor directory (requires an up-to-date lock file, there or in the project).
     #[arg(long, value_name = "DIR", conflicts_with_all = ["all_supported", "push"])]
     pub offline: Option<Utf8PathBuf>,
+    /// Allow the secrets that the project requests, now and later.
+    #[arg(long, conflicts_with_all = ["specs", "all_supported"])]
+    pub trust: bool,
     /// The builder: `assembled` makes layers straight from the wheels, with the same image digest each time;
     /// `dockerfile` runs a step of a Dockerfile for each layer.
     #[arg(long, value_enum, default_value_t, value_name = "BUILDER")]
@@ -94,4 +97,4 @@ pub struct BuildArgs {
     pub target: TargetArgs,
 }
 
-into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, builder, bit_identical, project, source, target });
+into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, trust, builder, bit_identical, project, source, target });

@@ -35,6 +35,9 @@ pub struct ShellArgs {
     /// Project directory or file [default: envforge.toml in the current or a parent directory].
     #[arg(long, value_name = "PATH", conflicts_with_all = ["image", "attach"])]
     pub project: Option<Utf8PathBuf>,
+    /// Allow the mounts, ports and secrets that the project requests, now and later.
+    #[arg(long, conflicts_with_all = ["image", "attach"])]
+    pub trust: bool,
     /// Command to run instead of a shell.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
@@ -161,7 +164,7 @@ pub struct InsideArgs {
     pub ssh_agent: bool,
 }
 
-into_request!(ShellArgs => Shell { image, environment, project, command, services, start, limits, inside });
+into_request!(ShellArgs => Shell { image, environment, project, trust, command, services, start, limits, inside });
 
 into_request!(ServiceArgs => ServiceOptions { jupyter, ssh, vscode, open, bind, insecure, authorized_keys, ssh_config });
 

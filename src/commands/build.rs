@@ -15,6 +15,7 @@ use crate::workflow::built::Built;
 use crate::workflow::custom_base::{custom_base, named_base};
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::project_trust::{Use, require_trust};
 use crate::workflow::push::{Pushed, check_push_access, pushable};
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
@@ -29,7 +30,11 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
         None => args.specs.clone(),
     };
     let mut wanted = match specs.as_slice() {
-        [] => wanted(None, &args.project, &args.source, &args.target, settings)?,
+        [] => {
+            let wanted = wanted(None, &args.project, &args.source, &args.target, settings)?;
+            require_trust(&wanted, Use::Build, args.trust, settings).await?;
+            wanted
+        }
         [spec] => wanted(Some(spec), &args.project, &args.source, &args.target, settings)?,
         _ => {
             let named = named_base(settings, &args.source, &args.target).await?;

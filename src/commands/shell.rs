@@ -8,8 +8,9 @@ use crate::report::Event;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::{interruptible, to_the_end};
+use crate::workflow::project_trust::{Use, require_trust};
 use crate::workflow::session::Session;
-use crate::workflow::shell::{OpenOutcome, drive_it, open, until_ended};
+use crate::workflow::shell::{OpenOutcome, drive_it, open, project_of, until_ended};
 
 /// What `docker run` exits with when itself fails.
 const OWN_FAILURE: u8 = 125;
@@ -27,9 +28,16 @@ pub(crate) fn run(args: &request::Shell, settings: &Settings) -> ExitCode {
 }
 
 async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, CommandError> {
+    let project = match &args.image {
+        None if !args.start.attach => Some(project_of(args, settings)?),
+        _ => None,
+    };
+    if let Some(wanted) = &project {
+        interruptible(require_trust(wanted, Use::Shell, args.trust, settings)).await?;
+    }
     let session = interruptible(Session::open(settings, None)).await?;
     // From here on signals are the program's.
-    match interruptible(Box::pin(open(&session, args))).await? {
+    match interruptible(Box::pin(open(&session, args, project.as_ref()))).await? {
         OpenOutcome::Served { told, container, tunnels: _tunnels } => {
             told.print(settings);
             let Some(container) = container else { return Ok(0) };

@@ -15,6 +15,7 @@ use super::network::NetworkConfig;
 use super::paths::UserDirectories;
 use super::registry::RegistryConfig;
 use super::source::{SourceConfig, ToolkitConfig};
+use super::trust::TrustConfig;
 use crate::model::request::GlobalOptions;
 
 /// The configuration file, `~/.config/envforge/config.toml`.
@@ -48,6 +49,9 @@ pub struct Config {
     /// Release archives of what is built from source.
     #[serde(default)]
     pub source: SourceConfig,
+    /// Projects that may use this machine without a question.
+    #[serde(default)]
+    pub trust: TrustConfig,
 }
 
 /// Reads the configuration file that an argument or the environment names, else the user's own.

@@ -18,6 +18,7 @@ use super::paths::{Paths, UserDirectories};
 use super::registry::registry_settings;
 use super::source::SourceSettings;
 use super::target::TargetOverrides;
+use super::trust::TrustConfig;
 use crate::model::request::GlobalOptions;
 
 /// Everything a command needs to know of its surroundings.
@@ -43,6 +44,8 @@ pub struct Settings {
     pub secrets: BTreeMap<String, NamedSecret>,
     /// The target machine of the environment.
     pub target: TargetOverrides,
+    /// Projects that may use this machine without a question.
+    pub trust: TrustConfig,
     /// The caller's environment, for variables that are passed on by name.
     pub environment: Environment,
 }
@@ -91,6 +94,7 @@ impl Settings {
             registry,
             secrets: secrets(config.secrets, &environment),
             target: TargetOverrides::of(&environment),
+            trust: config.trust,
             environment,
         })
     }

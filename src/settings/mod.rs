@@ -20,6 +20,7 @@ mod paths;
 mod registry;
 mod source;
 mod target;
+mod trust;
 
 pub use config::{Config, parse_config};
 pub use engine::{EngineConfig, EngineSettings};
@@ -36,3 +37,4 @@ pub use paths::{Paths, UserDirectories};
 pub use registry::{ImageMirrorConfig, RegistryConfig};
 pub use source::{SourceConfig, SourceSettings, ToolkitConfig};
 pub use target::TargetOverrides;
+pub use trust::{TrustConfig, TrustedProject};

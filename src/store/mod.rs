@@ -7,7 +7,7 @@
 //! CACHE/partial/abcdef…     an unfinished download; flock'ed by the process that writes it
 //! CACHE/temp/…              temporary files; old ones are removed when the store is opened
 //! STATE/locks/NAME          flock'ed while held; contains the process id of the holder
-//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, projects and reports
+//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, trusted-projects, projects and reports
 //! STATE/…                   records, written atomically
 //! ```
 
@@ -18,6 +18,7 @@ mod folders;
 pub(crate) mod known_locks;
 mod lock;
 pub(crate) mod reports;
+mod trusted_projects;
 pub(crate) mod unused;
 pub(crate) mod vendor_base;
 pub mod vendor_dir;
@@ -28,3 +29,4 @@ pub use files::write_atomically;
 pub use folders::Store;
 pub use lock::StoreLock;
 pub(crate) use lock::wait_for_lock;
+pub(crate) use trusted_projects::{is_trusted, remember_trusted};

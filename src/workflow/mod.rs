@@ -31,6 +31,7 @@ pub(crate) mod lock_packages;
 pub(crate) mod matrix_override;
 pub(crate) mod package_sources;
 pub(crate) mod project;
+pub mod project_trust;
 pub(crate) mod push;
 pub mod request_error;
 pub(crate) mod session;

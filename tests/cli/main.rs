@@ -35,6 +35,7 @@ mod list;
 mod output;
 mod plan;
 mod project;
+mod project_trust;
 mod refresh;
 mod refusals;
 mod rust_tokens;

@@ -48,7 +48,10 @@ impl Project {
         let scene =
             scene.set("ENVFORGE_INDEX_OWN", address).set("HF", SECRET).set("ENVFORGE_CONFIG", "config.toml");
         let project = Self { scene };
-        project.write("config.toml", "[secrets]\nhf = { env = 'HF' }\n");
+        let folder = project.scene.program.path("");
+        let config =
+            format!("[secrets]\nhf = {{ env = 'HF' }}\n[trust]\nprojects = ['{}']\n", folder.display());
+        project.write("config.toml", &config);
         project.write("envforge.toml", PROJECT);
         project.write("requirements.txt", "own-package==1.0\n");
         project.write("configs/a.yaml", "a: 1\n");

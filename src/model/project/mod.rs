@@ -15,6 +15,7 @@ mod requirement;
 mod requirements;
 pub(crate) mod secret;
 mod spanned;
+mod trust;
 
 pub use error::{Place, Problem, ProjectError};
 pub use file::{
@@ -28,6 +29,7 @@ pub use pyproject::from_pyproject;
 pub use requirement::{bare_name, requirement_name};
 pub use requirements::{Requirement, from_requirements};
 pub use spanned::SpannedValue;
+pub use trust::{HostRequest, requests_digest};
 
 /// Returns the JSON schema of `envforge.toml`.
 pub fn json_schema() -> schemars::Schema {

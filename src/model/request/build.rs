@@ -40,6 +40,8 @@ pub struct Build {
     pub no_cache: bool,
     /// Build offline from a vendor directory.
     pub offline: Option<Utf8PathBuf>,
+    /// Allow the secrets that the project requests.
+    pub trust: bool,
     /// What puts the image together.
     pub builder: BuilderChoice,
     /// The older name of the default builder.
@@ -65,6 +67,7 @@ impl Build {
             require_gpu: false,
             no_cache: false,
             offline: None,
+            trust: false,
             builder: BuilderChoice::default(),
             bit_identical: false,
             project: ProjectOptions::default(),

@@ -13,6 +13,8 @@ pub struct Shell {
     pub environment: Option<String>,
     /// The project's folder or file.
     pub project: Option<Utf8PathBuf>,
+    /// Allow the mounts, ports and secrets that the project requests.
+    pub trust: bool,
     /// The command instead of a terminal.
     pub command: Vec<String>,
     /// What it serves instead of a terminal.

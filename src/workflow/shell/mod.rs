@@ -20,6 +20,7 @@ use crate::workflow::session::Session;
 pub(crate) use crate::shell::labels::Shell;
 pub(crate) use open::{open, shells};
 pub(crate) use outcome::{OpenOutcome, Started, Then};
+pub(crate) use project::project_of;
 pub(crate) use serve::until_ended;
 pub(crate) use ssh_client::forget_client;
 pub(crate) use volumes::ETC_LABEL;

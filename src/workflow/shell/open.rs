@@ -7,6 +7,7 @@ use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::Shell;
 use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactive};
+use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
@@ -17,14 +18,15 @@ use crate::workflow::shell::outcome::OpenOutcome;
 use crate::workflow::shell::project;
 use crate::workflow::shell::serve::of_running;
 
-pub(crate) async fn open(session: &Session<'_>, typed: &request::Shell) -> Result<OpenOutcome, CommandError> {
-    let of_file = match &typed.image {
-        None if !typed.start.attach => Some(project::project(typed, session.settings)?),
-        _ => None,
-    };
-    let folder = of_file.as_ref().and_then(|wanted| wanted.folder.as_deref());
+/// Opens the container of the image that was typed, else that of the project's file.
+pub(crate) async fn open(
+    session: &Session<'_>,
+    typed: &request::Shell,
+    of_file: Option<&BuildRequest>,
+) -> Result<OpenOutcome, CommandError> {
+    let folder = of_file.and_then(|wanted| wanted.folder.as_deref());
     let project = project(session, folder)?;
-    let args = &match &of_file {
+    let args = &match of_file {
         Some(wanted) => project::with_defaults(typed, &wanted.shell, &project.folder),
         None => typed.clone(),
     };
@@ -36,7 +38,7 @@ pub(crate) async fn open(session: &Session<'_>, typed: &request::Shell) -> Resul
         let shell = attached_to(&shells, args.image.as_deref(), here)?;
         return join(session, shell, Join::Tmux).await;
     }
-    let image = match &of_file {
+    let image = match of_file {
         Some(wanted) => project_image(session, wanted).await?,
         None => image(session, args.image.as_deref().unwrap_or_default()).await?,
     };

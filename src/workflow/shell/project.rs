@@ -9,7 +9,7 @@ use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::error::CommandError;
 
 /// The project that is meant.
-pub(super) fn project(args: &request::Shell, settings: &Settings) -> Result<BuildRequest, CommandError> {
+pub(crate) fn project_of(args: &request::Shell, settings: &Settings) -> Result<BuildRequest, CommandError> {
     let project = ProjectOptions { environment: args.environment.clone(), project: args.project.clone() };
     wanted(None, &project, &LockOptions::default(), &TargetOptions::default(), settings)
 }

@@ -1,0 +1,58 @@
+//! Projects that may use this machine without a question, for CI.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::Deserialize;
+
+use crate::model::sha256::is_sha256_hex;
+
+/// `[trust]` of the configuration.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct TrustConfig {
+    /// Projects whose mounts, ports and secrets are allowed: directories, or digests that envforge printed.
+    pub projects: Vec<TrustedProject>,
+}
+
+/// A project that is trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum TrustedProject {
+    /// The project in that directory, whatever it requests.
+    Folder(Utf8PathBuf),
+    /// Exactly the requests with that SHA-256.
+    Requests(String),
+}
+
+impl TryFrom<String> for TrustedProject {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        if is_sha256_hex(&text) {
+            Ok(Self::Requests(text))
+        } else if Utf8Path::new(&text).is_absolute() {
+            Ok(Self::Folder(text.into()))
+        } else {
+            Err(format!("invalid trusted project `{text}` (expected an absolute path or a SHA-256)"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::parse_config;
+
+    #[test]
+    fn projects_are_absolute_directories_or_digests() {
+        let digest = "a".repeat(64);
+        let text = format!("[trust]\nprojects = ['/work/p', '{digest}']\n");
+        let trust = parse_config("c.toml".into(), &text).expect("valid").trust;
+        let folder = TrustedProject::Folder("/work/p".into());
+        assert_eq!(trust.projects, [folder, TrustedProject::Requests(digest)]);
+        for wrong in ["p", "../p", "~/p", ""] {
+            let text = format!("[trust]\nprojects = ['{wrong}']\n");
+            let error = parse_config("c.toml".into(), &text).expect_err("refused").to_string();
+            assert!(error.contains("absolute path or a SHA-256"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The question whether a project may use this machine: asked once for each content, remembered in the state folder.
+
+use std::io::IsTerminal as _;
+
+use camino::Utf8Path;
+
+use crate::engine::MountSource;
+use crate::failure::{Exit, Failure};
+use crate::model::project::{HostRequest, requests_digest};
+use crate::report::Printer;
+use crate::settings::{Settings, TrustedProject};
+use crate::shell::{MountArgs, mounts, ports};
+use crate::store::{Store, is_trusted, remember_trusted};
+use crate::workflow::build_request::BuildRequest;
+use crate::workflow::confirm::confirm;
+use crate::workflow::error::CommandError;
+
+/// What a project is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Its image is built.
+    Build,
+    /// Its image is built if it is missing, and opened.
+    Shell,
+}
+
+/// A project that the user does not trust.
+#[derive(Debug, thiserror::Error)]
+#[error("project `{folder}` is not trusted: it requests access to this machine{}", list(requests))]
+pub struct UntrustedProject {
+    /// Its folder.
+    pub folder: String,
+    /// What it requests.
+    pub requests: Vec<HostRequest>,
+    /// The digests of these requests.
+    pub digests: Vec<String>,
+    /// The configuration file.
+    pub config: String,
+}
+
+impl Failure for UntrustedProject {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let digests: Vec<_> = self.digests.iter().map(|digest| format!("\"{digest}\"")).collect();
+        vec![
+            "read envforge.toml, then pass `--trust` to allow these requests".to_owned(),
+            format!("in CI, add `[trust]` with `projects = [{}]` to {}", digests.join(", "), self.config),
+        ]
+    }
+}
+
+/// One line for each request.
+fn list(requests: &[HostRequest]) -> String {
+    requests.iter().fold(String::new(), |text, request| format!("{text}\n  - {request}"))
+}
+
+/// Requests that are accepted together.
+struct Group {
+    requests: Vec<HostRequest>,
+    digest: String,
+}
+
+/// Returns once everything that the project requests is allowed; else the error lists all of it.
+pub(crate) async fn require_trust(
+    wanted: &BuildRequest,
+    purpose: Use,
+    trust: bool,
+    settings: &Settings,
+) -> Result<(), CommandError> {
+    let Some(folder) = &wanted.folder else { return Ok(()) };
+    let mut groups = vec![secrets(wanted, folder)];
+    if purpose == Use::Shell {
+        groups.push(openings(wanted, folder)?);
+    }
+    groups.retain(|group| !group.requests.is_empty());
+    if groups.is_empty() || is_configured(folder, settings) {
+        return Ok(());
+    }
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+    let mut open = Vec::new();
+    for group in groups {
+        let configured = TrustedProject::Requests(group.digest.clone());
+        if !settings.trust.projects.contains(&configured) && !is_trusted(&store, &group.digest)? {
+            open.push(group);
+        }
+    }
+    if open.is_empty() {
+        return Ok(());
+    }
+    let error = UntrustedProject {
+        folder: folder.as_str().escape_debug().to_string(),
+        requests: open.iter().flat_map(|group| group.requests.clone()).collect(),
+        digests: open.iter().map(|group| group.digest.clone()).collect(),
+        config: settings.paths.config_file.to_string(),
+    };
+    if !trust && !agreed(&error).await {
+        return Err(error.into());
+    }
+    for group in &open {
+        remember_trusted(&store, &group.digest, &list(&group.requests))?;
+    }
+    Ok(())
+}
+
+/// Asks on a terminal; without one nobody agrees.
+async fn agreed(asked: &UntrustedProject) -> bool {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return false;
+    }
+    Printer.say(&format!(
+        "project `{}` requests access to this machine{}",
+        asked.folder,
+        list(&asked.requests)
+    ));
+    confirm("allow this?").await
+}
+
+/// Whether the configuration trusts the folder.
+fn is_configured(folder: &Utf8Path, settings: &Settings) -> bool {
+    settings.trust.projects.iter().any(|project| match project {
+        TrustedProject::Folder(path) => path.canonicalize_utf8().is_ok_and(|path| path == folder),
+        TrustedProject::Requests(_) => false,
+    })
+}
+
+/// The secrets that commands of the build read.
+fn secrets(wanted: &BuildRequest, folder: &Utf8Path) -> Group {
+    let steps = &wanted.added.run;
+    let requests: Vec<_> = steps
+        .iter()
+        .flat_map(|step| step.secrets.iter().map(|name| (name.clone(), step.command.clone())))
+        .map(|(name, command)| HostRequest::Secret { name, command })
+        .collect();
+    let commands: Vec<_> = steps.iter().map(|step| step.command.as_str()).collect();
+    Group { digest: requests_digest(folder, &requests, &commands), requests }
+}
+
+/// Mounts and ports of its container, parsed as `shell` parses them.
+fn openings(wanted: &BuildRequest, folder: &Utf8Path) -> Result<Group, CommandError> {
+    let texts = |list: &[crate::model::project::SpannedValue<String>]| -> Vec<String> {
+        list.iter().map(|text| text.to_string()).collect()
+    };
+    let mount = texts(&wanted.shell.mounts);
+    let mut requests = Vec::new();
+    for mount in mounts(MountArgs { mount: &mount, data: &[], volume: &[], current: folder })? {
+        let MountSource::Folder(source) = mount.source else { continue };
+        let source = Utf8Path::new(&source);
+        // A link of the project may lead anywhere. What does not exist is refused before the container starts.
+        let source = source.canonicalize_utf8().unwrap_or_else(|_| source.to_owned());
+        requests.extend(HostRequest::of_mount(folder, source, mount.target, mount.read_only));
+    }
+    for port in ports(&texts(&wanted.shell.ports))? {
+        requests.extend(HostRequest::of_port(port.address, port.host, port.container));
+    }
+    Ok(Group { digest: requests_digest(folder, &requests, &[]), requests })
+}
