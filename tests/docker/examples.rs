@@ -1,4 +1,4 @@
-//! The examples: without a GPU in the one real image of the run, on a GPU each in its own.
+//! The examples: without a GPU in one real image, on a GPU each in its own.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,7 +10,10 @@ use crate::scene::{Scene, copy_folder};
 
 /// Runs every example without a GPU in one image, and builds the child of one. CuPy and Numba have specs of their own, which
 /// need a GPU for what they have more.
-pub(crate) fn assert_examples_say_what_is_recorded(scene: &Scene) {
+#[test]
+#[ignore = "needs docker and eight gigabytes of its own: cargo test --features docker --test docker -- --ignored examples_say"]
+fn examples_say_what_is_recorded() {
+    let scene = Scene::new();
     let words = [
         "build",
         "pytorch-cuda:2.8-cu128",
@@ -29,7 +32,7 @@ pub(crate) fn assert_examples_say_what_is_recorded(scene: &Scene) {
         assert_said(&example, &run.stdout, &run.stderr);
     }
     let child = named("child-image");
-    let run = build_script(scene, &child);
+    let run = build_script(&scene, &child);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     assert_said(&child, &run.stdout, &run.stderr);
     docker(&["rmi", "example-child:1"]);
