@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds one lock with `build --locked` on several engines, compares the content, and writes the table into the README.
+# Builds one lock with `build --locked` on several engines, compares the content, and writes the table into docs/src/engines.md.
 # Engines beside this machine's own: Docker of Debian 13 and of the testing suite, and Podman of Debian 13, each in a
 # container. Then one more whose disk is too small for a build, and shells: on Podman with and without root, on Docker without root, and
 # on a Docker that is restarted meanwhile. With ENVFORGE_TEST_SPEC (`pytorch-cuda:2.8-cu128`) only that spec's content, on this machine's engine and on
-# Docker of Debian 13; the README then stays. Needs an image of Debian 13 (BASE, by default the newest envforge-base of it) and the mirrors.
+# Docker of Debian 13; docs/src/engines.md then stays. Needs an image of Debian 13 (BASE, by default the newest envforge-base of it) and the mirrors.
 # Shells were seen to pass on Docker 26.1.5, Podman 5.4.2 with root (callers 0, 1000, 50000) and without (callers 1000, 50000), and
 # Docker 26.1.5 without root (callers 1000, 50000), each on cgroups v1.
 set -euo pipefail
@@ -160,5 +160,5 @@ ENVFORGE_TEST_RESTARTED_ENGINE="unix://$work/eng-restarted/engine.sock" \
     engines::shells_report_their_state_after_an_engine_restart --nocapture || status=$?
 [ -s "$work/table.md" ] || exit "$status"
 cat "$work/table.md"
-sed -i -e "/<!-- engines -->/,/<!-- \/engines -->/{//!d}" -e "/<!-- engines -->/r $work/table.md" README.md
+sed -i -e "/<!-- engines -->/,/<!-- \/engines -->/{//!d}" -e "/<!-- engines -->/r $work/table.md" docs/src/engines.md
 exit "$status"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds one image of each framework for real and prints the rows of the README's table: spec, image size, seconds, checks.
+# Builds one image of each framework for real and prints the rows of the table in docs/src/benchmarks.md: spec, image size, seconds, checks.
 # usage: tests/frameworks.sh [SPEC...]      needs a container engine, the network, and 25 GB of disk for each image
 # Each image is removed again, by the tags this run made. A spec that fails its checks is told and makes the exit code 1.
 set -uo pipefail

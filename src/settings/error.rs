@@ -54,8 +54,8 @@ impl Failure for SettingsError {
             Self::Unreadable { .. } => vec!["name another file with --config, or fix its permissions".into()],
             Self::Malformed { .. } => {
                 let tables =
-                    "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit] [source]";
-                vec![format!("known tables: {tables}; README.md lists their keys")]
+                    "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit] [source] [trust]";
+                vec![format!("known tables: {tables}; docs/src/reference/settings.md lists their keys")]
             }
             Self::Value { allowed, .. } => vec![format!("allowed: {allowed}")],
             Self::ImageMirror(_) => {

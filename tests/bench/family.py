@@ -7,7 +7,7 @@ The family: pytorch-cuda:2.8-cu128 and 2.9-cu128, each plain, with one package m
 Disk is the sum of the images' layers as the engine tells their sizes, each layer counted once. The six pip images are built one after the other on one
 common image with the distribution's packages and removed at once, so the machine needs room for one of them at a time;
 what they would share is counted once. Needs Docker with BuildKit and about 45 GB of disk; removes the images it made.
-Prints a Markdown table for the README.
+Prints a Markdown table for docs/src/benchmarks.md.
 """
 import json
 import pathlib

@@ -3,7 +3,7 @@
 
     cargo build --release && python3 tests/bench/lock.py        # needs a container engine, and uv on PATH (or UV)
 
-Both have warm caches: the first lock and the first resolution do not count. Prints Markdown for the README. Its own folder is removed;
+Both have warm caches: the first lock and the first resolution do not count. Prints Markdown for docs/src/benchmarks.md. Its own folder is removed;
 caches of envforge, its engine and uv stay.
 """
 import os

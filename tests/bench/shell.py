@@ -3,7 +3,7 @@
 
     cargo build --release && python3 tests/bench/shell.py IMAGE
 
-IMAGE is one that envforge built. Prints a Markdown table for the README; removes the containers it made.
+IMAGE is one that envforge built. Prints a Markdown table for docs/src/benchmarks.md; removes the containers it made.
 """
 import argparse
 import os

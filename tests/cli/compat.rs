@@ -48,9 +48,9 @@ fn show_prints_a_row_with_its_source() {
 #[test]
 fn committed_support_table_matches_the_matrix() {
     let run = envforge(&["generate", "support"]);
-    let kept = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/compat/SUPPORT.md"));
-    let kept = kept.expect("compat/SUPPORT.md");
-    assert!(run.stdout == kept, "compat/SUPPORT.md is old: `envforge generate support > compat/SUPPORT.md`");
+    let kept = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/src/reference/matrix.md"));
+    let kept = kept.expect("the page of the matrix");
+    assert!(run.stdout == kept, "matrix.md is old: `envforge generate support > docs/src/reference/matrix.md`");
     assert!(envforge(&["generate", "rules"]).stdout.contains("## gpu-not-in-binary"));
 }
 
