@@ -7,12 +7,14 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use bytes::Bytes;
 use camino::Utf8PathBuf;
 use futures_util::{StreamExt as _, TryStreamExt as _};
+use http::{HeaderMap, Method};
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_RANGE, RANGE};
 
 use super::download::Download;
 use super::error::{FetchError, chain};
 use super::partial::Partial;
+use super::redirect::Hop;
 use super::settings::FetchSettings;
 use super::transfer::Transfer;
 use crate::model::address::Address;
@@ -40,6 +42,7 @@ impl Fetcher {
             .user_agent(concat!("envforge/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(Duration::from_secs(15))
             .read_timeout(settings.silence)
+            .redirect(reqwest::redirect::Policy::none())
             .no_proxy();
         let exempt = settings.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
         for (proxy, secure) in [(&settings.http_proxy, false), (&settings.https_proxy, true)] {
@@ -140,6 +143,7 @@ impl Fetcher {
                 Err(
                     error @ (FetchError::NotFound { .. }
                     | FetchError::Transfer { .. }
+                    | FetchError::Redirect { .. }
                     | FetchError::Status { .. }),
                 ) => {
                     last = error;
@@ -232,11 +236,13 @@ impl Fetcher {
         from: u64,
         name: &str,
     ) -> Result<reqwest::Response, FetchError> {
-        let mut request = self.client.get(address.url());
+        let mut headers = HeaderMap::new();
         if from > 0 {
-            request = request.header(RANGE, format!("bytes={from}-"));
+            let range = format!("bytes={from}-").parse().expect("digits are a valid header");
+            headers.insert(RANGE, range);
         }
-        let response = request.send().await.map_err(|error| FetchError::transfer(address, error))?;
+        let hop = Hop { method: Method::GET, url: address.url(), headers, body: None };
+        let (response, _) = self.send(address, hop).await?;
         let status = response.status();
         tracing::trace!(%address, %status, from, "GET");
         match status {
@@ -499,6 +505,33 @@ mod tests {
         f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
         let error = f.fetcher.document(&f.address().join("InRelease"), 5).await.expect_err("too large");
         assert!(matches!(error, FetchError::TooLarge { limit: 5, .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn password_of_an_address_follows_redirects_within_its_server_only() {
+        let (f, other) = (fixture().await, MockServer::start().await);
+        let found = ResponseTemplate::new(200).set_body_bytes(CONTENT);
+        Mock::given(path("/other")).respond_with(found.clone()).mount(&other).await;
+        Mock::given(path("/own")).respond_with(found).mount(&f.server).await;
+        for (from, to) in [("/a", "/own".to_owned()), ("/b", format!("{}/other", other.uri()))] {
+            let moved = ResponseTemplate::new(302).insert_header("location", to.as_str());
+            Mock::given(path(from)).respond_with(moved).mount(&f.server).await;
+            let text = format!("http://user:hunter2@{}{from}", f.server.address());
+            f.fetcher.document(&text.parse().expect("an address"), 99).await.expect("followed");
+        }
+        let here = f.server.received_requests().await.expect("recorded");
+        let away = other.received_requests().await.expect("recorded");
+        assert!(here.len() == 3 && here.iter().all(|request| request.headers.contains_key("authorization")));
+        assert!(away.len() == 1 && !away[0].headers.contains_key("authorization"));
+    }
+
+    #[tokio::test]
+    async fn endless_redirects_end() {
+        let f = fixture().await;
+        f.answers(ResponseTemplate::new(302).insert_header("location", "/again"), 99).await;
+        let error = f.fetch().await.expect_err("a loop");
+        assert!(matches!(&error, FetchError::Redirect { why, .. } if why == "too many redirects"), "{error}");
+        assert_eq!(f.requests().await, 11);
     }
 
     #[tokio::test]

@@ -41,6 +41,14 @@ pub enum FetchError {
         /// The network error.
         cause: String,
     },
+    /// A redirect that is not followed.
+    #[error("cannot follow the redirect of `{address}`: {why}")]
+    Redirect {
+        /// The requested address.
+        address: Address,
+        /// Why not.
+        why: String,
+    },
     /// The received bytes do not match the hash.
     #[error("SHA-256 mismatch for `{name}` from `{address}`: expected `{wanted}`, found `{found}`")]
     WrongHash {
@@ -88,6 +96,9 @@ impl Failure for FetchError {
                 "use another mirror: the file was changed by the server or in transit and was discarded"
                     .to_owned(),
             ],
+            Self::Redirect { .. } => {
+                vec!["set the address that the server redirects to, if it is the right one".to_owned()]
+            }
             Self::Store(error) => error.hints(),
             Self::Client { .. } | Self::NotFound { .. } | Self::TooLarge { .. } | Self::Unreadable { .. } => {
                 Vec::new()

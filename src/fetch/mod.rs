@@ -6,6 +6,7 @@ mod client;
 mod download;
 mod error;
 mod partial;
+mod redirect;
 mod request;
 mod settings;
 mod transfer;

@@ -6,11 +6,12 @@ use std::time::Duration;
 use backon::BackoffBuilder as _;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use http::header::RETRY_AFTER;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::client::{Fetcher, pause_before_retry};
 use super::error::{FetchError, is_transient};
+use super::redirect::Hop;
 use crate::model::address::Address;
 
 /// The longest pause that a server may request.
@@ -54,6 +55,8 @@ impl HttpRequest {
 /// An HTTP response of any status.
 #[derive(Clone)]
 pub struct HttpResponse {
+    /// Scheme, host and port of the server that answered: another one than asked after a redirect.
+    pub origin: String,
     /// The status.
     pub status: StatusCode,
     /// The headers.
@@ -107,12 +110,13 @@ impl Fetcher {
     }
 
     async fn answer(&self, ask: &HttpRequest) -> Result<HttpResponse, FetchError> {
-        let mut request =
-            self.client.request(ask.method.clone(), ask.address.url()).headers(ask.headers.clone());
-        if let Some((kind, body)) = &ask.body {
-            request = request.header(http::header::CONTENT_TYPE, kind).body(body.clone());
+        let mut headers = ask.headers.clone();
+        if let Some(kind) = ask.body.as_ref().and_then(|(kind, _)| HeaderValue::from_str(kind).ok()) {
+            headers.insert(CONTENT_TYPE, kind);
         }
-        let response = request.send().await.map_err(|error| FetchError::transfer(&ask.address, error))?;
+        let body = ask.body.as_ref().map(|(_, body)| body.clone());
+        let hop = Hop { method: ask.method.clone(), url: ask.address.url(), headers, body };
+        let (response, origin) = self.send(&ask.address, hop).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         tracing::trace!(address = %ask.address, %status, method = %ask.method, "asked");
         let mut body = Vec::new();
@@ -123,7 +127,7 @@ impl Fetcher {
                 return Err(FetchError::TooLarge { address: ask.address.clone(), limit: ask.limit });
             }
         }
-        Ok(HttpResponse { status, headers, body: body.into() })
+        Ok(HttpResponse { origin, status, headers, body: body.into() })
     }
 }
 

@@ -180,6 +180,10 @@ impl<'a> RepositorySession<'a> {
     async fn log_in(&mut self, answer: &HttpResponse, lookup: &Lookup) -> Result<(), RegistryError> {
         let headers =
             answer.headers.get_all("www-authenticate").iter().filter_map(|value| value.to_str().ok());
+        // A server that the registry redirected to is not the registry, and gets no login.
+        if answer.origin != self.root.origin() {
+            return Err(self.unauthorized(lookup));
+        }
         let login = lookup.credential.as_ref().map(|credential| &credential.login);
         self.authorization = match (challenge(headers), login) {
             (Some(Challenge::Basic), Some(login)) => login.header(),
@@ -204,9 +208,12 @@ impl<'a> RepositorySession<'a> {
             what: what.to_owned(),
         };
         let realm: Address = request.realm.parse().map_err(|_| odd("invalid address of its token server"))?;
-        // Without TLS the login goes to the registry itself only, which the user has named.
-        if login.is_some() && realm.origin().starts_with("http:") && realm.origin() != self.root.origin() {
-            return Err(odd("its token server requests a password without TLS"));
+        if login.is_some() && !may_have_login(&realm, &self.root) {
+            return Err(odd(if realm.origin().starts_with("http:") {
+                "its token server requests a password without TLS"
+            } else {
+                "it names another host as its token server without TLS"
+            }));
         }
         let scope = request.scope.clone().unwrap_or_else(|| self.access.scope(self.image.repository()));
         let mut fields = vec![("scope", scope.as_str())];
@@ -277,6 +284,13 @@ impl<'a> RepositorySession<'a> {
     }
 }
 
+/// Whether a token server may have the login of a registry: it is the registry itself, or reached over TLS and named by a
+/// registry that is reached over TLS, too. Whoever changes a plain answer could name any host.
+fn may_have_login(realm: &Address, registry: &Address) -> bool {
+    let is_secure = |address: &Address| address.origin().starts_with("https:");
+    realm.origin() == registry.origin() || (is_secure(realm) && is_secure(registry))
+}
+
 fn form(fields: &[(&str, &str)]) -> Bytes {
     let mut url = reqwest::Url::parse("http://form.invalid").expect("a constant");
     url.query_pairs_mut().extend_pairs(fields);
@@ -292,4 +306,24 @@ fn detail(body: &[u8]) -> String {
         .map(|error| if error.message.is_empty() { &error.code } else { &error.message });
     let text = texts.cloned().collect::<Vec<_>>().join("; ");
     text.chars().filter(|char| !char.is_control()).take(DETAIL).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_have_login;
+    use crate::model::address::Address;
+
+    #[test]
+    fn token_server_gets_a_login_over_tls_or_as_the_registry_itself() {
+        let may = |realm: &str, registry: &str| {
+            let parsed = |text: &str| text.parse::<Address>().expect("an address");
+            may_have_login(&parsed(realm), &parsed(registry))
+        };
+        assert!(may("https://auth.test/token", "https://r.test/v2/a"));
+        assert!(may("https://r.test/token", "https://r.test/v2/a"));
+        assert!(may("http://box:5000/token", "http://box:5000/v2/a"));
+        assert!(!may("http://r.test/token", "https://r.test/v2/a"));
+        assert!(!may("http://box:5001/token", "http://box:5000/v2/a"));
+        assert!(!may("https://auth.test/token", "http://box:5000/v2/a"));
+    }
 }

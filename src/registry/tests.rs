@@ -368,6 +368,91 @@ async fn login_is_sent_only_to_its_registry() {
     }
 }
 
+/// A second server and the requests it got.
+async fn other_host() -> MockServer {
+    let other = MockServer::start().await;
+    Mock::given(path(TAG)).respond_with(fine()).mount(&other).await;
+    other
+}
+
+async fn logins(server: &MockServer) -> (usize, usize) {
+    let all = server.received_requests().await.expect("recorded");
+    (all.len(), all.iter().filter(|request| request.headers.contains_key("authorization")).count())
+}
+
+#[tokio::test]
+async fn redirect_after_login_takes_the_login_to_no_other_host() {
+    let mut f = fixture().await;
+    f.log_in();
+    let other = other_host().await;
+    for (target, with_login) in [(format!("{}{TAG}", other.uri()), 0), ("/v2/team/torch/moved".to_owned(), 1)]
+    {
+        f.server.reset().await;
+        Mock::given(path(TAG))
+            .and(wiremock::matchers::header_exists("authorization"))
+            .respond_with(ResponseTemplate::new(307).insert_header("location", target.as_str()))
+            .with_priority(1)
+            .mount(&f.server)
+            .await;
+        f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", "Basic")).await;
+        f.answers("/v2/team/torch/moved", fine()).await;
+        f.resolve("team/torch:1").await.expect("resolved");
+        assert_eq!(logins(&f.server).await, (2 + with_login, 1 + with_login), "{target}");
+        assert_eq!(logins(&other).await, (1, 0), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn challenge_of_another_host_is_not_answered() {
+    let mut f = fixture().await;
+    f.log_in();
+    let other = MockServer::start().await;
+    let challenge = format!(r#"Bearer realm="{}/token""#, f.server.uri());
+    for challenge in [challenge.as_str(), "Basic"] {
+        f.server.reset().await;
+        other.reset().await;
+        let refusal = ResponseTemplate::new(401).insert_header("www-authenticate", challenge);
+        Mock::given(path(TAG)).respond_with(refusal).mount(&other).await;
+        let target = format!("{}{TAG}", other.uri());
+        f.answers(TAG, ResponseTemplate::new(302).insert_header("location", target.as_str())).await;
+        let error = f.resolve("team/torch:1").await.expect_err("no login for it");
+        assert!(matches!(error, RegistryError::Unauthorized { .. }), "{error}");
+        assert_eq!((logins(&f.server).await, logins(&other).await), ((1, 0), (1, 0)), "{challenge}");
+    }
+}
+
+#[tokio::test]
+async fn registry_without_tls_names_no_other_host_for_a_login() {
+    let mut f = fixture().await;
+    let realm = r#"Bearer realm="https://auth.invalid/token""#;
+    f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", realm)).await;
+    let anonymous = f.resolve("team/torch:1").await.expect_err("unreachable");
+    assert!(anonymous.is_unreachable(), "a token without login is asked for anywhere: {anonymous}");
+    f.log_in();
+    let error = f.resolve("team/torch:1").await.expect_err("refused");
+    assert!(error.to_string().contains("another host as its token server"), "{error}");
+}
+
+#[tokio::test]
+async fn identity_token_is_not_redirected_to_another_host() {
+    let mut f = fixture().await;
+    let config = format!(r#"{{"auths":{{"{}":{{"identitytoken":"{SECRET}"}}}}}}"#, f.host());
+    f.settings.auth_config = Some(SecretString::from(config));
+    let other = MockServer::start().await;
+    let realm = format!(r#"Bearer realm="{}/token""#, f.server.uri());
+    f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", realm.as_str())).await;
+    let target = format!("{}/token", other.uri());
+    Mock::given(method("POST"))
+        .and(path("/token"))
+        .respond_with(ResponseTemplate::new(307).insert_header("location", target.as_str()))
+        .expect(1)
+        .mount(&f.server)
+        .await;
+    let error = f.resolve("team/torch:1").await.expect_err("not followed");
+    assert!(error.reason().contains("cannot follow the redirect"), "{}", error.reason());
+    assert_eq!(logins(&other).await, (0, 0));
+}
+
 #[tokio::test]
 async fn missing_helper_is_reported_only_on_denied_access() {
     let mut f = fixture().await;
