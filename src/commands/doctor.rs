@@ -91,7 +91,9 @@ fn in_force(settings: &Settings) -> Vec<HostFinding> {
     };
     let address = |id, what: &str, value: &str| match value.replace("{cuda}", "CUDA").parse::<Address>() {
         Ok(address) => ok(id, format!("{what}: {}", address.to_string().replace("CUDA", "{cuda}"))),
-        Err(error) => bad(id, format!("{what}: {error}"), "docs/src/how-to/configuration.md lists where it is set"),
+        Err(error) => {
+            bad(id, format!("{what}: {error}"), "docs/src/how-to/configuration.md lists where it is set")
+        }
     };
     let mut all = Vec::new();
     match &settings.index.default {

@@ -53,8 +53,7 @@ impl Failure for SettingsError {
         match self {
             Self::Unreadable { .. } => vec!["name another file with --config, or fix its permissions".into()],
             Self::Malformed { .. } => {
-                let tables =
-                    "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit] [source] [trust]";
+                let tables = "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit] [source] [trust]";
                 vec![format!("known tables: {tables}; docs/src/reference/settings.md lists their keys")]
             }
             Self::Value { allowed, .. } => vec![format!("allowed: {allowed}")],

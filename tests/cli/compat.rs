@@ -50,7 +50,10 @@ fn committed_support_table_matches_the_matrix() {
     let run = envforge(&["generate", "support"]);
     let kept = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/src/reference/matrix.md"));
     let kept = kept.expect("the page of the matrix");
-    assert!(run.stdout == kept, "matrix.md is old: `envforge generate support > docs/src/reference/matrix.md`");
+    assert!(
+        run.stdout == kept,
+        "matrix.md is old: `envforge generate support > docs/src/reference/matrix.md`"
+    );
     assert!(envforge(&["generate", "rules"]).stdout.contains("## gpu-not-in-binary"));
 }
 
