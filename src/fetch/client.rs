@@ -14,7 +14,7 @@ use reqwest::header::{CONTENT_RANGE, RANGE};
 use super::download::Download;
 use super::error::{FetchError, chain};
 use super::partial::Partial;
-use super::redirect::Hop;
+use super::redirect::{Hop, send};
 use super::settings::FetchSettings;
 use super::transfer::Transfer;
 use crate::model::address::Address;
@@ -242,7 +242,7 @@ impl Fetcher {
             headers.insert(RANGE, range);
         }
         let hop = Hop { method: Method::GET, url: address.url(), headers, body: None };
-        let (response, _) = self.send(address, hop).await?;
+        let (response, _) = send(&self.client, address, hop).await?;
         let status = response.status();
         tracing::trace!(%address, %status, from, "GET");
         match status {

@@ -6,7 +6,6 @@ use http::header::{AUTHORIZATION, COOKIE, LOCATION, PROXY_AUTHORIZATION};
 use http::{HeaderMap, Method};
 use reqwest::{StatusCode, Url};
 
-use super::client::Fetcher;
 use super::error::FetchError;
 use crate::model::address::Address;
 
@@ -53,28 +52,25 @@ impl Hop {
     }
 }
 
-impl Fetcher {
-    /// Sends a request and follows its redirects. Returns the last response and the origin that gave it.
-    pub(super) async fn send(
-        &self,
-        address: &Address,
-        mut hop: Hop,
-    ) -> Result<(reqwest::Response, String), FetchError> {
-        let refused = |why: &str| FetchError::Redirect { address: address.clone(), why: why.to_owned() };
-        for _ in 0..=MOST {
-            let mut request =
-                self.client.request(hop.method.clone(), hop.url.clone()).headers(hop.headers.clone());
-            if let Some(body) = &hop.body {
-                request = request.body(body.clone());
-            }
-            let response = request.send().await.map_err(|error| FetchError::transfer(address, error))?;
-            let origin = hop.url.origin().ascii_serialization();
-            if !hop.follow(response.status(), response.headers()).map_err(refused)? {
-                return Ok((response, origin));
-            }
+/// Sends a request and follows its redirects. Returns the last response and the origin that gave it.
+pub(super) async fn send(
+    client: &reqwest::Client,
+    address: &Address,
+    mut hop: Hop,
+) -> Result<(reqwest::Response, String), FetchError> {
+    let refused = |why: &str| FetchError::Redirect { address: address.clone(), why: why.to_owned() };
+    for _ in 0..=MOST {
+        let mut request = client.request(hop.method.clone(), hop.url.clone()).headers(hop.headers.clone());
+        if let Some(body) = &hop.body {
+            request = request.body(body.clone());
         }
-        Err(refused("too many redirects"))
+        let response = request.send().await.map_err(|error| FetchError::transfer(address, error))?;
+        let origin = hop.url.origin().ascii_serialization();
+        if !hop.follow(response.status(), response.headers()).map_err(refused)? {
+            return Ok((response, origin));
+        }
     }
+    Err(refused("too many redirects"))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::client::{Fetcher, pause_before_retry};
 use super::error::{FetchError, is_transient};
-use super::redirect::Hop;
+use super::redirect::{Hop, send};
 use crate::model::address::Address;
 
 /// The longest pause that a server may request.
@@ -116,7 +116,7 @@ impl Fetcher {
         }
         let body = ask.body.as_ref().map(|(_, body)| body.clone());
         let hop = Hop { method: ask.method.clone(), url: ask.address.url(), headers, body };
-        let (response, origin) = self.send(&ask.address, hop).await?;
+        let (response, origin) = send(&self.client, &ask.address, hop).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         tracing::trace!(address = %ask.address, %status, method = %ask.method, "asked");
         let mut body = Vec::new();
