@@ -54,7 +54,7 @@ impl Failure for SettingsError {
             Self::Unreadable { .. } => vec!["name another file with --config, or fix its permissions".into()],
             Self::Malformed { .. } => {
                 let tables = "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit] [source] [trust]";
-                vec![format!("known tables: {tables}; docs/src/reference/settings.md lists their keys")]
+                vec![format!("known tables: {tables}; docs/src/how-to/configuration.md lists their keys")]
             }
             Self::Value { allowed, .. } => vec![format!("allowed: {allowed}")],
             Self::ImageMirror(_) => {
