@@ -22,6 +22,7 @@ mod model {
 
     /// Those that do not need the embedded matrix.
     pub(crate) mod compat {
+        pub(crate) mod coupled;
         pub(crate) mod from_source;
         pub(crate) mod lint;
         pub(crate) mod parse;

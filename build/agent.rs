@@ -34,14 +34,15 @@ fn source(root: &Path, crate_name: &str, file: &str) -> PathBuf {
     if own.is_file() { own } else { root.join("kernels/packaged").join(crate_name).join(file) }
 }
 
-/// Compiles one crate below `kernels/`, for size: the agent is part of every image.
+/// Compiles one crate below `kernels/`, for size: the agent is part of every image. Not `z`: that is 5 % smaller and computes the
+/// references of products and convolutions in more than twice the time.
 fn compile(root: &Path, crate_flags: &[&str], source: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     // Flags of the program's own build must not apply: an agent for this processor alone would not run elsewhere.
     let status = Command::new(env::var("RUSTC")?)
         .args(["--edition", "2024"])
         .args(crate_flags)
         .args(["--target", &env::var("TARGET")?])
-        .args(["-C", "opt-level=z", "-C", "lto=fat", "-C", "strip=symbols", "-C", "panic=abort"])
+        .args(["-C", "opt-level=s", "-C", "lto=fat", "-C", "strip=symbols", "-C", "panic=abort"])
         // No panic unwinds here, and the program does not need a random base address.
         .args(["-C", "codegen-units=1", "-C", "force-unwind-tables=no", "-C", "relocation-model=static"])
         .args(["-C", "link-arg=-Wl,--no-eh-frame-hdr,--build-id=none"])

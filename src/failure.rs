@@ -20,6 +20,41 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// Every code.
+    pub const ALL: [Self; 5] = [Self::Done, Self::No, Self::Usage, Self::Outside, Self::Interrupted];
+
+    /// The code's meaning, in a few words.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "success",
+            Self::No => "check failed or no solution",
+            Self::Usage => "usage error",
+            Self::Outside => "external failure",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Examples of commands that end with the code, as one sentence.
+    pub const fn examples(self) -> &'static str {
+        match self {
+            Self::Done => "The command did its work and the answer is yes.",
+            Self::No => {
+                "The command did its work and the answer is no: an unsatisfiable spec, a failed check, a lock file that is out of date."
+            }
+            Self::Usage => {
+                "An argument, a project file, a lock file or a setting is wrong; a second attempt needs a change."
+            }
+            Self::Outside => {
+                "The container engine, the network, a registry, the driver or the disk failed; a second attempt may succeed."
+            }
+            Self::Interrupted => {
+                "Ctrl-C or a signal ended the command. Unfinished images and containers are removed."
+            }
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

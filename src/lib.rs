@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `container_layers`, `engine`, `fetch`, `host`,
-//! `packages`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
+//! `packages`, `pages`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
 //! uses `commands` or `cli`.
 
 pub mod agent;
@@ -25,6 +25,7 @@ pub mod fetch;
 pub mod host;
 pub mod model;
 pub mod packages;
+pub mod pages;
 pub mod project_files;
 mod refresh;
 pub mod registry;

@@ -8,10 +8,12 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use super::limits::LARGEST_REWRITTEN;
 use crate::archive::content_digest::{
     ContentDigest, ContentEntry, ContentError, ContentKind, counted_xattrs, relative,
 };
 use crate::archive::scope::{Fate, Scope, shadow_without_day};
+use crate::model::bounded::read_text_bounded;
 use crate::model::sha256::{HashingWriter, Sha256Hex};
 
 /// The time of every file: 1980-01-02, the first day after the oldest time a zip file can hold.
@@ -155,15 +157,14 @@ enum Incoming<R> {
 
 fn rewritten<R: Read>(
     path: &[u8],
-    mut incoming: std::io::Take<R>,
+    incoming: std::io::Take<R>,
     scope: Scope,
 ) -> std::io::Result<Incoming<std::io::Take<R>>> {
     if scope.fate(path) == Fate::Empty {
         return Ok(Incoming::Bytes(Vec::new()));
     }
     if path == b"etc/shadow" && scope == Scope::System {
-        let mut text = String::new();
-        incoming.read_to_string(&mut text)?;
+        let text = read_text_bounded(incoming, LARGEST_REWRITTEN)?;
         return Ok(Incoming::Bytes(shadow_without_day(&text).into_bytes()));
     }
     let size = incoming.limit();

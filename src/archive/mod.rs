@@ -2,5 +2,8 @@
 
 pub(crate) mod canonical_tar;
 pub mod content_digest;
+#[cfg(test)]
+pub(crate) mod fuzzed;
+mod limits;
 pub mod saved_layers;
 pub(crate) mod scope;

@@ -9,10 +9,12 @@ use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::limits::{LARGEST_LAYER, LARGEST_MANIFEST};
 use crate::archive::canonical_tar::canonicalize;
 use crate::archive::content_digest::ContentError;
 use crate::archive::scope::Scope;
 use crate::failure::{Exit, Failure};
+use crate::model::bounded::{Bounded, read_bounded};
 
 const CHUNK: usize = 1 << 20;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -166,9 +168,7 @@ fn find(places: &BTreeMap<String, Place>, name: &str) -> Result<(u64, u64), Save
 fn read(saved: &mut File, places: &BTreeMap<String, Place>, name: &str) -> Result<Vec<u8>, SavedImageError> {
     let (start, size) = find(places, name)?;
     saved.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    saved.take(size).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(read_bounded(saved.take(size), LARGEST_MANIFEST)?)
 }
 
 fn json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, SavedImageError> {
@@ -220,7 +220,7 @@ fn plain<'a>(
         return Ok(Box::new(layer));
     }
     let mut file = scratch()?.into_file();
-    std::io::copy(&mut flate2::read::GzDecoder::new(layer), &mut file)?;
+    std::io::copy(&mut Bounded::new(flate2::read::GzDecoder::new(layer), LARGEST_LAYER), &mut file)?;
     Ok(Box::new(file))
 }
 

@@ -4,6 +4,7 @@ use std::io;
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
+use super::limits::Limit;
 use super::read_at::ReadAt;
 use super::zip_entry::{Method, ZipEntry};
 
@@ -117,12 +118,16 @@ impl EntryReader {
         }
     }
 
-    /// Returns the complete content of an entry.
+    /// Returns the complete content of an entry that is not larger than the limit.
     pub(super) fn content(
         &mut self,
         source: &(impl ReadAt + ?Sized),
         entry: &ZipEntry,
+        limit: Limit,
     ) -> Result<Vec<u8>, EntryError<std::convert::Infallible>> {
+        if entry.size > limit.bytes {
+            return Err(EntryError::Damaged(limit.reason));
+        }
         let mut content = Vec::new();
         self.read(source, entry, |part| {
             content.extend_from_slice(part.plain);

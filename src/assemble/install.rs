@@ -12,6 +12,7 @@ use super::entry_name::{collisions, quoted};
 use super::entry_points::{SHEBANG, Script, scripts};
 use super::entry_reader::{EntryError, EntryReader};
 use super::error::AssembleError;
+use super::limits::{METADATA, MODULE};
 use super::place::{Place, Scheme, Target};
 use super::record::{Row, heal, parse, plain_path, write};
 use super::wheel::Wheel;
@@ -73,7 +74,7 @@ impl Installation {
             InstalledContent::Folder => Ok(None),
             InstalledContent::Generated(bytes) => Ok(Some(bytes.clone())),
             InstalledContent::FromWheel { entry, .. } => {
-                self.wheel.content(&mut EntryReader::default(), *entry).map(Some)
+                self.wheel.content(&mut EntryReader::default(), *entry, MODULE).map(Some)
             }
         }
     }
@@ -105,7 +106,7 @@ impl<'a> Installer<'a> {
         let dist_info = format!("{}.dist-info", wheel.stem());
         let mut content = |name: &str| {
             let entry = files.get(format!("{dist_info}/{name}").as_str());
-            entry.map(|entry| wheel.content(&mut reader, *entry)).transpose()
+            entry.map(|entry| wheel.content(&mut reader, *entry, METADATA)).transpose()
         };
         let (metadata, record) =
             (content("WHEEL")?.unwrap_or_default(), content("RECORD")?.unwrap_or_default());
@@ -180,7 +181,7 @@ impl<'a> Installer<'a> {
             last.mode = 0o755;
             return Ok(());
         }
-        let content = self.wheel.content(&mut self.reader, entry)?;
+        let content = self.wheel.content(&mut self.reader, entry, MODULE)?;
         if self.recorded(entry).is_some_and(|sha256| sha256 != <[u8; 32]>::from(Sha256::digest(&content))) {
             self.refuse(entry, RECORD_MISMATCH);
         }

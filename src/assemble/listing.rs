@@ -44,7 +44,9 @@ impl Listing {
         for file in installation.files() {
             let sha256 = match &file.content {
                 InstalledContent::FromWheel { sha256: Some(sha256), .. } => Some(hex(sha256)),
-                _ => installation.read(file)?.map(|content| sha256_hex(&content)),
+                InstalledContent::FromWheel { entry, .. } => Some(installation.wheel().sha256_of(*entry)?),
+                InstalledContent::Generated(content) => Some(sha256_hex(content)),
+                InstalledContent::Folder => None,
             };
             files.insert(file.path.clone(), ListedFile { mode: file.mode, sha256 });
         }

@@ -19,6 +19,7 @@ mod error;
 mod grouping;
 mod install;
 mod layer;
+mod limits;
 mod listing;
 mod place;
 mod read_at;

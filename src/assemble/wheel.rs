@@ -13,6 +13,7 @@ use camino::Utf8Path;
 use super::dist_info::find_dist_info;
 use super::entry_reader::{EntryError, EntryReader};
 use super::error::AssembleError;
+use super::limits::Limit;
 use super::zip_directory::{ZipError, read_entries};
 use super::zip_entry::ZipEntry;
 use crate::model::lock::LockedWheel;
@@ -110,9 +111,28 @@ impl Wheel {
         files.map(|(at, entry)| (entry.name.as_str(), at)).collect()
     }
 
-    /// Returns the content of an entry.
-    pub(super) fn content(&self, reader: &mut EntryReader, entry: usize) -> Result<Vec<u8>, AssembleError> {
-        reader.content(&self.source, &self.entries[entry]).map_err(|error| match error {
+    /// Returns the content of an entry that is not larger than the limit.
+    pub(super) fn content(
+        &self,
+        reader: &mut EntryReader,
+        entry: usize,
+        limit: Limit,
+    ) -> Result<Vec<u8>, AssembleError> {
+        reader.content(&self.source, &self.entries[entry], limit).map_err(|error| match error {
+            EntryError::Io(cause) => self.unreadable(cause),
+            EntryError::Damaged(reason) => self.refused_entry(entry, reason),
+            EntryError::Receiver(never) => match never {},
+        })
+    }
+
+    /// Returns the SHA-256 of an entry, hex, without holding its content.
+    pub(super) fn sha256_of(&self, entry: usize) -> Result<String, AssembleError> {
+        let mut hash = Sha256Hex::default();
+        let read = EntryReader::default().read(&self.source, &self.entries[entry], |part| {
+            hash.update(part.plain);
+            Ok::<_, std::convert::Infallible>(())
+        });
+        read.map(|()| hash.finish()).map_err(|error| match error {
             EntryError::Io(cause) => self.unreadable(cause),
             EntryError::Damaged(reason) => self.refused_entry(entry, reason),
             EntryError::Receiver(never) => match never {},
@@ -123,7 +143,8 @@ impl Wheel {
         AssembleError::Read { file: self.file.clone(), cause }
     }
 
-    pub(super) fn refused(&self, reasons: Vec<String>) -> AssembleError {
+    /// The error of a wheel that is not installed for these reasons.
+    pub fn refused(&self, reasons: Vec<String>) -> AssembleError {
         AssembleError::Refused { file: self.file.clone(), reasons }
     }
 

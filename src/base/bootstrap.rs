@@ -97,6 +97,7 @@ impl Bootstrap<'_> {
                 machine: self.request.machine,
                 now: self.request.now,
                 accept_expired: self.request.accept_expired,
+                accept_older: self.request.accept_older,
                 transfer: &transfer,
             };
             let index = reader.index(suite).await?;

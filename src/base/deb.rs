@@ -4,6 +4,10 @@
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
+use super::compressed::xz;
+use super::limits::LARGEST_DEB;
+use crate::model::bounded::Bounded;
+
 /// Why a .deb cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,13 +36,15 @@ const HEADER: usize = 60;
 pub(crate) fn data_tar<'a>(deb: &'a mut (impl Read + Seek)) -> Result<Box<dyn Read + 'a>, DebError> {
     let (name, size) = find_data_member(deb)?;
     let content = BufReader::new(deb.take(size));
-    Ok(match name.strip_prefix("data.tar").unwrap_or_default() {
+    let unpacked: Box<dyn Read + 'a> = match name.strip_prefix("data.tar").unwrap_or_default() {
         "" => Box::new(content),
-        ".xz" => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(content)),
+        ".xz" => Box::new(xz(content)?),
+        // The library bounds its memory by itself: a window of 128 MiB.
         ".zst" => Box::new(zstd::stream::read::Decoder::with_buffer(content)?),
         ".gz" => Box::new(flate2::bufread::MultiGzDecoder::new(content)),
         _ => return Err(DebError::Compression { member: name }),
-    })
+    };
+    Ok(Box::new(Bounded::new(unpacked, LARGEST_DEB)))
 }
 
 /// Finds the member `data.tar.*`: returns its name and size, and leaves the reader at its first byte.

@@ -5,7 +5,8 @@ use camino::Utf8PathBuf;
 use super::deb::DebError;
 use super::mirrors::MirrorError;
 use super::release::ReleaseError;
-use super::signature::SignatureError;
+use super::seen_index::OlderIndex;
+use super::signature_error::SignatureError;
 use crate::archive::content_digest::ContentError;
 use crate::engine::EngineError;
 use crate::failure::{Exit, Failure};
@@ -41,6 +42,9 @@ pub enum BaseError {
         /// Why.
         source: ReleaseError,
     },
+    /// The mirror serves an older index than before.
+    #[error(transparent)]
+    Older(#[from] OlderIndex),
     /// The packages of the suite are inconsistent.
     #[error("package `{wanted}`, required by `{needed_by}`, not found on the mirror of {suite}")]
     Missing {
@@ -158,6 +162,7 @@ impl Failure for BaseError {
             Self::Fetch(..)
             | Self::Signature { .. }
             | Self::Release { .. }
+            | Self::Older(..)
             | Self::Missing { .. }
             | Self::PackageLost { .. }
             | Self::Package { .. }
@@ -183,9 +188,25 @@ impl Failure for BaseError {
                 hints
             }
             Self::Store(error) => error.hints(),
+            Self::Signature { source: SignatureError::KeyExpired { .. }, .. } => vec![
+                "correct this machine's clock if it is wrong".to_owned(),
+                "or update envforge, which carries the distribution's keys, or pull the base: `--base-provider image`"
+                    .to_owned(),
+            ],
+            Self::Signature { source: SignatureError::KeyRevoked { .. }, .. } => {
+                hint("use an up-to-date mirror (this one serves an index signed before the key was revoked)")
+            }
+            Self::Signature {
+                source: SignatureError::Expired { .. } | SignatureError::NotYetValid { .. },
+                ..
+            } => vec![
+                "correct this machine's clock if it is wrong".to_owned(),
+                "or use an up-to-date mirror".to_owned(),
+            ],
             Self::Signature { .. } => {
                 hint("use another mirror (this one serves an index that Debian did not sign)")
             }
+            Self::Older(error) => vec![error.hint()],
             Self::Release { source: ReleaseError::Expired { .. }, .. } => vec![
                 "correct this machine's clock if it is wrong".to_owned(),
                 "use an up-to-date mirror, or set `[mirrors] accept-expired = true` to accept this one"

@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::deb::{DebError, data_tar};
+use super::limits::LARGEST_SOURCES;
 use crate::archive::content_digest::relative;
+use crate::model::bounded::read_bounded;
 use crate::model::versions::Machine;
 
 /// The directory of the packages while dpkg works.
@@ -100,6 +102,11 @@ impl<W: Write> FirstStage<W> {
 
     fn add_entry(&mut self, entry: &mut tar::Entry<'_, impl Read>) -> std::io::Result<()> {
         let original = relative(&entry.path_bytes()).to_owned();
+        // Its zeros are not in the package: a kilobyte may stand for a terabyte.
+        if entry.header().entry_type().is_gnu_sparse() {
+            let text = format!("`{}` is a sparse file", String::from_utf8_lossy(&original));
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, text));
+        }
         match original.as_slice() {
             b"usr/share/doc/apt/examples/sources.list" => self.keep_sources("sources.list", entry)?,
             b"usr/share/doc/apt/examples/debian.sources" => self.keep_sources("debian.sources", entry)?,
@@ -125,9 +132,7 @@ impl<W: Write> FirstStage<W> {
     }
 
     fn keep_sources(&mut self, name: &'static str, entry: &mut impl Read) -> std::io::Result<()> {
-        let mut content = Vec::new();
-        entry.read_to_end(&mut content)?;
-        self.sources = Some((name, content));
+        self.sources = Some((name, read_bounded(entry, LARGEST_SOURCES)?));
         Ok(())
     }
 
@@ -255,6 +260,21 @@ mod tests {
         assert_eq!(found["usr/lib64/ld.so"], "/lib/x/ld.so");
         assert_eq!(found["binary"], "not merged");
         assert!(!found.contains_key("bin/bash"));
+    }
+
+    #[test]
+    fn sparse_file_is_refused() {
+        let mut header = plain_header(tar::EntryType::GNUSparse, 0o644, 0);
+        let gnu = header.as_gnu_mut().expect("a GNU header");
+        let megabyte = *b"00004000000\0";
+        (gnu.realsize, gnu.sparse[0].offset, gnu.sparse[0].numbytes) =
+            (megabyte, megabyte, *b"00000000000\0");
+        let mut builder = tar::Builder::new(Vec::new());
+        builder.append_data(&mut header, "./usr/lib/zeros", std::io::empty()).expect("an entry");
+        let deb = ar(&[("debian-binary", b"2.0\n"), ("data.tar", &builder.into_inner().expect("tar"))]);
+        let mut stage = FirstStage::start(Vec::new(), Machine::X86_64).expect("start");
+        let error = stage.add("demo", &mut std::io::Cursor::new(deb)).expect_err("refused");
+        assert!(error.to_string().contains("`usr/lib/zeros` is a sparse file"), "{error}");
     }
 
     #[test]

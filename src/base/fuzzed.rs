@@ -1,8 +1,11 @@
 //! Fuzzed parsers: the files of a mirror.
 
+use std::io::{Cursor, Read as _};
+
 use jiff::Timestamp;
 
 use super::closure::base_closure;
+use super::deb::data_tar;
 use super::packages::PackageIndex;
 use super::release::Release;
 
@@ -23,4 +26,12 @@ pub(crate) fn release(text: &str) {
         let _ = release.check("bookworm", Timestamp::UNIX_EPOCH, accept_expired);
     }
     let _ = release.file("main/binary-amd64/Packages.xz");
+}
+
+/// A package: its files are unpacked or refused.
+pub(crate) fn deb(bytes: &[u8]) {
+    if let Ok(files) = data_tar(&mut Cursor::new(bytes)) {
+        // A small package may unpack to gigabytes, which take their time.
+        let _ = files.take(1 << 20).read_to_end(&mut Vec::new());
+    }
 }

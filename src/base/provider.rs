@@ -192,6 +192,7 @@ mod tests {
             &self,
             _: &str,
             _: &[&str],
+            _: u64,
         ) -> Result<std::collections::BTreeMap<String, Vec<u8>>, EngineError> {
             unreachable!("no base reads files of an image")
         }
@@ -329,6 +330,7 @@ mod tests {
             locked,
             upgrade: false,
             accept_expired: false,
+            accept_older: false,
             now: jiff::Timestamp::UNIX_EPOCH,
         }
     }

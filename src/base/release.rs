@@ -5,10 +5,8 @@
 use jiff::Timestamp;
 
 use super::deb822::stanzas;
+use super::limits::LARGEST_PACKAGES;
 use crate::model::sha256::is_sha256_hex;
-
-/// The largest index that is believed, bytes.
-const LARGEST_INDEX: u64 = 512 * 1024 * 1024;
 
 /// The promises of a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +80,7 @@ impl Release {
         let missing = |field| ReleaseError::Field { field };
         let stanza = stanzas(text).next().ok_or_else(|| missing("Codename"))?;
         let date = |field: &'static str| {
-            stanza.field(field).map(|text| parse_date(text).ok_or_else(|| missing(field))).transpose()
+            stanza.field(field).map(|text| index_date(text).ok_or_else(|| missing(field))).transpose()
         };
         let files = stanza.field("SHA256").ok_or_else(|| missing("SHA256"))?;
         Ok(Self {
@@ -127,8 +125,8 @@ impl Release {
     }
 }
 
-/// `Fri, 27 Nov 2026 00:12:41 UTC`.
-fn parse_date(text: &str) -> Option<Timestamp> {
+/// The time of a `Date` field, such as `Fri, 27 Nov 2026 00:12:41 UTC`.
+pub fn index_date(text: &str) -> Option<Timestamp> {
     let text = text.strip_suffix("UTC").map_or_else(|| text.to_owned(), |start| format!("{start}+0000"));
     jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()
 }
@@ -136,7 +134,7 @@ fn parse_date(text: &str) -> Option<Timestamp> {
 fn parse_file(line: &str) -> Option<(String, String, u64)> {
     let mut words = line.split_whitespace();
     let (sha256, size, path) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
-    (is_sha256_hex(sha256) && size <= LARGEST_INDEX).then(|| (path.to_owned(), sha256.to_owned(), size))
+    (is_sha256_hex(sha256) && size <= LARGEST_PACKAGES).then(|| (path.to_owned(), sha256.to_owned(), size))
 }
 
 #[cfg(test)]
@@ -145,7 +143,8 @@ mod tests {
     use crate::base::signature::test_keyring;
 
     fn release() -> Release {
-        let text = test_keyring().verified(include_bytes!("fixtures/good.InRelease")).expect("signed");
+        let now = at("2026-11-22T00:00:00Z");
+        let text = test_keyring().verified(include_bytes!("fixtures/good.InRelease"), now).expect("signed");
         Release::parse(&text).expect("parsed")
     }
 

@@ -41,6 +41,8 @@ pub struct BaseRequest<'a> {
     pub upgrade: bool,
     /// Whether to accept an index past its `Valid-Until`.
     pub accept_expired: bool,
+    /// Whether to accept an index older than the newest one seen on its mirror.
+    pub accept_older: bool,
     /// The time now.
     pub now: Timestamp,
 }

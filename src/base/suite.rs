@@ -3,22 +3,23 @@
 //! Owns which indexes make up a suite: the release itself, its updates where the mirror has them, and security where a
 //! security mirror is known. Chooses no packages.
 
-use std::io::Read as _;
+use std::io::BufReader;
 
 use jiff::Timestamp;
 
+use super::compressed::xz;
 use super::error::BaseError;
+use super::limits::{LARGEST_PACKAGES, LARGEST_RELEASE};
 use super::mirrors::Mirrors;
 use super::packages::PackageIndex;
 use super::release::{IndexFile, Release};
+use super::seen_index::SeenIndex;
 use super::signature::Keyring;
 use crate::fetch::{Download, FetchError, Fetcher, Transfer};
 use crate::model::address::Address;
+use crate::model::bounded::read_text_bounded;
 use crate::model::versions::Machine;
 use crate::store::Store;
-
-/// An `InRelease` is some hundred kilobytes.
-const LARGEST_RELEASE: u64 = 16 * 1024 * 1024;
 
 /// Reader of a suite.
 pub(crate) struct SuiteReader<'a> {
@@ -29,6 +30,7 @@ pub(crate) struct SuiteReader<'a> {
     pub(crate) machine: Machine,
     pub(crate) now: Timestamp,
     pub(crate) accept_expired: bool,
+    pub(crate) accept_older: bool,
     pub(crate) transfer: &'a Transfer,
 }
 
@@ -56,7 +58,7 @@ impl SuiteReader<'_> {
         let document = self.fetch.document(&address, LARGEST_RELEASE).await?;
         let text = self
             .keyring
-            .verified(&document)
+            .verified(&document, self.now)
             .map_err(|source| BaseError::Signature { address: address.clone(), source })?;
         let refused = |source| BaseError::Release { address: address.clone(), source };
         let release = Release::parse(&text).map_err(refused)?;
@@ -64,7 +66,11 @@ impl SuiteReader<'_> {
         let path = format!("main/binary-{}/Packages.xz", self.machine.debian());
         let promised = release.file(&path).map_err(refused)?;
         tracing::debug!(%address, date = %release.date, "index verified");
-        index.add(&self.packages(&folder, &promised, release.by_hash).await?);
+        SeenIndex::of(mirror, suite, release.date).check::<BaseError>(self.store, self.accept_older)?;
+        // The release lists the file as it is unpacked, too.
+        let unpacked = release.file(path.trim_end_matches(".xz")).map_or(LARGEST_PACKAGES, |file| file.size);
+        let text = self.packages(&folder, &promised, release.by_hash, unpacked).await?;
+        index.add(&text);
         Ok(())
     }
 
@@ -73,6 +79,7 @@ impl SuiteReader<'_> {
         folder: &Address,
         promised: &IndexFile,
         by_hash: bool,
+        unpacked: u64,
     ) -> Result<String, BaseError> {
         let named = folder.join(&promised.path);
         let parent = promised.path.rsplit_once('/').map_or("", |(parent, _)| parent);
@@ -90,85 +97,7 @@ impl SuiteReader<'_> {
             cause: cause.to_string(),
         };
         let file = fs_err::OpenOptions::new().read(true).open(path).map_err(unreadable)?;
-        let mut text = String::new();
-        liblzma::read::XzDecoder::new_multi_decoder(file).read_to_string(&mut text).map_err(unreadable)?;
-        Ok(text)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use camino::Utf8PathBuf;
-    use wiremock::matchers::path;
-    use wiremock::{Mock, MockServer, ResponseTemplate};
-
-    use super::*;
-    use crate::base::release::ReleaseError;
-    use crate::base::signature::{SignatureError, test_keyring};
-    use crate::fetch::FetchSettings;
-    use crate::report::NullReporter;
-
-    /// Reads the suite from a mirror that serves this `InRelease` and these packages.
-    async fn read(in_release: &[u8], packages: &[u8], now: &str) -> Result<PackageIndex, BaseError> {
-        let server = MockServer::start().await;
-        for (file, body) in [("InRelease", in_release), ("main/binary-amd64/Packages.xz", packages)] {
-            Mock::given(path(format!("/dists/bookworm/{file}")))
-                .respond_with(ResponseTemplate::new(200).set_body_bytes(body))
-                .mount(&server)
-                .await;
-        }
-        let folder = tempfile::tempdir().expect("folder");
-        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
-        let reader = SuiteReader {
-            fetch: &Fetcher::new(&FetchSettings { attempts: 1, ..FetchSettings::default() }).expect("client"),
-            store: &Store::open(&root.join("cache"), &root.join("state")).expect("store"),
-            keyring: &test_keyring(),
-            mirrors: &Mirrors { main: server.uri().parse().expect("address"), security: None },
-            machine: Machine::X86_64,
-            now: now.parse().expect("time"),
-            accept_expired: false,
-            transfer: &Transfer::new(Arc::new(NullReporter), "test", None),
-        };
-        reader.index("bookworm").await
-    }
-
-    const GOOD: &[u8] = include_bytes!("fixtures/good.InRelease");
-    const OTHER: &[u8] = include_bytes!("fixtures/other.InRelease");
-    const NOW: &str = "2026-11-21T00:00:00Z";
-
-    #[tokio::test]
-    async fn rejects_packages_that_differ_from_signed_ones() {
-        let error = read(GOOD, b"y", NOW).await.expect_err("refused");
-        assert!(matches!(error, BaseError::Fetch(FetchError::WrongHash { .. })), "{error:?}");
-    }
-
-    #[tokio::test]
-    async fn signed_packages_are_parsed_regardless_of_compression() {
-        // The fixture promises the one letter `x`, which is the right file but no xz.
-        let error = read(GOOD, b"x", NOW).await.expect_err("no xz");
-        assert!(matches!(error, BaseError::Fetch(FetchError::Unreadable { .. })), "{error:?}");
-    }
-
-    #[tokio::test]
-    async fn rejects_expired_index_and_index_of_another_key() {
-        let error = read(OTHER, b"x", NOW).await.expect_err("other key");
-        assert!(error.to_string().contains("/dists/bookworm/InRelease"), "{error}");
-        assert!(
-            matches!(&error, BaseError::Signature { source: SignatureError::UnknownKey { .. }, .. }),
-            "{error:?}"
-        );
-        let error = read(GOOD, b"x", "2026-12-01T00:00:00Z").await.expect_err("expired");
-        assert!(
-            matches!(&error, BaseError::Release { source: ReleaseError::Expired { .. }, .. }),
-            "{error:?}"
-        );
-    }
-
-    #[tokio::test]
-    async fn unsigned_index_is_rejected() {
-        let error = read(b"Codename: bookworm\n", b"x", NOW).await.expect_err("unsigned");
-        assert!(matches!(error, BaseError::Signature { .. }), "{error:?}");
+        let text = xz(BufReader::new(file)).and_then(|text| read_text_bounded(text, unpacked));
+        Ok(text.map_err(unreadable)?)
     }
 }

@@ -19,8 +19,9 @@ Examples:
   envforge compat refresh pytorch jax
   envforge compat refresh --json
   envforge compat refresh cupy --release 14.0.0 --architectures
+  envforge compat refresh --write compat  draft the rows of new releases for review
 
-Prints changed fields and newer releases; does not modify files. Exit code 1 if there are any. --architectures reads the GPU
+Prints changed fields and newer releases; modifies files only with --write. Exit code 1 if there are any. --architectures reads the GPU
 targets from the compressed libraries inside the wheels, with range requests.";
 
 const USE_EXAMPLES: &str = "\
@@ -30,6 +31,12 @@ Examples:
   envforge compat use --builtin                    return to the built-in matrix
 
 A matrix archive is a tar file, optionally gzipped, of the files in compat/. It is linted before use; lock files record it.";
+
+const SITE_EXAMPLES: &str = "\
+Examples:
+  envforge compat site public    index.html and one page for each GPU model
+
+The pages load nothing: open them from disk, or serve the directory. index.html filters the variants by GPU, driver and text.";
 
 /// Commands for the compatibility matrix.
 #[derive(Debug, Clone, Subcommand)]
@@ -42,6 +49,8 @@ pub enum CompatCommand {
     Use(CompatUseArgs),
     /// Print matching rows with all fields and sources.
     Show(CompatShowArgs),
+    /// Write the matrix as HTML pages: which variants run on which GPU and driver.
+    Site(CompatSiteArgs),
 }
 
 /// Arguments of `compat lint`.
@@ -65,6 +74,9 @@ pub struct CompatRefreshArgs {
     /// Also compare GPU architectures (reads up to gigabytes per row).
     #[arg(long, requires = "release")]
     pub architectures: bool,
+    /// Append drafts of rows for new releases to the files of this directory.
+    #[arg(long, value_name = "DIR", conflicts_with = "release")]
+    pub write: Option<Utf8PathBuf>,
 }
 
 /// Arguments of `compat use`.
@@ -90,9 +102,19 @@ pub struct CompatShowArgs {
     pub row: String,
 }
 
+/// Arguments of `compat site`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = SITE_EXAMPLES)]
+pub struct CompatSiteArgs {
+    /// Output directory.
+    pub dir: Utf8PathBuf,
+}
+
+into_request!(CompatSiteArgs => CompatSite { dir });
+
 into_request!(CompatLintArgs => CompatLint { dir });
 
-into_request!(CompatRefreshArgs => CompatRefresh { frameworks, release, architectures });
+into_request!(CompatRefreshArgs => CompatRefresh { frameworks, release, architectures, write });
 
 into_request!(CompatUseArgs => CompatUse { file, sha256, builtin });
 

@@ -12,11 +12,30 @@ Examples:
 
 const SCHEMA_EXAMPLES: &str = "\
 Examples:
-  envforge generate schema > envforge.schema.json    add `#:schema ./envforge.schema.json` as the first line of envforge.toml";
+  envforge generate schema > .envforge.schema.json    update the schema that `init` wrote for editors";
+
+const DOCS_EXAMPLES: &str = "\
+Examples:
+  envforge generate docs docs/src/reference    rewrite the reference pages of the book";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
   envforge generate man ~/.local/share/man/man1";
+
+/// Completes the values that no parser knows: specs, GPUs, images, containers. A colon is part of a spec, not its end.
+const BASH_VALUES: &str = r#"
+_envforge_values() {
+    local values
+    mapfile -t values < <(envforge generate candidates -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    if [ "${#values[@]}" -gt 0 ]; then
+        COMPREPLY=("${values[@]// /\\ }")
+    else
+        _envforge "$@"
+    fi
+}
+COMP_WORDBREAKS=${COMP_WORDBREAKS//:}
+complete -F _envforge_values -o bashdefault -o default envforge
+"#;
 
 /// Generated files.
 #[derive(Debug, Clone, Subcommand)]
@@ -27,6 +46,11 @@ pub enum GenerateCommand {
     Schema(SchemaArgs),
     /// Write manual pages, one per command.
     Man(ManArgs),
+    /// Write the reference pages of the book.
+    Docs(DocsArgs),
+    /// Print the values that complete a command line.
+    #[command(hide = true)]
+    Candidates(CandidatesArgs),
     /// Print every compatibility rule with an example.
     Rules,
     /// Print the support table of the matrix.
@@ -47,6 +71,22 @@ pub struct CompletionsArgs {
 #[command(after_help = SCHEMA_EXAMPLES)]
 pub struct SchemaArgs {}
 
+/// Arguments of `generate candidates`, which completion scripts call.
+#[derive(Debug, Clone, Args)]
+pub struct CandidatesArgs {
+    /// Words after `envforge`; the last is completed.
+    #[arg(last = true)]
+    pub words: Vec<String>,
+}
+
+/// Arguments of `generate docs`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = DOCS_EXAMPLES)]
+pub struct DocsArgs {
+    /// Output directory.
+    pub dir: Utf8PathBuf,
+}
+
 /// Arguments of `generate man`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = MAN_EXAMPLES)]
@@ -61,6 +101,9 @@ pub(super) fn request(command: GenerateCommand, mut cli: clap::Command) -> Gener
         GenerateCommand::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut cli, "envforge", &mut script);
+            if args.shell == Shell::Bash {
+                script.extend_from_slice(BASH_VALUES.as_bytes());
+            }
             Generate::Completions(script)
         }
         GenerateCommand::Schema(SchemaArgs {}) => Generate::Schema,
@@ -70,6 +113,15 @@ pub(super) fn request(command: GenerateCommand, mut cli: clap::Command) -> Gener
             let mut pages = Vec::new();
             add_pages(&cli, "envforge", &mut pages);
             Generate::Man(pages, args.dir)
+        }
+        GenerateCommand::Candidates(args) => {
+            cli.build();
+            let (kinds, prefix) = super::candidates::expected(&cli, &args.words);
+            Generate::Candidates(kinds, prefix)
+        }
+        GenerateCommand::Docs(args) => {
+            cli.build();
+            Generate::Docs(super::reference::pages(&cli), args.dir)
         }
         GenerateCommand::Rules => Generate::Rules,
         GenerateCommand::Support => Generate::Support,

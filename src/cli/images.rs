@@ -66,6 +66,9 @@ pub struct DiffArgs {
     /// Image, spec or lock file to compare with.
     #[arg(value_name = "B")]
     pub to: String,
+    /// Also write the changes as an HTML page.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<camino::Utf8PathBuf>,
 }
 
 /// Arguments of `size`.
@@ -75,6 +78,9 @@ pub struct SizeArgs {
     /// Image or spec [default: current project].
     #[arg(value_name = "IMAGE|SPEC")]
     pub name: Option<String>,
+    /// Also write the sizes as an HTML page with a treemap.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<camino::Utf8PathBuf>,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -92,9 +98,9 @@ pub struct PruneArgs {
     pub cache: bool,
 }
 
-into_request!(DiffArgs => Diff { from, to });
+into_request!(DiffArgs => Diff { from, to, html });
 
-into_request!(SizeArgs => Size { name, project });
+into_request!(SizeArgs => Size { name, html, project });
 
 into_request!(PruneArgs => Prune { yes, cache });
 

@@ -13,6 +13,7 @@ Examples:
   envforge lock -P transformers                      upgrade one package, keep the others
   envforge lock --check                              exit with 1 if the lock file is out of date
   envforge lock --diff --upgrade                     show available updates, write nothing
+  envforge lock pytorch-cuda:2.8 --as-of 2026-03-01  resolve with what was published by that date
   envforge lock pytorch-cuda:2.8-cu128 --digest      print the content digest of its image
   envforge lock pytorch-cuda:2.8-cu128 --lockfile ./envforge.lock";
 
@@ -45,6 +46,7 @@ pub struct LockArgs {
 /// The lock file and the base image.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Lock and base")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct LockSource {
     /// Lock file [default: next to envforge.toml; for a spec, in the state directory].
     #[arg(long, value_name = "FILE")]
@@ -58,7 +60,10 @@ pub struct LockSource {
     /// Require an up-to-date lock file; exit 1 otherwise.
     #[arg(long, conflicts_with = "upgrade")]
     pub locked: bool,
-    /// Additional Python requirement, such as `transformers` (repeatable).
+    /// Resolve with the Python packages published by this date (UTC); kept by later updates, dropped by `--upgrade` without it.
+    #[arg(long, value_name = "DATE", conflicts_with = "locked")]
+    pub as_of: Option<String>,
+    /// Additional Python requirement, such as `transformers` or `{ name = "ourtool", index = "internal" }` (repeatable).
     #[arg(long, value_name = "REQUIREMENT")]
     pub with: Vec<String>,
     /// Additional apt package, such as `ffmpeg` (repeatable).
@@ -83,8 +88,11 @@ pub struct LockSource {
     /// Network mode of build containers.
     #[arg(long, value_name = "NETWORK", value_parser = ["bridge", "host"])]
     pub network: Option<String>,
+    /// Accept a signed package index of the distribution that is older than one its mirror served before.
+    #[arg(long)]
+    pub accept_older: bool,
 }
 
 into_request!(LockArgs => Lock { spec, check, diff, digest, project, source, target });
 
-into_request!(LockSource => LockOptions { lockfile, upgrade, upgrade_package, locked, with, apt, allow_source, wheel, yes, base, base_provider, network });
+into_request!(LockSource => LockOptions { lockfile, upgrade, upgrade_package, locked, as_of, with, apt, allow_source, wheel, yes, base, base_provider, network, accept_older });

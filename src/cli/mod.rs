@@ -4,6 +4,7 @@
 mod into_request;
 
 mod build;
+mod candidates;
 mod compat;
 mod containers;
 mod doctor;
@@ -16,6 +17,7 @@ mod lock;
 mod outdated;
 mod plan;
 mod project;
+mod reference;
 mod shell;
 mod target;
 mod vendor;
@@ -25,11 +27,13 @@ use camino::Utf8PathBuf;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub use build::BuildArgs;
-pub use compat::{CompatCommand, CompatLintArgs, CompatRefreshArgs, CompatShowArgs, CompatUseArgs};
+pub use compat::{
+    CompatCommand, CompatLintArgs, CompatRefreshArgs, CompatShowArgs, CompatSiteArgs, CompatUseArgs,
+};
 pub use containers::{LogsArgs, PsArgs, StopArgs};
 pub use doctor::DoctorArgs;
 pub use export::{DockerfileArgs, ExportCommand};
-pub use generate::{CompletionsArgs, GenerateCommand, ManArgs};
+pub use generate::{CandidatesArgs, CompletionsArgs, DocsArgs, GenerateCommand, ManArgs};
 pub use images::{DiffArgs, ImagesArgs, InspectArgs, PruneArgs, SizeArgs};
 pub use init::InitArgs;
 pub use list::ListArgs;
@@ -46,12 +50,13 @@ use crate::model::request;
 
 const AFTER_HELP: &str = "\
 Examples:
-  envforge plan pytorch-cuda:2.8-cu128        show the resolved versions and the reasons
-  envforge build pytorch-cuda:2.8-cu128       build, verify and tag an image
-  envforge init && envforge build             the same for a project with an envforge.toml
-  envforge verify pytorch-cuda:2.8-cu128      check an image
-  envforge shell pytorch-cuda:2.8-cu128       open a shell in the current directory
-  envforge list --gpu \"NVIDIA A100-SXM4-80GB\" list images that run on this GPU
+  envforge                                      show project, image and next step
+  envforge plan pytorch-cuda:2.8-cu128          show the resolved versions and the reasons
+  envforge build pytorch-cuda:2.8-cu128         build, verify and tag an image
+  envforge init && envforge build               the same for a project with an envforge.toml
+  envforge verify pytorch-cuda:2.8-cu128        check an image
+  envforge shell pytorch-cuda:2.8-cu128         open a shell in the current directory
+  envforge list --gpu \"NVIDIA A100-SXM4-80GB\"  list images that run on this GPU
   envforge export dockerfile pytorch-cuda:2.8 ./image
 
 A spec is NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]; omitted parts are resolved; `plan` explains the choice.
@@ -64,9 +69,9 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// The command.
+    /// The command; without one `envforge` shows project, image and next step.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// How `--progress` shows work.
@@ -159,12 +164,18 @@ pub enum Command {
     /// Check, show, replace or refresh the compatibility matrix.
     #[command(subcommand)]
     Compat(CompatCommand),
-    /// Generate shell completions, manual pages, the JSON schema and matrix tables.
+    /// Generate shell completions, manual pages, the JSON schema and reference pages.
     #[command(subcommand)]
     Generate(GenerateCommand),
 }
 
 into_request!(GlobalArgs => GlobalOptions { json, quiet, verbose, no_progress, progress, config });
+
+impl From<Option<Command>> for request::Command {
+    fn from(command: Option<Command>) -> Self {
+        command.map_or(Self::Status, Self::from)
+    }
+}
 
 impl From<Command> for request::Command {
     fn from(command: Command) -> Self {
@@ -192,6 +203,7 @@ impl From<Command> for request::Command {
             Command::Compat(CompatCommand::Refresh(args)) => Self::CompatRefresh(args.into()),
             Command::Compat(CompatCommand::Use(args)) => Self::CompatUse(args.into()),
             Command::Compat(CompatCommand::Show(args)) => Self::CompatShow(args.into()),
+            Command::Compat(CompatCommand::Site(args)) => Self::CompatSite(args.into()),
             Command::Generate(command) => Self::Generate(generate::request(command, Cli::command())),
         }
     }

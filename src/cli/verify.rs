@@ -7,12 +7,14 @@ use crate::model::request;
 
 const EXAMPLES: &str = "\
 Examples:
-  envforge verify pytorch-cuda:2.8-cu128               run all checks this machine supports
-  envforge verify pytorch-cuda:2.8-cu128 --level quick skip slow checks
+  envforge verify pytorch-cuda:2.8-cu128                run all checks this machine supports
+  envforge verify                                       verify the image of the current project
+  envforge verify pytorch-cuda:2.8-cu128 --level quick  skip slow checks
   envforge verify pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime
   envforge verify IMAGE IMAGE --json --junit report.xml
+  envforge verify IMAGE --html report.html              for a ticket: one file, no network
   envforge verify box:5000/team/torch:2.8-unverified --push
-  envforge verify IMAGE --last                         show the latest report
+  envforge verify IMAGE --last                          show the latest report
 
 A spec selects its verified tag, else its -unverified tag. Images not built by envforge run in a sandbox: no network, no
 capabilities, read-only. With --json, one image prints its report; several print {schema, verdict, reports, errors}.
@@ -46,8 +48,8 @@ impl From<Level> for request::Level {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArgs {
-    /// Images or specs to verify.
-    #[arg(required = true, value_name = "IMAGE|SPEC")]
+    /// Images or specs to verify [default: the current project, else every unverified image built here].
+    #[arg(value_name = "IMAGE|SPEC")]
     pub images: Vec<String>,
     /// Scope of the checks.
     #[arg(long, value_enum, default_value = "full", value_name = "LEVEL")]
@@ -61,6 +63,9 @@ pub struct VerifyArgs {
     /// Also write the reports as `JUnit` XML.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<Utf8PathBuf>,
+    /// Also write the reports as one HTML page.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<Utf8PathBuf>,
     /// Record measured speeds (`--level perf`) as this host's baseline.
     #[arg(long)]
     pub record: bool,
@@ -70,6 +75,9 @@ pub struct VerifyArgs {
     /// Show the latest report without running checks.
     #[arg(long, conflicts_with_all = ["gpus", "lock", "record", "push"])]
     pub last: bool,
+    /// The project.
+    #[command(flatten)]
+    pub project: super::ProjectArgs,
 }
 
-into_request!(VerifyArgs => Verify { images, level, gpus, lock, junit, record, push, last });
+into_request!(VerifyArgs => Verify { images, level, gpus, lock, junit, html, record, push, last, project });

@@ -12,9 +12,12 @@ use crate::settings::Settings;
 use crate::workflow::build::{Done, build_one};
 use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::built::Built;
+use crate::workflow::confirm::can_ask;
 use crate::workflow::custom_base::{custom_base, named_base};
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::offer::chosen_product;
+use crate::workflow::own_images::is_outside_project;
 use crate::workflow::project_trust::{Use, require_trust};
 use crate::workflow::push::{Pushed, check_push_access, pushable};
 use crate::workflow::session::Session;
@@ -25,8 +28,13 @@ use crate::workflow::vendor::{lock_in, take, tell};
 use crate::workflow::{batch, vendor_base};
 
 pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<Exit, CommandError> {
+    let is_named = args.project.environment.is_some() || args.project.project.is_some();
     let specs = match &args.all_supported {
         Some(filter) => supported(filter, &args.target, settings)?,
+        None if args.specs.is_empty() && !is_named && is_outside_project(settings) && can_ask() => {
+            let Some(spec) = chosen_product(&args.target, settings).await? else { return Ok(Exit::Done) };
+            vec![spec]
+        }
         None => args.specs.clone(),
     };
     let mut wanted = match specs.as_slice() {
@@ -46,7 +54,7 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
         None => named_base(settings, &wanted.source, &wanted.target).await?,
         Some(folder) => {
             // Before the base is looked into: there is no registry to have it from.
-            let session = Session::open(settings, wanted.source.network.as_deref()).await?;
+            let session = Session::open(settings, Some(&wanted.source)).await?;
             let (machine, own) = (machine(&wanted.target), custom_base(&wanted.source));
             let lent = vendor_base::load(&session, folder, machine, own).await?;
             let named = named_base(settings, &wanted.source, &wanted.target).await;
@@ -57,7 +65,7 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
     let named = named.as_ref();
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named)?;
     let targets = if args.push { pushable(&args.tags)? } else { Vec::new() };
-    let mut session = Session::open(settings, wanted.source.network.as_deref()).await?;
+    let mut session = Session::open(settings, Some(&wanted.source)).await?;
     if let Some(folder) = offline {
         without_network(&mut session, &mut wanted, &folder, &stack)?;
     }
@@ -70,7 +78,10 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
             }
             let failure = built.failure();
             if !built.tags.is_empty() && !settings.output.json {
-                print(&built, settings);
+                let image =
+                    if specs.is_empty() { args.project.arguments() } else { format!(" {}", built.tags[0]) };
+                let next = failure.is_none().then(|| format!("next: envforge shell{image}"));
+                print(&built, next, settings);
             } else if failure.is_some() {
                 Printer.say(&verdict_text(&built.verdict, Detail::of(settings.output.verbose)));
             }
@@ -105,7 +116,7 @@ fn without_network(
     Ok(())
 }
 
-fn print(built: &Built, settings: &Settings) {
+fn print(built: &Built, next: Option<String>, settings: &Settings) {
     if !settings.output.quiet {
         Printer.say(&verdict_text(&built.verdict, Detail::of(settings.output.verbose)));
         if let Some(because) = &built.unverified_because {
@@ -114,6 +125,9 @@ fn print(built: &Built, settings: &Settings) {
                 "run `envforge verify {}` on a target GPU to add the verified tag",
                 built.tags[0]
             ));
+        }
+        if let Some(next) = next {
+            Printer.say(&next);
         }
     }
     let pushed = built.pushed.iter().map(Pushed::pinned);

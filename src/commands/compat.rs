@@ -11,6 +11,7 @@ use crate::model::compat::parse::parse;
 use crate::model::compat::{Fault, Matrix, faults, read};
 use crate::model::request;
 use crate::model::sha256::sha256_hex;
+use crate::pages;
 use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
 use crate::store::write_atomically;
@@ -79,6 +80,25 @@ pub(super) fn show(args: &request::CompatShow, settings: &Settings) -> Exit {
         return Exit::No;
     }
     Exit::Done
+}
+
+/// `compat site`: the matrix as pages.
+pub(super) fn site(args: &request::CompatSite, settings: &Settings) -> Result<Exit, CommandError> {
+    let folder = settings.paths.current_dir.join(&args.dir);
+    let matrix = Matrix::current();
+    let pages = pages::site(matrix);
+    for page in &pages {
+        write_atomically(&folder.join(&page.name), page.text.as_bytes())?;
+    }
+    let names: Vec<_> = pages.iter().map(|page| page.name.as_str()).collect();
+    if settings.output.json {
+        Printer
+            .json(&json!({ "schema": 1, "edition": matrix.edition, "directory": args.dir, "files": names }));
+    } else {
+        let index = args.dir.join("index.html");
+        Printer.text(&format!("{index}: matrix {}, {} pages", matrix.edition, names.len()));
+    }
+    Ok(Exit::Done)
 }
 
 /// More than any matrix archive.

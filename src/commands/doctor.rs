@@ -1,22 +1,22 @@
 //! `doctor`: what this machine is fit for, and what a message means.
 
-use std::collections::BTreeSet;
-use std::io::Read as _;
-
+use camino::Utf8Path;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
+use super::explain;
 use crate::engine::{Engine as _, GpuAccess};
 use crate::failure::Exit;
 use crate::host::{self, EngineFacts, HostFacts, HostFinding, HostReport, Severity, SystemFacts};
 use crate::model::address::Address;
 use crate::model::compat::Matrix;
-use crate::model::diagnosis::{Diagnosis, diagnose};
 use crate::model::request;
 use crate::model::wrap::wrap_hanging;
+use crate::pages::doctor_page;
 use crate::report::Printer;
-use crate::settings::Settings;
+use crate::settings::{NamedSecret, Settings};
 use crate::store::unused::cache_size;
+use crate::store::write_atomically;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_info::gigabytes;
 use crate::workflow::session::connect;
@@ -46,7 +46,7 @@ struct FullReport {
 
 pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Result<Exit, CommandError> {
     if let Some(text) = &args.explain {
-        return explain(text, settings.output.json);
+        return explain::explain(text, settings.output.json);
     }
     let matrix = Matrix::current();
     let report = HostReport {
@@ -59,6 +59,10 @@ pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Resul
     // A report is for others, who have no use for this site's addresses.
     if !args.report {
         findings.extend(in_force(settings));
+    }
+    if let Some(file) = &args.html {
+        let page = doctor_page(&findings);
+        write_atomically(&settings.paths.current_dir.join(file), page.as_bytes())?;
     }
     let bad = findings.iter().any(|finding| finding.severity == Severity::Error);
     if args.report {
@@ -103,6 +107,9 @@ fn in_force(settings: &Settings) -> Vec<HostFinding> {
     if let Some(index) = &settings.index.framework {
         all.push(address("framework-index", "framework index", index.expose_secret()));
     }
+    for (name, index) in &settings.index.of_framework {
+        all.push(address("framework-index", &format!("own index of {name}"), index.expose_secret()));
+    }
     let set = [
         ("mirror", "Debian mirror", &settings.mirrors.debian),
         ("mirror", "Debian security mirror", &settings.mirrors.debian_security),
@@ -129,16 +136,32 @@ fn in_force(settings: &Settings) -> Vec<HostFinding> {
         }
         None => all.push(ok("ca-bundle", "CA certificates: the tools' own".to_owned())),
     }
-    let socket = match &settings.engine.docker_host {
-        Some(address) => address.strip_prefix("unix://"),
-        None => Some(DEFAULT_SOCKET),
-    };
-    all.extend(socket.and_then(|socket| host::open_socket(socket.into())));
-    all.extend(host::readable_credentials(&settings.paths.config_file));
+    all.extend(exposure(settings));
     let cache = &settings.paths.cache;
     let text = format!("{} of downloads and layers in {cache}", gigabytes(cache_size(cache)));
     all.push(ok("cache", text));
     all
+}
+
+/// What other users of this machine can use or read.
+fn exposure(settings: &Settings) -> Vec<HostFinding> {
+    let host = settings.engine.docker_host.as_deref();
+    let socket = host.map_or(Some(DEFAULT_SOCKET), |address| address.strip_prefix("unix://"));
+    let port = host.and_then(|address| host::open_port(address, settings.engine.tls_verify));
+    let variable = |name: &str| settings.environment.get(name).cloned();
+    let netrc = variable("NETRC").or_else(|| variable("HOME").map(|home| format!("{home}/.netrc")));
+    let files = netrc.iter().map(Utf8Path::new).chain([settings.paths.config_file.as_path()]);
+    let secrets = settings.secrets.iter().filter_map(|(name, secret)| match secret {
+        NamedSecret::File(file) => host::readable_secret(name, file),
+        _ => None,
+    });
+    let socket = socket.and_then(|socket| host::open_socket(socket.into()));
+    socket
+        .into_iter()
+        .chain(port)
+        .chain(files.filter_map(host::readable_credentials))
+        .chain(secrets)
+        .collect()
 }
 
 /// Errors, warnings, what is in order if `all` is asked for, and one line of counts.
@@ -189,55 +212,4 @@ async fn engine(settings: &Settings) -> Result<EngineFacts, CommandError> {
         local: info.local,
         free: free.map(|found| found.f_bavail.saturating_mul(found.f_frsize)),
     })
-}
-
-/// The known failures a text tells of, each once: line by line first, since a log holds many.
-fn told_by(text: &str) -> Vec<Diagnosis> {
-    let mut seen = BTreeSet::new();
-    let lines = text.lines().filter_map(diagnose).chain(diagnose(text));
-    lines.filter(|finding| seen.insert(finding.id)).collect()
-}
-
-fn explain(text: &str, json: bool) -> Result<Exit, CommandError> {
-    let mut text = text.to_owned();
-    if text == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes)?;
-        text = String::from_utf8_lossy(&bytes).into_owned();
-    }
-    let found = told_by(&text);
-    if json {
-        let finding = |found: &Diagnosis| HostFinding {
-            id: found.id,
-            severity: Severity::Error,
-            text: format!("{}: {}", found.what, found.why),
-            hint: Some(found.cure.to_owned()),
-        };
-        Printer.json(&DoctorReport { schema: 1, findings: found.iter().map(finding).collect() });
-    } else if found.is_empty() {
-        Printer.say("no known error found in this text; run `envforge doctor` to check this machine");
-    } else {
-        let block = |found: &Diagnosis| {
-            let Diagnosis { id, what, why, cure, source } = found;
-            let lines = [("why", why), ("cure", cure), ("seen in", source)];
-            let lines = lines.map(|(head, text)| wrap_hanging(&format!("  {head}: "), text)).concat();
-            wrap_hanging(&format!("{id}: "), what) + &lines
-        };
-        Printer.text(&found.iter().map(block).collect::<Vec<_>>().join("\n"));
-    }
-    Ok(if found.is_empty() { Exit::No } else { Exit::Done })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_log_tells_each_failure_once() {
-        let log = "step 1\nFailed to initialize NVML: Unknown Error\nretry\nFailed to initialize NVML: Unknown Error\n\
-                   RuntimeError: CUDA error: no kernel image is available for execution on the device\n";
-        let ids: Vec<_> = told_by(log).iter().map(|finding| finding.id).collect();
-        assert_eq!(ids, ["gpu-lost", "no-code-for-gpu"]);
-        assert!(told_by("everything is fine").is_empty());
-    }
 }

@@ -135,7 +135,7 @@ async fn exported(
     let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
-    let session = Session::open(settings, wanted.source.network.as_deref()).await?;
+    let session = Session::open(settings, Some(&wanted.source)).await?;
     let LockedBuild { lock, base, .. } = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     check_processor(&session, &lock.stack)?;
     let bottom = match &base.archive {

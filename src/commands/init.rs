@@ -7,7 +7,9 @@ use camino::Utf8Path;
 
 use crate::failure::{Exit, Failure};
 use crate::model::compat::Matrix;
-use crate::model::project::{DetectedProject, FILE, from_pyproject, from_requirements, is_apt_name, starter};
+use crate::model::project::{
+    DetectedProject, FILE, SCHEMA_FILE, from_pyproject, from_requirements, is_apt_name, json_schema, starter,
+};
 use crate::model::request::{self, LockOptions};
 use crate::report::Printer;
 use crate::settings::Settings;
@@ -44,6 +46,8 @@ pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, Co
     let typed = wishes[0].clone();
     let short = stack.name.trim_end_matches(&format!("-py{}", stack.python)).to_owned();
     found.spec = if args.spec.is_some() { typed } else { short };
+    let schema = serde_json::to_string_pretty(&json_schema()).expect("a schema has text keys only");
+    write_atomically(&folder.join(SCHEMA_FILE), format!("{schema}\n").as_bytes())?;
     write_atomically(&file, starter(&found).as_bytes())?;
     Printer.text(file.as_str());
     if !settings.output.quiet {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use camino::Utf8Path;
 use serde::Serialize;
 
 use crate::engine::ImageInfo;
@@ -10,8 +11,10 @@ use crate::model::image::inventory::{Component, components, sharers};
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::{Change, Lock, layer_name};
 use crate::model::request::{self, ProjectOptions};
+use crate::pages::{SizedComponent, diff_page, size_page};
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::store::write_atomically;
 use crate::workflow::content_digest::kept_list;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
@@ -85,6 +88,11 @@ pub(super) async fn inspect(args: &request::Inspect, settings: &Settings) -> Res
     Ok(Exit::Done)
 }
 
+/// Writes a page.
+fn save(settings: &Settings, file: &Utf8Path, page: &str) -> Result<(), CommandError> {
+    Ok(write_atomically(&settings.paths.current_dir.join(file), page.as_bytes())?)
+}
+
 fn unknown_lock(name: &str) -> CommandError {
     ImageError::UnknownLock { image: name.to_owned() }.into()
 }
@@ -151,6 +159,20 @@ pub(super) async fn size(args: &request::Size, settings: &Settings) -> Result<Ex
         .into_iter()
         .map(|component| SizeRow { shared_with: sharers(&component, image, &all), component })
         .collect();
+    let own: u64 = rows.iter().filter(|row| row.shared_with == 0).map(|row| row.component.size).sum();
+    let (total, own) = (readable(image.size), readable(own));
+    if let Some(file) = &args.html {
+        let sizes: Vec<_> = rows.iter().map(|row| readable(row.component.size)).collect();
+        let components: Vec<_> = rows
+            .iter()
+            .zip(&sizes)
+            .map(|(SizeRow { component, shared_with }, readable)| {
+                let (name, size, shared_with) = (component.name.as_str(), component.size, *shared_with);
+                SizedComponent { name, size, readable, shared_with }
+            })
+            .collect();
+        save(settings, file, &size_page(&found.name, &total, &own, &components))?;
+    }
     if settings.output.json {
         Printer.json(&SizeReport { schema: 1, name: &found.name, size: image.size, components: rows });
         return Ok(Exit::Done);
@@ -166,8 +188,7 @@ pub(super) async fn size(args: &request::Size, settings: &Settings) -> Result<Ex
             }
         }
     }
-    let own: u64 = rows.iter().filter(|row| row.shared_with == 0).map(|row| row.component.size).sum();
-    let _ = write!(text, "{:<28} {:>9}  of which its own {}", "all", readable(image.size), readable(own));
+    let _ = write!(text, "{:<28} {total:>9}  of which its own {own}", "all");
     Printer.text(&text);
     Ok(Exit::Done)
 }
@@ -184,15 +205,13 @@ pub(super) async fn diff(args: &request::Diff, settings: &Settings) -> Result<Ex
     let changes = old.changes(&new);
     let layers = from.image.as_ref().zip(to.image.as_ref()).map(|(one, other)| common(one, other));
     let paths = paths(&session, &old, &new)?;
+    let (from, to) = (from.name.as_str(), to.name.as_str());
+    let report = DiffReport { schema: 1, from, to, changes: &changes, layers, paths: paths.as_deref() };
+    if let Some(file) = &args.html {
+        save(settings, file, &diff_page(&report))?;
+    }
     if settings.output.json {
-        Printer.json(&DiffReport {
-            schema: 1,
-            from: &from.name,
-            to: &to.name,
-            changes: &changes,
-            layers,
-            paths: paths.as_deref(),
-        });
+        Printer.json(&report);
         return Ok(Exit::Done);
     }
     for change in &changes {

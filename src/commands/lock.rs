@@ -11,6 +11,7 @@ use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::Store;
 use crate::workflow::build_request::{BuildRequest, wanted};
+use crate::workflow::companions::check_companions;
 use crate::workflow::content_digest::digest_of;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
@@ -55,8 +56,9 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
     }
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
-    let session = Session::open(settings, wanted.source.network.as_deref()).await?;
-    let mut locked = lock_for(&session, stack, named.as_ref(), &wanted).await?;
+    check_companions(settings, &wanted, &stack)?;
+    let session = Session::open(settings, Some(&wanted.source)).await?;
+    let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     raise_schema(&session, &mut locked, &wanted);
     let content = if args.digest {
         Some(content(&session, &locked, &wanted.spec).await?)
@@ -79,6 +81,13 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
         Printer.text(digest);
     } else {
         Printer.text(report.file);
+        if !settings.output.quiet {
+            match &args.spec {
+                None => Printer.say(&format!("next: envforge build{}", args.project.arguments())),
+                // The other options of the call belong to the next one, too.
+                Some(spec) => Printer.say(&format!("next: envforge build {spec}, with the same options")),
+            }
+        }
     }
     Ok(Exit::Done)
 }
@@ -103,6 +112,7 @@ fn check(wanted: &BuildRequest, settings: &Settings) -> Result<Exit, CommandErro
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let path = lock_path(settings, &stack, &wanted.source);
     let old = read_lock(&path)?;
+    let wanted = &wanted.dated_as(old.as_ref());
     let supplied = LocalWheels::new(stack, wanted, old.as_ref(), settings, &store)?;
     let differences = match &old {
         Some(lock) => supplied.differences(lock, &wanted.added),

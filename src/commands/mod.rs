@@ -4,6 +4,7 @@ mod build;
 mod compat;
 mod containers;
 mod doctor;
+mod explain;
 mod export;
 mod fail;
 mod generate;
@@ -17,6 +18,7 @@ mod plan;
 mod ps;
 mod refresh;
 mod shell;
+mod status;
 mod vendor;
 mod verify;
 
@@ -64,13 +66,15 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
     let exit = match command {
         // The one verb whose exit code is the program's.
         Command::Shell(request) => return Ok(shell::run(&request, settings)),
+        Command::Status => until_interrupted(status::status(settings), output)?,
         Command::Plan(request) => plan::plan(&request, settings)?,
         Command::List(request) => list::list(&request, settings)?,
-        Command::Generate(request) => generate::generate(&request)?,
+        Command::Generate(request) => until_interrupted(generate::generate(&request, settings), output)?,
         Command::Init(request) => init::init(&request, settings)?,
         Command::CompatLint(request) => compat::lint(&request, settings)?,
         Command::CompatUse(request) => compat::use_archive(&request, settings)?,
         Command::CompatShow(request) => compat::show(&request, settings),
+        Command::CompatSite(request) => compat::site(&request, settings)?,
         Command::CompatRefresh(request) => until_interrupted(refresh::refresh(&request, settings), output)?,
         Command::Doctor(request) => until_interrupted(doctor::doctor(&request, settings), output)?,
         Command::Lock(request) => until_interrupted(lock::lock(&request, settings), output)?,

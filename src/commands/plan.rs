@@ -4,26 +4,38 @@ use crate::failure::Exit;
 use crate::model::compat::Matrix;
 use crate::model::request::{self, LockOptions};
 use crate::model::resolve::{
-    nearest_published, plan_report, plan_text, refusal_text, resolve, source_report, source_text,
+    companions_text, nearest_published, plan_report, plan_text, refusal_text, resolve, source_report,
+    source_text,
 };
 use crate::model::spec::Spec;
 use crate::report::{Printer, reporter};
 use crate::settings::Settings;
+use crate::workflow::build_machine::this_machine;
 use crate::workflow::build_request::wanted;
+use crate::workflow::companions::chosen_companions;
 use crate::workflow::error::CommandError;
-use crate::workflow::source_build::this_machine;
 use crate::workflow::target::{options, target};
 
 pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, CommandError> {
     let matrix = Matrix::current();
-    let source = LockOptions { base: args.base.clone(), ..LockOptions::default() };
+    let source = LockOptions {
+        base: args.base.clone(),
+        with: args.with.clone(),
+        as_of: args.as_of.clone(),
+        allow_source: args.allow_source.clone(),
+        ..LockOptions::default()
+    };
     let wanted = wanted(args.spec.as_deref(), &args.project, &source, &args.target, settings)?;
     let spec: Spec = wanted.spec.parse()?;
     let target = target(&wanted.target, &settings.target, matrix, &*reporter(settings.output))?;
     let options = options(&wanted.target, &wanted.source, settings);
-    let answer = resolve(&spec, &target, matrix, &options);
+    let mut chosen = Vec::new();
+    let answer = resolve(&spec, &target, matrix, &options).and_then(|stack| {
+        chosen = chosen_companions(&wanted, &spec, &stack, &options).map_err(|refusal| *refusal)?;
+        Ok(stack)
+    });
     if settings.output.json {
-        let report = plan_report(&wanted.spec, &spec, &target, "auto", &answer);
+        let report = plan_report(&wanted.spec, &spec, &target, "auto", &answer).with_companions(chosen);
         let built = answer.as_ref().ok().and_then(|stack| source_report(stack, this_machine()));
         Printer.json(&match built {
             Some(source) => report.with_source(source, &nearest_published(&spec, &target, matrix, &options)),
@@ -34,9 +46,9 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
             Ok(stack) if stack.source_build.is_some() => {
                 let nearest = nearest_published(&spec, &target, matrix, &options);
                 let first = source_text(stack, &nearest, this_machine());
-                Printer.text(&(first + &plan_text(stack)));
+                Printer.text(&(first + &plan_text(stack) + &companions_text(&chosen)));
             }
-            Ok(stack) => Printer.text(&plan_text(stack)),
+            Ok(stack) => Printer.text(&(plan_text(stack) + &companions_text(&chosen))),
             Err(refusal) => Printer.say(&refusal_text(refusal, &target)),
         }
     }

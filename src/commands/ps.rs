@@ -71,8 +71,8 @@ pub(super) async fn ps(args: &request::Ps, settings: &Settings) -> Result<Exit, 
             Printer.json(&listing);
         } else {
             // Home, and what is below it cleared: nothing flickers.
-            let clear = if args.watch { "\x1b[H\x1b[J" } else { "" };
-            Printer.text(&format!("{clear}{}", text(&listing)));
+            Printer.bytes(if args.watch { b"\x1b[H\x1b[J" } else { b"" });
+            Printer.text(&text(&listing));
         }
         if !args.watch {
             return Ok(Exit::Done);

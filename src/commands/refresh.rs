@@ -11,14 +11,16 @@ use crate::model::address::Address;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Channel, Variant};
 use crate::model::request;
+use crate::model::versions::FrameworkVersion;
 use crate::packages::{PackagesError, ToolOutput};
 use crate::refresh::{
-    IndexWheel, MatrixDifference, Published, findings, listed, metadata, newer, package_of, target_findings,
-    targets,
+    IndexWheel, MatrixDifference, Published, findings, listed, metadata, missing, name_contradiction, newer,
+    package_of, target_findings, targets,
 };
 use crate::report::{Event, Printer, Reporter, reporter};
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
+use crate::workflow::refresh_rows::RowDrafts;
 use crate::workflow::session::downloads;
 
 /// More than any page of an index.
@@ -43,6 +45,19 @@ pub(super) async fn refresh(
         found.extend(
             told.filter(|one| args.release.is_none() || !matches!(one, MatrixDifference::New { .. })),
         );
+        if args.release.is_none() {
+            found.extend(missing(package, &known_versions(matrix, of_package), &published));
+        }
+        for one in &published {
+            if let Some((field, row_says, index_says)) = name_contradiction(one) {
+                let (row, from) = (one.wheel.file.clone(), "METADATA of the same wheel".to_owned());
+                found.push(MatrixDifference::Differs { row, field, row_says, index_says, from });
+            }
+        }
+        if let Some(folder) = &args.write {
+            let drafts = RowDrafts { fetcher: &fetcher, folder, reporter: &*reporter };
+            drafts.append(package, of_package, &published).await?;
+        }
         if args.architectures {
             found.extend(architectures(&fetcher, of_package, &published, &*reporter).await?);
         }
@@ -63,6 +78,13 @@ pub(super) async fn refresh(
         ));
     }
     Ok(if found.is_empty() { Exit::Done } else { Exit::No })
+}
+
+/// The versions of the framework with rows, or with a reason for their absence.
+fn known_versions(matrix: &Matrix, of_package: &[&Variant]) -> BTreeSet<FrameworkVersion> {
+    let framework = of_package.first().map_or("", |row| row.framework.as_str());
+    let rows = matrix.variants.iter().filter(|row| row.framework == framework).map(|row| &row.version);
+    rows.chain(matrix.known_versions_of(framework).map(|row| &row.version)).cloned().collect()
 }
 
 /// The rows of the default channel by the package that carries them.

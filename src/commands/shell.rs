@@ -3,17 +3,20 @@
 use std::process::ExitCode;
 
 use crate::commands::fail::fail;
+use crate::failure::{Exit, Failure};
 use crate::model::request;
 use crate::report::Event;
 use crate::settings::Settings;
+use crate::workflow::confirm::{can_ask, choose};
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::{interruptible, to_the_end};
+use crate::workflow::own_images::{is_outside_project, nothing_built, own_images};
 use crate::workflow::project_trust::{Use, require_trust};
 use crate::workflow::session::Session;
 use crate::workflow::shell::{OpenOutcome, drive_it, open, project_of, until_ended};
 
 /// What `docker run` exits with when itself fails.
-const OWN_FAILURE: u8 = 125;
+pub(super) const OWN_FAILURE: u8 = 125;
 
 /// Runs the command; its exit code is the program's.
 pub(crate) fn run(args: &request::Shell, settings: &Settings) -> ExitCode {
@@ -28,16 +31,19 @@ pub(crate) fn run(args: &request::Shell, settings: &Settings) -> ExitCode {
 }
 
 async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, CommandError> {
-    let project = match &args.image {
-        None if !args.start.attach => Some(project_of(args, settings)?),
-        _ => None,
-    };
+    let is_unnamed = args.image.is_none() && !args.start.attach;
+    let is_project = args.environment.is_some() || args.project.is_some() || !is_outside_project(settings);
+    let project = if is_unnamed && is_project { Some(project_of(args, settings)?) } else { None };
     if let Some(wanted) = &project {
         interruptible(require_trust(wanted, Use::Shell, args.trust, settings)).await?;
     }
     let session = interruptible(Session::open(settings, None)).await?;
+    let mut args = args.clone();
+    if is_unnamed && !is_project {
+        args.image = Some(interruptible(last_image(&session)).await?);
+    }
     // From here on signals are the program's.
-    match interruptible(Box::pin(open(&session, args, project.as_ref()))).await? {
+    match interruptible(Box::pin(open(&session, &args, project.as_ref()))).await? {
         OpenOutcome::Served { told, container, tunnels: _tunnels } => {
             told.print(settings);
             let Some(container) = container else { return Ok(0) };
@@ -49,5 +55,32 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
             let code = drive_it(&session, *started).await?;
             Ok(code)
         }
+    }
+}
+
+/// The image last opened or built here; on a terminal the user chooses among several.
+async fn last_image(session: &Session<'_>) -> Result<String, CommandError> {
+    let mut names: Vec<_> = own_images(session).await?.into_iter().map(|named| named.reference).collect();
+    if names.is_empty() {
+        return Err(nothing_built(session.settings));
+    }
+    let at = match names.len() {
+        1 => 0,
+        _ if can_ask() => choose("open which image? (last used first)", &names).await.ok_or(NoChoice)?,
+        _ => 0,
+    };
+    let name = names.swap_remove(at);
+    session.reporter.report(Event::Note { text: format!("no project here: opening {name}") });
+    Ok(name)
+}
+
+/// The answer to the question for an image is none of them.
+#[derive(Debug, thiserror::Error)]
+#[error("no image chosen")]
+struct NoChoice;
+
+impl Failure for NoChoice {
+    fn exit(&self) -> Exit {
+        Exit::Usage
     }
 }

@@ -52,7 +52,7 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
     let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
-    let session = Session::open(settings, wanted.source.network.as_deref()).await?;
+    let session = Session::open(settings, Some(&wanted.source)).await?;
     let locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     gather(&session, &wanted, &locked).await?;
     let lock = &locked.lock;

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::error::LayerError;
+use super::limits::MOST_CODE;
 use super::step::Tools;
 use crate::engine::{ContainerFile, Network, RunRequest};
+use crate::model::bounded::read_bounded;
 use crate::model::sha256::sha256_hex;
 use crate::store::{Store, StoreError, write_atomically};
 
@@ -55,7 +57,8 @@ pub struct Interpreter<'a> {
 /// The byte code of a wheel in the cache.
 pub fn kept(store: &Store, wheel: &str, identity: &str) -> Option<Vec<SourceFile>> {
     // What cannot be read is made again.
-    let bytes = fs_err::read(path(store, wheel, identity)).ok()?;
+    let file = fs_err::File::open(path(store, wheel, identity)).ok()?;
+    let bytes = read_bounded(file, MOST_CODE as u64).ok()?;
     let (hash, frames) = bytes.split_at_checked(64)?;
     let frames = (sha256_hex(frames).as_bytes() == hash).then(|| Bytes::copy_from_slice(frames))?;
     let mut all = read(frames)?;
@@ -106,6 +109,7 @@ async fn run(
         ],
         network: Network::None,
         sandbox: true,
+        most_output: Some(MOST_CODE),
         ..RunRequest::default()
     };
     let outcome = tools.engine.run(request, Arc::clone(&tools.reporter)).await?;

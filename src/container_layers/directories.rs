@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::error::LayerError;
+use super::limits::LARGEST_RECORD;
 use super::step::Tools;
 use crate::engine::{Network, RunRequest};
+use crate::model::bounded::read_bounded;
 use crate::model::sha256::sha256_hex;
 use crate::store::write_atomically;
 
@@ -37,7 +39,8 @@ pub async fn directories(
 ) -> Result<Directories, LayerError> {
     let key = sha256_hex(format!("directories 1\n{}", layers.join("\n")).as_bytes());
     let record = tools.store.cache_dir().join("layers").join(key);
-    if let Some(known) = fs_err::read(&record).ok().and_then(|bytes| parse(&bytes)) {
+    let kept = fs_err::File::open(&record).and_then(|file| read_bounded(file, LARGEST_RECORD));
+    if let Some(known) = kept.ok().and_then(|bytes| parse(&bytes)) {
         return Ok(known);
     }
     let request = RunRequest {

@@ -6,8 +6,10 @@ use std::io::{BufReader, Write};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
+use super::limits::LARGEST_RECORD;
 use crate::archive::saved_layers::CanonicalLayer;
 use crate::engine::LayerContent;
+use crate::model::bounded::read_bounded;
 use crate::model::sha256::is_sha256_hex;
 use crate::store::{Store, StoreError, write_atomically};
 
@@ -22,7 +24,8 @@ pub struct KeptLayer {
 
 /// The layers of a key (SHA-256, hex), if every one of them is in the cache.
 pub(super) fn find(store: &Store, key: &str) -> Result<Option<Vec<KeptLayer>>, StoreError> {
-    let Ok(bytes) = fs_err::read(record(store, key)) else { return Ok(None) };
+    let read = fs_err::File::open(record(store, key)).and_then(|file| read_bounded(file, LARGEST_RECORD));
+    let Ok(bytes) = read else { return Ok(None) };
     // A record that cannot be read is none: the layers are made again.
     let Ok(layers) = serde_json::from_slice::<Vec<KeptLayer>>(&bytes) else { return Ok(None) };
     for layer in &layers {

@@ -7,6 +7,7 @@ pub mod byte_code;
 pub mod directories;
 mod error;
 mod kept;
+mod limits;
 mod step;
 pub mod toolkit;
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::directories::{Directories, Directory};
 use super::error::LayerError;
 use super::kept::{KeptLayer, find, keep};
+use super::limits::LARGEST_TOOLKIT;
 use super::step::Tools;
 use crate::archive::saved_layers::CanonicalLayer;
 use crate::engine::{ContainerFile, Network, RunRequest};
@@ -56,7 +57,7 @@ pub async fn toolkit_layer(
     debs: Vec<ContainerFile>,
 ) -> Result<KeptLayer, LayerError> {
     let key = toolkit.key();
-    let below = tools.engine.read_files(toolkit.image, &CHANGED).await?;
+    let below = tools.engine.read_files(toolkit.image, &CHANGED, LARGEST_TOOLKIT).await?;
     let script = ContainerFile {
         path: "/run/envforge/toolkit.py".to_owned(),
         mode: 0o644,
@@ -72,6 +73,7 @@ pub async fn toolkit_layer(
         network: Network::None,
         report_as: Some("toolkit".to_owned()),
         collect: CHANGED.map(str::to_owned).to_vec(),
+        most_collected: Some(LARGEST_TOOLKIT),
         ..RunRequest::default()
     };
     let mut outcome = tools.engine.run(request, Arc::clone(&tools.reporter)).await?;

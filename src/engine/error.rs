@@ -107,6 +107,14 @@ pub enum EngineError {
         /// The engine's message.
         text: String,
     },
+    /// More than the bound of what is read into memory.
+    #[error("{what} is larger than {} MiB", limit >> 20)]
+    TooLarge {
+        /// Output or files of a container.
+        what: String,
+        /// The bound, bytes.
+        limit: u64,
+    },
     /// A failed read or write of a local file.
     #[error(transparent)]
     File(#[from] std::io::Error),
@@ -138,6 +146,7 @@ impl Failure for EngineError {
             | Self::Lost { .. }
             | Self::Refused { .. }
             | Self::Registry { .. }
+            | Self::TooLarge { .. }
             | Self::File(..) => Exit::Outside,
         }
     }
@@ -174,6 +183,9 @@ impl Failure for EngineError {
             }
             Self::Lost { .. } => {
                 "check the engine's log (`journalctl -u docker`), then run the same command again"
+            }
+            Self::TooLarge { .. } => {
+                "use another base image or image: this one prints or holds more than any of envforge's steps needs"
             }
             Self::Registry { text, .. } => {
                 return registry_hint(text).map(str::to_owned).into_iter().collect();

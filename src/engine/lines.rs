@@ -2,21 +2,40 @@
 
 use std::collections::VecDeque;
 
+use super::limits::LONGEST_LINE;
+
 /// A splitter of a byte stream into lines. `\r` ends a line too, because progress bars use it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::engine) struct Lines {
     rest: Vec<u8>,
+    /// The most that is kept of a line, bytes.
+    most: usize,
+    /// Whether the rest was longer.
+    cut: bool,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self::up_to(LONGEST_LINE)
+    }
 }
 
 impl Lines {
+    /// Lines that are kept up to so many bytes.
+    pub(in crate::engine) fn up_to(most: usize) -> Self {
+        Self { rest: Vec::new(), most, cut: false }
+    }
+
     /// Adds a chunk and returns the completed lines.
     pub(in crate::engine) fn push(&mut self, chunk: &[u8]) -> Vec<String> {
         let mut lines = Vec::new();
         for &byte in chunk {
             if byte == b'\n' || byte == b'\r' {
                 lines.extend(self.finish());
-            } else {
+            } else if self.rest.len() < self.most {
                 self.rest.push(byte);
+            } else {
+                self.cut = true;
             }
         }
         lines
@@ -24,7 +43,10 @@ impl Lines {
 
     /// Returns the last line without a newline, if any.
     pub(in crate::engine) fn finish(&mut self) -> Option<String> {
-        let line = String::from_utf8_lossy(&std::mem::take(&mut self.rest)).trim_end().to_owned();
+        let mut line = String::from_utf8_lossy(&std::mem::take(&mut self.rest)).trim_end().to_owned();
+        if std::mem::take(&mut self.cut) {
+            line.push_str(" …");
+        }
         (!line.is_empty()).then_some(line)
     }
 }
@@ -61,6 +83,18 @@ mod tests {
         assert_eq!(lines.push("50%\r100%\r\u{e9}".as_bytes()), ["50%", "100%"]);
         assert_eq!(lines.finish().as_deref(), Some("\u{e9}"));
         assert_eq!(lines.finish(), None);
+    }
+
+    #[test]
+    fn line_without_end_is_kept_up_to_its_bound() {
+        let mut lines = Lines::default();
+        for _ in 0..1000 {
+            assert!(lines.push(&[b'x'; 1 << 10]).is_empty());
+        }
+        assert!(lines.rest.capacity() <= 2 * LONGEST_LINE, "{}", lines.rest.capacity());
+        let [long, short] = &lines.push(b"\nshort\n")[..] else { panic!("two lines") };
+        assert_eq!((long.len(), long.ends_with("x …")), (LONGEST_LINE + " …".len(), true));
+        assert_eq!(short, "short");
     }
 
     #[test]

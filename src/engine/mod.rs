@@ -16,6 +16,7 @@ mod gpu;
 mod gpu_selection;
 mod image;
 mod info;
+mod limits;
 mod lines;
 mod orphans;
 mod transport;

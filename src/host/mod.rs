@@ -13,7 +13,7 @@ mod system;
 mod topology;
 mod usage;
 
-pub use exposure::{open_socket, readable_credentials};
+pub use exposure::{open_port, open_socket, readable_credentials, readable_secret};
 pub use facts::{EngineFacts, GpuError, HostFacts, HostGpu, HostReport, SystemFacts};
 pub use findings::{HostFinding, Severity, findings};
 pub use nvml::detect;

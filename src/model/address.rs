@@ -50,6 +50,14 @@ impl Address {
         }
         Self(Arc::new(url))
     }
+    /// Returns the address without user, password and fragment. The query stays and may be secret.
+    pub(crate) fn without_login(&self) -> String {
+        let mut url = Url::clone(&self.0);
+        // Neither can fail for http and https, which always have a host.
+        let _ = url.set_username("").and_then(|()| url.set_password(None));
+        url.set_fragment(None);
+        url.into()
+    }
     /// Scheme, host and port: no path, no secret.
     pub fn origin(&self) -> String {
         self.0.origin().ascii_serialization()

@@ -1,6 +1,7 @@
 //! The pure core: no clock, disk, network or environment. Imports nothing from the edges.
 
 pub mod address;
+pub(crate) mod bounded;
 pub mod compat;
 pub mod diagnosis;
 pub mod export;
@@ -9,6 +10,7 @@ pub mod image_digest;
 pub mod image_mirrors;
 pub mod image_ref;
 pub mod lock;
+pub(crate) mod markdown;
 pub mod program_version;
 pub mod project;
 pub mod request;

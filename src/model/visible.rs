@@ -1,4 +1,13 @@
-//! Text of others in messages: control characters are escaped, so that none reaches a terminal.
+//! Text of others in messages: control characters are escaped, so that none reaches a terminal, and there is an end to it.
+
+/// The bounds of a shown text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Lines.
+    pub(crate) lines: usize,
+    /// Characters.
+    pub(crate) characters: usize,
+}
 
 /// Returns a text with its control characters escaped; lines and tabs stay.
 pub(crate) fn visible(text: &str) -> String {
@@ -10,16 +19,52 @@ pub(crate) fn visible_line(text: &str) -> String {
     escaped(text, |_| false)
 }
 
+/// Returns the beginning of a text within bounds, escaped as by [`visible`]; its last line says that there was more.
+pub(crate) fn visible_within(text: &str, bounds: Bounds) -> String {
+    let kept = cut(text, bounds);
+    if kept.len() == text.len() {
+        return visible(text);
+    }
+    format!("{}\n(… {} more characters)", visible(kept.trim_end()), text[kept.len()..].chars().count())
+}
+
+/// Returns the beginning of a text on one line, escaped as by [`visible_line`]; `…` says that there was more.
+pub(crate) fn visible_line_within(text: &str, characters: usize) -> String {
+    let kept = cut(text, Bounds { lines: usize::MAX, characters });
+    visible_line(kept) + if kept.len() == text.len() { "" } else { "…" }
+}
+
+/// The beginning of a text within bounds.
+fn cut(text: &str, bounds: Bounds) -> &str {
+    let end = text.char_indices().nth(bounds.characters).map_or(text.len(), |(at, _)| at);
+    let text = &text[..end];
+    let end = bounds.lines.checked_sub(1).and_then(|before| text.match_indices('\n').nth(before));
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() && !stays(character) {
-            shown.extend(character.escape_debug());
+        if is_hidden(character) && !stays(character) {
+            // `\r` for a control character with a name, else its number.
+            if character.is_control() {
+                shown.extend(character.escape_debug());
+            } else {
+                shown.extend(character.escape_unicode());
+            }
         } else {
             shown.push(character);
         }
     }
     shown
+}
+
+/// Whether a character changes how others are shown instead of being shown: control characters, and those that change the
+/// direction of a text.
+pub(crate) fn is_hidden(character: char) -> bool {
+    let turns =
+        matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || turns
 }
 
 #[cfg(test)]
@@ -31,5 +76,24 @@ mod tests {
         let text = "a\n\tb\r\u{1b}[31m\u{9b}2J\u{7}é \\ \"`";
         assert_eq!(visible(text), "a\n\tb\\r\\u{1b}[31m\\u{9b}2J\\u{7}é \\ \"`");
         assert_eq!(visible_line("a\nerror: b"), "a\\nerror: b");
+    }
+
+    #[test]
+    fn characters_that_turn_the_text_around_are_escaped() {
+        assert_eq!(visible("a\u{202e}gpj.exe \u{2066}b\u{200f}"), "a\\u{202e}gpj.exe \\u{2066}b\\u{200f}");
+        assert_eq!(visible("עברית"), "עברית", "letters stay");
+    }
+
+    #[test]
+    fn long_text_is_cut_at_a_line_or_a_character() {
+        let bounds = Bounds { lines: 2, characters: 10 };
+        assert_eq!(visible_within("a\nb", bounds), "a\nb");
+        assert_eq!(visible_within("a\nb\n", bounds), "a\nb\n(… 1 more characters)");
+        assert_eq!(visible_within("a\nb\nc\nd", bounds), "a\nb\n(… 4 more characters)");
+        assert_eq!(visible_within("0123456789ä", bounds), "0123456789\n(… 1 more characters)");
+        assert_eq!(visible_line_within("ab\u{1b}c", 4), "ab\\u{1b}c");
+        assert_eq!(visible_line_within("ab\nçd", 4), "ab\\nç…");
+        let endless = "x\n".repeat(1_000_000);
+        assert!(visible_within(&endless, Bounds { lines: 100, characters: 16_000 }).len() < 300);
     }
 }

@@ -90,6 +90,12 @@ impl Catalogue {
         let entry = self.system.iter().chain(&self.wheel).find(|entry| entry.package == package)?;
         Some(&entry.reason)
     }
+    /// Every distribution package and wheel with its reason.
+    pub fn entries(&self) -> [Vec<(&str, &str)>; 2] {
+        [&self.system, &self.wheel].map(|entries| {
+            entries.iter().map(|entry| (entry.package.as_str(), entry.reason.as_str())).collect()
+        })
+    }
     /// The source of each fact of the catalogue.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
         let indexes = self.framework_index.iter().map(|index| index.source.as_str());

@@ -1,6 +1,7 @@
 //! Downloads the wheels of a lock file, found on the indexes by their file names, into the cache.
 #![expect(clippy::disallowed_methods, reason = "edge: times its step")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,6 +9,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::error::{PackagesError, ToolOutput};
 use super::index_page::links;
+use super::limits::LARGEST_PAGE;
 use super::redact::without_addresses;
 use super::settings::IndexSettings;
 use crate::fetch::{Download, FetchError, Fetcher, Transfer};
@@ -19,8 +21,6 @@ use crate::report::{Event, Reporter};
 use crate::store::Store;
 
 const STEP: &str = "wheels";
-/// More than any page of an index.
-const PAGE_LIMIT: u64 = 64 << 20;
 /// Pages requested in parallel.
 const PARALLEL: usize = 8;
 
@@ -56,11 +56,22 @@ impl WheelSource<'_> {
         let none = || PackagesError::NoIndexNamed { file: wheel.file.clone() };
         let Self { stack, index, .. } = self;
         let mut all: Vec<Address> = match wheel.index {
-            IndexKind::Framework => index.framework_index(&stack.framework, stack.cuda).into_iter().collect(),
+            IndexKind::Framework => index.framework_indexes(stack),
             IndexKind::Local => return Err(PackagesError::LocalWheelGone { file: wheel.file.clone() }),
-            IndexKind::Default => index.default.iter().chain(index.further.values()).cloned().collect(),
+            IndexKind::Default => {
+                // The index of a package that has one elsewhere is asked first, and the default index last: it need not know
+                // the names of internal packages.
+                let named = wheel.index_name.as_ref().and_then(|name| index.further.get(name));
+                let (first, last) = if wheel.index_name.is_some() {
+                    (named, index.default.as_ref())
+                } else {
+                    (index.default.as_ref(), None)
+                };
+                first.into_iter().chain(index.further.values()).chain(last).cloned().collect()
+            }
         };
-        all.dedup();
+        let mut seen = BTreeSet::new();
+        all.retain(|index| seen.insert(index.clone()));
         if all.is_empty() { Err(none()) } else { Ok(all) }
     }
 
@@ -72,7 +83,7 @@ impl WheelSource<'_> {
         let mut said = UpstreamStatus::Gone;
         for index in self.indexes(wheel)? {
             let page = index.join(&format!("{}/", wheel.name));
-            let text = match self.fetcher.document(&page, PAGE_LIMIT).await {
+            let text = match self.fetcher.document(&page, LARGEST_PAGE).await {
                 Ok(text) => text,
                 Err(FetchError::NotFound { .. }) => continue,
                 Err(error) => {
@@ -214,6 +225,24 @@ mod tests {
         let before = f.downloads.server.received_requests().await.expect("recorded").len();
         f.gather().await.expect("again");
         assert_eq!(f.downloads.server.received_requests().await.expect("recorded").len(), before);
+    }
+
+    #[tokio::test]
+    async fn wheel_of_a_further_index_is_requested_from_that_index_only() {
+        let mut f = fixture(LINK).await;
+        let own = format!("{}/own", f.downloads.server.uri()).parse().expect("an address");
+        let others = f.index.further.clone();
+        f.index.further = [("internal".to_owned(), own)].into();
+        f.wheel.index_name = Some("internal".to_owned());
+        let page = LINK.replace("FILE", &f.wheel.file).replace("HASH", &f.wheel.sha256);
+        f.downloads.serve("/own/torch/", page.as_bytes()).await;
+        assert!(matches!(f.upstream().await, UpstreamStatus::There(_)));
+        let asked = f.downloads.server.received_requests().await.expect("recorded");
+        let asked: Vec<_> = asked.iter().map(|request| request.url.path()).collect();
+        assert_eq!(asked, ["/own/torch/"], "the default index does not learn the name");
+        // Without that index the hash decides: any index may have the file.
+        f.index.further = others;
+        assert!(matches!(f.upstream().await, UpstreamStatus::There(_)));
     }
 
     #[tokio::test]

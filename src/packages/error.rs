@@ -1,6 +1,7 @@
 //! Why packages cannot be resolved or downloaded.
 
 use super::redact::without_addresses;
+use crate::base::OlderIndex;
 use crate::engine::EngineError;
 use crate::fetch::FetchError;
 use crate::store::StoreError;
@@ -53,6 +54,15 @@ pub enum PackagesError {
         /// The file.
         file: String,
     },
+    /// An index that does not tell when its files were uploaded.
+    #[error("package index without upload times, which `--as-of` requires: `{file}`")]
+    NoUploadTimes {
+        /// The first file without one.
+        file: String,
+        /// The resolver's output.
+        #[source]
+        cause: ToolOutput,
+    },
     /// No address of the framework's own index is known.
     #[error("package index for `{cuda}` wheels of `{framework}` not found")]
     NoFrameworkIndex {
@@ -60,6 +70,12 @@ pub enum PackagesError {
         framework: String,
         /// The variant.
         cuda: String,
+    },
+    /// A requested index has no address.
+    #[error("package index `{name}` is not configured")]
+    IndexUnset {
+        /// Its name.
+        name: String,
     },
     /// A requirement that cannot be pinned.
     #[error("invalid requirement `{text}` (expected a form such as `requests>=2`)")]
@@ -148,6 +164,9 @@ pub enum PackagesError {
         #[source]
         cause: ToolOutput,
     },
+    /// A mirror serves an older signed index than before.
+    #[error(transparent)]
+    Older(#[from] OlderIndex),
     /// apt cannot satisfy the packages of the image.
     #[error("built-in apt packages are not available on this base")]
     System {

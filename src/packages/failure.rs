@@ -31,8 +31,12 @@ fn mirror(text: String) -> PackagesError {
 
 fn resolver(text: String, with_additions: bool) -> PackagesError {
     let says = |any: &[&str]| any.iter().any(|words| text.contains(words));
+    if let Some(file) = undated_file(&text) {
+        return PackagesError::NoUploadTimes { file, cause: ToolOutput(text) };
+    }
     if says(&["No solution found"]) {
-        return PackagesError::NoSolution { cause: ToolOutput(text), with_additions };
+        let cause = ToolOutput(without_option(&text));
+        return PackagesError::NoSolution { cause, with_additions };
     }
     if says(&["401 Unauthorized", "403 Forbidden"]) {
         return PackagesError::IndexAccess { cause: ToolOutput(text) };
@@ -47,6 +51,20 @@ fn resolver(text: String, with_additions: bool) -> PackagesError {
         return PackagesError::Index { package: fetched_package(&text), cause: ToolOutput(text) };
     }
     PackagesError::Resolver { cause: ToolOutput(text) }
+}
+
+/// Removes uv's advice to search all indexes for the newest version, which envforge has no option for.
+fn without_option(text: &str) -> String {
+    match text.split_once(" If all indexes are equally trusted, use `--index-strategy") {
+        Some((before, after)) => before.to_owned() + after.split_once('\n').map_or("", |(_, rest)| rest),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the file that its index lists without an upload time, which `--as-of` needs.
+fn undated_file(text: &str) -> Option<String> {
+    let (before, _) = text.split_once(" is missing an upload date")?;
+    before.split_whitespace().next_back().map(|file| file.trim_matches('`').to_owned())
 }
 
 /// `torch` of "Failed to fetch: `<address>/torch`", which newer releases of uv write without quotes.
@@ -87,6 +105,21 @@ mod tests {
     }
 
     #[test]
+    fn package_of_the_first_index_gets_pin_hint() {
+        let said = b"error: No solution found when resolving dependencies\n  cause: Because only x==1.0 is available and you require \
+                     x>2, we can conclude that your requirements are unsatisfiable.\n\nhint: `x` was found on http://h.test/own, but \
+                     not at the requested version (x>2). By default, uv will only consider the first index. If all indexes are \
+                     equally trusted, use `--index-strategy unsafe-best-match` to consider all versions.";
+        for with_additions in [true, false] {
+            let error = explain(43, said, with_additions);
+            assert!(error.hints()[0].contains("{ name = \"x\", index = \"INDEX\" }"), "{:?}", error.hints());
+            let words = std::error::Error::source(&error).expect("uv's words").to_string();
+            assert!(!words.contains("index-strategy") && words.contains("x==1.0"), "{words}");
+        }
+        assert_eq!(explain(43, b"No solution found", true).index_hint(), None);
+    }
+
+    #[test]
     fn error_names_unquoted_package() {
         let said = "error: Request failed after 3 retries in 11.3s\n  cause: Failed to fetch: http://h.test/own/own-package/\n  \
                     cause: HTTP status server error (500 No) for url (http://h.test/own/own-package/)";
@@ -104,6 +137,19 @@ mod tests {
         let error = explain(43, said, true);
         assert_eq!(error.exit(), Exit::No);
         assert!(error.hints()[0].contains("added"));
+    }
+
+    #[test]
+    fn index_without_upload_times_is_reported_by_file() {
+        let said = "warning: tool-1.0-py3-none-any.whl is missing an upload date, but user provided: 2026-03-02T00:00:00Z\n  \
+                    x No solution found when resolving dependencies:\n  Because there are no versions of tool";
+        let error = explain(43, said.as_bytes(), true);
+        assert_eq!(
+            error.to_string(),
+            "package index without upload times, which `--as-of` requires: `tool-1.0-py3-none-any.whl`"
+        );
+        assert_eq!(error.exit(), Exit::Outside);
+        assert!(error.hints()[0].contains("[index]"), "{:?}", error.hints());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::error::PackagesError;
 use crate::failure::{Exit, Failure};
+use crate::model::lock::DEFAULT_INDEX;
 
 impl Failure for PackagesError {
     fn exit(&self) -> Exit {
@@ -19,11 +20,13 @@ impl Failure for PackagesError {
             | Self::TwoWheels { .. }
             | Self::Requirement { .. }
             | Self::NoUvLocked
+            | Self::IndexUnset { .. }
             | Self::NoIndexNamed { .. } => Exit::Usage,
             Self::Engine(error) => error.exit(),
             Self::LocalWheelGone { .. }
             | Self::NoSolution { with_additions: false, .. }
             | Self::NoFrameworkIndex { .. }
+            | Self::NoUploadTimes { .. }
             | Self::NoUv { .. }
             | Self::Index { .. }
             | Self::Page { .. }
@@ -34,6 +37,7 @@ impl Failure for PackagesError {
             | Self::VendorKey { .. }
             | Self::Nvcc { .. }
             | Self::Expired { .. }
+            | Self::Older(..)
             | Self::System { .. }
             | Self::Resolver { .. }
             | Self::Output { .. }
@@ -55,6 +59,10 @@ impl Failure for PackagesError {
                  framework` (ENVFORGE_FRAMEWORK_INDEX); if only containers cannot reach it, set `[network] mode = \
                  \"host\"` (ENVFORGE_NETWORK=host)"
             }
+            Self::NoUploadTimes { .. } => {
+                "set `[index] default` (ENVFORGE_INDEX) or `[index] framework` (ENVFORGE_FRAMEWORK_INDEX) to an index \
+                 that lists upload times (PEP 700), or omit `--as-of`"
+            }
             Self::IndexAccess { .. } => {
                 "put user and token into the address of `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL); envforge writes it to no image"
             }
@@ -67,6 +75,12 @@ impl Failure for PackagesError {
             Self::TwoWheels { .. } => "pass only one of them",
             Self::LocalWheelGone { file } => {
                 return vec![format!("pass the file: `--wheel PATH/{file}`")];
+            }
+            Self::IndexUnset { name } if name == DEFAULT_INDEX => {
+                "set `[index] default` in your configuration, or ENVFORGE_INDEX"
+            }
+            Self::IndexUnset { name } => {
+                return vec![format!("add `{name}` to `[indexes]` of your configuration")];
             }
             Self::NoFrameworkIndex { .. } => "set `[index] framework` (ENVFORGE_FRAMEWORK_INDEX)",
             Self::Mirror { no_network: true, .. } => {
@@ -84,12 +98,16 @@ impl Failure for PackagesError {
                 "for a re-signed repository set `[mirrors] nvidia-fingerprint` (ENVFORGE_NVIDIA_FINGERPRINT) and, unless \
                  the key is next to its index, `nvidia-key` (ENVFORGE_NVIDIA_KEY)"
             }
+            Self::Older(error) => return vec![error.hint()],
             Self::Expired { .. } => "use a current mirror, or set `[mirrors] accept-expired = true`",
             Self::NoSolution { with_additions: true, .. } => {
                 let loosen = "relax or remove one of the added packages".to_owned();
-                return self.source_hint().into_iter().chain([loosen]).collect();
+                return self.source_hint().into_iter().chain(self.index_hint()).chain([loosen]).collect();
             }
             Self::NoSolution { .. } => {
+                if let Some(hint) = self.index_hint() {
+                    return vec![hint];
+                }
                 "check `[index] default` (ENVFORGE_INDEX) and `[index] framework` (ENVFORGE_FRAMEWORK_INDEX): the index \
                  lacks a version of the matrix"
             }
@@ -124,6 +142,20 @@ impl PackagesError {
         Some(format!(
             "no compatible wheel of `{name}`: allow building from source (runs the package's build code): `allow-source = \
              [\"{name}\"]` in `[packages]` (`--allow-source {name}`)"
+        ))
+    }
+
+    /// Returns how to choose another index for the package that the first index has in other versions only.
+    pub fn index_hint(&self) -> Option<String> {
+        let Self::NoSolution { cause, .. } = self else { return None };
+        if without_wheel(&cause.0).is_some() {
+            return None;
+        }
+        let (before, _) = cause.0.split_once("` was found on ")?;
+        let name = before.rsplit('`').next()?;
+        Some(format!(
+            "the first index that has `{name}` serves it: choose another one with `{{ name = \"{name}\", index = \
+             \"INDEX\" }}` in `[packages] python`"
         ))
     }
 

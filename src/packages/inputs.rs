@@ -5,23 +5,23 @@ use std::fmt::Write as _;
 use super::apt::{standing, system_list};
 use super::catalogue::catalogue;
 use super::error::PackagesError;
+use super::index_order::IndexOrder;
 use super::local_wheel::LocalWheel;
 use super::pylock::preferences;
 use super::request::PackageRequest;
+use super::script_file::{FOLDER, file};
 use super::settings::PackageSettings;
 use super::vendor::VendorSource;
 use super::wheel_name::normalised;
 use crate::engine::ContainerFile;
-use crate::model::address::Address;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::Channel;
 use crate::model::lock::LockedDeb;
+use crate::model::resolve::excluded_releases;
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
 use crate::model::versions::Machine;
 
-/// The directory the scripts read.
-const FOLDER: &str = "/envforge";
 /// The engine's cache volume of the resolver, mounted at /cache: uv, index responses and the Python of each base.
 pub(super) const CACHE_VOLUME: &str = "envforge-resolve";
 /// The script the container runs.
@@ -46,10 +46,10 @@ pub(super) fn files(
     let mut files = vec![
         file("resolve.sh", 0o644, include_str!("../../templates/packages/resolve.sh")),
         file("base", 0o644, base_key(request)),
-        file("uv.toml", 0o600, uv_configuration(request, settings)?),
         file("framework.in", 0o644, framework),
         file("uv.sha256", 0o644, uv_sha256),
     ];
+    files.extend(IndexOrder::of(request, &settings.index)?.files(&uv_options(request)));
     if standing(request).is_none() {
         files.push(file("system.list", 0o644, system_list(request.stack)));
     }
@@ -133,11 +133,6 @@ pub(super) fn surroundings(settings: &PackageSettings) -> Vec<ContainerFile> {
         files.push(ContainerFile { path: CA_BUNDLE.to_owned(), mode: 0o644, bytes: bundle.clone() });
     }
     files
-}
-
-/// A file of the scripts' directory.
-pub(super) fn file(name: &str, mode: u32, text: impl Into<String>) -> ContainerFile {
-    ContainerFile { path: format!("{FOLDER}/{name}"), mode, bytes: text.into().into() }
 }
 
 /// Returns the framework and its companions, pinned to the matrix versions.
@@ -256,43 +251,35 @@ fn sources(settings: &PackageSettings) -> String {
     settings.archives.iter().map(line).collect()
 }
 
-/// Returns uv's configuration: the best version of any index wins; the framework's own index comes first.
-fn uv_configuration(
-    request: &PackageRequest<'_>,
-    settings: &PackageSettings,
-) -> Result<String, PackagesError> {
-    let stack = request.stack;
-    let mut text = "index-strategy = \"unsafe-best-match\"\n".to_owned();
+/// The lines of uv's configurations that hold for every index.
+fn uv_options(request: &PackageRequest<'_>) -> String {
+    let mut text = String::new();
+    if let Some(moment) = &request.added.as_of {
+        let _ = writeln!(text, "exclude-newer = {}", toml::Value::from(moment.as_str()));
+    }
+    text += &left_out(request);
     if !request.unindexed_wheels().is_empty() {
         let _ = writeln!(text, "find-links = [\"{FOLDER}\"]");
     }
-    let own = match stack.channel {
-        Channel::Default => None,
-        Channel::Framework => {
-            let index = settings.index.framework_index(&stack.framework, stack.cuda);
-            Some(index.ok_or_else(|| PackagesError::NoFrameworkIndex {
-                framework: stack.framework.clone(),
-                cuda: stack.cuda.to_string(),
-            })?)
-        }
-        // It has no wheel of an unpublished variant, but a configured one may have the libraries.
-        Channel::Source => settings.index.framework.as_ref().map(|index| index.of(stack.cuda)),
-    };
-    text.extend(own.map(|index| index_table(&index, false)));
-    for index in settings.index.further.values() {
-        text.push_str(&index_table(index, false));
-    }
-    // Where none is set, uv adds its own default, last.
-    if let Some(index) = &settings.index.default {
-        text.push_str(&index_table(index, true));
-    }
-    text.push_str("\n[pip]\nonly-binary = [\":all:\"]\n");
-    Ok(text)
+    text
 }
 
-fn index_table(index: &Address, default: bool) -> String {
-    let url = toml::Value::from(index.expose());
-    format!("\n[[index]]\nurl = {url}\ndefault = {default}\n")
+/// Returns the constraints that leave out releases whose wheels do not load next to the stack's torch, though their
+/// requirements accept it.
+fn left_out(request: &PackageRequest<'_>) -> String {
+    let mut text = String::new();
+    if request.added.python.is_empty() {
+        return text;
+    }
+    let built = |name: &String| request.added.allow_source.iter().any(|source| source.name == *name);
+    for (package, releases) in excluded_releases(request.stack, Matrix::current()) {
+        if built(&package) {
+            continue;
+        }
+        let versions: Vec<_> = releases.iter().map(|(version, _)| format!("!={version}")).collect();
+        let _ = writeln!(text, "    \"{package}{}\",", versions.join(","));
+    }
+    if text.is_empty() { text } else { format!("constraint-dependencies = [\n{text}]\n") }
 }
 
 #[cfg(test)]
@@ -311,6 +298,7 @@ mod tests {
             index: IndexSettings {
                 default: Some("https://u:hunter2@index.example.test/simple".parse().unwrap()),
                 framework: Some("https://index.example.test/whl/{cuda}".parse().unwrap()),
+                of_framework: BTreeMap::new(),
                 further: BTreeMap::new(),
                 ca_bundle: Some(Bytes::from_static(b"PEM")),
                 proxies: Proxies(BTreeMap::from([("HTTPS_PROXY".to_owned(), "http://a'b".to_owned())])),
@@ -333,13 +321,6 @@ mod tests {
         let files = files(&request, settings, None, "", Machine::X86_64).expect("files");
         let text = |file: ContainerFile| (file.path, String::from_utf8(file.bytes.to_vec()).unwrap());
         files.into_iter().map(text).collect()
-    }
-
-    fn configuration(stack: &Stack, settings: &PackageSettings) -> Result<String, PackagesError> {
-        let lock = sample::lock();
-        let added = UserAdditions::default();
-        let request = PackageRequest::sample(&lock, stack, &added);
-        uv_configuration(&request, settings)
     }
 
     fn framework_stack() -> Stack {
@@ -402,47 +383,41 @@ mod tests {
     }
 
     #[test]
-    fn framework_channel_pins_variant_and_adds_its_index() {
+    fn mismatching_releases_are_left_out_unless_they_are_built() {
+        let stack =
+            Stack { version: "2.11.0".parse().unwrap(), cuda: "cu130".parse().unwrap(), ..sample::stack() };
+        let constraints = |requested: &[String]| {
+            let files = made(&stack, requested, &settings());
+            let uv: toml::Table = files["/envforge/uv.toml"].parse().expect("valid TOML");
+            let list = uv.get("constraint-dependencies").and_then(|list| list.as_array()).cloned();
+            list.unwrap_or_default().iter().map(|one| one.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let with = constraints(&["unsloth".to_owned()]);
+        assert!(with.iter().any(|one| one.starts_with("xformers!=") && one.contains("!=0.0.35")), "{with:?}");
+        assert!(with.iter().all(|one| !one.starts_with("torchvision")), "{with:?}");
+        assert_eq!(constraints(&[]), Vec::<String>::new(), "nothing of the user's is resolved");
+    }
+
+    #[test]
+    fn date_limits_uploads() {
+        let (lock, stack) = (sample::lock(), sample::stack());
+        let added =
+            UserAdditions { as_of: Some("2026-03-02T00:00:00Z".to_owned()), ..UserAdditions::default() };
+        let request = PackageRequest::sample(&lock, &stack, &added);
+        let uv: toml::Table = uv_options(&request).parse().expect("valid TOML");
+        assert_eq!(uv["exclude-newer"].as_str(), Some("2026-03-02T00:00:00Z"));
+    }
+
+    #[test]
+    fn framework_channel_pins_variant() {
         let files = made(&framework_stack(), &[], &settings());
         assert_eq!(
             files["/envforge/framework.in"],
             "torch==2.7.1+cu118\ntorchvision==0.22.1+cu118\nnumpy<2\n"
         );
-        let uv: toml::Table = files["/envforge/uv.toml"].parse().expect("valid TOML");
-        let indexes = uv["index"].as_array().expect("a list");
-        assert_eq!(indexes[0]["url"].as_str(), Some("https://index.example.test/whl/cu118"));
-        assert_eq!(indexes[0]["default"].as_bool(), Some(false));
-        assert_eq!(indexes[1]["default"].as_bool(), Some(true));
+        assert_eq!(files["/envforge/framework.url"], "https://index.example.test/whl/cu118\n");
         let arm = Stack { machine: Machine::Aarch64, ..framework_stack() };
         assert!(framework_requirements(&arm, &[]).unwrap().contains("torchvision==0.22.1\n"));
-    }
-
-    #[test]
-    fn uv_gets_no_default_index_unless_set() {
-        let indexes = |stack: &Stack| {
-            let uv: toml::Table =
-                configuration(stack, &PackageSettings::default()).expect("made").parse().expect("valid TOML");
-            assert_eq!(uv["index-strategy"].as_str(), Some("unsafe-best-match"));
-            uv.get("index").map(|list| list.as_array().expect("a list").clone()).unwrap_or_default()
-        };
-        assert_eq!(indexes(&sample::stack()), []);
-        let framework = indexes(&framework_stack());
-        assert_eq!(framework.len(), 1);
-        assert_eq!(framework[0]["default"].as_bool(), Some(false));
-        assert!(framework[0]["url"].as_str().is_some_and(|url| url.ends_with("/cu118")));
-    }
-
-    #[test]
-    fn further_indexes_precede_the_default_index() {
-        let mut settings = settings();
-        let own: Address = "https://u:hunter2@own.example.test/simple".parse().unwrap();
-        settings.index.further = BTreeMap::from([("own".to_owned(), own)]);
-        let text = configuration(&sample::stack(), &settings).expect("made");
-        let uv: toml::Table = text.parse().expect("valid TOML");
-        let urls: Vec<_> =
-            uv["index"].as_array().expect("a list").iter().map(|one| one["default"].as_bool()).collect();
-        assert_eq!(urls, [Some(false), Some(true)]);
-        assert!(text.contains("hunter2"), "uv is given the credentials");
     }
 
     #[test]
@@ -465,7 +440,10 @@ mod tests {
         assert_eq!(error.to_string(), "no published wheel of `torch 2.8.0` for `cu128`");
         assert_eq!(error.exit(), Exit::No);
         let unheard = Stack { framework: "unheard-of".to_owned(), ..framework_stack() };
-        let error = configuration(&unheard, &PackageSettings::default()).expect_err("no index");
+        let (lock, added) = (sample::lock(), UserAdditions::default());
+        let request = PackageRequest::sample(&lock, &unheard, &added);
+        let error =
+            files(&request, &PackageSettings::default(), None, "", Machine::X86_64).expect_err("no index");
         assert!(error.hints()[0].contains("ENVFORGE_FRAMEWORK_INDEX"));
     }
 
@@ -492,7 +470,12 @@ mod tests {
         let uv = String::from_utf8(named("/envforge/uv.toml").bytes.to_vec()).expect("text");
         let uv: toml::Table = uv.parse().expect("valid TOML");
         assert_eq!(uv["find-links"].as_array().map(Vec::len), Some(1));
-        assert_eq!(uv["index"].as_array().map(Vec::len), Some(2), "one that is set may have the libraries");
+        assert_eq!(
+            uv["index"].as_array().map(Vec::len),
+            Some(1),
+            "the framework's serves its libraries alone"
+        );
+        assert!(named("/envforge/framework.url").bytes.len() > 1, "one that is set may have the libraries");
         assert!(named(&format!("/envforge/{}", local.file)).bytes.len() < 2000, "METADATA alone");
     }
 

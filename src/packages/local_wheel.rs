@@ -9,15 +9,15 @@ use camino::Utf8Path;
 use pep440_rs::Version;
 
 use super::error::PackagesError;
+use super::limits::LARGEST_METADATA;
 use super::wheel_name::{WheelName, normalised};
+use crate::model::bounded::read_text_bounded;
 use crate::model::compat::Matrix;
 use crate::model::lock::LockedWheel;
 use crate::model::sha256::Sha256Hex;
 use crate::model::stack::Stack;
 use crate::store::{Store, StoreError};
 
-/// More than any METADATA.
-const METADATA_LIMIT: u64 = 16 << 20;
 const CHUNK: usize = 1 << 20;
 
 /// A wheel of the cache that no index has.
@@ -203,10 +203,9 @@ fn metadata(wheel: impl Read + Seek) -> Result<String, String> {
     let is_metadata = |name: &&str| name.matches('/').count() == 1 && name.ends_with(".dist-info/METADATA");
     let name = archive.file_names().find(is_metadata).map(str::to_owned);
     let name = name.ok_or("it has no METADATA")?;
-    let mut text = String::new();
     let entry = archive.by_name(&name).map_err(|error| error.to_string())?;
-    entry.take(METADATA_LIMIT).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    Ok(text)
+    read_text_bounded(entry, LARGEST_METADATA)
+        .map_err(|error| format!("its METADATA cannot be read: {error}"))
 }
 
 /// A field of METADATA's head.

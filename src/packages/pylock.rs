@@ -23,8 +23,6 @@ pub(super) struct Resolution {
     pub(super) file: String,
     pub(super) sha256: String,
     pub(super) size: Option<u64>,
-    /// Scheme, host and port of its index: distinguishes indexes, never written to the lock file.
-    pub(super) origin: Option<String>,
     /// Whether it is a prebuilt wheel that no index lists.
     pub(super) local: bool,
 }
@@ -128,7 +126,6 @@ fn of_local(wheel: &LocalWheel) -> Resolution {
         file: wheel.file.clone(),
         sha256: wheel.sha256.clone(),
         size: Some(wheel.size),
-        origin: None,
         local: true,
     }
 }
@@ -178,15 +175,10 @@ fn resolution(package: Package, stack: &Stack) -> Result<Resolution, PackagesErr
         }
         let sha256 = wheel.hashes.sha256.filter(|hash| is_sha256_hex(hash));
         let sha256 = sha256.ok_or_else(|| bad(format!("the index lists no SHA-256 for `{file}`")))?;
-        let origin = wheel.url.as_deref().and_then(origin_of);
-        return Ok(Resolution { name, version, file, sha256, size: wheel.size, origin, local: false });
+        return Ok(Resolution { name, version, file, sha256, size: wheel.size, local: false });
     }
     let (python, machine) = (stack.python.to_string(), stack.machine.to_string());
     Err(PackagesError::NoWheel { package: name, version, python, machine })
-}
-
-fn origin_of(url: &str) -> Option<String> {
-    url.parse::<Address>().ok().map(|address| address.origin())
 }
 
 fn file_of(wheel: &File) -> Option<String> {

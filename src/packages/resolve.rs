@@ -10,21 +10,23 @@ use super::apt::{kept, locked_debs, standing};
 use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::failure::explain;
+use super::index_order::{IndexOrder, SharedName, shared_names};
 use super::inputs::{CACHE_VOLUME, SCRIPT, UV, files};
 use super::output::Sections;
 use super::pylock::{SourceDist, names, resolutions};
 use super::request::{PackageRequest, ResolverContext};
 use super::settings::PackageSettings;
-use super::uv::uv_binary;
+use super::uv::{uv_binary, uv_program};
 use super::uv_source::UvSource;
 use super::vendor::vendor_source;
 use super::wheel_addresses::remember_addresses;
-use super::wheels::{FrameworkOrigin, Layers, check_versions, locked_wheels};
+use super::wheels::{Layers, Origins, check_versions, locked_wheels};
+use crate::base::{SeenIndex, index_date};
 use crate::engine::{ContainerFile, RunRequest};
 use crate::model::lock::{Lock, LockedDeb, LockedTool, LockedWheel};
 use crate::model::versions::Machine;
 use crate::report::Event;
-use crate::store::StoreError;
+use crate::store::Store;
 
 const STEP: &str = "packages";
 
@@ -45,6 +47,8 @@ pub struct ResolvedPackages {
     /// Source distributions without a compatible wheel: they have to be built, and everything resolved again with the built
     /// wheels.
     pub sources: Vec<SourceDist>,
+    /// Packages whose name another index has too.
+    pub shared_names: Vec<SharedName>,
     /// uv.
     pub tools: Vec<LockedTool>,
     /// The program uv that resolved, a file of the cache.
@@ -75,14 +79,18 @@ pub async fn resolve_packages(
         if settings.index.default.is_none() {
             remember_addresses(store, Sections::parse(&stdout)?.named("all")?)?;
         }
+        if standing(request).is_none() {
+            check_indexes(&Sections::parse(&stdout)?, store, settings.accept_older)?;
+        }
         read(&stdout, request, settings)
     });
     reporter.report(match &done {
         Ok(_) => Event::StepFinished { id, cached: false, seconds: started.elapsed().as_secs_f64() },
         Err(error) => Event::StepFailed { id, text: error.to_string() },
     });
-    let Read { system, unpacked, apt, wheels, sources } = done?;
-    Ok(ResolvedPackages { system, unpacked, apt, wheels, sources, tools: vec![tool], uv_binary })
+    let Read { system, unpacked, apt, wheels, sources, shared_names } = done?;
+    let tools = vec![tool];
+    Ok(ResolvedPackages { system, unpacked, apt, wheels, sources, shared_names, tools, uv_binary })
 }
 
 async fn run(
@@ -108,9 +116,7 @@ async fn run(
     };
     let mut outcome = tools.engine.run(container(&files), Arc::clone(&tools.reporter)).await?;
     if outcome.code == NO_UV {
-        let bytes =
-            fs_err::read(uv).map_err(|cause| StoreError::File { purpose: "cannot read the cache", cause })?;
-        files.push(ContainerFile { path: UV.to_owned(), mode: 0o755, bytes: bytes.into() });
+        files.push(ContainerFile { path: UV.to_owned(), mode: 0o755, bytes: uv_program(uv)? });
         outcome = tools.engine.run(container(&files), Arc::clone(&tools.reporter)).await?;
     }
     if outcome.code == 0 {
@@ -126,6 +132,7 @@ struct Read {
     apt: Vec<LockedDeb>,
     wheels: Vec<LockedWheel>,
     sources: Vec<SourceDist>,
+    shared_names: Vec<SharedName>,
 }
 
 fn read(
@@ -147,7 +154,9 @@ fn read(
         framework: names(sections.named("framework")?)?.into_iter().collect(),
         stack: sections.optional("stack").map(names).transpose()?.map(|names| names.into_iter().collect()),
     };
-    let origin = FrameworkOrigin::of(request.stack, &settings.index);
+    let order = IndexOrder::of(request, &settings.index)?;
+    let origins: Origins = order.origins(sections.optional("origins").unwrap_or_default());
+    let shared_names = shared_names(sections.optional("doubles").unwrap_or_default(), &origins);
     let (wheels, sources) = resolutions(
         sections.named("all")?,
         request.stack,
@@ -155,9 +164,28 @@ fn read(
         &request.buildable_packages(),
     )?;
     let sources = sources.into_iter().map(|source| source.with_login_of(&settings.index)).collect();
-    let wheels = locked_wheels(wheels, &layers, &origin, request.stack);
+    let wheels = locked_wheels(wheels, &layers, &origins);
     check_versions(&wheels, request.stack)?;
-    Ok(Read { system, unpacked, apt, wheels, sources })
+    Ok(Read { system, unpacked, apt, wheels, sources, shared_names })
+}
+
+/// Fails if a mirror gave apt an older index than it served before.
+fn check_indexes(sections: &Sections<'_>, store: &Store, accept_older: bool) -> Result<(), PackagesError> {
+    let text = sections.named("indexes")?;
+    let bad =
+        |line: &str| PackagesError::Output { what: "list of package indexes", detail: format!("`{line}`") };
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let (file, date) = line.split_once(' ').ok_or_else(|| bad(line))?;
+        // A repository of one's own may have no date: then there is nothing to compare.
+        if date.is_empty() {
+            continue;
+        }
+        let date = index_date(date).ok_or_else(|| bad(line))?;
+        SeenIndex::of_apt(file, date)
+            .ok_or_else(|| bad(line))?
+            .check::<PackagesError>(store, accept_older)?;
+    }
+    Ok(())
 }
 
 /// Packages of the distribution as apt found them: the system's, those to unpack, the user's.
@@ -203,6 +231,39 @@ mod tests {
         let text = whole.to_toml();
         assert_eq!(Lock::from_toml("envforge.lock", &text).expect("reads"), whole);
         assert!(!text.contains("://"), "no address is in a lock");
+    }
+
+    #[test]
+    fn older_index_of_apt_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = camino::Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let check = |text: &str, accept_older| {
+            let sections = Sections::parse(text.as_bytes()).expect("sections");
+            check_indexes(&sections, &store, accept_older)
+        };
+        check(RECORDED, false).expect("the first");
+        check(RECORDED, false).expect("the same again");
+        let old = RECORDED.replace("Fri, 20 Nov 2026 05:30:11 UTC", "Thu, 19 Nov 2026 05:30:11 UTC");
+        let error = check(&old, false).expect_err("older");
+        assert_eq!(error.exit(), Exit::Outside);
+        for part in
+            ["`bookworm-security`", "`mirror.example.test/debian-security`", "2026-11-19", "2026-11-20"]
+        {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+        assert!(error.hints()[0].contains("--accept-older"), "{:?}", error.hints());
+        check(&old, true).expect("accepted");
+        let one = |line: &str| format!("\n==envforge:indexes==\n{line}\n==envforge:end==\n");
+        check(&one("own.test_debs_InRelease "), false).expect("an index without date");
+        for line in [
+            "own.test_debs_InRelease yesterday",
+            "own.test_debs_InRelease",
+            "own.test_debs Fri, 20 Nov 2026 05:30:11 UTC",
+        ] {
+            check(&one(line), false).expect_err(line);
+        }
+        check("\n==envforge:end==\n", false).expect_err("no list at all");
     }
 
     #[test]

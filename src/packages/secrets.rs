@@ -10,17 +10,8 @@ use crate::model::address::Address;
 use crate::model::image::render::shell_word;
 use crate::model::lock::Lock;
 
-/// Certificates and index addresses, served during RUN steps.
-pub fn index_secrets(index: &IndexSettings, lock: &Lock) -> Vec<Secret> {
-    index_secrets_with(index, lock, &BTreeMap::new())
-}
-
-/// The same with the further indexes of a project.
-pub fn index_secrets_with(
-    index: &IndexSettings,
-    lock: &Lock,
-    further: &BTreeMap<String, Address>,
-) -> Vec<Secret> {
+/// Certificates and index addresses, those of a project's further indexes too, served during RUN steps.
+pub fn index_secrets(index: &IndexSettings, lock: &Lock, further: &BTreeMap<String, Address>) -> Vec<Secret> {
     let mut lines = String::new();
     if let Some(address) = &index.default {
         lines.extend(["export UV_DEFAULT_INDEX=", &shell_word(address.expose()), "\n"]);
@@ -30,8 +21,10 @@ pub fn index_secrets_with(
     {
         lines.extend(["export ENVFORGE_FRAMEWORK_INDEX=", &shell_word(address.expose()), "\n"]);
     }
-    if !further.is_empty() {
-        let all: Vec<_> = further.values().map(Address::expose).collect();
+    let torch = if lock.uses_framework_index() { index.framework_indexes(&lock.stack) } else { Vec::new() };
+    let torch = torch.get(1).into_iter();
+    let all: Vec<_> = torch.chain(further.values()).map(Address::expose).collect();
+    if !all.is_empty() {
         lines.extend(["export ENVFORGE_INDEXES=", &shell_word(&all.join(" ")), "\n"]);
     }
     let mut secrets = Vec::new();

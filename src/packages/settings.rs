@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::engine::Network;
 use crate::model::address::{Address, AddressError};
+use crate::model::stack::Stack;
 use crate::model::versions::CudaVariant;
 
 use super::catalogue::catalogue;
@@ -21,6 +22,8 @@ pub struct PackageSettings {
     pub archives: Vec<Archive>,
     /// Whether to accept an expired signed index of a distribution.
     pub accept_expired: bool,
+    /// Whether to accept an index older than the newest one seen on its mirror.
+    pub accept_older: bool,
     /// Network mode of the temporary container.
     pub network: Network,
     /// The vendor's apt repositories.
@@ -77,6 +80,8 @@ pub struct IndexSettings {
     pub default: Option<Address>,
     /// The framework's own index; `None`: its project's index.
     pub framework: Option<FrameworkIndex>,
+    /// The own index of single frameworks, which goes before `framework`: `vllm`.
+    pub of_framework: BTreeMap<String, FrameworkIndex>,
     /// Further indexes by name, for packages of the project and the user.
     pub further: BTreeMap<String, Address>,
     /// CA certificates to trust, PEM.
@@ -90,6 +95,7 @@ impl fmt::Debug for IndexSettings {
         f.debug_struct("IndexSettings")
             .field("default", &self.default)
             .field("framework", &self.framework)
+            .field("of_framework", &self.of_framework)
             .field("further", &self.further)
             .field("ca_bundle", &self.ca_bundle.as_ref().map(Bytes::len))
             .field("proxies", &self.proxies)
@@ -98,9 +104,20 @@ impl fmt::Debug for IndexSettings {
 }
 
 impl IndexSettings {
+    /// Returns the indexes with the wheels of a stack that the default index lacks: its framework's own, and PyTorch's if
+    /// it contains torch as a companion.
+    pub fn framework_indexes(&self, stack: &Stack) -> Vec<Address> {
+        let own = self.framework_index(&stack.framework, stack.cuda);
+        let torch = stack.companions.contains_key("torch");
+        let torch = torch.then(|| self.framework_index("pytorch", stack.cuda)).flatten();
+        let mut all: Vec<_> = own.into_iter().chain(torch).collect();
+        all.dedup();
+        all
+    }
+
     /// Returns the framework's own index for a variant; `None` if neither a setting nor the catalogue specifies one.
     pub fn framework_index(&self, framework: &str, cuda: CudaVariant) -> Option<Address> {
-        if let Some(index) = &self.framework {
+        if let Some(index) = self.of_framework.get(framework).or(self.framework.as_ref()) {
             return Some(index.of(cuda));
         }
         let known = catalogue().framework_index.iter().find(|index| index.framework == framework)?;
@@ -161,6 +178,7 @@ mod tests {
                 default: Some("https://u:hunter2@index.example.test/simple".parse().unwrap()),
                 framework: Some("https://u:hunter2@index.example.test/{cuda}?t=hunter2".parse().unwrap()),
                 ca_bundle: Some(Bytes::from_static(b"hunter2")),
+                of_framework: BTreeMap::new(),
                 further: BTreeMap::from([(
                     "own".to_owned(),
                     "https://u:hunter2@own.test/s".parse().unwrap(),

@@ -67,7 +67,12 @@ impl Images for FakeEngine {
     async fn load_layers(&self, _: LayeredImage, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
         unreachable!("no image is assembled")
     }
-    async fn read_files(&self, _: &str, _: &[&str]) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
+    async fn read_files(
+        &self,
+        _: &str,
+        _: &[&str],
+        _: u64,
+    ) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
         unreachable!("nothing but runs is asked")
     }
 }

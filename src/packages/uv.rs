@@ -5,25 +5,24 @@ use std::io::{Read, Seek, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::{PackagesError, ToolOutput};
 use super::index_page::links;
+use super::limits::{LARGEST_PAGE, LARGEST_PROGRAM};
 use super::redact::without_addresses;
 use super::uv_by_pip::wheel_by_pip;
 use super::uv_source::{UvSource, unusable};
 use crate::fetch::{Download, FetchError, Fetcher, Transfer, open_verified};
 use crate::model::address::Address;
+use crate::model::bounded::{Bounded, read_bounded};
 use crate::model::lock::LockedTool;
 use crate::model::sha256::HashingWriter;
 use crate::report::{Event, Reporter};
 use crate::store::{Store, StoreError};
 
 const STEP: &str = "uv";
-/// More than any index page (uv's own is 2 MB).
-const PAGE_LIMIT: u64 = 64 << 20;
-/// More than any release of uv.
-const PROGRAM_LIMIT: u64 = 512 << 20;
 
 /// The program uv of a locked tool, as a file of the cache.
 pub async fn uv_binary(
@@ -94,7 +93,8 @@ async fn fetch_wheel(
 ) -> Result<(), PackagesError> {
     let page = index.join("uv/");
     let absent = || PackagesError::NoUvWheel { file: tool.file.clone() };
-    let listed = fetcher.document(&page, PAGE_LIMIT).await.map_err(|error| index_fault(error, &tool.file))?;
+    let listed =
+        fetcher.document(&page, LARGEST_PAGE).await.map_err(|error| index_fault(error, &tool.file))?;
     let listed = String::from_utf8_lossy(&listed);
     let link = links(&listed, &page).find(|link| link.file == tool.file).ok_or_else(absent)?;
     let (name, sha256) = (tool.file.clone(), tool.sha256.clone());
@@ -119,6 +119,12 @@ fn index_fault(error: FetchError, file: &str) -> PackagesError {
     }
 }
 
+/// Reads the program uv from the cache, to be sent to a container.
+pub(super) fn uv_program(path: &Utf8Path) -> Result<Bytes, PackagesError> {
+    let read = fs_err::File::open(path).and_then(|file| read_bounded(file, LARGEST_PROGRAM));
+    Ok(read.map_err(StoreError::file("cannot read the cache"))?.into())
+}
+
 /// Writes the program inside a wheel of uv to `out` and returns its SHA-256.
 fn extract_program(wheel: impl Read + Seek, out: &mut impl Write) -> Result<String, String> {
     let mut archive = zip::ZipArchive::new(wheel).map_err(|error| error.to_string())?;
@@ -126,7 +132,8 @@ fn extract_program(wheel: impl Read + Seek, out: &mut impl Write) -> Result<Stri
     let inside = inside.ok_or("it has no member `.data/scripts/uv`")?;
     let entry = archive.by_name(&inside).map_err(|error| error.to_string())?;
     let mut program = HashingWriter::new(out);
-    std::io::copy(&mut entry.take(PROGRAM_LIMIT), &mut program).map_err(|error| error.to_string())?;
+    std::io::copy(&mut Bounded::new(entry, LARGEST_PROGRAM), &mut program)
+        .map_err(|error| error.to_string())?;
     Ok(program.finish())
 }
 

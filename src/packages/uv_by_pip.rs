@@ -7,8 +7,10 @@ use pep440_rs::Version;
 
 use super::error::{PackagesError, ToolOutput};
 use super::failure::explain;
-use super::inputs::{file, surroundings};
+use super::inputs::surroundings;
+use super::limits::LARGEST_UV;
 use super::redact::without_addresses;
+use super::script_file::file;
 use super::uv_source::{UvSource, unusable};
 use crate::engine::{ContainerFile, RunRequest};
 use crate::model::lock::LockedTool;
@@ -33,6 +35,7 @@ pub(super) async fn wheel_by_pip(
         // Its lines are not reported: they hold addresses.
         report_as: None,
         collect: vec![FOLDER.to_owned()],
+        most_collected: Some(LARGEST_UV),
         ..RunRequest::default()
     };
     let outcome = source.engine.run(container, reporter).await?;

@@ -1,7 +1,6 @@
 //! Addresses of wheels where no setting names an index: uv knows its own default, this program does not.
 //!
 //! They are kept in the state directory, never in a lock.
-#![expect(clippy::disallowed_methods, reason = "edge: reads uv from the cache")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +9,15 @@ use camino::Utf8Path;
 
 use super::error::PackagesError;
 use super::failure::explain;
-use super::inputs::{CACHE_VOLUME, UV, file, surroundings};
+use super::inputs::{CACHE_VOLUME, UV, surroundings};
 use super::pylock::addresses;
 use super::request::ResolverContext;
+use super::script_file::file;
+use super::uv::uv_program;
 use crate::engine::{ContainerFile, RunRequest};
 use crate::model::address::Address;
 use crate::model::lock::LockedWheel;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 
 const SCRIPT: &str = "/envforge/addresses.sh";
 
@@ -46,11 +47,11 @@ pub async fn wheel_addresses(
     }
     let line = |wheel: &&LockedWheel| format!("{}=={}", wheel.name, wheel.version);
     let list = unknown.iter().map(line).collect::<Vec<_>>().join("\n");
-    let uv = fs_err::read(uv).map_err(StoreError::file("cannot read the cache"))?;
+    let uv = uv_program(uv)?;
     let mut files = vec![
         file("addresses.sh", 0o644, include_str!("../../templates/packages/addresses.sh")),
         file("all.in", 0o644, list),
-        ContainerFile { path: UV.to_owned(), mode: 0o755, bytes: uv.into() },
+        ContainerFile { path: UV.to_owned(), mode: 0o755, bytes: uv },
     ];
     files.extend(surroundings(tools.settings));
     let request = RunRequest {

@@ -1,15 +1,12 @@
 //! The layer of each wheel, and the comparison of index and matrix versions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 
 use pep440_rs::Version;
 
 use super::error::PackagesError;
 use super::pylock::Resolution;
-use super::settings::IndexSettings;
-use crate::model::address::Address;
-use crate::model::compat::tables::Channel;
 use crate::model::lock::{IndexKind, LockedWheel, WheelLayer};
 use crate::model::stack::Stack;
 
@@ -33,50 +30,34 @@ impl Layers {
     }
 }
 
-/// Recognizes wheels of the framework's own index.
-pub(super) struct FrameworkOrigin(Option<String>);
-
-impl FrameworkOrigin {
-    /// By where its files come from, if that is a server of its own; else by the variant in the version alone.
-    pub(super) fn of(stack: &Stack, index: &IndexSettings) -> Self {
-        let own = index.framework_index(&stack.framework, stack.cuda).map(|index| index.origin());
-        let default = index.default.as_ref().map(Address::origin);
-        Self(own.filter(|own| Some(own) != default.as_ref()))
-    }
-    fn kind(&self, wheel: &Resolution, stack: &Stack) -> IndexKind {
-        if wheel.local {
-            return IndexKind::Local;
-        }
-        let variant = || wheel.version.ends_with(&format!("+{}", stack.cuda));
-        let origin = self.0.is_some() && self.0 == wheel.origin;
-        match stack.channel {
-            Channel::Framework if origin || variant() => IndexKind::Framework,
-            Channel::Source if origin => IndexKind::Framework,
-            _ => IndexKind::Default,
-        }
-    }
-}
+/// The index each package came from, by name; one that is not listed came from the default index.
+pub(super) type Origins = BTreeMap<String, (IndexKind, Option<String>)>;
 
 /// Returns the wheels as lock entries, sorted by layer, then name.
 pub(super) fn locked_wheels(
     resolved: Vec<Resolution>,
     layers: &Layers,
-    origin: &FrameworkOrigin,
-    stack: &Stack,
+    origins: &Origins,
 ) -> Vec<LockedWheel> {
-    let mut wheels: Vec<_> = resolved
-        .into_iter()
-        .map(|wheel| LockedWheel {
+    let origin = |wheel: &Resolution| match origins.get(&wheel.name) {
+        _ if wheel.local => (IndexKind::Local, None),
+        Some(origin) => origin.clone(),
+        None => (IndexKind::Default, None),
+    };
+    let locked = |wheel: Resolution| {
+        let (index, index_name) = origin(&wheel);
+        LockedWheel {
             layer: layers.of(&wheel.name),
-            index: origin.kind(&wheel, stack),
-            index_name: None,
+            index,
+            index_name,
             name: wheel.name,
             version: wheel.version,
             file: wheel.file,
             sha256: wheel.sha256,
             size: wheel.size,
-        })
-        .collect();
+        }
+    };
+    let mut wheels: Vec<_> = resolved.into_iter().map(locked).collect();
     wheels.sort_by(|one, other| (one.layer, &one.name).cmp(&(other.layer, &other.name)));
     wheels
 }
@@ -137,7 +118,7 @@ mod tests {
         let set = |name| names(sections.named(name).expect("there")).expect("names").into_iter().collect();
         let layers = Layers { framework: set("framework"), stack: Some(set("stack")) };
         let (all, _) = resolutions(sections.named("all").expect("all"), &stack, &[], &[]).expect("wheels");
-        (locked_wheels(all, &layers, &FrameworkOrigin(None), &stack), stack)
+        (locked_wheels(all, &layers, &Origins::new()), stack)
     }
 
     fn layer(wheels: &[LockedWheel], name: &str) -> WheelLayer {
@@ -181,36 +162,37 @@ mod tests {
     }
 
     #[test]
-    fn framework_wheels_are_recognized_by_variant_or_server() {
-        let stack = Stack { channel: Channel::Framework, ..sample::stack() };
-        let wheel = |version: &str, origin: &str| Resolution {
-            name: "x".to_owned(),
-            version: version.to_owned(),
-            file: "x.whl".to_owned(),
+    fn wheels_record_the_index_they_came_from() {
+        let layers = Layers { framework: ["torch".to_owned()].into(), stack: Some(BTreeSet::new()) };
+        let wheel = |name: &str, local| Resolution {
+            name: name.to_owned(),
+            version: "1.0".to_owned(),
+            file: format!("{name}-1.0-py3-none-any.whl"),
             sha256: "0".repeat(64),
             size: None,
-            origin: Some(origin.to_owned()),
-            local: false,
+            local,
         };
-        let own = IndexSettings {
-            default: Some("https://index.example.test/simple".parse().unwrap()),
-            framework: Some("https://torch.example.test/whl/{cuda}".parse().unwrap()),
-            ..IndexSettings::default()
-        };
-        let kind = |index: &IndexSettings, stack: &Stack, version, origin| {
-            FrameworkOrigin::of(stack, index).kind(&wheel(version, origin), stack)
-        };
-        let (torch, other) = ("https://torch.example.test", "https://files.example.test");
-        assert_eq!(kind(&own, &stack, "2.8.0+cu128", other), IndexKind::Framework);
-        assert_eq!(kind(&own, &stack, "1.0", torch), IndexKind::Framework);
-        assert_eq!(kind(&own, &stack, "1.0", other), IndexKind::Default);
-        assert_eq!(kind(&own, &sample::stack(), "1.0", torch), IndexKind::Default, "it is not asked");
-        let unset = IndexSettings { default: None, ..own.clone() };
-        assert_eq!(kind(&unset, &stack, "1.0", torch), IndexKind::Framework);
-        assert_eq!(kind(&unset, &stack, "1.0", other), IndexKind::Default);
-        let shared = IndexSettings { default: Some(format!("{torch}/simple").parse().unwrap()), ..own };
-        assert_eq!(kind(&shared, &stack, "1.0", torch), IndexKind::Default, "one server for both");
-        assert_eq!(kind(&shared, &stack, "2.8.0+cu128", torch), IndexKind::Framework);
+        let origins = Origins::from([
+            ("torch".to_owned(), (IndexKind::Framework, None)),
+            ("ourtool".to_owned(), (IndexKind::Default, Some("internal".to_owned()))),
+            ("built".to_owned(), (IndexKind::Default, Some("internal".to_owned()))),
+        ]);
+        let wheels =
+            vec![wheel("torch", false), wheel("ourtool", false), wheel("built", true), wheel("rich", false)];
+        let found: Vec<_> = locked_wheels(wheels, &layers, &origins)
+            .into_iter()
+            .map(|wheel| (wheel.name, wheel.index, wheel.index_name))
+            .collect();
+        let of = |name: &str, kind, index: Option<&str>| (name.to_owned(), kind, index.map(str::to_owned));
+        assert_eq!(
+            found,
+            [
+                of("torch", IndexKind::Framework, None),
+                of("built", IndexKind::Local, None),
+                of("ourtool", IndexKind::Default, Some("internal")),
+                of("rich", IndexKind::Default, None),
+            ]
+        );
     }
 
     #[test]

@@ -37,6 +37,13 @@ pub(crate) enum MatrixDifference {
         /// The address.
         from: String,
     },
+    /// A release between the oldest and the newest row that has neither a row nor a reason.
+    Missing {
+        /// The package.
+        package: String,
+        /// The release.
+        version: String,
+    },
     /// A release newer than the newest row, with the values of the index.
     New {
         /// The package.
@@ -55,6 +62,12 @@ impl fmt::Display for MatrixDifference {
         match self {
             Self::Differs { row, field, row_says, index_says, from } => {
                 write!(f, "{row}\n- {field} = {row_says}\n+ {field} = {index_says}    # {from}")
+            }
+            Self::Missing { package, version } => {
+                write!(
+                    f,
+                    "missing: {package} {version} has neither a row nor a `known_version` with the reason"
+                )
             }
             Self::New { package, version, wheels, pins } => {
                 write!(f, "new: {package} {version}")?;
@@ -92,6 +105,26 @@ pub(crate) fn findings(package: &str, rows: &[&Variant], published: &[Published]
     }
     found.extend(new.iter().map(|(version, wheels)| release(package, version, wheels)));
     found
+}
+
+/// Finds releases that the matrix passes over in silence. `known`: the versions with rows or a reason.
+pub(crate) fn missing(
+    package: &str,
+    known: &BTreeSet<FrameworkVersion>,
+    published: &[Published],
+) -> Vec<MatrixDifference> {
+    let (Some(oldest), Some(newest)) = (known.first(), known.last()) else { return Vec::new() };
+    let released = published.iter().filter(|one| !one.wheel.yanked && !one.wheel.name.version.contains('+'));
+    let versions: BTreeSet<FrameworkVersion> =
+        released.filter_map(|one| one.wheel.name.version.parse().ok()).collect();
+    let silent = versions.into_iter().filter(|version| version > oldest && version < newest);
+    silent
+        .filter(|version| !known.contains(version))
+        .map(|version| MatrixDifference::Missing {
+            package: package.to_owned(),
+            version: version.to_string(),
+        })
+        .collect()
 }
 
 /// The version of a wheel, if it is a release after those of the rows.
@@ -194,7 +227,7 @@ fn release(package: &str, version: &FrameworkVersion, published: &[&Published]) 
 }
 
 /// Returns the `==` pins of a wheel's metadata for Linux and that processor, without extras.
-fn pins(metadata: &str, machine: &str) -> BTreeMap<String, String> {
+pub(super) fn pins(metadata: &str, machine: &str) -> BTreeMap<String, String> {
     let headers = metadata.split("\n\n").next().unwrap_or_default();
     let lines = headers.lines().filter_map(|line| line.strip_prefix("Requires-Dist:"));
     lines.filter_map(|line| pin(line.trim(), machine)).collect()
@@ -282,6 +315,15 @@ mod tests {
         };
         let found = findings("torch", &[&more], &page(&[("2.8.0", "")]));
         assert_eq!(found[0].to_string().lines().nth(1), Some("- python = 3.14"));
+    }
+
+    #[test]
+    fn release_without_row_or_reason_is_reported() {
+        let published = page(&[("2.7.0", ""), ("2.7.5", ""), ("2.7.6", "data-yanked=''"), ("2.99.0", "")]);
+        let known = ["2.6.0", "2.7.0", "2.8.0"].map(|text| text.parse().expect("a version"));
+        let found = missing("torch", &BTreeSet::from(known), &published);
+        let text: Vec<_> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(text, ["missing: torch 2.7.5 has neither a row nor a `known_version` with the reason"]);
     }
 
     #[test]

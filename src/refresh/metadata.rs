@@ -1,10 +1,9 @@
 //! The metadata of a published wheel, without downloading it: from the file next to it, else from ranges of the wheel.
 
-use std::io::Read as _;
-
 use super::page::IndexWheel;
 use super::remote_zip::in_archive;
 use crate::fetch::Fetcher;
+use crate::model::bounded::read_text_bounded;
 
 /// More than any metadata.
 const LIMIT: u64 = 4 << 20;
@@ -20,9 +19,7 @@ pub(crate) async fn metadata(fetcher: &Fetcher, wheel: &IndexWheel) -> Result<St
     in_archive(fetcher, wheel, |mut archive| {
         let name = archive.file_names().find(|name| name.ends_with(".dist-info/METADATA")).map(str::to_owned);
         let entry = archive.by_name(&name.ok_or("it has no METADATA")?).map_err(|error| error.to_string())?;
-        let mut text = String::new();
-        entry.take(LIMIT).read_to_string(&mut text).map_err(|error| error.to_string())?;
-        Ok(text)
+        read_text_bounded(entry, LIMIT).map_err(|error| error.to_string())
     })
     .await
 }

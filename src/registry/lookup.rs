@@ -8,6 +8,8 @@ use super::credential::{Credential, Login};
 use super::docker_config::DockerConfig;
 use super::error::RegistryError;
 use super::helper::ask_helper;
+use super::plain_http::withholds_login;
+use super::trust::trusted;
 use crate::settings::image_registry::RegistrySettings;
 
 /// The login of a registry, if known.
@@ -19,8 +21,21 @@ pub(super) struct Lookup {
     pub(super) trouble: Option<String>,
 }
 
-/// Finds the login of a registry.
+/// Finds the login of a registry, if it may be sent there.
 pub(super) async fn look_up(settings: &RegistrySettings, registry: &str) -> Result<Lookup, RegistryError> {
+    let found = find(settings, registry).await?;
+    let has_authority = trusted(&settings.certificates, registry)?.is_some();
+    if found.credential.is_none() || !withholds_login(settings, registry, has_authority) {
+        return Ok(found);
+    }
+    let trouble = format!(
+        "envforge sends it without TLS only if you list `http://{registry}` in `[registry] insecure` (or give it in \
+         ENVFORGE_REGISTRY)"
+    );
+    Ok(Lookup { credential: None, trouble: Some(trouble) })
+}
+
+async fn find(settings: &RegistrySettings, registry: &str) -> Result<Lookup, RegistryError> {
     let known = |login| Lookup {
         credential: Some(Credential { registry: registry.to_owned(), login }),
         trouble: None,

@@ -65,6 +65,7 @@ impl Fixture {
             password: SecretString::from(SECRET),
         };
         self.settings.login = Some(login);
+        self.settings.insecure.push(self.host());
     }
     fn registry(&self) -> Registry {
         // Other hosts are unreachable: their proxy does not exist.
@@ -211,6 +212,7 @@ async fn identity_token_is_exchanged() {
     let mut f = fixture().await;
     let config = format!(r#"{{"auths":{{"{}":{{"identitytoken":"{SECRET}"}}}}}}"#, f.host());
     f.settings.auth_config = Some(SecretString::from(config));
+    f.settings.insecure.push(f.host());
     let realm = format!(r#"Bearer realm="{}/token",service="s""#, f.server.uri());
     Mock::given(path(TAG))
         .and(header("authorization", "Bearer fresh"))
@@ -438,6 +440,7 @@ async fn identity_token_is_not_redirected_to_another_host() {
     let mut f = fixture().await;
     let config = format!(r#"{{"auths":{{"{}":{{"identitytoken":"{SECRET}"}}}}}}"#, f.host());
     f.settings.auth_config = Some(SecretString::from(config));
+    f.settings.insecure.push(f.host());
     let other = MockServer::start().await;
     let realm = format!(r#"Bearer realm="{}/token""#, f.server.uri());
     f.answers(TAG, ResponseTemplate::new(401).insert_header("www-authenticate", realm.as_str())).await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressStyle};
 use owo_colors::OwoColorize;
 
+use super::bounds::bounded;
 use super::{Event, Printer, Reporter};
 
 /// `1.2s`, `2m 05s`: seconds as people read them.
@@ -58,7 +59,7 @@ impl Plain {
 impl Reporter for Plain {
     fn report(&self, event: Event) {
         let mut steps = self.steps.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match event {
+        match bounded(event) {
             Event::StepStarted { id, text } => {
                 if self.output {
                     Printer.say(&format!("-> {text}"));
@@ -102,8 +103,8 @@ impl Bars {
     }
 
     fn line(&self, line: &str) {
-        // A terminal that went away is no reason to stop a build.
-        let _ = self.all.println(line);
+        // Not `println` of the bars: it drops the line on a terminal without a known size.
+        self.all.suspend(|| Printer.say(line));
     }
 
     fn mark(&self, good: bool, text: &str) -> String {
@@ -119,7 +120,7 @@ impl Bars {
 impl Reporter for Bars {
     fn report(&self, event: Event) {
         let mut steps = self.steps.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match event {
+        match bounded(event) {
             Event::StepStarted { id, text } => {
                 let bar = self.all.add(ProgressBar::new_spinner());
                 let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}");

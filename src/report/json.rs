@@ -1,5 +1,7 @@
 //! Events as one JSON object per line on stderr (`--progress json`).
 
+use super::bounds::bounded;
+use super::printer::json_visible;
 use super::{Event, Printer, Reporter};
 
 /// Writes each event at once.
@@ -8,8 +10,8 @@ pub struct JsonLines;
 
 impl Reporter for JsonLines {
     fn report(&self, event: Event) {
-        Printer.say(
-            &serde_json::to_string(&event).expect("events serialise: they hold text and finite numbers"),
-        );
+        let text = serde_json::to_string(&bounded(event));
+        let text = text.expect("events serialise: they hold text and finite numbers");
+        Printer.say_colored(&json_visible(&text));
     }
 }

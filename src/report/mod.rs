@@ -1,5 +1,6 @@
 //! How work in progress and results are shown: events, human lines and bars, JSON.
 
+mod bounds;
 mod event;
 mod human;
 mod json;

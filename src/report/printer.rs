@@ -1,9 +1,12 @@
 //! The two streams: data on stdout, talk on stderr. The only place that writes to either.
 
-use std::io::{Error, ErrorKind, Write};
+use std::fmt::Write as _;
+use std::io::{Error, ErrorKind, Write as _};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
+
+use crate::model::visible::{is_hidden, visible};
 
 /// The first error of writing to stdout.
 static WRITE_ERROR: Mutex<Option<Error>> = Mutex::new(None);
@@ -13,16 +16,16 @@ static WRITE_ERROR: Mutex<Option<Error>> = Mutex::new(None);
 pub struct Printer;
 
 impl Printer {
-    /// One value as JSON, indented, with a newline.
+    /// One value as JSON, indented, with a newline. Hidden characters of its texts are escaped.
     pub fn json<T: Serialize>(self, value: &T) {
         let text =
             serde_json::to_string_pretty(value).expect("result types serialise: they hold text keys only");
-        self.text(&text);
+        self.bytes((json_visible(&text) + "\n").as_bytes());
     }
 
-    /// A text, with a newline added if it has none.
+    /// A text, with a newline added if it has none. Control characters are escaped: it may hold texts of images.
     pub fn text(self, text: &str) {
-        self.bytes(text.as_bytes());
+        self.bytes(visible(text).as_bytes());
         if !text.ends_with('\n') {
             self.bytes(b"\n");
         }
@@ -54,9 +57,40 @@ impl Printer {
         std::io::stderr().lock().write_all(bytes)
     }
 
-    /// A line of talk.
+    /// A line of talk, whose control characters are escaped.
     pub fn say(self, line: &str) {
+        self.say_colored(&visible(line));
+    }
+
+    /// A line of talk with colors. Its text of others was escaped before.
+    pub fn say_colored(self, line: &str) {
         let mut stderr = anstream::stderr().lock();
         let _ = writeln!(stderr, "{line}");
+    }
+}
+
+/// Escapes the hidden characters that JSON leaves as they are. They are in its strings, where the escapes mean the same.
+pub(super) fn json_visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_hidden(character) && character != '\n' {
+            let _ = write!(shown, "\\u{:04x}", u32::from(character));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_without_hidden_characters_means_the_same() {
+        let value = serde_json::json!({ "a": "\u{1b}[31m\u{9b}2J\u{202e}x\n", "b\u{7f}": ["é"] });
+        let text = json_visible(&serde_json::to_string_pretty(&value).expect("text"));
+        assert!(!text.contains(|character| is_hidden(character) && character != '\n'), "{text:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::engine::EngineConfig;
@@ -16,19 +17,20 @@ use super::paths::UserDirectories;
 use super::registry::RegistryConfig;
 use super::source::{SourceConfig, ToolkitConfig};
 use super::trust::TrustConfig;
+use super::variables;
 use crate::model::request::GlobalOptions;
 
-/// The configuration file, `~/.config/envforge/config.toml`.
-#[derive(Debug, Clone, Default, Deserialize)]
+/// The settings of one machine and user, `~/.config/envforge/config.toml`. Every table and key may be missing.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// Where distribution packages come from.
+    /// Mirrors of distribution packages, NVIDIA's packages and images.
     #[serde(default)]
     pub mirrors: MirrorConfig,
-    /// Where Python packages come from.
+    /// Indexes of Python packages. Addresses may contain a login.
     #[serde(default)]
     pub index: IndexConfig,
-    /// How machines are reached.
+    /// Network of build containers, proxies and certificates.
     #[serde(default)]
     pub network: NetworkConfig,
     /// The container engine.
@@ -37,19 +39,20 @@ pub struct Config {
     /// Image registries.
     #[serde(default)]
     pub registry: RegistryConfig,
-    /// Further package indexes, by the names projects call them.
+    /// Additional package indexes, by the name that a project uses: `internal = "https://wheels.example.com/simple"`.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub indexes: NamedIndexes,
-    /// Secrets of run steps, by the names projects call them.
+    /// Secrets of run steps, by the name that a project uses: `{ env = "HF_TOKEN" }` or `{ file = "/path" }`.
     #[serde(default)]
     pub secrets: BTreeMap<String, SecretSource>,
-    /// The compiler of the devel flavour.
+    /// The compiler of the `devel` flavour.
     #[serde(default)]
     pub toolkit: ToolkitConfig,
-    /// Release archives of what is built from source.
+    /// Release archives of source builds.
     #[serde(default)]
     pub source: SourceConfig,
-    /// Projects that may use this machine without a question.
+    /// Projects that may use mounts, ports and secrets of this machine without a question.
     #[serde(default)]
     pub trust: TrustConfig,
 }
@@ -60,7 +63,8 @@ pub(super) fn read_config(
     environment: &Environment,
     directories: &UserDirectories,
 ) -> Result<(Utf8PathBuf, Config), SettingsError> {
-    let named = args.config.clone().or_else(|| environment.get("ENVFORGE_CONFIG").map(Utf8PathBuf::from));
+    let named =
+        args.config.clone().or_else(|| variables::CONFIG.set_or_empty(environment).map(Utf8PathBuf::from));
     let path = named.clone().unwrap_or_else(|| directories.config.join("config.toml"));
     match fs_err::read_to_string(&path) {
         Ok(text) => Ok((path.clone(), parse_config(&path, &text)?)),
@@ -69,6 +73,11 @@ pub(super) fn read_config(
         }
         Err(cause) => Err(SettingsError::Unreadable { cause }),
     }
+}
+
+/// Returns the JSON schema of the configuration file.
+pub fn config_schema() -> schemars::Schema {
+    schemars::schema_for!(Config)
 }
 
 /// Parses a configuration file; the error names line and column.

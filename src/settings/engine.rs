@@ -1,15 +1,17 @@
 //! `[engine]` and Docker's variables: which engine is used.
 
 use camino::Utf8PathBuf;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::environment::{Environment, set};
+use super::environment::Environment;
+use super::variables;
 
 /// `[engine]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct EngineConfig {
-    /// Address of the engine, as in `DOCKER_HOST`.
+    /// Its address, as in `DOCKER_HOST`: `unix:///run/user/1000/docker.sock`, `ssh://user@host`, `tcp://host:2376`.
     pub host: Option<String>,
 }
 
@@ -33,14 +35,13 @@ pub struct EngineSettings {
 impl EngineSettings {
     /// Joins environment and configuration; `docker` is the user's Docker configuration directory.
     pub(super) fn of(environment: &Environment, config: EngineConfig, docker: Utf8PathBuf) -> Self {
-        let set = |name| set(environment, name);
         Self {
-            docker_host: set("DOCKER_HOST").or(config.host),
-            tls_verify: set("DOCKER_TLS_VERIFY").is_some(),
-            cert_path: set("DOCKER_CERT_PATH").map(Utf8PathBuf::from),
-            docker_context: set("DOCKER_CONTEXT"),
-            docker_config: Some(set("DOCKER_CONFIG").map_or(docker, Utf8PathBuf::from)),
-            runtime_dir: set("XDG_RUNTIME_DIR").map(Utf8PathBuf::from),
+            docker_host: variables::DOCKER_HOST.of(environment).or(config.host),
+            tls_verify: variables::DOCKER_TLS_VERIFY.of(environment).is_some(),
+            cert_path: variables::DOCKER_CERT_PATH.of(environment).map(Utf8PathBuf::from),
+            docker_context: variables::DOCKER_CONTEXT.of(environment),
+            docker_config: Some(variables::DOCKER_CONFIG.of(environment).map_or(docker, Utf8PathBuf::from)),
+            runtime_dir: variables::RUNTIME_DIR.of(environment).map(Utf8PathBuf::from),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub type Environment = BTreeMap<String, String>;
 
 /// Returns a variable that is set and not empty.
-pub(super) fn set(environment: &Environment, name: &str) -> Option<String> {
+fn set(environment: &Environment, name: &str) -> Option<String> {
     environment.get(name).filter(|value| !value.is_empty()).cloned()
 }
 

@@ -21,7 +21,7 @@ pub struct EnvironmentLogin {
 pub struct RegistrySettings {
     /// Mirrors of images.
     pub mirrors: ImageMirrors,
-    /// Registries without TLS, in addition to those on this machine.
+    /// Registries without TLS, in addition to those on this machine, which get no login.
     pub insecure: Vec<String>,
     /// A login from the environment; takes precedence.
     pub login: Option<EnvironmentLogin>,

@@ -2,21 +2,37 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::environment::{Environment, first, set};
+use super::environment::Environment;
 use super::named::{NamedIndexes, indexes};
 use super::netrc::Netrc;
+use super::variables;
 
 /// `[index]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct IndexConfig {
-    /// The Python package index (simple API).
+    /// The Python package index (simple API). Default: that of pip on this machine.
+    #[schemars(with = "Option<String>")]
     pub default: Option<SecretString>,
     /// The framework's own index; `{cuda}` stands for the variant (`cu118`).
+    #[schemars(with = "Option<String>")]
     pub framework: Option<SecretString>,
+    /// The own index of vLLM.
+    #[schemars(with = "Option<String>")]
+    pub vllm: Option<SecretString>,
+    /// The own index of ONNX Runtime.
+    #[schemars(with = "Option<String>")]
+    pub onnxruntime: Option<SecretString>,
+    /// The own index of JAX.
+    #[schemars(with = "Option<String>")]
+    pub jax: Option<SecretString>,
+    /// The own index of TensorFlow.
+    #[schemars(with = "Option<String>")]
+    pub tensorflow: Option<SecretString>,
 }
 
 /// Package indexes.
@@ -26,6 +42,8 @@ pub struct PackageIndexes {
     pub default: Option<SecretString>,
     /// The framework's own index; `{cuda}` stands for the variant (`cu118`).
     pub framework: Option<SecretString>,
+    /// The own index of single frameworks; `{cuda}` stands for the variant.
+    pub of_framework: BTreeMap<String, SecretString>,
     /// Further indexes by name.
     pub named: BTreeMap<String, SecretString>,
     /// Logins by host, for addresses without one of their own.
@@ -35,10 +53,20 @@ pub struct PackageIndexes {
 impl PackageIndexes {
     /// Joins environment and configuration.
     pub(super) fn of(environment: &Environment, config: IndexConfig, named: NamedIndexes) -> Self {
-        let default = ["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"];
-        let framework = set(environment, "ENVFORGE_FRAMEWORK_INDEX");
+        let framework = variables::FRAMEWORK_INDEX.of(environment);
+        let own = [
+            ("vllm", variables::VLLM_INDEX, config.vllm),
+            ("onnxruntime", variables::ONNXRUNTIME_INDEX, config.onnxruntime),
+            ("jax", variables::JAX_INDEX, config.jax),
+            ("tensorflow", variables::TENSORFLOW_INDEX, config.tensorflow),
+        ];
+        let of_framework = own.into_iter().filter_map(|(name, variable, configured)| {
+            let typed = variable.of(environment).map(SecretString::from);
+            Some((name.to_owned(), typed.or(configured)?))
+        });
         Self {
-            default: first(environment, &default).map(SecretString::from).or(config.default),
+            of_framework: of_framework.collect(),
+            default: variables::INDEX.of(environment).map(SecretString::from).or(config.default),
             framework: framework.map(SecretString::from).or(config.framework),
             named: indexes(named, environment),
             netrc: Netrc::default(),
@@ -48,7 +76,7 @@ impl PackageIndexes {
     /// Uses pip's index if none is set.
     pub(super) fn add_pip_index(&mut self, environment: &Environment) {
         if self.default.is_none() {
-            let home = environment.get("HOME").cloned().unwrap_or_default();
+            let home = variables::HOME.of(environment).unwrap_or_default();
             self.default = [format!("{home}/.config/pip/pip.conf"), format!("{home}/.pip/pip.conf")]
                 .into_iter()
                 .chain(["/etc/pip.conf".to_owned()])
@@ -60,12 +88,12 @@ impl PackageIndexes {
 
     /// Adds the logins of `NETRC` or `~/.netrc`.
     pub(super) fn add_logins(&mut self, environment: &Environment) {
-        let home = || set(environment, "HOME").map(|home| format!("{home}/.netrc"));
-        let file = set(environment, "NETRC").or_else(home);
+        let home = || variables::HOME.of(environment).map(|home| format!("{home}/.netrc"));
+        let file = variables::NETRC.of(environment).or_else(home);
         let Some(text) = file.and_then(|file| fs_err::read_to_string(file).ok()) else { return };
         self.netrc = Netrc::parse(&text);
         let set = [&mut self.default, &mut self.framework].into_iter().flatten();
-        for address in set.chain(self.named.values_mut()) {
+        for address in set.chain(self.named.values_mut()).chain(self.of_framework.values_mut()) {
             *address = self.netrc.with_login(address);
         }
     }
@@ -89,7 +117,23 @@ fn pip_index(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret;
+
     use super::*;
+
+    #[test]
+    fn a_framework_has_its_own_index_and_variable() {
+        let config: IndexConfig =
+            toml::from_str("vllm = \"http://x/vllm\"\njax = \"http://x/jax\"").expect("TOML");
+        let environment = Environment::from([("ENVFORGE_JAX_INDEX".to_owned(), "http://y/jax".to_owned())]);
+        let indexes = PackageIndexes::of(&environment, config, NamedIndexes::default());
+        let shown = |name: &str| indexes.of_framework.get(name).map(ExposeSecret::expose_secret);
+        assert_eq!(
+            (shown("vllm"), shown("jax"), shown("cupy")),
+            (Some("http://x/vllm"), Some("http://y/jax"), None)
+        );
+        assert!(toml::from_str::<IndexConfig>("caffe = \"http://x\"").is_err());
+    }
 
     #[test]
     fn pip_configuration_has_the_index() {

@@ -1,43 +1,45 @@
 //! `[mirrors]`: where distribution packages, vendor packages and images come from.
 
 use camino::Utf8PathBuf;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::environment::{Environment, set};
+use super::environment::Environment;
 use super::registry::ImageMirrorConfig;
+use super::variables;
 
 /// `[mirrors]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MirrorConfig {
-    /// Root of a Debian mirror, the directory that holds `dists/` and `pool/`.
+    /// Root of a Debian mirror, the directory with `dists/` and `pool/`.
     pub debian: Option<String>,
     /// Root of a Debian security mirror.
     pub debian_security: Option<String>,
-    /// Accept a signed index whose validity has ended.
+    /// Accept a signed index after its end of validity: `true`.
     #[serde(default)]
     pub accept_expired: bool,
-    /// For image registries by host: their mirrors.
+    /// Mirrors of image registries, by host: one, or a list in the order to try.
     #[serde(default)]
     pub images: ImageMirrorConfig,
-    /// A copy of the vendor's apt repositories: the directory that holds `debian12/` and its like.
+    /// A copy of NVIDIA's apt repositories: the directory with `debian12/`, `ubuntu2204/`.
     pub nvidia: Option<String>,
-    /// A file with their signing key, if it is not next to their index.
+    /// A file with the signing key of that copy, if the key is not next to its index.
+    #[schemars(with = "Option<String>")]
     pub nvidia_key: Option<Utf8PathBuf>,
-    /// The fingerprint of that key, if it is not the vendor's own.
+    /// The fingerprint of that key, if it is not NVIDIA's.
     pub nvidia_fingerprint: Option<String>,
 }
 
 impl MirrorConfig {
     /// The same with the values of the environment, which win.
     pub(super) fn with_environment(self, environment: &Environment) -> Self {
-        let set = |name| set(environment, name);
         Self {
-            debian: set("ENVFORGE_DEBIAN_MIRROR").or(self.debian),
-            debian_security: set("ENVFORGE_DEBIAN_SECURITY_MIRROR").or(self.debian_security),
-            nvidia: set("ENVFORGE_NVIDIA_MIRROR").or(self.nvidia),
-            nvidia_key: set("ENVFORGE_NVIDIA_KEY").map(Utf8PathBuf::from).or(self.nvidia_key),
-            nvidia_fingerprint: set("ENVFORGE_NVIDIA_FINGERPRINT").or(self.nvidia_fingerprint),
+            debian: variables::DEBIAN_MIRROR.of(environment).or(self.debian),
+            debian_security: variables::DEBIAN_SECURITY_MIRROR.of(environment).or(self.debian_security),
+            nvidia: variables::NVIDIA_MIRROR.of(environment).or(self.nvidia),
+            nvidia_key: variables::NVIDIA_KEY.of(environment).map(Utf8PathBuf::from).or(self.nvidia_key),
+            nvidia_fingerprint: variables::NVIDIA_FINGERPRINT.of(environment).or(self.nvidia_fingerprint),
             ..self
         }
     }

@@ -21,8 +21,9 @@ mod registry;
 mod source;
 mod target;
 mod trust;
+mod variables;
 
-pub use config::{Config, parse_config};
+pub use config::{Config, config_schema, parse_config};
 pub use engine::{EngineConfig, EngineSettings};
 pub use environment::Environment;
 pub use error::SettingsError;
@@ -38,3 +39,4 @@ pub use registry::{ImageMirrorConfig, RegistryConfig};
 pub use source::{SourceConfig, SourceSettings, ToolkitConfig};
 pub use target::TargetOverrides;
 pub use trust::{TrustConfig, TrustedProject};
+pub use variables::{VARIABLES, Variable};

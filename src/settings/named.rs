@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
+use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
+
+use super::variables;
 
 /// `[indexes]`: addresses by name. They may hold credentials.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(transparent)]
 pub struct NamedIndexes(pub BTreeMap<String, SecretString>);
 
-/// Where the value of a secret is found.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// The source of a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SecretSource {
-    /// In an environment variable of that name.
+    /// The value of that environment variable.
     Env(String),
-    /// In a file.
-    File(Utf8PathBuf),
+    /// The contents of that file.
+    File(#[schemars(with = "String")] Utf8PathBuf),
 }
 
 /// A secret of a run step.
@@ -40,7 +43,10 @@ pub(super) fn indexes(
     let mut all = configured.0;
     let set = environment.iter().filter(|(_, value)| !value.is_empty());
     all.extend(set.filter_map(|(name, value)| {
-        let name = name.strip_prefix("ENVFORGE_INDEX_")?;
+        let name = variables::NAMED_INDEX
+            .names
+            .iter()
+            .find_map(|known| name.strip_prefix(known.trim_end_matches('*')))?;
         Some((name.to_ascii_lowercase().replace('_', "-"), value.clone().into()))
     }));
     all

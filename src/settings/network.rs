@@ -3,19 +3,22 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::environment::{Environment, first, set};
+use super::environment::Environment;
 use super::error::SettingsError;
+use super::variables;
 use crate::model::request::network::Network;
 
 /// `[network]`.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NetworkConfig {
-    /// `bridge` or `host`: network mode of build containers.
+    /// Network mode of build containers: `bridge` (default) or `host`.
     pub mode: Option<String>,
-    /// A file of CA certificates to trust.
+    /// A file of CA certificates to trust. Default: that of the system.
+    #[schemars(with = "Option<String>")]
     pub ca_bundle: Option<Utf8PathBuf>,
     /// Proxy for HTTP.
     pub http_proxy: Option<String>,
@@ -45,18 +48,17 @@ pub struct NetworkSettings {
 impl NetworkSettings {
     /// Joins environment and configuration.
     pub(super) fn of(environment: &Environment, config: NetworkConfig) -> Result<Self, SettingsError> {
-        let mode = set(environment, "ENVFORGE_NETWORK").or(config.mode);
+        let mode = variables::NETWORK.of(environment).or(config.mode);
         let mut proxies = BTreeMap::new();
-        for (name, configured) in [
-            ("HTTP_PROXY", config.http_proxy),
-            ("HTTPS_PROXY", config.https_proxy),
-            ("NO_PROXY", config.no_proxy),
+        for (name, variable, configured) in [
+            ("HTTP_PROXY", variables::HTTP_PROXY, config.http_proxy),
+            ("HTTPS_PROXY", variables::HTTPS_PROXY, config.https_proxy),
+            ("NO_PROXY", variables::NO_PROXY, config.no_proxy),
         ] {
-            let found = first(environment, &[name, &name.to_lowercase()]).or(configured);
+            let found = variable.of(environment).or(configured);
             proxies.extend(found.map(|value| (name.to_owned(), value)));
         }
-        let bundles = ["ENVFORGE_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT"];
-        let ca_bundle = first(environment, &bundles).map(Utf8PathBuf::from).or(config.ca_bundle);
+        let ca_bundle = variables::CA_BUNDLE.of(environment).map(Utf8PathBuf::from).or(config.ca_bundle);
         Ok(Self { mode: parse_network(mode.as_deref())?, ca_bundle, proxies })
     }
 

@@ -1,6 +1,7 @@
 //! How results and progress are shown.
 
-use super::environment::{Environment, set};
+use super::environment::Environment;
+use super::variables;
 use crate::model::request::{GlobalOptions, ProgressMode};
 
 /// How results and progress are shown.
@@ -24,7 +25,7 @@ pub struct Output {
 impl Output {
     /// Joins arguments and environment.
     pub(super) fn of(args: &GlobalOptions, environment: &Environment, stderr_is_terminal: bool) -> Self {
-        let dumb = set(environment, "TERM").is_some_and(|term| term == "dumb");
+        let dumb = variables::TERM.of(environment).is_some_and(|term| term == "dumb");
         let plain = args.no_progress && args.progress == ProgressMode::Auto;
         Self {
             json: args.json,
@@ -32,7 +33,7 @@ impl Output {
             verbose: args.verbose,
             progress: if plain { ProgressMode::Plain } else { args.progress },
             bars: stderr_is_terminal && !dumb && !args.no_progress && args.verbose == 0,
-            color: stderr_is_terminal && !dumb && set(environment, "NO_COLOR").is_none(),
+            color: stderr_is_terminal && !dumb && variables::NO_COLOR.of(environment).is_none(),
         }
     }
 }

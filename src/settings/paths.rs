@@ -2,8 +2,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::environment::{Environment, set};
+use super::environment::Environment;
 use super::error::SettingsError;
+use super::variables::{self, Variable};
 
 /// The directories of the user, before any setting.
 #[derive(Debug, Clone)]
@@ -23,23 +24,24 @@ pub struct UserDirectories {
 impl UserDirectories {
     /// Returns the XDG directories of that environment.
     pub fn of(environment: &Environment) -> Result<Self, SettingsError> {
-        let home = environment.get("HOME").filter(|home| !home.is_empty());
-        let all_named =
-            ["ENVFORGE_CACHE_DIR", "ENVFORGE_STATE_DIR"].iter().all(|name| environment.contains_key(*name));
+        let home = variables::HOME.of(environment);
+        let all_named = [variables::CACHE_DIR, variables::STATE_DIR]
+            .iter()
+            .all(|v| v.set_or_empty(environment).is_some());
         let home = match home {
             Some(home) => Utf8PathBuf::from(home),
             None if all_named => Utf8PathBuf::from("/nonexistent"),
             None => return Err(SettingsError::NoHome),
         };
-        let root = |name: &str, default: &str| {
-            let named = environment.get(name).filter(|value| Utf8Path::new(value).is_absolute());
+        let root = |variable: Variable, default: &str| {
+            let named = variable.set_or_empty(environment).filter(|value| Utf8Path::new(value).is_absolute());
             named.map_or_else(|| home.join(default), Utf8PathBuf::from)
         };
         let xdg = |name, default| root(name, default).join("envforge");
-        let config = root("XDG_CONFIG_HOME", ".config");
+        let config = root(variables::XDG_CONFIG_HOME, ".config");
         Ok(Self {
-            cache: xdg("XDG_CACHE_HOME", ".cache"),
-            state: xdg("XDG_STATE_HOME", ".local/state"),
+            cache: xdg(variables::XDG_CACHE_HOME, ".cache"),
+            state: xdg(variables::XDG_STATE_HOME, ".local/state"),
             certificates: vec![
                 "/etc/docker/certs.d".into(),
                 "/etc/containers/certs.d".into(),
@@ -68,12 +70,12 @@ pub struct Paths {
 impl Paths {
     /// Joins the environment and the user's directories; the working directory is `.` until it is known.
     pub(super) fn of(environment: &Environment, user: &UserDirectories, config_file: Utf8PathBuf) -> Self {
-        let named = |name, default: &Utf8PathBuf| {
-            set(environment, name).map_or_else(|| default.clone(), Utf8PathBuf::from)
+        let named = |variable: Variable, default: &Utf8PathBuf| {
+            variable.of(environment).map_or_else(|| default.clone(), Utf8PathBuf::from)
         };
         Self {
-            cache: named("ENVFORGE_CACHE_DIR", &user.cache),
-            state: named("ENVFORGE_STATE_DIR", &user.state),
+            cache: named(variables::CACHE_DIR, &user.cache),
+            state: named(variables::STATE_DIR, &user.state),
             config_file,
             current_dir: Utf8PathBuf::from("."),
         }

@@ -2,28 +2,31 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::environment::{Environment, set};
+use super::environment::Environment;
 use super::error::SettingsError;
 use super::image_registry::{EnvironmentLogin, RegistrySettings};
+use super::variables::{self, Variable};
 use crate::model::image_mirrors::ImageMirrors;
 
 /// `[registry]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RegistryConfig {
-    /// Registries without TLS (`host:port`), in addition to those on this machine.
+    /// Registries without TLS (`host:port` or `http://host:port`), in addition to those on this machine. Only these get a
+    /// login without TLS.
     #[serde(default)]
     pub insecure: Vec<String>,
 }
 
 /// `[mirrors] images`: for each registry one mirror, or several in the order they are asked.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ImageMirrorConfig(BTreeMap<String, OneOrMany>);
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum OneOrMany {
     One(String),
@@ -36,18 +39,14 @@ impl std::fmt::Debug for ImageMirrorConfig {
     }
 }
 
-/// The variable that names a mirror of the default registry.
-const MIRROR: &str = "ENVFORGE_IMAGE_MIRROR";
-
 /// Joins environment and configuration; directories are added by the caller.
 pub(super) fn registry_settings(
     environment: &Environment,
     mirrors: &ImageMirrorConfig,
     config: &RegistryConfig,
 ) -> Result<RegistrySettings, SettingsError> {
-    let set = |name| set(environment, name);
     let mut rules = ImageMirrors::default();
-    if let Some(mirror) = set(MIRROR) {
+    if let Some(mirror) = variables::IMAGE_MIRROR.of(environment) {
         rules.add("docker.io", &mirror)?;
     }
     for (registry, mirrors) in &mirrors.0 {
@@ -59,9 +58,22 @@ pub(super) fn registry_settings(
             rules.add(registry, mirror)?;
         }
     }
+    let mut insecure: Vec<String> = config
+        .insecure
+        .iter()
+        .map(|entry| entry.strip_prefix("http://").unwrap_or(entry).to_owned())
+        .collect();
+    let of = |variable: Variable| variable.of(environment);
     let login =
-        match (set("ENVFORGE_REGISTRY"), set("ENVFORGE_REGISTRY_USER"), set("ENVFORGE_REGISTRY_PASSWORD")) {
+        match (of(variables::REGISTRY), of(variables::REGISTRY_USER), of(variables::REGISTRY_PASSWORD)) {
             (Some(registry), Some(user), Some(password)) => {
+                let registry = match registry.strip_prefix("http://") {
+                    Some(host) => {
+                        insecure.push(host.to_owned());
+                        host.to_owned()
+                    }
+                    None => registry,
+                };
                 Some(EnvironmentLogin { registry, user, password: password.into() })
             }
             (None, Some(_), Some(_)) => return Err(SettingsError::LoginOfNoRegistry),
@@ -69,9 +81,9 @@ pub(super) fn registry_settings(
         };
     Ok(RegistrySettings {
         mirrors: rules,
-        insecure: config.insecure.clone(),
+        insecure,
         login,
-        auth_config: set("DOCKER_AUTH_CONFIG").map(Into::into),
+        auth_config: of(variables::AUTH_CONFIG).map(Into::into),
         ..RegistrySettings::default()
     })
 }
@@ -97,7 +109,7 @@ mod tests {
     fn mirrors_come_from_the_environment_first_then_from_the_file() {
         let file =
             "[mirrors]\nimages = { 'docker.io' = ['m.test/hub', 'n.test'], 'ghcr.test' = 'm.test/ghcr' }";
-        let settings = built(&[(MIRROR, "e.test")], file).expect("settings");
+        let settings = built(&[("ENVFORGE_IMAGE_MIRROR", "e.test")], file).expect("settings");
         assert_eq!(
             sources(&settings, "debian:12"),
             ["e.test/library/debian:12", "m.test/hub/library/debian:12", "n.test/library/debian:12"]
@@ -112,6 +124,18 @@ mod tests {
         let all = [pairs[0], pairs[1], ("ENVFORGE_REGISTRY", "box:5000"), ("DOCKER_AUTH_CONFIG", "hunter2")];
         let text = format!("{:?}", built(&all, "[registry]\ninsecure = ['box:5000']").expect("settings"));
         assert!(text.contains("ann") && !text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn registry_of_a_login_may_be_written_without_tls() {
+        let login = [("ENVFORGE_REGISTRY_USER", "ann"), ("ENVFORGE_REGISTRY_PASSWORD", "hunter2")];
+        for (address, insecure) in [("http://localhost:5000", 2), ("localhost:5000", 1)] {
+            let pairs = [login[0], login[1], ("ENVFORGE_REGISTRY", address)];
+            let settings = built(&pairs, "[registry]\ninsecure = ['http://box:5000']").expect("settings");
+            assert_eq!(settings.insecure.len(), insecure, "{:?}", settings.insecure);
+            assert!(settings.insecure.contains(&"box:5000".to_owned()), "{:?}", settings.insecure);
+            assert_eq!(settings.login.expect("a login").registry, "localhost:5000");
+        }
     }
 
     #[test]

@@ -1,24 +1,26 @@
 //! `[toolkit]` and `[source]`: where the compiler of the devel flavour and release archives may come from.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::environment::{Environment, set, split_list};
+use super::environment::{Environment, split_list};
 use super::error::SettingsError;
+use super::variables;
 use crate::model::resolve::ToolkitSources;
 
 /// `[toolkit]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ToolkitConfig {
-    /// Where nvcc may come from: `distribution`, `wheels`, `vendor`; all if unset.
+    /// Sources of nvcc: `distribution`, `wheels`, `vendor`. Default: all.
     pub sources: Option<Vec<String>>,
 }
 
 /// `[source]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SourceConfig {
-    /// A directory with release archives, tried before their own place.
+    /// A directory or URL with release archives, tried before their own address.
     pub mirror: Option<String>,
 }
 
@@ -38,10 +40,10 @@ impl SourceSettings {
         toolkit: ToolkitConfig,
         source: SourceConfig,
     ) -> Result<Self, SettingsError> {
-        let named = set(environment, "ENVFORGE_NVCC_SOURCES").map(|text| split_list(&text));
+        let named = variables::NVCC_SOURCES.of(environment).map(|text| split_list(&text));
         Ok(Self {
             toolkit: toolkit_sources(named.or(toolkit.sources))?,
-            mirror: set(environment, "ENVFORGE_SOURCE_MIRROR").or(source.mirror),
+            mirror: variables::SOURCE_MIRROR.of(environment).or(source.mirror),
         })
     }
 }

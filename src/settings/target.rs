@@ -1,6 +1,7 @@
 //! The target machine that the environment names.
 
 use super::environment::{Environment, split_list};
+use super::variables;
 
 /// The target of the environment; `None`: not set, empty: no GPU.
 #[derive(Debug, Clone, Default)]
@@ -15,8 +16,8 @@ impl TargetOverrides {
     /// Reads the environment.
     pub(super) fn of(environment: &Environment) -> Self {
         Self {
-            gpu: environment.get("ENVFORGE_GPU").map(|text| split_list(text)),
-            driver: environment.get("ENVFORGE_DRIVER").cloned(),
+            gpu: variables::GPU.set_or_empty(environment).map(|text| split_list(text)),
+            driver: variables::DRIVER.set_or_empty(environment).cloned(),
         }
     }
 }

@@ -1,15 +1,17 @@
 //! Projects that may use this machine without a question, for CI.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::model::sha256::is_sha256_hex;
 
 /// `[trust]` of the configuration.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct TrustConfig {
-    /// Projects whose mounts, ports and secrets are allowed: directories, or digests that envforge printed.
+    /// Directories of projects, or digests that envforge printed: `["/home/me/vision"]`.
+    #[schemars(with = "Vec<String>")]
     pub projects: Vec<TrustedProject>,
 }
 

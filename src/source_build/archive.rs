@@ -16,7 +16,7 @@ use crate::store::Store;
 const STEP: &str = "source-archive";
 
 /// Makes the archive present in the cache: from there, else from the addresses in order.
-pub(super) async fn archive(
+pub async fn release_archive(
     row: &SourceBuild,
     addresses: &[Address],
     store: &Store,
@@ -109,7 +109,7 @@ mod tests {
             let settings = FetchSettings { attempts: 1, ..FetchSettings::default() };
             let fetcher = Fetcher::new(&settings).expect("client");
             let address = format!("{}/{}", self.server.uri(), self.row.archive).parse().expect("an address");
-            archive(&self.row, &[address], &self.store, &fetcher, Arc::new(NullReporter)).await
+            release_archive(&self.row, &[address], &self.store, &fetcher, Arc::new(NullReporter)).await
         }
         fn at(&self) -> impl wiremock::Match + use<> {
             path(format!("/{}", self.row.archive))

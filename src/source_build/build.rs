@@ -1,94 +1,101 @@
-//! Archive, builder image, compile, export: one wheel, in the cache at the end.
+//! Compiles one wheel in an image that has everything it needs, without network or secrets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
+use serde_json::json;
 
-use super::archive::archive;
 use super::error::SourceError;
 use super::export::wheel_of;
-use super::recipe::{Recipe, bottom, is_of_the_builder};
-use crate::engine::{EngineError, ImageBuildRequest, TemporaryTag};
-use crate::model::address::Address;
+use super::patches::patch_text;
+use crate::engine::{EngineError, ImageBuildRequest, Network, TemporaryTag};
 use crate::model::image::context::ContextEntry;
-use crate::model::image::plan::{CachedFile, ContextFiles};
-use crate::model::lock::{Lock, LockMetadata, LockedBase, SCHEMA, UserAdditions};
-use crate::packages::{
-    LocalWheel, PackageRequest, ResolvedPackages, ResolverContext, gather_debs, index_secrets_with,
-    resolve_packages,
-};
+use crate::model::image::plan::CachedFile;
+use crate::model::image::render::rendered;
+use crate::packages::{LocalWheel, ResolverContext};
 use crate::report::Event;
-use crate::source_build::wheel_cache::{cached_wheel, keep};
 
+const DOCKERFILE: &str = include_str!("../../templates/Builder.j2");
+pub(super) const STEP: &str = include_str!("../../templates/steps/source.sh");
+/// Stands for the number of parallel compilers in [`Compilation::environment`].
+pub(super) const JOBS: &str = "{jobs}";
 /// Message of a build step that ran out of memory.
 const OUT_OF_MEMORY: &str = "envforge: a compiler ran out of memory";
 
-/// A wheel to build.
-#[derive(Debug, Clone, Copy)]
-pub struct SourceRequest<'a> {
-    /// The source build to run.
-    pub recipe: Recipe<'a>,
-    /// The base in the engine, by tag.
-    pub base_reference: &'a str,
-    /// The locked base.
-    pub base: &'a LockedBase,
-    /// Mirrors of the distribution.
-    pub mirrors: &'a [Address],
-    /// Addresses of the release archive, tried in order.
-    pub archives: &'a [Address],
-    /// Number of parallel compilers.
-    pub jobs: u64,
+/// What is compiled, and how.
+#[derive(Debug, Clone)]
+pub struct Compilation<'a> {
+    /// `torch 2.8.0+cu118`.
+    pub title: String,
+    /// The reason for a build from source.
+    pub why: &'static str,
+    /// The file name of the archive.
+    pub file: &'a str,
+    /// The archive, in the cache.
+    pub archive: CachedFile,
+    /// The program uv, in the cache.
+    pub uv: CachedFile,
+    /// The built-in patches, in their order.
+    pub patches: &'a [String],
+    /// Shell lines; `{jobs}` stands for the number of parallel compilers.
+    pub environment: String,
 }
 
-/// Builds a wheel, or returns the cached one of the same inputs. It is compatible with the stack.
-pub async fn build_wheel(
-    tools: &ResolverContext<'_>,
-    request: &SourceRequest<'_>,
-) -> Result<LocalWheel, SourceError> {
-    let SourceRequest { recipe, .. } = request;
-    let key = recipe.key();
-    let _guard = tools.store.lock(&format!("source-{}", &key[..16])).await?;
-    if let Some(wheel) = cached_wheel(tools.store, &key)? {
-        return Ok(wheel);
+impl Compilation<'_> {
+    /// The build context above an image: its Dockerfile, the archive and the step.
+    fn context(&self, image: &str, jobs: u64) -> Result<Vec<ContextEntry>, SourceError> {
+        let Self { title, why, file, archive, uv, patches, environment } = self;
+        let values = json!({
+            "envforge": env!("CARGO_PKG_VERSION"),
+            "image": image,
+            "source": {
+                "title": title,
+                "why": why,
+                "archive": file,
+                "patches": patches,
+                // Compilers of another archive never see it.
+                "cache": format!("envforge-compiler-{}", archive.sha256),
+            },
+        });
+        let mut context = vec![
+            archive.clone().entry("source/archive".to_owned(), 0o644),
+            uv.clone().entry("tools/uv".to_owned(), 0o755),
+            ContextEntry::text("source/environment", environment.replace(JOBS, &jobs.to_string())),
+            ContextEntry::text("steps/source.sh", STEP),
+            ContextEntry::text("Dockerfile", rendered(DOCKERFILE, &values)),
+        ];
+        for (number, name) in patches.iter().enumerate() {
+            let text = patch_text(name).ok_or_else(|| SourceError::NoPatch { patch: name.clone() })?;
+            context.push(ContextEntry::text(&format!("source/patches/{number}-{name}"), text));
+        }
+        context.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(context)
     }
-    let reporter = || Arc::clone(&tools.reporter);
-    let archive = archive(recipe.row, request.archives, tools.store, tools.fetcher, reporter()).await?;
-    let (lock, files) = Box::pin(builder(tools, request)).await?;
-    let scratch = TemporaryTag::new(tools.engine);
-    let archive = cached(archive)?;
-    let context = |jobs| recipe.context(&lock, files.clone(), archive.clone(), jobs);
-    compile(tools, &lock, context, request.jobs, scratch.name()).await?;
-    let wheel = taken(tools, scratch.name()).await?;
-    scratch.remove().await?;
-    wheel.check(recipe.stack)?;
-    keep(tools.store, &key, &wheel)?;
-    Ok(wheel)
 }
 
-/// Compiles, with half as many compilers each time the memory was too small. `context` is that of the builder for a number of
-/// compilers, `lock` the packages of the builder.
-pub(super) async fn compile(
+/// Compiles in the image of that tag, with half as many compilers each time the memory was too small. The wheel is in the cache
+/// afterwards.
+pub async fn compile(
     tools: &ResolverContext<'_>,
-    lock: &Lock,
-    context: impl Fn(u64) -> Result<Vec<ContextEntry>, SourceError>,
+    image: &str,
+    what: &Compilation<'_>,
     jobs: u64,
-    scratch_tag: &str,
-) -> Result<(), SourceError> {
+) -> Result<LocalWheel, SourceError> {
+    let scratch = TemporaryTag::new(tools.engine);
     let mut jobs = jobs.max(1);
     loop {
         let build = ImageBuildRequest {
-            context: context(jobs)?,
-            secrets: index_secrets_with(&tools.settings.index, lock, &tools.settings.index.further),
-            build_args: tools.settings.index.proxies.0.clone(),
+            context: what.context(image, jobs)?,
+            secrets: Vec::new(),
+            build_args: BTreeMap::new(),
             labels: BTreeMap::new(),
-            network: tools.settings.network,
+            network: Network::None,
             no_cache: false,
-            scratch_tag: scratch_tag.to_owned(),
+            scratch_tag: scratch.name().to_owned(),
         };
         match tools.engine.build(build, Arc::clone(&tools.reporter)).await {
-            Ok(_) => return Ok(()),
+            Ok(_) => break,
             Err(EngineError::BuildFailed { output, .. }) if ran_out_of_memory(&output) => {
                 if jobs == 1 {
                     return Err(SourceError::OutOfMemory);
@@ -101,66 +108,17 @@ pub(super) async fn compile(
             Err(error) => return Err(error.into()),
         }
     }
+    let wheel = taken(tools, scratch.name()).await?;
+    scratch.remove().await?;
+    Ok(wheel)
 }
 
 fn ran_out_of_memory(output: &[String]) -> bool {
     output.iter().any(|line| line.contains(OUT_OF_MEMORY))
 }
 
-/// The builder's lock, and its files in the cache.
-async fn builder(
-    tools: &ResolverContext<'_>,
-    request: &SourceRequest<'_>,
-) -> Result<(Lock, ContextFiles), SourceError> {
-    let SourceRequest { recipe, base_reference, base, mirrors, .. } = *request;
-    let stack = recipe.builder();
-    let added = UserAdditions { apt: recipe.row.build_packages.clone(), ..UserAdditions::default() };
-    let wanted = PackageRequest {
-        base_reference,
-        base,
-        stack: &stack,
-        added: &added,
-        previous: None,
-        fresh: &[],
-        local: &[],
-        built: &[],
-    };
-    let found: ResolvedPackages = resolve_packages(tools, &wanted).await?;
-    let lock = Lock {
-        schema: SCHEMA,
-        spec: stack.name.clone(),
-        added,
-        base: base.clone(),
-        tools: found.tools,
-        system: found.system,
-        unpacked: found.unpacked,
-        apt: found.apt,
-        wheels: found.wheels.into_iter().filter(|wheel| is_of_the_builder(wheel.layer)).collect(),
-        sources: Vec::new(),
-        environment: BTreeMap::new(),
-        records: LockMetadata::default(),
-        stack,
-    };
-    gather_debs(&lock, tools.store, tools.fetcher, mirrors, Arc::clone(&tools.reporter)).await?;
-    let paths = |debs: &[crate::model::lock::LockedDeb]| -> Result<Vec<Utf8PathBuf>, SourceError> {
-        debs.iter().map(|deb| Ok(tools.store.blob_path(&deb.sha256)?)).collect()
-    };
-    let files = ContextFiles {
-        bottom: bottom(base_reference),
-        debs: paths(&lock.system)?,
-        unpacked: paths(&lock.unpacked)?,
-        apt: paths(&lock.apt)?,
-        copies: Vec::new(),
-        wheels: Vec::new(),
-        local: Vec::new(),
-        uv: cached(found.uv_binary)?,
-        agent: Bytes::new(),
-    };
-    Ok((lock, files))
-}
-
 /// The wheel of a finished image, in the cache.
-pub(super) async fn taken(tools: &ResolverContext<'_>, image: &str) -> Result<LocalWheel, SourceError> {
+async fn taken(tools: &ResolverContext<'_>, image: &str) -> Result<LocalWheel, SourceError> {
     let folder = tools.store.temp_folder()?;
     let root = Utf8Path::from_path(folder.path()).expect("the cache's path is UTF-8");
     let archive = root.join("image.tar");
@@ -169,21 +127,60 @@ pub(super) async fn taken(tools: &ResolverContext<'_>, image: &str) -> Result<Lo
     Ok(LocalWheel::take(&wheel, tools.store)?)
 }
 
-/// A file of the cache, which is named by its hash.
-fn cached(path: Utf8PathBuf) -> Result<CachedFile, SourceError> {
-    let size = fs_err::metadata(&path)?.len();
-    let sha256 = path.file_name().unwrap_or_default().to_owned();
-    Ok(CachedFile { path, size, sha256 })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::ran_out_of_memory;
+pub(super) mod tests {
+    use super::*;
+    use crate::model::image::context::ContextContent;
+
+    /// The text of an entry of a compilation's context.
+    pub(in crate::source_build) fn text_of(what: &Compilation<'_>, path: &str) -> String {
+        let context = what.context("envforge-scratch:1", 2).expect("a context");
+        assert!(context.is_sorted_by(|a, b| a.path < b.path));
+        let entry = context.into_iter().find(|entry| entry.path == path).expect(path);
+        let ContextContent::Bytes(bytes) = &entry.content else { panic!("{path} is made here") };
+        String::from_utf8(bytes.to_vec()).expect("text")
+    }
+
+    pub(in crate::source_build) fn cached(sha256: &str) -> CachedFile {
+        CachedFile { path: "/cache/x".into(), size: 1, sha256: sha256.repeat(64) }
+    }
+
+    fn what(patches: &[String]) -> Compilation<'_> {
+        Compilation {
+            title: "small 1".to_owned(),
+            why: "it has no published wheel",
+            file: "small-1.tar.gz",
+            archive: cached("a"),
+            uv: cached("b"),
+            patches,
+            environment: "export MAX_JOBS='{jobs}'\n".to_owned(),
+        }
+    }
 
     #[test]
     fn out_of_memory_message_is_recognized() {
         let said = |line: &str| ran_out_of_memory(&["before".to_owned(), line.to_owned()]);
         assert!(said("#12 3.1 envforge: a compiler ran out of memory"));
         assert!(!said("error: no member named `memory`"));
+    }
+
+    #[test]
+    fn compilation_is_a_step_above_the_image_and_the_wheel_a_stage_of_its_own() {
+        let patches = ["pytorch-2.8-cuda11-driver-entry-point.py".to_owned()];
+        let what = what(&patches);
+        assert_eq!(text_of(&what, "source/environment"), "export MAX_JOBS='2'\n");
+        assert!(!text_of(&what, "source/patches/0-pytorch-2.8-cuda11-driver-entry-point.py").is_empty());
+        let text = text_of(&what, "Dockerfile");
+        for word in ["# syntax=", "<<", "--link", "ARG ", "http", "secret,"] {
+            assert!(!text.contains(word), "{word} in\n{text}");
+        }
+        insta::assert_snapshot!("builder", text);
+    }
+
+    #[test]
+    fn unknown_patch_is_an_error() {
+        let patches = ["none.py".to_owned()];
+        let error = what(&patches).context("x", 1).expect_err("no such patch");
+        assert!(error.to_string().contains("none.py"), "{error}");
     }
 }

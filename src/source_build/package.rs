@@ -1,5 +1,5 @@
-//! Builds a wheel from an allowed source distribution: in an image of the layers below the user's own packages, with its
-//! Python and compilers, once; the cache stores it.
+//! The wheel of a source distribution that the user allows: built in an image of the layers below the user's own packages, with
+//! its Python and compilers. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,41 +9,33 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::error::SourceError;
-use super::recipe::{DOCKERFILE, STEP, is_of_a_builder};
-use crate::engine::TemporaryTag;
-use crate::model::image::context::ContextEntry;
-use crate::model::image::plan::{CachedFile, ContextFiles, asked_for, plan, requirements};
-use crate::model::image::render::{rendered, shell_word, values};
-use crate::model::lock::{Lock, LockedSource, LockedTool, LockedWheel};
+use crate::model::bounded::{Bounded, read_text_bounded};
+use crate::model::image::plan::CachedFile;
+use crate::model::image::render::shell_word;
+use crate::model::lock::{Lock, LockedSource, LockedTool, LockedWheel, WheelLayer};
 use crate::model::sha256::sha256_hex;
-use crate::packages::{LocalWheel, ResolverContext};
-use crate::source_build::build::{compile, taken};
-use crate::source_build::wheel_cache::{cached_wheel, keep};
+use crate::source_build::build::{Compilation, JOBS, STEP};
 
 /// More than any `pyproject.toml`.
-const PYPROJECT_LIMIT: u64 = 4 << 20;
+const LARGEST_PYPROJECT: u64 = 4 << 20;
+/// The most of a source archive that is unpacked to find it, bytes.
+const LARGEST_ARCHIVE: u64 = 8 << 30;
 /// Times in the wheel: the earliest of a zip archive.
 const EPOCH: &str = "315532800";
 
 /// A wheel to build of a source distribution.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct PackageBuild<'a> {
-    /// The image it is built in: [`Lock::without_user_layers`].
+    /// The image it is built in, without the build requirements: [`Lock::without_user_layers`].
     pub below: &'a Lock,
-    /// The cached files of that image.
-    pub files: &'a ContextFiles,
     /// The source distribution, with its build requirements.
     pub source: &'a LockedSource,
-    /// Its archive, in the cache.
-    pub archive: CachedFile,
-    /// Number of parallel compilers.
-    pub jobs: u64,
 }
 
 impl PackageBuild<'_> {
     /// SHA-256 over everything that decides the wheel, except the number of parallel compilers.
-    fn key(&self) -> String {
-        let Self { below, source, .. } = self;
+    pub fn key(&self) -> String {
+        let Self { below, source } = self;
         let debs = below.base.packages.iter().chain(below.debs()).map(|deb| &deb.sha256);
         let wheels = below.wheels.iter().map(|wheel| &wheel.sha256);
         let what = json!({
@@ -53,14 +45,38 @@ impl PackageBuild<'_> {
             "machine": below.stack.machine,
             "base": [&below.base.name, below.base.digest.as_deref().unwrap_or_default()],
             "below": debs.chain(wheels).collect::<Vec<_>>(),
-            "environment": self.environment(0),
+            "environment": self.environment("0"),
             "step": STEP,
         });
         sha256_hex(what.to_string().as_bytes())
     }
 
+    /// The image it is built in, as a lock: build requirements take the place of packages of their names.
+    pub fn builder_lock(&self) -> Lock {
+        let Self { below, source } = self;
+        let mut lock = (*below).clone();
+        lock.wheels.retain(|wheel| source.build.iter().all(|tool| tool.name != wheel.name));
+        let tools = source.build.iter().map(LockedTool::as_wheel);
+        lock.wheels.extend(tools.map(|wheel| LockedWheel { layer: WheelLayer::User, ..wheel }));
+        lock
+    }
+
+    /// What is compiled.
+    pub fn compilation(&self, archive: CachedFile, uv: CachedFile) -> Compilation<'_> {
+        let LockedSource { name, version, file, .. } = self.source;
+        Compilation {
+            title: format!("{name} {version}"),
+            why: "it has no compatible wheel and its source build is allowed",
+            file,
+            archive,
+            uv,
+            patches: &[],
+            environment: self.environment(JOBS),
+        }
+    }
+
     /// Returns the build's environment as shell lines: the variables read by builds of CUDA extensions.
-    fn environment(&self, jobs: u64) -> String {
+    fn environment(&self, jobs: &str) -> String {
         let stack = &self.below.stack;
         let named = stack.target.capabilities();
         let targets = if named.is_empty() { &stack.requires.gpu } else { &named };
@@ -68,7 +84,7 @@ impl PackageBuild<'_> {
         let all = [
             ("SOURCE_DATE_EPOCH", EPOCH.to_owned()),
             ("PYTHONHASHSEED", "0".to_owned()),
-            ("MAX_JOBS", jobs.to_string()),
+            ("MAX_JOBS", jobs.to_owned()),
             ("TORCH_CUDA_ARCH_LIST", targets.join(";")),
         ];
         all.iter().fold(String::new(), |mut text, (name, value)| {
@@ -76,53 +92,6 @@ impl PackageBuild<'_> {
             text
         })
     }
-
-    fn context(&self, jobs: u64) -> Vec<ContextEntry> {
-        let Self { below, files, source, archive, .. } = self;
-        let plan = plan(below, (*files).clone());
-        let mut values = values(&plan.image);
-        let names: Vec<_> =
-            source.build.iter().map(|tool| format!("{} {}", tool.name, tool.version)).collect();
-        values["source"] = json!({
-            "title": format!("{} {}", source.name, source.version),
-            "why": "it has no compatible wheel and its source build is allowed",
-            "archive": source.file,
-            "patches": [],
-            "build": asked_for(&names),
-        });
-        let mut context: Vec<_> = plan.context.into_iter().filter(is_of_a_builder).collect();
-        let build: Vec<_> = source.build.iter().map(LockedTool::as_wheel).collect();
-        context.extend([
-            archive.clone().entry("source/archive".to_owned(), 0o644),
-            ContextEntry::text("source/build.txt", requirements(&build.iter().collect::<Vec<_>>())),
-            ContextEntry::text("source/environment", self.environment(jobs)),
-            ContextEntry::text("steps/source.sh", STEP),
-            ContextEntry::text("Dockerfile", rendered(DOCKERFILE, &values)),
-        ]);
-        context.sort_by(|one, other| one.path.cmp(&other.path));
-        context
-    }
-}
-
-/// Builds the wheel of a source distribution, or returns the cached one of the same inputs.
-pub async fn build_package(
-    tools: &ResolverContext<'_>,
-    request: &PackageBuild<'_>,
-) -> Result<LocalWheel, SourceError> {
-    let key = request.key();
-    let _guard = tools.store.lock(&format!("source-{}", &key[..16])).await?;
-    if let Some(wheel) = cached_wheel(tools.store, &key)? {
-        return Ok(wheel);
-    }
-    let scratch = TemporaryTag::new(tools.engine);
-    let context = |jobs| Ok(request.context(jobs));
-    compile(tools, request.below, context, request.jobs, scratch.name()).await?;
-    let wheel = taken(tools, scratch.name()).await?;
-    scratch.remove().await?;
-    let LockedSource { name, version, .. } = request.source;
-    wheel.check_package(name, version, &request.below.stack)?;
-    keep(tools.store, &key, &wheel)?;
-    Ok(wheel)
 }
 
 #[derive(Default, Deserialize)]
@@ -163,7 +132,8 @@ fn is_pyproject(path: &str) -> bool {
 }
 
 fn of_tar(archive: &[u8]) -> std::io::Result<Option<String>> {
-    let mut tar = tar::Archive::new(flate2::read::MultiGzDecoder::new(archive));
+    let unpacked = flate2::read::MultiGzDecoder::new(archive);
+    let mut tar = tar::Archive::new(Bounded::new(unpacked, LARGEST_ARCHIVE));
     for entry in tar.entries()? {
         let entry = entry?;
         if is_pyproject(&String::from_utf8_lossy(&entry.path_bytes())) {
@@ -182,9 +152,7 @@ fn of_zip(archive: &[u8]) -> std::io::Result<Option<String>> {
 }
 
 fn text_of(file: impl Read) -> std::io::Result<String> {
-    let mut text = String::new();
-    file.take(PYPROJECT_LIMIT).read_to_string(&mut text)?;
-    Ok(text)
+    read_text_bounded(file, LARGEST_PYPROJECT)
 }
 
 /// Returns the build requirements that the image below lacks in that version, as lock entries, sorted by name.
@@ -206,11 +174,9 @@ mod tests {
     use crate::failure::{Exit, Failure as _};
     use std::io::Write as _;
 
-    use bytes::Bytes;
-
     use super::*;
-    use crate::model::image::plan::BaseSource;
-    use crate::model::lock::{IndexKind, WheelLayer, sample};
+    use crate::model::lock::{IndexKind, sample};
+    use crate::source_build::build::tests::{cached, text_of};
 
     fn tar_of(files: &[(&str, &str)]) -> Vec<u8> {
         let mut tar =
@@ -295,55 +261,45 @@ mod tests {
 
     fn with(check: impl FnOnce(PackageBuild<'_>)) {
         let lock = sample::lock().without_user_layers();
-        let cached =
-            |sha256: &str| CachedFile { path: "/cache/x".into(), size: 1, sha256: sha256.to_owned() };
-        let files = ContextFiles {
-            bottom: BaseSource::Image("envforge-base:0123".to_owned()),
-            debs: vec!["/cache/d".into(); lock.system.len()],
-            unpacked: Vec::new(),
-            apt: Vec::new(),
-            copies: vec![ContextEntry::text("copy/0/secret", "of the project")],
-            wheels: Vec::new(),
-            local: Vec::new(),
-            uv: cached("2"),
-            agent: Bytes::new(),
-        };
         let source = source();
-        check(PackageBuild { below: &lock, files: &files, source: &source, archive: cached("d"), jobs: 2 });
+        check(PackageBuild { below: &lock, source: &source });
     }
 
     #[test]
     fn builder_is_the_image_below_with_build_requirements() {
         with(|build| {
-            let context = build.context(2);
-            let of = |path: &str| context.iter().find(|entry| entry.path == path);
-            assert!(of("copy/0/secret").is_none() && of("files/opt/envforge/agent").is_none());
-            assert!(of("source/archive").is_some());
-            let text = |path: &str| match &of(path).expect(path).content {
-                crate::model::image::context::ContextContent::Bytes(bytes) => {
-                    String::from_utf8_lossy(bytes).into_owned()
-                }
-                other @ crate::model::image::context::ContextContent::File { .. } => panic!("{other:?}"),
-            };
-            assert_eq!(text("source/build.txt"), format!("setuptools==1 --hash=sha256:{}\n", "b".repeat(64)));
-            assert!(text("source/environment").contains("export MAX_JOBS='2'\n"));
-            insta::assert_snapshot!(text("Dockerfile"));
+            let mut below = build.below.clone();
+            let mut other = wheel("setuptools", 'c');
+            other.layer = WheelLayer::Stack;
+            below.wheels.push(other);
+            let builder = PackageBuild { below: &below, ..build }.builder_lock();
+            let of =
+                |name: &str| builder.wheels.iter().filter(|wheel| wheel.name == name).collect::<Vec<_>>();
+            let setuptools = of("setuptools");
+            assert_eq!(setuptools.len(), 1, "the build requirement takes the other's place: {setuptools:?}");
+            assert_eq!(
+                (setuptools[0].sha256.clone(), setuptools[0].layer),
+                ("b".repeat(64), WheelLayer::User)
+            );
+            assert_eq!(of("torch").len(), 1);
+            let what = build.compilation(cached("d"), cached("2"));
+            assert_eq!((what.title.as_str(), what.file), ("docopt 0.6.2", "docopt-0.6.2.tar.gz"));
+            assert!(text_of(&what, "source/environment").contains("export MAX_JOBS='2'\n"));
         });
     }
 
     #[test]
-    fn key_contains_all_inputs_except_number_of_compilers() {
+    fn key_contains_all_inputs() {
         with(|build| {
             let key = build.key();
-            assert_eq!(PackageBuild { jobs: 8, ..build.clone() }.key(), key);
             let other = LockedSource { sha256: "e".repeat(64), ..build.source.clone() };
-            assert_ne!(PackageBuild { source: &other, ..build.clone() }.key(), key);
+            assert_ne!(PackageBuild { source: &other, ..build }.key(), key);
             let mut below = build.below.clone();
             below.apt = vec![sample::deb("libpq-dev", "15.1")];
-            assert_ne!(PackageBuild { below: &below, ..build.clone() }.key(), key);
+            assert_ne!(PackageBuild { below: &below, ..build }.key(), key);
             let mut below = build.below.clone();
             below.wheels[0].sha256 = "f".repeat(64);
-            assert_ne!(PackageBuild { below: &below, ..build.clone() }.key(), key);
+            assert_ne!(PackageBuild { below: &below, ..build }.key(), key);
         });
     }
 }

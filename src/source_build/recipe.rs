@@ -1,4 +1,4 @@
-//! Inputs and environment of a source build: everything that decides its bytes, as plain values. Pure.
+//! The source build of an unpublished variant: everything that decides its bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,25 +8,14 @@ use serde_json::json;
 use super::error::SourceError;
 use crate::model::compat::TOOLKIT;
 use crate::model::compat::tables::SourceBuild;
-use crate::model::image::context::ContextEntry;
-use crate::model::image::plan::{BaseSource, CachedFile, ContextFiles, plan};
-use crate::model::image::render::{rendered, shell_word, values};
-use crate::model::lock::{Lock, WheelLayer};
+use crate::model::image::plan::CachedFile;
+use crate::model::image::render::shell_word;
+use crate::model::lock::{Lock, LockMetadata, LockedBase, SCHEMA, UserAdditions, WheelLayer};
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::{Flavour, Stack};
-
-pub(super) const DOCKERFILE: &str = include_str!("../../templates/Builder.j2");
-pub(super) const STEP: &str = include_str!("../../templates/steps/source.sh");
-/// Built-in patches by the names used in rows.
-const PATCHES: [(&str, &str); 1] = [(
-    "pytorch-2.8-cuda11-driver-entry-point.py",
-    include_str!("../../templates/patches/pytorch-2.8-cuda11-driver-entry-point.py"),
-)];
-
-/// Returns the text of a built-in patch.
-pub(super) fn patch_text(name: &str) -> Option<&'static str> {
-    PATCHES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
-}
+use crate::packages::{PackageRequest, ResolverContext, resolve_packages};
+use crate::source_build::build::{Compilation, JOBS, STEP};
+use crate::source_build::patches::patch_text;
 
 /// An unpublished stack and the row that describes its build.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +40,7 @@ impl Recipe<'_> {
             "title": self.title(),
             "archive": row.sha256,
             "patches": patches,
-            "environment": self.environment(0),
+            "environment": self.environment("0"),
             "python": stack.python,
             "machine": stack.machine,
             "base": stack.base,
@@ -95,7 +84,7 @@ impl Recipe<'_> {
     }
 
     /// The build's environment as shell lines.
-    fn environment(&self, jobs: u64) -> String {
+    fn environment(&self, jobs: &str) -> String {
         let Self { stack, row } = self;
         let targets = stack.source_build.iter().flat_map(|choice| &choice.arch);
         let arch: Vec<_> = targets.map(|code| format!("{}.{}", code.major, code.minor)).collect();
@@ -103,7 +92,7 @@ impl Recipe<'_> {
         for (name, value) in &row.environment {
             let value = value
                 .replace("{arch}", &arch.join(";"))
-                .replace("{jobs}", &jobs.to_string())
+                .replace("{jobs}", jobs)
                 .replace("{version}", &stack.version.to_string())
                 .replace("{cuda}", &stack.cuda.to_string());
             let _ = writeln!(text, "export {name}={}", shell_word(&value));
@@ -111,55 +100,60 @@ impl Recipe<'_> {
         text
     }
 
-    /// Returns the build context of the builder image: its Dockerfile, the locked files, the archive and the build steps.
-    pub(super) fn context(
-        &self,
-        lock: &Lock,
-        files: ContextFiles,
-        archive: CachedFile,
-        jobs: u64,
-    ) -> Result<Vec<ContextEntry>, SourceError> {
-        let plan = plan(lock, files);
-        let dockerfile = self.dockerfile(&values(&plan.image));
-        let mut context: Vec<_> = plan.context.into_iter().filter(is_of_a_builder).collect();
-        for (number, name) in self.row.patches.iter().enumerate() {
-            let text = patch_text(name).ok_or_else(|| SourceError::NoPatch { patch: name.clone() })?;
-            context.push(ContextEntry::text(&format!("source/patches/{number}-{name}"), text));
+    /// What is compiled: the release archive, with the patches of its row.
+    pub fn compilation(&self, archive: CachedFile, uv: CachedFile) -> Compilation<'_> {
+        Compilation {
+            title: self.title(),
+            why: "it has no published wheel",
+            file: &self.row.archive,
+            archive,
+            uv,
+            patches: &self.row.patches,
+            environment: self.environment(JOBS),
         }
-        context.push(archive.entry("source/archive".to_owned(), 0o644));
-        context.push(ContextEntry::text("source/environment", self.environment(jobs)));
-        context.push(ContextEntry::text("steps/source.sh", STEP));
-        context.push(ContextEntry::text("Dockerfile", dockerfile));
-        context.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(context)
     }
 
-    fn dockerfile(&self, values: &serde_json::Value) -> String {
-        let mut values = values.clone();
-        values["source"] = json!({
-            "title": self.title(),
-            "why": "it has no published wheel",
-            "archive": self.row.archive,
-            "patches": self.row.patches,
-            "build": "",
-        });
-        rendered(DOCKERFILE, &values)
+    /// Resolves the builder: what is installed before it compiles.
+    pub async fn builder_lock(
+        &self,
+        tools: &ResolverContext<'_>,
+        base_reference: &str,
+        base: &LockedBase,
+    ) -> Result<Lock, SourceError> {
+        let stack = self.builder();
+        let added = UserAdditions { apt: self.row.build_packages.clone(), ..UserAdditions::default() };
+        let wanted = PackageRequest {
+            base_reference,
+            base,
+            stack: &stack,
+            added: &added,
+            previous: None,
+            fresh: &[],
+            local: &[],
+            built: &[],
+        };
+        let found = resolve_packages(tools, &wanted).await?;
+        Ok(Lock {
+            schema: SCHEMA,
+            spec: stack.name.clone(),
+            added,
+            base: base.clone(),
+            tools: found.tools,
+            system: found.system,
+            unpacked: found.unpacked,
+            apt: found.apt,
+            wheels: found.wheels.into_iter().filter(|wheel| is_of_the_builder(wheel.layer)).collect(),
+            sources: Vec::new(),
+            environment: BTreeMap::new(),
+            records: LockMetadata::default(),
+            stack,
+        })
     }
-}
-
-/// Whether a builder needs an entry of an image's context: not the copied files.
-pub(super) fn is_of_a_builder(entry: &ContextEntry) -> bool {
-    !["files/", "copy/"].iter().any(|folder| entry.path.starts_with(folder)) && entry.path != "Dockerfile"
 }
 
 /// Keeps only the packages that the builder installs.
-pub(super) fn is_of_the_builder(layer: WheelLayer) -> bool {
+fn is_of_the_builder(layer: WheelLayer) -> bool {
     matches!(layer, WheelLayer::Cuda | WheelLayer::Framework)
-}
-
-/// The base stage of the builder.
-pub(super) fn bottom(base_reference: &str) -> BaseSource {
-    BaseSource::Image(base_reference.to_owned())
 }
 
 #[cfg(test)]
@@ -169,6 +163,7 @@ mod tests {
     use crate::model::resolve::{ResolveOptions, resolve};
     use crate::model::target::{Target, TargetGpu, TargetSource};
     use crate::model::versions::Machine;
+    use crate::source_build::build::tests::{cached, text_of};
 
     fn stack(gpu: Option<&str>) -> Stack {
         let mut target = Target::any(Machine::X86_64);
@@ -194,7 +189,7 @@ mod tests {
     #[test]
     fn environment_lists_targets_and_jobs() {
         let (stack, row) = (stack(Some("8.6")), row());
-        let text = Recipe { stack: &stack, row: &row }.environment(3);
+        let text = Recipe { stack: &stack, row: &row }.environment("3");
         for line in ["export MAX_JOBS='3'", "export TORCH_CUDA_ARCH_LIST='8.6'", "'2.8.0+cu118'"] {
             assert!(text.contains(line), "{line}: {text}");
         }
@@ -233,45 +228,15 @@ mod tests {
     }
 
     #[test]
-    fn the_builder_and_the_wheel_are_two_stages() {
+    fn compilation_has_the_archive_the_patches_and_the_environment_of_its_row() {
         let (stack, row) = (stack(None), row());
         let recipe = Recipe { stack: &stack, row: &row };
-        let mut lock = crate::model::lock::sample::lock();
-        lock.stack = recipe.builder();
-        lock.wheels.retain(|wheel| is_of_the_builder(wheel.layer));
-        lock.wheels[0].layer = WheelLayer::Cuda;
-        lock.added = crate::model::lock::UserAdditions {
-            apt: row.build_packages.clone(),
-            ..crate::model::lock::UserAdditions::default()
-        };
-        lock.apt = lock.system.clone();
-        let file = |name: &str| CachedFile { path: name.into(), size: 1, sha256: "d".repeat(64) };
-        let paths = |count: usize| vec!["/cache/deb".into(); count];
-        let files = ContextFiles {
-            bottom: bottom("envforge-base:0123"),
-            debs: paths(lock.system.len()),
-            unpacked: paths(lock.unpacked.len()),
-            apt: paths(lock.apt.len()),
-            copies: Vec::new(),
-            wheels: Vec::new(),
-            local: Vec::new(),
-            uv: file("/cache/uv"),
-            agent: bytes::Bytes::new(),
-        };
-        let context = recipe.context(&lock, files, file("/cache/archive"), 2).expect("a context");
-        let paths: Vec<_> = context.iter().map(|entry| entry.path.as_str()).collect();
-        assert!(context.is_sorted_by(|a, b| a.path < b.path), "{paths:?}");
-        for path in ["source/archive", "source/environment", "steps/source.sh", "steps/toolkit.py"] {
-            assert!(paths.contains(&path), "{path}: {paths:?}");
+        let what = recipe.compilation(cached("a"), cached("b"));
+        assert_eq!((what.file, what.patches), (row.archive.as_str(), row.patches.as_slice()));
+        let text = text_of(&what, "source/environment");
+        assert!(text.contains("export MAX_JOBS='2'\n") && !text.contains(JOBS), "{text}");
+        for (number, patch) in row.patches.iter().enumerate() {
+            assert!(!text_of(&what, &format!("source/patches/{number}-{patch}")).is_empty());
         }
-        let dockerfile = context.iter().find(|entry| entry.path == "Dockerfile").expect("there");
-        let crate::model::image::context::ContextContent::Bytes(bytes) = &dockerfile.content else {
-            panic!("made here")
-        };
-        let text = std::str::from_utf8(bytes).expect("text");
-        for word in ["# syntax=", "<<", "--link", "ARG ", "http"] {
-            assert!(!text.contains(word), "{word} in\n{text}");
-        }
-        insta::assert_snapshot!("builder", text);
     }
 }

@@ -17,8 +17,23 @@ pub fn cached_wheel(store: &Store, key: &str) -> Result<Option<LocalWheel>, Sour
     Ok(LocalWheel::locked(&wheel, store)?)
 }
 
+/// Returns the wheel built for a key; builds it if the cache has none. Another process that builds the same is waited for.
+pub async fn built_once<E: From<SourceError>>(
+    store: &Store,
+    key: &str,
+    build: impl Future<Output = Result<LocalWheel, E>>,
+) -> Result<LocalWheel, E> {
+    let _guard = store.lock(&format!("source-{}", &key[..16])).await.map_err(SourceError::from)?;
+    if let Some(wheel) = cached_wheel(store, key)? {
+        return Ok(wheel);
+    }
+    let wheel = build.await?;
+    keep(store, key, &wheel)?;
+    Ok(wheel)
+}
+
 /// Records the wheel built for a key.
-pub(super) fn keep(store: &Store, key: &str, wheel: &LocalWheel) -> Result<(), SourceError> {
+fn keep(store: &Store, key: &str, wheel: &LocalWheel) -> Result<(), SourceError> {
     let wheel = LockedWheel {
         name: wheel.name.clone(),
         version: wheel.version.clone(),

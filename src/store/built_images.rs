@@ -1,6 +1,8 @@
 //! What is known of images by their ids: from which lock they were built on this machine, and their content digests. A
 //! label is only a claim.
 
+use std::time::SystemTime;
+
 use super::error::StoreError;
 use super::folders::Store;
 
@@ -36,6 +38,24 @@ pub(crate) fn built_from(store: &Store, id: &str) -> Result<Option<String>, Stor
     read(store, &file_of(BUILT, id))
 }
 
+/// Notes that an image that was built here is opened now.
+pub(crate) fn touch_used(store: &Store, id: &str) -> Result<(), StoreError> {
+    match built_from(store, id)? {
+        Some(lock) => remember_built(store, id, &lock),
+        None => Ok(()),
+    }
+}
+
+/// Returns when the image was last built or opened here; `None`: it was not built here.
+pub(crate) fn last_used(store: &Store, id: &str) -> Result<Option<SystemTime>, StoreError> {
+    if built_from(store, id)?.is_none() {
+        return Ok(None);
+    }
+    let file = store.state_dir().join(file_of(BUILT, id));
+    let time = fs_err::metadata(file).and_then(|metadata| metadata.modified());
+    time.map(Some).map_err(StoreError::file("cannot read the record of an image"))
+}
+
 #[cfg(test)]
 mod tests {
     use camino::Utf8Path;
@@ -50,6 +70,17 @@ mod tests {
         remember_built(&store, "sha256:aa", "hash").expect("written");
         assert_eq!(built_from(&store, "sha256:aa").expect("read").as_deref(), Some("hash"));
         assert_eq!(built_from(&store, "sha256:ab").expect("read"), None);
+        assert_eq!(last_used(&store, "sha256:ab").expect("read"), None);
+        let built = last_used(&store, "sha256:aa").expect("read").expect("built");
+        let old =
+            fs_err::OpenOptions::new().write(true).open(root.join("state/built-images/aa")).expect("a file");
+        let earlier = built - std::time::Duration::from_mins(1);
+        old.file().set_modified(earlier).expect("set");
+        assert_eq!(last_used(&store, "sha256:aa").expect("read"), Some(earlier));
+        touch_used(&store, "sha256:aa").expect("written");
+        touch_used(&store, "sha256:ab").expect("nothing to do");
+        assert!(last_used(&store, "sha256:aa").expect("read") > Some(earlier));
+        assert_eq!(built_from(&store, "sha256:ab").expect("read"), None, "an image from elsewhere stays so");
         assert_eq!(known_content(&store, "sha256:aa").expect("read"), None);
         remember_content(&store, "sha256:aa", "digest").expect("written");
         assert_eq!(known_content(&store, "sha256:aa").expect("read").as_deref(), Some("digest"));

@@ -7,7 +7,8 @@
 //! CACHE/partial/abcdef…     an unfinished download; flock'ed by the process that writes it
 //! CACHE/temp/…              temporary files; old ones are removed when the store is opened
 //! STATE/locks/NAME          flock'ed while held; contains the process id of the holder
-//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, trusted-projects, projects and reports
+//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, newest-indexes, projects,
+//!                           reports and trusted-projects
 //! STATE/…                   records, written atomically
 //! ```
 
@@ -16,7 +17,9 @@ mod error;
 mod files;
 mod folders;
 pub(crate) mod known_locks;
+mod limits;
 mod lock;
+mod newest_indexes;
 pub(crate) mod reports;
 mod trusted_projects;
 pub(crate) mod unused;
@@ -29,4 +32,5 @@ pub use files::write_atomically;
 pub use folders::Store;
 pub use lock::StoreLock;
 pub(crate) use lock::wait_for_lock;
+pub(crate) use newest_indexes::{newest_index, remember_index};
 pub(crate) use trusted_projects::{is_trusted, remember_trusted};

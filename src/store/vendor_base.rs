@@ -2,12 +2,13 @@
 #![expect(clippy::disallowed_methods, reason = "edge: reads the directory")]
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
+use super::limits::LARGEST_RECORD;
 use super::vendor_dir::{VendorProblem, verify_file};
+use crate::model::bounded::{read_bounded, read_text_bounded};
 use crate::model::lock::{BaseProvider, Lock, LockedBase};
 use crate::model::sha256::is_sha256_hex;
 use crate::model::versions::Machine;
@@ -50,7 +51,8 @@ fn parse(text: &str) -> Option<Record> {
 /// Returns the text of a record; a device or pipe, which may never end, has none.
 fn text_of(path: &Utf8Path) -> Option<String> {
     let is_file = fs_err::metadata(path).is_ok_and(|found| found.is_file());
-    is_file.then(|| fs_err::read_to_string(path).ok())?
+    let file = is_file.then(|| fs_err::File::open(path).ok())??;
+    read_text_bounded(file, LARGEST_RECORD).ok()
 }
 
 /// Returns the record of a digest.
@@ -92,7 +94,9 @@ pub(crate) fn check_tags(archive: &Utf8Path, tag: &str) -> std::io::Result<Resul
         let path = entry.path()?.to_string_lossy().trim_start_matches("./").to_owned();
         let mut text = Vec::new();
         if matches!(path.as_str(), "manifest.json" | "index.json" | "repositories") {
-            entry.take(1 << 20).read_to_end(&mut text)?;
+            let named =
+                |error: std::io::Error| std::io::Error::new(error.kind(), format!("`{path}`: {error}"));
+            text = read_bounded(entry, LARGEST_RECORD).map_err(named)?;
         }
         let found = match path.as_str() {
             "manifest.json" => {
@@ -169,6 +173,32 @@ mod tests {
             assert!(!record(&digest, &archive), "{digest} {archive}");
         }
         assert_eq!(parse("no record"), None);
+    }
+
+    #[test]
+    fn file_that_is_larger_than_any_record_is_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = Utf8Path::from_path(folder.path()).expect("UTF-8").join("a");
+        let size = usize::try_from(LARGEST_RECORD).expect("small");
+        for (length, is_read) in [(size, true), (size + 1, false)] {
+            fs_err::write(&path, "#".repeat(length)).expect("written");
+            assert_eq!(text_of(&path).is_some(), is_read, "{length}");
+            let mut tar = tar::Builder::new(fs_err::File::create(&path).expect("created"));
+            let mut header = tar::Header::new_gnu();
+            header.set_size(length as u64);
+            let content = format!("[{}]", " ".repeat(length - 2));
+            tar.append_data(&mut header, "manifest.json", content.as_bytes()).expect("an entry");
+            tar.into_inner().expect("written");
+            match check_tags(&path, "envforge-base:ab") {
+                Ok(found) => assert!(is_read, "{found:?}"),
+                Err(error) => {
+                    assert!(
+                        !is_read && error.to_string().starts_with("`manifest.json`: larger than"),
+                        "{error}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

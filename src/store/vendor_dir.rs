@@ -4,7 +4,9 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
+use super::limits::LARGEST_LOCK;
 use crate::failure::{Exit, Failure};
+use crate::model::bounded::read_bounded;
 use crate::model::lock::vendor_files::{VendorFile, place};
 use crate::model::lock::{Lock, LockError};
 use crate::model::sha256::{Sha256Hex, is_sha256_hex};
@@ -133,8 +135,12 @@ pub(crate) fn locks_of(folder: &Utf8Path) -> Result<(Vec<Lock>, Vec<VendorProble
         let Some(hash) = name.strip_suffix(".lock").filter(|hash| is_sha256_hex(hash)) else { continue };
         let shown = entry.path().display().to_string();
         let is_file = fs_err::metadata(entry.path()).is_ok_and(|found| found.is_file());
-        let bytes = if is_file { fs_err::read(entry.path()) } else { Ok(Vec::new()) };
-        let bytes = bytes.map_err(VendorError::Unreadable)?;
+        let read = || read_bounded(fs_err::File::open(entry.path())?, LARGEST_LOCK);
+        let bytes = match if is_file { read() } else { Ok(Vec::new()) } {
+            // No lock is as large: it is reported as damaged.
+            Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Vec::new(),
+            bytes => bytes.map_err(VendorError::Unreadable)?,
+        };
         match Lock::from_bytes(&shown, &bytes) {
             Ok(lock) if lock.matches_hash(hash) => all.push(lock),
             Err(error) if error.is_of_newer() => return Err(error.into()),

@@ -25,6 +25,7 @@ pub(crate) fn request<'a>(
         locked: None,
         upgrade: false,
         accept_expired: session.settings.mirrors.accept_expired,
+        accept_older: session.accept_older,
         now: Timestamp::now(),
     })
 }

@@ -85,7 +85,7 @@ pub(crate) async fn build(
     let mut outcomes = Vec::new();
     let mut work = Vec::new();
     for (place, spec) in specs.iter().enumerate() {
-        let found = typed(spec, &args.source, &args.target)
+        let found = typed(spec, &args.source, &args.target, settings)
             .and_then(|wanted| Ok((stack(settings, spec, &args.source, &args.target, named)?, wanted)));
         match found {
             Ok((stack, wanted)) => work.push((place, wanted, stack)),
@@ -93,7 +93,7 @@ pub(crate) async fn build(
         }
     }
     if !work.is_empty() {
-        let session = &Session::open(settings, args.source.network.as_deref()).await?;
+        let session = &Session::open(settings, Some(&args.source)).await?;
         let builds = stream::iter(work).map(|(place, wanted, stack)| async move {
             let label = Arc::new(Prefixed::new(&wanted.spec, Arc::clone(&session.reporter)));
             let session = session.with_reporter(label);
@@ -118,7 +118,7 @@ fn print(outcomes: &[Outcome], settings: &Settings) -> Exit {
             if let Some(built) = outcome.built() {
                 Printer.say(&verdict_text(&built.verdict, Detail::Problems));
             }
-            Printer.say(&format!("{}\n", error.report(settings.output.color)));
+            Printer.say_colored(&format!("{}\n", error.report(settings.output.color)));
         }
         entries.push(Entry {
             spec: &outcome.spec,

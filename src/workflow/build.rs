@@ -74,8 +74,15 @@ pub(crate) async fn build_one(
     let scratch = TemporaryTag::new(&*session.engine);
     let image = if is_assembled(session, args) {
         let scratch_tag = scratch.name();
-        let how =
-            Assembly { session, locked: &locked, plan: &plan, wanted, scratch_tag, no_cache: args.no_cache };
+        let how = Assembly {
+            session,
+            lock: &locked.lock,
+            base: &locked.base,
+            plan: &plan,
+            wanted,
+            scratch_tag,
+            no_cache: args.no_cache,
+        };
         let (image, records) = Box::pin(assemble(how)).await?;
         image_records::compare(session, &mut locked, records)?;
         image

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use crate::model::address::Address;
 use crate::model::image::context::ContextEntry;
 use crate::model::image::plan::CachedFile;
-use crate::model::lock::{AllowedSource, LockedCheck, LockedRun, UserAdditions};
+use crate::model::lock::{AllowedSource, Lock, LockedCheck, LockedRun, UserAdditions};
 use crate::model::project::{
     AllowSourceEntry, Environment, Requirement, RunStep, Shell, bare_name, is_apt_name, requirement_name,
 };
@@ -15,8 +15,10 @@ use crate::model::request::{Level, LockOptions, ProjectOptions, TargetOptions};
 use crate::project_files::collect_copy;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
-use crate::workflow::project::{indexes, invalid, read, requirements};
+use crate::workflow::lock_file::read_lock;
+use crate::workflow::project::{invalid, read, requirements};
 use crate::workflow::request_error::RequestError;
+use crate::workflow::requested_indexes::{RequestedIndexes, typed_requirement};
 
 /// What is to be built, whoever said it.
 #[derive(Clone)]
@@ -31,7 +33,7 @@ pub(crate) struct BuildRequest {
     pub(crate) added: UserAdditions,
     /// The project's files, below `copy/`.
     pub(crate) copies: Vec<ContextEntry>,
-    /// Further package indexes.
+    /// Further package indexes, and those of single packages.
     pub(crate) indexes: BTreeMap<String, Address>,
     /// The Python requirements, with where they stand.
     pub(crate) origins: Vec<Requirement>,
@@ -47,6 +49,17 @@ pub(crate) struct BuildRequest {
     pub(crate) folder: Option<Utf8PathBuf>,
 }
 
+impl BuildRequest {
+    /// Returns the request with the date of a lock, unless it has one of its own or asks for an upgrade.
+    pub(crate) fn dated_as(&self, old: Option<&Lock>) -> Self {
+        let mut dated = self.clone();
+        if dated.added.as_of.is_none() && !dated.source.upgrade {
+            dated.added.as_of = old.and_then(|old| old.added.as_of.clone());
+        }
+        dated
+    }
+}
+
 /// What a command is about: the SPEC that was typed, else the project.
 pub(crate) fn wanted(
     spec: Option<&str>,
@@ -55,11 +68,13 @@ pub(crate) fn wanted(
     target: &TargetOptions,
     settings: &Settings,
 ) -> Result<BuildRequest, CommandError> {
+    let dated = LockOptions { as_of: moment_of(source, settings)?, ..source.clone() };
+    let source = &dated;
     match spec {
         Some(spec) if project.environment.is_some() || project.project.is_some() => {
             Err(RequestError::SpecAndProject { spec: spec.to_owned() }.into())
         }
-        Some(spec) => typed(spec, source, target),
+        Some(spec) => typed(spec, source, target, settings),
         None => of_project(project, source, target, settings),
     }
 }
@@ -69,9 +84,13 @@ pub(crate) fn typed(
     spec: &str,
     source: &LockOptions,
     target: &TargetOptions,
+    settings: &Settings,
 ) -> Result<BuildRequest, CommandError> {
+    let with = source.with.iter().map(|text| typed_requirement(text)).collect::<Result<Vec<_>, _>>()?;
+    let indexes = RequestedIndexes::of_typed(&with, settings)?;
+    let python: Vec<String> = with.iter().map(|entry| entry.text().to_owned()).collect();
     let mut origins = Vec::new();
-    for text in &source.with {
+    for text in &python {
         let name =
             requirement_name(text).map_err(|text| RequestError::Addition { option: "--with", text })?;
         origins.push(Requirement {
@@ -104,20 +123,46 @@ pub(crate) fn typed(
         target: target.clone(),
         source: source.clone(),
         added: UserAdditions {
-            python: sorted(&source.with),
+            as_of: source.as_of.clone(),
+            python: sorted(&python),
             apt: sorted(&source.apt),
             allow_source,
+            python_index: indexes.pinned,
             ..UserAdditions::default()
         },
         copies: Vec::new(),
         vendored: Vec::new(),
-        indexes: BTreeMap::new(),
+        indexes: indexes.addresses,
         origins,
         hashes: BTreeMap::new(),
         level: Level::Full,
         shell: Shell::default(),
         folder: None,
     })
+}
+
+/// The moment after the date of `--as-of`; without it that of the lock file, which `--upgrade` drops.
+fn moment_of(source: &LockOptions, settings: &Settings) -> Result<Option<String>, CommandError> {
+    match &source.as_of {
+        Some(text) => Ok(Some(moment_after(text)?)),
+        None if source.upgrade => Ok(None),
+        None => {
+            Ok(source.lockfile.as_ref().and_then(|file| date_of_lock(&settings.paths.current_dir.join(file))))
+        }
+    }
+}
+
+/// The date that a lock was resolved for. A lock that cannot be read is reported where it is used.
+fn date_of_lock(path: &Utf8PathBuf) -> Option<String> {
+    read_lock(path).ok().flatten()?.added.as_of
+}
+
+/// The end of a day (`2026-03-01`), or a moment as it is, in UTC.
+fn moment_after(text: &str) -> Result<String, RequestError> {
+    let end =
+        text.parse::<jiff::civil::Date>().and_then(|day| day.tomorrow()?.to_zoned(jiff::tz::TimeZone::UTC));
+    let moment = end.map(|day| day.timestamp()).or_else(|_| text.parse::<jiff::Timestamp>());
+    moment.map(|moment| moment.to_string()).map_err(|_| RequestError::Date { text: text.to_owned() })
 }
 
 fn of_project(
@@ -137,7 +182,11 @@ fn of_project(
     for requirement in requirements.iter().filter(|requirement| !requirement.hashes.is_empty()) {
         hashes.entry(requirement.name.clone()).or_default().extend(requirement.hashes.iter().cloned());
     }
+    let lockfile = source.lockfile.clone().unwrap_or_else(|| project.folder.join(lock_name(args)));
+    let kept = || date_of_lock(&lockfile).filter(|_| !source.upgrade && source.lockfile.is_none());
+    let as_of = source.as_of.clone().or_else(kept);
     let mut added = UserAdditions {
+        as_of: as_of.clone(),
         project: Some(match &args.environment {
             Some(environment) => format!("{}-{environment}", project.name),
             None => project.name.clone(),
@@ -166,8 +215,8 @@ fn of_project(
         added.copy.push(locked);
         copies.extend(entries);
     }
-    let indexes = indexes(&project, settings)?;
-    added.indexes = indexes.keys().cloned().collect();
+    let indexes = RequestedIndexes::of_project(&environment.packages, settings)?;
+    (added.indexes, added.python_index) = (indexes.searched, indexes.pinned);
     added.allow_source.sort();
     added.allow_source.dedup_by(|one, other| one.name == other.name);
     for list in [&mut added.python, &mut added.apt, &mut added.may_lack] {
@@ -179,14 +228,15 @@ fn of_project(
         spec,
         target: target_of(environment, target, settings),
         source: LockOptions {
-            lockfile: Some(source.lockfile.clone().unwrap_or_else(|| project.folder.join(lock_name(args)))),
+            lockfile: Some(lockfile),
+            as_of,
             base: source.base.clone().or_else(|| environment.base.clone()),
             ..source.clone()
         },
         added,
         copies,
         vendored: Vec::new(),
-        indexes,
+        indexes: indexes.addresses,
         origins: requirements,
         hashes,
         level: level.and_then(|level| Level::parse(level)).unwrap_or(Level::Full),

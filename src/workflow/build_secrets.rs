@@ -9,7 +9,7 @@ use secrecy::ExposeSecret as _;
 use crate::engine::Secret;
 use crate::model::address::Address;
 use crate::model::lock::Lock;
-use crate::packages::index_secrets_with;
+use crate::packages::index_secrets;
 use crate::settings::NamedSecret;
 use crate::workflow::error::CommandError;
 use crate::workflow::request_error::RequestError;
@@ -21,7 +21,7 @@ pub(crate) fn secrets(
     lock: &Lock,
     further: &BTreeMap<String, Address>,
 ) -> Result<Vec<Secret>, CommandError> {
-    let mut secrets = index_secrets_with(&session.index, lock, further);
+    let mut secrets = index_secrets(&session.index, lock, further);
     secrets.extend(user_secrets(session, lock)?);
     Ok(secrets)
 }

@@ -128,6 +128,12 @@ async fn run(
     subject.name.clone_into(&mut verdict.name);
     level.as_str().clone_into(&mut verdict.level);
     verdict.checked = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let engine = session.engine.info();
+    verdict.engine = Some(format!("{} {}", engine.name, engine.version));
+    verdict.lock = match &subject.origin {
+        ImageOrigin::Ours { lock, .. } | ImageOrigin::Claimed { lock } => Some(lock.hash()),
+        ImageOrigin::Foreign { .. } => None,
+    };
     if let ImageOrigin::Ours { lock, .. } = &subject.origin {
         verdict.not_proven = not_proven(lock, &verdict);
     }

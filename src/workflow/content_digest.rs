@@ -1,7 +1,7 @@
 //! The content digest of a built image: the agent walks it in a container of its own, the lock's record is compared.
 #![expect(clippy::disallowed_methods, reason = "times the walk")]
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use crate::archive::content_digest::{ContentDigest, FOLDERS, content_of_tar};
 use crate::engine::{ContainerFile, Network, RunOutcome, RunRequest};
+use crate::model::bounded::read_bounded;
 use crate::model::lock::Lock;
 use crate::model::sha256::sha256_hex;
 use crate::report::Event;
@@ -53,6 +54,9 @@ pub(crate) async fn digest_of(
     }
 }
 
+/// The file list of an image, bytes: one of 500,000 files has some 60 MB.
+const MOST_LISTED: usize = 1 << 30;
+
 /// Walks an image in a container: no network, read-only, no GPU, and the only capability is to read every file.
 pub(crate) async fn content_of(session: &Session<'_>, image: &str) -> Result<ContentDigest, CommandError> {
     let id = "content".to_owned();
@@ -75,6 +79,7 @@ pub(crate) async fn content_of(session: &Session<'_>, image: &str) -> Result<Con
         report_as: Some(id.clone()),
         // The engine mounts over these while it runs: the image's own are seen after the end.
         collect: FOLDERS.iter().map(|folder| format!("/{folder}")).collect(),
+        most_output: Some(MOST_LISTED),
         ..RunRequest::default()
     };
     let outcome = session.engine.run(request, Arc::clone(&session.reporter)).await?;
@@ -139,10 +144,9 @@ fn kept_list_of(
     digest: &str,
 ) -> Result<Option<ContentDigest>, CommandError> {
     let Some(packed) = session.store.read_state(&list_path(hash))? else { return Ok(None) };
-    let mut records = Vec::new();
     // A damaged list is none.
-    let read = flate2::read::GzDecoder::new(packed.as_slice()).read_to_end(&mut records);
-    let content = read.ok().and_then(|_| ContentDigest::from_records(&records));
+    let records = read_bounded(flate2::read::GzDecoder::new(packed.as_slice()), MOST_LISTED as u64);
+    let content = records.ok().and_then(|records| ContentDigest::from_records(&records));
     Ok(content.filter(|content| content.hex() == digest))
 }
 

@@ -8,18 +8,20 @@ use camino::Utf8PathBuf;
 
 use crate::agent;
 use crate::base::Base;
-use crate::model::image::plan::{BaseSource, CachedFile, ContextFiles};
+use crate::engine::TemporaryTag;
+use crate::model::image::plan::{BaseSource, CachedFile, ContextFiles, plan};
 use crate::model::lock::{Lock, LockedSource};
 use crate::packages::{
     LocalWheel, PackagesError, ResolverContext, UvSource, WheelSource, gather_debs, gather_uv,
 };
-use crate::source_build::{PackageBuild, SourceError, build_package};
+use crate::source_build::{Compilation, PackageBuild, SourceError, built_once, compile};
+use crate::workflow::assemble::{Assembly, assemble};
 use crate::workflow::base::check_processor;
+use crate::workflow::build_machine::build_machine;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::package_sources::{deb_mirrors, package_settings, package_tools};
 use crate::workflow::session::Session;
-use crate::workflow::source_build::this_machine;
 
 /// Makes everything the context needs present in the cache.
 pub(crate) async fn files(
@@ -79,6 +81,37 @@ pub(crate) struct LowerLayers<'a> {
     pub(crate) wanted: &'a BuildRequest,
 }
 
+/// A throwaway image that something is compiled in.
+#[derive(Clone, Copy)]
+pub(crate) struct Builder<'a> {
+    /// What is in it.
+    pub(crate) lock: &'a Lock,
+    pub(crate) base: &'a Base,
+    pub(crate) wanted: &'a BuildRequest,
+    /// Number of parallel compilers.
+    pub(crate) jobs: u64,
+}
+
+/// Assembles a throwaway image and compiles a wheel in it, without network or secrets. The wheel is in the cache afterwards.
+pub(crate) async fn compiled<'a>(
+    session: &Session<'_>,
+    tools: &ResolverContext<'_>,
+    Builder { lock, base, wanted, jobs }: Builder<'_>,
+    what: impl FnOnce(CachedFile) -> Compilation<'a>,
+) -> Result<LocalWheel, CommandError> {
+    let bottom = BaseSource::Image(base.reference.clone());
+    let files = Box::pin(files(session, lock, base, bottom, wanted)).await?;
+    let what = what(files.uv.clone());
+    let plan = plan(lock, ContextFiles { copies: Vec::new(), ..files });
+    let scratch = TemporaryTag::new(&*session.engine);
+    let image =
+        Assembly { session, lock, base, plan: &plan, wanted, scratch_tag: scratch.name(), no_cache: false };
+    Box::pin(assemble(image)).await?;
+    let wheel = compile(tools, scratch.name(), &what, jobs).await?;
+    scratch.remove().await?;
+    Ok(wheel)
+}
+
 /// Builds the wheel of a source distribution in the cache.
 pub(crate) async fn built(
     session: &Session<'_>,
@@ -87,15 +120,17 @@ pub(crate) async fn built(
     source: &LockedSource,
 ) -> Result<LocalWheel, CommandError> {
     let below = lock.without_user_layers();
-    let bottom = BaseSource::Image(base.reference.clone());
-    let files = Box::pin(files(session, &below, base, bottom, wanted)).await?;
+    let build = PackageBuild { below: &below, source };
     let archive = cached_file(tools.store.blob_path(&source.sha256)?)?;
-    let jobs = this_machine().cores.filter(|_| session.engine.info().local).unwrap_or(1);
-    let request = PackageBuild { below: &below, files: &files, source, archive, jobs };
-    base.check_unchanged(&*session.engine).await?;
-    let wheel = build_package(tools, &request).await?;
-    base.check_unchanged(&*session.engine).await?;
-    Ok(wheel)
+    let jobs = build_machine(session).cores.unwrap_or(1);
+    let lock = build.builder_lock();
+    let builder = Builder { lock: &lock, base, wanted, jobs };
+    let make = async {
+        let wheel = compiled(session, tools, builder, |uv| build.compilation(archive, uv)).await?;
+        wheel.check_package(&source.name, &source.version, &below.stack)?;
+        Ok::<_, CommandError>(wheel)
+    };
+    built_once(tools.store, &build.key(), Box::pin(make)).await
 }
 
 /// Builds a wheel again that a lock names and the cache does not have: from the same source with the same tools it is to have

@@ -31,7 +31,7 @@ pub(crate) async fn named_base(
     target: &TargetOptions,
 ) -> Result<Option<NamedBase>, CommandError> {
     let Some(image) = custom_base(source) else { return Ok(None) };
-    let session = Session::open(settings, source.network.as_deref()).await?;
+    let session = Session::open(settings, Some(source)).await?;
     let request = request(&session, image, machine(target))?;
     let found = inspect_base(&means(&session), &request).await?;
     let row = row(image, &found)?;

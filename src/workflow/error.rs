@@ -6,8 +6,19 @@ use owo_colors::OwoColorize as _;
 
 use crate::engine::EngineError;
 use crate::failure::{Exit, Failure};
-use crate::model::visible::visible;
+use crate::model::visible::{Bounds, visible_line_within, visible_within};
 use crate::source_build::SourceError;
+
+/// The most that is shown of an error, of each of its causes, and of each hint: they may hold the text of others.
+const MOST: Bounds = Bounds { lines: 100, characters: 16_000 };
+/// The most of a line of a step's output, characters.
+const LONGEST_LINE: usize = 2_000;
+/// The most causes that are shown.
+const MOST_CAUSES: usize = 20;
+
+fn shown(text: &str) -> String {
+    visible_within(text, MOST)
+}
 
 /// Why a command did not do what was requested: the error of the module that ended it.
 pub struct CommandError(Box<dyn AnyFailure>);
@@ -62,19 +73,21 @@ impl CommandError {
     /// The complete message: the error, its causes, the output of a failed build, then the hints after a blank line.
     pub fn report(&self, color: bool) -> String {
         let head = if color { "error:".red().bold().to_string() } else { "error:".to_owned() };
-        let mut text = format!("{head} {}", visible(&self.to_string()));
-        let mut shown = text.clone();
+        let mut text = format!("{head} {}", shown(&self.to_string()));
+        let mut said = text.clone();
         let mut cause = self.0.source();
-        while let Some(error) = cause {
-            let line = visible(&error.to_string());
-            if !shown.contains(&line) {
+        for _ in 0..MOST_CAUSES {
+            let Some(error) = cause else { break };
+            let line = shown(&error.to_string());
+            if !said.contains(&line) {
                 text.extend(["\n  caused by: ", &line]);
-                shown.push_str(&line);
+                said.push_str(&line);
             }
             cause = error.source();
         }
+        // The engine keeps no more lines than these.
         for line in self.build_output() {
-            text.extend(["\n  | ", &visible(line)]);
+            text.extend(["\n  | ", &visible_line_within(line, LONGEST_LINE)]);
         }
         let hints = self.hints();
         if !hints.is_empty() {
@@ -82,7 +95,7 @@ impl CommandError {
         }
         for hint in hints {
             let label = if color { "hint:".cyan().to_string() } else { "hint:".to_owned() };
-            text.extend(["\n", &label, " ", &visible(&hint)]);
+            text.extend(["\n", &label, " ", &shown(&hint)]);
         }
         text
     }

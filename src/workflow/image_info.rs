@@ -1,5 +1,4 @@
 //! An image or lock that was named, with what is known of the other.
-#![expect(clippy::disallowed_methods, reason = "edge: reads locks")]
 
 use crate::engine::ImageInfo;
 use crate::model::image::plan::LOCK_LABEL;
@@ -10,6 +9,7 @@ use crate::workflow::build_request::wanted;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock_error::LockingError;
+use crate::workflow::lock_file::lock_bytes;
 use crate::workflow::session::Session;
 use crate::workflow::verify_target::local;
 
@@ -48,7 +48,7 @@ pub(crate) async fn described(
 
 async fn of_lock(session: &Session<'_>, file: &str) -> Result<NamedImage, CommandError> {
     let path = session.settings.paths.current_dir.join(file);
-    let bytes = match fs_err::read(&path) {
+    let bytes = match lock_bytes(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(LockingError::Stale { file: path.to_string(), differences: Vec::new() }.into());

@@ -7,6 +7,7 @@ use crate::model::lock::LayerRecord;
 use crate::model::sha256::sha256_hex;
 use crate::report::Event;
 use crate::store::write_atomically;
+use crate::workflow::assemble::ImageRecords;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock::LockedBuild;
@@ -14,14 +15,6 @@ use crate::workflow::session::Session;
 
 /// Version of the form that images are put together in: raised when the same lock gives another image.
 pub(crate) const LAYOUT: u32 = 1;
-
-/// The digests of an image that was put together here.
-pub(crate) struct ImageRecords {
-    /// Digest of its configuration: `sha256:…`.
-    pub(crate) config: String,
-    /// Its layers above the base, lowest first.
-    pub(crate) layers: Vec<LayerRecord>,
-}
 
 /// Compares the digests of an image with those of its lock. With another agent or matrix, which the expectation file follows, only
 /// the layers below the agent's count; with another layout none. Writes them into a lock that has none that count.

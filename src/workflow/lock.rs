@@ -13,6 +13,7 @@ use crate::store::known_locks::remember_project;
 use crate::store::{StoreLock, write_atomically};
 use crate::workflow::base::base_of;
 use crate::workflow::build_request::BuildRequest;
+use crate::workflow::companions::check_companions;
 use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
 use crate::workflow::local_wheels::LocalWheels;
@@ -56,6 +57,7 @@ pub(crate) async fn lock_for(
         }
         old => old?,
     };
+    let wanted = &wanted.dated_as(old.as_ref());
     if let Some(old) = &old {
         check_upgrades(old, &path, wanted)?;
     }
@@ -83,10 +85,12 @@ pub(crate) async fn lock_for(
         }
         _ => {}
     }
+    check_companions(session.settings, wanted, stack)?;
     supplied.tell(session);
     if supplied.lacks_a_wheel() {
         agree_to_compile(session, stack, wanted).await?;
     }
+    let before = old.clone().map(Box::new);
     let kept = old.filter(|_| !source.upgrade);
     let same_base = kept.as_ref().filter(|old| old.stack.base == stack.base);
     let base = base_of(session, stack, named, source, same_base).await?;
@@ -95,8 +99,21 @@ pub(crate) async fn lock_for(
         supplied.give(wheel);
     }
     let lock = resolve_lock(session, supplied, wanted, &base, kept).await?;
+    report_index_changes(session, before.as_deref(), &lock);
     write_atomically(&path, lock.to_toml().as_bytes())?;
     Ok(LockedBuild { lock, path, base, new: true, _guard: guard })
+}
+
+/// Reports packages that come from another index than in the lock file before.
+fn report_index_changes(session: &Session<'_>, before: Option<&Lock>, lock: &Lock) {
+    let changes = before.map(|before| before.index_changes(lock)).unwrap_or_default();
+    if changes.is_empty() {
+        return;
+    }
+    let lines: Vec<_> = changes.iter().map(ToString::to_string).collect();
+    let text =
+        format!("{} packages come from another index than before:\n  {}", lines.len(), lines.join("\n  "));
+    session.reporter.report(Event::Note { text });
 }
 
 /// Rewrites a matching lock of an older schema, with the same pins; not with `--locked`. One that cannot be written stays.

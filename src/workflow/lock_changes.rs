@@ -4,6 +4,7 @@ use crate::model::lock::Change;
 use crate::settings::Settings;
 use crate::workflow::base::base_of;
 use crate::workflow::build_request::BuildRequest;
+use crate::workflow::companions::check_companions;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::local_wheels::LocalWheels;
@@ -24,13 +25,15 @@ pub(crate) struct Proposed {
 pub(crate) async fn proposed(wanted: &BuildRequest, settings: &Settings) -> Result<Proposed, CommandError> {
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
-    let session = Session::open(settings, wanted.source.network.as_deref()).await?;
+    let session = Session::open(settings, Some(&wanted.source)).await?;
     let path = lock_path(settings, &stack, &wanted.source);
     let Some(old) = read_lock(&path)? else {
         return Err(LockingError::Stale { file: path.to_string(), differences: Vec::new() }.into());
     };
+    let wanted = &wanted.dated_as(Some(&old));
     let supplied = LocalWheels::new(stack, wanted, Some(&old), settings, &session.store)?;
     let stack = &supplied.stack;
+    check_companions(settings, wanted, stack)?;
     let because = supplied.differences(&old, &wanted.added).iter().map(ToString::to_string).collect();
     let kept = (!wanted.source.upgrade).then_some(&old);
     let same_base = kept.filter(|old| old.stack.base == stack.base);

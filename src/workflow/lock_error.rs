@@ -62,6 +62,8 @@ pub enum LockingError {
         pinned: Option<String>,
         /// The product.
         product: String,
+        /// The releases of coupled packages in the conflict that fit the stack, or why none does.
+        companions: Vec<String>,
     },
     /// The user declined to compile.
     #[error("source build declined")]
@@ -109,8 +111,9 @@ impl Failure for LockingError {
                 let near = nearest.iter().map(|command| format!("use nvcc from another source: `{command}`"));
                 cause.hints().into_iter().chain(near).collect()
             }
-            Self::Conflict { cause, requirements, pinned, product } => {
-                let mut hints: Vec<_> = cause.source_hint().into_iter().collect();
+            Self::Conflict { cause, requirements, pinned, product, companions } => {
+                let mut hints: Vec<_> = companions.clone();
+                hints.extend(cause.source_hint().into_iter().chain(cause.index_hint()));
                 let output = cause.source().map(ToString::to_string).unwrap_or_default();
                 if output.contains("was not found in the package registry") {
                     hints.push(

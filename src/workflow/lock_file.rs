@@ -1,8 +1,9 @@
 //! The lock file of a request: its path and its content.
 #![expect(clippy::disallowed_methods, reason = "reads the lock")]
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::model::bounded::read_bounded;
 use crate::model::lock::Lock;
 use crate::model::request::LockOptions;
 use crate::model::sha256::sha256_hex;
@@ -36,9 +37,41 @@ pub(crate) fn lock_path(settings: &Settings, stack: &Stack, source: &LockOptions
 
 /// The lock at that path, if there is one.
 pub(crate) fn read_lock(path: &Utf8PathBuf) -> Result<Option<Lock>, CommandError> {
-    match fs_err::read(path) {
+    match lock_bytes(path) {
         Ok(bytes) => Ok(Some(Lock::from_bytes(path.as_str(), &bytes)?)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The most of a lock file, bytes: one of 500 wheels has some 200 kilobytes.
+const LARGEST_LOCK: u64 = 64 << 20;
+
+/// The bytes of a lock file.
+pub(crate) fn lock_bytes(path: &Utf8Path) -> std::io::Result<Vec<u8>> {
+    let named =
+        |error: std::io::Error| std::io::Error::new(error.kind(), format!("lock file `{path}`: {error}"));
+    let file = fs_err::File::open(path)?;
+    read_bounded(file, LARGEST_LOCK).map_err(|error| match error.kind() {
+        std::io::ErrorKind::FileTooLarge => named(error),
+        _ => error,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_is_larger_than_any_lock_is_an_error_with_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = Utf8Path::from_path(folder.path()).expect("UTF-8").join("envforge.lock");
+        // Without content on the disk.
+        let file = fs_err::File::create(&path).expect("created");
+        file.set_len(LARGEST_LOCK + 1).expect("grown");
+        let error = lock_bytes(&path).expect_err("too large").to_string();
+        assert!(error.contains(path.as_str()) && error.contains("larger than"), "{error}");
+        file.set_len(3).expect("cut");
+        assert_eq!(lock_bytes(&path).expect("read").len(), 3);
     }
 }

@@ -9,12 +9,13 @@ use crate::base::Base;
 use crate::model::compat::Matrix;
 use crate::model::image::plan::environment_of;
 use crate::model::lock::{Lock, LockMetadata, LockedSource, LockedWheel, SCHEMA};
-use crate::model::resolve::{ResolveOptions, ToolkitSources, resolve};
+use crate::model::resolve::{ResolveOptions, ToolkitSources, companion_advice, resolve};
 use crate::model::spec::Spec;
 use crate::model::stack::{NvccSource, Stack};
 use crate::packages::{
     LocalWheel, PackageRequest, PackagesError, ResolvedPackages, SourceDist, resolve_packages,
 };
+use crate::report::Event;
 use crate::source_build::SourceError;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::context_files::LowerLayers;
@@ -75,6 +76,9 @@ pub(crate) async fn resolved(
         let request = PackageRequest { built: &built, ..request };
         found = resolve_packages(&tools, &request).await.map_err(failed)?;
         beside = Some(below);
+    }
+    for shared in &found.shared_names {
+        session.reporter.report(Event::Warning { text: shared.to_string() });
     }
     sources.retain(|source: &LockedSource| found.wheels.iter().any(|wheel| wheel.name == source.name));
     sources.sort_by(|one, other| one.name.cmp(&other.name));
@@ -161,8 +165,13 @@ pub(crate) fn conflict(cause: PackagesError, wanted: &BuildRequest, stack: &Stac
         requirements.map(|one| format!("`{}` is required by {}", one.text, one.origin)).collect();
     let pin = format!("{} {}", stack.package, stack.version);
     let pinned = named(&stack.package).then_some(pin);
+    let packages = Matrix::current().coupled_packages.iter().map(|row| row.package.as_str());
+    let companions = packages
+        .filter(|package| named(package))
+        .filter_map(|package| companion_advice(package, stack, Matrix::current()))
+        .collect();
     let (cause, product) = (Box::new(cause), stack.product.clone());
-    LockingError::Conflict { cause, requirements, pinned, product }.into()
+    LockingError::Conflict { cause, requirements, pinned, product, companions }.into()
 }
 
 /// The nearest devel specs whose nvcc comes from another source than this stack's, as commands.

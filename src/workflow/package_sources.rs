@@ -61,6 +61,7 @@ pub(crate) fn package_settings(
         index: IndexSettings { further: further.clone(), ..session.index.clone() },
         archives,
         accept_expired: session.settings.mirrors.accept_expired,
+        accept_older: session.accept_older,
         network: session.network,
         vendor: session.vendor.clone(),
     }

@@ -1,20 +1,22 @@
 //! The project file and the files it refers to, read for one environment.
 #![expect(clippy::disallowed_methods, reason = "edge: reads the project's files")]
 
-use std::collections::BTreeMap;
-
 use camino::{Utf8Path, Utf8PathBuf};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::model::address::Address;
+use crate::model::bounded::read_bounded;
 use crate::model::project::{
-    Environment, FILE, IndexEntry, Place, ProjectError, ProjectFile, Requirement, from_pyproject,
-    from_requirements, requirement_name,
+    Environment, FILE, Place, ProjectError, ProjectFile, Requirement, from_pyproject, from_requirements,
+    requirement_name,
 };
 use crate::model::request::ProjectOptions;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
 use crate::workflow::request_error::RequestError;
+
+/// The most of a project file and of the files it refers to, bytes.
+const LARGEST_FILE: u64 = 16 << 20;
 
 /// A project file that was found, and one environment of it.
 pub(crate) struct Project {
@@ -33,7 +35,11 @@ pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project
     let file = found(args, settings)?;
     // Errors name the file as the user knows it.
     let shown = file.strip_prefix(&settings.paths.current_dir).unwrap_or(&file).to_string();
-    let bytes = fs_err::read(&file).map_err(|error| match args.project {
+    let read = fs_err::File::open(&file).and_then(|opened| read_bounded(opened, LARGEST_FILE));
+    let bytes = read.map_err(|error| match args.project {
+        _ if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            invalid(Utf8Path::new(&shown), error.to_string())
+        }
         Some(_) => CommandError::from(ProjectError::Unreadable {
             file: shown.clone(),
             named_by: "--project".to_owned(),
@@ -86,10 +92,11 @@ pub(crate) fn found(args: &ProjectOptions, settings: &Settings) -> Result<Utf8Pa
 pub(crate) fn requirements(project: &Project) -> Result<Vec<Requirement>, CommandError> {
     let packages = &project.environment.packages;
     let mut all = Vec::new();
-    for text in &packages.python {
-        let name = requirement_name(text).map_err(|text| invalid(&project.file, text))?;
+    for entry in &packages.python {
+        let text = entry.text().to_owned();
+        let name = requirement_name(&text).map_err(|text| invalid(&project.file, text))?;
         let origin = project.file.file_name().unwrap_or(FILE).to_owned();
-        all.push(Requirement { text: text.to_string(), name, hashes: Vec::new(), origin });
+        all.push(Requirement { text, name, hashes: Vec::new(), origin });
     }
     let read = |path: &Utf8Path| text_of(project, path);
     for path in &packages.requirements {
@@ -114,7 +121,8 @@ pub(crate) fn text_of(project: &Project, path: &Utf8Path) -> Result<String, Proj
     if !real.starts_with(&project.folder) {
         return Err(unreadable("it is outside the project".to_owned()));
     }
-    let bytes = std::fs::read(real).map_err(|error| unreadable(error.to_string()))?;
+    let bytes = std::fs::File::open(real).and_then(|file| read_bounded(file, LARGEST_FILE));
+    let bytes = bytes.map_err(|error| unreadable(error.to_string()))?;
     utf8(bytes).map_err(|place| unreadable(format!("line {} is not UTF-8", place.line)))
 }
 
@@ -124,24 +132,6 @@ pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Place> {
         let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
         Place::of(&before, before.len())
     })
-}
-
-/// The indexes the project names: as the user configured them, else as the project knows them.
-pub(crate) fn indexes(
-    project: &Project,
-    settings: &Settings,
-) -> Result<BTreeMap<String, Address>, CommandError> {
-    let mut all = BTreeMap::new();
-    for wish in &project.environment.packages.indexes {
-        let (name, known) = match &**wish {
-            IndexEntry::Named(name) => (name, None),
-            IndexEntry::Known(index) => (&index.name, Some(index.url.as_str().into())),
-        };
-        let text = settings.index.named.get(name).cloned().or(known);
-        let text = text.ok_or_else(|| unknown_index(name, settings))?;
-        all.insert(name.clone(), index_address(&text, settings)?);
-    }
-    Ok(all)
 }
 
 /// The address of a further index, with the login of its host.

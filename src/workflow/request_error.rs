@@ -15,6 +15,12 @@ pub enum RequestError {
         /// Why.
         cause: VersionError,
     },
+    /// The date of `--as-of` cannot be read.
+    #[error("invalid value for --as-of: `{text}` (expected a date such as `2026-03-01`)")]
+    Date {
+        /// The text.
+        text: String,
+    },
     /// An address in a setting cannot be read. The address itself is not repeated: it may hold credentials.
     #[error("invalid value for {setting}: {cause}")]
     Address {
@@ -72,13 +78,19 @@ pub enum RequestError {
         /// The directory in which the search began.
         folder: String,
     },
-    /// A project refers to a package index that is not configured.
-    #[error("package index `{name}` of envforge.toml is not configured")]
+    /// A request refers to a package index that is not configured.
+    #[error("package index `{name}` is not configured")]
     UnknownIndex {
         /// Its name.
         name: String,
         /// The configuration file.
         config: String,
+    },
+    /// A package is pinned to the default index, and the settings name none.
+    #[error("cannot pin `{package}` to the default index: no default index is configured")]
+    DefaultIndexUnset {
+        /// The package.
+        package: String,
     },
     /// A run step refers to a secret that cannot be read.
     #[error("cannot read secret `{name}`: {why}")]
@@ -95,6 +107,7 @@ impl Failure for RequestError {
         match self {
             Self::NothingListed { .. } => Exit::No,
             Self::Version { .. }
+            | Self::Date { .. }
             | Self::Address { .. }
             | Self::OneSpecOnly { .. }
             | Self::WheelOfPublished { .. }
@@ -104,13 +117,14 @@ impl Failure for RequestError {
             | Self::Addition { .. }
             | Self::NoProject { .. }
             | Self::UnknownIndex { .. }
+            | Self::DefaultIndexUnset { .. }
             | Self::NoSecret { .. } => Exit::Usage,
         }
     }
 
     fn hints(&self) -> Vec<String> {
         let hint = match self {
-            Self::Version { .. } | Self::Addition { .. } => return Vec::new(),
+            Self::Version { .. } | Self::Date { .. } | Self::Addition { .. } => return Vec::new(),
             Self::Address { .. } => "use a URL such as `http://host/path`".to_owned(),
             Self::OneSpecOnly { option, .. } => format!("build that spec alone, or omit {option}"),
             Self::NothingListed { filter } => {
@@ -132,6 +146,9 @@ impl Failure for RequestError {
                 "add `[indexes]` with `{name} = \"https://user:token@host/simple\"` to {config}, or set ENVFORGE_INDEX_{}",
                 name.to_ascii_uppercase().replace(['-', '.'], "_")
             ),
+            Self::DefaultIndexUnset { .. } => {
+                "set `[index] default` in your configuration, or ENVFORGE_INDEX".to_owned()
+            }
             Self::NoSecret { name, .. } => format!(
                 "add `[secrets]` with `{name} = {{ env = \"VARIABLE\" }}` or `{name} = {{ file = \"/path\" }}` to your configuration"
             ),

@@ -1,7 +1,8 @@
 //! What every command that works needs: settings made into an engine, a store, a fetcher and addresses.
-#![expect(clippy::disallowed_methods, reason = "reads the CA bundle")]
+#![expect(clippy::disallowed_methods, reason = "reads the CA bundle and secrets")]
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use crate::base::{AptSources, MirrorSources};
 use crate::engine::{Containers, Docker, Engine, Network};
 use crate::fetch::{FetchSettings, Fetcher};
 use crate::model::address::Address;
+use crate::model::request::LockOptions;
 use crate::packages::{IndexSettings, Proxies, VendorSettings};
 use crate::registry::Registry;
 use crate::report::{Reporter, reporter};
@@ -30,13 +32,19 @@ pub(crate) struct Session<'a> {
     pub(crate) containers: Arc<dyn Containers>,
     pub(crate) index: IndexSettings,
     pub(crate) network: Network,
+    /// Whether to accept package indexes older than the newest ones seen.
+    pub(crate) accept_older: bool,
     pub(crate) vendor: VendorSettings,
     pub(crate) apt_sources: AptSources,
 }
 
 impl<'a> Session<'a> {
-    /// Connects to the engine and opens the folders. `network` is what was typed, if anything.
-    pub(crate) async fn open(settings: &'a Settings, network: Option<&str>) -> Result<Self, CommandError> {
+    /// Connects to the engine and opens the folders. `source` is what was typed for a command that resolves packages.
+    pub(crate) async fn open(
+        settings: &'a Settings,
+        source: Option<&LockOptions>,
+    ) -> Result<Self, CommandError> {
+        let network = source.and_then(|source| source.network.as_deref());
         let network =
             network.map_or(Ok(settings.network.mode), |text| crate::settings::parse_network(Some(text)))?;
         let (fetch, index) = downloads(settings)?;
@@ -52,6 +60,7 @@ impl<'a> Session<'a> {
             containers,
             index,
             network,
+            accept_older: source.is_some_and(|source| source.accept_older),
             vendor: vendor_settings(settings)?,
             apt_sources: AptSources::default(),
         })
@@ -69,6 +78,7 @@ impl<'a> Session<'a> {
             containers: Arc::clone(&self.containers),
             index: self.index.clone(),
             network: self.network,
+            accept_older: self.accept_older,
             vendor: self.vendor.clone(),
             apt_sources: self.apt_sources.clone(),
         }
@@ -90,15 +100,16 @@ impl<'a> Session<'a> {
             [&mirrors.debian, &mirrors.debian_security, &mirrors.nvidia, &self.settings.source.mirror];
         let index = &self.settings.index;
         let indexes = [&index.default, &index.framework].into_iter().flatten().chain(index.named.values());
+        let indexes = indexes.chain(index.of_framework.values());
         let addresses = mirrors.into_iter().flatten().chain(self.settings.network.proxies.values());
         let addresses = addresses.map(String::as_str).chain(indexes.map(ExposeSecret::expose_secret));
-        let secrets = self.settings.secrets.values().filter_map(|secret| match secret {
-            NamedSecret::Value(value) => Some(value.expose_secret().to_owned()),
-            _ => None,
-        });
-        addresses.flat_map(credentials).chain(secrets.filter(|value| value.len() >= 4)).collect()
+        let secrets = self.settings.secrets.values().filter_map(secret_text);
+        addresses.flat_map(credentials).chain(secrets).collect()
     }
 }
+
+/// Bytes of a secret's file that are searched for.
+const SEARCHED_SECRET: u64 = 64 << 10;
 
 /// Where the release archive of a row may lie: the folder of the settings, then its own place.
 pub(crate) fn archive_addresses(
@@ -113,6 +124,25 @@ pub(crate) fn archive_addresses(
 /// The engine that the settings lead to.
 pub(crate) async fn connect(settings: &Settings) -> Result<Docker, CommandError> {
     Ok(Docker::connect(&settings.engine).await?)
+}
+
+/// The text to search for of a secret: the whole value, of several lines too, without the line break that ends a file.
+/// `None`: it cannot be read here, so no image has it from here.
+fn secret_text(secret: &NamedSecret) -> Option<String> {
+    let bytes = match secret {
+        NamedSecret::Value(value) => value.expose_secret().as_bytes().to_vec(),
+        // The beginning of a large file is in every copy of it.
+        NamedSecret::File(file) => {
+            let mut bytes = Vec::new();
+            fs_err::File::open(file).ok()?.take(SEARCHED_SECRET).read_to_end(&mut bytes).ok()?;
+            bytes
+        }
+        NamedSecret::Unset(_) => return None,
+    };
+    // Texts are separated by NUL and are UTF-8: of other bytes the longest run that is both.
+    let runs = bytes.utf8_chunks().flat_map(|chunk| chunk.valid().split('\0'));
+    let text = runs.max_by_key(|run| run.len())?.trim_matches(['\r', '\n']);
+    (text.len() >= 4).then(|| text.to_owned())
 }
 
 /// User name with password, and password alone, of an address that has them.
@@ -150,7 +180,13 @@ fn index_settings(settings: &Settings, ca_bundle: Option<Bytes>) -> Result<Index
     let exposed = |secret: &Option<SecretString>| secret.as_ref().map(|text| text.expose_secret().to_owned());
     let framework = exposed(&settings.index.framework).map(|text| text.parse()).transpose();
     let default = exposed(&settings.index.default);
+    let of_framework = settings.index.of_framework.iter().map(|(name, text)| {
+        let parsed = text.expose_secret().parse();
+        let own = |cause| RequestError::Address { setting: "own index of a framework in `[index]`", cause };
+        Ok((name.clone(), parsed.map_err(own)?))
+    });
     Ok(IndexSettings {
+        of_framework: of_framework.collect::<Result<_, RequestError>>()?,
         default: address("index.default (ENVFORGE_INDEX)", default.as_ref())?,
         further: BTreeMap::new(),
         framework: framework.map_err(|cause| RequestError::Address { setting: FRAMEWORK, cause })?,
@@ -174,7 +210,27 @@ fn vendor_settings(settings: &Settings) -> Result<VendorSettings, CommandError> 
 
 #[cfg(test)]
 mod tests {
-    use super::credentials;
+    use super::*;
+
+    #[test]
+    fn secrets_of_files_and_of_several_lines_are_searched_for_as_one_text() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str, bytes: &[u8]| {
+            let path = camino::Utf8PathBuf::from_path_buf(folder.path().join(name)).expect("UTF-8");
+            fs_err::write(&path, bytes).expect("written");
+            secret_text(&NamedSecret::File(path))
+        };
+        assert_eq!(file("token", b"planted-token\n").as_deref(), Some("planted-token"));
+        let key = "-----BEGIN KEY-----\nabc\ndef\n-----END KEY-----";
+        assert_eq!(file("key", format!("{key}\r\n").as_bytes()).as_deref(), Some(key));
+        assert_eq!(file("binary", b"\xff\xfeab\0planted-token\xff").as_deref(), Some("planted-token"));
+        assert_eq!(file("large", &vec![b'x'; 1 << 20]).map(|text| text.len()), Some(64 << 10));
+        assert_eq!(file("short", b"abc\n"), None);
+        assert_eq!(secret_text(&NamedSecret::File("/nonexistent/secret".into())), None);
+        let value = NamedSecret::Value("line one\nline two".to_owned().into());
+        assert_eq!(secret_text(&value).as_deref(), Some("line one\nline two"));
+        assert_eq!(secret_text(&NamedSecret::Unset("HF_TOKEN".to_owned())), None);
+    }
 
     #[test]
     fn only_credentials_are_forbidden_not_hosts() {

@@ -2,6 +2,7 @@
 //! lost them.
 #![expect(clippy::disallowed_methods, reason = "edge: reads archives of the cache")]
 
+use crate::model::bounded::read_bounded;
 use crate::model::lock::{LockedSource, UserAdditions};
 use crate::packages::{LocalWheel, PackageRequest, ResolverContext, SourceDist, resolve_packages};
 use crate::report::Event;
@@ -10,6 +11,9 @@ use crate::workflow::base::check_processor;
 use crate::workflow::context_files::{LowerLayers, built};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
+
+/// The most of a source archive, bytes: it is read into memory.
+const LARGEST_ARCHIVE: u64 = 1 << 30;
 
 /// Says of each that code of it will run.
 pub(crate) fn tell_of_sources(session: &Session<'_>, found: &[SourceDist]) {
@@ -36,7 +40,8 @@ pub(crate) async fn wheels_of_sources(
     for source in found {
         let SourceDist { locked, .. } = source;
         let archive = source_archive(tools, source).await?;
-        let mut requires = build_requires(&fs_err::read(&archive)?, &locked.file)?;
+        let mut requires =
+            build_requires(&read_bounded(fs_err::File::open(&archive)?, LARGEST_ARCHIVE)?, &locked.file)?;
         let allowed = request.added.allow_source.iter().find(|allowed| allowed.name == locked.name);
         requires.extend(allowed.into_iter().flat_map(|allowed| allowed.build.clone()));
         let added = UserAdditions { python: requires, allow_source: Vec::new(), ..request.added.clone() };

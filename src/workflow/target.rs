@@ -27,6 +27,7 @@ pub(crate) fn options(machine: &TargetOptions, source: &LockOptions, settings: &
         base: source.base.clone(),
         toolkit: settings.source.toolkit,
         no_source: machine.no_source,
+        as_of: source.as_of.clone(),
     }
 }
 

@@ -8,6 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use secrecy::SecretString;
 
 use crate::model::address::Address;
+use crate::model::bounded::read_bounded;
 use crate::model::image::plan::CachedFile;
 use crate::model::lock::vendor_files::{VendorFile, items};
 use crate::model::lock::{IndexKind, Lock};
@@ -24,6 +25,9 @@ use crate::workflow::lock::LockedBuild;
 use crate::workflow::package_sources::{deb_mirrors, package_settings};
 use crate::workflow::project::{index_address, unknown_index};
 use crate::workflow::session::Session;
+
+/// The most of the wheel of uv, bytes: it has some 20 MB.
+const LARGEST_UV: u64 = 256 << 20;
 
 /// Makes everything a lock names present in the cache.
 pub(crate) async fn gather(
@@ -68,7 +72,7 @@ pub(crate) async fn gone_upstream(
                 UpstreamStatus::Yanked(_) => "yanked",
                 UpstreamStatus::Changed(_) => "changed",
                 UpstreamStatus::Gone => {
-                    match lock.added.indexes.iter().find(|name| !index.further.contains_key(*name)) {
+                    match lock.further_indexes().find(|name| !index.further.contains_key(*name)) {
                         // It may be there.
                         Some(name) => return Err(unknown_index(name, settings).into()),
                         None => "gone",
@@ -87,7 +91,7 @@ pub(crate) async fn gone_upstream(
 fn further(lock: &Lock, settings: &Settings) -> Result<BTreeMap<String, Address>, CommandError> {
     let configured = |name: &String| Some((name.clone(), settings.index.named.get(name)?));
     let parsed = |(name, text): (String, &SecretString)| Ok((name, index_address(text, settings)?));
-    lock.added.indexes.iter().filter_map(configured).map(parsed).collect()
+    lock.further_indexes().filter_map(configured).map(parsed).collect()
 }
 
 /// The lock of a vendor folder that is what is wanted; `None`: it has none.
@@ -129,7 +133,7 @@ pub(crate) fn take(
                 let (size, sha256) = (fs_err::metadata(&path)?.len(), wheel.sha256.clone());
                 // uv is both: it lies in the image and installs the others.
                 if lock.tools.iter().any(|tool| tool.sha256 == wheel.sha256) {
-                    store.put(&wheel.sha256, &fs_err::read(&path)?)?;
+                    store.put(&wheel.sha256, &read_bounded(fs_err::File::open(&path)?, LARGEST_UV)?)?;
                 }
                 wheels.push((wheel.file.clone(), CachedFile { path, size, sha256 }));
             }

@@ -1,5 +1,4 @@
 //! What was named: which image of the engine it is, and whether envforge built it.
-#![expect(clippy::disallowed_methods, reason = "reads locks")]
 
 use std::sync::Arc;
 
@@ -25,6 +24,7 @@ use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::content_of;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
+use crate::workflow::lock_file::lock_bytes;
 use crate::workflow::session::Session;
 use crate::workflow::target::target;
 
@@ -140,7 +140,7 @@ pub(crate) async fn provenance(
     let lock = match (file, label) {
         (Some(file), _) => {
             let path = session.settings.paths.current_dir.join(file);
-            let lock = Lock::from_bytes(file.as_str(), &fs_err::read(path)?)?;
+            let lock = Lock::from_bytes(file.as_str(), &lock_bytes(&path)?)?;
             if let Some(label) = label.filter(|label| !lock.matches_hash(label)) {
                 return Err(ImageError::OtherLock {
                     file: file.to_string(),
@@ -217,11 +217,14 @@ fn labels_say(image: &ImageInfo) -> String {
     text.into_string()
 }
 
+/// C libraries of an image as tars, bytes: glibc has some 2 MB.
+const LARGEST_LIBC: u64 = 64 << 20;
+
 /// An error if the agent cannot start on the image's C library.
 async fn agent_starts(session: &Session<'_>, image: &ImageInfo) -> Result<(), CommandError> {
     let Some(needs) = needed_glibc() else { return Ok(()) };
     let paths = libc_paths(session.engine.info().machine);
-    let libc = libc_of(&session.engine.read_files(&image.id, &paths).await?);
+    let libc = libc_of(&session.engine.read_files(&image.id, &paths, LARGEST_LIBC).await?);
     tracing::debug!(%libc, %needs, "the image's C library");
     match libc {
         Libc::Glibc(version) if version < needs => {

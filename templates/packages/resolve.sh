@@ -2,6 +2,7 @@
 # Prints sections to stdout; src/packages/output.rs reads them. Nothing of this container is kept but what lies in /cache.
 # Inputs in /envforge: env (proxies), apt.conf, system.list, apt.list (the user's), *.in (all, stack, framework; source-NAME of
 # what may be built), uv.sha256, uv if /cache may not have it, uv.toml, base (a name of it),
+# parts.toml, sources.toml, order, only-*.toml (more than the default index), framework.url (the framework's own index),
 # refresh (what the indexes said before does not count); for an image of another processor foreign (Debian's and uv's
 # name of it) and base.list. Without system.list the packages of the distribution are known already.
 # The exit code says which step failed.
@@ -70,8 +71,20 @@ show() {
     fi
 }
 
+# The signed indexes that apt has read: the name of each and its date.
+indexes() {
+    lists=/var/lib/apt/lists
+    if [ -f /envforge/foreign ]; then lists=/tmp/foreign/lists; fi
+    section indexes
+    for list in "$lists"/*_InRelease "$lists"/*_Release; do
+        [ -f "$list" ] || continue
+        printf '%s %s\n' "${list##*/}" "$(sed -n '/^Date: /{s///p;q}' "$list")"
+    done
+}
+
 # The packages of the distribution.
 distribution() {
+    indexes
     # shellcheck disable=SC2046
     the_apt apt-get install --no-install-recommends --print-uris -qq $(cat /envforge/system.list) >/tmp/uris || exit 41
     section uris
@@ -150,15 +163,56 @@ python_in "$python"
 section python
 run_python -c 'import sys; print("%d.%d" % sys.version_info[:2])' || exit 42
 
-# compile NAME [OPTION...]: resolves /envforge/NAME.in.
+# uv_compile FILE [OPTION...]: resolves the requirements of a file.
 config=/envforge/uv.toml
+# Only uv's warnings name the files that an index lists without upload time.
+quiet=--quiet
+if grep -q '^exclude-newer' "$config"; then quiet=; fi
+uv_compile() {
+    LD_LIBRARY_PATH=$libraries "$uv" pip compile "$@" --config-file "$config" --python "$interpreter" \
+        --cache-dir /cache/uv --no-header $quiet ${platform:+--python-platform "$platform"}
+}
+# compile NAME FILE [OPTION...]: the same, as /tmp/pylock.NAME.toml.
 compile() {
     name=$1
     shift
-    LD_LIBRARY_PATH=$libraries "$uv" pip compile "/envforge/$name.in" --output-file "/tmp/pylock.$name.toml" --format pylock.toml \
-        --config-file "$config" --python "$interpreter" --cache-dir /cache/uv \
-        --no-header --quiet ${platform:+--python-platform "$platform"} "$@"
+    uv_compile "$@" --output-file "/tmp/pylock.$name.toml" --format pylock.toml >/dev/null
 }
+# requirements NAME: the file of NAME's requirements: NAME.in, as a project where a package comes from one index only, which uv
+# reads from projects alone.
+requirements() {
+    if [ ! -f /envforge/sources.toml ]; then
+        echo "/envforge/$1.in"
+        return
+    fi
+    mkdir -p "/tmp/in/$1"
+    {
+        printf '[project]\nname = "envforge-image"\nversion = "0"\ndependencies = [\n'
+        sed '/^$/d; s/"/\\"/g; s/.*/    "&",/' "/envforge/$1.in"
+        if [ "$1" = all ]; then sed 's/.*/    "&",/' /tmp/libraries; fi
+        printf ']\n'
+        cat /envforge/sources.toml
+        sed 's/$/ = { index = "framework" }/' /tmp/libraries
+    } >"/tmp/in/$1/pyproject.toml"
+    echo "/tmp/in/$1/pyproject.toml"
+}
+# indexes FILE: lines `PACKAGE ADDRESS` of what uv says of the index of each package.
+indexes() { awk '/^[A-Za-z0-9]/ { split($1, name, "=="); next } /^ *# from / { print name[1], $3 }' "$1"; }
+
+# The framework's own index serves the framework and its companions (sources.toml), and of what these need CUDA's libraries and
+# Triton, if it has them: never another package.
+: >/tmp/libraries
+if [ -f /envforge/framework.url ]; then
+    config=/envforge/parts.toml
+    uv_compile /envforge/framework.in --emit-index-annotation --no-annotate >/tmp/framework.txt || exit 43
+    config=/envforge/uv.toml
+    url=$(cat /envforge/framework.url)
+    indexes /tmp/framework.txt | while read -r name from; do
+        if [ "${from%/}" != "${url%/}" ] || grep -q "^$name = " /envforge/sources.toml; then continue; fi
+        case "$name" in nvidia-* | cutensor-* | triton | pytorch-triton) echo "$name" ;; esac
+    done >/tmp/libraries
+fi
+
 # The whole set decides, keeping old pins where they still fit (uv reads an existing output file as preferences).
 # The smaller sets, held to the same versions, only say which layer a wheel belongs to.
 if [ -f /envforge/pylock.all.toml ]; then cp /envforge/pylock.all.toml /tmp/; fi
@@ -175,11 +229,13 @@ for file in /envforge/source-*.in; do
     name=${file#/envforge/source-}
     name=${name%.in}
     allowed="$allowed $name"
-    if ! compile "source-$name" --no-deps 2>/tmp/alone.log; then
+    if ! compile "source-$name" "$(requirements "source-$name")" --no-deps 2>/tmp/alone.log; then
         is_without_solution /tmp/alone.log
         built="$built $name"
     fi
 done
+all=$(requirements all)
+options=
 compile_from_source() {
     config=/tmp/uv.toml
     cp /envforge/uv.toml $config
@@ -189,22 +245,74 @@ compile_from_source() {
         options="$options --no-binary $name"
     done
     # shellcheck disable=SC2086
-    compile all $refresh $options
+    compile all "$all" $refresh $options
 }
 # shellcheck disable=SC2086
 if [ -z "$allowed" ]; then
-    compile all $refresh || exit 43
+    compile all "$all" $refresh || exit 43
 elif ! compile_from_source $built 2>/tmp/first.log; then
     is_without_solution /tmp/first.log
     compile_from_source $allowed 2>/dev/null || { cat /tmp/first.log >&2; exit 43; }
 fi
-config=/envforge/uv.toml
 awk -F'"' '/^name = / { name = $2 } /^version = / && name { print name "==" $2; name = "" }' \
     /tmp/pylock.all.toml >/tmp/constraints.txt
+
+# has CONFIG PACKAGE: whether that index lists the package. Its page is read and no file: no version is above this one.
+has() {
+    printf '%s>99999999\n' "$2" | LD_LIBRARY_PATH=$libraries UV_HTTP_TIMEOUT=20 UV_HTTP_RETRIES=0 "$uv" pip compile - --no-deps \
+        --config-file "$1" --python "$interpreter" --cache-dir /cache/uv --quiet >/dev/null 2>"/tmp/has.$2"
+    grep -q 'No solution found' "/tmp/has.$2" || return 2
+    ! grep -q 'was not found in' "/tmp/has.$2"
+}
+# also_in INDEX CONFIG: lines `PACKAGE INDEX` for those of /tmp/found that this index lists as well. One that does not answer the
+# first question is not asked again.
+also_in() {
+    asked=0
+    while read -r package; do
+        if [ "$asked" = 0 ]; then
+            code=0
+            has "$2" "$package" || code=$?
+            if [ "$code" = 2 ]; then return; fi
+            if [ "$code" = 0 ]; then echo "$package $1"; fi
+        else
+            { if has "$2" "$package"; then echo "$package $1"; fi; } &
+            if [ $((asked % 8)) = 0 ]; then wait; fi
+        fi
+        asked=$((asked + 1))
+    done </tmp/found
+    wait
+}
+# Which index each package came from, and which later ones have a package of that name too. Where a package has one index only,
+# no other index is asked.
+if [ -f /envforge/order ]; then
+    # shellcheck disable=SC2086
+    {
+        uv_compile "$all" --constraints /tmp/constraints.txt --emit-index-annotation --no-annotate $options --offline 2>/dev/null ||
+            uv_compile "$all" --constraints /tmp/constraints.txt --emit-index-annotation --no-annotate $options
+    } >/tmp/all.txt || exit 43
+    indexes /tmp/all.txt >/tmp/origins
+    section origins
+    cat /tmp/origins
+    section doubles
+    while read -r name url configuration; do
+        [ "$name" != default ] || break
+        while read -r package from; do
+            if [ "${from%/}" = "${url%/}" ] && ! grep -q "^$package = " /envforge/sources.toml; then echo "$package"; fi
+        done </tmp/origins >/tmp/found
+        after=
+        while read -r other url_of_other configuration; do
+            if [ -n "$after" ] && [ "${url_of_other%/}" != "${url%/}" ]; then also_in "$other" "$configuration"; fi
+            if [ "$other" = "$name" ]; then after=yes; fi
+        done </envforge/order
+    done </envforge/order
+fi
+
 # part NAME: the answers to all of its questions are known by now, so nobody is asked again; if one should lack, everybody.
+config=/envforge/uv.toml
+if [ -f /envforge/parts.toml ]; then config=/envforge/parts.toml; fi
 part() {
-    compile "$1" --constraints /tmp/constraints.txt --offline 2>/dev/null ||
-        compile "$1" --constraints /tmp/constraints.txt
+    compile "$1" "/envforge/$1.in" --constraints /tmp/constraints.txt --offline 2>/dev/null ||
+        compile "$1" "/envforge/$1.in" --constraints /tmp/constraints.txt
 }
 if [ -f /envforge/stack.in ]; then part stack & fi
 part framework || exit 43

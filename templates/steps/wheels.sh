@@ -28,10 +28,11 @@ for file in "$@"; do
     *.framework.txt) index=${ENVFORGE_FRAMEWORK_INDEX:?the build secret index must export ENVFORGE_FRAMEWORK_INDEX} ;;
     *) index=${UV_DEFAULT_INDEX:-} ;;
     esac
-    # What the user added may come from further indexes; the hashes say which file it must be.
+    # Everything else may come from further indexes, whichever has the file: the hashes, which are required below, say which one it
+    # must be. Which index a package comes from was chosen when it was locked.
     case "$file" in
-    wheels/user* | source/build.txt) further=${ENVFORGE_INDEXES:-} ;;
-    *) further= ;;
+    *.framework.txt) further= ;;
+    *) further=${ENVFORGE_INDEXES:-} ;;
     esac
     # What somebody built is in no index: it lies beside its requirement file.
     from=$offline

@@ -90,13 +90,13 @@ fn correct_results_pass_and_name_the_gpu() {
     ];
     let answer = agent(&words, &[("FAKE_COMPUTE", "1"), ("FAKE_COUNT", "2"), ("FAKE_NVML", "1")]);
     for line in answer.lines.iter().filter(|line| line["id"].is_string()) {
-        let transport = line["id"] == "nccl-transport";
-        assert_eq!(line["outcome"], if transport { "skipped" } else { "passed" }, "{line:#}");
+        assert_eq!(line["outcome"], "passed", "{line:#}");
         assert_eq!(line["stage"], "gpu");
-        assert!(transport || line["measured"]["gpu.0"].is_string(), "{line:#}");
+        assert!(line["measured"]["gpu.0"].is_string(), "{line:#}");
     }
     assert_eq!(answer.code, 0);
     assert_eq!(answer.check("device")["measured"]["driver"], "570.86.15");
+    assert_eq!(answer.told("nccl-transport").1, "P2P/CUMEM (2 channels)");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::matrix::matrix_archive;
 use crate::program::Program;
 use crate::{AMBIENT, envforge};
 
@@ -57,26 +58,6 @@ fn committed_support_table_matches_the_matrix() {
     assert!(envforge(&["generate", "rules"]).stdout.contains("## gpu-not-in-binary"));
 }
 
-/// Packs the files of compat/ and what is given in their place; gives the file's SHA-256.
-fn edition(program: &Program, name: &str, changed: &[(&str, &str)]) -> String {
-    let folder = program.path(name).with_extension("d");
-    std::fs::create_dir(&folder).expect("a folder of ours");
-    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/compat")).expect("compat/") {
-        let from = entry.expect("an entry").path();
-        std::fs::copy(&from, folder.join(from.file_name().expect("a name"))).expect("a file of ours");
-    }
-    for (file, text) in changed {
-        std::fs::write(folder.join(file), text).expect("a file of ours");
-    }
-    let kind = if name.ends_with("gz") { "-czf" } else { "-cf" };
-    let mut tar = std::process::Command::new("tar");
-    let packed = tar.arg("-C").arg(&folder).arg(kind).arg(program.path(name)).arg(".").status();
-    assert!(packed.expect("tar starts").success());
-    let said =
-        std::process::Command::new("sha256sum").arg(program.path(name)).output().expect("sha256sum starts");
-    String::from_utf8_lossy(&said.stdout).split(' ').next().expect("a hash").to_owned()
-}
-
 #[test]
 fn matrix_archive_requires_its_hash_and_no_faults() {
     let program = Program::new(&AMBIENT);
@@ -91,7 +72,8 @@ fn matrix_archive_requires_its_hash_and_no_faults() {
     let (own, _) = in_force();
     let pytorch =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/compat/pytorch.toml")).expect("a file");
-    let good = edition(&program, "good.tar.gz", &[("pytorch.toml", &format!("{pytorch}\n# read again\n"))]);
+    let good =
+        matrix_archive(&program, "good.tar.gz", &[("pytorch.toml", &format!("{pytorch}\n# read again\n"))]);
 
     let other = program.run(&["compat", "use", &path("good.tar.gz"), "--sha256", &"0".repeat(64)]);
     assert_eq!(other.code, 2);
@@ -99,7 +81,7 @@ fn matrix_archive_requires_its_hash_and_no_faults() {
     let faulty = "schema = 1\nchecked = \"2026-11-20\"\n[[variant]]\n";
     let newer = pytorch.replacen("schema = 1", "schema = 2", 1);
     for (name, text, words) in [("faulty.tar", faulty, "pytorch.toml"), ("newer.tar", &newer, "schema 2")] {
-        let hash = edition(&program, name, &[("pytorch.toml", text)]);
+        let hash = matrix_archive(&program, name, &[("pytorch.toml", text)]);
         let run = program.run(&["compat", "use", &path(name), "--sha256", &hash]);
         assert_eq!(run.code, 2, "{name}: {}", run.stderr);
         assert!(run.stderr.contains(words), "{name}: {}", run.stderr);

@@ -275,6 +275,30 @@ fn explain_matches_known_messages_only() {
 }
 
 #[test]
+fn explain_marks_the_lines_of_a_log() {
+    let program = program();
+    let log = "epoch 1\nRuntimeError: CUDA error: no kernel image is available for execution on the device\nepoch 2\n";
+    let file = program.path("log");
+    std::fs::write(&file, log).expect("ours");
+    let explain = |more: &[&str]| {
+        let mut command = program.command(&[&["doctor", "--explain", "-"], more].concat());
+        command.stdin(std::fs::File::open(&file).expect("ours"));
+        crate::Run::of(&command.output().expect("it starts"))
+    };
+    let run = explain(&[]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(
+        run.stdout.starts_with("line 2      no-code-for-gpu  RuntimeError: CUDA error"),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.contains("\nno-code-for-gpu: "), "{}", run.stdout);
+    let value: Value = serde_json::from_str(&explain(&["--json"]).stdout).expect("JSON");
+    assert_eq!(value["lines"][0]["line"], 2, "{value}");
+    assert_eq!(value["findings"][0]["id"], value["lines"][0]["id"], "{value}");
+}
+
+#[test]
 fn download_sources_are_shown_without_secrets() {
     let mut program = program()
         .with("DOCKER_HOST", "unix:///nonexistent.sock")

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::example::{Example, assert_said, examples};
+use envforge::model::lock::Lock;
+
+use crate::example::{assert_said, examples, projects};
 use crate::program;
 use crate::program::Run;
 
@@ -24,19 +26,24 @@ fn fleet_with_a_v100_gets_the_newest_release_with_its_code() {
     assert!(stdout.contains("Tesla V100-SXM2-32GB (sm_70)"), "{stdout}");
 }
 
+/// The headings of every README, in this order.
+const HEADINGS: [&str; 5] = ["What it shows", "Run it", "Expected output", "What to change", "GPU"];
+
 #[test]
-fn every_example_can_be_planned() {
+fn every_example_has_a_readme_of_one_form() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let index = std::fs::read_to_string(root.join("README.md")).expect("the index");
     let examples = examples();
     assert_eq!(examples.len(), 12);
-    for Example { name, folder, .. } in examples {
-        let program = program();
-        let run =
-            Run::of(&program.command(&["plan", "--json"]).current_dir(&folder).output().expect("starts"));
-        assert_eq!(run.code, 0, "{name}: {}", run.stderr);
+    let fleet = ("plan-for-a-fleet".to_owned(), root.join("plan-for-a-fleet"));
+    for (name, folder) in examples.into_iter().map(|one| (one.name, one.folder)).chain([fleet]) {
+        assert!(index.contains(&format!("({name}/README.md)")), "{name} is not in the index");
         let readme = std::fs::read_to_string(folder.join("README.md")).expect("a README");
+        let headings: Vec<_> = readme.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        assert_eq!(headings, HEADINGS, "{name}");
+        assert!(!readme.contains("$("), "{name}: a command that is not typed as it stands");
         for entry in std::fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            let file = path.file_name().expect("a name").to_string_lossy().into_owned();
+            let file = entry.expect("an entry").file_name().to_string_lossy().into_owned();
             let of_all = ["README.md", "envforge.toml", "envforge.lock", "__pycache__"];
             assert!(of_all.contains(&&*file) || readme.contains(&file), "{name}/{file} is not in its README");
         }
@@ -44,15 +51,41 @@ fn every_example_can_be_planned() {
 }
 
 #[test]
+fn every_example_can_be_planned() {
+    let projects = projects();
+    assert_eq!(projects.len(), 4);
+    for folder in projects {
+        let program = program();
+        let run =
+            Run::of(&program.command(&["plan", "--json"]).current_dir(&folder).output().expect("starts"));
+        assert_eq!(run.code, 0, "{}: {}", folder.display(), run.stderr);
+    }
+}
+
+#[test]
 fn every_example_lock_is_up_to_date_without_addresses() {
-    for Example { name, folder, .. } in examples() {
+    let mut lines = 0;
+    for folder in projects() {
         let program = program().with("DOCKER_HOST", "unix:///nonexistent.sock");
         let mut command = program.command(&["lock", "--check"]);
         let run = Run::of(&command.current_dir(&folder).output().expect("starts"));
-        assert_eq!(run.code, 0, "{name}: {}", run.stderr);
-        let lock = std::fs::read_to_string(folder.join("envforge.lock")).expect("it is there");
-        assert!(!lock.contains("://"), "{name}: an address");
+        assert_eq!(run.code, 0, "{}: {}", folder.display(), run.stderr);
+        let path = folder.join("envforge.lock");
+        let text = std::fs::read_to_string(&path).expect("it is there");
+        assert!(!text.contains("://"), "{}: an address", folder.display());
+        let written = Lock::from_toml("envforge.lock", &text).expect("a lock").to_toml();
+        if std::env::var_os("UPDATE_EXAMPLES").is_some() {
+            std::fs::write(&path, &written).expect("written");
+        } else {
+            assert!(
+                text == written,
+                "{}: `UPDATE_EXAMPLES=1 cargo test --test cli examples`",
+                path.display()
+            );
+        }
+        lines += written.lines().count();
     }
+    assert!(lines <= 2000, "{lines} lines of locks");
 }
 
 #[test]
@@ -72,7 +105,7 @@ fn every_example_script_compiles() {
 fn examples_print_the_recorded_output_without_a_gpu() {
     for example in examples() {
         let mut command = Command::new("bash");
-        command.args(["-euc", &example.command]).current_dir(&example.folder);
+        command.args(["-euc", &example.command]).current_dir(&example.project);
         // The caches of what is compiled, and no GPU.
         let temporary = tempfile::tempdir().expect("a temporary folder");
         command

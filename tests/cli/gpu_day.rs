@@ -29,6 +29,7 @@ impl Day {
             .env("LD_LIBRARY_PATH", driver)
             .env("FAKE_INVISIBLE", r#"{"FAKE_CUINIT":"100"}"#)
             .env("LOOPS", "2")
+            .env("SUSTAINED", "20")
             .envs(variables.iter().copied())
             .output()
             .expect("bash runs");
@@ -48,7 +49,7 @@ fn listed() -> Vec<String> {
 }
 
 /// Speeds repeat their work a thousand times: the fakes do not compute then.
-const SPEEDS: [&str; 2] = ["perf", "perf-five"];
+const SPEEDS: [&str; 3] = ["perf", "sustained", "perf-five"];
 
 #[test]
 fn every_step_but_speeds_is_as_expected_on_the_fakes() {
@@ -65,6 +66,12 @@ fn every_step_but_speeds_is_as_expected_on_the_fakes() {
     }
     // A copy that flips, a launch that does nothing, and three statuses by the shim; no GPU visible.
     assert_eq!(day.step("negatives")["runs"].as_array().map(Vec::len), Some(6));
+    // As a user without capabilities, once on a root that nobody can write to.
+    let confined = day.step("confined");
+    let read_only = confined["runs"]
+        .as_array()
+        .is_some_and(|runs| runs.iter().any(|run| run["confined"] == "read-only root"));
+    assert!(read_only || confined["notes"].to_string().contains("read-only root: no root"), "{confined:#}");
     let target = &day.step("kernels")["runs"][1]["checks"];
     assert!(target.to_string().contains("compute_80, made ahead"), "{target:#}");
 }
@@ -75,6 +82,8 @@ fn speeds_are_measured_and_their_medians_collected() {
     assert_eq!(day.code, 0, "{}", day.said);
     let medians = &day.step("perf-five")["notes"][0]["medians"];
     assert_eq!(medians["speed-memory"].as_array().map(Vec::len), Some(5), "{medians:#}");
+    let sustained = &day.step("sustained")["runs"][0]["checks"][0]["measured"];
+    assert!(sustained["first"].is_string() && sustained["celsius_most"] == "41", "{sustained:#}");
 }
 
 /// The steps must be able to say no.

@@ -59,7 +59,6 @@ fn unknown_command_suggests_the_closest_match() {
 
 #[test]
 fn missing_command_is_a_usage_error() {
-    assert_eq!(envforge(&[]).code, 2);
     assert_eq!(envforge(&["plan"]).code, 2, "there is no project here");
     assert_eq!(envforge(&["build", "pytorch-cuda", "--locked", "--upgrade"]).code, 2);
 }
@@ -81,6 +80,32 @@ fn bash_parses_the_bash_completion() {
     std::fs::write(program.path("envforge.bash"), script).expect("ours");
     let status = std::process::Command::new("bash").arg("-n").arg(program.path("envforge.bash")).status();
     assert!(status.expect("bash starts").success());
+}
+
+#[test]
+fn bash_completes_specs_and_gpus_from_the_matrix() {
+    let program = program();
+    let script = envforge(&["generate", "completions", "bash"]).stdout;
+    std::fs::write(program.path("envforge.bash"), script).expect("ours");
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_envforge")).parent().expect("a folder");
+    let complete = |words: &str, at: usize| {
+        let line = format!(
+            "source ./envforge.bash; COMP_WORDS=({words}); COMP_CWORD={at}; \
+             _envforge_values envforge \"${{COMP_WORDS[{at}]}}\" x; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = program.command_of(std::path::Path::new("bash"), &["-c", &line]);
+        let path = format!("{}:/usr/bin:/bin", folder.display());
+        let run = crate::Run::of(&bash.env("PATH", path).output().expect("bash starts"));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{words}");
+        run.stdout
+    };
+    let specs = complete("envforge plan pytorch-cuda:2.8", 2);
+    assert!(specs.lines().count() > 1, "{specs}");
+    assert!(specs.lines().all(|line| line.starts_with("pytorch-cuda:2.8")), "{specs}");
+    let gpus = complete("envforge plan --gpu NVIDIA", 3);
+    assert!(gpus.contains("NVIDIA\\ A100-SXM4-80GB\n"), "{gpus}");
+    let options = complete("envforge plan --forw", 2);
+    assert!(options.contains("--forward-compat"), "{options}");
 }
 
 #[test]

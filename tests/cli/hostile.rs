@@ -5,6 +5,7 @@
 
 mod answers;
 mod case;
+mod images;
 mod project;
 mod server;
 mod vendor;
@@ -30,6 +31,11 @@ fn hostile_projects_are_refused() {
 #[test]
 fn hostile_answers_are_refused_without_a_leak() {
     run_kind("answers", 10, answers::attempt);
+}
+
+#[test]
+fn hostile_images_earn_nothing_and_run_in_the_sandbox() {
+    run_kind("images", 10, images::attempt);
 }
 
 #[test]

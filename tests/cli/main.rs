@@ -1,6 +1,11 @@
 //! The whole program without a container engine and without network: exit code, stdout and stderr.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
+#[path = "../support/blocks.rs"]
+mod blocks;
+#[expect(dead_code, reason = "tests of services use more of it")]
+#[path = "../support/browser.rs"]
+mod browser;
 #[path = "../support/examples.rs"]
 mod example;
 #[path = "../support/fake_gpu.rs"]
@@ -14,16 +19,26 @@ mod index;
 #[expect(dead_code, reason = "tests of the library use more of it")]
 #[path = "../support/made_wheel.rs"]
 mod made_wheel;
+#[path = "../support/matrix.rs"]
+mod matrix;
 #[path = "../support/program.rs"]
 mod program;
+#[path = "../support/terminal.rs"]
+mod terminal;
 #[path = "../support/wheels.rs"]
 mod wheels;
 
 mod agent_gpu;
 mod agent_mutations;
+mod agent_own_mutations;
+mod agent_static;
 mod architecture;
+mod bare;
+mod book;
 mod byte_code;
+mod ci_templates;
 mod compat;
+mod dependencies;
 mod doctor;
 mod engine;
 mod examples;
@@ -33,6 +48,8 @@ mod help;
 mod hostile;
 mod list;
 mod output;
+mod packages;
+mod pages;
 mod plan;
 mod project;
 mod project_trust;

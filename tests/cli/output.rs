@@ -8,10 +8,16 @@ use crate::{assert_message, program};
 
 #[test]
 fn full_disk_on_stdout_is_an_error() {
-    let full = OpenOptions::new().write(true).open("/dev/full").expect("the device");
-    let run = program().command(&["list", "--json"]).stdout(full).output().expect("the program starts");
-    let run = Run::of(&run);
-    assert_message(&run, 3, &["cannot write to standard output: No space left on device"]);
+    for args in [
+        &["list", "--json"] as &[&str],
+        &["list"],
+        &["plan", "pytorch-cuda:2.8-cu128", "--target", "any"],
+        &["generate", "schema"],
+    ] {
+        let full = OpenOptions::new().write(true).open("/dev/full").expect("the device");
+        let run = program().command(args).stdout(full).output().expect("the program starts");
+        assert_message(&Run::of(&run), 3, &["cannot write to standard output: No space left on device"]);
+    }
 }
 
 #[test]

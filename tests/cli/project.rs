@@ -213,6 +213,9 @@ fn init_writes_a_plannable_file_and_overwrites_none() {
     let first = run(&["init", "pytorch-cuda:2.8-cu128"]);
     assert_eq!(first.code, 0, "{}", first.stderr);
     insta::assert_snapshot!(std::fs::read_to_string(folder.join("envforge.toml")).expect("written"));
+    let schema =
+        std::fs::read_to_string(folder.join(".envforge.schema.json")).expect("the schema for editors");
+    assert_eq!(schema, run(&["generate", "schema"]).stdout);
     assert_eq!(run(&["plan"]).code, 0, "{}", run(&["plan"]).stderr);
     assert_message(&run(&["init"]), 2, &["already exists", "--force"]);
     assert_eq!(run(&["init", "--force"]).code, 0);

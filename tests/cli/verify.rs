@@ -27,8 +27,8 @@ fn assert_outside(run: &Run, says: &[&str]) {
     }
 }
 
-const SPEC: &str = "pytorch-cuda:2.8-cu128";
-const H200: &str = "NVIDIA H200 (sm_90)";
+pub(crate) const SPEC: &str = "pytorch-cuda:2.8-cu128";
+pub(crate) const H200: &str = "NVIDIA H200 (sm_90)";
 
 pub(crate) fn lock() -> Lock {
     let spec = SPEC.parse().expect("a spec");
@@ -72,7 +72,7 @@ fn line(id: &str, stage: &str, outcome: &str, detail: &str, gpu: &str) -> String
 }
 
 /// What an agent prints whose every check passed on that GPU; `level`: quick leaves some out.
-fn report(lock: &Lock, gpu: &str, full: bool) -> String {
+pub(crate) fn report(lock: &Lock, gpu: &str, full: bool) -> String {
     let mut text = String::from("{\"schema\":1,\"agent\":\"envforge-agent\"}\n");
     for id in static_checks(lock).iter().filter(|id| !id.starts_with("image-")) {
         text += &line(id, "static", "passed", "fine", "");
@@ -83,13 +83,13 @@ fn report(lock: &Lock, gpu: &str, full: bool) -> String {
     text + "{\"done\":true,\"seconds\":9.5}\n"
 }
 
-struct Scene {
-    program: Program,
-    requests: Requests,
+pub(crate) struct Scene {
+    pub(crate) program: Program,
+    pub(crate) requests: Requests,
 }
 
 impl Scene {
-    fn new(daemon: GpuDaemon, lock: &Lock) -> Self {
+    pub(crate) fn new(daemon: GpuDaemon, lock: &Lock) -> Self {
         let program = program();
         let folder = program.path("state/locks-of-specs");
         std::fs::create_dir_all(&folder).expect("ours");
@@ -107,12 +107,12 @@ impl Scene {
         Self { program, requests }
     }
 
-    fn verify(&self, more: &[&str]) -> Run {
+    pub(crate) fn verify(&self, more: &[&str]) -> Run {
         self.program.run(&[&["verify", SPEC], more].concat())
     }
 }
 
-fn cdi(prints: String) -> GpuDaemon {
+pub(crate) fn cdi(prints: String) -> GpuDaemon {
     GpuDaemon { cdi: &["nvidia.com/gpu=0", "nvidia.com/gpu=all"], prints, ..GpuDaemon::default() }
 }
 

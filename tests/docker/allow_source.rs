@@ -4,10 +4,18 @@ use crate::engine::docker;
 use crate::scene::{Scene, files_below, shared_cache};
 use crate::wheels::{Wheel, sha256};
 
-/// Compiled in C, and its build asks the image's framework which one it is.
+/// Compiled in C. Its build looks for a network and for credentials, and asks the image's framework which one it is.
 const SETUP: &str = r#"
-import os, torch
+import os, socket, torch
 from setuptools import Extension, setup
+assert not os.path.isdir("/run/secrets") or not os.listdir("/run/secrets"), os.listdir("/run/secrets")
+assert not [name for name in os.environ if "INDEX" in name or "proxy" in name.lower()], os.environ
+try:
+    socket.create_connection(("HOST", PORT), timeout=5)
+except OSError:
+    pass
+else:
+    raise SystemExit("the build has a network")
 version = '"%s"' % torch.__version__
 setup(
     name="compiled-here", version="1.0", install_requires=["needed-by-it"],
@@ -50,6 +58,9 @@ fn project(allow: &str) -> String {
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn allowed_source_distribution_is_built_once_and_pinned() {
     let scene = Scene::new();
+    let url = scene.index.url();
+    let (host, port) = url.trim_start_matches("http://").split_once(':').expect("an address with a port");
+    let setup = SETUP.replace("HOST", host).replace("PORT", port);
     let archive = source_distribution(
         "compiled-here",
         "1.0",
@@ -58,7 +69,7 @@ fn allowed_source_distribution_is_built_once_and_pinned() {
                 "pyproject.toml",
                 "[build-system]\nrequires = [\"setuptools<80\"]\nbuild-backend = \"setuptools.build_meta\"\n",
             ),
-            ("setup.py", SETUP),
+            ("setup.py", &setup),
             ("compiled_here.c", CODE),
         ],
     );
@@ -99,15 +110,12 @@ fn allowed_source_distribution_is_built_once_and_pinned() {
     ]);
     assert!(!said.contains("setuptools-7"), "{said}");
     let text = std::fs::read_to_string(scene.program.path("envforge.lock")).expect("beside the project file");
-    assert!(text.contains("[[sources]]") && text.contains(&hash) && !text.contains("://"), "{text}");
+    assert!(text.contains("sources = [") && text.contains(&hash) && !text.contains("://"), "{text}");
     scene.succeed(&["lock", "--check"]);
 
     // Nothing is built again, until the wheel is lost: then the same bytes come of the same source.
-    let wheel = text
-        .split("[[wheels]]")
-        .skip(1)
-        .find(|part| part.contains("name = \"compiled-here\""))
-        .expect("locked");
+    let is_wheel = |line: &&str| line.contains("name = \"compiled-here\"") && line.contains(".whl\"");
+    let wheel = text.lines().find(is_wheel).expect("locked");
     let wheel = wheel.split("sha256 = \"").nth(1).and_then(|rest| rest.get(..64)).expect("a hash");
     let compiles = |run: &crate::program::Run| run.stderr.contains("sh /run/envforge/source.sh");
     let again = scene.succeed(&["build", "--locked", "-v"]);

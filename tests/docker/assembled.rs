@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::engine::docker;
 use crate::mirrors::run_at;
 use crate::program::Run;
-use crate::scene::{SPEC, Scene, TAG, shared_cache};
+use crate::scene::{SPEC, Scene, TAG, files_below, shared_cache};
 use crate::wheels::WheelSpec;
 
 const BUILD: [&str; 4] = ["build", SPEC, "--locked", "--json"];
@@ -130,4 +130,43 @@ fn wheel_that_is_cut_in_the_cache_is_downloaded_again() {
     assert_eq!(docker(&["inspect", "-f", "{{.Id}}", TAG]), first);
     let downloads = scene.index.take_downloads();
     assert!(downloads.iter().any(|path| path.contains("torch-2.7.1")), "{downloads:?}");
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn committed_lock_builds_with_an_empty_state_and_no_index_in_the_settings() {
+    let scene = Scene::locked();
+    let lock: toml::Table = scene.lock().parse().expect("TOML");
+    let wheels = lock["wheels"].as_array().expect("a list");
+    // Another machine's cache: it lacks the wheels of the developer stack.
+    let stack: Vec<String> = wheels
+        .iter()
+        .filter(|wheel| wheel["layer"].as_str() == Some("stack"))
+        .map(|wheel| wheel["sha256"].as_str().expect("a hash").to_owned())
+        .collect();
+    assert!(stack.len() > 20, "{stack:?}");
+    let cache = scene.program.path("cache");
+    for folder in ["sha256", "base"] {
+        for file in files_below(&shared_cache().join(folder)) {
+            let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+            let to = cache.join(file.strip_prefix(shared_cache()).expect("below it"));
+            if !stack.contains(&name) {
+                std::fs::create_dir_all(to.parent().expect("a folder")).expect("ours");
+                std::fs::hard_link(&file, &to)
+                    .or_else(|_| std::fs::copy(&file, &to).map(drop))
+                    .expect("ours");
+            }
+        }
+    }
+    let scene = scene.set("ENVFORGE_CACHE_DIR", cache.to_string_lossy());
+    let text = scene.lock();
+    let report = built(&scene, &["build", SPEC, "--locked", "--no-cache", "--json"]);
+    assert_eq!(report["lock_file"], scene.lock_path().to_string_lossy().as_ref());
+    let has = |sha256: &String| cache.join("sha256").join(&sha256[..2]).join(sha256).is_file();
+    assert!(stack.iter().all(has), "the wheels were downloaded");
+    // The addresses that the base's uv gave are of this machine: none is in the lock.
+    let deciding = |text: &str| text.split("[records]").next().map(str::to_owned);
+    assert_eq!(deciding(&scene.lock()), deciding(&text));
+    assert!(!scene.lock().contains("://"), "{}", scene.lock());
+    scene.assert_only_tags_added();
 }

@@ -86,6 +86,7 @@ fn request<'a>(name: &str, suite: &str, locked: Option<&'a LockedBase>) -> BaseR
         locked,
         upgrade: false,
         accept_expired: false,
+        accept_older: false,
         now: jiff::Timestamp::now(),
     }
 }

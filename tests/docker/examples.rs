@@ -31,7 +31,7 @@ fn examples_say_what_is_recorded() {
         assert_eq!(run.code, 0, "{}: {}{}", example.name, run.stdout, run.stderr);
         assert_said(&example, &run.stdout, &run.stderr);
     }
-    let child = named("child-image");
+    let child = named("pytorch/child-image");
     let run = build_script(&scene, &child);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     assert_said(&child, &run.stdout, &run.stderr);
@@ -44,7 +44,7 @@ fn named(name: &str) -> Example {
 
 /// The example's command in a container without a GPU, beside a copy of its files.
 fn run_in(image: &str, example: &Example) -> Output {
-    let folder = format!("{}:/example:ro", example.folder.display());
+    let folder = format!("{}:/example:ro", example.project.display());
     let command = format!("cp -r /example/. /tmp && cd /tmp && {}", example.command);
     Command::new("docker")
         .args(["run", "--rm", "--network", "none", "-v", &folder, image, "bash", "-euc", &command])
@@ -54,18 +54,18 @@ fn run_in(image: &str, example: &Example) -> Output {
 
 /// The example in a folder of the scene, without its lock: what that names may be gone from the mirrors by now.
 fn copy_of(scene: &Scene, example: &Example) -> PathBuf {
-    let folder = scene.program.path(&example.name);
-    copy_folder(&example.folder, &folder);
+    let folder = scene.program.path(example.project.file_name().expect("a name"));
+    copy_folder(&example.project, &folder);
     std::fs::remove_file(folder.join("envforge.lock")).expect("every example has one");
     folder
 }
 
-/// `build.sh` of an example, with envforge on the PATH.
+/// `build.sh` of the child image, with envforge on the PATH.
 fn build_script(scene: &Scene, example: &Example) -> Run {
     let folder = copy_of(scene, example);
     let program = Path::new(env!("CARGO_BIN_EXE_envforge")).parent().expect("a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("a PATH"));
-    let mut shell = scene.program.command_of(Path::new("sh"), &["build.sh"]);
+    let mut shell = scene.program.command_of(Path::new("sh"), &["child-image/build.sh"]);
     Run::of(&shell.current_dir(folder).env("PATH", path).output().expect("a shell"))
 }
 

@@ -2,8 +2,13 @@
 //! are listed as ignored; the helpers' own tests always run.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
+#[path = "../support/blocks.rs"]
+mod blocks;
+#[expect(dead_code, reason = "tests of pages use more of it")]
 #[path = "../support/browser.rs"]
 mod browser;
+#[path = "../support/changed_image.rs"]
+mod changed_image;
 #[path = "../support/cut.rs"]
 mod cut;
 #[path = "../support/disk.rs"]
@@ -20,6 +25,8 @@ mod framework;
 mod index;
 #[path = "../support/made_wheel.rs"]
 mod made_wheel;
+#[path = "../support/matrix.rs"]
+mod matrix;
 #[path = "../support/program.rs"]
 mod program;
 #[path = "../support/registry.rs"]
@@ -37,6 +44,7 @@ mod arm64;
 mod assemble_rules;
 mod assembled;
 mod base;
+mod book;
 mod cluster;
 mod content;
 mod engine_faults;
@@ -45,6 +53,8 @@ mod examples;
 mod export;
 mod faults;
 mod folders;
+mod hostile_images;
+mod indexes;
 mod interrupts;
 mod kills;
 mod layers;

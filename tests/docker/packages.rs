@@ -68,6 +68,7 @@ impl Fixture {
             locked: None,
             upgrade: false,
             accept_expired: false,
+            accept_older: false,
             now: jiff::Timestamp::now(),
         };
         let registry = Registry::new(fetcher.clone(), RegistrySettings::default());

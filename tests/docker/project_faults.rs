@@ -276,13 +276,10 @@ fn vendor_reports_a_full_disk_and_the_next_run_continues() {
     let scene = Scene::locked();
     // Only what the scene's own index serves: the others need an index of everything.
     let lock = scene.lock();
-    let mut parts = lock.split("[[wheels]]");
-    let head = parts.next().expect("a head").to_owned();
-    let (wheels, rest): (Vec<_>, Vec<_>) = parts.partition(|part| part.contains("index = \"framework\""));
-    let last = rest.last().expect("other wheels");
-    let tail = last.find("\n[").map_or("", |at| &last[at..]);
-    let wheels: String = wheels.iter().flat_map(|part| ["[[wheels]]", part]).collect();
-    std::fs::write(scene.lock_path(), format!("{head}{wheels}{tail}")).expect("ours");
+    let is_other = |line: &&str| line.contains(", index = \"") && !line.contains("index = \"framework\"");
+    assert!(lock.lines().any(|line| is_other(&line)), "other wheels: {lock}");
+    let kept: Vec<_> = lock.lines().filter(|line| !is_other(line)).collect();
+    std::fs::write(scene.lock_path(), kept.join("\n")).expect("ours");
 
     let disk = SmallDisk::on(scene.program.path("small-disk"), "8m");
     let args = ["vendor", SPEC, "small-disk/vendor"];

@@ -60,7 +60,7 @@ fn second_lock_is_equal_and_locked_creates_none() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker and makes two bases from nothing, three minutes: cargo test --features docker --test docker -- --ignored two_users_of_one_engine_"]
 fn two_users_of_one_engine_bootstrap_the_same_base() {
     let scene = Scene::new().with_empty_cache();
     let start = |user: &str| {

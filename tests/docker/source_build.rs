@@ -3,32 +3,13 @@
 
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
-
-use bytes::Bytes;
-use camino::Utf8PathBuf;
-use envforge::base::{
-    AptSources, Base, BaseRequest, BaseTools, MirrorSources, ProviderChoice, discover, prepare,
-};
-use envforge::engine::{Docker, EngineSettings};
-use envforge::fetch::{FetchSettings, Fetcher};
-use envforge::model::address::Address;
-use envforge::model::compat::Matrix;
-use envforge::model::compat::tables::SourceBuild;
-use envforge::model::resolve::{ResolveOptions, resolve};
-use envforge::model::stack::Stack;
-use envforge::model::target::Target;
-use envforge::model::versions::Machine;
-use envforge::packages::{Archive, IndexSettings, LocalWheel, PackageSettings, ResolverContext};
-use envforge::registry::Registry;
-use envforge::report::{Event, Reporter};
-use envforge::settings::image_registry::RegistrySettings;
-use envforge::source_build::{Recipe, SourceError, SourceRequest, build_wheel};
-use envforge::store::Store;
+use std::process::{Child, Stdio};
 
 use crate::framework::TORCH_2_8_CU118;
 use crate::index::{Fault, Index};
-use crate::scene::{Scene, files_below, python_in, shared_cache};
+use crate::matrix::matrix_archive;
+use crate::program::Run;
+use crate::scene::{Scene, files_below, interrupt_when, python_in};
 use crate::source::{SPEC, TAG};
 use crate::wheels::sha256;
 
@@ -66,186 +47,104 @@ fn archive(project: &str) -> Vec<u8> {
     tar.into_inner().expect("memory takes it").finish().expect("memory takes it")
 }
 
-/// Keeps what is reported, and says when a line contains a text.
-#[derive(Default)]
-struct Heard {
-    lines: Mutex<Vec<String>>,
-    compiling: tokio::sync::Notify,
+/// How often the compiler's cache had the answer, as it said last.
+fn cache_hits(said: &str) -> u64 {
+    let last = |name: &str| {
+        let line = said.lines().rev().find_map(|line| line.split_once(name))?;
+        line.1.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    last("direct_cache_hit").unwrap_or(0) + last("preprocessed_cache_hit").unwrap_or(0)
 }
 
-impl Reporter for Heard {
-    fn report(&self, event: Event) {
-        let line = match event {
-            Event::StepOutput { line, .. } => line,
-            Event::Note { text } => text,
-            _ => return,
-        };
-        if line.contains("compiling twice.cu") {
-            self.compiling.notify_one();
-        }
-        self.lines.lock().expect("no panic while held").push(line);
-    }
-}
-
-impl Heard {
-    fn count(&self, text: &str) -> usize {
-        self.lines.lock().expect("no panic while held").iter().filter(|line| line.contains(text)).count()
-    }
-
-    /// How often the compiler's cache had the answer, as it said last.
-    fn cache_hits(&self) -> u64 {
-        let lines = self.lines.lock().expect("no panic while held");
-        let last = |name: &str| {
-            let line = lines.iter().rev().find_map(|line| line.split_once(name))?;
-            line.1.split_whitespace().next()?.parse::<u64>().ok()
-        };
-        last("direct_cache_hit").unwrap_or(0) + last("preprocessed_cache_hit").unwrap_or(0)
-    }
-}
-
+/// A scene whose matrix builds a small project in the place of the release.
 struct Fixture {
     scene: Scene,
     server: Index,
-    engine: Docker,
-    fetcher: Fetcher,
-    store: Store,
-    settings: PackageSettings,
-    base: Base,
-    row: SourceBuild,
-    stack: Stack,
-    mirrors: Vec<Address>,
-}
-
-fn apt_sources() -> MirrorSources {
-    MirrorSources {
-        main: std::env::var("ENVFORGE_DEBIAN_MIRROR").ok(),
-        security: std::env::var("ENVFORGE_DEBIAN_SECURITY_MIRROR").ok(),
-        apt: AptSources::default().texts().expect("apt sources").to_vec(),
-    }
+    sha256: String,
 }
 
 impl Fixture {
-    async fn new(project: &str) -> Self {
+    fn new(project: &str) -> Self {
         let scene = Scene::new();
         let others = TORCH_2_8_CU118.wheels("cp311", "source");
         scene.index.publish(others.into_iter().filter(|wheel| !wheel.file.contains("+cu118")).collect());
-        let docker_host = std::env::var("DOCKER_HOST").ok();
-        let connection = EngineSettings { docker_host, ..EngineSettings::default() };
-        let engine = Docker::connect(&connection).await.expect("an engine");
-        let path = |path: &Path| Utf8PathBuf::from_path_buf(path.to_owned()).expect("UTF-8");
-        let store = Store::open(&path(shared_cache()), &path(&scene.program.path("state"))).expect("a store");
-        let fetcher = Fetcher::new(&FetchSettings::default()).expect("a client");
-        let request = BaseRequest {
-            name: "debian:12".to_owned(),
-            suite: "bookworm".to_owned(),
-            provider: ProviderChoice::Auto,
-            machine: Machine::X86_64,
-            mirrors: apt_sources(),
-            locked: None,
-            upgrade: false,
-            accept_expired: false,
-            now: jiff::Timestamp::now(),
-        };
-        let registry = Registry::new(fetcher.clone(), RegistrySettings::default());
-        let reporter = Arc::new(Heard::default());
-        let means =
-            BaseTools { engine: &engine, registry: &registry, store: &store, fetch: &fetcher, reporter };
-        let base = prepare(&means, &request).await.expect("a base");
-        let found = discover(&apt_sources()).expect("a mirror");
-        let index = ["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "PIP_INDEX_URL"];
-        let index = index.iter().find_map(|name| std::env::var(name).ok());
-        let settings = PackageSettings {
-            index: IndexSettings {
-                default: index.map(|text| text.parse().expect("an address")),
-                ca_bundle: std::fs::read("/etc/ssl/certs/ca-certificates.crt").ok().map(Bytes::from),
-                ..IndexSettings::default()
-            },
-            archives: Archive::debian("bookworm", &found.main, found.security.as_ref(), Some("non-free")),
-            ..PackageSettings::default()
-        };
         let server = Index::local(Vec::new());
         let archive = archive(project);
-        let mut row = Matrix::embedded().source_builds[0].clone();
-        ARCHIVE.clone_into(&mut row.archive);
-        row.sha256 = Some(sha256(&archive));
+        let sha256 = sha256(&archive);
         server.serve(&format!("/{ARCHIVE}"), archive);
-        let spec = SPEC.parse().expect("a spec");
-        let target = Target::any(Machine::X86_64);
-        let stack = resolve(&spec, &target, Matrix::embedded(), &ResolveOptions::default());
-        let stack = stack.expect("it resolves");
-        let mirrors = [found.main].into_iter().chain(found.security).collect();
-        Self { scene, server, engine, fetcher, store, settings, base, row, stack, mirrors }
+        let scene = scene.set("ENVFORGE_SOURCE_MIRROR", server.url());
+        Self { scene, server, sha256 }
     }
 
-    /// Leaves out what a project of one file does not need: the large libraries and the tools of the release's build.
-    fn lean(mut self) -> Self {
-        self.row.build_wheels = vec!["setuptools<80".to_owned(), "wheel".to_owned()];
-        self.stack.parts.retain(|name, _| name.contains("runtime"));
-        (self.stack.cudnn, self.stack.nccl) = (None, None);
-        self
+    /// Uses a matrix whose row names this archive, with other lines changed.
+    fn use_matrix(&self, name: &str, changes: &[(&str, &str)]) {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/compat/pytorch.toml"));
+        let text = text.expect("the matrix");
+        let (before, row) = text.split_once("[[source_build]]").expect("the row");
+        let line = |key: &str| {
+            let key = format!("{key} = ");
+            row.lines().find(|line| line.starts_with(&key)).expect("a line of the row").to_owned()
+        };
+        let mut row = row.replacen(&line("archive"), &format!("archive = \"{ARCHIVE}\""), 1).replacen(
+            &line("sha256"),
+            &format!("sha256 = \"{}\"", self.sha256),
+            1,
+        );
+        for (key, value) in changes {
+            row = row.replacen(&line(key), &format!("{key} = {value}"), 1);
+        }
+        let text = format!("{before}[[source_build]]{row}");
+        let hash = matrix_archive(&self.scene.program, name, &[("pytorch.toml", &text)]);
+        let file = self.scene.program.path(name);
+        self.scene.succeed(&["compat", "use", &file.to_string_lossy(), "--sha256", &hash]);
     }
 
-    async fn build(&self, heard: &Arc<Heard>, jobs: u64) -> Result<LocalWheel, SourceError> {
-        let address: Address = format!("{}/{ARCHIVE}", self.server.url()).parse().expect("an address");
-        let reporter: Arc<dyn Reporter> = Arc::<Heard>::clone(heard);
-        let tools = ResolverContext {
-            engine: &self.engine,
-            store: &self.store,
-            fetcher: &self.fetcher,
-            settings: &self.settings,
-            reporter,
-        };
-        let request = SourceRequest {
-            recipe: Recipe { stack: &self.stack, row: &self.row },
-            base_reference: &self.base.reference,
-            base: &self.base.locked(),
-            mirrors: &self.mirrors,
-            archives: &[address],
-            jobs,
-        };
-        Box::pin(build_wheel(&tools, &request)).await
+    fn spawn(&self, args: &[&str]) -> Child {
+        self.scene.program.command(args).stderr(Stdio::piped()).spawn().expect("the program starts")
+    }
+
+    /// Locks anew, which compiles unless the cache has the wheel.
+    fn lock(&self) -> Run {
+        self.scene.succeed(&["lock", SPEC, "--target", "any", "--yes", "--upgrade", "-v"])
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+/// Leaves out what a project of one file does not need: the tools of the release's build.
+const LEAN: [(&str, &str); 1] = [("build_wheels", r#"["setuptools<80", "wheel"]"#)];
+
+#[test]
 #[ignore = "needs docker and downloads gigabytes of NVIDIA's packages: cargo test --features docker --test docker -- --ignored source_build_makes_a_che"]
-async fn source_build_makes_a_checked_image_of_a_cuda_project() {
-    let mut f = Fixture::new("small").await.lean();
-    let heard = Arc::new(Heard::default());
+fn source_build_makes_a_checked_image_of_a_cuda_project() {
+    let f = Fixture::new("small");
+    f.use_matrix("first.tar", &LEAN);
+    let lock = ["lock", SPEC, "--target", "any", "--yes", "-v"];
 
     f.server.fail(ARCHIVE, Fault::Status(404));
-    let error = f.build(&heard, 1).await.expect_err("no archive");
-    assert!(error.to_string().contains(ARCHIVE), "{error}");
+    f.scene.fail(&lock, 3, &[ARCHIVE]);
     f.server.heal();
 
     // Interrupted in the middle of the compiler: nothing is left. The download was cut, too, and goes on by itself.
     f.server.fail(ARCHIVE, Fault::CutOnce);
-    tokio::select! {
-        done = f.build(&heard, 1) => panic!("it was to be interrupted: {done:?} {:#?}", heard.lines),
-        () = heard.compiling.notified() => {}
-    }
+    let run = interrupt_when(f.spawn(&lock), "compiling twice.cu");
+    assert_eq!(run.code, 130, "{}", run.stderr);
     f.scene.assert_nothing_left();
 
     // Two compilers are too many for the memory, one is not.
-    let wheel = f.build(&heard, 2).await.unwrap_or_else(|error| panic!("{error} {:#?}", heard.lines));
-    assert_eq!(heard.count("retrying with 1"), 1, "{:#?}", heard.lines);
-    assert_eq!(wheel.file, "torch-2.8.0+cu118-cp311-cp311-linux_x86_64.whl");
-    f.scene.assert_nothing_left();
+    let built = f.lock().stderr;
+    assert_eq!(built.matches("retrying with 1").count(), 1, "{built}");
+    assert!(f.scene.lock().contains("torch-2.8.0+cu118-cp311-cp311-linux_x86_64.whl"), "{}", f.scene.lock());
 
     // The same again is not built again.
-    let compiled = heard.count("compiling twice.cu");
-    assert_eq!(f.build(&heard, 1).await.expect("kept"), wheel);
-    assert_eq!(heard.count("compiling twice.cu"), compiled);
+    let again = f.lock().stderr;
+    assert!(again.contains("using cached wheel") && !again.contains("compiling twice.cu"), "{again}");
 
     // Something else is, and the compiler's cache has what did not change.
-    let hits = heard.cache_hits();
-    f.row.environment.insert("ANOTHER".to_owned(), "1".to_owned());
-    f.build(&heard, 1).await.expect("built");
-    assert!(heard.cache_hits() > hits, "{:#?}", heard.lines);
+    let environment = [LEAN[0], ("BUILD_TEST", "\"0\"\nANOTHER = \"1\"")];
+    f.use_matrix("second.tar", &environment);
+    let other = f.lock().stderr;
+    assert!(cache_hits(&other) > cache_hits(&built), "{other}");
 
-    let file = f.scene.program.path(&wheel.file);
-    std::fs::copy(f.store.blob_path(&wheel.sha256).expect("a path"), &file).expect("a folder of ours");
-    f.scene.succeed(&["build", SPEC, "--target", "any", "--wheel", &file.to_string_lossy()]);
+    f.scene.succeed(&["build", SPEC, "--target", "any", "--yes"]);
     let said = python_in(
         TAG,
         "import ctypes, glob, torch; path = glob.glob(torch.__path__[0] + '/twice*.so')[0]; \
@@ -255,14 +154,13 @@ async fn source_build_makes_a_checked_image_of_a_cuda_project() {
     f.scene.assert_only_tags_added();
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[test]
 #[ignore = "needs docker and downloads gigabytes of NVIDIA's packages: cargo test --features docker --test docker -- --ignored builder_has_every_requir"]
-async fn builder_has_every_required_header_library_and_tool() {
-    let mut f = Fixture::new("headers").await;
+fn builder_has_every_required_header_library_and_tool() {
+    let f = Fixture::new("headers");
     // Our patch is for a file that this project does not have.
-    f.row.patches.clear();
-    let heard = Arc::new(Heard::default());
-    f.build(&heard, 1).await.unwrap_or_else(|error| panic!("{error} {:#?}", heard.lines));
-    assert_eq!(heard.count("everything is there"), 1, "{:#?}", heard.lines);
+    f.use_matrix("headers.tar", &[("patches", "[]")]);
+    let built = f.lock().stderr;
+    assert_eq!(built.matches("everything is there").count(), 1, "{built}");
     f.scene.assert_nothing_left();
 }

@@ -2,49 +2,13 @@
 
 use std::process::Command;
 
+use crate::changed_image::ChangedImage;
 use crate::engine::docker;
 use crate::scene::{SPEC, Scene, TAG, assert_message};
 
-/// An image made from another, removed with this value.
-struct Changed(String);
-
-impl Changed {
-    /// The image after a command ran in it as root; labels and configuration stay.
-    fn new(from: &str, name: &str, command: &str) -> Self {
-        let container = format!("envforge-verify-test-{name}-{}", std::process::id());
-        let image = Self(format!("{container}:1"));
-        docker(&[
-            "run",
-            "--name",
-            &container,
-            "--user",
-            "0:0",
-            "--network",
-            "none",
-            "--entrypoint",
-            "/bin/sh",
-            from,
-            "-c",
-            command,
-        ]);
-        docker(&[
-            "commit",
-            "--change",
-            "USER 1000:1000",
-            "--change",
-            r#"ENTRYPOINT ["tini"]"#,
-            &container,
-            &image.0,
-        ]);
-        docker(&["rm", "-f", &container]);
-        image
-    }
-}
-
-impl Drop for Changed {
-    fn drop(&mut self) {
-        drop(Command::new("docker").args(["rmi", "-f", &self.0]).output());
-    }
+/// The image after a command ran in it as root; labels and configuration stay.
+fn changed(from: &str, name: &str, command: &str) -> ChangedImage {
+    ChangedImage::of(from, name, command, &[], &["USER 1000:1000", r#"ENTRYPOINT ["tini"]"#])
 }
 
 fn last_line(text: &str) -> &str {
@@ -80,7 +44,7 @@ fn verify_compares_an_image_with_its_lock() {
     let again = json(&scene.succeed(&["verify", TAG, "--last", "--json"]).stdout);
     assert_eq!(again, report, "the report is kept");
 
-    let broken = Changed::new(TAG, "broken", "rm -rf /opt/env/lib/python3.11/site-packages/idna*");
+    let broken = changed(TAG, "broken", "rm -rf /opt/env/lib/python3.11/site-packages/idna*");
     let run = scene.program.run(&["verify", &broken.0, TAG, "--json", "--junit", "two.xml"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     let both = json(&run.stdout);
@@ -116,8 +80,7 @@ fn foreign_image_runs_in_the_sandbox() {
     );
     scene.assert_nothing_left();
 
-    let old =
-        Changed::new(&base, "musl", "touch /lib/ld-musl-$(uname -m).so.1; rm /lib/*-linux-gnu/libc.so.6");
+    let old = changed(&base, "musl", "touch /lib/ld-musl-$(uname -m).so.1; rm /lib/*-linux-gnu/libc.so.6");
     let run = scene.program.run(&["verify", &old.0]);
     assert_eq!(run.code, 3);
     assert_message(&run.stderr, &["musl found", "glibc 2."]);

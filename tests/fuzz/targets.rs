@@ -6,10 +6,12 @@
 
 use std::str::FromStr;
 
+use crate::archive::fuzzed as archive_room;
 use crate::assemble::fuzzed as assemble;
 use crate::base::fuzzed;
 use crate::model::lock::Lock;
 use crate::model::spec::Spec;
+use crate::model::verdict::fuzzed as verdict;
 use crate::registry::fuzzed as registry;
 use crate::settings::parse_config;
 
@@ -87,6 +89,51 @@ fn record() {
 #[test]
 fn entry_points() {
     for_each_text!(assemble::entry_points);
+}
+
+#[test]
+fn layer() {
+    for_each_text!(assemble::layer);
+}
+
+#[test]
+fn report() {
+    for_each_text!(verdict::report);
+}
+
+#[test]
+fn archive() {
+    bolero::check!().for_each(|bytes: &[u8]| archive_room::archive(bytes));
+}
+
+#[test]
+fn deb() {
+    bolero::check!().for_each(|bytes: &[u8]| fuzzed::deb(bytes));
+}
+
+/// `cargo test` replays a corpus only where it finds one.
+#[test]
+fn every_target_has_a_corpus_and_every_corpus_a_target() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/__fuzz__");
+    let mut found: Vec<_> = fs_err::read_dir(folder)
+        .expect("the corpora")
+        .map(|entry| entry.expect("an entry"))
+        .filter(|entry| {
+            fs_err::read_dir(entry.path().join("corpus")).is_ok_and(|mut files| files.next().is_some())
+        })
+        .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("fuzz__").map(str::to_owned))
+        .collect();
+    found.sort();
+    let source = include_str!("targets.rs");
+    let tests = source.split("\n#[test]\nfn ").skip(1).filter(|test| {
+        let body = test.split("\n}\n").next().unwrap_or_default();
+        // Not this test, which only speaks of them.
+        (body.contains("for_each_text!(") || body.contains("bolero::check!()"))
+            && !body.contains("include_str!")
+    });
+    let mut targets: Vec<_> = tests.filter_map(|test| test.split('(').next()).collect();
+    targets.sort_unstable();
+    assert_eq!(found, targets);
 }
 
 /// The corpus of the lock: written anew, since its form changes with the program.

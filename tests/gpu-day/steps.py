@@ -15,6 +15,8 @@ OUT = os.environ["OUT"]
 ROOT = os.environ.get("ROOT", "/")
 HERE = os.path.dirname(os.path.abspath(__file__))
 GROUPS = "driver health memory gemm-own gemm-cublas gemm-large conv-own conv-cudnn nccl framework-gpu framework-full framework-train framework-ddp".split()
+# Those that came later and have run on no GPU.
+NEW_GROUPS = "math-libraries nccl-more nccl-processes memory-all framework-generate".split()
 # A skip for one of these reasons is as expected: the machine or the Python lacks something.
 GOOD_SKIPS = {"one-gpu", "compute-capability", "not-in-stack", "not-in-image", "not-offered", "not-reported", "no-expectation"}
 OTHERS = ["tensorflow", "jax", "cupy", "numba", "onnxruntime"]
@@ -79,8 +81,20 @@ def groups():
     return runs, all_good(*runs), []
 
 
+def new_groups():
+    """The checks that came last: libraries of mathematics, further collectives, all of the memory, vLLM."""
+    runs = [agent(["run", group]) for group in NEW_GROUPS]
+    return runs, all_good(*runs), []
+
+
 def perf():
-    runs = [agent(["perf", "--stage", "perf"])]
+    runs = [agent(["perf", "--stage", "perf", "--skip", "speed-sustained"])]
+    return runs, all_good(*runs), []
+
+
+def sustained():
+    """A minute of products, with clocks and temperature; SUSTAINED is the group's limit in seconds, four times its time."""
+    runs = [agent(["run", "speed-sustained"], limit=os.environ.get("SUSTAINED"))]
     return runs, all_good(*runs), []
 
 
@@ -166,16 +180,18 @@ def sanitizer():
 
 
 def confined():
-    """As another user without capabilities or a network, with a small /dev/shm; beside a program that holds the memory; stopped."""
+    """As another user without capabilities or a network, with a small /dev/shm and a read-only root; beside a program that holds the memory; stopped."""
     runs, bad, notes = [], [], []
-    script = "mount -t tmpfs -o size=64k none /dev/shm 2>/dev/null; exec setpriv --reuid 50000 --regid 50000 --clear-groups --bounding-set=-all --no-new-privs \"$@\""
-    wrapper = ["unshare", "--net", "--mount", "sh", "-c", script, "sh"]
-    if os.geteuid() == 0 and shell(*wrapper, "true")["code"] == 0:
+    for name, before in CONFINED.items():
+        script = before + "exec setpriv --reuid 50000 --regid 50000 --clear-groups --bounding-set=-all --no-new-privs \"$@\""
+        wrapper = ["unshare", "--net", "--mount", "sh", "-c", script, "sh"]
+        if os.geteuid() != 0 or shell(*wrapper, "true")["code"] != 0:
+            notes.append({"skipped": f"{name}: no root, or the machine does not allow it"})
+            continue
         result = agent(["run", "driver", "memory", "gemm-own", "gemm-cublas", "conv-cudnn", "nccl"], wrapper=wrapper)
+        result["confined"] = name
         runs.append(result)
         bad += problems_of(result)
-    else:
-        notes.append({"skipped": "no root, or the machine allows neither unshare nor setpriv"})
     if has("torch"):
         hog = ("import sys,torch\nfree,_=torch.cuda.mem_get_info()\nheld=torch.empty(max(free-(1<<30),1),dtype=torch.uint8,device='cuda')\n"
                "print('held',flush=True)\nsys.stdin.read()")
@@ -196,6 +212,15 @@ def confined():
     if line["outcome"] != "errored" or "did not finish within" not in line["detail"]:
         bad.append(f"a stopped child: {line}")
     return runs, bad, notes
+
+
+# What is done as root before the agent starts as another user. A root that takes a file is not read-only: that ends it.
+SMALL = "mount -t tmpfs -o size=64k none /dev/shm 2>/dev/null; "
+CONFINED = {
+    "small /dev/shm": SMALL,
+    "read-only root": SMALL + "mount -t tmpfs -o mode=1777 none /mnt && mount -o remount,bind,ro / || exit 97; "
+                              "touch /envforge-writable 2>/dev/null && exit 98; export TMPDIR=/mnt; ",
+}
 
 
 def children(pid):
@@ -274,7 +299,7 @@ print(json.dumps(found))
 
 def perf_five():
     """How far five runs differ, and what torch measures for the same products."""
-    runs = [agent(["perf", "--stage", "perf"]) for _ in range(5)]
+    runs = [agent(["perf", "--stage", "perf", "--skip", "speed-sustained"]) for _ in range(5)]
     medians = {}
     for result in runs:
         for line in result["checks"]:
@@ -307,8 +332,9 @@ def loop():
 
 
 STEPS = {
-    "inventory": inventory, "groups": groups, "perf": perf, "kernels": kernels, "negatives": negatives, "sanitizer": sanitizer,
-    "confined": confined, "frameworks": frameworks, "perf-five": perf_five, "nccl-two-ranks": nccl_two_ranks, "loop": loop,
+    "inventory": inventory, "groups": groups, "new-groups": new_groups, "perf": perf, "sustained": sustained, "kernels": kernels,
+    "negatives": negatives, "sanitizer": sanitizer, "confined": confined, "frameworks": frameworks, "perf-five": perf_five,
+    "nccl-two-ranks": nccl_two_ranks, "loop": loop,
 }
 
 

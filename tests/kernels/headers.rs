@@ -9,10 +9,10 @@ use envforge_protocol::status::{Library, groups};
 
 use crate::real::{file, unpacked};
 
-/// Gives each C parameter a letter: `P` for a pointer, else its size in bytes.
+/// Gives each C parameter a letter: `P` for a pointer, `U` for the id of a communicator, else its size in bytes.
 const SHAPES: &str = r"
 #include <type_traits>
-template <typename T> constexpr char letter = std::is_pointer_v<T> ? 'P' : char('0' + sizeof(T));
+template <typename T> constexpr char letter = std::is_pointer_v<T> ? 'P' : sizeof(T) == 128 ? 'U' : char('0' + sizeof(T));
 template <typename T> struct shape;
 template <typename R, typename... A> struct shape<R(A...)> {
     static constexpr char own[] = {letter<R>, letter<A>..., 0};
@@ -34,6 +34,7 @@ fn letter(parameter: &str) -> char {
         "Handle" | "Stream" | "Comm" => 'P',
         pointer if pointer.starts_with('*') => 'P',
         "Address" => 'A',
+        "UniqueId" => 'U',
         "u64" | "usize" | "i64" => '8',
         "c_int" | "c_uint" | "u32" => '4',
         "u8" => '1',
@@ -264,8 +265,70 @@ const NCCL: &str = include_str!("../../kernels/agent/src/gpu/nccl.rs");
 #[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
 fn nccl_matches_its_headers() {
     let own = [("nvidia-nccl-cu12==2.27.3", "nccl.h")];
-    let named = [("ncclFloat32", 7), ("ncclSum", 0), ("ncclScalarHostImmediate", 1)];
+    let named = [
+        ("ncclFloat16", 6),
+        ("ncclFloat32", 7),
+        ("ncclBfloat16", 9),
+        ("ncclSum", 0),
+        ("ncclScalarHostImmediate", 1),
+        ("sizeof(ncclUniqueId)", 128),
+    ];
     let constants = [named.as_slice(), &statuses(Library::Nccl, "nccl")].concat();
     check(&[&own, RUNTIME.as_slice()].concat(), &functions(NCCL), &constants)
         .unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// The libraries of mathematics: wheel, header, the agent's table and the numbers it passes or expects.
+type Header = (&'static str, &'static str, &'static str, &'static [(&'static str, i64)]);
+const MATH: [Header; 4] = [
+    (
+        "nvidia-cufft-cu12==11.0.2.54",
+        "cufft.h",
+        include_str!("../../kernels/agent/src/gpu/cufft.rs"),
+        &[
+            ("CUFFT_C2C", 0x29),
+            ("CUFFT_Z2Z", 0x69),
+            ("CUFFT_FORWARD", -1),
+            ("CUFFT_INVERSE", 1),
+            ("CUFFT_ALLOC_FAILED", 2),
+        ],
+    ),
+    (
+        "nvidia-cusolver-cu12==11.4.5.107",
+        "cusolverDn.h",
+        include_str!("../../kernels/agent/src/gpu/cusolver.rs"),
+        &[("CUBLAS_FILL_MODE_LOWER", 0), ("CUSOLVER_STATUS_ALLOC_FAILED", 2)],
+    ),
+    (
+        "nvidia-cusparse-cu12==12.1.0.106",
+        "cusparse.h",
+        include_str!("../../kernels/agent/src/gpu/cusparse.rs"),
+        &[
+            ("CUSPARSE_INDEX_32I", 2),
+            ("CUSPARSE_INDEX_BASE_ZERO", 0),
+            ("CUSPARSE_OPERATION_NON_TRANSPOSE", 0),
+            ("CUSPARSE_SPMV_ALG_DEFAULT", 0),
+            ("CUSPARSE_STATUS_ALLOC_FAILED", 2),
+        ],
+    ),
+    (
+        "nvidia-curand-cu12==10.3.2.106",
+        "curand.h",
+        include_str!("../../kernels/agent/src/gpu/curand.rs"),
+        &[
+            ("CURAND_RNG_PSEUDO_PHILOX4_32_10", 161),
+            ("CURAND_RNG_QUASI_SOBOL32", 201),
+            ("CURAND_STATUS_ALLOCATION_FAILED", 102),
+        ],
+    ),
+];
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+fn libraries_of_mathematics_match_their_headers() {
+    for (wheel, header, source, constants) in MATH {
+        let own = [(wheel, header), ("nvidia-cublas-cu12==12.8.4.1", "cublas_v2.h")];
+        check(&[&own, RUNTIME.as_slice()].concat(), &functions(source), constants)
+            .unwrap_or_else(|error| panic!("{wheel}: {error}"));
+    }
 }

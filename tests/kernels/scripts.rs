@@ -1,8 +1,12 @@
 //! The agent's Python scripts with fake frameworks: an older release that lacks a flag or a feature is not a failure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
+
+use envforge_protocol::CheckId;
+
+use crate::real::unpacked;
 
 /// Runs a script of the agent with the fake frameworks; returns each check's outcome and detail.
 fn outcomes(script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -46,9 +50,49 @@ fn cuda_graphs_are_captured_on_the_stream_of_their_own_gpu() {
     assert_eq!((found["gpu"].as_str(), &found["framework-graph"][..7]), ("A (sm_90) B (sm_86)", "passed "));
 }
 
-/// These have not run on a GPU: what is shown here is what they ask for, and that each can fail.
+/// Check, script and mutation.
+fn mutations() -> Vec<[&'static str; 3]> {
+    let lines =
+        include_str!("../fixtures/gpu/script-mutations.txt").lines().filter(|line| !line.starts_with('#'));
+    let words = |line: &'static str| line.split_whitespace().take(3).collect::<Vec<_>>().try_into().ok();
+    lines.map(|line| words(line).expect("check, script and mutation")).collect()
+}
+
 #[test]
-fn attention_training_and_fp8_are_tested_and_can_fail() {
+fn every_check_of_a_framework_has_a_mutation() {
+    let listed: BTreeSet<_> = mutations().into_iter().map(|[check, ..]| check).collect();
+    let scripted =
+        CheckId::ALL.iter().map(|check| check.as_str()).filter(|check| check.starts_with("framework-"));
+    let on_a_gpu: BTreeSet<_> = scripted
+        .filter(|id| CheckId::parse(id).is_some_and(|check| check.stage() == envforge_protocol::Stage::Gpu))
+        .collect();
+    assert_eq!(listed, on_a_gpu);
+}
+
+#[test]
+fn mutation_of_a_framework_is_caught_by_its_own_check_alone() {
+    let checks = |script: &str| -> BTreeSet<_> {
+        mutations().into_iter().filter(|[_, of, _]| *of == script).map(|[check, ..]| check).collect()
+    };
+    let run = |script: &str, wrong: &str| {
+        let ids: Vec<_> = checks(script).into_iter().collect();
+        outcomes(script, &ids, &[("FAKE_COUNT", "2"), ("FAKE_WRONG", wrong)])
+    };
+    for script in ["torch_gpu.py", "vllm_gpu.py"] {
+        let healthy = run(script, "");
+        assert!(checks(script).iter().all(|id| healthy[*id].starts_with("passed ")), "{healthy:#?}");
+    }
+    for [check, script, mutation] in mutations() {
+        let found = run(script, mutation);
+        for id in checks(script) {
+            assert_eq!(found[id].starts_with("failed "), id == check, "{mutation}: {found:#?}");
+        }
+    }
+}
+
+/// These have not run on a GPU: what is shown here is what they ask for.
+#[test]
+fn attention_training_and_fp8_say_what_they_did() {
     let checks = ["framework-attention", "framework-training", "framework-fp8"];
     let found = torch(&checks, &[("FAKE_COUNT", "1")]);
     let attention =
@@ -56,20 +100,70 @@ fn attention_training_and_fp8_are_tested_and_can_fail() {
     assert_eq!(found["framework-attention"], attention);
     assert!(found["framework-training"].starts_with("passed 30 steps"), "{found:?}");
     assert!(found["framework-fp8"].starts_with("passed within"), "{found:?}");
-    for (wrong, check) in [
-        ("FLASH_ATTENTION", checks[0]),
-        ("EFFICIENT_ATTENTION", checks[0]),
-        ("training", checks[1]),
-        ("fp8", checks[2]),
-    ] {
-        let found = torch(&checks, &[("FAKE_WRONG", wrong)]);
-        for id in checks {
-            assert_eq!(found[id].starts_with("failed "), id == check, "{wrong}: {found:?}");
-        }
-    }
     let old = torch(&checks, &[("FAKE_TORCH", "1.8")]);
     assert!(old["framework-attention"].starts_with("skipped:not-offered "), "{old:?}");
     assert!(old["framework-fp8"].starts_with("skipped:not-offered "), "{old:?}");
+}
+
+/// The kernel itself, executed on whole numbers.
+#[test]
+fn triton_kernel_multiplies_matrices() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let fakes = root.join("tests/support/python");
+    let output = Command::new("python3")
+        .arg("-B")
+        .arg(fakes.join("run_triton.py"))
+        .env("PYTHONPATH", format!("{}:{}", fakes.display(), root.join("kernels/agent/src/python").display()))
+        .output()
+        .expect("python3 runs");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "0 of 2048\n",
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// The way to give tokens to vLLM changed with 0.4.
+#[test]
+fn old_vllm_generates() {
+    let found = outcomes("vllm_gpu.py", &["framework-generate"], &[("FAKE_VLLM", "0.4")]);
+    assert_eq!(found["framework-generate"], "passed 3 prompts together, 16 tokens each as known, vLLM 0.4");
+    let found = outcomes("vllm_gpu.py", &["framework-generate"], &[("FAKE_VLLM", "0.3")]);
+    assert!(found["framework-generate"].starts_with("skipped:not-offered vLLM 0.3"), "{found:?}");
+}
+
+/// JAX for the processor, with what it requires.
+const JAX: [&str; 6] = [
+    "jax==0.10.2",
+    "jaxlib==0.10.2",
+    "numpy==2.4.6",
+    "scipy==1.17.1",
+    "ml-dtypes==0.6.0",
+    "opt-einsum==3.4.0",
+];
+
+/// The real framework, which says that its processor is a GPU.
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "downloads 150 MB of wheels: cargo test --features docker")]
+fn real_jax_passes_and_its_gradient_is_right() {
+    const CHECKS: [&str; 4] = ["framework-matmul", "framework-conv", "framework-graph", "framework-training"];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let wheels: Vec<_> = JAX.iter().map(|wheel| unpacked(wheel).display().to_string()).collect();
+    let output = Command::new("python3")
+        .arg("-B")
+        .arg(root.join("tests/support/on_cpu.py"))
+        .arg(root.join("kernels/agent/src/python/others_gpu.py"))
+        .arg("jax")
+        .args(CHECKS)
+        .env("PYTHONPATH", wheels.join(":"))
+        .output()
+        .expect("python3 runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    for check in CHECKS {
+        let passed = text.contains(&format!("{check}\tpassed\t"));
+        assert!(passed, "{text}{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[test]

@@ -51,7 +51,9 @@ impl Browser {
             "--window-size=1280,900",
         ];
         let options = json!({ "binary": "/usr/bin/chromium", "args": args });
-        let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
+        let logs = json!({ "browser": "ALL" });
+        let wanted = json!({ "goog:chromeOptions": options, "goog:loggingPrefs": logs });
+        let wanted = json!({ "capabilities": { "alwaysMatch": wanted } });
         let begun = browser.send("POST", "/session", &wanted).expect("Chromium starts");
         browser.session = text(&begun["sessionId"]);
         browser
@@ -60,6 +62,29 @@ impl Browser {
     /// Opens an address.
     pub(crate) fn open(&self, url: &str) {
         self.ask("POST", "/url", &json!({ "url": url })).expect("it opens");
+    }
+
+    /// Opens a file.
+    pub(crate) fn open_file(&self, path: &Path) {
+        self.open(&format!("file://{}", path.display()));
+    }
+
+    /// Runs a script in the page and gives what it returns.
+    #[track_caller]
+    pub(crate) fn execute(&self, script: &str) -> Value {
+        let call = json!({ "script": script, "args": [] });
+        self.ask("POST", "/execute/sync", &call).expect("the script runs")
+    }
+
+    /// What the console of the page was sent since it was read last: errors, refused scripts and styles.
+    pub(crate) fn console(&self) -> Vec<String> {
+        let lines = self.ask("POST", "/se/log", &json!({ "type": "browser" })).expect("a log");
+        lines.as_array().expect("a list").iter().map(|line| text(&line["message"])).collect()
+    }
+
+    /// Makes the window that large.
+    pub(crate) fn resize(&self, width: u32, height: u32) {
+        self.ask("POST", "/window/rect", &json!({ "width": width, "height": height })).expect("it resizes");
     }
 
     /// The address of the page that is shown.
@@ -99,11 +124,15 @@ impl Browser {
 
     /// Keeps what is shown under that name in target/ci.
     pub(crate) fn screenshot(&self, name: &str) {
-        let image = text(&self.ask("GET", "/screenshot", &Value::Null).expect("a page is open"));
-        let image = base64::engine::general_purpose::STANDARD.decode(image).expect("base64");
         let folder = artefacts();
         std::fs::create_dir_all(&folder).expect("the target folder is writable");
-        std::fs::write(folder.join(name), image).expect("the target folder is writable");
+        std::fs::write(folder.join(name), self.picture()).expect("the target folder is writable");
+    }
+
+    /// What is shown, as PNG.
+    pub(crate) fn picture(&self) -> Vec<u8> {
+        let image = text(&self.ask("GET", "/screenshot", &Value::Null).expect("a page is open"));
+        base64::engine::general_purpose::STANDARD.decode(image).expect("base64")
     }
 
     /// Does something with an element; again for a while if it is not there, hidden or already another.

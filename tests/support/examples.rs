@@ -1,39 +1,58 @@
 //! The folders of examples/: what each README says to run, and what it then says without a GPU.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// One folder below examples/.
+/// One example below examples/.
 pub(crate) struct Example {
-    /// Its name.
+    /// Its name: `pytorch/ddp`.
     pub(crate) name: String,
-    /// Where it lies.
+    /// Where its README and output are.
     pub(crate) folder: PathBuf,
+    /// Where its `envforge.toml` is: here its command runs.
+    pub(crate) project: PathBuf,
     /// What runs in the image, for a shell.
     pub(crate) command: String,
     /// The lines it prints without a GPU.
     pub(crate) expected: Vec<String>,
 }
 
-/// Those with an `envforge.toml`, sorted by name.
-pub(crate) fn examples() -> Vec<Example> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let folders = std::fs::read_dir(root).expect("the examples").map(|entry| entry.expect("an entry").path());
-    let mut folders: Vec<_> = folders.filter(|folder| folder.join("envforge.toml").is_file()).collect();
+/// The folders below another one, sorted.
+fn folders(below: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(below).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut folders: Vec<_> = entries.filter(|path| path.is_dir()).collect();
     folders.sort();
-    folders.into_iter().map(example).collect()
+    folders
 }
 
-fn example(folder: PathBuf) -> Example {
-    let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+/// The projects, sorted by name.
+pub(crate) fn projects() -> Vec<PathBuf> {
+    let mut all = folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"));
+    all.retain(|folder| folder.join("envforge.toml").is_file());
+    all
+}
+
+/// The examples that run in an image, sorted by name: a project, or each folder in it.
+pub(crate) fn examples() -> Vec<Example> {
+    let of_project = |project: PathBuf| {
+        let own = project.join("README.md").is_file();
+        let all = if own { vec![project.clone()] } else { folders(&project) };
+        all.into_iter().map(move |folder| example(folder, project.clone()))
+    };
+    projects().into_iter().flat_map(of_project).collect()
+}
+
+fn example(folder: PathBuf, project: PathBuf) -> Example {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let name = folder.strip_prefix(root).expect("below examples").to_string_lossy().into_owned();
     let read = |file: &str| {
         let text = std::fs::read_to_string(folder.join(file));
         text.unwrap_or_else(|error| panic!("{name}/{file}: {error}"))
     };
     let readme = read("README.md");
-    let line = readme.lines().find(|line| line.starts_with("    ")).expect("a command").trim();
-    let command = line.split_once(" -- ").map_or(line, |(_, command)| command).to_owned();
+    let command = readme.lines().find_map(|line| line.strip_prefix("    envforge shell -- "));
+    let command = command.unwrap_or_else(|| panic!("{name} has no command")).to_owned();
     let expected = read("expected-cpu.txt").lines().map(str::to_owned).collect();
-    Example { name, folder, command, expected }
+    Example { name, folder, project, command, expected }
 }
 
 /// Asserts that these lines were said, in this order; loggers may speak between them.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Source, what it becomes, and what it is linked with.
-const LIBRARIES: [(&str, &str, &[&str]); 8] = [
+const LIBRARIES: [(&str, &str, &[&str]); 12] = [
     (
         "fake_libcuda.c",
         "driver/libcuda.so.1",
@@ -18,7 +18,11 @@ const LIBRARIES: [(&str, &str, &[&str]); 8] = [
     ("fake_libnvrtc.c", "root/usr/local/cuda/lib64/libnvrtc.so.12", &[]),
     ("fake_libcublas.c", "root/usr/local/cuda/lib64/libcublas.so.12", &["-lm", "-ldl"]),
     ("fake_libcudnn.c", "root/usr/local/cuda/lib64/libcudnn.so.9", &["-lm"]),
-    ("fake_libnccl.c", "root/usr/local/cuda/lib64/libnccl.so.2", &[]),
+    ("fake_libnccl.c", "root/usr/local/cuda/lib64/libnccl.so.2", &["-lm"]),
+    ("fake_libmath.c", "root/usr/local/cuda/lib64/libcufft.so.11", &["-lm"]),
+    ("fake_libmath.c", "root/usr/local/cuda/lib64/libcusolver.so.11", &["-lm"]),
+    ("fake_libmath.c", "root/usr/local/cuda/lib64/libcusparse.so.12", &["-lm"]),
+    ("fake_libmath.c", "root/usr/local/cuda/lib64/libcurand.so.10", &["-lm"]),
     ("fake_libnvrtc.c", "old/usr/local/cuda/lib64/libnvrtc.so.10.2", &["-DOLD"]),
     ("fake_libcublas.c", "old/usr/local/cuda/lib64/libcublas.so.10", &["-lm", "-DVERSION=10202"]),
 ];
@@ -79,13 +83,18 @@ pub(crate) fn folder() -> &'static Path {
 /// Runs the agent with these words and variables; `FAKE_…` steer the fakes. Without NVML unless `FAKE_NVML` is set; with
 /// `FAKE_OLD` the image has the libraries of CUDA 10.2.
 pub(crate) fn agent(words: &[&str], variables: &[(&str, &str)]) -> Answer {
+    agent_at(&FOLDER.path().join("agent"), words, variables)
+}
+
+/// The same with another agent than the embedded one.
+pub(crate) fn agent_at(program: &Path, words: &[&str], variables: &[(&str, &str)]) -> Answer {
     let folder = FOLDER.path();
     let mut path = folder.join("driver").display().to_string();
     if variables.iter().any(|(name, _)| *name == "FAKE_NVML") {
         path = format!("{path}:{}", folder.join("nvml").display());
     }
     let old = variables.iter().any(|(name, _)| *name == "FAKE_OLD");
-    let output = Command::new(folder.join("agent"))
+    let output = Command::new(program)
         .args(words)
         .args(["--json", "--root"])
         .arg(folder.join(if old { "old" } else { "root" }))

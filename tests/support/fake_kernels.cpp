@@ -100,9 +100,17 @@ static uint32_t float_to_bits(float value)
 }
 static float from_half(unsigned short bits)
 {
-    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    const float value = exponent ? std::ldexp(1024.0f + fraction, exponent - 25) : std::ldexp((float)fraction, -24);
-    return bits & 0x8000 ? -value : value;
+    // Made once: this is asked for every element of every tile.
+    static const std::vector<float> all = [] {
+        std::vector<float> values(1 << 16);
+        for (int at = 0; at < 1 << 16; ++at) {
+            const int exponent = at >> 10 & 31, fraction = at & 1023;
+            const float value = exponent ? std::ldexp(1024.0f + fraction, exponent - 25) : std::ldexp((float)fraction, -24);
+            values[at] = at & 0x8000 ? -value : value;
+        }
+        return values;
+    }();
+    return all[bits];
 }
 static float from_brain(unsigned short bits) { return bits_to_float((uint32_t)bits << 16); }
 // 10 bits of fraction, ties away from zero.

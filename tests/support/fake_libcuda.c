@@ -369,6 +369,18 @@ int cuMemcpyPeer(address to, struct context *to_context, address from, struct co
     do_peer_copy((void *)&own);
     return 0;
 }
+static void do_queued_peer_copy(void *arguments) { do_peer_copy(arguments); }
+int cuMemcpyPeerAsync(address to, struct context *to_context, address from, struct context *from_context, size_t bytes, void *stream)
+{
+    const struct allocation *target = of_address(to), *source = of_address(from);
+    if (!to_context || !from_context)
+        return 201;
+    if (!target || !source || target->context != to_context || source->context != from_context)
+        return 1;
+    const struct peers own = {to, from, bytes, 0};
+    busy();
+    return getenv("FAKE_COMPUTE") ? fake_enqueue(stream, do_queued_peer_copy, &own, sizeof own) : 0;
+}
 int cuDeviceCanAccessPeer(int *can, int device, int peer) { *can = device != peer; return 0; }
 int cuMemAllocHost_v2(void **start, size_t bytes) { *start = malloc(bytes); return !current ? 201 : *start ? 0 : 2; }
 int cuMemFreeHost(void *start) { free(start); return 0; }
@@ -440,8 +452,14 @@ static void do_launch(void *arguments)
     /* A word that keeps its value: what the kernel wrote there is lost. */
     const struct allocation *words = of_address(own->values[0]);
     const size_t stuck = ((size_t)5 << 20) & ~(size_t)7;
-    if (is_mutation("cell-is-stuck") && words && words->bytes > stuck + 8)
+    int large = 0;
+    for (int at = 0; at < 4096; ++at)
+        large += allocations[at].bytes >= (size_t)4 << 20;
+    if (large < 3 && is_mutation("cell-is-stuck") && words && words->bytes > stuck + 8)
         memset((void *)(words->start + stuck), 0x5a, 8);
+    /* The same in memory that is used only when most is taken. */
+    if (large >= 3 && words && is_mutation("far-cell-is-stuck"))
+        memset((void *)(words->start + words->bytes / 2 / 8 * 8), 0x5a, 8);
 }
 static void do_fault(void *arguments) { (void)arguments; fault = 700; }
 

@@ -49,14 +49,22 @@ static size_t place(const struct tensor *t, int n, int c, int h, int w)
     const int *s = t->size;
     return t->last ? (((size_t)n * s[2] + h) * s[3] + w) * s[1] + c : (((size_t)n * s[1] + c) * s[2] + h) * s[3] + w;
 }
-static float element(const struct tensor *t, const void *data, size_t at)
+/* How far the next channel lies. */
+static size_t channel(const struct tensor *t) { return t->last ? 1 : (size_t)t->size[2] * t->size[3]; }
+static size_t elements(const struct tensor *t) { return (size_t)t->size[0] * t->size[1] * t->size[2] * t->size[3]; }
+/* A tensor's numbers. */
+static float *numbers(const struct tensor *t, const void *data)
 {
+    float *all = malloc(elements(t) * sizeof *all);
     if (t->kind == 0)
-        return ((const float *)data)[at];
-    const uint16_t bits = ((const uint16_t *)data)[at];
-    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    const float value = exponent ? ldexpf(1024 + fraction, exponent - 25) : ldexpf(fraction, -24);
-    return bits >> 15 ? -value : value;
+        return memcpy(all, data, elements(t) * sizeof *all);
+    for (size_t at = 0; at < elements(t); ++at) {
+        const uint16_t bits = ((const uint16_t *)data)[at];
+        const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+        const float value = exponent ? ldexpf(1024 + fraction, exponent - 25) : ldexpf(fraction, -24);
+        all[at] = bits >> 15 ? -value : value;
+    }
+    return all;
 }
 /* Whole numbers below 2048 only. */
 static uint16_t half(float value)
@@ -80,28 +88,29 @@ static void convolve(void *arguments)
     void *x = own->x, *w = own->w, *y = own->y;
     const struct tensor *sought = which == 0 ? ty : which == 1 ? tx : tw;
     void *target = which == 0 ? y : which == 1 ? x : w;
-    const size_t count = (size_t)sought->size[0] * sought->size[1] * sought->size[2] * sought->size[3];
+    const size_t count = elements(sought);
     double *sums = calloc(count, sizeof *sums);
+    float *vx = numbers(tx, x), *vw = numbers(tw, w), *vy = numbers(ty, y);
     const int per = tw->size[0] / conv->groups;
     for (int n = 0; n < ty->size[0]; ++n)
     for (int k = 0; k < ty->size[1]; ++k)
     for (int p = 0; p < ty->size[2]; ++p)
     for (int q = 0; q < ty->size[3]; ++q)
-    for (int c = 0; c < tw->size[1]; ++c)
     for (int r = 0; r < tw->size[2]; ++r)
     for (int s = 0; s < tw->size[3]; ++s) {
         const int row = p * conv->stride[0] - conv->pad[0] + r * conv->dilation[0];
         const int column = q * conv->stride[1] - conv->pad[1] + s * conv->dilation[1];
         if (row < 0 || row >= tx->size[2] || column < 0 || column >= tx->size[3])
             continue;
-        const size_t ax = place(tx, n, k / per * tw->size[1] + c, row, column), aw = place(tw, k, c, r, s);
-        const size_t ay = place(ty, n, k, p, q);
-        if (which == 0)
-            sums[ay] += (double)element(tx, x, ax) * element(tw, w, aw);
-        else if (which == 1)
-            sums[ax] += (double)element(ty, y, ay) * element(tw, w, aw);
-        else
-            sums[aw] += (double)element(ty, y, ay) * element(tx, x, ax);
+        const size_t ax = place(tx, n, k / per * tw->size[1], row, column), aw = place(tw, k, 0, r, s);
+        const size_t ay = place(ty, n, k, p, q), next_x = channel(tx), next_w = channel(tw);
+        for (int c = 0; c < tw->size[1]; ++c)
+            if (which == 0)
+                sums[ay] += (double)vx[ax + c * next_x] * vw[aw + c * next_w];
+            else if (which == 1)
+                sums[ax + c * next_x] += (double)vy[ay] * vw[aw + c * next_w];
+            else
+                sums[aw + c * next_w] += (double)vy[ay] * vx[ax + c * next_x];
     }
     const int strided = conv->stride[0] != 1 || conv->stride[1] != 1;
     if (getenv("FAKE_WRONG") || (which == 0 && tx->kind == 2 && MUTATION("forward-half-is-wrong")) ||
@@ -114,6 +123,9 @@ static void convolve(void *arguments)
         else
             ((uint16_t *)target)[at] = half((float)sums[at]);
     free(sums);
+    free(vx);
+    free(vw);
+    free(vy);
 }
 
 static int run(int which, const struct tensor *tx, void *x, const struct tensor *tw, void *w, const struct convolution *conv,

@@ -80,7 +80,13 @@ int nvmlDeviceGetCurrPcieLinkGeneration(void *device, unsigned *value)
     *value = getenv("FAKE_WORKED") ? part("FAKE_PCIE", 0, PCIE) : 1;
     return 0;
 }
-int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *value) { (void)device; *value = part("FAKE_PCIE", 1, PCIE); return 0; }
+int nvmlDeviceGetCurrPcieLinkWidth(void *device, unsigned *value) 
+{
+    const char *mutation = getenv("FAKE_MUTATION");
+    (void)device;
+    *value = part("FAKE_PCIE", 1, PCIE) / (mutation && !strcmp(mutation, "link-has-half-its-lanes") ? 2 : 1);
+    return 0;
+}
 int nvmlDeviceGetMaxPcieLinkGeneration(void *device, unsigned *value) { (void)device; *value = part("FAKE_PCIE", 2, PCIE); return 0; }
 int nvmlDeviceGetMaxPcieLinkWidth(void *device, unsigned *value) { (void)device; *value = part("FAKE_PCIE", 3, PCIE); return 0; }
 int nvmlDeviceGetTotalEccErrors(void *device, int kind, int counter, unsigned long long *count)

@@ -1,5 +1,6 @@
-/* An NVRTC that compiles everything to four bytes, for tests with the fake libcuda, which takes any image. Compiled with
- * OLD it is NVRTC 10.2, which makes PTX only. */
+/* An NVRTC that compiles a source to itself, for tests with the fake libcuda, which takes any image. Compiled with OLD it is
+ * NVRTC 10.2, which makes PTX only. */
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef OLD
@@ -13,7 +14,7 @@ int nvrtcCreateProgram(void **program, const char *source, const char *name, int
                        const char *const *names)
 {
     (void)name, (void)headers, (void)texts, (void)names;
-    *program = (void *)source;
+    *program = source ? strdup(source) : 0;
     return source ? 0 : 3;
 }
 int nvrtcCompileProgram(void *program, int count, const char *const *options)
@@ -21,11 +22,11 @@ int nvrtcCompileProgram(void *program, int count, const char *const *options)
     (void)program;
     return count == 1 && !strncmp(options[0], "--gpu-architecture=", 19) ? 0 : 5;
 }
-int nvrtcDestroyProgram(void **program) { *program = 0; return 0; }
+int nvrtcDestroyProgram(void **program) { free(*program); *program = 0; return 0; }
 int nvrtcGetProgramLogSize(void *program, size_t *size) { (void)program; *size = 1; return 0; }
 int nvrtcGetProgramLog(void *program, char *log) { (void)program; *log = 0; return 0; }
-static int size(void *program, size_t *bytes) { (void)program; *bytes = 4; return 0; }
-static int code(void *program, char *bytes) { (void)program; memcpy(bytes, "fake", 4); return 0; }
+static int size(void *program, size_t *bytes) { *bytes = strlen(program); return 0; }
+static int code(void *program, char *bytes) { memcpy(bytes, program, strlen(program)); return 0; }
 int nvrtcGetPTXSize(void *program, size_t *bytes) { return size(program, bytes); }
 int nvrtcGetPTX(void *program, char *bytes) { return code(program, bytes); }
 #ifndef OLD

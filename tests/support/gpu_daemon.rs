@@ -23,8 +23,18 @@ pub(crate) struct GpuDaemon {
     pub(crate) digests: Vec<String>,
     /// The image's label `io.envforge.lock`.
     pub(crate) lock: String,
+    /// Tags of a second image with the same label; empty: there is none.
+    pub(crate) second: Vec<String>,
+    /// More labels of the image.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// The image's variables.
+    pub(crate) env: Vec<String>,
+    /// Whether the tag is of another image as soon as a container was made.
+    pub(crate) moves: bool,
     /// What a container prints.
     pub(crate) prints: String,
+    /// What a container prints after that, again and again.
+    pub(crate) endless: Option<String>,
     /// What the daemon says when a container with a GPU is started; `None`: it starts.
     pub(crate) refuses: Option<&'static str>,
 }
@@ -112,17 +122,21 @@ impl GpuDaemon {
         };
         // The other side may be gone already, after an error that the test is about.
         if what.contains("/attach") {
-            let _ = stream.write_all(UPGRADE).and_then(|()| stream.write_all(&frame(&self.prints)));
+            let begun = stream.write_all(UPGRADE).and_then(|()| stream.write_all(&frame(&self.prints)));
+            if let (Ok(()), Some(text)) = (begun, &self.endless) {
+                let part = frame(&text.repeat((1 << 16) / text.len().max(1) + 1));
+                while stream.write_all(&part).is_ok() {}
+            }
             return;
         }
         let answer = match self.refuses.filter(|_| with_gpu && what.contains("/start")) {
             Some(words) => json(500, &format!("{{\"message\":{}}}", serde_json::Value::from(words))),
-            None => self.answer(&what),
+            None => self.answer(&what, !created.lock().expect("held for a moment only").is_empty()),
         };
         let _ = stream.write_all(answer.as_bytes());
     }
 
-    fn answer(&self, what: &str) -> String {
+    fn answer(&self, what: &str, ran: bool) -> String {
         let (method, path) = what.split_once(' ').unwrap_or_default();
         let path = path.split('?').next().unwrap_or_default();
         match method {
@@ -133,10 +147,15 @@ impl GpuDaemon {
             "GET" if path.ends_with("/info") => json(200, &self.info()),
             "GET" if path.ends_with("/history") => json(200, "[]"),
             "GET" if path.ends_with("/get") => json(200, "an image as an archive"),
-            "GET" if path.contains("/images/") && self.is_named(path) => json(200, &self.image()),
+            "GET" if path.ends_with("/containers/json") => json(200, "[]"),
+            "GET" if path.ends_with("/images/json") => json(200, &self.list()),
+            "GET" if path.contains("/images/") && self.is_named(path) => {
+                json(200, &self.image(path, self.moves && ran && !path.contains("sha256:")))
+            }
             "POST" if path.ends_with("/containers/create") => json(201, r#"{"Id":"c1","Warnings":[]}"#),
             "POST" if path.ends_with("/start") => json(204, ""),
             "POST" if path.ends_with("/wait") => json(200, r#"{"StatusCode":0}"#),
+            "POST" if path.ends_with("/kill") => json(204, ""),
             "POST" if path.ends_with("/tag") => json(201, ""),
             "PUT" if path.ends_with("/archive") => json(200, ""),
             "GET" if path.ends_with("/archive") && what.contains("libc.so.6") => json(200, &libc()),
@@ -148,7 +167,20 @@ impl GpuDaemon {
     fn is_named(&self, path: &str) -> bool {
         let name =
             path.split("/images/").nth(1).unwrap_or_default().trim_end_matches("/json").replace("%3A", ":");
-        name.starts_with("sha256:") || self.tags.contains(&name)
+        let name = name.replace("%2F", "/");
+        name.starts_with("sha256:") || self.tags.contains(&name) || self.second.contains(&name)
+    }
+
+    /// The images as a list has them: their ids.
+    fn list(&self) -> String {
+        let ids = [("a", &self.tags), ("b", &self.second)].into_iter().filter(|(_, tags)| !tags.is_empty());
+        let rows = ids.map(|(id, tags)| {
+            serde_json::json!({
+                "Id": format!("sha256:{}", id.repeat(64)), "ParentId": "", "RepoTags": tags, "RepoDigests": [],
+                "Created": 1, "Size": 1, "SharedSize": -1, "Labels": {}, "Containers": -1,
+            })
+        });
+        serde_json::Value::from(rows.collect::<Vec<_>>()).to_string()
     }
 
     fn info(&self) -> String {
@@ -164,14 +196,25 @@ impl GpuDaemon {
         )
     }
 
-    fn image(&self) -> String {
+    fn image(&self, path: &str, has_moved: bool) -> String {
+        let path = path.replace("%3A", ":").replace("%2F", "/");
+        let is_second = self.second.iter().any(|tag| path.contains(tag));
+        let (id, tags) = if is_second || path.contains(&"b".repeat(64)) {
+            ("b", &self.second)
+        } else if has_moved {
+            ("b", &self.tags)
+        } else {
+            ("a", &self.tags)
+        };
+        let mut labels = self.labels.clone();
+        labels.insert("io.envforge.lock".to_owned(), self.lock.clone());
         let image = serde_json::json!({
-            "Id": format!("sha256:{}", "a".repeat(64)),
-            "RepoTags": self.tags,
+            "Id": format!("sha256:{}", id.repeat(64)),
+            "RepoTags": tags,
             "RepoDigests": self.digests,
             "Architecture": "amd64",
             "Size": 1,
-            "Config": { "User": "1000:1000", "Env": [], "Labels": { "io.envforge.lock": self.lock } },
+            "Config": { "User": "1000:1000", "Env": self.env, "Labels": labels },
         });
         image.to_string()
     }

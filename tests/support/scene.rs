@@ -250,8 +250,9 @@ pub(crate) fn assert_message(stderr: &str, says: &[&str]) {
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder of ours");
     for file in files_below(from) {
-        let name = file.file_name().expect("a file has a name");
-        std::fs::copy(&file, to.join(name)).expect("a file of ours");
+        let to = to.join(file.strip_prefix(from).expect("below it"));
+        std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder of ours");
+        std::fs::copy(&file, to).expect("a file of ours");
     }
 }
 

@@ -70,6 +70,17 @@ impl SearchPaths {
         found
     }
 
+    /// The first file of a library that is not among [`NAMES`]: `cufft`.
+    pub(crate) fn other(&self, name: &str) -> Option<PathBuf> {
+        let is_it = |path: &PathBuf| {
+            let file =
+                path.file_name().and_then(|file| file.to_str()).and_then(|file| file.strip_prefix("lib"));
+            file.and_then(|file| file.split_once(".so.")).is_some_and(|(stem, _)| stem == name)
+        };
+        let files = self.folders().into_iter().flat_map(|(_, folder)| entries(&folder));
+        files.filter(is_it).find_map(|path| path.canonicalize().ok().filter(|path| path.is_file()))
+    }
+
     /// All folders in the order of the search.
     pub(crate) fn folders(&self) -> Vec<(FoundVia, PathBuf)> {
         let mut all: Vec<_> = self.python().into_iter().map(|folder| (FoundVia::Python, folder)).collect();

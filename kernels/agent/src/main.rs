@@ -48,7 +48,7 @@ envforge-agent: checks an image from the inside
 
   agent static [OPTIONS]   the checks that need no GPU
   agent quick [OPTIONS]    also the fast checks on a GPU, about ten seconds (the default)
-  agent full [OPTIONS]     also torch.compile and a distributed step
+  agent full [OPTIONS]     also all of the memory, further libraries, training and a distributed step
   agent perf [OPTIONS]     also speeds
   agent run GROUP...       only those groups of checks
   agent --list             the groups, each with the ids of its checks
@@ -103,6 +103,7 @@ fn main() -> ExitCode {
         }
         "check" => return one(&arguments),
         "hold" => holder::hold(&arguments.options),
+        "rank" => checks::rank(&arguments.groups, &arguments.options),
         "digest" => return content(&arguments),
         command => match stages(command, &arguments) {
             Ok(stages) => return all(&arguments, &stages),
@@ -166,7 +167,9 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
             "--root" => arguments.options.root = value()?.into(),
             "--limit" => arguments.options.limit = Some(limit(&value()?)?),
             "--stage" => arguments.stage = Some(stage_named(&value()?)?),
-            name if matches!(arguments.command.as_str(), "check" | "run") && !name.starts_with('-') => {
+            name if matches!(arguments.command.as_str(), "check" | "run" | "rank")
+                && !name.starts_with('-') =>
+            {
                 arguments.groups.push(name.to_owned());
             }
             other => return Err(format!("unknown argument `{other}`")),

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use envforge_protocol::{CheckGroup, Stage};
+use envforge_protocol::{CheckGroup, Level, Stage};
 
 use super::checks::{Group, Options};
 use super::report::Report;
@@ -13,27 +13,22 @@ use super::supervisor;
 const MOST: usize = 4;
 
 /// The reports of all groups. Speeds are measured one after the other, since they would share what they measure; so is
-/// everything on a GPU that serves one process at a time, and every framework, which takes the memory it can get.
+/// everything on a GPU that serves one process at a time, and what takes the memory it can get, as every framework does.
 pub(crate) fn run(groups: &[&Group], stage: Stage, options: &Options, exclusive: bool) -> Vec<Report> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let lanes = if stage == Stage::Perf || (stage == Stage::Gpu && exclusive) { 1 } else { cores.min(MOST) };
-    let frameworks = groups.iter().position(|group| is_framework(group.id)).unwrap_or(groups.len());
-    let (shared, alone) = groups.split_at(frameworks);
+    let first_alone = groups.iter().position(|group| runs_alone(group.id)).unwrap_or(groups.len());
+    let (shared, alone) = groups.split_at(first_alone);
     let run = |group: &&Group| supervisor::run(group, options);
     let mut reports = in_order(shared, lanes, run);
     reports.extend(in_order(alone, 1, run));
     reports
 }
 
-/// Whether the group runs a framework on a GPU; these are the last groups of their stage.
-fn is_framework(group: CheckGroup) -> bool {
-    matches!(
-        group,
-        CheckGroup::FrameworkGpu
-            | CheckGroup::FrameworkFull
-            | CheckGroup::FrameworkTrain
-            | CheckGroup::FrameworkDdp
-    )
+/// Whether the group shares its GPUs with no other: those that run a framework, take all of the memory or start processes of
+/// their own. They are the last groups of their stage.
+fn runs_alone(group: CheckGroup) -> bool {
+    group == CheckGroup::FrameworkGpu || (group.stage() == Stage::Gpu && group.level() == Level::Full)
 }
 
 fn in_order<T: Sync, R: Send>(items: &[T], lanes: usize, each: impl Fn(&T) -> Vec<R> + Sync) -> Vec<R> {
@@ -64,9 +59,9 @@ mod tests {
     use crate::checks;
 
     #[test]
-    fn frameworks_are_the_last_groups_on_a_gpu() {
+    fn groups_that_run_alone_are_the_last_on_a_gpu() {
         for (stage, groups) in checks::all_stages() {
-            let kinds: Vec<_> = groups.iter().map(|group| is_framework(group.id)).collect();
+            let kinds: Vec<_> = groups.iter().map(|group| runs_alone(group.id)).collect();
             assert!(kinds.is_sorted(), "{stage}");
             assert_eq!(kinds.contains(&true), stage == Stage::Gpu, "{stage}");
         }

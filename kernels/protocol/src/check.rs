@@ -145,6 +145,10 @@ const CUDNN: &str = "cuDNN 8 and 9 convolve correctly with a forced algorithm th
      (`IMPLICIT_PRECOMP_GEMM`, `ALGO_1`), NCHW and NHWC, fp32 and fp16";
 const NCCL: &str = "sums and moves over all GPUs are correct on every rank; one GPU: an all-reduce that scales first, so that a \
      kernel runs, and from NCCL 2.30 two ranks on it";
+const MATH: &str = "cuFFT, cuSOLVER, cuSPARSE and cuRAND, where the image has them, each solve a small problem with a known answer (not \
+     run on a GPU yet: a failure is reported and fails no image)";
+const MATH_BOUND: &str = "exact; random transforms fp32 1e-6, fp64 1e-13; equations 1e-12";
+const NCCL_MORE: &str = "on several GPUs: sums in half precision, and parts from each GPU to each, on every rank (not run on a GPU yet: as above)";
 const FRAMEWORK: &str = "PyTorch in the image's Python computes correctly; TensorFlow, JAX, CuPy, Numba and ONNX Runtime are \
      tested with the first, second and fourth";
 const FRAMEWORK_BOUND: &str = "exact; 1e-5; autocast 2e-2";
@@ -314,19 +318,45 @@ checks! {
         FrameworkGraph "framework-graph" Any Optional, FRAMEWORK, FRAMEWORK_BOUND;
         FrameworkMemory "framework-memory" Any Optional, FRAMEWORK, FRAMEWORK_BOUND;
     }
+    /// The further libraries of CUDA. No check of it has run on a GPU, nor of the next three.
+    MathLibraries "math-libraries" Gpu Full {
+        FftCufft "fft-cufft" Any Unproven, MATH, MATH_BOUND;
+        SolveCusolver "solve-cusolver" Any Unproven, MATH, MATH_BOUND;
+        SparseCusparse "sparse-cusparse" Any Unproven, MATH, MATH_BOUND;
+        RandomCurand "random-curand" Any Unproven, MATH, MATH_BOUND;
+    }
+    /// Further collectives of NCCL.
+    NcclMore "nccl-more" Gpu Full {
+        NcclAllReduceFp16 "nccl-all-reduce-fp16" Any Unproven, NCCL_MORE, "exact";
+        NcclAllReduceBf16 "nccl-all-reduce-bf16" Any Unproven, NCCL_MORE, "exact";
+        NcclAllToAll "nccl-all-to-all" Any Unproven, NCCL_MORE, "exact";
+    }
+    /// NCCL between processes: each is a rank.
+    NcclProcesses "nccl-processes" Gpu Full {
+        NcclProcesses "nccl-processes" Any Unproven, "one process for each GPU, as `torchrun` starts them: an all-reduce, right on every rank (not run on a GPU yet: as above)", "exact";
+    }
+    /// All of the GPUs' memory.
+    MemoryAll "memory-all" Gpu Full {
+        MemoryAll "memory-all" Any Unproven, "all free memory but 512 MiB holds a word that differs at every address, and its inverse; all is written before it is read (not run on a GPU yet: as above)", "exact";
+    }
     /// The framework's compiler.
     FrameworkFull "framework-full" Gpu Full {
         FrameworkCompile "framework-compile" Any TorchCompile, FULL, "compiled 1e-3; gradients of DDP 1e-4";
     }
     /// Training and attention as users run them. No check of it has run on a GPU.
     FrameworkTrain "framework-train" Gpu Full {
-        FrameworkAttention "framework-attention" Any Unproven, "PyTorch's attention: flash, memory-efficient and cuDNN's, as far as the wheel has them, agree with the plain one, forward and backward (not run on a GPU yet: a failure is reported and fails no image)", "2e-2";
+        FrameworkAttention "framework-attention" Any Unproven, "PyTorch's attention: flash, memory-efficient and cuDNN's, as far as the wheel has them, agree with the plain one, forward and backward (not run on a GPU yet: as above)", "2e-2";
         FrameworkTraining "framework-training" Any Unproven, "PyTorch: steps in bfloat16 lower the loss; TensorFlow and JAX: a gradient is that of the processor (not run on a GPU yet: as above)", "gradients 1e-5";
         FrameworkFp8 "framework-fp8" Any Unproven, "PyTorch's `_scaled_mm` multiplies in fp8 (not run on a GPU yet: as above)", "1e-2";
+        FrameworkTriton "framework-triton" Any Unproven, "a kernel of this agent, written in Triton, multiplies matrices by `tl.dot` (not run on a GPU yet: as above)", "exact";
     }
     /// Distributed training: its ranks are processes of their own, so no other may hold a GPU in exclusive mode.
     FrameworkDdp "framework-ddp" Gpu Full {
         FrameworkDdp "framework-ddp" Any FrameworkIn(WITH_TORCH), FULL, "compiled 1e-3; gradients of DDP 1e-4";
+    }
+    /// vLLM, which takes most of the memory.
+    FrameworkGenerate "framework-generate" Gpu Full {
+        FrameworkGenerate "framework-generate" Any Unproven, "vLLM generates with a small model that the check makes itself, whose next word is known (not run on a GPU yet: as above)", "exact";
     }
     /// Bandwidths of memory.
     SpeedMemory "speed-memory" Perf Perf {
@@ -342,6 +372,10 @@ checks! {
     SpeedConv "speed-conv" Perf Perf {
         SpeedConv "speed-conv" Any Optional, SPEED, WARNS;
     }
+    /// Bandwidths between GPUs.
+    SpeedPeers "speed-peers" Perf Perf {
+        SpeedPeers "speed-peers" Any Unproven, "the bandwidth of copies from each GPU to each other, as a table: `0-1` in `measured` (not run on a GPU yet: as above)", WARNS;
+    }
     /// Speeds of matrix products.
     SpeedGemm "speed-gemm" Perf Perf {
         SpeedGemmFp64 "speed-gemm-fp64" Any Optional, SPEED, WARNS;
@@ -351,6 +385,10 @@ checks! {
         SpeedGemmBf16 "speed-gemm-bf16" Any Optional, SPEED, WARNS;
         SpeedGemmInt8 "speed-gemm-int8" Any Optional, SPEED, WARNS;
         SpeedGemmFp8 "speed-gemm-fp8" Any Optional, SPEED, WARNS;
+    }
+    /// Products for a minute.
+    SpeedSustained "speed-sustained" Perf Perf {
+        SpeedSustained "speed-sustained" Any Unproven, "products for a minute: speed at first and at last, clocks and temperature; the last result is the first one (not run on a GPU yet: as above)", "warns; another result fails";
     }
 }
 
@@ -514,7 +552,10 @@ mod tests {
                 Stage::Perf => assert_eq!(check.level(), Level::Perf, "{check}"),
                 Stage::Project => panic!("{check}: the project's checks have no fixed ids"),
             }
-            assert_eq!(check.speed().is_some(), check.stage() == Stage::Perf, "{check}");
+            // A table and a course of a minute are no single speed.
+            let has_speed = check.stage() == Stage::Perf
+                && !matches!(check, CheckId::SpeedPeers | CheckId::SpeedSustained);
+            assert_eq!(check.speed().is_some(), has_speed, "{check}");
         }
         assert!(CheckId::GemmLarge.runs_kernel() && CheckId::SpeedConv.runs_kernel());
         assert!(!CheckId::HostHealth.runs_kernel(), "a GPU whose health was read is not proven");

@@ -2,8 +2,34 @@
 
 use std::fmt::Write as _;
 
-use crate::check::CheckId;
+use crate::check::{CheckId, Requirement};
 use crate::outcome::Stage;
+
+impl Requirement {
+    /// Returns the images for whose tags the check is required, for the documentation.
+    pub fn described(self) -> String {
+        let list = |names: &[&str]| names.join(", ");
+        match self {
+            Self::Optional => "none: the check informs or warns".to_owned(),
+            Self::EveryImage => "every image that envforge built".to_owned(),
+            Self::Wheel(name) => format!(
+                "images with a locked wheel `{name}`, or with that library in the framework's own wheel"
+            ),
+            Self::Nvcc => "images with nvcc".to_owned(),
+            Self::FrameworkExcept([]) => "images with a framework".to_owned(),
+            Self::FrameworkExcept(names) => format!("images with a framework other than {}", list(names)),
+            Self::FrameworkIn(names) => format!("images with {}", list(names)),
+            Self::ListedGpus(names) => format!("images with {} whose GPUs the matrix lists", list(names)),
+            Self::Cudnn => "images of a framework with cuDNN".to_owned(),
+            Self::Nccl => "images of a framework with NCCL".to_owned(),
+            Self::Triton => "images of a framework with Triton".to_owned(),
+            Self::Unproven => "none yet: the check has not passed on a GPU itself".to_owned(),
+            Self::TorchCompile => {
+                "images with PyTorch and Triton, where that PyTorch compiles with their Python".to_owned()
+            }
+        }
+    }
+}
 
 /// Writes the checks of some stages as a Markdown table; checks that prove the same share a row.
 pub fn check_table(stages: &[Stage]) -> String {

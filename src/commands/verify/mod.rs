@@ -1,8 +1,9 @@
 //! `verify`: checks images, ours and others', and gives a verified image its real tags.
 
 mod report;
+mod subjects;
 
-use report::{VerifiedTags, VerifyOutcome, show};
+use report::{VerifiedTags, VerifyOutcome, show, unchecked};
 
 use crate::engine::{GpuSelection, ImageInfo};
 use crate::failure::Exit;
@@ -11,6 +12,7 @@ use crate::model::lock::Lock;
 use crate::model::request;
 use crate::model::verdict::tag_policy::{TagStatus, claim, verified_tags};
 use crate::model::verdict::{Verdict, junit};
+use crate::pages::verify_page;
 use crate::report::Event;
 use crate::settings::Settings;
 use crate::store::{Store, reports, write_atomically};
@@ -25,10 +27,16 @@ use crate::workflow::speed_baseline;
 use crate::workflow::verify_target::{Named, Provenance, found, local, provenance};
 
 pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Result<Exit, CommandError> {
+    if let Some(image) = args.images.first()
+        && (args.project.environment.is_some() || args.project.project.is_some())
+    {
+        return Err(RequestError::SpecAndProject { spec: image.clone() }.into());
+    }
+    let gpus = selection(args.gpus.as_deref())?;
+    let Some(args) = &subjects::with_images(args, &gpus, settings).await? else { return Ok(Exit::Done) };
     if args.lock.is_some() && args.images.len() > 1 {
         return Err(RequestError::OneSpecOnly { option: "--lock", count: args.images.len() }.into());
     }
-    let gpus = selection(args.gpus.as_deref())?;
     let mut answers = Vec::new();
     if args.last {
         for name in &args.images {
@@ -40,8 +48,12 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
             answers.push(one(&session, args, &gpus, name).await);
         }
     }
+    let verdicts: Vec<_> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
+    if let Some(file) = &args.html {
+        let page = verify_page(&verdicts, &unchecked(&answers));
+        write_atomically(&settings.paths.current_dir.join(file), page.as_bytes())?;
+    }
     if let Some(file) = &args.junit {
-        let verdicts: Vec<_> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
         write_atomically(&settings.paths.current_dir.join(file), junit(&verdicts).as_bytes())?;
     }
     show(answers, settings)

@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use crate::failure::Exit;
 use crate::model::verdict::{Detail, Verdict, VerdictStatus, check_lines, summary};
+use crate::model::visible::visible_line;
+use crate::pages::Unchecked;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
@@ -45,12 +47,13 @@ struct Several<'a> {
     errors: Vec<Unchecked>,
 }
 
-/// An image that could not be checked.
-#[derive(Serialize)]
-struct Unchecked {
-    image: String,
-    error: String,
-    hints: Vec<String>,
+/// The images that could not be checked.
+pub(super) fn unchecked(answers: &[VerifyOutcome]) -> Vec<Unchecked> {
+    let error = |answer: &VerifyOutcome| {
+        let error = answer.result.as_ref().err()?;
+        Some(Unchecked { image: answer.name.clone(), error: error.to_string(), hints: error.hints() })
+    };
+    answers.iter().filter_map(error).collect()
 }
 
 /// Prints the answers and gives the gravest exit code.
@@ -67,7 +70,11 @@ pub(super) fn show(mut answers: Vec<VerifyOutcome>, settings: &Settings) -> Resu
     }
     for answer in &answers {
         if let Some(error) = answer.result.as_ref().err().or(answer.undone.as_ref()) {
-            Printer.say(&format!("{}\n{}", answer.name, error.report(settings.output.color)));
+            Printer.say_colored(&format!(
+                "{}\n{}",
+                visible_line(&answer.name),
+                error.report(settings.output.color)
+            ));
         }
     }
     let exits = answers.iter().map(|answer| match (&answer.result, &answer.undone) {
@@ -85,13 +92,7 @@ fn print_json(answers: &[VerifyOutcome], alone: bool) {
         Printer.json(report);
         return;
     }
-    let errors: Vec<_> = answers
-        .iter()
-        .filter_map(|answer| {
-            let error = answer.result.as_ref().err()?;
-            Some(Unchecked { image: answer.name.clone(), error: error.to_string(), hints: error.hints() })
-        })
-        .collect();
+    let errors = unchecked(answers);
     let any = |word: VerdictStatus| reports.iter().any(|report| report.verdict == word);
     let all = |word: VerdictStatus| reports.iter().all(|report| report.verdict == word);
     let verdict = if !errors.is_empty() || any(VerdictStatus::Failed) {

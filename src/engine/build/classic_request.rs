@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::classic_output::{Message, PlainOutput, plain_error};
 use crate::engine::error::EngineError;
+use crate::engine::limits::LARGEST_MESSAGE;
 use crate::engine::lines::Lines;
 use crate::engine::transport::classify_error::refused;
 use crate::engine::transport::daemon::Daemon;
@@ -28,11 +29,15 @@ pub(super) async fn send_build(
     let path = format!("/build?{}", url.query().unwrap_or_default());
     let answer = daemon.http.post(&path, "application/x-tar", context).await;
     let (status, mut body) = answer.map_err(|error| daemon.fault(during, error))?;
-    let mut lines = Lines::default();
+    let mut lines = Lines::up_to(LARGEST_MESSAGE);
     let mut refusal = String::new();
     while let Some(chunk) = body.next().await {
         for line in lines.push(&chunk.map_err(|error| daemon.fault(during, error))?) {
-            if status.is_success() { take(&line, output)? } else { refusal += &line }
+            if status.is_success() {
+                take(&line, output)?;
+            } else if refusal.len() < LARGEST_MESSAGE {
+                refusal += &line;
+            }
         }
     }
     let last = lines.finish().unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bollard::query_parameters::{DownloadFromContainerOptionsBuilder, UploadToContainerOptionsBuilder};
 use bytes::Bytes;
-use futures_util::TryStreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 
 use super::guard::{Container, folder_of, sandbox_volumes};
 use super::run_request::{ContainerFile, RunRequest};
@@ -18,12 +18,13 @@ pub(in crate::engine) async fn read_paths(
     daemon: &Daemon,
     image: &str,
     paths: &[&str],
+    most: u64,
 ) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
     let command = vec!["/never-started".to_owned()];
     let request =
         RunRequest { image: image.to_owned(), command, network: Network::None, ..RunRequest::default() };
     let container = Container::create(daemon, &request).await?;
-    let found = collect_all(daemon, &container, paths.iter().copied()).await?;
+    let found = collect_all(daemon, &container, paths.iter().copied(), most).await?;
     container.remove().await?;
     Ok(found)
 }
@@ -73,33 +74,47 @@ pub(super) async fn put_tar(
     sent.map_err(|error| daemon.fault(&format!("copying files to `{path}` of a container"), error))
 }
 
-/// Returns the tar of each path that exists.
+/// Returns the tar of each path that exists; an error if all together have more than `most` bytes.
 pub(super) async fn collect_all(
     daemon: &Daemon,
     container: &Container,
     paths: impl Iterator<Item = &str>,
+    most: u64,
 ) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
     let mut found = BTreeMap::new();
+    let mut left = most;
     for path in paths {
-        if let Some(tar) = collect(daemon, container, path).await? {
-            found.insert(path.to_owned(), tar);
+        let options = DownloadFromContainerOptionsBuilder::new().path(path).build();
+        let parts = daemon.client.download_from_container(&container.name, Some(options));
+        match joined(parts, left).await {
+            Ok(Some(tar)) => {
+                left -= tar.len() as u64;
+                found.insert(path.to_owned(), tar);
+            }
+            Ok(None) => {
+                let what = format!("`{path}` and the files collected with it from a container");
+                return Err(EngineError::TooLarge { what, limit: most });
+            }
+            Err(error) if is_absent(&error) => {}
+            Err(error) => return Err(daemon.fault(&format!("collecting `{path}` from a container"), error)),
         }
     }
     Ok(found)
 }
 
-async fn collect(daemon: &Daemon, container: &Container, path: &str) -> Result<Option<Vec<u8>>, EngineError> {
-    let options = DownloadFromContainerOptionsBuilder::new().path(path).build();
-    let parts = daemon.client.download_from_container(&container.name, Some(options));
-    let tar = parts.try_fold(Vec::new(), |mut tar, part| async move {
-        tar.extend_from_slice(&part);
-        Ok(tar)
-    });
-    match tar.await {
-        Ok(tar) => Ok(Some(tar)),
-        Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(daemon.fault(&format!("collecting `{path}` from a container"), error)),
+/// Returns the bytes of a stream; `None`: there are more than `most`.
+async fn joined<E>(
+    mut parts: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    most: u64,
+) -> Result<Option<Vec<u8>>, E> {
+    let mut bytes = Vec::new();
+    while let Some(part) = parts.next().await {
+        bytes.extend_from_slice(&part?);
+        if bytes.len() as u64 > most {
+            return Ok(None);
+        }
     }
+    Ok(Some(bytes))
 }
 
 /// Returns the owner of files: the container's user if numeric, otherwise root.
@@ -166,5 +181,14 @@ mod tests {
         assert_eq!(listing(&whole), [("in".to_owned(), 0o1777, 5), ("in/a".to_owned(), 0o600, 5)]);
         let below = files_tar(&[], "/in", &[&file], (5, 6)).unwrap();
         assert_eq!(listing(&below), [("a".to_owned(), 0o600, 5)]);
+    }
+
+    #[tokio::test]
+    async fn endless_file_of_a_container_is_read_up_to_the_bound() {
+        let part = || Ok::<_, std::convert::Infallible>(Bytes::from_static(b"12345"));
+        assert_eq!(joined(futures_util::stream::repeat_with(part), 1000).await, Ok(None));
+        let two = || futures_util::stream::iter([part(), part()]);
+        assert_eq!(joined(two(), 10).await, Ok(Some(b"1234512345".to_vec())));
+        assert_eq!(joined(two(), 9).await, Ok(None));
     }
 }

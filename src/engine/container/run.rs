@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bollard::container::LogOutput;
-use bollard::errors::Error;
 use bollard::query_parameters::AttachContainerOptionsBuilder;
 use camino::Utf8PathBuf;
-use futures_util::{Stream, StreamExt as _, TryFutureExt as _};
+use futures_util::{Stream, StreamExt as _, TryFutureExt as _, TryStreamExt as _};
 
 use super::files::{collect_all, put_files};
 use super::guard::Container;
@@ -16,6 +15,7 @@ use super::wait::wait_for;
 use crate::engine::archive_file::write_archive;
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
+use crate::engine::limits::{LARGEST_COLLECTED, LARGEST_OUTPUT};
 use crate::engine::lines::Lines;
 use crate::engine::transport::daemon::Daemon;
 use crate::report::{Event, Reporter};
@@ -68,8 +68,9 @@ async fn run_in(
         }
     };
     let mut outcome = RunOutcome::default();
-    let most = request.limits.map(|limits| limits.output);
-    let read = read_output(daemon, output, (&mut outcome, most), report);
+    let most = request.limits.map_or(request.most_output.unwrap_or(LARGEST_OUTPUT), |limits| limits.output);
+    let fault = |error| daemon.fault("reading a container's output", error);
+    let read = read_output(output.map_err(fault), (&mut outcome, most), report);
     let wait = wait_for(daemon, &container.name, "waiting for a container");
     let end = async { tokio::try_join!(read, wait.map_err(Stop::Engine)) };
     let end = match request.limits {
@@ -83,6 +84,10 @@ async fn run_in(
         Ok(((), code)) => outcome.code = code,
         Err(Stop::Engine(error)) => return Err(error),
         // The removal kills it.
+        Err(Stop::Limit(_)) if request.limits.is_none() => {
+            let what = format!("the output of `{}` in a container", request.command.join(" "));
+            return Err(EngineError::TooLarge { what, limit: most as u64 });
+        }
         Err(Stop::Limit(limit)) => {
             (outcome.code, outcome.reached) = (KILLED, Some(limit));
             return Ok(outcome);
@@ -94,7 +99,9 @@ async fn run_in(
     {
         outcome.reached = Some(ReachedLimit::Memory(memory));
     }
-    outcome.collected = collect_all(daemon, container, request.collect.iter().map(String::as_str)).await?;
+    let most = request.most_collected.unwrap_or(LARGEST_COLLECTED);
+    let paths = request.collect.iter().map(String::as_str);
+    outcome.collected = collect_all(daemon, container, paths, most).await?;
     Ok(outcome)
 }
 
@@ -113,19 +120,18 @@ async fn ran_out_of_memory(daemon: &Daemon, name: &str) -> Result<bool, EngineEr
     Ok(found.state.and_then(|state| state.oom_killed).unwrap_or(false))
 }
 
+/// Reads output to its end, or until it is larger than `most`.
 async fn read_output(
-    daemon: &Daemon,
-    mut output: impl Stream<Item = Result<LogOutput, Error>> + Unpin,
-    (outcome, most): (&mut RunOutcome, Option<usize>),
+    mut output: impl Stream<Item = Result<LogOutput, EngineError>> + Unpin,
+    (outcome, most): (&mut RunOutcome, usize),
     report: impl Fn(String),
 ) -> Result<(), Stop> {
     let mut lines = Lines::default();
     let mut size = 0;
     while let Some(part) = output.next().await {
-        let part = part.map_err(|error| daemon.fault("reading a container's output", error));
         let part = part.map_err(Stop::Engine)?;
         size += part.as_ref().len();
-        if let Some(most) = most.filter(|most| size > *most) {
+        if size > most {
             return Err(Stop::Limit(ReachedLimit::Output(most)));
         }
         match part {
@@ -138,4 +144,42 @@ async fn read_output(
     }
     lines.finish().into_iter().for_each(report);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use futures_util::stream;
+
+    use super::*;
+
+    async fn read(part: LogOutput, times: usize, most: usize) -> (Result<(), Stop>, RunOutcome, Vec<String>) {
+        let (mut outcome, lines) = (RunOutcome::default(), RefCell::new(Vec::new()));
+        let output = stream::iter(std::iter::repeat_n(part, times).map(Ok));
+        let end = read_output(output, (&mut outcome, most), |line| lines.borrow_mut().push(line)).await;
+        (end, outcome, lines.into_inner())
+    }
+
+    #[tokio::test]
+    async fn program_that_prints_without_end_is_stopped_at_the_bound() {
+        for part in [
+            LogOutput::StdOut { message: "0123456789".into() },
+            LogOutput::StdErr { message: "012345678\n".into() },
+        ] {
+            let (end, outcome, lines) = read(part.clone(), 1_000_000, 1000).await;
+            assert!(matches!(end, Err(Stop::Limit(ReachedLimit::Output(1000)))), "{part}");
+            assert_eq!((outcome.stdout.len() + outcome.stderr.len(), lines.len() <= 100), (1000, true));
+            let (end, outcome, _) = read(part, 100, 1000).await;
+            assert!(end.is_ok() && outcome.stdout.len() + outcome.stderr.len() == 1000);
+        }
+    }
+
+    #[tokio::test]
+    async fn line_without_end_is_reported_up_to_its_bound() {
+        let (_, outcome, lines) =
+            read(LogOutput::StdErr { message: "0123456789".into() }, 10_000, 1 << 20).await;
+        assert_eq!((outcome.stderr.len(), lines.len()), (100_000, 1));
+        assert!(lines[0].len() < 17_000 && lines[0].ends_with('…'), "{}", lines[0].len());
+    }
 }

@@ -54,8 +54,12 @@ pub struct RunRequest {
     pub limits: Option<RunLimits>,
     /// Step id of reported stderr lines; `None`: not reported.
     pub report_as: Option<String>,
+    /// Bytes of stdout and stderr together, where `limits` has none; `None`: 64 MiB. More is an error.
+    pub most_output: Option<usize>,
     /// Paths to collect after the exit (each a file or directory, as a tar).
     pub collect: Vec<String>,
+    /// Bytes of the collected tars together; `None`: 64 MiB. More is an error.
+    pub most_collected: Option<u64>,
 }
 
 /// The bounds of a container whose code is not trusted.

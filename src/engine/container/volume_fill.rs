@@ -19,6 +19,7 @@ use super::volume::{NewVolume, OwnedFile, Tars, VolumeSetup, Volumes};
 use crate::engine::cleanup::finish_on_a_thread;
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
+use crate::engine::limits::LARGEST_COLLECTED;
 use crate::engine::transport::classify_error::is_absent;
 use crate::engine::transport::daemon::Daemon;
 
@@ -130,7 +131,8 @@ async fn read(daemon: &Daemon, preparation: &VolumeSetup) -> Result<Tars, Engine
     }
     let body = feeder_body(&preparation.image);
     let reader = Container::create_one(daemon, &preparation.image, body).await?;
-    let tars = collect_all(daemon, &reader, preparation.reads.iter().map(String::as_str)).await?;
+    let paths = preparation.reads.iter().map(String::as_str);
+    let tars = collect_all(daemon, &reader, paths, LARGEST_COLLECTED).await?;
     reader.remove().await?;
     Ok(tars)
 }

@@ -221,8 +221,9 @@ impl Images for Docker {
         &self,
         image: &str,
         paths: &[&str],
+        most: u64,
     ) -> Result<BTreeMap<String, Vec<u8>>, EngineError> {
-        read_paths(&self.daemon, image, paths).await
+        read_paths(&self.daemon, image, paths, most).await
     }
 }
 

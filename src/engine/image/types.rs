@@ -65,7 +65,12 @@ pub trait Images: Send + Sync {
         image: LayeredImage,
         reporter: Arc<dyn Reporter>,
     ) -> Result<ImageInfo, EngineError>;
-    /// Reads files of an image without running it: a tar for each path that exists.
-    async fn read_files(&self, image: &str, paths: &[&str])
-    -> Result<BTreeMap<String, Vec<u8>>, EngineError>;
+    /// Reads files of an image without running it: a tar for each path that exists; an error if all together have more
+    /// than `most` bytes.
+    async fn read_files(
+        &self,
+        image: &str,
+        paths: &[&str],
+        most: u64,
+    ) -> Result<BTreeMap<String, Vec<u8>>, EngineError>;
 }

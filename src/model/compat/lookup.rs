@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use super::tables::{
     Base, Capability, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
-    DriverBranch, ForwardCompat, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, Product, Toolkit,
-    Variant,
+    DriverBranch, ForwardCompat, JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit,
+    Product, Toolkit, Variant,
 };
 use crate::model::versions::{
     ComputeCapability, CudaApiVersion, CudaVariant, DriverVersion, FrameworkVersion, LibraryVersion, Machine,
@@ -159,6 +159,12 @@ impl Matrix {
         };
         let all = variant.companions.iter().map(|(package, version)| (package.as_str(), version.as_str()));
         all.filter(|(package, version)| lacks(package, version)).collect()
+    }
+
+    /// Returns the compilers that a variant calls at run time on a Python.
+    pub fn jit_of(&self, variant: &Variant, python: PythonVersion) -> Vec<&JitCompiler> {
+        let triton = variant.triton_for(python);
+        self.jit.iter().filter(|row| row.is_of(variant, triton)).collect()
     }
 
     /// Returns the developer stacks of a Python, one for each NumPy line.

@@ -2,6 +2,7 @@
 //!
 //! Owns the tables, their lint and lookups. Must not choose: that is `resolve`.
 
+pub mod coupled;
 mod embedded;
 mod from_source;
 mod gpu_name;

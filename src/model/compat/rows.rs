@@ -2,11 +2,12 @@
 //!
 //! Owns the labels of rows in messages. Must not check rows: that is `lint`. Also compiled into `build.rs`.
 
+use super::coupled::{CoupledPackage, CoupledRelease, WheelPlace};
 use super::tables::{
     Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
-    DriverBranch, ForwardCompat, Gpu, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage,
-    NvccRepository, NvccVendor, NvccWheels, Product, Profilers, SourceBuild, SourceFloor, Toolkit,
-    UnmeasuredLibrary, Variant,
+    DriverBranch, ForwardCompat, Gpu, JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit,
+    NvccPackage, NvccRepository, NvccVendor, NvccWheels, Product, Profilers, SourceBuild, SourceFloor,
+    Toolkit, UnmeasuredLibrary, Variant,
 };
 
 /// A row of the matrix, whatever its table.
@@ -88,6 +89,26 @@ row!(NumpyLimit, |row| format!("{}.toml", row.framework), |row| {
     let end = |version: Option<&_>| version.map_or_else(|| "..".to_owned(), ToString::to_string);
     format!("numpy_limit {} {} to {}", row.framework, end(row.first.as_ref()), end(row.last.as_ref()))
 });
+row!(CoupledPackage, |_| "companions.toml".into(), |row| format!("coupled_package {}", row.package));
+row!(CoupledRelease, |_| "companions.toml".into(), |row| {
+    let versions = row.versions.first().map(ToString::to_string).unwrap_or_default();
+    let place = match row.place {
+        WheelPlace::Default => "default",
+        WheelPlace::Page => "page",
+        WheelPlace::Sdist => "sdist",
+    };
+    let torch = match row.loads.as_slice() {
+        [only] if row.place == WheelPlace::Page => format!(" torch {only}"),
+        _ => String::new(),
+    };
+    format!("coupled_release {} {versions} {place}{torch}", row.package)
+});
+row!(JitCompiler, |_| "jit.toml".into(), |row| {
+    let name = row.framework.as_deref().or(row.triton.as_deref().map(|_| "triton"));
+    let from = row.triton.clone().or(row.first.as_ref().map(ToString::to_string));
+    let major = row.cuda_major.map_or_else(String::new, |major| format!(" cu{major}"));
+    format!("jit {} {}{major}", name.unwrap_or("any"), from.unwrap_or_default())
+});
 row!(Base, |_| "bases.toml".into(), |row| format!("base {}", row.name));
 row!(DeveloperStack, |_| "python_stack.toml".into(), |row| {
     format!("stack {} numpy {}", row.python, row.numpy_line)
@@ -125,6 +146,9 @@ macro_rules! every_table {
             profilers: Profilers => profilers,
             source_floor: SourceFloor => source_floors,
             source_build: SourceBuild => source_builds,
+            jit: JitCompiler => jit,
+            coupled_package: CoupledPackage => coupled_packages,
+            coupled_release: CoupledRelease => coupled_releases,
         }
     };
 }

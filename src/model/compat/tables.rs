@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::coupled::{CoupledPackage, CoupledRelease};
 use crate::model::versions::{
     ComputeCapability, CudaApiVersion, CudaVariant, DriverVersion, FrameworkVersion, GlibcVersion,
     LibraryVersion, Machine, PythonVersion, ToolkitVersion,
@@ -72,6 +73,12 @@ pub struct Matrix {
     pub source_floors: Vec<SourceFloor>,
     /// Unpublished variants that can be built from source.
     pub source_builds: Vec<SourceBuild>,
+    /// Compilers that frameworks call at run time.
+    pub jit: Vec<JitCompiler>,
+    /// Packages that are coupled to torch or to a CUDA release.
+    pub coupled_packages: Vec<CoupledPackage>,
+    /// Their releases.
+    pub coupled_releases: Vec<CoupledRelease>,
     /// The same as variants, for the rules: derived, see `from_source.rs`.
     pub source_variants: Vec<Variant>,
 }
@@ -618,6 +625,61 @@ pub struct SourceBuild {
     pub experimental: String,
     /// Where the row comes from.
     pub source: String,
+}
+
+/// How the compiler of the variant's toolkit bounds run-time compilation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolkitBound {
+    /// The GPU must be one of its targets.
+    Targets,
+    /// The GPU must not be older than all of its targets.
+    Oldest,
+}
+
+/// A compiler that a framework calls at run time, and the newest GPU it has a target for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JitCompiler {
+    /// The framework: `jax`; `None`: every framework with this Triton.
+    pub framework: Option<String>,
+    /// The Triton release that carries the compiler.
+    pub triton: Option<String>,
+    /// The first release of the framework.
+    pub first: Option<FrameworkVersion>,
+    /// The last release of the framework.
+    pub last: Option<FrameworkVersion>,
+    /// The CUDA major, if it holds for one alone.
+    pub cuda_major: Option<u8>,
+    /// The compiler, for messages: `ptxas 12.4.99 of Triton 3.2.0`.
+    pub component: String,
+    /// The newest target; `None`: bounded by the toolkit alone.
+    pub newest: Option<ComputeCapability>,
+    /// Older capabilities without a target.
+    #[serde(default)]
+    pub missing: Vec<ComputeCapability>,
+    /// Whether the compiler of the variant's toolkit is a bound, too.
+    pub toolkit: Option<ToolkitBound>,
+    /// Pythons with a wheel of this Triton.
+    #[serde(default)]
+    pub python: Vec<PythonVersion>,
+    /// Remarks.
+    pub note: Option<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+impl JitCompiler {
+    /// Whether the row is about a variant, with the Triton that its wheel requires.
+    pub fn is_of(&self, variant: &Variant, triton: Option<&String>) -> bool {
+        let framework = self.framework.as_ref().is_none_or(|framework| *framework == variant.framework);
+        let triton = self.triton.is_none() || self.triton.as_ref() == triton;
+        framework
+            && triton
+            && self.first.as_ref().is_none_or(|first| *first <= variant.version)
+            && self.last.as_ref().is_none_or(|last| variant.version <= *last)
+            && self.cuda_major.is_none_or(|major| major == variant.cuda.major)
+    }
 }
 
 /// A version that exists without variant rows.

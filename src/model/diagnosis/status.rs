@@ -25,6 +25,7 @@ fn source(library: Library) -> &'static str {
         Library::Cudnn => "cudnn_graph.h, cudnnStatus_t of cuDNN 9; 1 to 15: cuDNN 8",
         Library::Nccl => "nccl.h, ncclResult_t",
         Library::Nvml => "nvml.h, nvmlReturn_t",
+        Library::Math => "cufft.h, cusolver_common.h, cusparse.h, curand.h",
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn asked_for(names: &[String]) -> String {
 }
 
 /// Requirement lines with hashes.
-pub(crate) fn requirements(wheels: &[&LockedWheel]) -> String {
+fn requirements(wheels: &[&LockedWheel]) -> String {
     let mut text = String::new();
     for wheel in wheels {
         let _ = writeln!(text, "{}=={} --hash=sha256:{}", wheel.name, wheel.version, wheel.sha256);

@@ -2,8 +2,7 @@
 //!
 //! Pure: reads tars of the paths below.
 
-use std::io::Read as _;
-
+use crate::model::bounded::read_bounded;
 use crate::model::versions::{GlibcVersion, Machine};
 
 /// The C library of an image.
@@ -66,8 +65,7 @@ fn glibc_in(tar: &[u8]) -> Option<GlibcVersion> {
         let name = target.file_name()?.to_str()?;
         return name.strip_prefix("libc-")?.strip_suffix(".so")?.parse().ok();
     }
-    let mut bytes = Vec::new();
-    entry.read_to_end(&mut bytes).ok()?;
+    let bytes = read_bounded(&mut entry, tar.len() as u64).ok()?;
     let greeting = b"GNU C Library";
     let at = bytes.windows(greeting.len()).position(|window| window == greeting)?;
     let line: String = bytes[at..].iter().take(200).map(|byte| char::from(*byte)).collect();

@@ -23,7 +23,7 @@ use crate::model::lock::{Lock, LockedDeb};
 pub use crate::model::image::context_files::{BaseSource, CachedFile, ContextFiles};
 pub use crate::model::image::description::BuildPlan;
 pub use crate::model::image::labels::{LOCK_LABEL, UNVERIFIED, name};
-pub(crate) use crate::model::image::layers::{asked_for, requirements};
+pub(crate) use crate::model::image::layers::asked_for;
 pub use crate::model::image::variables::{environment, environment_of};
 
 /// The plan for a lock.
@@ -98,7 +98,7 @@ fn description(lock: &Lock, mut layers: Vec<LayerPlan>, files: &ContextFiles) ->
         apt: (!lock.apt.is_empty())
             .then(|| AptDescription { packages: lock.apt.len(), names: asked_for(&lock.added.apt) }),
         vendored,
-        indexes: !lock.added.indexes.is_empty(),
+        indexes: lock.further_indexes().next().is_some(),
         copies: copies(lock),
         runs: runs(lock),
         environment: lock.environment.clone(),
@@ -425,6 +425,7 @@ mod tests {
             apt: vec!["ffmpeg".into()],
             allow_source: Vec::new(),
             indexes: vec!["internal".into()],
+            python_index: Vec::new(),
             variables: BTreeMap::from([("GREETING".into(), "a $HOME \"b\"".into())]),
             copy: vec![copy("configs", "/opt/my configs", true), copy("a.txt", "/opt/a.txt", false)],
             run: vec![run("echo \"$GREETING\" \\\n  > ~/x # '\"", &[]), run("cat /run/secrets/hf", &["hf"])],

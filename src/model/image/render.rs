@@ -6,6 +6,7 @@ use minijinja::{Environment, UndefinedBehavior, Value};
 use crate::model::image::description::ImageDescription;
 
 const TEMPLATE: &str = include_str!("../../../templates/Dockerfile.j2");
+const PACKAGES_STEP: &str = include_str!("../../../templates/packages_step.txt");
 
 /// The Dockerfile of an image.
 pub(crate) fn render(image: &ImageDescription) -> String {
@@ -18,11 +19,18 @@ pub(crate) fn rendered(template: &str, values: &serde_json::Value) -> String {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_filter("quoted", |text: &str| quoted(text));
     environment.add_filter("shell", |text: &str| shell_word(text));
+    environment.add_function("packages_step", |folder: &str, argument: &str| packages_step(folder, argument));
     let mut text = environment
         .render_str(template, Value::from(Serde(values)))
         .expect("the template is part of the program and tested");
     text.push('\n');
     text
+}
+
+/// The step that installs distribution packages: those of a folder of the context. `argument` follows the name of the script.
+pub(crate) fn packages_step(folder: &str, argument: &str) -> String {
+    let step = PACKAGES_STEP.trim_end().replacen("FOLDER", folder, 1);
+    if argument.is_empty() { step } else { format!("{step} {argument}") }
 }
 
 /// The variables of the templates: templates/README.md lists them.

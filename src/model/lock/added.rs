@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::fields::{moment, sha256};
+use super::fields::{index_name, moment, sha256, wheel_name};
 
 /// The user's additions to the stack. Empty: the image is the spec's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,9 +25,12 @@ pub struct UserAdditions {
     /// Python packages whose source distribution is built if no wheel is compatible, sorted by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_source: Vec<AllowedSource>,
-    /// Names of further package indexes.
+    /// Names of further package indexes, first searched first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<String>,
+    /// Python packages that come from one index only, sorted by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub python_index: Vec<PackageIndex>,
     /// Environment variables.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
@@ -44,6 +47,23 @@ pub struct UserAdditions {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub may_lack: Vec<String>,
 }
+
+/// A package that comes from one index only.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackageIndex {
+    /// Its normalized name.
+    #[serde(deserialize_with = "wheel_name")]
+    pub name: String,
+    /// The name of the index, [`DEFAULT_INDEX`] or [`FRAMEWORK_INDEX`].
+    #[serde(deserialize_with = "index_name")]
+    pub index: String,
+}
+
+/// The name of the default package index.
+pub const DEFAULT_INDEX: &str = "default";
+/// The name of the framework's own index.
+pub const FRAMEWORK_INDEX: &str = "framework";
 
 /// A package whose source distribution may be built.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -131,13 +151,16 @@ impl UserAdditions {
             python,
             apt,
             allow_source,
-            indexes,
+            mut indexes,
+            python_index,
             variables: _,
             copy: _,
             run: _,
             checks: _,
             may_lack: _,
         } = self.clone();
-        Self { as_of, python, apt, allow_source, indexes, ..Self::default() }
+        // Locks of older versions have them sorted.
+        indexes.sort();
+        Self { as_of, python, apt, allow_source, indexes, python_index, ..Self::default() }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::types::{Lock, LockedDeb, WheelLayer};
+use super::types::{IndexKind, Lock, LockedDeb, LockedWheel, WheelLayer};
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -56,6 +56,23 @@ impl Lock {
             all.push(Change { part, name, from: from.map(text), to: to.map(text) });
         }
         all
+    }
+
+    /// Returns the packages that come from another index in `newer`, by the names of the indexes.
+    pub fn index_changes(&self, newer: &Self) -> Vec<Change> {
+        let old: BTreeMap<_, _> = self.wheels.iter().map(|wheel| (&wheel.name, wheel)).collect();
+        let pairs = newer.wheels.iter().filter_map(|wheel| Some((*old.get(&wheel.name)?, wheel)));
+        let published =
+            pairs.filter(|(old, new)| old.index != IndexKind::Local && new.index != IndexKind::Local);
+        let moved = published.filter(|(old, new)| old.index_label() != new.index_label());
+        let version = |wheel: &LockedWheel| format!("{} {}", wheel.index_label(), wheel.version);
+        let change = |(old, new): (&LockedWheel, &LockedWheel)| Change {
+            part: "index",
+            name: new.name.clone(),
+            from: Some(version(old)),
+            to: Some(version(new)),
+        };
+        moved.map(change).collect()
     }
 
     fn pins(&self) -> Pins {
@@ -146,6 +163,19 @@ mod tests {
             said(|lock| lock.base.packages[0].version = "3".into()),
             ["base: libc6 2.36-9+deb12u14 -> 3"]
         );
+    }
+
+    #[test]
+    fn packages_of_another_index_are_listed_with_both() {
+        let old = sample::lock();
+        let mut new = old.clone();
+        assert_eq!(old.index_changes(&new), []);
+        new.wheels[0].index_name = Some("internal".into());
+        new.wheels[0].version = "1.0".into();
+        let said: Vec<_> = old.index_changes(&new).iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["index: torch default 2.8.0 -> internal 1.0"]);
+        new.wheels[0].index = IndexKind::Local;
+        assert_eq!(old.index_changes(&new), [], "a wheel that was built here has no index");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::added::{AllowedSource, LockedCheck, LockedCopy, LockedRun, UserAdditions};
+use super::added::{AllowedSource, LockedCheck, LockedCopy, LockedRun, PackageIndex, UserAdditions};
 use super::choice::StackChoice;
 use super::types::Lock;
 use crate::model::stack::Stack;
@@ -111,6 +111,7 @@ fn texts(added: &UserAdditions) -> Vec<(&'static str, BTreeSet<String>)> {
         apt,
         allow_source,
         indexes,
+        python_index,
         variables,
         copy,
         run,
@@ -130,6 +131,7 @@ fn texts(added: &UserAdditions) -> Vec<(&'static str, BTreeSet<String>)> {
         let AllowedSource { name, build } = source;
         with(name, "built with", build)
     };
+    let pinned = |PackageIndex { name, index }: &PackageIndex| format!("{name} from {index}");
     let step = |(place, run): (usize, &LockedRun)| {
         let LockedRun { command, secrets } = run;
         with(&format!("{}. {command}", place + 1), "reads", secrets)
@@ -145,6 +147,7 @@ fn texts(added: &UserAdditions) -> Vec<(&'static str, BTreeSet<String>)> {
         ("added distribution package", apt.iter().cloned().collect()),
         ("source distribution allowed", allow_source.iter().map(allowed).collect()),
         ("package index", indexes.iter().cloned().collect()),
+        ("index of a package", python_index.iter().map(pinned).collect()),
         ("variable", variables.iter().map(|(name, value)| format!("{name}={value}")).collect()),
         ("copied files", copy.iter().map(copied).collect()),
         ("run step", run.iter().enumerate().map(step).collect()),

@@ -67,6 +67,19 @@ pub(super) fn image_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<S
     shaped(deserializer, "image name", |text| starts_plain(text) && text.bytes().all(allowed))
 }
 
+/// The name of an index: no address has this shape.
+pub(super) fn index_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    shaped(deserializer, "index name", |text| starts_plain(text) && text.bytes().all(allowed))
+}
+
+/// The same where it may be absent.
+pub(super) fn optional_index_name<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    index_name(deserializer).map(Some)
+}
+
 /// What begins with `-` would be an option.
 fn starts_plain(text: &str) -> bool {
     text.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric())

@@ -20,7 +20,10 @@ mod toml;
 mod types;
 pub mod vendor_files;
 
-pub use added::{AllowedSource, LockedCheck, LockedCopy, LockedRun, UserAdditions, context_name};
+pub use added::{
+    AllowedSource, DEFAULT_INDEX, FRAMEWORK_INDEX, LockedCheck, LockedCopy, LockedRun, PackageIndex,
+    UserAdditions, context_name,
+};
 pub use changes::{Change, layer_name};
 pub use difference::Difference;
 pub use toml::{LockError, SCHEMA};

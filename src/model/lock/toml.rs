@@ -3,6 +3,7 @@
 //! A lock of schema 1 is read for ever and keeps its schema; [`Lock::in_current_schema`] raises it.
 
 use serde::Deserialize;
+use toml_edit::{DocumentMut, Item, Table};
 
 use super::strings::control_character;
 use super::types::{Lock, LockMetadata, LockedWheel};
@@ -101,16 +102,40 @@ impl LockError {
     }
 }
 
+/// Writes each list of tables as inline tables, one on a line. Reasons keep their tables: they are prose.
+fn put_entries_on_lines(table: &mut Table) {
+    for (mut key, item) in table.iter_mut() {
+        match item {
+            Item::Table(inner) => put_entries_on_lines(inner),
+            Item::ArrayOfTables(_) if key.get() != "reasons" => {
+                item.make_value();
+                // The key of a list of tables has no blank after it.
+                key.leaf_decor_mut().set_suffix(" ");
+                if let Some(array) = item.as_array_mut() {
+                    for entry in array.iter_mut() {
+                        entry.decor_mut().set_prefix("\n    ");
+                    }
+                    array.set_trailing_comma(true);
+                    array.set_trailing("\n");
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct SchemaOnly {
     schema: toml::Spanned<u32>,
 }
 
 impl Lock {
-    /// The lock as the text of its file.
+    /// The lock as the text of its file: a line for each package.
     pub fn to_toml(&self) -> String {
         let body = toml::to_string(self).expect("every value of a lock has a TOML form");
-        format!("{HEADER}{body}")
+        let mut document: DocumentMut = body.parse().expect("it is TOML");
+        put_entries_on_lines(document.as_table_mut());
+        format!("{HEADER}{document}")
     }
 
     /// Reads a lock; `file` is the name errors use.
@@ -206,12 +231,33 @@ mod tests {
     }
 
     #[test]
+    fn each_package_is_one_line_and_both_forms_are_read() {
+        let lock = sample::lock();
+        let text = lock.to_toml();
+        for wheel in &lock.wheels {
+            let line = text.lines().nth(line_of(&text, &wheel.sha256) - 1).expect("there");
+            assert!(line.starts_with("    { name = ") && line.ends_with(" },"), "{line}");
+            assert!(line.contains(&wheel.name) && line.contains(&wheel.file), "{line}");
+        }
+        let lists = [lock.wheels.len(), lock.system.len(), lock.base.packages.len(), lock.tools.len()];
+        let entries = text.lines().filter(|line| line.starts_with("    { ")).count();
+        assert!(entries >= lists.iter().sum() && entries > 3, "{text}");
+        let tables = format!("{HEADER}{}", toml::to_string(&lock).expect("TOML"));
+        assert!(tables.contains("[[wheels]]") && !text.contains("[[wheels]]"), "{text}");
+        let old = read(&tables).expect("the older form");
+        assert_eq!((old.hash(), &old), (lock.hash(), &lock));
+    }
+
+    #[test]
     fn error_names_unknown_field_with_line_and_column() {
-        for (after, table) in [("[base]\n", "base"), ("[records]\n", "records"), ("[[wheels]]\n", "wheel")] {
-            let text = sample::lock().to_toml().replacen(after, &format!("{after}surprise = 1\n"), 1);
+        for (after, table, at) in
+            [("[base]\n", "base", 1), ("[records]\n", "records", 1), ("wheels = [\n    { ", "wheel", 7)]
+        {
+            let end = if table == "wheel" { ", " } else { "\n" };
+            let text = sample::lock().to_toml().replacen(after, &format!("{after}surprise = 1{end}"), 1);
             let error = read(&text).expect_err(table);
             let LockError::Malformed { line, column, ref detail, .. } = error else { panic!("{error}") };
-            assert_eq!((line, column), (line_of(&text, "surprise"), 1), "{error}");
+            assert_eq!((line, column), (line_of(&text, "surprise"), at), "{error}");
             assert!(detail.contains("surprise"), "{error}");
             assert_eq!(error.exit(), Exit::Usage);
             assert!(!error.hints().is_empty());
@@ -224,7 +270,9 @@ mod tests {
         let text = lock.to_toml().replacen(&lock.wheels[0].sha256, "abc", 1);
         let error = read(&text).expect_err("refused");
         let LockError::Malformed { line, column, .. } = error else { panic!("{error}") };
-        assert_eq!((line, column), (line_of(&text, "\"abc\""), 10), "{error}");
+        let bad = line_of(&text, "\"abc\"");
+        let before = text.lines().nth(bad - 1).and_then(|line| line.find("\"abc\"")).expect("there");
+        assert_eq!((line, column), (bad, before + 1), "{error}");
         assert!(error.to_string().contains("SHA-256"), "{error}");
     }
 

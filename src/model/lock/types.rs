@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::added::UserAdditions;
+use super::added::{DEFAULT_INDEX, FRAMEWORK_INDEX, UserAdditions};
 use super::fields::{
-    deb_name, digest, file_name, image_name, optional_digest, pool_path, sha256, version, wheel_name,
+    deb_name, digest, file_name, image_name, optional_digest, optional_index_name, pool_path, sha256,
+    version, wheel_name,
 };
 use crate::model::stack::Stack;
 
@@ -66,11 +67,28 @@ pub struct LockedWheel {
     pub size: Option<u64>,
     /// The kind of index.
     pub index: IndexKind,
-    /// The name of the index it was found in, if that is recorded.
-    #[serde(default, rename = "index-name", skip_serializing_if = "Option::is_none")]
+    /// The name of the further index it was found in, if that is recorded.
+    #[serde(
+        default,
+        rename = "index-name",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_index_name"
+    )]
     pub index_name: Option<String>,
     /// The layer it belongs to.
     pub layer: WheelLayer,
+}
+
+impl LockedWheel {
+    /// Returns the name of its index.
+    pub fn index_label(&self) -> &str {
+        match (&self.index_name, self.index) {
+            (Some(name), _) => name,
+            (None, IndexKind::Default) => DEFAULT_INDEX,
+            (None, IndexKind::Framework) => FRAMEWORK_INDEX,
+            (None, IndexKind::Local) => "local",
+        }
+    }
 }
 
 /// The layer of the image a wheel is installed in, lowest first.
@@ -317,6 +335,13 @@ impl Lock {
     pub fn with_facts_of(self, fresh: &Stack) -> Self {
         let Stack { target, matrix, reasons, .. } = self.stack;
         Self { stack: Stack { target, matrix, reasons, ..fresh.clone() }, ..self }
+    }
+
+    /// Returns the names of the indexes that it may need, without the default one and the framework's.
+    pub fn further_indexes(&self) -> impl Iterator<Item = &String> {
+        let pinned = self.added.python_index.iter().map(|pin| &pin.index);
+        let further = pinned.filter(|index| ![DEFAULT_INDEX, FRAMEWORK_INDEX].contains(&index.as_str()));
+        self.added.indexes.iter().chain(further)
     }
 
     /// Whether a wheel comes from the framework's own index.

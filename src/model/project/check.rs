@@ -1,12 +1,12 @@
 //! Checks of `envforge.toml` beyond its types: names, requirements, paths, credentials. Reports every problem.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use camino::Utf8Path;
 
 use super::error::{Place, Problem};
-use super::file::{AllowSourceEntry, CopyEntry, Environment, IndexEntry, ProjectFile, RunStep};
+use super::file::{AllowSourceEntry, CopyEntry, Environment, IndexEntry, ProjectFile, PythonEntry, RunStep};
 use super::merge::merged;
 use super::names::{is_apt_name, is_name, is_variable};
 use super::requirement::{bare_name, requirement_name};
@@ -19,6 +19,8 @@ const RESERVED: [&str; 6] =
 /// Directories of the image that `copy` must not write to.
 const KEPT: [&str; 10] =
     ["/opt/env", "/opt/envforge", "/usr", "/etc", "/bin", "/lib", "/sbin", "/proc", "/sys", "/dev"];
+/// Names of indexes that every installation has.
+const BUILT_IN_INDEXES: [&str; 2] = [crate::model::lock::DEFAULT_INDEX, crate::model::lock::FRAMEWORK_INDEX];
 const LEVELS: [&str; 4] = envforge_protocol::Level::NAMES;
 const PLATFORMS: [&str; 2] = ["linux/amd64", "linux/arm64"];
 
@@ -131,11 +133,7 @@ impl Found<'_> {
 
     fn packages(&mut self, environment: &Environment) {
         let packages = &environment.packages;
-        for text in &packages.python {
-            if let Err(why) = requirement_name(text) {
-                self.at(text, why, None);
-            }
-        }
+        self.python(&packages.python);
         for entry in &packages.allow_source {
             let (name, build) = match &**entry {
                 AllowSourceEntry::Named(name) => (name, [].as_slice()),
@@ -180,6 +178,35 @@ impl Found<'_> {
                 }
             };
             self.name("index name", name, index.span());
+            if BUILT_IN_INDEXES.contains(&name.as_str()) {
+                let hint = Some("choose another name");
+                self.at(index, format!("`{name}` is the name of a built-in index"), hint);
+            }
+        }
+    }
+
+    fn python(&mut self, requirements: &[SpannedValue<PythonEntry>]) {
+        let mut pinned: BTreeMap<String, &str> = BTreeMap::new();
+        for entry in requirements {
+            let name = match requirement_name(entry.text()) {
+                Ok(name) => name,
+                Err(why) => {
+                    self.at(entry, why, None);
+                    continue;
+                }
+            };
+            let Some(index) = entry.index() else { continue };
+            // An address may hold a password and is not repeated.
+            if index.contains("://") {
+                let hint = Some("name an index: `[indexes]` of your configuration has its URL");
+                self.at(entry, format!("index of `{name}` is not the name of an index"), hint);
+                continue;
+            }
+            self.name("index name", index, entry.span());
+            if let Some(other) = pinned.insert(name.clone(), index).filter(|other| *other != index) {
+                let text = format!("`{name}` has two indexes: `{other}` and `{index}`");
+                self.at(entry, text, Some("choose one of them"));
+            }
         }
     }
 
@@ -268,6 +295,9 @@ mod tests {
         let file = ProjectFile::parse("whole.toml", text).expect("reads");
         assert_eq!(file.environments.keys().collect::<Vec<_>>(), ["cpu", "train"]);
         assert_eq!(file.default.run.len(), 2);
+        let python = &file.default.packages.python;
+        assert_eq!((python[2].text(), python[2].index()), ("ourtool>=2", Some("internal")));
+        assert_eq!((python[0].text(), python[0].index()), ("transformers>=4.40", None));
     }
 
     #[test]

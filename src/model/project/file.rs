@@ -90,12 +90,12 @@ pub struct TargetConfig {
     pub gpu: Vec<String>,
     /// Its driver: `535.104.05`.
     pub driver: Option<String>,
-    /// Whether to resolve without a target machine.
+    /// Resolve without a target machine: `true`.
     pub any: Option<bool>,
     /// `linux/amd64` or `linux/arm64`.
     #[schemars(with = "Option<String>")]
     pub platform: Option<SpannedValue<String>>,
-    /// Whether to allow NVIDIA's forward-compatibility package where supported.
+    /// Allow NVIDIA's forward-compatibility package where supported: `true`.
     pub forward_compat: Option<bool>,
 }
 
@@ -103,8 +103,9 @@ pub struct TargetConfig {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default, expecting = "a table, `[packages]`")]
 pub struct Packages {
-    /// Python requirements: `transformers>=4.40`.
-    pub python: Vec<SpannedValue<String>>,
+    /// Python requirements: `transformers>=4.40`, or a requirement with the only index it may come from:
+    /// `{ name = "ourtool", index = "internal" }`.
+    pub python: Vec<SpannedValue<PythonEntry>>,
     /// Requirement files, relative to this file: `requirements.txt`.
     pub requirements: Vec<SpannedValue<String>>,
     /// A `pyproject.toml`, relative to this file, whose `[project] dependencies` are installed.
@@ -117,8 +118,47 @@ pub struct Packages {
     /// Python packages and dependencies that may be built from their source distribution if no wheel is compatible: a name,
     /// or a name with undeclared build requirements. Such a build runs the package's build code.
     pub allow_source: Vec<SpannedValue<AllowSourceEntry>>,
-    /// Additional package indexes: a name of `[indexes]` in your configuration, or a name with its URL.
+    /// Additional package indexes: a name of `[indexes]` in your configuration, or a name with its URL. A package comes from
+    /// the first of them that has it, before the default index.
     pub indexes: Vec<SpannedValue<IndexEntry>>,
+}
+
+/// A Python requirement.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a requirement, or `{ name = \"...\", index = \"...\" }`")]
+pub enum PythonEntry {
+    /// The requirement.
+    Requirement(String),
+    /// The requirement with its index.
+    OfIndex(RequirementOfIndex),
+}
+
+/// A Python requirement with the only index it may come from.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequirementOfIndex {
+    /// The requirement: `ourtool` or `ourtool>=2`.
+    pub name: String,
+    /// A name of `indexes` above or of `[indexes]` in your configuration, `default` or `framework`.
+    pub index: String,
+}
+
+impl PythonEntry {
+    /// Returns the requirement.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Requirement(text) => text,
+            Self::OfIndex(entry) => &entry.name,
+        }
+    }
+
+    /// Returns the only index it may come from, if it has one.
+    pub fn index(&self) -> Option<&str> {
+        match self {
+            Self::Requirement(_) => None,
+            Self::OfIndex(entry) => Some(&entry.index),
+        }
+    }
 }
 
 /// A package that may be built from its source distribution.
@@ -211,7 +251,7 @@ pub struct Shell {
     pub cpus: Option<f64>,
     /// Size of /dev/shm: `8g`.
     pub shm_size: Option<String>,
-    /// Whether to start Jupyter.
+    /// Start Jupyter: `true`.
     pub jupyter: Option<bool>,
 }
 

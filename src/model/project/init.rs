@@ -1,4 +1,6 @@
 //! The `envforge.toml` that `init` writes: detected values, and comments for the rest.
+//!
+//! Its first line names the JSON schema next to it, by which editors (taplo, VS Code) check and complete the file.
 
 use std::fmt::Write as _;
 
@@ -26,7 +28,7 @@ pub fn starter(found: &DetectedProject) -> String {
     let text = |value: &str| toml::Value::from(value).to_string();
     let list = |values: &[String]| toml::Value::from(values.to_vec()).to_string();
     let mut out = String::from(
-        "# The image of this project. Build it with `envforge build`; commit this file and envforge.lock.\nschema = 1\n",
+        "#:schema ./.envforge.schema.json\n# The image of this project. Build it with `envforge build`; commit this file and envforge.lock.\nschema = 1\n",
     );
     if let Some(name) = name_from(&found.folder) {
         let _ = writeln!(out, "name = {}", text(&name));

@@ -176,7 +176,7 @@ python = "3.12"
     fn environment_replaces_values_and_appends_lists() {
         let train = file().environment("f", Some("train")).expect("there");
         assert_eq!(train.spec_text().as_deref(), Ok("pytorch-cuda:2.8-cu126-devel"));
-        let python: Vec<_> = train.packages.python.iter().map(|text| text.as_str()).collect();
+        let python: Vec<_> = train.packages.python.iter().map(|entry| entry.text()).collect();
         assert_eq!(python, ["a", "b"]);
         let may_lack: Vec<_> = train.verify.may_lack.iter().map(|text| text.as_str()).collect();
         assert_eq!(may_lack, ["liba.so", "libb.so"]);

@@ -20,7 +20,8 @@ mod trust;
 pub use error::{Place, Problem, ProjectError};
 pub use file::{
     AllowSourceEntry, CopyEntry, Environment, ExtraCheck, FILE, Index, IndexEntry, Packages, ProjectFile,
-    RunStep, RunWithSecrets, SCHEMA, Shell, SourceWithBuild, TargetConfig, Verify,
+    PythonEntry, RequirementOfIndex, RunStep, RunWithSecrets, SCHEMA, Shell, SourceWithBuild, TargetConfig,
+    Verify,
 };
 pub use init::{DetectedProject, starter};
 pub(crate) use names::name_from;
@@ -30,6 +31,9 @@ pub use requirement::{bare_name, requirement_name};
 pub use requirements::{Requirement, from_requirements};
 pub use spanned::SpannedValue;
 pub use trust::{HostRequest, requests_digest};
+
+/// The file next to `envforge.toml` with its JSON schema, for editors.
+pub const SCHEMA_FILE: &str = ".envforge.schema.json";
 
 /// Returns the JSON schema of `envforge.toml`.
 pub fn json_schema() -> schemars::Schema {

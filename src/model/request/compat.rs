@@ -18,6 +18,15 @@ pub struct CompatRefresh {
     pub release: Option<String>,
     /// Also which GPUs the wheels have code for: reads their libraries, up to gigabytes for each row.
     pub architectures: bool,
+    /// The directory whose files get drafts of rows for new releases.
+    pub write: Option<Utf8PathBuf>,
+}
+
+/// A request for `compat site`.
+#[derive(Debug, Clone)]
+pub struct CompatSite {
+    /// The folder the pages are written to.
+    pub dir: Utf8PathBuf,
 }
 
 /// A request for `compat use`.

@@ -20,6 +20,8 @@ pub struct Diff {
     pub from: String,
     /// The other.
     pub to: String,
+    /// Write the changes as an HTML page, too.
+    pub html: Option<camino::Utf8PathBuf>,
 }
 
 /// A request for `size`.
@@ -27,6 +29,8 @@ pub struct Diff {
 pub struct Size {
     /// An image or a spec.
     pub name: Option<String>,
+    /// Write the sizes as an HTML page with a treemap, too.
+    pub html: Option<camino::Utf8PathBuf>,
     /// Which project.
     pub project: ProjectOptions,
 }

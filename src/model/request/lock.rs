@@ -26,6 +26,7 @@ pub struct Lock {
 
 /// Which lock is used and how.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct LockOptions {
     /// The lock file.
     pub lockfile: Option<Utf8PathBuf>,
@@ -35,6 +36,8 @@ pub struct LockOptions {
     pub upgrade_package: Vec<String>,
     /// Use the lock file unchanged; fail if it is missing or out of date.
     pub locked: bool,
+    /// The date whose releases are considered; the moment after it (RFC 3339, UTC) once it was read.
+    pub as_of: Option<String>,
     /// Additional Python requirements.
     pub with: Vec<String>,
     /// Additional distribution packages.
@@ -51,6 +54,8 @@ pub struct LockOptions {
     pub base_provider: Option<String>,
     /// Network mode of build containers.
     pub network: Option<String>,
+    /// Accept a package index older than the newest one seen on its mirror.
+    pub accept_older: bool,
 }
 
 impl LockOptions {

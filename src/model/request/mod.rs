@@ -20,7 +20,7 @@ mod vendor;
 mod verify;
 
 pub use build::{Build, BuilderChoice};
-pub use compat::{CompatLint, CompatRefresh, CompatShow, CompatUse};
+pub use compat::{CompatLint, CompatRefresh, CompatShow, CompatSite, CompatUse};
 pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
 pub use export::{Export, ExportFormat};
@@ -40,6 +40,8 @@ pub use verify::{Level, Verify};
 /// A verb with its request.
 #[derive(Debug, Clone)]
 pub enum Command {
+    /// No verb: where one is.
+    Status,
     /// `init`.
     Init(Init),
     /// `build`.
@@ -86,8 +88,23 @@ pub enum Command {
     CompatUse(CompatUse),
     /// `compat show`.
     CompatShow(CompatShow),
+    /// `compat site`.
+    CompatSite(CompatSite),
     /// `generate`.
     Generate(Generate),
+}
+
+/// A kind of values that complete a command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CandidateKind {
+    /// Specs of the matrix.
+    Specs,
+    /// GPUs of the matrix.
+    Gpus,
+    /// Images that were built here.
+    Images,
+    /// Containers of `shell`.
+    Containers,
 }
 
 /// What `generate` prints or writes. Texts of the argument parser come with the request: only it knows them.
@@ -97,6 +114,10 @@ pub enum Generate {
     Completions(Vec<u8>),
     /// Manual pages, by file name, and the directory they are written to.
     Man(Vec<(String, Vec<u8>)>, camino::Utf8PathBuf),
+    /// The book's pages of commands, by path, and the directory of the reference.
+    Docs(Vec<(String, String)>, camino::Utf8PathBuf),
+    /// Values that complete a command line: their kinds, and how they begin.
+    Candidates(Vec<CandidateKind>, String),
     /// The JSON schema of envforge.toml.
     Schema,
     /// Every rule that can refuse a combination.

@@ -14,4 +14,10 @@ pub struct Plan {
     pub target: TargetOptions,
     /// The base image instead of the chosen one, such as debian:13.
     pub base: Option<String>,
+    /// Python requirements to check against the stack.
+    pub with: Vec<String>,
+    /// The date whose releases are considered.
+    pub as_of: Option<String>,
+    /// Packages that may be built from source.
+    pub allow_source: Vec<String>,
 }

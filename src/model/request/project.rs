@@ -10,3 +10,12 @@ pub struct ProjectOptions {
     /// The project's folder or file.
     pub project: Option<Utf8PathBuf>,
 }
+
+impl ProjectOptions {
+    /// Returns the options as arguments of another command, each with a blank before it.
+    pub fn arguments(&self) -> String {
+        let environment = self.environment.iter().map(|name| format!(" --environment {name}"));
+        let project = self.project.iter().map(|path| format!(" --project {path}"));
+        environment.chain(project).collect()
+    }
+}

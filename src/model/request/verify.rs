@@ -16,10 +16,14 @@ pub struct Verify {
     pub lock: Option<Utf8PathBuf>,
     /// Write the reports as `JUnit` XML, too.
     pub junit: Option<Utf8PathBuf>,
+    /// Write the reports as one HTML page, too.
+    pub html: Option<Utf8PathBuf>,
     /// Keep the speeds measured (`--level perf`) as what this host should reach from now on.
     pub record: bool,
     /// Put the tags that a verified image earned on the same digest in the registry they name; exit 1 if it earned none.
     pub push: bool,
     /// Show the last report of the image and check nothing.
     pub last: bool,
+    /// The project, where no image is named.
+    pub project: super::ProjectOptions,
 }

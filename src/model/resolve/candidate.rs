@@ -45,27 +45,31 @@ impl<'a> ResolveRequest<'a> {
     }
 
     /// Whether every GPU of the target is of a class that supports forward compatibility.
-    ///
-    /// A GPU without a name counts if all products with its capability do.
     pub(crate) fn all_data_centre(&self) -> bool {
+        !self.target.gpus.is_empty() && self.unlike_data_centre().is_empty()
+    }
+
+    /// Returns the GPUs of the target that do not support forward compatibility.
+    ///
+    /// A GPU without a name counts as supported if all products with its capability are.
+    pub(crate) fn unlike_data_centre(&self) -> Vec<&'a TargetGpu> {
         let legal = |class: &str| DATA_CENTRE.contains(&class);
         let product = |gpu: &TargetGpu| {
             let named = gpu.name.as_deref().and_then(|name| self.matrix.gpu_named(name).ok());
             named.and_then(|named| named.product)
         };
-        let gpus = &self.target.gpus;
-        !gpus.is_empty()
-            && gpus.iter().all(|gpu| match (&gpu.name, product(gpu)) {
-                (_, Some(row)) => legal(&row.class),
-                (Some(_), None) => false,
-                (None, None) => {
-                    let same = |row: &&crate::model::compat::tables::Gpu| {
-                        row.compute_capability == gpu.compute_capability
-                    };
-                    let mut rows = self.matrix.gpus.iter().filter(same).peekable();
-                    rows.peek().is_some() && rows.all(|row| legal(&row.class))
-                }
-            })
+        let supported = |gpu: &TargetGpu| match (&gpu.name, product(gpu)) {
+            (_, Some(row)) => legal(&row.class),
+            (Some(_), None) => false,
+            (None, None) => {
+                let same = |row: &&crate::model::compat::tables::Gpu| {
+                    row.compute_capability == gpu.compute_capability
+                };
+                let mut rows = self.matrix.gpus.iter().filter(same).peekable();
+                rows.peek().is_some() && rows.all(|row| legal(&row.class))
+            }
+        };
+        self.target.gpus.iter().filter(|gpu| !supported(gpu)).collect()
     }
 }
 
@@ -130,10 +134,15 @@ impl<'a> Candidate<'a> {
         }
     }
 
+    /// Returns the forward-compatibility package of the variant's CUDA, whether or not it is supported.
+    pub(crate) fn forward_compat_package(&self) -> Option<&'a ForwardCompat> {
+        self.question.matrix.forward_compat_of(&api_version(&self.variant.toolkit)?)
+    }
+
     /// Returns the forward-compatibility package that would make the variant run on this driver, allowed or not.
     pub(crate) fn forward_compat(&self) -> Option<&'a ForwardCompat> {
         let branch = self.question.branch()?;
-        let row = self.question.matrix.forward_compat_of(&api_version(&self.variant.toolkit)?)?;
+        let row = self.forward_compat_package()?;
         let helps = row.base_branches.contains(&branch.branch) && self.driver_below_floor();
         (helps && self.question.all_data_centre()).then_some(row)
     }

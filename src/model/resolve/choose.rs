@@ -1,8 +1,9 @@
 //! Chooses the omitted parts in a fixed order and stops at the first choice that violates no rule.
 //!
-//! Order: version, newest first; CUDA: the default index's variant, then the stable and legacy ones, newest first
-//! (or the requested ones); Python and base together, in the order of [`bases_in_order`]. An unpublished variant is built
-//! from source only if the request includes the CUDA minor.
+//! Order: version, newest first; CUDA: the default index's variant, then the stable ones, the legacy ones and the
+//! experimental ones, each newest first (or the requested ones); Python and base together, in the order of
+//! [`bases_in_order`]. Variants whose GPU code is unknown come after all others of every version. An unpublished variant
+//! is built from source only if the request includes the CUDA minor.
 
 use std::fmt::Write as _;
 
@@ -22,18 +23,30 @@ use crate::model::versions::{FrameworkVersion, PythonVersion};
 pub(crate) fn solve(question: &ResolveRequest<'_>) -> Result<Stack, Vec<RuleViolation>> {
     let product = rules::known_product(question)?;
     let versions = rules::known_versions(question, product)?;
-    let mut newest = None;
+    let mut newest: Option<(usize, Vec<RuleViolation>)> = None;
     let mut trail = RejectedCandidates::default();
-    for version in versions.iter().copied() {
-        match solve_version(question, product, version, &mut trail) {
-            Ok(stack) => return Ok(stack),
-            Err(refusals) => {
-                trail.versions.push((version.clone(), rule_ids(&refusals)));
-                newest.get_or_insert(refusals);
+    for code in [GpuCode::Known, GpuCode::Unknown] {
+        for (age, version) in versions.iter().copied().enumerate() {
+            match solve_version(question, product, version, code, &mut trail) {
+                Ok(stack) => return Ok(stack),
+                Err(refusals) if refusals.is_empty() => {}
+                Err(refusals) => {
+                    trail.versions.push((version.clone(), rule_ids(&refusals)));
+                    if newest.as_ref().is_none_or(|(known, _)| age < *known) {
+                        newest = Some((age, refusals));
+                    }
+                }
             }
         }
     }
-    from_source(question, product, &versions, newest.unwrap_or_default())
+    from_source(question, product, &versions, newest.map(|(_, refusals)| refusals).unwrap_or_default())
+}
+
+/// Whether the GPU code of the variants under trial is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GpuCode {
+    Known,
+    Unknown,
 }
 
 /// Returns an unpublished variant as a source build, if the matrix has one; else the violations of the published variants.
@@ -80,20 +93,30 @@ fn rule_ids(refusals: &[RuleViolation]) -> Vec<Rule> {
     ids
 }
 
+/// Tries the variants of one version; no violations if none of them belongs to this trial.
 fn solve_version(
     question: &ResolveRequest<'_>,
     product: &Product,
     version: &FrameworkVersion,
+    code: GpuCode,
     trail: &mut RejectedCandidates,
 ) -> Result<Stack, Vec<RuleViolation>> {
     let rows = rows_of(question, product, version);
     let request = question.spec.cuda;
-    let asked: Vec<_> = rows
+    let first = code == GpuCode::Known;
+    let mut asked: Vec<_> = rows
         .iter()
         .copied()
         .filter(|row| request.is_none_or(|request| request.covers(row.cuda, &row.toolkit)))
         .collect();
+    let exact = |row: &&Variant| request.is_some_and(|request| request.minor == row.cuda.minor);
+    if asked.iter().any(exact) {
+        asked.retain(exact);
+    }
     if asked.is_empty() {
+        if !first {
+            return Err(Vec::new());
+        }
         let mut refusals = vec![rules::unpublished(question, product, version, &rows)];
         refusals.extend(python_refusals(question, product, &rows));
         return Err(refusals);
@@ -102,11 +125,16 @@ fn solve_version(
         |row: &Variant| request.is_some_and(|request| request.minor.is_some() || row.cuda.minor.is_none());
     let choosable: Vec<_> = asked.iter().copied().filter(|row| named(row) || is_selectable(row)).collect();
     if choosable.is_empty() {
-        return Err(vec![rules::nothing_to_choose(product, version, &asked)]);
+        let refused = || vec![rules::nothing_to_choose(product, version, &asked)];
+        return Err(if first { refused() } else { Vec::new() });
+    }
+    if !first && choosable.iter().all(|row| row.arch.is_some()) {
+        return Err(Vec::new());
     }
     trail.variants.clear();
     let mut refused = Vec::new();
-    for variant in choosable {
+    // Those with known code are tried again in the second trial: the reason for the choice names them.
+    for variant in choosable.into_iter().filter(|row| !first || row.arch.is_some()) {
         match solve_variant(question, product, variant, trail) {
             Ok(stack) => return Ok(stack),
             Err(refusals) => {
@@ -130,14 +158,24 @@ fn rows_of<'a>(
             && row.machine == question.target.machine
     };
     let mut rows: Vec<_> = question.matrix.variants.iter().filter(fits).collect();
-    rows.sort_by_key(|row| (row.channel != Channel::Default, row.status, Reverse(row.cuda)));
+    rows.sort_by_key(|row| (row.channel != Channel::Default, standing(row.status), Reverse(row.cuda)));
     rows
 }
 
-/// Whether a variant may be chosen without an explicit request.
+/// Returns the order in which variants of a status are tried.
+fn standing(status: Status) -> u8 {
+    match status {
+        Status::Stable => 0,
+        Status::Legacy => 1,
+        Status::Experimental => 2,
+        Status::Unlisted => 3,
+    }
+}
+
+/// Whether a variant may be chosen without an explicit request: its publication is confirmed, and it is listed upstream
+/// or on the default index.
 pub(crate) fn is_selectable(row: &Variant) -> bool {
-    let listed = matches!(row.status, Status::Stable | Status::Legacy);
-    row.verified && row.arch.is_some() && (row.channel == Channel::Default || listed)
+    row.verified && (row.channel == Channel::Default || row.status != Status::Unlisted)
 }
 
 /// Returns the violations by Python alone, for requests without a binary.

@@ -63,6 +63,27 @@ pub fn entries(
     target: &Target,
     options: &ResolveOptions,
 ) -> Vec<ListEntry> {
+    published(matrix, filter, target, options)
+        .iter()
+        .map(|found| found.entry(matrix, target, options))
+        .collect()
+}
+
+/// A published variant of a product.
+pub(super) struct Published<'a> {
+    product: &'a Product,
+    pub(super) variant: &'a Variant,
+    /// The spec that names it.
+    pub(super) spec: Spec,
+}
+
+/// Returns the variants that [`entries`] describes, in its order.
+pub(super) fn published<'a>(
+    matrix: &'a Matrix,
+    filter: Option<&Spec>,
+    target: &Target,
+    options: &ResolveOptions,
+) -> Vec<Published<'a>> {
     let mut products: Vec<_> = matrix.products.iter().collect();
     products.sort_by(|a, b| a.name.cmp(&b.name));
     let mut all = Vec::new();
@@ -76,7 +97,10 @@ pub fn entries(
         let from_source = matrix.source_variants.iter().filter(|_| !options.no_source);
         let mut rows: Vec<_> = matrix.variants.iter().chain(from_source).filter(fits).collect();
         rows.sort_by(|a, b| (&b.version, b.cuda).cmp(&(&a.version, a.cuda)));
-        all.extend(rows.into_iter().map(|row| entry(matrix, product, row, target, options)));
+        all.extend(rows.into_iter().map(|variant| {
+            let (version, cuda) = (Some(variant.version.clone()), cuda_of(product, variant));
+            Published { product, variant, spec: Spec { version, cuda, ..Spec::of(&product.name) } }
+        }));
     }
     all
 }
@@ -87,40 +111,42 @@ fn covers(spec: &Spec, row: &Variant) -> bool {
         && spec.python.is_none_or(|python| row.python.contains(&python))
 }
 
-fn entry(
-    matrix: &Matrix,
-    product: &Product,
-    variant: &Variant,
-    target: &Target,
-    options: &ResolveOptions,
-) -> ListEntry {
-    let spec = Spec {
-        version: Some(variant.version.clone()),
-        cuda: cuda_of(product, variant),
-        ..Spec::of(&product.name)
-    };
-    let question = ResolveRequest { spec: &spec, target, matrix, options };
-    let python = variant.python.iter().max().copied().unwrap_or(PythonVersion { major: 3, minor: 0 });
-    let candidate = Candidate { question, product, variant, python, base: None };
-    let why_not: Vec<_> = rules::judge_machine(&candidate).into_iter().map(|refused| refused.rule).collect();
-    let open = (target.driver.is_none() && target.gpus.is_empty())
-        || (variant.arch.is_none() && !target.gpus.is_empty());
-    let runs_here = match (why_not.is_empty(), open) {
-        (false, _) => Some(false),
-        (true, true) => None,
-        (true, false) => Some(true),
-    };
-    ListEntry {
-        spec: spec.to_string(),
-        channel: variant.channel,
-        status: variant.status,
-        python: variant.python.clone(),
-        cudnn: variant.cudnn.clone(),
-        nccl: variant.nccl.clone(),
-        gpu: variant.arch.clone().unwrap_or_default(),
-        ptx: variant.ptx.clone(),
-        driver: candidate.driver_floor().map(|(floor, _)| format!(">={floor}")),
-        runs_here,
-        why_not,
+impl<'a> Published<'a> {
+    /// Returns the variant on its newest Python, as a choice for the rules about the machine.
+    pub(super) fn candidate<'b>(&self, question: ResolveRequest<'b>) -> Candidate<'b>
+    where
+        'a: 'b,
+    {
+        let python =
+            self.variant.python.iter().max().copied().unwrap_or(PythonVersion { major: 3, minor: 0 });
+        Candidate { question, product: self.product, variant: self.variant, python, base: None }
+    }
+
+    /// Returns its row of a list.
+    pub(super) fn entry(&self, matrix: &Matrix, target: &Target, options: &ResolveOptions) -> ListEntry {
+        let Self { variant, spec, .. } = self;
+        let candidate = self.candidate(ResolveRequest { spec, target, matrix, options });
+        let why_not: Vec<_> =
+            rules::judge_machine(&candidate).into_iter().map(|refused| refused.rule).collect();
+        let open = (target.driver.is_none() && target.gpus.is_empty())
+            || (variant.arch.is_none() && !target.gpus.is_empty());
+        let runs_here = match (why_not.is_empty(), open) {
+            (false, _) => Some(false),
+            (true, true) => None,
+            (true, false) => Some(true),
+        };
+        ListEntry {
+            spec: spec.to_string(),
+            channel: variant.channel,
+            status: variant.status,
+            python: variant.python.clone(),
+            cudnn: variant.cudnn.clone(),
+            nccl: variant.nccl.clone(),
+            gpu: variant.arch.clone().unwrap_or_default(),
+            ptx: variant.ptx.clone(),
+            driver: candidate.driver_floor().map(|(floor, _)| format!(">={floor}")),
+            runs_here,
+            why_not,
+        }
     }
 }

@@ -4,9 +4,13 @@
 //! Must not contain a fact: versions, drivers and GPUs are rows of the [`Matrix`](crate::model::compat::Matrix). Does no I/O.
 
 mod alternatives;
+mod as_of;
 mod candidate;
 mod choose;
+mod companion_choice;
+mod companion_fit;
 mod distance;
+mod driver_range;
 mod listing;
 mod listing_text;
 mod options;
@@ -26,13 +30,17 @@ mod support;
 #[cfg(test)]
 mod tests;
 
+pub use companion_choice::{
+    CompanionChoice, CompanionRequest, CompanionSource, companion_advice, companions, excluded_releases,
+};
+pub use driver_range::{DriverRange, SupportEntry, support_entries};
 pub use listing::{ListEntry, ListReport, entries};
 pub use listing_text::list_text;
 pub use options::{ResolveOptions, ToolkitSources};
 pub use outcome::{nearest_published, resolve};
 pub use refusal::{Alternative, RuleViolation, Unsatisfiable};
 pub use report::{PlanReport, plan_report};
-pub use report_text::{plan_text, refusal_text};
+pub use report_text::{companions_text, plan_text, refusal_text, target_text};
 pub use rule::Rule;
 pub use rule_guide::rules_text;
 pub use source_report::{BuildMachine, SourceReport, source_jobs, source_report, source_text};

@@ -28,4 +28,6 @@ pub struct ResolveOptions {
     pub toolkit: ToolkitSources,
     /// Whether unpublished variants are rejected instead of built from source.
     pub no_source: bool,
+    /// The moment whose releases are considered (RFC 3339, UTC); `None`: all.
+    pub as_of: Option<String>,
 }

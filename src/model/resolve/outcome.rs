@@ -1,6 +1,7 @@
 //! The result of a resolution: a stack, or every violated rule with alternatives.
 
 use super::alternatives::nearest;
+use super::as_of::matrix_as_of;
 use super::candidate::ResolveRequest;
 use super::choose::solve;
 use super::options::ResolveOptions;
@@ -17,6 +18,8 @@ pub fn resolve(
     matrix: &Matrix,
     options: &ResolveOptions,
 ) -> Result<Stack, Unsatisfiable> {
+    let past = options.as_of.as_ref().map(|moment| matrix_as_of(matrix, moment));
+    let matrix = past.as_ref().unwrap_or(matrix);
     let question = ResolveRequest { spec, target, matrix, options };
     solve(&question).map_err(|refusals| Unsatisfiable {
         spec: Box::new(spec.clone()),
@@ -32,5 +35,6 @@ pub fn nearest_published(
     matrix: &Matrix,
     options: &ResolveOptions,
 ) -> Vec<Alternative> {
-    nearest(&ResolveRequest { spec, target, matrix, options })
+    let past = options.as_of.as_ref().map(|moment| matrix_as_of(matrix, moment));
+    nearest(&ResolveRequest { spec, target, matrix: past.as_ref().unwrap_or(matrix), options })
 }

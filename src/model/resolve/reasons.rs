@@ -68,14 +68,23 @@ fn cuda_reason(candidate: &Candidate<'_>, trail: &RejectedCandidates) -> Reason 
         passed_over(trail.variants.first().map(|(cuda, rules)| (cuda.to_string(), rules.as_slice())));
     let mut because = match (candidate.question.spec.cuda, variant.channel) {
         _ if candidate.product.package.is_none() => "same as the toolkit".to_owned(),
+        (Some(request), _) if request.minor.is_some() && variant.cuda.minor.is_none() => format!(
+            "{request} is read as CUDA {}: {} publishes one build for a whole CUDA major",
+            request.major, variant.framework
+        ),
         (Some(request), _) if request.minor.is_some() => "requested".to_owned(),
         (_, Channel::Default) => "variant of the default index, runs on the target".to_owned(),
-        (Some(request), _) => {
-            format!("newest listed CUDA {} that runs on the target{passed}", request.dotted())
+        (request, _) => {
+            let what = match (variant.status, request) {
+                (Status::Experimental, _) => "experimental upstream, and no other variant".to_owned(),
+                (_, Some(request)) => format!("newest listed CUDA {} that", request.dotted()),
+                (_, None) => "newest listed variant that".to_owned(),
+            };
+            format!("{what} runs on the target; from the framework's own index{passed}")
         }
-        (None, _) => format!("newest listed variant that runs on the target{passed}"),
     };
-    if variant.status == Status::Experimental && variant.channel != Channel::Source {
+    let said = because.starts_with("experimental");
+    if variant.status == Status::Experimental && variant.channel != Channel::Source && !said {
         because.push_str("; experimental upstream");
     }
     if variant.status == Status::Unlisted {
@@ -168,7 +177,9 @@ fn gpu_reason(candidate: &Candidate<'_>) -> Option<Reason> {
     let names = gpus.iter().map(|gpu| gpu_label(target, *gpu)).collect::<Vec<_>>().join(", ");
     let variant = candidate.variant;
     if variant.arch.is_none() {
-        let because = "GPU code of the binary is unknown; chosen only because you requested this variant";
+        let named = candidate.question.spec.cuda.is_some_and(|cuda| cuda.minor.is_some());
+        let why = if named { "you requested this variant" } else { "no variant with known code fits" };
+        let because = format!("GPU code of the binary is unknown; chosen only because {why}");
         return Some(reason("gpu", &"unknown", because, &variant.source));
     }
     if gpus.is_empty() {

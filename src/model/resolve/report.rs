@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::companion_choice::CompanionChoice;
 use super::refusal::{Alternative, RuleViolation, Unsatisfiable};
 use super::source_report::SourceReport;
 use crate::model::compat::tables::Channel;
@@ -52,9 +53,19 @@ pub struct PlanReport {
     /// The source build, in the source channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_build: Option<SourceReport>,
+    /// The release of each requested package that is coupled to torch or CUDA.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<CompanionChoice>,
 }
 
 impl PlanReport {
+    /// Adds the chosen releases of coupled packages.
+    #[must_use]
+    pub fn with_companions(mut self, companions: Vec<CompanionChoice>) -> Self {
+        self.companions = companions;
+        self
+    }
+
     /// Adds the source build and the published alternatives to the report.
     #[must_use]
     pub fn with_source(mut self, source: SourceReport, nearest: &[Alternative]) -> Self {
@@ -188,6 +199,7 @@ pub fn plan_report(
         refusals: Vec::new(),
         alternatives: Vec::new(),
         source_build: None,
+        companions: Vec::new(),
     };
     match answer {
         Ok(stack) => accept(&mut report, stack, provider),

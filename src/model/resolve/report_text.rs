@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::companion_choice::CompanionChoice;
 use super::refusal::Unsatisfiable;
 use crate::model::compat::tables::Channel;
 use crate::model::stack::Stack;
@@ -95,7 +96,7 @@ fn requires_text(stack: &Stack) -> String {
 }
 
 /// Returns the machine in one line.
-fn target_text(target: &Target) -> String {
+pub fn target_text(target: &Target) -> String {
     let driver = target.driver.as_ref().map(|driver| format!("driver {driver}"));
     let gpus = target.gpus.iter().map(|gpu| match &gpu.name {
         Some(name) => format!("{name} ({})", gpu.compute_capability),
@@ -128,6 +129,29 @@ fn first_source(sources: &str) -> String {
         0 => first.to_owned(),
         more => format!("{first}; {more} more with `--json`"),
     }
+}
+
+/// Returns the chosen releases of coupled packages as text; empty without any.
+pub fn companions_text(choices: &[CompanionChoice]) -> String {
+    if choices.is_empty() {
+        return String::new();
+    }
+    let mut out = "\nCompanions\n".to_owned();
+    for choice in choices {
+        let version = choice.version.as_deref().unwrap_or("newest");
+        out += &field(&choice.package, &format!("{version}: {}", choice.because));
+        if let Some(wheel) = &choice.wheel {
+            writeln!(out, "    file: {wheel}").expect("a String takes all");
+        }
+        if let Some(warning) = &choice.warning {
+            out += &wrap_hanging("    warning: ", warning);
+        }
+        if let Some(nearest) = &choice.nearest {
+            writeln!(out, "    nearest stack with a wheel: {nearest}").expect("a String takes all");
+        }
+        out += &wrap_hanging("    source: ", &first_source(&choice.source));
+    }
+    out
 }
 
 /// Returns the violated rules and the alternatives as text.

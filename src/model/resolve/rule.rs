@@ -28,6 +28,10 @@ pub enum Rule {
     ToolkitDropsGpu,
     /// The cuDNN build has no code for the GPU.
     CudnnDropsGpu,
+    /// The compiler that the framework calls at run time has no target for the GPU.
+    JitLacksGpu,
+    /// A requested package is coupled to another torch or CUDA.
+    CompanionMismatch,
     /// The base's C library is older than the binary requires.
     GlibcTooOld,
     /// nvcc supports none of the base's host compilers.
@@ -52,6 +56,8 @@ impl Rule {
             Self::GpuNotInBinary => "gpu-not-in-binary",
             Self::ToolkitDropsGpu => "toolkit-drops-gpu",
             Self::CudnnDropsGpu => "cudnn-drops-gpu",
+            Self::JitLacksGpu => "jit-lacks-gpu",
+            Self::CompanionMismatch => "companion-mismatch",
             Self::GlibcTooOld => "glibc-too-old",
             Self::HostCompilerTooNew => "host-compiler-too-new",
             Self::ToolkitUnavailable => "toolkit-unavailable",

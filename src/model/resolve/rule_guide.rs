@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use super::companion_choice::{CompanionRequest, companions};
 use super::options::ResolveOptions;
 use super::outcome::resolve;
 use super::refusal::Unsatisfiable;
 use super::rule::Rule;
 use crate::model::compat::Matrix;
+use crate::model::markdown::MarkdownPage;
 use crate::model::target::{Target, TargetGpu, TargetSource};
 use crate::model::versions::Machine;
 
@@ -18,15 +20,17 @@ struct Guide {
     gpu: Option<&'static str>,
     driver: Option<&'static str>,
     base: Option<&'static str>,
+    /// A requested package.
+    with: Option<&'static str>,
     /// Whether the vendor's apt repository is enabled.
     vendor: bool,
 }
 
 const fn guide(rule: Rule, meaning: &'static str, spec: &'static str) -> Guide {
-    Guide { rule, meaning, spec, gpu: None, driver: None, base: None, vendor: true }
+    Guide { rule, meaning, spec, gpu: None, driver: None, base: None, with: None, vendor: true }
 }
 
-const GUIDES: [Guide; 14] = [
+const GUIDES: [Guide; 16] = [
     guide(Rule::UnknownName, "The product name is unknown.", "pytroch-cuda:2.8"),
     guide(Rule::UnknownVersion, "The version of the product is not in the matrix.", "pytorch-cuda:2.88"),
     guide(
@@ -82,6 +86,24 @@ const GUIDES: [Guide; 14] = [
         )
     },
     Guide {
+        gpu: Some("sm_121"),
+        driver: Some("580.95.05"),
+        ..guide(
+            Rule::JitLacksGpu,
+            "The framework compiles kernels at run time with a compiler that has no target for this GPU, whatever code \
+             its files contain.",
+            "pytorch-cuda:2.9-cu130",
+        )
+    },
+    Guide {
+        with: Some("xformers==0.0.35"),
+        ..guide(
+            Rule::CompanionMismatch,
+            "A requested package is coupled to another torch or CUDA than the stack's.",
+            "pytorch-cuda:2.11-cu130",
+        )
+    },
+    Guide {
         base: Some("ubuntu:20.04"),
         ..guide(
             Rule::GlibcTooOld,
@@ -124,11 +146,25 @@ impl Guide {
         };
         let mut options = ResolveOptions { base: self.base.map(str::to_owned), ..ResolveOptions::default() };
         options.toolkit.vendor = self.vendor;
-        resolve(&self.spec.parse().expect("a spec"), &target, matrix, &options).err()
+        let spec = self.spec.parse().expect("a spec");
+        let stack = match resolve(&spec, &target, matrix, &options) {
+            Ok(stack) => stack,
+            Err(refusal) => return Some(refusal),
+        };
+        let requirements: Vec<_> = self.with.into_iter().map(str::to_owned).collect();
+        let request = CompanionRequest {
+            spec: &spec,
+            matrix,
+            options: &options,
+            requirements: &requirements,
+            allow_source: &[],
+        };
+        companions(request, &stack).err().map(|refusal| *refusal)
     }
 
     fn command(&self) -> String {
-        let words = [("--gpu", self.gpu), ("--driver", self.driver), ("--base", self.base)];
+        let words =
+            [("--gpu", self.gpu), ("--driver", self.driver), ("--base", self.base), ("--with", self.with)];
         let mut line = format!("envforge plan {}", self.spec);
         for (option, value) in words {
             if let Some(value) = value {
@@ -141,19 +177,19 @@ impl Guide {
 
 /// Returns every rule with its meaning and an example, as Markdown.
 pub fn rules_text(matrix: &Matrix) -> String {
-    let mut out =
-        "# Compatibility rules\n\nEach rule has a stable id, used in `plan --json` and `list --json`.\n"
-            .to_owned();
+    let mut page = MarkdownPage::new("Compatibility rules");
+    page.paragraph("Each rule has a stable id, used in `plan --json` and `list --json`.");
     for guide in &GUIDES {
         let refusal = guide.refusal(matrix);
         let shown = refusal.iter().flat_map(|refusal| &refusal.refusals).find(|one| one.rule == guide.rule);
-        write!(out, "\n## {}\n\n{}\n\n    {}\n", guide.rule, guide.meaning, guide.command())
-            .expect("a String takes all");
+        page.heading(2, guide.rule.id());
+        page.paragraph(guide.meaning);
+        page.block(&guide.command());
         if let Some(shown) = shown {
-            write!(out, "\n> {}\n", shown.text).expect("a String takes all");
+            page.quote(&shown.text);
         }
     }
-    out
+    page.finish()
 }
 
 #[cfg(test)]
@@ -174,6 +210,6 @@ mod tests {
         }
         let text = rules_text(Matrix::current());
         assert_eq!(text.matches("\n## ").count(), GUIDES.len());
-        assert_eq!(text.matches("\n> ").count(), GUIDES.len());
+        assert_eq!(text.matches("\n\n> ").count(), GUIDES.len());
     }
 }

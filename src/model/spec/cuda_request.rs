@@ -16,8 +16,12 @@ pub struct CudaRequest {
 }
 
 impl CudaRequest {
-    /// Whether a variant built with this toolkit release matches the request.
+    /// Whether a variant built with this toolkit release matches the request. A wheel of a whole major (`cu13`) matches
+    /// every CUDA of it, since the framework promises no more: `cu130` is read as `cu13`.
     pub fn covers(self, variant: CudaVariant, toolkit: &ToolkitVersion) -> bool {
+        if variant.minor.is_none() {
+            return self.major == variant.major;
+        }
         let minor = self.minor.is_none() || self.minor == variant.minor;
         let patch = self.patch.is_none_or(|patch| toolkit.parts().get(2) == Some(&u32::from(patch)));
         self.major == variant.major && minor && patch

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::by_name;
 use crate::model::diagnosis::diagnose;
+use crate::model::visible::visible_line_within;
 
 /// One check of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,7 +39,8 @@ pub struct Check {
 }
 
 impl Check {
-    pub(super) fn is_bad(&self) -> bool {
+    /// Whether it bars a tag: failed, errored, or required and skipped.
+    pub(crate) fn is_bad(&self) -> bool {
         match self.outcome {
             Outcome::Failed | Outcome::Errored => true,
             Outcome::Skipped => self.required && !is_allowed_skip(self) && !self.is_hindered(),
@@ -74,7 +76,7 @@ impl Check {
     /// Creates the result of a project's own check from its command's exit code and last line of output.
     pub fn of_project(name: &str, code: i64, last: &str) -> Self {
         const SHOWN: usize = 200;
-        let output: String = last.chars().take(SHOWN).collect();
+        let output = visible_line_within(last, SHOWN);
         let problems = match (code, output.as_str()) {
             (0, _) => Vec::new(),
             (code, "") => vec![format!("command exited with code {code}")],

@@ -107,7 +107,7 @@ mod tests {
         let text = junit(&[&verdict]);
         let counts = "tests=\"7\" failures=\"1\" errors=\"2\" skipped=\"1\"";
         assert!(text.contains(counts), "{text}");
-        assert!(text.contains("message=\"&lt;a&gt; &amp; &quot;b&quot; \""), "{text}");
+        assert!(text.contains("message=\"&lt;a&gt; &amp; &quot;b&quot; \\u{7}\""), "{text}");
         assert_eq!(text.matches("<testcase").count(), 7);
         assert!(text.ends_with("</testsuites>\n"));
     }

@@ -6,8 +6,13 @@ mod by_name;
 mod check;
 #[cfg(test)]
 mod fuzz;
+#[cfg(test)]
+pub(crate) mod fuzzed;
 mod gpu_coverage;
 mod junit;
+mod lines;
+#[cfg(test)]
+mod replay;
 pub mod required_checks;
 pub mod speed;
 pub mod tag_policy;
@@ -23,8 +28,9 @@ use serde::{Deserialize, Serialize};
 pub use check::{Check, is_allowed_skip, is_kernel_check};
 pub use gpu_coverage::{GpuCoverage, ran_on};
 pub use junit::junit;
-pub use text::{Detail, check_lines, summary, verdict_text};
+pub use text::{Detail, check_lines, outcome_word, summary, verdict_text};
 
+use self::lines::Lines;
 use crate::model::image::info::ImageInfo;
 use crate::model::lock::Lock;
 use crate::model::versions::{ComputeCapability, FrameworkVersion};
@@ -77,6 +83,12 @@ pub struct Verdict {
     /// Time of the check, RFC 3339, UTC.
     #[serde(default)]
     pub checked: String,
+    /// Name and version of the container engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// Hash of the lock that the image was held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<String>,
 }
 
 impl Verdict {
@@ -105,19 +117,9 @@ impl std::fmt::Debug for ImageExpectations {
     }
 }
 
-/// The last line of a complete report.
-#[derive(Deserialize)]
-struct Done {
-    #[expect(dead_code, reason = "its presence marks the report as complete")]
-    done: bool,
-    seconds: f64,
-}
-
 /// Judges an image by the agent's output; `end` says how it ended: `agent exited with code 1`.
 pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectations) -> Verdict {
-    let checks = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
-    let mut checks: Vec<Check> = checks.map(|check: Check| Check { required: false, ..check }).collect();
-    let done: Option<Done> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).next_back();
+    let Lines { mut checks, seconds, excess } = Lines::read(lines);
     if expected.foreign {
         checks.retain(|check| CheckId::parse(&check.id).is_none_or(|id| id.scope() == Scope::Any));
     } else {
@@ -125,17 +127,24 @@ pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectat
     }
     checks.extend(expected.extra.iter().cloned());
     for id in &expected.required {
-        match checks.iter_mut().find(|check| check.id == *id) {
-            Some(check) => check.required = true,
-            None => checks.push(Check {
+        let mut found = false;
+        // Every line of it: what the image printed first may not stand for the result.
+        for check in checks.iter_mut().filter(|check| check.id == *id) {
+            (check.required, found) = (true, true);
+        }
+        if !found {
+            checks.push(Check {
                 required: true,
                 outcome: Outcome::Errored,
                 ..Check::made_here(id, &[], &format!("no result; {end}"))
-            }),
+            });
         }
     }
-    if done.is_none() {
-        let detail = format!("incomplete report; {end}");
+    let problem = match excess {
+        Some(excess) => Some(format!("not a report of the agent: {excess}; {end}")),
+        None => seconds.is_none().then(|| format!("incomplete report; {end}")),
+    };
+    if let Some(detail) = problem {
         checks.push(Check {
             outcome: Outcome::Errored,
             ..Check::made_here(CheckId::Agent.as_str(), &[], &detail)
@@ -166,12 +175,14 @@ pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectat
         checks,
         gpus: gpus.into_iter().map(|gpu| gpu.label).collect(),
         versions,
-        seconds: done.map_or(0.0, |done| done.seconds),
+        seconds: seconds.unwrap_or(0.0),
         name: String::new(),
         digests: image.digests.clone(),
         level: String::new(),
         not_proven: Vec::new(),
         checked: String::new(),
+        engine: None,
+        lock: None,
     }
 }
 
@@ -321,6 +332,34 @@ mod tests {
 {"id":"one","stage":"static","outcome":"passed","detail":"fine","measured":{},"expected":{},"hint":null}
 {"done":true,"seconds":1.25}
 "#;
+
+    /// Code of the image may print a line of any check before the agent does.
+    #[test]
+    fn forged_line_does_not_stand_for_the_result() {
+        let forged = r#"{"id":"one","stage":"static","outcome":"passed","detail":"forged"}"#;
+        let real = |outcome: &str| {
+            let line = format!(r#"{{"id":"one","stage":"static","outcome":"{outcome}","detail":"real"}}"#);
+            let lines = format!("{forged}\n{line}\n{{\"done\":true,\"seconds\":1}}");
+            judge(&lines, "agent exited with code 0", &image(), &expected()).verdict
+        };
+        assert_eq!(real("passed"), VerdictStatus::StaticOnly);
+        for outcome in ["skipped", "failed", "errored"] {
+            assert_eq!(real(outcome), VerdictStatus::Failed, "{outcome}");
+        }
+    }
+
+    #[test]
+    fn report_out_of_bounds_fails_whatever_it_says() {
+        let line = r#"{"id":"two","stage":"static","outcome":"passed","detail":"fine"}"#;
+        for excess in [format!("{line}\n").repeat(2_000), line.replace("fine", &"x".repeat(70_000))] {
+            let verdict =
+                judge(&(GOOD.to_owned() + &excess), "agent exited with code 0", &image(), &expected());
+            assert_eq!(verdict.verdict, VerdictStatus::Failed);
+            let last = verdict.checks.last().expect("checks");
+            assert!(last.detail.starts_with("not a report of the agent: "), "{}", last.detail);
+            assert!(last.detail.ends_with("agent exited with code 0"), "{}", last.detail);
+        }
+    }
 
     /// A busy GPU says nothing about the image: neither a failure nor a pass.
     #[test]

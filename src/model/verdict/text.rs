@@ -32,19 +32,26 @@ pub fn check_lines(verdict: &Verdict, detail: Detail) -> String {
     let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
     let mut text = String::new();
     for check in checks {
-        let word = match check.outcome {
-            Outcome::Failed => "failed",
-            Outcome::Errored => "error",
-            Outcome::Skipped => "skipped",
-            Outcome::Passed if warns(check) => "warning",
-            Outcome::Passed => "ok",
-        };
-        let _ = writeln!(text, "{word:7} {:width$}  {}", check.id, check.detail);
+        let word = outcome_word(check);
+        // A further line of a finding does not begin like the line of another check.
+        let below = format!("\n{:1$}", "", width + 10);
+        let _ = writeln!(text, "{word:7} {:width$}  {}", check.id, check.detail.replace('\n', &below));
         if let Some(hint) = &check.hint {
-            let _ = writeln!(text, "{:7} {:width$}  hint: {hint}", "", "");
+            let _ = writeln!(text, "{:7} {:width$}  hint: {}", "", "", hint.replace('\n', &below));
         }
     }
     text
+}
+
+/// Returns the word for a check's outcome.
+pub fn outcome_word(check: &Check) -> &'static str {
+    match check.outcome {
+        Outcome::Failed => "failed",
+        Outcome::Errored => "error",
+        Outcome::Skipped => "skipped",
+        Outcome::Passed if warns(check) => "warning",
+        Outcome::Passed => "ok",
+    }
 }
 
 /// Whether a check found something that says nothing about the image: a slow GPU, a fault of the host.
@@ -104,6 +111,16 @@ mod tests {
         let text = verdict_text(&verdict_of(LINES), Detail::Problems);
         let lines = "failed  two  broken\n             hint: fix it\n";
         assert_eq!(text, format!("{lines}failed: 1 of 5 checks, 3 passed, 1 skipped"));
+    }
+
+    #[test]
+    fn finding_of_several_lines_forges_no_other_line() {
+        let lines = LINES
+            .replace("broken", r"broken\nok      gemm-large  exact\u001b[2K")
+            .replace("fix it", r"fix\nit");
+        let text = verdict_text(&verdict_of(&lines), Detail::Problems);
+        let shown = "failed  two  broken\n             ok      gemm-large  exact\\u{1b}[2K\n             hint: fix\n             it\n";
+        assert!(text.starts_with(shown), "{text}");
     }
 
     #[test]

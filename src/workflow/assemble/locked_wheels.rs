@@ -14,13 +14,11 @@ use crate::engine::LayerContent;
 use crate::model::lock::{IndexKind, LockedWheel};
 use crate::packages::{WheelSource, wheel_addresses};
 use crate::workflow::assemble::layer::{blocking, io_error};
+use crate::workflow::assemble::request::Assembly;
 use crate::workflow::assemble::system::System;
-use crate::workflow::build_request::BuildRequest;
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
-use crate::workflow::lock::LockedBuild;
 use crate::workflow::package_sources::{package_settings, package_tools};
-use crate::workflow::session::Session;
 
 /// The wheels of a lock, in its order.
 #[derive(Clone)]
@@ -37,13 +35,8 @@ struct OneWheel {
 
 impl LockedWheels {
     /// Downloads the wheels that neither the cache nor a vendor folder has. Reads none.
-    pub(super) async fn gather(
-        session: &Session<'_>,
-        locked: &LockedBuild,
-        system: &System<'_>,
-        wanted: &BuildRequest,
-    ) -> Result<Self, CommandError> {
-        let lock = &locked.lock;
+    pub(super) async fn gather(image: Assembly<'_>, system: &System<'_>) -> Result<Self, CommandError> {
+        let Assembly { session, lock, wanted, .. } = image;
         let vendored: BTreeMap<&str, &Utf8PathBuf> =
             wanted.vendored.iter().map(|(_, file)| (file.sha256.as_str(), &file.path)).collect();
         let mut missing = Vec::new();
@@ -55,7 +48,7 @@ impl LockedWheels {
             }
         }
         disk_space::check_downloads(session, &missing)?;
-        download(session, locked, system, wanted, &missing).await?;
+        download(image, system, &missing).await?;
         let mut wheels = Vec::new();
         for locked in &lock.wheels {
             let path = match vendored.get(locked.sha256.as_str()) {
@@ -136,18 +129,20 @@ impl LayerContent for LayerOfWheels {
 
 /// Downloads wheels into the cache. Without an index in the settings, uv in the image says where they are.
 async fn download(
-    session: &Session<'_>,
-    locked: &LockedBuild,
+    image: Assembly<'_>,
     system: &System<'_>,
-    wanted: &BuildRequest,
     missing: &[&LockedWheel],
 ) -> Result<(), CommandError> {
     if missing.is_empty() {
         return Ok(());
     }
-    let settings = package_settings(session, &locked.lock.stack, &wanted.indexes);
-    let of_default: Vec<&LockedWheel> =
-        missing.iter().copied().filter(|wheel| wheel.index == IndexKind::Default).collect();
+    let Assembly { session, lock, wanted, .. } = image;
+    let settings = package_settings(session, &lock.stack, &wanted.indexes);
+    let of_default: Vec<&LockedWheel> = missing
+        .iter()
+        .copied()
+        .filter(|wheel| wheel.index == IndexKind::Default && wheel.index_name.is_none())
+        .collect();
     let known = if settings.index.default.is_none() && !of_default.is_empty() {
         let tools = package_tools(session, &settings);
         Some(wheel_addresses(&tools, system.tag.name(), &system.uv, &of_default).await?)
@@ -155,7 +150,7 @@ async fn download(
         None
     };
     let source = WheelSource {
-        stack: &locked.lock.stack,
+        stack: &lock.stack,
         index: &settings.index,
         fetcher: &session.fetch,
         known: known.as_ref(),

@@ -11,7 +11,7 @@ mod system;
 mod toolkit;
 mod wheels;
 
-pub(crate) use request::Assembly;
+pub(crate) use request::{Assembly, ImageRecords};
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,20 +34,19 @@ use crate::workflow::assemble::wheels::WheelLayers;
 use crate::workflow::build_secrets::user_secrets;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
-use crate::workflow::image_records::ImageRecords;
 
 /// Layers that may wait for the engine.
 const WAITING: usize = 128;
 
 /// Puts the image of a plan together in the engine, under a scratch tag.
 pub(crate) async fn assemble(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), CommandError> {
-    let Assembly { session, locked, plan, .. } = image;
+    let Assembly { session, lock, plan, .. } = image;
     if plan.image.runs.is_empty() {
         return undamaged(image).await;
     }
     let tag = TemporaryTag::new(&*session.engine);
     let (_, records) = undamaged(Assembly { scratch_tag: tag.name(), ..image }).await?;
-    let secrets = user_secrets(session, &locked.lock)?;
+    let secrets = user_secrets(session, lock)?;
     let image = run_steps(image, tag.name(), secrets).await?;
     tag.remove().await?;
     Ok((image, records))
@@ -75,18 +74,18 @@ async fn undamaged(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Com
 
 /// The image without the commands of the project.
 async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), CommandError> {
-    let Assembly { session, locked, plan, wanted, scratch_tag, no_cache } = image;
-    locked.base.check_unchanged(&*session.engine).await?;
-    let gone = || EngineError::NoSuchImage { reference: locked.base.reference.clone() };
-    let base = session.engine.image(&locked.base.reference).await?.ok_or_else(gone)?;
+    let Assembly { session, lock, base: locked, plan, scratch_tag, no_cache, .. } = image;
+    locked.check_unchanged(&*session.engine).await?;
+    let gone = || EngineError::NoSuchImage { reference: locked.reference.clone() };
+    let base = session.engine.image(&locked.reference).await?.ok_or_else(gone)?;
     let tools = Tools {
         engine: &*session.engine,
         store: &session.store,
         reporter: Arc::clone(&session.reporter),
         no_cache,
     };
-    let system = system(session, &tools, locked, &base, plan).await?;
-    let wheels = WheelLayers::open(session, &tools, locked, &system, wanted).await?;
+    let system = system(image, &tools, &base).await?;
+    let wheels = WheelLayers::open(image, &tools, &system).await?;
     let mut below = system.made.clone();
     let apt = more(session, &tools, &system, plan).await?;
     // The loader's cache, which the toolkit's step writes, lists the libraries of these packages too.
@@ -103,7 +102,7 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
     }
     let (sender, receiver) = mpsc::channel(WAITING);
     let all = Arc::new(Mutex::new(Vec::<Made>::new()));
-    let machine = locked.lock.stack.machine;
+    let machine = lock.stack.machine;
     let config_now = {
         let (image, base, all) = (plan.image.clone(), base.clone(), Arc::clone(&all));
         move || {
@@ -145,7 +144,7 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
     };
     let ((), image) = tokio::try_join!(make, load)?;
     system.tag.remove().await?;
-    locked.base.check_unchanged(&*session.engine).await?;
+    locked.check_unchanged(&*session.engine).await?;
     let layers: Vec<LayerRecord> =
         all.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Made::record).collect();
     let above = layers.iter().map(|layer| &layer.diff_id);

@@ -1,8 +1,9 @@
-//! An image that is to be put together.
+//! An image that is to be put together, and what came of it.
 
+use crate::base::Base;
 use crate::model::image::plan::BuildPlan;
+use crate::model::lock::{LayerRecord, Lock};
 use crate::workflow::build_request::BuildRequest;
-use crate::workflow::lock::LockedBuild;
 use crate::workflow::session::Session;
 
 /// An image that is to be put together.
@@ -10,8 +11,10 @@ use crate::workflow::session::Session;
 pub(crate) struct Assembly<'a> {
     /// The engine, the caches and the settings.
     pub(crate) session: &'a Session<'a>,
-    /// Its lock and its base.
-    pub(crate) locked: &'a LockedBuild,
+    /// Its lock.
+    pub(crate) lock: &'a Lock,
+    /// Its base in the engine.
+    pub(crate) base: &'a Base,
     /// Its layers, files and configuration.
     pub(crate) plan: &'a BuildPlan,
     /// What was asked for.
@@ -20,4 +23,12 @@ pub(crate) struct Assembly<'a> {
     pub(crate) scratch_tag: &'a str,
     /// Whether layers of earlier builds count as absent.
     pub(crate) no_cache: bool,
+}
+
+/// The digests of an image that was put together here.
+pub(crate) struct ImageRecords {
+    /// Digest of its configuration: `sha256:…`.
+    pub(crate) config: String,
+    /// Its layers above the base, lowest first.
+    pub(crate) layers: Vec<LayerRecord>,
 }

@@ -10,30 +10,18 @@ use crate::engine::{ImageInfo, ImageLayer, TemporaryTag};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::BuildPlan;
+use crate::model::image::render::packages_step;
 use crate::workflow::assemble::layer::{Made, plain_image};
+use crate::workflow::assemble::request::Assembly;
 use crate::workflow::error::CommandError;
-use crate::workflow::lock::LockedBuild;
 use crate::workflow::session::Session;
 
-/// `steps/system.sh` with its files.
-const SYSTEM: &str = "\
-RUN --mount=type=bind,source=debs,target=/run/envforge/debs \
-    --mount=type=bind,source=steps/system.sh,target=/run/envforge/system.sh \
-    --mount=type=bind,source=steps/compile.py,target=/run/envforge/compile.py \
-    sh /run/envforge/system.sh";
 /// The empty environment: uv makes it with the image's Python.
 const ENVIRONMENT: &str = "\
 RUN --mount=type=bind,source=tools/uv,target=/run/envforge/uv \
     --mount=type=bind,source=steps/wheels.sh,target=/run/envforge/wheels.sh \
     --mount=type=bind,source=steps/compile.py,target=/run/envforge/compile.py \
     UV_NO_CACHE=1 sh /run/envforge/wheels.sh";
-/// The user's distribution packages.
-const MORE: &str = "\
-RUN --mount=type=bind,source=apt,target=/run/envforge/debs \
-    --mount=type=bind,source=steps/system.sh,target=/run/envforge/system.sh \
-    --mount=type=bind,source=steps/compile.py,target=/run/envforge/compile.py \
-    sh /run/envforge/system.sh more";
-
 /// Base and system in the engine, which later steps run in.
 pub(super) struct System<'a> {
     /// Its layers above the base.
@@ -50,16 +38,15 @@ pub(super) struct System<'a> {
 
 /// Makes base and system present in the engine.
 pub(super) async fn system<'a>(
-    session: &'a Session<'_>,
+    image: Assembly<'a>,
     tools: &Tools<'_>,
-    locked: &LockedBuild,
     base: &ImageInfo,
-    plan: &BuildPlan,
 ) -> Result<System<'a>, CommandError> {
+    let Assembly { session, lock, base: locked, plan, .. } = image;
     let step = Step {
         below: base,
-        reference: &locked.base.reference,
-        instructions: format!("{SYSTEM}\n{ENVIRONMENT}"),
+        reference: &locked.reference,
+        instructions: format!("{}\n{ENVIRONMENT}", packages_step("debs", "")),
         context: files_of(plan, &["debs/", "steps/", "tools/"]),
     };
     let kept = step_layers(tools, step).await?;
@@ -75,7 +62,7 @@ pub(super) async fn system<'a>(
     let tag = TemporaryTag::new(&*session.engine);
     let layers: Vec<ImageLayer> =
         base_layers(base).into_iter().chain(made.iter().map(|made| made.layer.clone())).collect();
-    let request = plain_image(&layers, tag.name(), locked.lock.stack.machine);
+    let request = plain_image(&layers, tag.name(), lock.stack.machine);
     let image = session.engine.load_layers(request, Arc::clone(&session.reporter)).await?;
     let directories = directories(tools, tag.name(), &image.layers).await?;
     let program = plan.context.iter().find_map(|entry| match &entry.content {
@@ -99,7 +86,7 @@ pub(super) async fn more(
     let step = Step {
         below: &system.image,
         reference: system.tag.name(),
-        instructions: MORE.to_owned(),
+        instructions: packages_step("apt", "more"),
         context: files_of(plan, &["apt/", "steps/system.sh", "steps/compile.py"]),
     };
     let layers = step_layers(tools, step).await?;

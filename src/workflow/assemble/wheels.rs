@@ -15,12 +15,10 @@ use crate::model::lock::{Lock, LockedWheel, WheelLayer};
 use crate::report::{Event, Reporter};
 use crate::workflow::assemble::layer::{Made, blocking};
 use crate::workflow::assemble::locked_wheels::{LayerOfWheels, LockedWheels};
+use crate::workflow::assemble::request::Assembly;
 use crate::workflow::assemble::system::System;
-use crate::workflow::build_request::BuildRequest;
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
-use crate::workflow::lock::LockedBuild;
-use crate::workflow::session::Session;
 
 /// Layers of an image: engines take 125, and somebody may build on top of it.
 const MOST_LAYERS: usize = 100;
@@ -49,14 +47,12 @@ pub(super) struct WheelLayers<'a> {
 impl<'a> WheelLayers<'a> {
     /// Makes the wheels present, compares their paths and decides which layer each belongs to.
     pub(super) async fn open(
-        session: &'a Session<'_>,
+        image: Assembly<'a>,
         tools: &'a Tools<'a>,
-        locked: &'a LockedBuild,
         system: &'a System<'a>,
-        wanted: &BuildRequest,
     ) -> Result<Self, CommandError> {
-        let lock = &locked.lock;
-        let wheels = LockedWheels::gather(session, locked, system, wanted).await?;
+        let Assembly { session, lock, .. } = image;
+        let wheels = LockedWheels::gather(image, system).await?;
         let lists =
             ListingCache::new(&tools.store.cache_dir().join("layers/wheels"), lock.stack.python.minor);
         let listings = wheels.listings(&lists, tools.no_cache).await?;
@@ -216,13 +212,21 @@ fn report(conflicts: &Conflicts, lock: &Lock, reporter: &dyn Reporter) -> Result
     Ok(())
 }
 
+/// The most that the modules of a wheel have together, bytes: they are read into memory.
+const MOST_MODULES: usize = 512 << 20;
+
 /// The modules of a wheel: what Python may import from site-packages.
 fn modules(installation: &Installation, minor: u8) -> Result<Distribution, AssembleError> {
     let packages = format!("opt/env/lib/python3.{minor}/site-packages/");
-    let mut sources = Vec::new();
+    let (mut sources, mut size) = (Vec::new(), 0);
     for file in installation.files() {
         let is_module = file.path.starts_with(&packages) && file.path.strip_suffix(".py").is_some();
         if is_module && let Some(content) = installation.read(file)? {
+            size += content.len();
+            if size > MOST_MODULES {
+                let reason = format!("its modules have more than {} MiB", MOST_MODULES >> 20);
+                return Err(installation.wheel().refused(vec![reason]));
+            }
             sources.push(SourceFile { path: format!("/{}", file.path), content: content.into() });
         }
     }

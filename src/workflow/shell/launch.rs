@@ -20,6 +20,7 @@ use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
 use crate::workflow::shell::join::{Join, SHELL, program};
 use crate::workflow::shell::limits::{gpu_count, limits, wanted_gpus, warn_of_limits};
+use crate::workflow::shell::mount_check::{check_folders, warn_of_mounts};
 use crate::workflow::shell::outcome::{OpenOutcome, Started, Then};
 use crate::workflow::shell::serve;
 use crate::workflow::shell::volumes::standing_mounts;
@@ -121,6 +122,7 @@ async fn request(
     })?;
     check_folders(session, &mounts)?;
     mounts.extend(standing_mounts(session, launch, user, &inside).await?);
+    warn_of_mounts(session, &mounts);
     let mut env = inside.environment(user);
     if args.inside.ssh_agent {
         let agent = session.settings.environment.get("SSH_AUTH_SOCK").filter(|_| info.local);
@@ -216,21 +218,6 @@ fn inside(
         ca_bundle: session.index.ca_bundle.clone(),
         models,
     })
-}
-
-/// Folders must be there, and an engine elsewhere cannot see them.
-fn check_folders(session: &Session<'_>, mounts: &[Mount]) -> Result<(), ShellError> {
-    for mount in mounts {
-        let MountSource::Folder(path) = &mount.source else { continue };
-        if !session.engine.info().local {
-            let option = if mount.read_only { "--data" } else { "--mount" };
-            return Err(ShellError::RemoteFolder { option, path: path.clone() });
-        }
-        if !std::path::Path::new(path).exists() {
-            return Err(ShellError::NoFolder { path: path.clone() });
-        }
-    }
-    Ok(())
 }
 
 /// A container that was started, still guarded.

@@ -5,6 +5,7 @@ mod image;
 mod join;
 mod launch;
 mod limits;
+mod mount_check;
 mod open;
 mod outcome;
 mod project;

@@ -7,6 +7,7 @@ use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::Shell;
 use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactive};
+use crate::store::built_images::touch_used;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
@@ -42,6 +43,7 @@ pub(crate) async fn open(
         Some(wanted) => project_image(session, wanted).await?,
         None => image(session, args.image.as_deref().unwrap_or_default()).await?,
     };
+    touch_used(&session.store, &image.image.id)?;
     let running = shells.iter().filter(here).find(|shell| {
         shell.spec == image.reference && args.start.name.as_ref().is_none_or(|name| *name == shell.name)
     });

@@ -39,7 +39,9 @@ mod tests {
     use crate::model::project::ProjectFile;
 
     fn typed(line: &str) -> request::Shell {
-        let Command::Shell(args) = Cli::parse_from(line.split(' ')).command else { panic!("it is `shell`") };
+        let Some(Command::Shell(args)) = Cli::parse_from(line.split(' ')).command else {
+            panic!("it is `shell`")
+        };
         args.into()
     }
 

@@ -30,6 +30,8 @@ const MOST: u64 = 100 << 20;
 struct Script {
     /// Whether an image registry is asked instead of an index.
     registry: bool,
+    /// Whether the user wrote nowhere that the registry, which is on this machine, is reached without TLS.
+    unlisted: bool,
     answer: Vec<Answer>,
     /// Answers of another host, `{other}`.
     other: Vec<Answer>,
@@ -87,7 +89,8 @@ pub(super) fn attempt(case: &Case) -> Vec<Outcome> {
     let server = Server::start(here, placed([script.answer, correct()].concat(), at, away));
     let other = Server::start(other, placed([script.other, correct()].concat(), at, away));
     let scene = Scene::of(case);
-    let (code, output) = if script.registry { ask_registry(server.address) } else { ask_index(&scene, at) };
+    let (code, output) =
+        if script.registry { ask_registry(server.address, script.unlisted) } else { ask_index(&scene, at) };
     let mut harm = Vec::new();
     if output.contains(SECRET) {
         harm.push("the password was shown".to_owned());
@@ -95,6 +98,9 @@ pub(super) fn attempt(case: &Case) -> Vec<Outcome> {
     let authorized = |head: &&String| head.to_ascii_lowercase().contains("\r\nauthorization:");
     let (here, away) = (server.traffic.lock().expect("no panic"), other.traffic.lock().expect("no panic"));
     harm.extend(away.heads.iter().find(authorized).map(|head| format!("the other host got a login: {head}")));
+    if script.unlisted {
+        harm.extend(here.heads.iter().find(authorized).map(|head| format!("a login without TLS: {head}")));
+    }
     for sent in [here.sent, away.sent].into_iter().filter(|sent| *sent > MOST) {
         harm.push(format!("{sent} bytes were read"));
     }
@@ -121,7 +127,7 @@ fn ask_index(scene: &Scene, at: SocketAddr) -> (i32, String) {
 }
 
 /// Asks the registry for the digest of `team/torch:1`.
-fn ask_registry(at: SocketAddr) -> (i32, String) {
+fn ask_registry(at: SocketAddr, unlisted: bool) -> (i32, String) {
     let fetch =
         FetchSettings { attempts: 2, first_pause: Duration::from_millis(1), ..FetchSettings::default() };
     let login = EnvironmentLogin {
@@ -129,7 +135,8 @@ fn ask_registry(at: SocketAddr) -> (i32, String) {
         user: "me".to_owned(),
         password: SecretString::from(SECRET),
     };
-    let settings = RegistrySettings { login: Some(login), ..RegistrySettings::default() };
+    let insecure = if unlisted { Vec::new() } else { vec![at.to_string()] };
+    let settings = RegistrySettings { login: Some(login), insecure, ..RegistrySettings::default() };
     let registry = Registry::new(Fetcher::new(&fetch).expect("a client"), settings);
     let image = format!("{at}/team/torch:1").parse().expect("a reference");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

@@ -1,6 +1,6 @@
 # A PyTorch without a GPU, for tests of torch_gpu.py: FAKE_TORCH=1.8 has only the features of that release.
-# It computes nothing: a tensor is one number, and lower precision moves it a little. FAKE_WRONG names what is wrong: a backend of
-# attention, `training` (the loss does not fall), `fp8`.
+# It computes nothing: a tensor is one number, and lower precision moves it a little. FAKE_WRONG names what is wrong, one of the faults
+# of tests/fixtures/gpu/script-mutations.txt.
 import contextlib
 import os
 import sys
@@ -23,8 +23,11 @@ class Matmul:
 
 
 class Tensor:
-    def __init__(self, value, kind=float32):
-        self.value, self.dtype = value, kind
+    # How far the rows were moved; shapes are not kept.
+    rolled, shape = 0, ()
+
+    def __init__(self, value, kind=float32, is_on_gpu=False):
+        self.value, self.dtype, self.is_on_gpu = value, kind, is_on_gpu
 
     grad = property(lambda self: Tensor(1.0 if backend[-1] != WRONG else 2.0))
 
@@ -35,7 +38,7 @@ class Tensor:
         return self
 
     def __matmul__(self, other):
-        return Tensor(2.0 if WRONG == "fp8" else 1.0)
+        return Tensor(2.0 if WRONG == "matmul" and self.is_on_gpu else 1.0)
 
     def __float__(self):
         return float(self.value)
@@ -51,10 +54,19 @@ class Tensor:
         return abs(self.value)
 
     def __sub__(self, other):
-        return Tensor(self.value - other.value)
+        return Tensor(self.value - getattr(other, "value", 0))
+
+    def roll(self, count, axis):
+        moved = Tensor(self.value)
+        moved.rolled = count
+        return moved
 
     def to(self, *kind, **options):
-        return self
+        is_on_gpu = any(str(word).startswith("cuda") for word in kind)
+        return Tensor(self.value, self.dtype, True) if is_on_gpu else self
+
+    def chunk(self, count):
+        return [self] * count
 
     detach = double = float = cpu = sum = copy_ = to
     clone = requires_grad_ = t = contiguous = to
@@ -74,11 +86,15 @@ class Net:
     def to(self, device):
         return self
 
+    double = lambda self: self
+
     def __call__(self, x):
-        return Tensor(1.0 if precision[-1] == float32 else 1.001, precision[-1])
+        lower = 2.0 if WRONG == "autocast" else 1.001
+        value = 1.0 if precision[-1] == float32 else lower
+        return Tensor(3.0 if Capture.is_on and WRONG == "graph" else value, precision[-1])
 
     def parameters(self):
-        return []
+        return [Tensor(1.0)]
 
 
 @contextlib.contextmanager
@@ -107,6 +123,7 @@ class Capture:
     """As in PyTorch: without a stream, every capture uses one that was made on the first GPU."""
 
     made_on = None
+    is_on = False
 
     def __init__(self, graph, stream=None):
         if stream is None:
@@ -115,10 +132,10 @@ class Capture:
                 raise RuntimeError("capture on a stream of another GPU")
 
     def __enter__(self):
-        pass
+        Capture.is_on = True
 
     def __exit__(self, *_):
-        pass
+        Capture.is_on = False
 
 
 current = ["cuda:0"]
@@ -136,7 +153,7 @@ class Held:
         cuda.held = size
 
     def __del__(self):
-        cuda.held = 0
+        cuda.held = 0 if WRONG != "memory" else cuda.held
 
 
 cuda = SimpleNamespace(
@@ -152,6 +169,7 @@ cuda = SimpleNamespace(
     Stream=Stream,
     current_stream=Stream,
     stream=nothing,
+    set_device=lambda gpu: None,
     amp=SimpleNamespace(autocast=lambda: lowered(float16)),
 )
 WRONG = os.environ.get("FAKE_WRONG")
@@ -178,7 +196,7 @@ class SGD:
 
 
 def _scaled_mm(left, right, scale_a, scale_b, out_dtype):
-    return Tensor(1.0), Tensor(8.0)
+    return Tensor(2.0 if WRONG == "fp8" else 1.0), Tensor(8.0)
 
 
 def randint(*_, generator=None):
@@ -189,13 +207,62 @@ def ones(*shape, device=None):
     return Tensor(1.0)
 
 
+eye = ones
+
+
+def full(shape, value, device=None, dtype=None):
+    return Tensor(value)
+
+
+def equal(a, b):
+    return a.value == b.value
+
+
+class Compiled(Net):
+    def __call__(self, x):
+        return Tensor(2.0 if WRONG == "compile" else 1.0)
+
+
+def compile(net, backend):
+    return Compiled()
+
+
+class Distributed(Net):
+    def __init__(self, net, device_ids):
+        backend.append("ddp")
+
+
+def conv2d(x, w, **options):
+    return Tensor(2.0 if WRONG == "conv" and x.is_on_gpu else 1.0)
+
+
+class Processes:
+    """Ranks that run one after the other in this process."""
+
+    class SimpleQueue(list):
+        put = list.append
+        get = list.pop
+
+    def spawn(self, rank, args, nprocs, join):
+        for at in range(nprocs):
+            rank(at, *args)
+            backend[1:] = []
+
+    get_context = lambda self, kind: self
+
+
 optim = SimpleNamespace(SGD=SGD)
 float8_e4m3fn = "float8"
 backends = SimpleNamespace(cuda=SimpleNamespace(matmul=Matmul()), cudnn=SimpleNamespace(allow_tf32=True))
-functional = SimpleNamespace(scaled_dot_product_attention=lambda q, k, v, is_causal: Tensor(1.0))
-nn = SimpleNamespace(Sequential=Net, Linear=Net, ReLU=Net, functional=functional)
+contiguous_format, channels_last = "NCHW", "NHWC"
+functional = SimpleNamespace(scaled_dot_product_attention=lambda q, k, v, is_causal: Tensor(1.0), conv2d=conv2d)
+parallel = SimpleNamespace(DistributedDataParallel=Distributed)
+nn = SimpleNamespace(Sequential=Net, Linear=Net, ReLU=Net, functional=functional, parallel=parallel)
+nothing_done = lambda *_, **options: None
+distributed = sys.modules["torch.distributed"] = SimpleNamespace(init_process_group=nothing_done, destroy_process_group=nothing_done)
+multiprocessing = sys.modules["torch.multiprocessing"] = Processes()
 if OLD:
-    del _scaled_mm, float8_e4m3fn
+    del _scaled_mm, float8_e4m3fn, compile
 else:
     names = {name: name for name in ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION")}
     sys.modules["torch.nn.attention"] = SimpleNamespace(SDPBackend=SimpleNamespace(**names), sdpa_kernel=sdpa_kernel)
@@ -228,11 +295,12 @@ def empty(size, dtype=None, device=None):
 
 
 def manual_seed(seed):
-    pass
+    # A new model: no backend was chosen for it.
+    backend[1:] = []
 
 
 def isfinite(tensor):
-    return True
+    return SimpleNamespace(all=lambda: True)
 
 
 def allclose(a, b, rtol, atol):

@@ -49,6 +49,9 @@ impl Options {
         for (name, path) in [("--expect", &self.expect), ("--forbidden", &self.forbidden)] {
             words.extend(path.iter().flat_map(|path| [name.to_owned(), path.display().to_string()]));
         }
+        if let Some(limit) = self.limit {
+            words.extend(["--limit".to_owned(), limit.as_secs().to_string()]);
+        }
         words
     }
 
@@ -89,6 +92,11 @@ impl Options {
 pub(crate) fn open_all(options: &Options) -> Result<Vec<crate::gpu::device::Device>, gpu::CheckFailure> {
     let (driver, devices) = gpu::machine(options)?;
     gpu::open(&driver, &devices)
+}
+
+/// One rank of a collective, in a process of its own.
+pub(crate) fn rank(words: &[String], options: &Options) {
+    gpu::rank(words, options);
 }
 
 /// A stage and its groups, in the order of the report.

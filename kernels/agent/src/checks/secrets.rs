@@ -1,8 +1,9 @@
 //! Proves that no credential of the build host is in the image. Never prints the credentials.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use envforge_protocol::{CheckId, Outcome, SkipReason};
 
@@ -45,8 +46,7 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
     vec![Report::of_problems(ID, looked, &problems)]
 }
 
-/// Visits every file of the image, but of the locked environment only settings and records: its code is that of its
-/// wheels.
+/// Visits every file of the image, but not the code of the locked environment that its wheels list: their bytes are pinned.
 fn every_file(options: &Options, look: &mut dyn FnMut(&Path)) {
     let environment = options.environment();
     for entry in std::fs::read_dir(&options.root).into_iter().flatten().flatten() {
@@ -66,17 +66,55 @@ fn every_file(options: &Options, look: &mut dyn FnMut(&Path)) {
     }
 }
 
-/// Settings and records of the Python environment: not its code.
-fn environment_files(environment: &Path) -> Vec<std::path::PathBuf> {
+/// Files of the Python environment that no wheel lists, settings and records.
+fn environment_files(environment: &Path) -> Vec<PathBuf> {
     const SETTINGS: [&str; 4] = ["pth", "cfg", "conf", "toml"];
     let extension =
         |path: &Path| path.extension().map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
     let mut all = walk::files(environment);
+    let is_record = |path: &Path| path.parent().is_some_and(|folder| extension(folder) == "dist-info");
+    let records = all.iter().filter(|path| is_record(path) && path.ends_with("RECORD"));
+    let listed: HashSet<PathBuf> = records.flat_map(|path| listed_files(path)).collect();
     all.retain(|path| {
-        let record = path.parent().is_some_and(|folder| extension(folder) == "dist-info");
-        record || SETTINGS.contains(&extension(path).as_str())
+        let of_wheel =
+            listed.contains(path) || source_of(path).is_some_and(|source| listed.contains(&source));
+        !of_wheel || is_record(path) || SETTINGS.contains(&extension(path).as_str())
     });
     all
+}
+
+/// Returns the files that a wheel's RECORD lists.
+fn listed_files(record: &Path) -> Vec<PathBuf> {
+    let site = record.parent().and_then(Path::parent);
+    let (Some(site), Ok(text)) = (site, std::fs::read_to_string(record)) else { return Vec::new() };
+    let file = |line: &str| {
+        let name = match line.strip_prefix('"') {
+            Some(quoted) => quoted.split_once("\",")?.0.replace("\"\"", "\""),
+            None => line.split(',').next()?.to_owned(),
+        };
+        (!name.is_empty()).then(|| without_dots(&site.join(name)))
+    };
+    text.lines().filter_map(file).collect()
+}
+
+/// Returns a path without `..`.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        if part == Component::ParentDir {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    plain
+}
+
+/// Returns the source of compiled byte code: `a/b.py` of `a/__pycache__/b.cpython-311.pyc`.
+fn source_of(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| folder.ends_with("__pycache__"))?;
+    let name = path.file_name()?.to_str()?.strip_suffix(".pyc")?.split('.').next()?.to_owned();
+    Some(folder.parent()?.join(name + ".py"))
 }
 
 fn holds(path: &Path, forbidden: &[&str]) -> bool {
@@ -145,10 +183,37 @@ mod tests {
             std::fs::write(&path, "another\nplanted token\nof two").expect("written");
             assert_eq!(run(&options)[0].outcome, Outcome::Passed, "{}", path.display());
         }
-        // The code of wheels is not searched: it is nobody's secret.
-        let code = root.path().join("opt/env/lib/a.py");
-        std::fs::create_dir_all(code.parent().expect("a folder")).expect("made");
-        std::fs::write(&code, "planted-token").expect("written");
-        assert_eq!(run(&options)[0].outcome, Outcome::Passed);
+    }
+
+    #[test]
+    fn every_file_that_no_wheel_lists_is_searched() {
+        let root = tempfile::tempdir().expect("folder");
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(&path, text).expect("written");
+            path
+        };
+        let forbidden = Some(write("forbidden", "planted-token"));
+        let options = Options { forbidden, root: root.path().into(), ..Options::default() };
+        let site = "opt/env/lib/python3.11/site-packages";
+        let record = format!("{site}/a-1.dist-info/RECORD");
+        // The code of wheels is pinned by their hashes.
+        write(&record, "a/b.py,sha256=x,1\n\"a/c,d.so\",sha256=x,1\n../../../bin/tool,sha256=x,1\n");
+        for listed in ["a/b.py", "a/c,d.so", "a/__pycache__/b.cpython-311.pyc", "../../../bin/tool"] {
+            write(&format!("{site}/{listed}"), "planted-token");
+        }
+        assert_eq!(run(&options)[0].outcome, Outcome::Passed, "{}", run(&options)[0].detail);
+        for other in [
+            format!("{site}/a/other.py"),
+            format!("{site}/a/__pycache__/other.cpython-311.pyc"),
+            "opt/env/bin/other".to_owned(),
+            "opt/envforge/note".to_owned(),
+            "home/dev/.cache/x".to_owned(),
+        ] {
+            let path = write(&other, "planted-token");
+            assert_eq!(run(&options)[0].detail, format!("/{other} contains a credential"));
+            std::fs::remove_file(path).expect("removed");
+        }
     }
 }

@@ -41,6 +41,7 @@ functions! {
         peer_access = c"cuDeviceCanAccessPeer"(*mut c_int, c_int, c_int);
         enable_peer = c"cuCtxEnablePeerAccess"(Handle, c_uint);
         peer_copy = c"cuMemcpyPeer"(Address, Handle, Address, Handle, usize);
+        queue_peer_copy = c"cuMemcpyPeerAsync"(Address, Handle, Address, Handle, usize, Stream);
     }
 }
 
@@ -231,6 +232,23 @@ impl Device {
             )
         };
         done("cuMemcpyPeer", code)
+    }
+
+    /// Puts such a copy on the default stream of the current GPU.
+    pub(crate) fn queue_copy_between(to: &Buffer, from: &Buffer) -> Result<(), GpuLibraryError> {
+        let bytes = to.bytes.min(from.bytes);
+        // SAFETY: both stretches are alive and at least that long; both contexts are; null is the default stream.
+        let code = unsafe {
+            (to.device.calls.queue_peer_copy)(
+                to.address,
+                to.device.context,
+                from.address,
+                from.device.context,
+                bytes,
+                null_mut(),
+            )
+        };
+        done("cuMemcpyPeerAsync", code)
     }
 }
 

@@ -21,6 +21,10 @@ macro_rules! functions {
 
 pub(crate) mod cublas;
 pub(crate) mod cudnn;
+pub(crate) mod cufft;
+pub(crate) mod curand;
+pub(crate) mod cusolver;
+pub(crate) mod cusparse;
 pub(crate) mod device;
 pub(crate) mod driver;
 pub(crate) mod health;

@@ -7,6 +7,7 @@ use std::ptr::null_mut;
 use super::device::{Address, Device, Stream};
 use super::status::{GpuLibraryError, Library, OpenError};
 use crate::dlopen;
+use crate::reference::Format;
 
 type Comm = *mut c_void;
 
@@ -15,6 +16,8 @@ functions! {
     Calls {
         version = c"ncclGetVersion"(*mut c_int);
         init = c"ncclCommInitAll"(*mut Comm, c_int, *const c_int);
+        unique = c"ncclGetUniqueId"(*mut UniqueId);
+        init_rank = c"ncclCommInitRank"(*mut Comm, c_int, UniqueId, c_int);
         destroy = c"ncclCommDestroy"(Comm);
         start = c"ncclGroupStart"();
         end = c"ncclGroupEnd"();
@@ -32,6 +35,20 @@ functions! {
 const FLOAT: c_int = 7;
 const SUM: c_int = 0;
 
+/// `ncclUniqueId`: what all ranks of a communicator are given.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct UniqueId(pub(crate) [u8; 128]);
+
+/// `ncclDataType_t`. Formats that no collective is given count as fp32.
+fn kind(format: Format) -> c_int {
+    match format {
+        Format::Fp16 => 6,
+        Format::Bf16 => 9,
+        _ => FLOAT,
+    }
+}
+
 /// The library, before any GPU is touched.
 pub(crate) struct Nccl {
     calls: Calls,
@@ -47,7 +64,7 @@ pub(crate) struct Ranks<'a> {
     streams: Vec<Stream>,
 }
 
-/// What to run; `count` is in fp32 elements of one rank's smaller side.
+/// What to run; `count` is in elements of one rank's smaller side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Collective {
     AllReduce,
@@ -57,6 +74,8 @@ pub(crate) enum Collective {
     Broadcast,
     /// Each rank to the next, the last to the first.
     Ring,
+    /// From each rank to each a part of its own, `count` elements long.
+    AllToAll,
 }
 
 impl Nccl {
@@ -89,6 +108,30 @@ impl Nccl {
         Ok(ranks)
     }
 
+    /// An id for a communicator whose ranks are processes.
+    pub(crate) fn unique_id(&self) -> Result<UniqueId, GpuLibraryError> {
+        let mut id = UniqueId([0; 128]);
+        // SAFETY: the pointer is to a living id.
+        self.done("ncclGetUniqueId", unsafe { (self.calls.unique)(&raw mut id) })?;
+        Ok(id)
+    }
+
+    /// Connects this process as one rank of several, on the one device given.
+    pub(crate) fn join<'a>(
+        &'a self,
+        devices: &'a [Device; 1],
+        id: UniqueId,
+        (rank, size): (c_int, c_int),
+    ) -> Result<Ranks<'a>, GpuLibraryError> {
+        devices[0].make_current()?;
+        let mut comm = null_mut();
+        // SAFETY: the pointer is to a living handle; the id is one of ncclGetUniqueId.
+        let code = unsafe { (self.calls.init_rank)(&raw mut comm, size, id, rank) };
+        self.done("ncclCommInitRank", code)?;
+        let streams = vec![devices[0].stream()?];
+        Ok(Ranks { nccl: self, devices, comms: vec![comm], streams })
+    }
+
     /// A status with the library's own words for it, if it has any.
     fn done(&self, call: &str, code: c_int) -> Result<(), GpuLibraryError> {
         if code == 0 {
@@ -115,11 +158,13 @@ impl Ranks<'_> {
     /// Puts the collective on every rank's stream. `buffers` are each rank's source and target.
     pub(crate) fn run(
         &self,
-        collective: Collective,
+        (collective, format): (Collective, Format),
         count: usize,
         buffers: &[(Address, Address)],
     ) -> Result<(), GpuLibraryError> {
         let calls = &self.nccl.calls;
+        let kind = kind(format);
+        let part = (count * format.size()) as Address;
         let size = c_int::try_from(self.comms.len()).unwrap_or(1);
         self.group(|rank, comm, stream| {
             let (source, target) = buffers[rank];
@@ -128,18 +173,26 @@ impl Ranks<'_> {
             unsafe {
                 match collective {
                     Collective::AllReduce => {
-                        (calls.all_reduce)(source, target, count, FLOAT, SUM, comm, stream)
+                        (calls.all_reduce)(source, target, count, kind, SUM, comm, stream)
                     }
-                    Collective::AllGather => (calls.all_gather)(source, target, count, FLOAT, comm, stream),
+                    Collective::AllGather => (calls.all_gather)(source, target, count, kind, comm, stream),
                     Collective::ReduceScatter => {
-                        (calls.reduce_scatter)(source, target, count, FLOAT, SUM, comm, stream)
+                        (calls.reduce_scatter)(source, target, count, kind, SUM, comm, stream)
                     }
-                    Collective::Broadcast => (calls.broadcast)(source, target, count, FLOAT, 0, comm, stream),
+                    Collective::Broadcast => (calls.broadcast)(source, target, count, kind, 0, comm, stream),
                     Collective::Ring => {
-                        let sent = (calls.send)(source, count, FLOAT, (own + 1) % size, comm, stream);
+                        let sent = (calls.send)(source, count, kind, (own + 1) % size, comm, stream);
                         let from = (own + size - 1) % size;
-                        let received = (calls.receive)(target, count, FLOAT, from, comm, stream);
+                        let received = (calls.receive)(target, count, kind, from, comm, stream);
                         if sent == 0 { received } else { sent }
+                    }
+                    Collective::AllToAll => {
+                        let each = (0..size).zip((0..).map(|at| at * part)).map(|(other, offset)| {
+                            let sent = (calls.send)(source + offset, count, kind, other, comm, stream);
+                            let received = (calls.receive)(target + offset, count, kind, other, comm, stream);
+                            if sent == 0 { received } else { sent }
+                        });
+                        each.fold(0, |first, code| if first == 0 { code } else { first })
                     }
                 }
             }

@@ -31,6 +31,8 @@ impl GpuLibraryError {
             Library::Cublas => &[3],
             // CUDNN_STATUS_ALLOC_FAILED of cuDNN 8, and cuDNN 9's for the device.
             Library::Cudnn => &[2, 4004],
+            // …_ALLOC_FAILED; of cuRAND 102.
+            Library::Math => &[2, 102],
             _ => &[],
         };
         codes.contains(&self.code)
@@ -51,6 +53,11 @@ impl std::fmt::Display for GpuLibraryError {
         }
         if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
     }
+}
+
+/// The answer of a call of cuFFT, cuRAND, cuSOLVER or cuSPARSE.
+pub(crate) fn math_done(call: &str, code: i32) -> Result<(), GpuLibraryError> {
+    if code == 0 { Ok(()) } else { Err(GpuLibraryError::new(Library::Math, call, code)) }
 }
 
 /// Why a library cannot be used.

@@ -244,6 +244,47 @@ def fp8():
     return f"within {', '.join(done)}"
 
 
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # SkipCheck says so.
+    triton = None
+
+
+def triton_product(a_at, b_at, c_at, m, n, k, tile: "tl.constexpr"):
+    # One program makes one tile of c = a times b, all row by row; sizes are multiples of the tile.
+    rows = tl.program_id(0) * tile + tl.arange(0, tile)
+    columns = tl.program_id(1) * tile + tl.arange(0, tile)
+    inner = tl.arange(0, tile)
+    total = tl.zeros((tile, tile), dtype=tl.float32)
+    for start in range(0, k, tile):
+        a = tl.load(a_at + rows[:, None] * k + (start + inner)[None, :])
+        b = tl.load(b_at + (start + inner)[:, None] * n + columns[None, :])
+        total += tl.dot(a, b)
+    tl.store(c_at + rows[:, None] * n + columns[None, :], total)
+
+
+def triton_kernel():
+    if triton is None:
+        raise SkipCheck("not-in-image", "Triton is not in the image")
+    kernel, done = triton.jit(triton_product), []
+    m, n, k, tile = 128, 96, 160, 32
+    a, b = whole(m, k), whole(k, n)
+    for device in each_gpu():
+        if torch.cuda.get_device_capability(device) < (7, 0):
+            continue
+        with torch.cuda.device(device):
+            left, right = a.to(device, torch.float16), b.to(device, torch.float16)
+            c = torch.full((m, n), float("nan"), device=device, dtype=torch.float32)
+            kernel[(m // tile, n // tile)](left, right, c, m, n, k, tile=tile)
+            torch.cuda.synchronize()
+            need(torch.equal(c.double().cpu(), a @ b), f"wrong product on {device}")
+        done.append(device)
+    if not done:
+        raise SkipCheck("compute-capability", "Triton requires compute capability 7.0")
+    return f"{m}x{n}x{k} of whole numbers exact, Triton {triton.__version__}"
+
+
 def ddp_rank(rank, size, store, wanted, queue):
     import torch.distributed as dist
 
@@ -294,6 +335,7 @@ CHECKS = {
     "framework-attention": attention,
     "framework-training": training,
     "framework-fp8": fp8,
+    "framework-triton": triton_kernel,
     "framework-ddp": ddp,
 }
 

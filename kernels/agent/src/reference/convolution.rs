@@ -18,6 +18,14 @@ impl Layout {
         }
     }
 
+    /// How far the next channel's element lies.
+    fn next_channel(self, [_, _, rows, columns]: [usize; 4]) -> usize {
+        match self {
+            Self::Nchw => rows * columns,
+            Self::Nhwc => 1,
+        }
+    }
+
     /// Where element (image, channel, row, column) of a tensor of such sizes lies.
     fn at(self, [_, channels, rows, columns]: [usize; 4], [n, c, y, x]: [usize; 4]) -> usize {
         match self {
@@ -113,6 +121,7 @@ impl Convolution {
     fn each(&self, mut each: impl FnMut(usize, usize, usize)) {
         let (xs, ws, ys) = (self.x(), self.w(), self.y());
         let per_group = self.filters / self.groups;
+        let (next_x, next_w) = (self.layout.next_channel(xs), self.layout.next_channel(ws));
         // Where the filter's element i over the result's element p touches the image, if inside.
         let touched = |d: usize, p: usize, i: usize| {
             (p * self.stride[d] + i * self.dilation[d])
@@ -129,9 +138,10 @@ impl Convolution {
                             let Some(row) = touched(0, p, r) else { continue };
                             for s in 0..ws[3] {
                                 let Some(column) = touched(1, q, s) else { continue };
+                                let at_x = self.layout.at(xs, [n, first, row, column]);
+                                let at_w = self.layout.at(ws, [k, 0, r, s]);
                                 for c in 0..ws[1] {
-                                    let at_x = self.layout.at(xs, [n, first + c, row, column]);
-                                    each(at_x, self.layout.at(ws, [k, c, r, s]), at_y);
+                                    each(at_x + c * next_x, at_w + c * next_w, at_y);
                                 }
                             }
                         }

@@ -19,6 +19,8 @@ pub enum Library {
     Nccl,
     /// NVML.
     Nvml,
+    /// cuFFT, cuSOLVER, cuSPARSE and cuRAND: their codes are reported as numbers.
+    Math,
 }
 
 /// A status code.

@@ -5,9 +5,12 @@
 //! user's own compat files.
 
 mod code;
+mod coupled;
+mod cycle;
 mod drivers;
 mod fault;
 mod frameworks;
+mod jit;
 mod keys;
 mod nvcc;
 mod systems;
@@ -28,5 +31,8 @@ pub fn faults(matrix: &Matrix) -> Vec<Fault> {
     frameworks::check(matrix, &mut faults);
     systems::check(matrix, &mut faults);
     nvcc::check(matrix, &mut faults);
+    jit::check(matrix, &mut faults);
+    coupled::check(matrix, &mut faults);
+    cycle::check(matrix, &mut faults);
     faults.0
 }

@@ -192,6 +192,70 @@ catches! {
         |m| m.nvcc_repositories[0].fingerprint.truncate(16) => "nvcc_repository debian:11", "fingerprint";
     profilers_of_no_toolkit:
         |m| m.profilers[0].cuda = "11.19.0".parse().unwrap() => "profilers 11.19.0", "toolkit `11.19.0`";
+    a_jit_compiler_of_an_unknown_capability:
+        |m| m.jit[0].newest = Some("9.9".parse().unwrap()) => "jit triton 2.0.0", "`sm_99`";
+    a_jit_compiler_of_no_product:
+        |m| m.jit.last_mut().unwrap().framework = Some("caffe".into()) => "jit caffe 2.20.0", "`caffe`";
+    a_jit_compiler_without_a_bound:
+        |m| m.jit[0].newest = None => "jit triton 2.0.0", "empty `newest`";
+    a_jit_compiler_of_nothing:
+        |m| m.jit[0].triton = None => "jit any ", "either `framework` or `triton`";
+    two_jit_compilers_of_one_release:
+        |m| m.jit.last_mut().unwrap().first = Some("2.19.0".parse().unwrap()) => "jit tensorflow 2.19.0", "in jit.toml: jit tensorflow 2.14.0";
+    a_jit_compiler_that_ends_before_it_begins:
+        |m| m.jit.last_mut().unwrap().last = Some("2.1.0".parse().unwrap()) => "jit tensorflow 2.20.0", "to 2.1.0";
+    a_gpu_missing_above_the_newest:
+        |m| m.jit[0].missing.push("12.0".parse().unwrap()) => "jit triton 2.0.0", "missing sm_120";
+    a_triton_without_a_wheel_for_a_python_of_its_torch:
+        |m| m.jit[0].python.retain(|python| python.to_string() != "3.11")
+        => "variant pytorch 2.0.0 cu117 x86_64", "triton 2.0.0 for Python 3.11 here, no such wheel in jit.toml";
+
+    a_coupled_release_of_an_unknown_package:
+        |m| m.coupled_packages.retain(|row| row.package != "xformers") => "coupled_release xformers 0.0.27 default", "coupled_package `xformers`";
+    a_coupled_release_twice: |m| {
+        let mut row = m.coupled_releases.iter().find(|row| row.package == "xformers").unwrap().clone();
+        row.versions.push("0.0.99".parse().unwrap());
+        row.versions.reverse();
+        m.coupled_releases.push(row);
+    } => "coupled_release xformers 0.0.99 default", "the same release in companions.toml: coupled_release xformers 0.0.27 default";
+    a_coupled_release_without_versions:
+        |m| m.coupled_releases[0].versions.clear() => "coupled_release torchvision  default", "empty `versions`";
+    a_wheel_whose_name_lies_about_its_torch: |m| {
+        let row = m.coupled_releases.iter_mut().find(|row| row.package == "mamba-ssm" && !row.loads.is_empty());
+        row.unwrap().torch = Some("==2.9.0".into());
+    } => "coupled_release mamba-ssm 2.2.3.post2 page", "built for torch 2.1, 2.2, 2.3, 2.4, 2.5 here, requires torch==2.9.0";
+    a_wheel_whose_name_hides_its_torch: |m| {
+        let row = m.coupled_releases.iter_mut().find(|row| row.package == "mamba-ssm" && !row.loads.is_empty());
+        row.unwrap().wheel = Some("mamba_ssm-{version}-{python}.whl".into());
+    } => "coupled_release mamba-ssm 2.2.3.post2 page", "torch in the name of the wheel";
+    a_wheel_with_an_unknown_placeholder: |m| {
+        let row = m.coupled_releases.iter_mut().find(|row| row.package == "mamba-ssm" && !row.loads.is_empty());
+        row.unwrap().wheel = Some("mamba_ssm-{version}-{torch}-{abis}.whl".into());
+    } => "coupled_release mamba-ssm 2.2.3.post2 page", "placeholder in";
+    a_pinned_release_with_a_range: |m| {
+        let row = m.coupled_releases.iter_mut().find(|row| row.package == "xformers").unwrap();
+        row.torch = Some(">=2.3".into());
+    } => "coupled_release xformers 0.0.27 default", "ABI class pinned here, requires torch>=2.3";
+    a_pinned_release_without_torch: |m| {
+        let row = m.coupled_releases.iter_mut().find(|row| row.package == "xformers").unwrap();
+        (row.torch, row.loads) = (None, Vec::new());
+    } => "coupled_release xformers 0.0.27 default", "names its torch";
+    a_link_to_a_cuda_without_files: |m| {
+        let row = m.coupled_releases.iter_mut().find(|row| row.package == "mamba-ssm" && !row.cuda.is_empty());
+        row.unwrap().cuda_major = Some(13);
+    } => "coupled_release mamba-ssm 2.2.3.post2 page", "links CUDA 13";
+    a_trap_without_a_way_out:
+        |m| m.coupled_packages.iter_mut().find(|row| row.package == "apex").unwrap().instead = None
+        => "coupled_package apex", "`trap` and `instead`";
+    companions_in_a_circle: |m| {
+        let torch = |row: &&mut crate::model::compat::tables::Variant| {
+            row.framework == "pytorch" && row.version.to_string() == "2.11.0"
+        };
+        for row in m.variants.iter_mut().filter(torch) {
+            row.companions.insert("vllm".into(), "0.20.0".into());
+        }
+    } => "variant vllm 0.20.0 cu130 x86_64", "in a circle";
+
     a_base_without_compiler: |m| m.bases[0].gcc.clear() => "base debian:11", "empty `gcc`";
     a_base_of_another_distribution:
         |m| m.bases[0].distribution = "ubuntu".into() => "base debian:11", "distribution `ubuntu`";

@@ -1,12 +1,10 @@
 //! Rules between the driver, the CUDA of the binary and the GPU.
 
-use std::fmt::Write as _;
-
 use crate::model::compat::tables::{Capability, DriverBranch};
 use crate::model::resolve::candidate::{Candidate, gpu_label};
 use crate::model::resolve::refusal::RuleViolation;
 use crate::model::resolve::rule::Rule;
-use crate::model::versions::ComputeCapability;
+use crate::model::versions::{ComputeCapability, DriverVersion};
 
 /// Rejects a driver older than the variant's CUDA requires, unless an allowed forward-compatibility package helps.
 pub(super) fn driver_too_old(candidate: &Candidate<'_>) -> Option<RuleViolation> {
@@ -21,18 +19,46 @@ pub(super) fn driver_too_old(candidate: &Candidate<'_>) -> Option<RuleViolation>
         candidate.label(),
         cuda.major
     );
-    if let Some(row) = candidate.forward_compat() {
-        write!(
-            text,
-            "; `--forward-compat` would add package {}, supported on this GPU and branch R{}",
-            row.package,
-            candidate.question.branch().map_or(driver.major(), |branch| branch.branch)
-        )
-        .expect("a String takes all");
-    } else if candidate.question.options.forward_compat {
-        text.push_str("; no forward-compatibility package is supported on this driver branch and GPU");
-    }
+    text.push_str(&forward_compat_text(candidate));
     Some(RuleViolation::new(Rule::DriverTooOld, text, source))
+}
+
+/// Returns whether a forward-compatibility package would help, and if not, why.
+fn forward_compat_text(candidate: &Candidate<'_>) -> String {
+    let question = &candidate.question;
+    let driver = question.target.driver.as_ref();
+    let branch = question.branch().map(|branch| branch.branch).or(driver.map(DriverVersion::major));
+    let branch = branch.map_or_else(String::new, |branch| format!(" R{branch}"));
+    let minor = candidate.toolkit_minor();
+    if let Some(row) = candidate.forward_compat() {
+        return format!(
+            "; `--forward-compat` would add package {}, supported on this GPU and branch{branch}",
+            row.package
+        );
+    }
+    let Some(row) = candidate.forward_compat_package() else {
+        return format!("; CUDA {minor} has no forward-compatibility package");
+    };
+    let on_branch = question.branch().is_some_and(|branch| row.base_branches.contains(&branch.branch));
+    if !on_branch {
+        let list: Vec<_> = row.base_branches.iter().map(|branch| format!("R{branch}")).collect();
+        let list = if list.is_empty() { "no branch".to_owned() } else { list.join(", ") };
+        return format!("; package {} is not supported on branch{branch}, only on {list}", row.package);
+    }
+    if question.target.gpus.is_empty() {
+        return format!("; on data-centre GPUs `--forward-compat` would add package {}", row.package);
+    }
+    let gpus: Vec<_> = question
+        .unlike_data_centre()
+        .into_iter()
+        .map(|gpu| gpu.name.clone().unwrap_or_else(|| gpu.compute_capability.to_string()))
+        .collect();
+    format!(
+        "; package {} does not help on {}: forward compatibility is limited to data-centre GPUs and NGC-ready RTX cards \
+         (CUDA error 804 elsewhere), so update the driver",
+        row.package,
+        gpus.join(", ")
+    )
 }
 
 /// Rejects a driver whose branch no longer supports the GPU, or does not support it yet.

@@ -2,6 +2,7 @@
 
 mod binary;
 mod driver;
+mod jit;
 mod naming;
 mod python;
 mod system;
@@ -18,12 +19,13 @@ pub(crate) use naming::{
 type RuleFunction = fn(&Candidate<'_>) -> Option<RuleViolation>;
 
 /// Rules about the machine that will run it.
-const MACHINE: [RuleFunction; 5] = [
+const MACHINE: [RuleFunction; 6] = [
     driver::driver_too_old,
     driver::driver_drops_gpu,
     binary::gpu_not_in_binary,
     toolkit::toolkit_drops_gpu,
     binary::cudnn_drops_gpu,
+    jit::jit_lacks_gpu,
 ];
 
 /// Rules about Python and its base, independent of the CUDA of the binary.

@@ -71,8 +71,15 @@ fn shapes() -> Vec<&'static Variant> {
             continue;
         }
         let key = format!(
-            "{} {} {:?} {:?} {:?} {} {:?}",
-            row.framework, row.toolkit, row.arch, row.ptx, row.cudnn, row.machine, row.cuda
+            "{} {} {:?} {:?} {:?} {} {:?} {:?}",
+            row.framework,
+            row.toolkit,
+            row.arch,
+            row.ptx,
+            row.cudnn,
+            row.machine,
+            row.cuda,
+            matrix.jit.iter().position(|jit| jit.is_of(row, row.triton.as_ref()))
         );
         shapes.entry(key).or_insert(row);
     }

@@ -1,6 +1,7 @@
 //! Tests of the whole of `resolve` against the embedded matrix.
 
 mod cases;
+mod classes;
 mod differential;
 mod listing;
 mod naive;

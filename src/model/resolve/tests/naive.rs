@@ -1,7 +1,7 @@
 //! A second opinion: checks an accepted stack against the tables by plain loops, sharing no code with the rules.
 
 use crate::model::compat::Matrix;
-use crate::model::compat::tables::{Base, Channel, DriverBranch, Status, Variant};
+use crate::model::compat::tables::{Base, Channel, DriverBranch, Status, ToolkitBound, Variant};
 use crate::model::spec::{Flavour, Spec};
 use crate::model::stack::Stack;
 use crate::model::target::Target;
@@ -23,6 +23,11 @@ pub(super) fn has_base(row: &Variant, matrix: &Matrix) -> bool {
         let loads = row.python.contains(&base.python) && base.glibc >= row.min_glibc;
         loads && (row.channel != Channel::Source || compiles(row, base, matrix))
     })
+}
+
+/// Whether a row may be chosen although its CUDA is not named.
+pub(super) fn may_be_chosen(row: &Variant) -> bool {
+    row.verified && !(row.status == Status::Unlisted && row.channel != Channel::Default)
 }
 
 /// Whether the base's own packages or the vendor have that nvcc, and the base a gcc it supports.
@@ -48,7 +53,43 @@ pub(super) fn runs(row: &Variant, target: &Target, matrix: &Matrix) -> Vec<Strin
         }
     };
     machine(&choice, matrix, row.arch.as_deref(), &row.ptx, &mut must);
+    if row.triton_before.is_none() {
+        jit(row, row.triton.as_ref(), target, matrix, &mut must);
+    }
     wrong
+}
+
+/// Checks the compilers that a row calls at run time.
+fn jit(
+    row: &Variant,
+    triton: Option<&String>,
+    target: &Target,
+    matrix: &Matrix,
+    must: &mut impl FnMut(bool, &str),
+) {
+    for one in &matrix.jit {
+        let named = one.framework.as_ref().is_none_or(|name| *name == row.framework);
+        let carried = one.triton.as_ref().is_none_or(|version| triton == Some(version));
+        let from = one.first.as_ref().is_none_or(|first| row.version >= *first);
+        let to = one.last.as_ref().is_none_or(|last| row.version <= *last);
+        if !(named && carried && from && to) || one.cuda_major.is_some_and(|major| major != row.cuda.major) {
+            continue;
+        }
+        for gpu in target.gpus.iter().map(|gpu| gpu.compute_capability) {
+            must(one.newest.is_none_or(|newest| newest >= gpu), "the run-time compiler is older");
+            must(one.missing.iter().all(|missing| *missing != gpu), "the run-time compiler lacks the GPU");
+            for compiler in &matrix.compilers {
+                if compiler.cuda.parts()[..2] == row.toolkit.parts()[..2] {
+                    let holds = match one.toolkit {
+                        None => true,
+                        Some(ToolkitBound::Targets) => compiler.targets.contains(&gpu),
+                        Some(ToolkitBound::Oldest) => compiler.targets.iter().any(|target| *target <= gpu),
+                    };
+                    must(holds, "the toolkit's compiler lacks the GPU");
+                }
+            }
+        }
+    }
 }
 
 /// Whether a GPU is newer than the newest architecture of a branch, the last name in its list.
@@ -126,9 +167,20 @@ pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<Str
     }
     // A wheel of a whole major is named by the major alone.
     if spec.cuda.is_none_or(|cuda| cuda.minor.is_none() && row.cuda.minor.is_some()) {
-        let listed = row.status == Status::Stable || row.status == Status::Legacy;
-        must(row.verified && row.arch.is_some(), "not verified, yet chosen unnamed");
-        must(listed || row.channel == Channel::Default, "not listed, yet chosen unnamed");
+        must(may_be_chosen(row), "not verified or not listed, yet chosen unnamed");
+        let other = matrix.variants.iter().any(|other| {
+            other.framework == row.framework
+                && other.machine == row.machine
+                && spec.version.as_ref().is_none_or(|asked| other.version == *asked)
+                && spec.cuda.is_none_or(|cuda| cuda.major == other.cuda.major)
+                && spec.python.is_none()
+                && spec.flavour == Flavour::Runtime
+                && may_be_chosen(other)
+                && other.arch.is_some()
+                && has_base(other, matrix)
+                && runs(other, &stack.target, matrix).is_empty()
+        });
+        must(row.arch.is_some() || !other, "GPU code unknown, though a variant with known code runs");
     }
     let base = matrix.bases.iter().find(|base| base.name == stack.base);
     must(base.is_some_and(|base| base.python == stack.python), "the base has the Python");
@@ -155,6 +207,7 @@ pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<Str
         lifted: stack.forward_compat.is_some(),
     };
     machine(&choice, matrix, row.arch.as_deref(), &row.ptx, &mut must);
+    jit(row, stack.triton.as_ref(), &stack.target, matrix, &mut must);
     wrong
 }
 
@@ -166,8 +219,13 @@ fn honours(spec: &Spec, stack: &Stack, must: &mut impl FnMut(bool, &str)) {
     );
     if let Some(cuda) = spec.cuda {
         must(cuda.major == stack.cuda.major, "the requested CUDA major");
-        must(cuda.minor.is_none() || cuda.minor == stack.cuda.minor, "the requested CUDA minor");
-        must(cuda.patch.is_none() || cuda.dotted() == stack.toolkit.to_string(), "the requested toolkit");
+        let major_only = stack.cuda.minor.is_none();
+        must(
+            cuda.minor.is_none() || major_only || cuda.minor == stack.cuda.minor,
+            "the requested CUDA minor",
+        );
+        let patch = cuda.patch.is_none() || cuda.dotted() == stack.toolkit.to_string();
+        must(patch || major_only, "the requested toolkit");
     }
     must(spec.python.is_none_or(|python| python == stack.python), "the requested Python");
     must(spec.flavour == stack.flavour, "the requested flavour");

@@ -7,8 +7,11 @@ use proptest::sample::select;
 
 use super::naive;
 use crate::model::compat::Matrix;
-use crate::model::resolve::{ResolveOptions, resolve};
+use crate::model::resolve::candidate::ResolveRequest;
+use crate::model::resolve::choose::solve;
+use crate::model::resolve::{ResolveOptions, RuleViolation, resolve};
 use crate::model::spec::{Flavour, Spec};
+use crate::model::stack::Stack;
 use crate::model::target::{Target, TargetGpu, TargetSource};
 use crate::model::versions::{ComputeCapability, CudaVariant, DriverVersion, Machine};
 
@@ -29,6 +32,7 @@ static TURNED: LazyLock<Matrix> = LazyLock::new(|| {
     turned.products.reverse();
     turned.known_versions.reverse();
     turned.numpy_limits.reverse();
+    turned.jit.reverse();
     let third = turned.variants.len() / 3;
     turned.variants.rotate_left(third);
     turned.bases.rotate_left(2);
@@ -111,6 +115,22 @@ fn any_options() -> impl Strategy<Value = ResolveOptions> {
     any::<bool>().prop_map(|forward_compat| ResolveOptions { forward_compat, ..ResolveOptions::default() })
 }
 
+/// Resolves without looking for alternatives.
+fn answer_of(
+    spec: &Spec,
+    target: &Target,
+    matrix: &Matrix,
+    options: &ResolveOptions,
+) -> Result<Stack, Vec<RuleViolation>> {
+    solve(&ResolveRequest { spec, target, matrix, options })
+}
+
+/// Any base of the matrix, or none.
+fn any_base() -> impl Strategy<Value = ResolveOptions> {
+    let names: Vec<_> = Matrix::current().bases.iter().map(|base| base.name.clone()).collect();
+    proptest::option::of(select(names)).prop_map(|base| ResolveOptions { base, ..ResolveOptions::default() })
+}
+
 /// Whether this driver's branch supports every GPU of the target.
 fn still_driven(target: &Target, driver: &DriverVersion) -> bool {
     let matrix = Matrix::current();
@@ -142,6 +162,42 @@ proptest! {
             let same = resolve(&again, &target, Matrix::current(), &options).expect("the pinned name resolves too");
             prop_assert_eq!(same.name, stack.name);
         }
+    }
+
+    #[test]
+    fn added_variants_keep_the_solution(
+        spec in any_spec(), target in any_target(), options in any_base(), kept in any::<u64>(),
+    ) {
+        let full = Matrix::current();
+        let mut small = full.clone();
+        let mut at = 0;
+        small.variants.retain(|_| { at += 1; kept >> (at % 61) & 1 == 1 });
+        if let Ok(stack) = answer_of(&spec, &target, &small, &options) {
+            // A source build is for an unpublished variant only.
+            let answer = answer_of(&spec, &target, full, &options);
+            prop_assert!(answer.is_ok() || stack.source_build.is_some(), "lost {}: {:?}", stack.name, answer.err());
+        }
+    }
+
+    #[test]
+    fn spec_without_cuda_resolves_if_and_only_if_a_named_variant_does(
+        spec in any_spec(), target in any_target(), options in any_base(),
+    ) {
+        let matrix = Matrix::current();
+        let framework = matrix.product(&spec.name).map(|product| product.framework.clone());
+        let toolkit = matrix.product(&spec.name).is_some_and(|product| product.package.is_none());
+        let open = Spec { cuda: None, ..spec };
+        let named = matrix.variants.iter().filter(|row| {
+            Some(&row.framework) == framework.as_ref()
+                && row.machine == target.machine
+                && open.version.as_ref().is_none_or(|asked| row.version.starts_with(asked) || row.version == *asked)
+                && naive::may_be_chosen(row)
+        });
+        let some = named.map(|row| Spec {
+            version: Some(row.version.clone()), cuda: (!toolkit).then(|| row.cuda.into()), ..open.clone()
+        }).find(|named| answer_of(named, &target, matrix, &options).is_ok());
+        let answer = answer_of(&open, &target, matrix, &options);
+        prop_assert_eq!(answer.is_ok(), some.is_some(), "{} against {:?}", open, some.map(|spec| spec.to_string()));
     }
 
     #[test]

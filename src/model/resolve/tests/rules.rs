@@ -32,7 +32,7 @@ fn text_of(refusal: &Unsatisfiable, rule: Rule) -> &str {
 #[case("pytorch-cuda:2.8-cu128", &["sm_80"], Some("470.256.02"), &[Rule::DriverTooOld])]
 #[case("pytorch-cuda:2.8-cu126", &["sm_61"], Some("590.48.01"), &[Rule::DriverDropsGpu])]
 #[case("pytorch-cuda:2.8-cu126", &["sm_90"], Some("470.256.02"), &[Rule::DriverTooOld, Rule::DriverDropsGpu])]
-#[case("pytorch-cuda:2.6-cu124", &["sm_120"], Some("580.65.06"), &[Rule::GpuNotInBinary])]
+#[case("pytorch-cuda:2.6-cu124", &["sm_120"], Some("580.65.06"), &[Rule::GpuNotInBinary, Rule::JitLacksGpu])]
 #[case("pytorch-cuda:2.11-cu130", &["sm_70"], Some("580.65.06"), &[Rule::GpuNotInBinary, Rule::ToolkitDropsGpu, Rule::CudnnDropsGpu])]
 #[case("pytorch-cuda:2.6-cu118", &["sm_37"], Some("470.256.02"), &[Rule::CudnnDropsGpu])]
 fn exactly_these_rules_are_violated(
@@ -178,14 +178,31 @@ fn omitted_parts_are_chosen_as_documented() {
 }
 
 #[test]
-fn experimental_builds_require_an_explicit_request() {
+fn experimental_build_is_chosen_if_no_other_runs() {
+    let options = ResolveOptions::default();
+    let choose = |text: &str, gpu: &str| {
+        resolve(&spec(text), &x86(&[gpu], None), Matrix::current(), &options).expect(text)
+    };
+    let stack = choose("pytorch-cuda:2.7", "sm_120");
+    assert_eq!((stack.name.as_str(), stack.experimental), ("pytorch-cuda:2.7.1-cu128-py3.11", true));
+    assert_eq!(choose("pytorch-cuda:2.7-cu128", "sm_120").name, stack.name);
+    assert!(!choose("pytorch-cuda:2.7", "sm_90").experimental);
+}
+
+#[test]
+fn unlisted_builds_require_an_explicit_request() {
+    let mut matrix = Matrix::current().clone();
+    let row = |row: &&mut crate::model::compat::tables::Variant| {
+        row.framework == "pytorch" && row.version.to_string() == "2.7.1" && row.cuda.to_string() == "cu128"
+    };
+    for row in matrix.variants.iter_mut().filter(row) {
+        row.status = crate::model::compat::tables::Status::Unlisted;
+    }
     let blackwell = x86(&["sm_120"], None);
-    let refusal = refused("pytorch-cuda:2.7", &blackwell, Matrix::current());
+    let refusal = refused("pytorch-cuda:2.7.1", &blackwell, &matrix);
     assert_eq!(rules(&refusal), [Rule::GpuNotInBinary]);
-    assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.7.1-cu128");
-    let named =
-        resolve(&spec("pytorch-cuda:2.7-cu128"), &blackwell, Matrix::current(), &ResolveOptions::default());
-    assert!(named.expect("named").experimental);
+    let named = resolve(&spec("pytorch-cuda:2.7.1-cu128"), &blackwell, &matrix, &ResolveOptions::default());
+    assert_eq!(named.expect("named").name, "pytorch-cuda:2.7.1-cu128-py3.11");
 }
 
 #[test]

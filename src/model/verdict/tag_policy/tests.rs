@@ -58,6 +58,8 @@ fn report(lock: &Lock, gpu: Option<&str>) -> Verdict {
         level: "full".into(),
         not_proven: vec![],
         checked: String::new(),
+        engine: None,
+        lock: None,
     }
 }
 

@@ -31,7 +31,7 @@ const COLLECTIVES: [Collective; 5] = [
 ];
 
 /// fp32 elements of one rank's smaller side: 1 MiB.
-const COUNT: usize = 1 << 18;
+pub(super) const COUNT: usize = 1 << 18;
 
 /// The first version that lets ranks share a GPU.
 const SHARES: i32 = 23_000;
@@ -75,7 +75,8 @@ fn together(nccl: &Nccl, devices: &[Device], log: &Path, say: &mut dyn FnMut(Rep
         }
         Ok(ranks) => {
             for (id, collective) in IDS.iter().zip(COLLECTIVES) {
-                let answer = exact(&ranks, devices, collective).map(|good| versioned(good, nccl));
+                let answer =
+                    exact(&ranks, devices, (collective, Format::Fp32)).map(|good| versioned(good, nccl));
                 say(merged(*id, vec![(labels.clone(), answer)]));
             }
             let answer = transport(&std::fs::read_to_string(log).unwrap_or_default());
@@ -106,7 +107,7 @@ fn alone(nccl: &Nccl, device: &Device, log: &Path, say: &mut dyn FnMut(Report)) 
         Ok(ranks) => {
             let mut reports: Vec<_> = (IDS[1..].iter().zip(&COLLECTIVES[1..]))
                 .map(|(id, collective)| {
-                    let answer = exact(&ranks, &two, *collective).map(|good| CheckPass {
+                    let answer = exact(&ranks, &two, (*collective, Format::Fp32)).map(|good| CheckPass {
                         detail: format!("{}, two ranks on one GPU", good.detail),
                         ..good
                     });
@@ -130,11 +131,11 @@ fn host_memory_hint(version: i32, code: i32) -> Option<&'static str> {
     affected.then_some("set NCCL_CUMEM_HOST_ENABLE=0, or start the container with `--cap-add SYS_NICE`")
 }
 
-fn labels(devices: &[Device]) -> String {
+pub(super) fn labels(devices: &[Device]) -> String {
     devices.iter().map(|device| device.facts.label()).collect::<Vec<_>>().join(", ")
 }
 
-fn versioned(good: CheckPass, nccl: &Nccl) -> CheckPass {
+pub(super) fn versioned(good: CheckPass, nccl: &Nccl) -> CheckPass {
     match nccl.version() {
         Ok(version) => good.with("nccl", version),
         Err(_) => good,
@@ -169,7 +170,11 @@ impl Watch {
 }
 
 /// One collective over all ranks: every rank's target is compared.
-fn exact(ranks: &Ranks<'_>, devices: &[Device], collective: Collective) -> Result<CheckPass, CheckFailure> {
+pub(super) fn exact(
+    ranks: &Ranks<'_>,
+    devices: &[Device],
+    (collective, format): (Collective, Format),
+) -> Result<CheckPass, CheckFailure> {
     let size = devices.len();
     let (source, target) = counts(collective, size);
     let inputs: Vec<Vec<f64>> =
@@ -177,17 +182,17 @@ fn exact(ranks: &Ranks<'_>, devices: &[Device], collective: Collective) -> Resul
     let mut buffers: Vec<(Buffer, Buffer)> = Vec::with_capacity(size);
     for (device, input) in devices.iter().zip(&inputs) {
         device.make_current()?;
-        buffers.push((device.holding(&Format::Fp32.bytes(input))?, device.buffer(4 * target)?));
+        buffers.push((device.holding(&format.bytes(input))?, device.buffer(format.size() * target)?));
         device.synchronize()?;
     }
     let addresses: Vec<_> = buffers.iter().map(|(source, target)| (source.address, target.address)).collect();
-    ranks.run(collective, COUNT, &addresses)?;
+    ranks.run((collective, format), smaller(collective, size), &addresses)?;
     for device in devices {
         device.make_current()?;
         device.synchronize()?;
     }
     for (rank, (_, target)) in buffers.iter().enumerate() {
-        let found = Format::Fp32.numbers(&target.download()?);
+        let found = format.numbers(&target.download()?);
         if let Some(mismatch) = differences(&answer(collective, rank, &inputs), &found) {
             return Err(CheckFailure::fail(format!("rank {rank} of {size}: {mismatch}")).hint(
                 "data between GPUs arrives changed: try NCCL_P2P_DISABLE=1; if that helps, the host's IOMMU or ACS is faulty",
@@ -203,11 +208,17 @@ fn counts(collective: Collective, size: usize) -> (usize, usize) {
         Collective::AllGather => (COUNT, COUNT * size),
         Collective::ReduceScatter => (COUNT * size, COUNT),
         Collective::AllReduce | Collective::Broadcast | Collective::Ring => (COUNT, COUNT),
+        Collective::AllToAll => (smaller(collective, size) * size, smaller(collective, size) * size),
     }
 }
 
+/// Elements of a call: of the whole side that is not gathered, or of one rank's part.
+fn smaller(collective: Collective, size: usize) -> usize {
+    if collective == Collective::AllToAll { COUNT / size } else { COUNT }
+}
+
 /// Returns the correct result of a rank.
-fn answer(collective: Collective, rank: usize, inputs: &[Vec<f64>]) -> Vec<f64> {
+pub(super) fn answer(collective: Collective, rank: usize, inputs: &[Vec<f64>]) -> Vec<f64> {
     let size = inputs.len();
     let sum = |at: usize| inputs.iter().map(|input| input[at]).sum();
     match collective {
@@ -216,6 +227,10 @@ fn answer(collective: Collective, rank: usize, inputs: &[Vec<f64>]) -> Vec<f64> 
         Collective::ReduceScatter => (rank * COUNT..(rank + 1) * COUNT).map(sum).collect(),
         Collective::Broadcast => inputs[0].clone(),
         Collective::Ring => inputs[(rank + size - 1) % size].clone(),
+        Collective::AllToAll => {
+            let part = smaller(collective, size);
+            inputs.iter().flat_map(|input| input[rank * part..(rank + 1) * part].to_vec()).collect()
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use envforge_protocol::{CheckGroup, CheckId, SkipReason};
 
+use super::pattern::Pattern;
 use super::{CheckFailure, CheckPass, all_alike, builtin_kernels, each_kind, machine, merged, on_all, open};
 use crate::checks::Options;
 use crate::gpu::device::{Argument, Device};
@@ -14,6 +15,7 @@ const IDS: &[CheckId] = CheckGroup::Memory.checks();
 /// What is copied, and what the pattern covers: at most a quarter of what is free.
 const COPIED: usize = 64 << 20;
 const COVERED: usize = 1 << 30;
+const SEED: u64 = 0x5eed;
 const BLOCK: u32 = 256;
 const GRID: [usize; 3] = [1024, 1, 1];
 
@@ -65,50 +67,17 @@ fn copies(device: &Device) -> Result<CheckPass, CheckFailure> {
 /// A kernel writes a word that differs at every address, inverts it, and counts what is wrong; a word changed on purpose
 /// must be counted.
 fn pattern(options: &Options, device: &Device) -> Result<CheckPass, CheckFailure> {
-    const SEED: u64 = 0x5eed;
-    let code = builtin_kernels::code(options, device, "memory_pattern")?;
-    let kernel = |name: &str| device.kernel(&code.bytes, name);
-    let (write, invert, verify) =
-        (kernel("pattern_write")?, kernel("pattern_invert")?, kernel("pattern_verify")?);
+    let pattern = Pattern::load(options, device)?;
     let (free, _) = device.memory()?;
     let words = COVERED.min(free / 4) / 8;
     let buffer = device.buffer(words * 8)?;
-    let found = device.buffer(24)?;
-    let (at, count) = (Argument::Pointer(buffer.address), Argument::Long(words as u64));
-    let wrong = |flip: u64| -> Result<[u64; 3], CheckFailure> {
-        found.upload(&[[0; 8], [0xff; 8], [0; 8]].concat())?;
-        let arguments =
-            [at, count, Argument::Long(SEED), Argument::Long(flip), Argument::Pointer(found.address)];
-        verify.launch(GRID, [BLOCK, 1, 1], &arguments)?;
-        device.synchronize()?;
-        let bytes = found.download()?;
-        Ok(std::array::from_fn(|at| {
-            u64::from_le_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap_or_default())
-        }))
-    };
-    let clean = |[count, first, bits]: [u64; 3], when: &str| {
-        if count == 0 && first == u64::MAX && bits == 0 {
-            return Ok(());
-        }
-        let text = format!("{count} of {words} words are wrong {when}, the first at {first}, bits {bits:#x}");
-        Err(CheckFailure::fail(text)
-            .hint("run a memory test on the host: the GPU's memory or its driver is faulty"))
-    };
-    write.launch(GRID, [BLOCK, 1, 1], &[at, count, Argument::Long(SEED)])?;
-    clean(wrong(0)?, "after writing")?;
-    invert.launch(GRID, [BLOCK, 1, 1], &[at, count])?;
-    clean(wrong(u64::MAX)?, "after inverting")?;
-    // The check must be able to fail: the first word is changed in one bit. It also shows that the words are there.
-    let planted = !Generator::new(SEED).next() ^ 1;
-    buffer.upload(&planted.to_le_bytes())?;
-    let seen = wrong(u64::MAX)?;
-    if seen != [1, 0, 1] {
-        return Err(CheckFailure::fail(format!(
-            "a word changed on purpose was reported as {seen:?}, not [1, 0, 1]"
-        )));
-    }
+    pattern.write(&buffer, SEED)?;
+    pattern.verify(&buffer, SEED, "after writing")?;
+    pattern.invert(&buffer)?;
+    pattern.verify_inverse(&buffer, SEED, "after inverting")?;
+    pattern.detects_a_change(&buffer, SEED)?;
     Ok(CheckPass::new(format!("{} MiB hold a pattern and its inverse", (words * 8) >> 20))
-        .with("target", code.target))
+        .with("target", pattern.target))
 }
 
 /// From every GPU to every other: through the host, then directly where both reach each other's memory. All pairs are

@@ -18,15 +18,20 @@ macro_rules! group {
 
 mod builtin_kernels;
 mod collective;
+mod collective_more;
 mod convolution;
 mod driver;
 mod gemm;
 mod gemm_large;
 mod health;
+mod math_libraries;
 mod memory;
+mod memory_all;
 mod outcome;
+mod pattern;
 mod python;
 pub(crate) mod speed;
+mod speed_more;
 mod speed_verdict;
 
 use envforge_protocol::{CheckGroup, CheckId, Outcome, SkipReason};
@@ -36,6 +41,7 @@ use crate::gpu::device::Device;
 use crate::gpu::driver::{Driver, Facts};
 use crate::libraries::{self, SearchPaths};
 use crate::report::Report;
+pub(crate) use collective_more::rank;
 pub(crate) use outcome::{CheckFailure, CheckPass};
 
 /// The groups of the stage "gpu", in the order of the report. The first must pass before the others are tried. Each may
@@ -55,9 +61,14 @@ pub(crate) const GROUPS: &[Group] = &[
 
 /// The further groups of level full.
 pub(crate) const FULL_GROUPS: &[Group] = &[
+    group!(MathLibraries, 120, math_libraries::run),
+    group!(NcclMore, 120, collective_more::run_more),
+    group!(NcclProcesses, 120, collective_more::run_processes),
+    group!(MemoryAll, 300, memory_all::run),
     group!(FrameworkFull, 300, python::run_full, true),
     group!(FrameworkTrain, 300, python::run_train, true),
     group!(FrameworkDdp, 300, python::run_ddp, true),
+    group!(FrameworkGenerate, 300, python::run_generate, true),
 ];
 
 /// Prints each report as soon as it is known: a library may end this process before the next.

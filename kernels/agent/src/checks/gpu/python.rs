@@ -15,9 +15,11 @@ const QUICK_IDS: &[CheckId] = CheckGroup::FrameworkGpu.checks();
 const FULL_IDS: &[CheckId] = CheckGroup::FrameworkFull.checks();
 const TRAIN_IDS: &[CheckId] = CheckGroup::FrameworkTrain.checks();
 const DDP_IDS: &[CheckId] = CheckGroup::FrameworkDdp.checks();
+const GENERATE_IDS: &[CheckId] = CheckGroup::FrameworkGenerate.checks();
 
 const TORCH: &str = include_str!("../../python/torch_gpu.py");
 const OTHERS: &str = include_str!("../../python/others_gpu.py");
+const VLLM: &str = include_str!("../../python/vllm_gpu.py");
 /// Those of `others_gpu.py`.
 const OTHER_NAMES: [&str; 5] = ["tensorflow", "jax", "cupy", "numba", "onnxruntime"];
 
@@ -37,6 +39,10 @@ pub(crate) fn run_ddp(options: &Options, say: &mut dyn FnMut(Report)) {
     run(options, DDP_IDS, say);
 }
 
+pub(crate) fn run_generate(options: &Options, say: &mut dyn FnMut(Report)) {
+    run(options, GENERATE_IDS, say);
+}
+
 fn run(options: &Options, ids: &[CheckId], say: &mut dyn FnMut(Report)) {
     // PyTorch names the GPUs it uses itself; the others use the first.
     let (gpus, visible) = match machine(options) {
@@ -46,7 +52,7 @@ fn run(options: &Options, ids: &[CheckId], say: &mut dyn FnMut(Report)) {
         }
         Err(failure) => return all_alike(ids, &failure, say),
     };
-    match start(options) {
+    match start(options, ids) {
         Ok((python, words)) => {
             let mut command = Command::new(python);
             command.args(&words).env("CUDA_VISIBLE_DEVICES", visible);
@@ -69,7 +75,7 @@ fn visible(devices: &[Facts], listed: Option<&str>) -> String {
 }
 
 /// Returns the interpreter and its arguments before the ids.
-fn start(options: &Options) -> Result<(PathBuf, Vec<String>), CheckFailure> {
+fn start(options: &Options, ids: &[CheckId]) -> Result<(PathBuf, Vec<String>), CheckFailure> {
     let python = options
         .any_python()
         .ok_or_else(|| CheckFailure::skip(SkipReason::NotInImage, "Python is not in the image"))?;
@@ -80,11 +86,22 @@ fn start(options: &Options) -> Result<(PathBuf, Vec<String>), CheckFailure> {
         (_, Some(_)) => false,
         _ => has(&python, "torch"),
     };
-    // A file, not `-c`: the ranks that a script starts read it again.
+    let generates = ids == GENERATE_IDS;
+    if generates && !has(&python, "vllm") {
+        return Err(CheckFailure::skip(SkipReason::NotInImage, "vLLM is not in the image"));
+    }
+    // A file, not `-c`: the ranks that a script starts read it again, and Triton reads its kernels there.
     let file = std::env::temp_dir().join(format!("envforge-framework-{}.py", std::process::id()));
-    std::fs::write(&file, if torch { TORCH } else { OTHERS })
+    let script = if generates {
+        VLLM
+    } else if torch {
+        TORCH
+    } else {
+        OTHERS
+    };
+    std::fs::write(&file, script)
         .map_err(|error| CheckFailure::error(format!("{}: {error}", file.display())))?;
-    let more = (!torch).then(|| other.unwrap_or("-").to_owned());
+    let more = (!torch && !generates).then(|| other.unwrap_or("-").to_owned());
     Ok((python, std::iter::once(file.display().to_string()).chain(more).collect()))
 }
 
@@ -226,7 +243,7 @@ mod tests {
 
     #[test]
     fn scripts_give_known_reasons_to_skip() {
-        for script in [TORCH, OTHERS] {
+        for script in [TORCH, OTHERS, VLLM] {
             let raised: Vec<_> = script.split("raise SkipCheck(").skip(1).collect();
             assert!(!raised.is_empty());
             for call in raised {
@@ -242,9 +259,10 @@ mod tests {
         for id in [QUICK_IDS, FULL_IDS, TRAIN_IDS, DDP_IDS].concat() {
             assert!(TORCH.contains(&format!("\"{id}\":")), "{id}");
         }
+        assert!(VLLM.contains(&format!("\"{}\"", GENERATE_IDS[0])));
         let python = Command::new("python3").arg("--version").output();
         if python.is_ok() {
-            for script in [TORCH, OTHERS] {
+            for script in [TORCH, OTHERS, VLLM] {
                 let parse = "import ast,sys; ast.parse(sys.argv[1])";
                 let status = Command::new("python3").args(["-c", parse, script]).status().expect("runs");
                 assert!(status.success());

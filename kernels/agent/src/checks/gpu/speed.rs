@@ -27,7 +27,9 @@ pub(crate) const GROUPS: &[Group] = &[
     group!(SpeedMemory, 60, run_memory),
     group!(SpeedNccl, 90, run_nccl),
     group!(SpeedConv, 60, run_conv),
+    group!(SpeedPeers, 180, super::speed_more::run_peers),
     group!(SpeedGemm, 120, run_gemm),
+    group!(SpeedSustained, 180, super::speed_more::run_sustained),
 ];
 
 const MEMORY_IDS: &[CheckId] = CheckGroup::SpeedMemory.checks();
@@ -42,20 +44,20 @@ const TRY: f64 = 0.02;
 
 /// Results of several tries, in work per second, and the GPU's state under that load.
 #[derive(Debug, Clone, PartialEq)]
-struct Rate {
-    tries: Tries,
-    load: Load,
+pub(super) struct Rate {
+    pub(super) tries: Tries,
+    pub(super) load: Load,
 }
 
 /// What NVML says of a GPU under load.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Load {
-    state: Option<State>,
-    health: Option<Health>,
+pub(super) struct Load {
+    pub(super) state: Option<State>,
+    pub(super) health: Option<Health>,
 }
 
 /// Times a piece of work: `each` is its size, the answer in sizes per second.
-fn rate<E: From<GpuLibraryError>>(
+pub(super) fn rate<E: From<GpuLibraryError>>(
     device: &Device,
     each: f64,
     work: impl Fn() -> Result<(), E>,
@@ -77,7 +79,7 @@ fn rate<E: From<GpuLibraryError>>(
 
 /// Reads the GPU's clocks and links while it works: after the work an idle GPU has no reason to reduce its clocks, and
 /// lowers its link.
-fn under_load<E: From<GpuLibraryError>>(
+pub(super) fn under_load<E: From<GpuLibraryError>>(
     device: &Device,
     load: impl FnOnce() -> Result<(), E>,
 ) -> Result<Load, E> {
@@ -92,7 +94,7 @@ fn under_load<E: From<GpuLibraryError>>(
 
 /// How often a piece of work has to run to fill one try.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 1000")]
-fn repeats(once: f64) -> usize {
+pub(super) fn repeats(once: f64) -> usize {
     if once > 0.0 { (TRY / once).ceil().clamp(1.0, 1000.0) as usize } else { 1000 }
 }
 
@@ -310,7 +312,7 @@ fn all_reduce(options: &Options) -> Result<CheckPass, CheckFailure> {
     let mut rates = Vec::new();
     for attempt in 0..WARM + TRIES {
         let started = std::time::Instant::now();
-        ranks.run(Collective::AllReduce, count, &addresses)?;
+        ranks.run((Collective::AllReduce, Format::Fp32), count, &addresses)?;
         for device in &devices {
             device.make_current()?;
             device.synchronize()?;
@@ -319,7 +321,8 @@ fn all_reduce(options: &Options) -> Result<CheckPass, CheckFailure> {
             rates.push(bytes / started.elapsed().as_secs_f64() / 1e9 * 2.0 * (size - 1.0) / size);
         }
     }
-    let load = under_load(&devices[0], || ranks.run(Collective::AllReduce, count, &addresses))?;
+    let load =
+        under_load(&devices[0], || ranks.run((Collective::AllReduce, Format::Fp32), count, &addresses))?;
     let rate = Rate { tries: Tries::of(rates), load };
     let ranks = c_int::try_from(devices.len()).unwrap_or(c_int::MAX);
     Ok(describe(rate, Speed::Bus, "GB/s", &devices[0], &expected).with("ranks", ranks))

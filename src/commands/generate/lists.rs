@@ -1,0 +1,129 @@
+//! Pages of checks, known errors, exit codes and the contents of images, each from the one list that the program uses.
+
+use std::collections::BTreeMap;
+
+use envforge_protocol::status::groups;
+use envforge_protocol::{CheckId, Level, Scope, SkipReason, Stage};
+
+use crate::commands::shell::OWN_FAILURE;
+use crate::failure::Exit;
+use crate::model::diagnosis::entries;
+use crate::model::markdown::{MarkdownPage, code, sentence};
+use crate::packages::catalogue;
+
+pub(super) fn checks() -> String {
+    let mut page = MarkdownPage::new("Checks");
+    page.paragraph(
+        "The program `/opt/envforge/agent` in each image runs the checks. `build` runs the static ones; `verify` runs the \
+         level that `--level` names, and each level includes those before it. [Verify images](../how-to/verify.md) \
+         explains verdicts and tags.",
+    );
+    for (stage, title) in [
+        (Stage::Static, "Static checks"),
+        (Stage::Gpu, "Checks on a GPU"),
+        (Stage::Perf, "Measurements of speed"),
+    ] {
+        page.heading(2, title);
+        for check in CheckId::ALL.iter().filter(|check| check.stage() == stage) {
+            page.heading(3, check.as_str());
+            page.paragraph(&sentence(check.proves()));
+            let mut facts = vec![format!("Level: {}.", code(check.level().as_str()))];
+            if stage != Stage::Perf {
+                facts.push(format!("Required for the tags of {}.", check.requirement().described()));
+            }
+            if check.scope() == Scope::Own {
+                facts.push("Skipped in images that envforge did not build.".to_owned());
+            }
+            if !check.bound().is_empty() {
+                facts.push(format!("Bound on the error: {}.", check.bound()));
+            }
+            page.list(facts);
+        }
+    }
+    page.heading(2, "Levels");
+    page.list(Level::ALL.iter().map(|level| {
+        let count = CheckId::ALL.iter().filter(|check| check.level() <= *level).count();
+        format!("{}: {count} checks", code(level.as_str()))
+    }));
+    page.heading(2, "Reasons to skip");
+    page.paragraph("A skipped check names its reason. Only some reasons allow a tag without `-unverified`.");
+    page.table(
+        &["reason", "allows a tag"],
+        SkipReason::ALL.iter().map(|reason| {
+            vec![code(reason.as_str()), if reason.is_allowed_for_tag() { "yes" } else { "no" }.to_owned()]
+        }),
+    );
+    page.finish()
+}
+
+/// The statuses of libraries that lead to one error.
+type Statuses = BTreeMap<&'static str, Vec<String>>;
+
+pub(super) fn errors() -> String {
+    let mut page = MarkdownPage::new("Errors");
+    page.paragraph(
+        "Each known error of containers, drivers and CUDA libraries has an id. `envforge doctor --explain TEXT` finds it \
+         in a text and prints the same; [Error messages](../errors.md) leads from envforge's own messages to their pages.",
+    );
+    let mut statuses = Statuses::new();
+    for group in groups().filter(|group| !group.id.is_empty()) {
+        let named = group.statuses.iter().map(|status| format!("`{}` ({})", status.name, status.code));
+        statuses.entry(group.id).or_default().extend(named);
+    }
+    let mut all: BTreeMap<&str, [&str; 3]> = BTreeMap::new();
+    for group in groups().filter(|group| !group.what.is_empty() && !group.id.is_empty()) {
+        all.insert(group.id, [group.what, group.why, group.fix]);
+    }
+    let mut more: BTreeMap<&str, (Vec<String>, &str)> = BTreeMap::new();
+    for entry in entries() {
+        all.insert(entry.id, [entry.what, entry.why, entry.cure]);
+        let texts = entry.texts.iter().map(|parts| code(&parts.join(" … ")));
+        more.entry(entry.id).or_insert((Vec::new(), entry.source)).0.extend(texts);
+    }
+    for (id, [what, why, fix]) in all {
+        page.heading(2, id);
+        page.paragraph(&sentence(what));
+        let mut facts = vec![format!("Cause: {}", sentence(why)), format!("Fix: {}", sentence(fix))];
+        if let Some((texts, source)) = more.get(id) {
+            facts.push(format!("Texts: {}", texts.join(", ")));
+            facts.push(format!("Seen in: {source}"));
+        }
+        if let Some(codes) = statuses.get(id) {
+            facts.push(format!("Status codes: {}", codes.join(", ")));
+        }
+        page.list(facts);
+    }
+    page.finish()
+}
+
+pub(super) fn exit_codes() -> String {
+    let mut page = MarkdownPage::new("Exit codes");
+    page.table(
+        &["code", "meaning", "cases"],
+        Exit::ALL.map(|exit| {
+            vec![(exit as u8).to_string(), exit.meaning().to_owned(), exit.examples().to_owned()]
+        }),
+    );
+    page.paragraph(&format!(
+        "`envforge shell` ends with the exit code of the program in the container, and with {OWN_FAILURE} where \
+         envforge itself failed.",
+    ));
+    page.finish()
+}
+
+pub(super) fn image_contents() -> String {
+    let mut page = MarkdownPage::new("Packages of every image");
+    page.paragraph(
+        "These packages are in each image in addition to the framework and its dependencies. \
+         [Contents of an image](../explanation/image.md) describes the rest.",
+    );
+    let [system, wheels] = catalogue().entries();
+    for (title, packages) in [("Distribution packages", system), ("Python packages", wheels)] {
+        page.heading(2, title);
+        page.table(
+            &["package", "reason"],
+            packages.into_iter().map(|(package, reason)| vec![code(package), reason.to_owned()]),
+        );
+    }
+    page.finish()
+}

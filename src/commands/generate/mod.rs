@@ -1,0 +1,42 @@
+//! `generate`: completions and manual pages of the argument parser, schema, rules, support table and the book's reference.
+#![expect(clippy::disallowed_methods, reason = "writes the pages")]
+
+mod candidates;
+mod docs;
+mod lists;
+mod schema;
+
+use crate::failure::Exit;
+use crate::model::compat::Matrix;
+use crate::model::request::Generate;
+use crate::model::resolve::{rules_text, support_text};
+use crate::report::Printer;
+use crate::settings::Settings;
+use crate::workflow::error::CommandError;
+
+pub(super) async fn generate(request: &Generate, settings: &Settings) -> Result<Exit, CommandError> {
+    match request {
+        Generate::Completions(script) => Printer.bytes(script),
+        Generate::Man(pages, dir) => {
+            fs_err::create_dir_all(dir)?;
+            for (name, page) in pages {
+                let path = dir.join(name);
+                fs_err::write(&path, page)?;
+                Printer.text(path.as_str());
+            }
+        }
+        Generate::Candidates(kinds, prefix) => candidates::print(kinds, prefix, settings).await,
+        Generate::Docs(commands, dir) => {
+            for (name, page) in commands.iter().cloned().chain(docs::pages()) {
+                let path = dir.join(name);
+                fs_err::create_dir_all(path.parent().unwrap_or(dir))?;
+                fs_err::write(&path, page)?;
+                Printer.text(path.as_str());
+            }
+        }
+        Generate::Schema => Printer.json(&crate::model::project::json_schema()),
+        Generate::Rules => Printer.text(&rules_text(Matrix::current())),
+        Generate::Support => Printer.text(&support_text(Matrix::current())),
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,192 @@
+//! `envforge` alone: the project, its lock, the image and the next step, in five lines.
+
+use serde::Serialize;
+
+use crate::failure::Exit;
+use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
+use crate::model::visible::visible_line;
+use crate::report::Printer;
+use crate::settings::Settings;
+use crate::workflow::build_request::{BuildRequest, wanted};
+use crate::workflow::custom_base::custom_base;
+use crate::workflow::error::CommandError;
+use crate::workflow::gpus;
+use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::own_images::{is_outside_project, is_unverified, own_images, tagged};
+use crate::workflow::session::Session;
+use crate::workflow::stack::stack;
+use crate::workflow::verify_target::Named;
+
+/// The state of a project's lock file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum LockState {
+    /// There is none.
+    Missing,
+    /// The project asks for something else.
+    OutOfDate,
+    /// It is what the project asks for.
+    UpToDate,
+}
+
+/// The image that `shell` would open.
+#[derive(Debug, Clone, Serialize)]
+struct Image {
+    name: String,
+    /// True if a tag says that its checks ran on a GPU.
+    verified: bool,
+}
+
+/// JSON output of `envforge` alone.
+#[derive(Debug, Serialize)]
+struct Status {
+    schema: u32,
+    /// Directory of the project.
+    project: Option<String>,
+    spec: Option<String>,
+    lock: Option<LockState>,
+    /// Whether the engine answered.
+    engine: bool,
+    /// Whether the engine may have a GPU.
+    gpu: bool,
+    image: Option<Image>,
+    next: &'static str,
+}
+
+pub(super) async fn status(settings: &Settings) -> Result<Exit, CommandError> {
+    let project = if is_outside_project(settings) {
+        None
+    } else {
+        let (source, target) = (LockOptions::default(), TargetOptions::default());
+        Some(wanted(None, &ProjectOptions::default(), &source, &target, settings)?)
+    };
+    let (lock, hashes) = match &project {
+        Some(project) => lock_of(project, settings)?,
+        None => (None, Vec::new()),
+    };
+    // Where no engine answers `doctor` says why.
+    let session = Session::open(settings, None).await.ok();
+    let image = match &session {
+        Some(session) if project.is_some() => tagged(session, &hashes).await?,
+        Some(session) => own_images(session).await?.into_iter().next(),
+        None => None,
+    };
+    let gpu = session
+        .as_ref()
+        .is_some_and(|session| gpus::request(session, &crate::engine::GpuSelection::IfAny).is_some());
+    let image =
+        image.map(|Named { reference, image }| Image { name: reference, verified: !is_unverified(&image) });
+    let mut status = Status {
+        schema: 1,
+        project: project.as_ref().and_then(|project| project.folder.as_ref()).map(ToString::to_string),
+        spec: project.map(|project| project.spec),
+        lock,
+        engine: session.is_some(),
+        gpu,
+        image,
+        next: "",
+    };
+    status.next = next(&status);
+    if settings.output.json {
+        Printer.json(&status);
+    } else {
+        Printer.text(&text(&status));
+    }
+    Ok(Exit::Done)
+}
+
+/// The state of the project's lock, and its hashes. Asks neither engine nor network: a base of the user's own is not compared.
+fn lock_of(
+    project: &BuildRequest,
+    settings: &Settings,
+) -> Result<(Option<LockState>, Vec<String>), CommandError> {
+    let path = settings.paths.current_dir.join(project.source.lockfile.clone().unwrap_or_default());
+    let Some(lock) = read_lock(&path)? else { return Ok((Some(LockState::Missing), Vec::new())) };
+    if custom_base(&project.source).is_some() {
+        return Ok((None, lock.hashes()));
+    }
+    let stack = stack(settings, &project.spec, &project.source, &project.target, None)?;
+    debug_assert_eq!(lock_path(settings, &stack, &project.source), path);
+    let fits = lock.differences_from(&stack, &project.added).is_empty();
+    Ok((Some(if fits { LockState::UpToDate } else { LockState::OutOfDate }), lock.hashes()))
+}
+
+/// The command that leads on.
+fn next(status: &Status) -> &'static str {
+    let Status { project, lock, engine, gpu, image, .. } = status;
+    match (project, image) {
+        _ if !engine => "envforge doctor",
+        (Some(_), _) if matches!(lock, Some(LockState::Missing | LockState::OutOfDate)) => "envforge build",
+        (Some(_), None) => "envforge build",
+        (None, None) => "envforge build pytorch-cuda, or envforge init for a project",
+        (_, Some(image)) if !image.verified && *gpu => "envforge verify",
+        (_, Some(_)) => "envforge shell",
+    }
+}
+
+fn text(status: &Status) -> String {
+    let Status { project, spec, lock, engine, image, next, .. } = status;
+    let project = match (project, spec) {
+        (Some(folder), Some(spec)) => visible_line(&format!("{spec} in {folder}")),
+        _ => "none here (no envforge.toml in this directory or above)".to_owned(),
+    };
+    let lock = match lock {
+        Some(LockState::Missing) => "missing",
+        Some(LockState::OutOfDate) => "out of date",
+        Some(LockState::UpToDate) => "up to date",
+        None => "-",
+    };
+    let image = match image {
+        Some(Image { name, verified: true }) => format!("{name} (verified on a GPU)"),
+        Some(Image { name, .. }) => format!("{name} (not verified on a GPU)"),
+        None if *engine => "none built here".to_owned(),
+        None => "unknown: the container engine does not answer".to_owned(),
+    };
+    format!(
+        "project    {project}\nlock file  {lock}\nimage      {image}\nnext step  {next}\ncommands   envforge --help\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(lock: Option<LockState>, image: Option<bool>, gpu: bool) -> Status {
+        Status {
+            schema: 1,
+            project: lock.map(|_| "/work/p".to_owned()),
+            spec: lock.map(|_| "pytorch-cuda:2.8".to_owned()),
+            lock,
+            engine: true,
+            gpu,
+            image: image.map(|verified| Image { name: "p:1".to_owned(), verified }),
+            next: "",
+        }
+    }
+
+    #[test]
+    fn next_step_follows_from_lock_image_and_gpu() {
+        use LockState::{Missing, OutOfDate, UpToDate};
+        for (lock, image, gpu, expected) in [
+            (Some(Missing), None, true, "envforge build"),
+            (Some(OutOfDate), Some(true), true, "envforge build"),
+            (Some(UpToDate), None, true, "envforge build"),
+            (Some(UpToDate), Some(false), true, "envforge verify"),
+            (Some(UpToDate), Some(false), false, "envforge shell"),
+            (Some(UpToDate), Some(true), true, "envforge shell"),
+            (None, Some(false), true, "envforge verify"),
+            (None, Some(true), false, "envforge shell"),
+        ] {
+            assert_eq!(next(&state(lock, image, gpu)), expected, "{lock:?} {image:?} {gpu}");
+        }
+        assert!(next(&state(None, None, false)).contains("envforge init"));
+        assert_eq!(next(&Status { engine: false, ..state(Some(Missing), None, true) }), "envforge doctor");
+    }
+
+    #[test]
+    fn status_has_five_lines() {
+        for status in [state(None, None, false), state(Some(LockState::UpToDate), Some(true), true)] {
+            assert_eq!(text(&status).lines().count(), 5);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Chooses the release of each requested coupled package that fits a stack, or the nearest stack that has one.
+//!
+//! Owns the choice, its text and the violation. Asks no index: the matrix alone decides.
+
+use std::collections::BTreeMap;
+use std::str::FromStr as _;
+
+use pep508_rs::{Requirement, VersionOrUrl};
+use serde::Serialize;
+
+use super::candidate::{ResolveRequest, cuda_of};
+use super::choose::{is_selectable, solve};
+use super::companion_fit::{Mismatch, Surroundings, satisfies};
+use super::distance::DistanceMetric;
+use super::options::ResolveOptions;
+use super::refusal::{Alternative, RuleViolation, Unsatisfiable};
+use super::rule::Rule;
+use crate::model::compat::Matrix;
+use crate::model::compat::coupled::{AbiClass, CoupledPackage, CoupledRelease, WheelPlace};
+use crate::model::compat::tables::{Channel, Status, Variant};
+use crate::model::spec::Spec;
+use crate::model::stack::Stack;
+use crate::model::versions::FrameworkVersion;
+
+/// The number of stacks that are tried for a nearest one.
+const TRIED: usize = 60;
+
+/// Where the wheel of a companion comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompanionSource {
+    /// The stack contains it.
+    Stack,
+    /// The package index.
+    PackageIndex,
+    /// A page or an index of its project.
+    ProjectPage,
+    /// Built from source.
+    Build,
+}
+
+/// The release of a requested package that fits a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CompanionChoice {
+    /// The package.
+    pub package: String,
+    /// The release; `None`: the newest that the index has.
+    pub version: Option<String>,
+    /// The source of its wheel.
+    pub from: CompanionSource,
+    /// The wheel's file name, if known.
+    pub wheel: Option<String>,
+    /// The explanation.
+    pub because: String,
+    /// A stack near this one that has a wheel, for a package that must be built.
+    pub nearest: Option<String>,
+    /// The warning about its name.
+    pub warning: Option<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// A request for companions: the question and the requirements, as typed.
+#[derive(Clone, Copy)]
+pub struct CompanionRequest<'a> {
+    /// The spec of the stack.
+    pub spec: &'a Spec,
+    /// The matrix.
+    pub matrix: &'a Matrix,
+    /// The options of the resolution.
+    pub options: &'a ResolveOptions,
+    /// The requirements: `flash-attn==2.8.3`.
+    pub requirements: &'a [String],
+    /// Packages that may be built from source.
+    pub allow_source: &'a [String],
+}
+
+/// Returns the choice for every requested package that the matrix knows, or every known mismatch.
+pub fn companions(
+    request: CompanionRequest<'_>,
+    stack: &Stack,
+) -> Result<Vec<CompanionChoice>, Box<Unsatisfiable>> {
+    let Some(surroundings) = Surroundings::of(stack, request.matrix) else { return Ok(Vec::new()) };
+    let (mut choices, mut refusals, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
+    for text in request.requirements {
+        let Some(wish) = Wish::of(text, request.matrix) else { continue };
+        match wish.choose(&surroundings, stack) {
+            Choice::Fits(choice) => choices.push(*choice),
+            Choice::Build(mut choice) => {
+                let near = nearest_stack(request, stack, &wish);
+                choice.nearest = near.map(|(spec, _)| command("plan", &spec, text));
+                choices.push(*choice);
+            }
+            Choice::None(_) if request.allow_source.contains(&wish.package.package) => {}
+            Choice::None(violation) => {
+                if let Some((spec, distance)) = nearest_stack(request, stack, &wish) {
+                    alternatives.push(Alternative { command: command("build", &spec, text), spec, distance });
+                }
+                refusals.push(violation);
+            }
+        }
+    }
+    if refusals.is_empty() {
+        return Ok(choices);
+    }
+    alternatives.truncate(3);
+    alternatives.sort_by_key(|alternative| alternative.distance);
+    Err(Box::new(Unsatisfiable { spec: Box::new(request.spec.clone()), refusals, alternatives }))
+}
+
+/// `envforge plan pytorch-cuda:2.8.0-cu128 --with 'flash-attn>=2.8'`.
+fn command(verb: &str, spec: &Spec, requirement: &str) -> String {
+    let plain = requirement.chars().all(|c| c.is_ascii_alphanumeric() || "-_.=".contains(c));
+    let quote = if plain { "" } else { "'" };
+    format!("envforge {verb} {spec} --with {quote}{requirement}{quote}")
+}
+
+/// A requirement on a coupled package.
+struct Wish<'a> {
+    package: &'a CoupledPackage,
+    /// `==2.8.3`; empty: any release.
+    versions: String,
+    rows: Vec<&'a CoupledRelease>,
+}
+
+enum Choice {
+    Fits(Box<CompanionChoice>),
+    Build(Box<CompanionChoice>),
+    None(RuleViolation),
+}
+
+impl<'a> Wish<'a> {
+    /// Returns the request for a package that the matrix knows.
+    fn of(text: &str, matrix: &'a Matrix) -> Option<Self> {
+        let parsed: Requirement = Requirement::from_str(text).ok()?;
+        let name = parsed.name.to_string();
+        let versions = match parsed.version_or_url {
+            Some(VersionOrUrl::VersionSpecifier(specifiers)) => specifiers.to_string(),
+            Some(VersionOrUrl::Url(_)) => return None,
+            None => String::new(),
+        };
+        let package = matrix.coupled_packages.iter().find(|row| row.package == name)?;
+        let rows = matrix.coupled_releases.iter().filter(|row| row.package == name).collect();
+        Some(Self { package, versions, rows })
+    }
+
+    /// Returns the releases that the request covers, newest first, wheels before sources.
+    fn releases(&self) -> Vec<(&'a FrameworkVersion, &'a CoupledRelease)> {
+        let each = |row: &&'a CoupledRelease| {
+            let row = *row;
+            row.versions.iter().map(move |version| (version, row))
+        };
+        let mut all: Vec<_> = self.rows.iter().flat_map(each).collect();
+        all.retain(|(version, _)| self.versions.is_empty() || satisfies(version, &self.versions));
+        all.sort_by(|a, b| b.0.cmp(a.0).then_with(|| a.1.place.cmp(&b.1.place)));
+        all
+    }
+
+    /// Returns the newest release with a wheel that fits.
+    fn wheel(&self, around: &Surroundings) -> Option<(&'a FrameworkVersion, &'a CoupledRelease)> {
+        let mut all = self.releases().into_iter().filter(|(_, row)| row.place != WheelPlace::Sdist);
+        all.find(|(_, row)| around.mismatches(row).is_empty())
+    }
+
+    fn choose(&self, around: &Surroundings, stack: &Stack) -> Choice {
+        let name = &self.package.package;
+        let choice = |version: Option<String>, from, because: String, source: &str| {
+            Box::new(CompanionChoice {
+                package: name.clone(),
+                version,
+                from,
+                wheel: None,
+                because,
+                nearest: None,
+                warning: self.warning(),
+                source: source.to_owned(),
+            })
+        };
+        if let Some(own) = stack.companions.get(name) {
+            let fits = self.versions.is_empty()
+                || own.parse::<FrameworkVersion>().is_ok_and(|own| satisfies(&own, &self.versions));
+            if fits {
+                let because = "part of the stack".to_owned();
+                return Choice::Fits(choice(
+                    Some(own.clone()),
+                    CompanionSource::Stack,
+                    because,
+                    &self.package.source,
+                ));
+            }
+            let text = format!("{name}{}: the stack pins {name} {own}", self.versions);
+            return Choice::None(RuleViolation::new(Rule::CompanionMismatch, text, &self.package.source));
+        }
+        if let Some((version, row)) = self.wheel(around) {
+            let (from, because) = match row.place {
+                WheelPlace::Page => (CompanionSource::ProjectPage, on_page(row)),
+                WheelPlace::Default | WheelPlace::Sdist => {
+                    (CompanionSource::PackageIndex, on_index(row, around))
+                }
+            };
+            let mut fits = choice(Some(version.to_string()), from, because, &row.source);
+            fits.wheel = around.file_name(row, version);
+            return Choice::Fits(fits);
+        }
+        let all = self.releases();
+        if let Some((version, row)) = all.iter().find(|(_, row)| row.place == WheelPlace::Sdist) {
+            let why = self.newest_mismatch(around).map_or_else(String::new, |why| format!("; {why}"));
+            let needs =
+                self.package.build.as_ref().map_or_else(String::new, |needs| format!("; needs {needs}"));
+            let because = format!("no wheel for this stack{why}; `--allow-source {name}` builds it{needs}");
+            return Choice::Build(choice(
+                Some(version.to_string()),
+                CompanionSource::Build,
+                because,
+                &row.source,
+            ));
+        }
+        if all.is_empty() {
+            // The matrix knows the name, but not this release: the index decides.
+            let because = format!("releases not in the matrix; published: {}", self.package.published);
+            return Choice::Fits(choice(None, CompanionSource::PackageIndex, because, &self.package.source));
+        }
+        Choice::None(self.violation(around))
+    }
+
+    fn warning(&self) -> Option<String> {
+        let trap = self.package.trap.as_ref()?;
+        let instead = self.package.instead.as_ref().map_or_else(String::new, |way| format!("; {way}"));
+        Some(format!("{}: {trap}{instead}", self.package.package))
+    }
+
+    /// Returns release and reason of the newest wheel that does not fit.
+    fn newest_mismatch(&self, around: &Surroundings) -> Option<String> {
+        let mut wheels = self.releases().into_iter().filter(|(_, row)| row.place != WheelPlace::Sdist);
+        let (version, row) = wheels.next()?;
+        let reasons: Vec<_> = around.mismatches(row).into_iter().map(|one| one.text).collect();
+        Some(format!("{} {version} {}", self.package.package, reasons.join(" and ")))
+    }
+
+    fn violation(&self, around: &Surroundings) -> RuleViolation {
+        let why = self.newest_mismatch(around).unwrap_or_else(|| "no release is known".to_owned());
+        let source = self.releases().first().map_or(&self.package.source, |(_, row)| &row.source);
+        let what = if self.versions.is_empty() { "no release" } else { "no requested release" };
+        let text = format!("{what} of {} fits this stack: {why}", self.package.package);
+        RuleViolation::new(Rule::CompanionMismatch, text, source)
+    }
+}
+
+fn on_page(row: &CoupledRelease) -> String {
+    let at = row.at.as_deref().unwrap_or("page of the project");
+    let seen = if row.verified { "" } else { " (by its build matrix; the file itself was not seen)" };
+    format!("wheel on the {at}{seen}")
+}
+
+fn on_index(row: &CoupledRelease, around: &Surroundings) -> String {
+    let torch = &around.torch;
+    let why = match row.abi {
+        AbiClass::Pinned | AbiClass::Range => format!("its requirement accepts torch {torch}"),
+        AbiClass::Stable => "built with the stable ABI of libtorch".to_owned(),
+        AbiClass::Undeclared => {
+            format!("its requirement names no torch; every symbol it needs is in torch {torch}")
+        }
+        AbiClass::None => "not linked to libtorch".to_owned(),
+    };
+    format!("wheel on the package index; {why}")
+}
+
+/// Returns the nearest stack of the same product with a wheel of the package, and its distance.
+fn nearest_stack(request: CompanionRequest<'_>, stack: &Stack, wish: &Wish<'_>) -> Option<(Spec, u32)> {
+    let CompanionRequest { spec, matrix, options, .. } = request;
+    let product = matrix.product(&stack.product)?;
+    let pinned = Spec { version: Some(stack.version.clone()), cuda: Some(stack.cuda.into()), ..spec.clone() };
+    let question = ResolveRequest { spec: &pinned, target: &stack.target, matrix, options };
+    let scale = DistanceMetric::new(&question, product);
+    let mut rows: Vec<_> = matrix
+        .variants
+        .iter()
+        .filter(|row| row.framework == product.framework && row.machine == stack.machine)
+        .filter(|row| is_selectable(row) && row.arch.is_some())
+        .map(|row| (scale.between(row), row))
+        .collect();
+    // The nearest release, and of it a listed variant before an experimental one.
+    let key = |(distance, row): &(u32, &Variant)| {
+        (scale.version(&row.version), row.status == Status::Experimental, *distance)
+    };
+    rows.sort_by(|a, b| {
+        key(a).cmp(&key(b)).then_with(|| (&b.1.version, b.1.cuda).cmp(&(&a.1.version, a.1.cuda)))
+    });
+    for (distance, row) in rows.into_iter().take(TRIED) {
+        let spec = Spec { version: Some(row.version.clone()), cuda: cuda_of(product, row), ..spec.clone() };
+        let Ok(other) = solve(&ResolveRequest { spec: &spec, ..question }) else { continue };
+        if Surroundings::of(&other, matrix).is_some_and(|around| wish.wheel(&around).is_some()) {
+            return Some((spec, distance));
+        }
+    }
+    None
+}
+
+/// Returns the releases of the package index that a solver must leave out for a stack, with the reason of each: those whose
+/// mismatch no requirement declares.
+pub fn excluded_releases(stack: &Stack, matrix: &Matrix) -> BTreeMap<String, Vec<(String, String)>> {
+    let mut all: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+    let Some(around) = Surroundings::of(stack, matrix) else { return all };
+    for row in matrix.coupled_releases.iter().filter(|row| row.place == WheelPlace::Default) {
+        // Companions of the framework's own index carry its CUDA in their version.
+        if stack.companions.contains_key(&row.package) || stack.channel == Channel::Source {
+            continue;
+        }
+        let found = around.mismatches(row);
+        let hidden: Vec<_> =
+            found.iter().filter(|one| !one.declared).map(|one: &Mismatch| one.text.clone()).collect();
+        if hidden.is_empty() || found.iter().any(|one| one.declared) {
+            continue;
+        }
+        let why = hidden.join(" and ");
+        let releases = row.versions.iter().map(|version| (version.to_string(), why.clone()));
+        all.entry(row.package.clone()).or_default().extend(releases);
+    }
+    all
+}
+
+/// Returns the release of a package that fits a stack, or why none does, in one line; `None` for a package without rows.
+pub fn companion_advice(package: &str, stack: &Stack, matrix: &Matrix) -> Option<String> {
+    let around = Surroundings::of(stack, matrix)?;
+    let wish = Wish::of(package, matrix).filter(|wish| !wish.rows.is_empty())?;
+    if stack.companions.contains_key(package) {
+        return None;
+    }
+    Some(match wish.choose(&around, stack) {
+        Choice::Fits(choice) | Choice::Build(choice) => {
+            format!("{package} {}: {}", choice.version.unwrap_or_default(), choice.because)
+        }
+        Choice::None(violation) => violation.text,
+    })
+}

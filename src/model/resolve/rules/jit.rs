@@ -1,0 +1,75 @@
+//! The rule about compilers that a framework calls at run time.
+
+use std::fmt::Write as _;
+
+use crate::model::compat::tables::{JitCompiler, ToolkitBound};
+use crate::model::resolve::candidate::{Candidate, gpu_label, package};
+use crate::model::resolve::refusal::RuleViolation;
+use crate::model::resolve::rule::Rule;
+use crate::model::versions::ComputeCapability;
+
+/// Rejects a framework whose run-time compiler has no target for a GPU, whatever code its files contain.
+pub(super) fn jit_lacks_gpu(candidate: &Candidate<'_>) -> Option<RuleViolation> {
+    let target = candidate.question.target;
+    let (row, without) = lacking(candidate)?;
+    let names: Vec<_> = without.iter().map(|gpu| gpu_label(target, *gpu)).collect();
+    let mut text = format!(
+        "{} compiles kernels at run time with {}, which has no target for {}",
+        candidate.label(),
+        component(candidate, row),
+        names.join(", ")
+    );
+    match releases_that_compile(candidate) {
+        Some(span) => write!(text, "; {} releases that compile for it: {span}", package(candidate.product)),
+        None => write!(text, "; no {} release in the matrix compiles for it", package(candidate.product)),
+    }
+    .expect("a String takes all");
+    Some(RuleViolation::new(Rule::JitLacksGpu, text, &row.source))
+}
+
+/// Returns the first compiler that lacks a GPU of the target, and the GPUs it lacks.
+fn lacking<'a>(candidate: &Candidate<'a>) -> Option<(&'a JitCompiler, Vec<ComputeCapability>)> {
+    let gpus = candidate.question.target.capabilities();
+    let rows = candidate.question.matrix.jit_of(candidate.variant, candidate.python);
+    rows.into_iter().find_map(|row| {
+        let without: Vec<_> = gpus.iter().copied().filter(|gpu| lacks(candidate, row, *gpu)).collect();
+        (!without.is_empty()).then_some((row, without))
+    })
+}
+
+fn lacks(candidate: &Candidate<'_>, row: &JitCompiler, gpu: ComputeCapability) -> bool {
+    if row.newest.is_some_and(|newest| gpu > newest) || row.missing.contains(&gpu) {
+        return true;
+    }
+    let compiler = candidate.question.matrix.compiler(&candidate.variant.toolkit);
+    match (row.toolkit, compiler) {
+        (Some(ToolkitBound::Targets), Some(compiler)) => !compiler.targets.contains(&gpu),
+        (Some(ToolkitBound::Oldest), Some(compiler)) => {
+            compiler.targets.iter().min().is_some_and(|oldest| gpu < *oldest)
+        }
+        (None, _) | (_, None) => false,
+    }
+}
+
+/// Returns the compiler, with the toolkit's release if it is the toolkit's.
+fn component(candidate: &Candidate<'_>, row: &JitCompiler) -> String {
+    match row.toolkit {
+        Some(_) => format!("{} (CUDA {})", row.component, candidate.toolkit_minor()),
+        None => row.component.clone(),
+    }
+}
+
+/// Returns the first and last release whose run-time compilers know every GPU of the target.
+fn releases_that_compile(candidate: &Candidate<'_>) -> Option<String> {
+    let rows = candidate.question.matrix.variants.iter().filter(|row| {
+        row.framework == candidate.variant.framework
+            && row.machine == candidate.variant.machine
+            && row.verified
+            && lacking(&Candidate { variant: row, ..*candidate }).is_none()
+            && !candidate.question.matrix.jit_of(row, candidate.python).is_empty()
+    });
+    let mut versions: Vec<_> = rows.map(|row| &row.version).collect();
+    versions.sort_unstable();
+    let (first, last) = (versions.first()?, versions.last()?);
+    Some(if first == last { first.to_string() } else { format!("{first} to {last}") })
+}

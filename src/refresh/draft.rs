@@ -1,0 +1,222 @@
+//! Rows of new releases from what their wheels say, for people to review. A value that nothing says is left out.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::architectures::Targets;
+use super::compare::{Published, pins};
+use crate::model::compat::Matrix;
+use crate::model::versions::{ComputeCapability, FrameworkVersion, GlibcVersion, Machine, PythonVersion};
+
+/// A proposed row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DraftRow {
+    /// `torch 2.99.0 for x86_64`.
+    pub(crate) title: String,
+    /// Its fields as TOML, one each line.
+    pub(crate) lines: Vec<String>,
+    /// Required fields that nothing says.
+    pub(crate) unknown: Vec<&'static str>,
+}
+
+impl DraftRow {
+    /// Returns the row as text for its file. A row that lacks a required field is a comment, so that the file stays valid.
+    pub(crate) fn text(&self, day: &str) -> String {
+        let mut out =
+            format!("\n# {}: drafted on {day} by `compat refresh --write`, to be reviewed.\n", self.title);
+        if !self.unknown.is_empty() {
+            let _ = writeln!(out, "# Not known, to be filled in: {}.", self.unknown.join(", "));
+        }
+        let mark = if self.unknown.is_empty() { "" } else { "# " };
+        for line in std::iter::once("[[variant]]").chain(self.lines.iter().map(String::as_str)) {
+            let _ = writeln!(out, "{mark}{line}");
+        }
+        out
+    }
+}
+
+/// A new release of a package for one processor, with what was read of it.
+pub(crate) struct NewRelease<'a> {
+    /// The framework: `pytorch`.
+    pub(crate) framework: &'a str,
+    /// The package that carries it: `torch`.
+    pub(crate) package: &'a str,
+    pub(crate) version: &'a FrameworkVersion,
+    pub(crate) machine: Machine,
+    /// Its wheels.
+    pub(crate) wheels: &'a [&'a Published],
+    /// The GPU code of its libraries, if it was counted.
+    pub(crate) targets: Option<&'a Targets>,
+}
+
+/// Returns the row of a new release; `None` without a wheel for the processor.
+pub(crate) fn draft(matrix: &Matrix, release: &NewRelease<'_>) -> Option<DraftRow> {
+    let NewRelease { framework, package, version, machine, .. } = *release;
+    let fitting =
+        |python: PythonVersion| release.wheels.iter().any(|one| one.wheel.name.fits(python, machine));
+    let pythons: Vec<_> =
+        (6..40).map(|minor| PythonVersion { major: 3, minor }).filter(|python| fitting(*python)).collect();
+    let of_machine: Vec<_> = release
+        .wheels
+        .iter()
+        .filter(|one| pythons.iter().any(|&python| one.wheel.name.fits(python, machine)))
+        .collect();
+    let metadata = of_machine.iter().find_map(|one| one.metadata.as_deref());
+    let pins = metadata.map(|text| pins(text, &machine.to_string())).unwrap_or_default();
+    let pinned = |start: &str| {
+        pins.iter().find(|(name, _)| name.starts_with(start)).map(|(_, version)| version.clone())
+    };
+    let mut row = DraftRow {
+        title: format!("{package} {version} for {machine}"),
+        lines: vec![
+            format!("framework = \"{framework}\""),
+            format!("version = \"{version}\""),
+            format!("machine = \"{machine}\""),
+        ],
+        unknown: vec!["released", "status"],
+    };
+    let runtime = pinned("nvidia-cuda-runtime");
+    let toolkit = matrix.components.iter().find(|row| row.versions.get("runtime") == runtime.as_ref());
+    match toolkit.filter(|_| runtime.is_some()) {
+        Some(components) => {
+            let (major, minor) = (components.cuda.major(), components.cuda.minor());
+            let whole =
+                matrix.variants.iter().any(|row| row.framework == framework && row.cuda.minor.is_none());
+            let minor = if whole { String::new() } else { minor.to_string() };
+            row.lines.push(format!("cuda = \"cu{major}{minor}\""));
+            row.lines.push(format!("toolkit = \"{}\"", components.cuda));
+        }
+        None => row.unknown.extend(["cuda", "toolkit"]),
+    }
+    for (field, start) in [("cudnn", "nvidia-cudnn"), ("nccl", "nvidia-nccl"), ("triton", "triton")] {
+        row.lines.extend(pinned(start).map(|version| format!("{field} = \"{version}\"")));
+    }
+    row.lines.extend(runtime.map(|version| format!("cudart = \"{version}\"")));
+    row.lines.push(format!("python = {}", list(pythons.iter())));
+    let glibc: Option<GlibcVersion> = of_machine.iter().filter_map(|one| one.wheel.name.glibc()).min();
+    match glibc {
+        Some(glibc) => row.lines.push(format!("min_glibc = \"{glibc}\"")),
+        None => row.unknown.push("min_glibc"),
+    }
+    if let Some(targets) = release.targets.filter(|targets| !targets.arch.is_empty()) {
+        let dotted = |all: &BTreeSet<ComputeCapability>| list(all.iter().map(|cc| cc.dotted()));
+        row.lines.push(format!("arch = {}", dotted(&targets.arch)));
+        if !targets.ptx.is_empty() {
+            row.lines.push(format!("ptx = {}", dotted(&targets.ptx)));
+        }
+    }
+    row.lines.extend(["channel = \"default\"", "verified = true", "evidence = \"wheel\""].map(str::to_owned));
+    let file = &of_machine.first()?.wheel.file;
+    row.lines.push(format!("source = \"package index: METADATA and file name of {file}\""));
+    Some(row)
+}
+
+fn list<T: ToString>(all: impl Iterator<Item = T>) -> String {
+    let all: Vec<_> = all.map(|one| format!("\"{}\"", one.to_string())).collect();
+    format!("[{}]", all.join(", "))
+}
+
+/// Returns how a wheel's name contradicts its METADATA: package, version, or the torch that the name tells.
+pub(crate) fn name_contradiction(one: &Published) -> Option<(&'static str, String, String)> {
+    let text = one.metadata.as_deref()?;
+    let header = |name: &str| {
+        let headers = text.split("\n\n").next().unwrap_or_default();
+        headers.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
+    };
+    let name = &one.wheel.name;
+    let same = |value: &str| value.to_ascii_lowercase().replace(['_', '.'], "-") == name.package;
+    if let Some(says) = header("Name:").filter(|value| !same(value)) {
+        return Some(("name", name.package.clone(), says));
+    }
+    if let Some(says) = header("Version:").filter(|value| *value != name.version) {
+        return Some(("version", name.version.clone(), says));
+    }
+    let (_, local) = name.version.split_once('+')?;
+    let (_, told) = local.split_once("torch").or_else(|| local.split_once("pt"))?;
+    let told: String = told.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    let required = pins(text, name.machines().next().unwrap_or("x86_64")).remove("torch")?;
+    let short = |version: &str| version.split('.').take(2).collect::<Vec<_>>().join(".");
+    let agrees = if told.contains('.') {
+        short(&told) == short(&required)
+    } else {
+        required.split('+').next().unwrap_or_default().replace('.', "").starts_with(told.as_str())
+    };
+    (!agrees).then(|| ("torch", told, format!("torch=={required}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refresh::listed;
+
+    const METADATA: &str = "Metadata-Version: 2.1\nName: torch\nVersion: 2.99.0\n\
+        Requires-Dist: nvidia-cuda-runtime-cu12==12.8.90; platform_system == \"Linux\"\n\
+        Requires-Dist: nvidia-cudnn-cu12==9.10.2.21\nRequires-Dist: triton==3.4.0\n\n";
+
+    fn published(file: &str, metadata: &str) -> Published {
+        let base = "https://index.example.test/simple/torch/".parse().expect("an address");
+        let wheel = listed(&format!("<a href='{file}'>x</a>"), &base).remove(0);
+        Published { wheel, metadata: Some(metadata.to_owned()) }
+    }
+
+    fn drafted(metadata: &str, targets: Option<&Targets>) -> DraftRow {
+        let one = published("torch-2.99.0-cp312-cp312-manylinux_2_28_x86_64.whl", metadata);
+        let version = "2.99.0".parse().expect("a version");
+        let release = NewRelease {
+            framework: "pytorch",
+            package: "torch",
+            version: &version,
+            machine: Machine::X86_64,
+            wheels: &[&one],
+            targets,
+        };
+        draft(Matrix::current(), &release).expect("a row")
+    }
+
+    #[test]
+    fn draft_has_what_the_wheel_says_and_names_the_rest() {
+        let arch = BTreeSet::from(["9.0".parse().expect("a capability")]);
+        let row = drafted(METADATA, Some(&Targets { arch, ptx: BTreeSet::new() }));
+        let text = row.text("2026-11-23");
+        for line in [
+            "cuda = \"cu128\"",
+            "toolkit = \"12.8.1\"",
+            "cudnn = \"9.10.2.21\"",
+            "triton = \"3.4.0\"",
+            "python = [\"3.12\"]",
+            "min_glibc = \"2.28\"",
+            "arch = [\"9.0\"]",
+        ] {
+            assert!(text.contains(&format!("# {line}\n")), "{line} is not in {text}");
+        }
+        assert!(text.contains("to be filled in: released, status."), "{text}");
+        assert!(!text.contains("nccl"), "nothing says it: {text}");
+        assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
+    }
+
+    #[test]
+    fn unknown_runtime_leaves_the_cuda_out() {
+        let row = drafted("Name: torch\nVersion: 2.99.0\n\n", None);
+        assert_eq!(row.unknown, ["released", "status", "cuda", "toolkit"]);
+        assert!(
+            row.lines.iter().all(|line| !line.starts_with("cuda") && !line.starts_with("arch")),
+            "{row:?}"
+        );
+    }
+
+    #[test]
+    fn name_that_contradicts_the_metadata_is_found() {
+        let wheel = "flash_attn-2.8.3+cu12torch2.8cxx11abiTRUE-cp312-cp312-linux_x86_64.whl";
+        let head = "Name: flash-attn\nVersion: 2.8.3+cu12torch2.8cxx11abiTRUE\n";
+        let told = |torch: &str| {
+            name_contradiction(&published(wheel, &format!("{head}Requires-Dist: torch=={torch}\n\n")))
+        };
+        assert_eq!(told("2.8.0"), None);
+        let lie = told("2.7.1").expect("another torch");
+        assert_eq!(lie, ("torch", "2.8".to_owned(), "torch==2.7.1".to_owned()));
+        let version = name_contradiction(&published(wheel, "Name: flash_attn\nVersion: 2.8.2\n\n"));
+        assert_eq!(version.map(|(field, ..)| field), Some("version"));
+        let name = name_contradiction(&published(wheel, "Name: other\nVersion: 2.8.3\n\n"));
+        assert_eq!(name.map(|(field, ..)| field), Some("name"));
+    }
+}

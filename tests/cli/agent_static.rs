@@ -1,0 +1,278 @@
+//! Every static check of the agent can fail, and only for its own reason: a small tree that passes them all, broken in one place
+//! each time. The real wheels are broken in tests/kernels/broken.rs; here nothing is downloaded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use envforge_protocol::{CheckId, Stage};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PACKAGES: &str = "opt/env/lib/python3.11/site-packages";
+const SECRET: &str = "hunter2-of-the-build-host";
+/// What an interpreter with a good framework answers the agent's script.
+const ANSWERS: &str = "python=3.11\nversion=2.8.0+cu128\ncuda=12.8\ncudnn=91002\nnccl=2.27.3\ntriton=3.4.0\nflags=sm_70 sm_90 sm_120\nend=\n";
+const EXPECT: &str = "framework=torch\nversion=2.8.0+cu128\ncuda=12.8\ncudnn=9.10.2.21\nnccl=2.27.3\ntriton=3.4.0\narch=7.0\narch=9.0\n\
+     arch=12.0\ntarget=9.0\nnvcc=12.8\nnvcc-target=9.0\n";
+const DISTRIBUTIONS: [&str; 7] = [
+    "nvidia-cuda-runtime-cu12==12.8.90",
+    "nvidia-cuda-nvrtc-cu12==12.8.93",
+    "nvidia-cublas-cu12==12.8.4.1",
+    "nvidia-cudnn-cu12==9.10.2.21",
+    "nvidia-nccl-cu12==2.27.3",
+    "first==1.0",
+    "second==1.0",
+];
+/// Library, source, and what it is compiled with. The parts of cuDNN are it again.
+const LIBRARIES: [(&str, &str, &str); 7] = [
+    ("nvidia/cuda_runtime/lib/libcudart.so.12", "fake_image.c", "-DVERSION_OF_CUDART=12080"),
+    ("nvidia/cublas/lib/libcublas.so.12", "fake_image.c", "-DVERSION_OF_CUBLAS=120804"),
+    ("nvidia/cublas/lib/libcublasLt.so.12", "fake_image.c", "-DVERSION_OF_CUBLAS=120804"),
+    ("nvidia/cudnn/lib/libcudnn.so.9", "fake_image.c", "-DVERSION_OF_CUDNN=91002"),
+    ("nvidia/nccl/lib/libnccl.so.2", "fake_image.c", "-DVERSION_OF_NCCL=22703 -DARCH=90"),
+    ("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "fake_libnvrtc.c", ""),
+    ("torch/lib/libtorch_cuda.so", "fake_image.c", "-DARCH=90"),
+];
+const PARTS: [&str; 6] = ["graph", "ops", "cnn", "adv", "heuristic", "engines_runtime_compiled"];
+
+/// Compiles a library.
+fn compile(source: &str, flags: &str, out: &Path) {
+    fs_err::create_dir_all(out.parent().expect("a folder")).expect("made");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support");
+    let output = Command::new("cc")
+        .args(["-shared", "-fPIC", "-nostdlib", "-o"])
+        .arg(out)
+        .arg(folder.join(source))
+        .arg(format!("-L{}", BUILT.gone.path().display()))
+        .args(flags.split_whitespace())
+        .output()
+        .expect("a C compiler");
+    assert!(output.status.success(), "{source}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What every tree needs and is compiled once: a library that no image has.
+struct Built {
+    gone: TempDir,
+}
+
+static BUILT: LazyLock<Built> = LazyLock::new(|| {
+    let gone = tempfile::tempdir().expect("a folder");
+    let status = Command::new("cc")
+        .args(["-shared", "-nostdlib", "-Wl,-soname,libgone.so.1", "-x", "c", "/dev/null", "-o"])
+        .arg(gone.path().join("libgone.so"))
+        .status();
+    assert!(status.is_ok_and(|status| status.success()));
+    Built { gone }
+});
+
+/// What stands for `/`, and what lies outside it: the agent, its input files and what the programs of the tree answer.
+struct Tree {
+    folder: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Tree {
+    fn good() -> Self {
+        let tree = Self { folder: tempfile::tempdir().expect("a folder"), variables: Vec::new() };
+        let outside = tree.outside();
+        let mut expect = EXPECT.to_owned();
+        for distribution in DISTRIBUTIONS {
+            writeln!(expect, "distribution={distribution}").expect("a string takes all");
+            let (name, version) = distribution.split_once("==").expect("a version");
+            tree.distribution(name, version);
+        }
+        tree.write("../expect", &expect);
+        tree.write("../forbidden", SECRET);
+        tree.write("../answers", ANSWERS);
+        tree.write("../release", "Cuda compilation tools, release 12.8, V12.8.93\n");
+        tree.write("../runtime", "12080\n");
+        tree.write("../include/Python.h", "#define PY_MAJOR_VERSION 3\n");
+        fs_err::write(outside.join("agent"), envforge::agent::AGENT).expect("written");
+        let python = format!(
+            "#!/bin/sh\ncase \"$2 $3\" in 'import sysconfig;'*) echo {0}/include;; 'pip check') cat {0}/pip 2>/dev/null && exit 1; exit 0;; \
+             *) cat {0}/answers;; esac\n",
+            outside.display()
+        );
+        tree.write("opt/env/bin/python", &python);
+        let nvcc = format!(
+            "#!/bin/sh\ncase \"$*\" in --version) cat {0}/release;; *-cubin*) printf '\\177ELF' >\"$4\";; \
+             *) printf '#!/bin/sh\\ncat {0}/runtime\\n' >\"$2\"; chmod +x \"$2\";; esac\n",
+            outside.display()
+        );
+        tree.write("usr/local/cuda/bin/nvcc", &nvcc);
+        for (library, source, flags) in LIBRARIES {
+            compile(source, flags, &tree.package(library));
+        }
+        for part in PARTS {
+            let library = tree.package("nvidia/cudnn/lib/libcudnn.so.9");
+            let part = tree.package(&format!("nvidia/cudnn/lib/libcudnn_{part}.so.9"));
+            fs_err::copy(library, part).expect("copied");
+        }
+        tree.shared("of b");
+        tree.write("home/dev/.profile", "");
+        tree.modes();
+        tree
+    }
+
+    /// A path that two packages list, with the bytes that it has: those of `second` are right.
+    fn shared(&self, bytes: &str) {
+        let record = |name: &str, hash: &str| {
+            let row = format!("shared.txt,sha256={hash},4\n");
+            self.write(&format!("{PACKAGES}/{name}-1.0.dist-info/RECORD"), &row);
+        };
+        record("first", "RGJRCLdly6YI3lnoGXfeQt63Avd2pzCfZJCFy_Vwrxs");
+        record("second", "XA_SI7RosvZpPSC73AUMkCYUKGCv6Ykbyfa3MH8TSVc");
+        self.write(&format!("{PACKAGES}/shared.txt"), bytes);
+    }
+
+    fn distribution(&self, name: &str, version: &str) {
+        let folder = format!("{PACKAGES}/{}-{version}.dist-info", name.replace('-', "_"));
+        self.write(
+            &format!("{folder}/METADATA"),
+            &format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\n"),
+        );
+    }
+
+    /// The image's user may write to its home and to nothing else.
+    fn modes(&self) {
+        let modes = [("..", 0o755), ("", 0o755), ("home/dev", 0o777), ("opt/env", 0o755)];
+        let programs =
+            [("../agent", 0o755), ("opt/env/bin/python", 0o755), ("usr/local/cuda/bin/nvcc", 0o755)];
+        for (path, mode) in modes.into_iter().chain(programs) {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            fs_err::set_permissions(self.root().join(path), permissions).expect("mode");
+        }
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.folder.path().canonicalize().expect("there")
+    }
+
+    fn root(&self) -> PathBuf {
+        let root = self.outside().join("root");
+        fs_err::create_dir_all(&root).expect("made");
+        root
+    }
+
+    /// A file below `site-packages`.
+    fn package(&self, path: &str) -> PathBuf {
+        self.root().join(PACKAGES).join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root().join(path);
+        fs_err::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs_err::write(path, text).expect("written");
+    }
+
+    /// The static checks: each outcome and detail.
+    fn checked(&self) -> BTreeMap<String, (String, String)> {
+        let outside = self.outside();
+        let output = Command::new(outside.join("agent"))
+            .args(["static", "--json", "--user", "1000:1000", "--root"])
+            .arg(self.root())
+            .arg("--expect")
+            .arg(outside.join("expect"))
+            .arg("--forbidden")
+            .arg(outside.join("forbidden"))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .output()
+            .expect("the agent runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let word = |line: &Value, key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        let checks = lines.filter(|line| line["id"].is_string());
+        checks.map(|line| (word(&line, "id"), (word(&line, "outcome"), word(&line, "detail")))).collect()
+    }
+}
+
+/// Breaks a good tree.
+type Break = fn(&mut Tree);
+
+fn answers(tree: &mut Tree, old: &str, new: &str) {
+    assert!(ANSWERS.contains(old));
+    tree.write("../answers", &ANSWERS.replace(old, new));
+}
+
+/// The check, and what makes it fail.
+const BREAKS: [(&str, Break); 26] = [
+    ("framework-version", |tree| answers(tree, "version=2.8.0", "version=2.7.1")),
+    ("framework-cuda", |tree| answers(tree, "cuda=12.8", "cuda=12.6")),
+    ("cudnn-version", |tree| answers(tree, "cudnn=91002", "cudnn=91001")),
+    ("nccl-version", |tree| answers(tree, "nccl=2.27.3", "nccl=2.27.2")),
+    ("triton-version", |tree| answers(tree, "triton=3.4.0", "triton=3.3.1")),
+    ("framework-architectures", |tree| answers(tree, " sm_120", "")),
+    ("distributions", |tree| tree.distribution("stray", "1.0")),
+    ("pip-check", |tree| tree.write("../pip", "first 1.0 requires third, which is not installed.\n")),
+    ("shared-paths", |tree| tree.shared("of a")),
+    ("linker-closure", |tree| {
+        let other = tree.package("torch/lib/libother.so");
+        compile("fake_image.c", "-Wl,--no-as-needed -lgone", &other);
+    }),
+    ("one-cuda", |tree| {
+        tree.write("opt/env/lib/libcufft.so.11", "");
+        tree.write("usr/lib/libcufft.so.10", "");
+    }),
+    ("cudart-load", |tree| recompiled(tree, 0, "-DVERSION_OF_CUDART=12060")),
+    ("cublas-load", |tree| recompiled(tree, 1, "-DVERSION_OF_CUBLAS=120803")),
+    ("cublaslt-load", |tree| {
+        fs_err::write(tree.package(LIBRARIES[2].0), "<html>503</html>").expect("written");
+    }),
+    ("cudnn-load", |tree| recompiled(tree, 3, "-DVERSION_OF_CUDNN=91001")),
+    ("nccl-load", |tree| recompiled(tree, 4, "-DVERSION_OF_NCCL=22702 -DARCH=90")),
+    ("cudnn-sublibraries", |tree| {
+        fs_err::remove_file(tree.package("nvidia/cudnn/lib/libcudnn_cnn.so.9")).expect("removed");
+    }),
+    ("nvrtc", |tree| recompiled(tree, 5, "-DOLD")),
+    ("code-for-target", |tree| recompiled(tree, 6, "-DARCH=80")),
+    ("loader-path", |tree| {
+        tree.write("usr/local/cuda/lib64/stubs/libcuda.so", "a stub");
+        tree.variables.push(("LD_LIBRARY_PATH", "/usr/local/cuda/lib64/stubs".to_owned()));
+    }),
+    ("user", |tree| {
+        let open = std::fs::Permissions::from_mode(0o777);
+        fs_err::set_permissions(tree.root().join("opt/env"), open).expect("mode");
+    }),
+    ("compiler", |tree| tree.write("../include/Python.h", "#error no headers\n")),
+    ("nvcc-version", |tree| tree.write("../release", "Cuda compilation tools, release 12.6, V12.6.85\n")),
+    ("nvcc", |tree| tree.write("../runtime", "12060\n")),
+    ("leftovers", |tree| tree.write("etc/machine-id", "0123456789abcdef\n")),
+    ("secrets", |tree| tree.write("etc/netrc", SECRET)),
+];
+
+/// Compiles one of the libraries with other flags.
+fn recompiled(tree: &mut Tree, at: usize, flags: &str) {
+    compile(LIBRARIES[at].1, flags, &tree.package(LIBRARIES[at].0));
+}
+
+/// Checks that the CLI makes itself: `model::verdict`'s own tests break them.
+const OF_THE_CLI: [&str; 3] = ["image-user", "image-addresses", "agent"];
+
+#[test]
+fn every_static_check_has_a_break() {
+    let of_the_agent = CheckId::ALL.iter().filter(|check| check.stage() == Stage::Static);
+    let ids = of_the_agent.map(|check| check.as_str()).filter(|id| !OF_THE_CLI.contains(id));
+    assert_eq!(ids.collect::<BTreeSet<_>>(), BREAKS.iter().map(|(id, _)| *id).collect());
+}
+
+#[test]
+fn each_break_of_an_image_is_caught_by_its_own_check_alone() {
+    let good = Tree::good().checked();
+    for (id, _) in BREAKS {
+        assert_eq!(good[id].0, "passed", "{id}: {}", good[id].1);
+    }
+    for (id, cause) in BREAKS {
+        let mut tree = Tree::good();
+        cause(&mut tree);
+        let found = tree.checked();
+        let changed: Vec<_> = good.keys().filter(|id| good[*id].0 != found[*id].0).collect();
+        assert_eq!(changed, [id], "{found:#?}");
+        assert_eq!(found[id].0, "failed", "{id}: {}", found[id].1);
+    }
+}

@@ -1,0 +1,282 @@
+//! README, book and the documents next to them: generated pages are current, links lead somewhere, commands and files work.
+
+mod markdown;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use clap::Parser as _;
+use envforge::cli::Cli;
+use envforge::model::project::ProjectFile;
+use envforge::settings::parse_config;
+use markdown::Document;
+
+use crate::blocks::{self, blocks, commands, sessions};
+use crate::{envforge, program};
+
+/// The repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The files below a folder, by path from it.
+fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        if let Ok(entries) = std::fs::read_dir(&path) {
+            open.extend(entries.map(|entry| entry.expect("an entry").path()));
+        } else if path.extension().is_none_or(|extension| extension != "png") {
+            let text = std::fs::read_to_string(&path).expect("a page");
+            found.insert(path.strip_prefix(folder).expect("below it").to_owned(), text);
+        }
+    }
+    found
+}
+
+/// Every document for readers, by path from the repository.
+fn documents() -> Vec<Document> {
+    let mut all = vec![];
+    for name in ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"] {
+        let text = std::fs::read_to_string(root().join(name)).expect(name);
+        all.push(Document { path: name.into(), text });
+    }
+    for (path, text) in files(&root().join("docs/src")) {
+        all.push(Document { path: Path::new("docs/src").join(path), text });
+    }
+    all
+}
+
+/// Whether a page is written by `generate docs`.
+fn is_reference(document: &Document) -> bool {
+    document.path.starts_with("docs/src/reference")
+}
+
+#[test]
+fn reference_pages_are_current() {
+    let program = program();
+    let run = program.run(&["generate", "docs", "pages"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let (new, kept) = (files(&program.path("pages")), files(&root().join("docs/src/reference")));
+    let names: BTreeSet<_> = new.keys().chain(kept.keys()).collect();
+    let stale: Vec<_> = names.into_iter().filter(|name| new.get(*name) != kept.get(*name)).collect();
+    assert!(
+        stale.is_empty(),
+        "stale or foreign pages: {stale:?}; run `cargo run -- generate docs docs/src/reference` (and delete pages it no longer writes)"
+    );
+}
+
+#[test]
+fn links_lead_to_files_and_headings() {
+    let documents = documents();
+    let mut broken = Vec::new();
+    let mut count = 0;
+    for document in &documents {
+        for target in document.links() {
+            count += 1;
+            if let Some(problem) = problem_of(document, &target, &documents) {
+                broken.push(format!("{}: {target}: {problem}", document.path.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{} broken links: {broken:#?}", broken.len());
+    assert!(count > 100, "{count} links were read");
+}
+
+/// What is wrong with a link, if anything.
+fn problem_of(from: &Document, target: &str, documents: &[Document]) -> Option<&'static str> {
+    if ["https://", "http://", "mailto:"].iter().any(|scheme| target.starts_with(scheme)) {
+        return None;
+    }
+    let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+    let file = if path.is_empty() { from.path.clone() } else { markdown::joined(&from.path, path) };
+    if !root().join(&file).exists() {
+        return Some("not found");
+    }
+    if anchor.is_empty() {
+        return None;
+    }
+    let page = documents.iter().find(|document| document.path == file);
+    match page {
+        Some(page) if page.anchors().contains(anchor) => None,
+        Some(_) => Some("no such heading"),
+        None => Some("not a page of the documentation"),
+    }
+}
+
+#[test]
+fn broken_links_are_found() {
+    let page = |path: &str, text: &str| Document { path: path.into(), text: text.to_owned() };
+    let documents = [
+        page(
+            "docs/src/start.md",
+            "# Start\n## Two `words`, here\n[a](#two-words-here) [b](../../README.md#envforge)",
+        ),
+        page(
+            "README.md",
+            "# envforge\n```\n[x](inside-a-fence)\n```\n`[x](inside-code)` [a](docs/src/start.md)",
+        ),
+    ];
+    let links: Vec<_> = documents.iter().map(Document::links).collect();
+    assert_eq!(links, [vec!["#two-words-here", "../../README.md#envforge"], vec!["docs/src/start.md"]]);
+    let start = &documents[0];
+    assert_eq!(problem_of(start, "#two-words-here", &documents), None);
+    assert_eq!(problem_of(start, "../../README.md#envforge", &documents), None);
+    assert_eq!(problem_of(start, "../../README.md#gone", &documents), Some("no such heading"));
+    assert_eq!(problem_of(start, "gone.md", &documents), Some("not found"));
+}
+
+#[test]
+fn every_page_is_in_the_summary_and_has_one_title() {
+    let documents = documents();
+    let summary = documents.iter().find(|one| one.path.ends_with("SUMMARY.md")).expect("the summary");
+    let listed: Vec<_> = summary.links().iter().map(|link| markdown::joined(&summary.path, link)).collect();
+    let unique: BTreeSet<_> = listed.iter().collect();
+    assert_eq!(unique.len(), listed.len(), "a page is listed twice");
+    for document in &documents {
+        let titles = document.headings().filter(|(level, _)| *level == 1).count();
+        let is_summary = document.path.ends_with("SUMMARY.md");
+        assert!(titles == 1 || is_summary, "{}: {titles} titles", document.path.display());
+        let is_page = document.path.starts_with("docs") && !is_summary;
+        assert_eq!(is_page, unique.contains(&document.path), "{}", document.path.display());
+    }
+}
+
+#[test]
+fn readme_and_guides_are_short() {
+    for document in documents() {
+        let is_long = is_reference(&document) || document.path.ends_with("CHANGELOG.md");
+        let lines = document.text.lines().count();
+        assert!(is_long || lines <= 150, "{}: {lines} lines", document.path.display());
+    }
+}
+
+#[test]
+fn documented_commands_parse() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for document in documents().iter().filter(|document| !document.path.ends_with("CHANGELOG.md")) {
+        for command in blocks(&document.text).iter().flat_map(commands) {
+            count += 1;
+            if let Err(error) = Cli::try_parse_from(&command)
+                && error.use_stderr()
+            {
+                wrong.push(format!("{}: {command:?}: {error}", document.path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(count > 60, "{count} commands were read");
+}
+
+#[test]
+fn console_blocks_run_as_shown() {
+    let binary = Path::new(env!("CARGO_BIN_EXE_envforge")).parent().expect("a folder");
+    let (mut ran, mut with_engine) = (0, 0);
+    for document in documents() {
+        let program = program().with("PATH", format!("{}:/usr/bin:/bin", binary.display()));
+        let folder = program.path("work");
+        std::fs::create_dir(&folder).expect("a folder of the test");
+        std::os::unix::fs::symlink(root().join("compat"), folder.join("compat")).expect("a link");
+        for block in blocks(&document.text).iter().filter(|block| block.language == "console") {
+            match &*block.kind {
+                "docker" => with_engine += sessions(block).len(),
+                "" => {
+                    for session in sessions(block) {
+                        let command = format!("exec 2>&1; {}", session.command);
+                        let mut shell = program.command_of(Path::new("/bin/sh"), &["-c", &command]);
+                        let output = shell.current_dir(&folder).output().expect("a shell");
+                        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                        let place = format!("{}: `{}`", document.path.display(), session.command);
+                        if session.output.is_empty() {
+                            assert!(output.status.success(), "{place}: {text}");
+                        } else if let Err(line) = blocks::matches(&session.output, &text) {
+                            panic!("{place}: `{line}` is not in the output:\n{text}");
+                        }
+                        ran += 1;
+                    }
+                }
+                other => panic!("{}: `console {other}` is neither run nor marked", document.path.display()),
+            }
+        }
+    }
+    // A command that moves from one kind to the other is a decision.
+    assert_eq!((ran, with_engine), (14, 67), "commands that ran here, and those that need an engine");
+}
+
+#[test]
+fn toml_blocks_are_projects_or_settings() {
+    let (mut projects, mut settings) = (0, 0);
+    for document in documents() {
+        for block in blocks(&document.text).iter().filter(|block| block.language == "toml") {
+            let place = document.path.display();
+            match &*block.kind {
+                "project" => {
+                    ProjectFile::parse("envforge.toml", &block.text)
+                        .unwrap_or_else(|error| panic!("{place}: {error}"));
+                    projects += 1;
+                }
+                "settings" => {
+                    parse_config("config.toml".into(), &block.text)
+                        .unwrap_or_else(|error| panic!("{place}: {error}"));
+                    settings += 1;
+                }
+                other => panic!("{place}: `toml {other}` is neither a project nor settings"),
+            }
+        }
+    }
+    assert!(projects >= 3 && settings >= 3, "{projects} projects, {settings} settings");
+}
+
+#[test]
+fn every_known_error_has_an_anchor() {
+    let page =
+        documents().into_iter().find(|one| one.path.ends_with("reference/errors.md")).expect("the page");
+    let anchors = page.anchors();
+    for entry in envforge::model::diagnosis::entries() {
+        assert!(anchors.contains(entry.id), "{}", entry.id);
+    }
+    let run = envforge(&["doctor", "--explain", "no kernel image is available for execution on the device"]);
+    let id = run.stdout.split(':').next().expect("an id");
+    assert!(anchors.contains(id), "{id}");
+}
+
+#[test]
+fn help_lists_every_exit_code() {
+    let help = envforge(&["--help"]).stdout;
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for exit in envforge::failure::Exit::ALL {
+        assert!(words.contains(&format!("{} {}", exit as u8, exit.meaning())), "{exit:?}: {words}");
+    }
+}
+
+/// Each rule of the page is provoked by its own example; an alternative that is printed then resolves for the same target.
+#[test]
+fn provoked_refusals_lead_to_the_page_of_rules_and_are_cured() {
+    let page =
+        documents().into_iter().find(|one| one.path.ends_with("reference/rules.md")).expect("the page");
+    let anchors = page.anchors();
+    let mut cured = 0;
+    for example in blocks(&page.text).iter().flat_map(commands) {
+        let args: Vec<&str> = example[1..].iter().map(String::as_str).collect();
+        let run = envforge(&args);
+        let ids = run
+            .stderr
+            .lines()
+            .filter_map(|line| line.strip_prefix("  "))
+            .filter(|line| !line.is_empty() && line.chars().all(|c| c.is_ascii_lowercase() || c == '-'));
+        for id in ids {
+            assert!(anchors.contains(id), "{args:?}: no anchor for {id}");
+        }
+        let offers = run.stderr.lines().find_map(|line| line.strip_prefix("    envforge build "));
+        let Some(offer) = offers else { continue };
+        // The target of the example, and what the offer adds.
+        let mut again = vec!["plan"];
+        again.extend(offer.split_whitespace());
+        again.extend(&args[2..]);
+        let run = envforge(&again);
+        assert_eq!(run.code, 0, "{again:?}: {}", run.stderr);
+        cured += 1;
+    }
+    assert!(cured >= 10, "{cured} refusals were cured");
+}
