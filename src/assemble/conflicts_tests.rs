@@ -107,7 +107,9 @@ fn further_files_replace_those_of_wheels_and_are_checked() {
     let path = format!("{SITE}/shared/x.py");
     let plan = LayerPlan::new(&[&a], &Conflicts::default(), further(&path)).expect("a layer");
     assert_eq!(plan.files()[&path].mode, 0o600);
-    for (path, expected) in [("../x", "`..`"), ("/x", "absolute"), (SITE, "file and a directory")] {
+    for (path, expected) in
+        [("../x", "`..`"), ("/x", "absolute"), ("x/", "ends with"), (SITE, "file and a directory")]
+    {
         let error = LayerPlan::new(&[&a], &Conflicts::default(), further(path)).expect_err(path).to_string();
         assert!(error.starts_with("cannot assemble a layer:") && error.contains(expected), "{error}");
     }

@@ -79,13 +79,16 @@ pub struct LayerPlan {
 
 impl LayerPlan {
     /// Returns the layer of some wheels and further files, which replace those of wheels. `conflicts` are those of all wheels
-    /// of the image; paths of further files have no `/` at either end.
+    /// of the image; a further path with `/` at either end is an error.
     pub fn new(
         wheels: &[&Installation],
         conflicts: &Conflicts,
         further: BTreeMap<String, LayerFile>,
     ) -> Result<Self, AssembleError> {
-        let bad = |path: &String| problem(path).map(|problem| format!("{}: {problem}", quoted(path)));
+        let bad = |path: &String| {
+            let trailing = path.ends_with('/').then_some("the path ends with `/`");
+            problem(path).or(trailing).map(|problem| format!("{}: {problem}", quoted(path)))
+        };
         let mut reasons: Vec<String> = further.keys().filter_map(bad).collect();
         let mut files = BTreeMap::<String, LayerFile>::new();
         let mut insert = |path: String, file: LayerFile| {
