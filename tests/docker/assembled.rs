@@ -75,7 +75,10 @@ fn no_code_of_a_wheel_runs_in_a_build() {
         .file("evil-1.0.dist-info/entry_points.txt", "[console_scripts]\npython-evil = evil:main\n")
         .build();
     scene.index.publish(vec![wheel]);
-    let report = built(&scene, &["build", SPEC, "--with", "evil", "--json"]);
+    let address = format!("{}/own", scene.index.url());
+    let scene = scene.set("ENVFORGE_INDEX_OWN", address);
+    let evil = "{ name = \"evil\", index = \"own\" }";
+    let report = built(&scene, &["build", SPEC, "--with", evil, "--json"]);
     let image = report["tags"][0].as_str().expect("a tag");
     let container = docker(&["create", image]);
     let list = Command::new("docker").args(["export", &container]).output().expect("docker runs").stdout;
