@@ -9,10 +9,10 @@ use envforge_protocol::status::{Library, groups};
 
 use crate::real::{file, unpacked};
 
-/// Gives each C parameter a letter: `P` for a pointer, `U` for the id of a communicator, else its size in bytes.
+/// Gives each C parameter a letter: `P` for a pointer, `U` for the id of a communicator, `I` for the handle of shared memory, else its size in bytes.
 const SHAPES: &str = r"
 #include <type_traits>
-template <typename T> constexpr char letter = std::is_pointer_v<T> ? 'P' : sizeof(T) == 128 ? 'U' : char('0' + sizeof(T));
+template <typename T> constexpr char letter = std::is_pointer_v<T> ? 'P' : sizeof(T) == 128 ? 'U' : sizeof(T) == 64 ? 'I' : char('0' + sizeof(T));
 template <typename T> struct shape;
 template <typename R, typename... A> struct shape<R(A...)> {
     static constexpr char own[] = {letter<R>, letter<A>..., 0};
@@ -35,7 +35,8 @@ fn letter(parameter: &str) -> char {
         pointer if pointer.starts_with('*') => 'P',
         "Address" => 'A',
         "UniqueId" => 'U',
-        "u64" | "usize" | "i64" => '8',
+        "IpcHandle" => 'I',
+        "u64" | "usize" | "i64" | "Part" => '8',
         "c_int" | "c_uint" | "u32" => '4',
         "u8" => '1',
         other => panic!("unknown type `{other}` in the agent's tables"),
@@ -93,9 +94,11 @@ fn check(
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-const DRIVER: [&str; 2] = [
+const DRIVER: [&str; 4] = [
     include_str!("../../kernels/agent/src/gpu/driver.rs"),
     include_str!("../../kernels/agent/src/gpu/device.rs"),
+    include_str!("../../kernels/agent/src/gpu/mapped.rs"),
+    include_str!("../../kernels/agent/src/gpu/ipc.rs"),
 ];
 
 /// The numbers that the agent passes to the driver or expects from it.
@@ -108,7 +111,23 @@ const DRIVER_CONSTANTS: &[(&str, i64)] = &[
     ("CU_DEVICE_ATTRIBUTE_PCI_BUS_ID", 33),
     ("CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID", 34),
     ("CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID", 50),
+    ("CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED", 102),
     ("CU_STREAM_NON_BLOCKING", 1),
+    ("CU_MEM_ALLOCATION_TYPE_PINNED", 1),
+    ("CU_MEM_HANDLE_TYPE_NONE", 0),
+    ("CU_MEM_LOCATION_TYPE_DEVICE", 1),
+    ("CU_MEM_ALLOC_GRANULARITY_MINIMUM", 0),
+    ("CU_MEM_ACCESS_FLAGS_PROT_READWRITE", 3),
+    ("CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS", 1),
+    ("sizeof(CUmemAllocationProp)", 32),
+    ("__builtin_offsetof(CUmemAllocationProp, requestedHandleTypes)", 4),
+    ("__builtin_offsetof(CUmemAllocationProp, location)", 8),
+    ("__builtin_offsetof(CUmemAllocationProp, allocFlags)", 24),
+    ("sizeof(CUmemAccessDesc)", 12),
+    ("__builtin_offsetof(CUmemAccessDesc, flags)", 8),
+    ("sizeof(CUmemLocation)", 8),
+    ("__builtin_offsetof(CUmemLocation, id)", 4),
+    ("CUDA_ERROR_NOT_SUPPORTED", 801),
     ("CUDA_ERROR_NOT_FOUND", 500),
     ("CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", 704),
 ];

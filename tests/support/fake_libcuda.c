@@ -13,6 +13,8 @@
  * FAKE_CC_OTHERS   the compute capability of all GPUs but the first
  * FAKE_BAD_PEERS   a copy to another GPU has one wrong byte if it goes "directly", or "through the host"
  * FAKE_FREE        MiB of memory that are free (40: as much as a workspace of cuBLASLt and a little)
+ * FAKE_MAPS        whether physical memory can be mapped at reserved addresses (1)
+ * FAKE_IPC_RC      what cuIpcGetMemHandle returns
  * FAKE_MUTATION    one fault of tests/fixtures/gpu/mutations.txt
  * FAKE_CLIENTS     a file: each process adds "+" and its ID when it starts the driver, and "-" and its ID when it ends
  *
@@ -23,6 +25,7 @@
  *
  * "Device memory" is memory of this process, so that copies work.
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -129,6 +132,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
     case 32: *value = 1; return 0;
     case 33: *value = 0x3b + device; return 0;
     case 34: case 50: *value = 0; return 0;
+    case 102: *value = number("FAKE_MAPS", 1); return 0;
     default: return 1;
     }
 }
@@ -268,12 +272,188 @@ int cuMemAlloc_v2(address *where, size_t bytes)
 int cuMemFree_v2(address where)
 {
     struct allocation *own = of_address(where);
-    if (!own || own->start != where)
+    if (!own || own->start != where || !own->mapped)
         return 1;
     finish_all(own->context);
     const size_t held = (own->bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
     allocated[own->context->device] -= held;
     munmap((void *)(own->start + held + PAGE - own->mapped), own->mapped);
+    own->bytes = 0;
+    return 0;
+}
+
+/* ---- physical memory at reserved addresses: files that are mapped ---- */
+
+struct location { int kind, device; };
+struct properties { int kind, handle_kinds; struct location location; void *windows; unsigned char flags[8]; };
+struct access { struct location location; int flags; };
+#define GRANULARITY ((size_t)2 << 20)
+static struct { int file; size_t bytes; } parts[64];
+static struct { uintptr_t start; size_t bytes; } reserved[64];
+static struct { uintptr_t start; size_t bytes; int part; } placed[64];
+
+static int is_pinned(const struct properties *own)
+{
+    return own->kind == 1 && !own->handle_kinds && own->location.kind == 1 && !own->windows;
+}
+int cuMemGetAllocationGranularity(size_t *bytes, const struct properties *own, int option)
+{
+    *bytes = GRANULARITY;
+    return is_pinned(own) && !option ? 0 : 1;
+}
+int cuMemAddressReserve(address *where, size_t bytes, size_t alignment, address wanted, unsigned long long flags)
+{
+    int at = 0;
+    while (reserved[at].bytes)
+        ++at;
+    if (!bytes || bytes % GRANULARITY || alignment || wanted || flags)
+        return 1;
+    char *start = mmap(0, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    reserved[at].start = *where = (uintptr_t)start;
+    reserved[at].bytes = bytes;
+    return start == MAP_FAILED ? 2 : 0;
+}
+int cuMemAddressFree(address where, size_t bytes)
+{
+    for (int at = 0; at < 64; ++at)
+        if (placed[at].bytes && placed[at].start >= where && placed[at].start < where + bytes)
+            return 1;
+    for (int at = 0; at < 64; ++at)
+        if (reserved[at].bytes == bytes && reserved[at].start == where) {
+            reserved[at].bytes = 0;
+            return munmap((void *)(uintptr_t)where, bytes) ? 1 : 0;
+        }
+    return 1;
+}
+int cuMemCreate(unsigned long long *part, size_t bytes, const struct properties *own, unsigned long long flags)
+{
+    size_t available, total;
+    int at = 1;
+    while (parts[at].bytes)
+        ++at;
+    if (!bytes || bytes % GRANULARITY || !is_pinned(own) || flags)
+        return 1;
+    cuMemGetInfo_v2(&available, &total);
+    if (bytes > available)
+        return 2;
+    parts[at].file = memfd_create("part", 0);
+    parts[at].bytes = bytes;
+    allocated[current->device] += bytes;
+    *part = (unsigned long long)at;
+    return parts[at].file < 0 || ftruncate(parts[at].file, (off_t)bytes) ? 2 : 0;
+}
+int cuMemRelease(unsigned long long part)
+{
+    if (part >= 64 || !parts[part].bytes)
+        return 1;
+    close(parts[part].file);
+    allocated[current->device] -= parts[part].bytes;
+    parts[part].bytes = 0;
+    return 0;
+}
+int cuMemMap(address where, size_t bytes, size_t offset, unsigned long long part, unsigned long long flags)
+{
+    int at = 0, is_reserved = 0;
+    static int first_at[2];
+    for (int other = 0; other < 64; ++other)
+        is_reserved |= reserved[other].bytes && where >= reserved[other].start && where + bytes <= reserved[other].start + reserved[other].bytes;
+    if (!is_reserved || offset || flags || part >= 64 || parts[part].bytes != bytes)
+        return 1;
+    for (; placed[at].bytes; ++at)
+        if (placed[at].start < where + bytes && where < placed[at].start + placed[at].bytes)
+            return 1;
+    /* A translation of before is kept: the same place shows the same part. */
+    if (is_mutation("old-translation-is-kept")) {
+        int *kept = &first_at[where != reserved[0].start];
+        part = *kept && parts[*kept].bytes ? (unsigned long long)*kept : part;
+        *kept = (int)part;
+    }
+    if (mmap((void *)(uintptr_t)where, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, parts[part].file, 0) == MAP_FAILED)
+        return 2;
+    placed[at].start = (uintptr_t)where;
+    placed[at].bytes = bytes;
+    placed[at].part = (int)part;
+    return 0;
+}
+/* Until then nobody may touch it. */
+int cuMemSetAccess(address where, size_t bytes, const struct access *own, size_t count)
+{
+    int at = 0;
+    size_t covered = 0;
+    for (int other = 0; other < 64; ++other)
+        if (placed[other].bytes && placed[other].start >= where && placed[other].start < where + bytes)
+            covered += placed[other].bytes;
+    if (covered != bytes || count != 1 || own->location.kind != 1 || own->location.device != current->device || own->flags != 3)
+        return 1;
+    while (allocations[at].bytes)
+        ++at;
+    allocations[at] = (struct allocation){(uintptr_t)where, bytes, 0, current};
+    return mprotect((void *)(uintptr_t)where, bytes, PROT_READ | PROT_WRITE) ? 1 : 0;
+}
+int cuMemUnmap(address where, size_t bytes)
+{
+    struct allocation *own = of_address(where);
+    for (int at = 0; at < 64; ++at)
+        if (placed[at].bytes == bytes && placed[at].start == where) {
+            if (own && !own->mapped)
+                own->bytes = 0;
+            placed[at].bytes = 0;
+            return mmap((void *)(uintptr_t)where, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED;
+        }
+    return 1;
+}
+
+/* ---- memory of another process: a file that both map ---- */
+
+struct ipc { char text[64]; };
+int cuIpcGetMemHandle(struct ipc *handle, address where)
+{
+    const struct allocation *own = of_address(where);
+    const int file = memfd_create("shared", 0);
+    if (getenv("FAKE_IPC_RC"))
+        return number("FAKE_IPC_RC", 0);
+    if (!own || own->start != where || !own->mapped || file < 0)
+        return 1;
+    const size_t bytes = own->mapped - PAGE;
+    char *start = (char *)(own->start + (own->bytes + ALIGNED - 1) / ALIGNED * ALIGNED - bytes);
+    if (ftruncate(file, (off_t)bytes) || pwrite(file, start, bytes, 0) != (ssize_t)bytes)
+        return 2;
+    if (mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+        return 2;
+    snprintf(handle->text, sizeof handle->text, "%d %d %zu %zu %zu", getpid(), file, (size_t)((char *)own->start - start), own->bytes, bytes);
+    return 0;
+}
+int cuIpcOpenMemHandle_v2(address *where, struct ipc handle, unsigned flags)
+{
+    int process, at = 0, file;
+    char path[64];
+    size_t offset, bytes, mapped;
+    if (sscanf(handle.text, "%d %d %zu %zu %zu", &process, &file, &offset, &bytes, &mapped) != 5 || flags != 1)
+        return 1;
+    /* Not by the process whose memory it is. */
+    if (!current || process == getpid())
+        return 201;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", process, file);
+    const int own = open(path, O_RDWR);
+    /* What is written there stays here. */
+    const int kind = is_mutation("opened-memory-is-a-copy") ? MAP_PRIVATE : MAP_SHARED;
+    char *start = mmap(0, mapped, PROT_READ | PROT_WRITE, kind, own, 0);
+    close(own);
+    if (own < 0 || start == MAP_FAILED)
+        return 1;
+    while (allocations[at].bytes)
+        ++at;
+    allocations[at] = (struct allocation){(uintptr_t)start + offset, bytes, 0, current};
+    *where = (uintptr_t)start + offset;
+    return 0;
+}
+int cuIpcCloseMemHandle(address where)
+{
+    struct allocation *own = of_address(where);
+    if (!own || own->start != where || own->mapped)
+        return 1;
+    finish_all(own->context);
+    munmap((void *)(own->start & ~(PAGE - 1)), own->bytes);
     own->bytes = 0;
     return 0;
 }

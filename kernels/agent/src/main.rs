@@ -104,6 +104,7 @@ fn main() -> ExitCode {
         "check" => return one(&arguments),
         "hold" => holder::hold(&arguments.options),
         "rank" => checks::rank(&arguments.groups, &arguments.options),
+        "borrow" => checks::borrow(&arguments.groups, &arguments.options),
         "digest" => return content(&arguments),
         command => match stages(command, &arguments) {
             Ok(stages) => return all(&arguments, &stages),
@@ -167,7 +168,7 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
             "--root" => arguments.options.root = value()?.into(),
             "--limit" => arguments.options.limit = Some(limit(&value()?)?),
             "--stage" => arguments.stage = Some(stage_named(&value()?)?),
-            name if matches!(arguments.command.as_str(), "check" | "run" | "rank")
+            name if matches!(arguments.command.as_str(), "check" | "run" | "rank" | "borrow")
                 && !name.starts_with('-') =>
             {
                 arguments.groups.push(name.to_owned());

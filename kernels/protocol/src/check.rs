@@ -339,6 +339,14 @@ checks! {
     MemoryAll "memory-all" Gpu Full {
         MemoryAll "memory-all" Any Unproven, "all free memory but 512 MiB holds a word that differs at every address, and its inverse; all is written before it is read (not run on a GPU yet: as above)", "exact";
     }
+    /// Physical memory at reserved addresses. Neither this nor the next has run on a GPU.
+    MemoryMapped "memory-mapped" Gpu Full {
+        MemoryMapped "memory-mapped" Any Unproven, "two parts of physical memory at reserved addresses hold a pattern across their border, and keep their words when they change places: PyTorch's expandable segments and vLLM's sleep mode are made so (not run on a GPU yet: as above)", "exact";
+    }
+    /// Memory that two processes share.
+    MemoryIpc "memory-ipc" Gpu Full {
+        MemoryIpc "memory-ipc" Any Unproven, "another process opens memory by its CUDA IPC handle, finds the pattern and inverts it, as `torch.multiprocessing` shares tensors (not run on a GPU yet: as above)", "exact";
+    }
     /// The framework's compiler.
     FrameworkFull "framework-full" Gpu Full {
         FrameworkCompile "framework-compile" Any TorchCompile, FULL, "compiled 1e-3; gradients of DDP 1e-4";

@@ -94,6 +94,11 @@ pub(crate) fn open_all(options: &Options) -> Result<Vec<crate::gpu::device::Devi
     gpu::open(&driver, &devices)
 }
 
+/// The process that borrows another's memory.
+pub(crate) fn borrow(words: &[String], options: &Options) {
+    gpu::borrow(words, options);
+}
+
 /// One rank of a collective, in a process of its own.
 pub(crate) fn rank(words: &[String], options: &Options) {
     gpu::rank(words, options);

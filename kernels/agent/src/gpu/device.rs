@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 
 use super::driver::{Driver, Facts, done};
 use super::status::{GpuLibraryError, Library};
+use crate::dlopen;
 
 /// Opaque handles of the driver.
 type Handle = *mut c_void;
@@ -50,6 +51,8 @@ functions! {
 #[derive(Clone)]
 pub(crate) struct Device {
     pub(crate) facts: Facts,
+    /// The driver's library.
+    pub(super) library: dlopen::Library,
     calls: Calls,
     context: Handle,
 }
@@ -57,6 +60,8 @@ pub(crate) struct Device {
 /// A stretch of a GPU's memory.
 pub(crate) struct Buffer {
     device: Device,
+    /// Whether it is freed when it is dropped.
+    is_owned: bool,
     pub(crate) address: Address,
     pub(crate) bytes: usize,
 }
@@ -84,19 +89,21 @@ pub(crate) enum Argument {
     Float(f32),
 }
 
+/// The error of a driver without a function; the text is the loader's.
+pub(super) fn missing(message: String) -> GpuLibraryError {
+    const NOT_FOUND: c_int = 500;
+    GpuLibraryError { message, ..GpuLibraryError::new(Library::Driver, "dlsym", NOT_FOUND) }
+}
+
 impl Device {
     /// Makes the GPU's primary context and makes it current.
     pub(crate) fn open(driver: &Driver, facts: &Facts) -> Result<Self, GpuLibraryError> {
-        const NOT_FOUND: c_int = 500;
-        let calls = Calls::load(driver.library).map_err(|message| GpuLibraryError {
-            message,
-            ..GpuLibraryError::new(Library::Driver, "dlsym", NOT_FOUND)
-        })?;
+        let calls = Calls::load(driver.library).map_err(missing)?;
         let mut context = null_mut();
         // SAFETY: the handle came from cuDeviceGet, the pointer is to a living handle.
         let code = unsafe { (calls.retain)(&raw mut context, facts.handle) };
         done("cuDevicePrimaryCtxRetain", code)?;
-        let device = Self { facts: facts.clone(), calls, context };
+        let device = Self { facts: facts.clone(), library: driver.library, calls, context };
         device.make_current()?;
         Ok(device)
     }
@@ -134,9 +141,14 @@ impl Device {
         let mut address = 0;
         // SAFETY: the pointer is to a living number.
         done(&format!("cuMemAlloc_v2({bytes})"), unsafe { (self.calls.allocate)(&raw mut address, bytes) })?;
-        let buffer = Buffer { device: self.clone(), address, bytes };
+        let buffer = Buffer { device: self.clone(), is_owned: true, address, bytes };
         buffer.fill(0xff)?;
         Ok(buffer)
+    }
+
+    /// Memory that somebody else frees, after this.
+    pub(super) fn borrowed(&self, address: Address, bytes: usize) -> Buffer {
+        Buffer { device: self.clone(), is_owned: false, address, bytes }
     }
 
     /// Memory holding those bytes.
@@ -305,6 +317,9 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        if !self.is_owned {
+            return;
+        }
         let _ = self.device.make_current();
         // SAFETY: the address came from cuMemAlloc and is freed once. A fault here is one of the kernel before it.
         unsafe { (self.device.calls.free)(self.address) };

@@ -49,6 +49,8 @@ pub(crate) struct Facts {
     pub(crate) ecc: bool,
     /// Whether it serves one process at a time.
     pub(crate) exclusive: bool,
+    /// Whether physical memory can be mapped at reserved addresses.
+    pub(crate) maps_memory: bool,
     /// `0000:3b:00`: domain, bus, device.
     pub(crate) bus: String,
 }
@@ -135,6 +137,7 @@ impl Driver {
             memory_bus: or_zero(37),
             ecc: or_zero(32) == 1,
             exclusive: or_zero(20) != 0,
+            maps_memory: or_zero(102) == 1,
             bus,
         })
     }

@@ -28,6 +28,8 @@ pub(crate) mod cusparse;
 pub(crate) mod device;
 pub(crate) mod driver;
 pub(crate) mod health;
+pub(crate) mod ipc;
+pub(crate) mod mapped;
 pub(crate) mod nccl;
 pub(crate) mod nvml;
 pub(crate) mod status;

@@ -1,12 +1,10 @@
 //! Proves the further uses of NCCL: half precision, from each GPU to each, and one process for each GPU.
 
-use std::process::{Command, Stdio};
-
 use envforge_protocol::{CheckGroup, CheckId, SkipReason};
 
 use super::collective::{COUNT, answer, exact, labels, versioned};
 use super::gemm::{needs, opened};
-use super::{CheckFailure, CheckPass, all_alike, library, machine, merged, open};
+use super::{CheckFailure, CheckPass, all_alike, library, machine, merged, open, process};
 use crate::checks::Options;
 use crate::gpu::device::Device;
 use crate::gpu::nccl::{Collective, Nccl, UniqueId};
@@ -68,36 +66,18 @@ fn processes(options: &Options) -> Result<(String, CheckPass), CheckFailure> {
     }
     let path = library(options, "nccl", &[])?;
     let nccl = Nccl::open(&path).map_err(|problem| opened(&path, problem))?;
-    let id: String = nccl.unique_id()?.0.iter().map(|byte| format!("{byte:02x}")).collect();
-    let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let id = process::hex(&nccl.unique_id()?.0);
     let mut ranks = Vec::new();
     for (rank, gpu) in facts.iter().enumerate() {
         let words = [gpu.ordinal.to_string(), rank.to_string(), facts.len().to_string(), id.clone()];
-        let child = Command::new(&program)
-            .arg("rank")
-            .args(&words)
-            .args(options.words())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| CheckFailure::error(format!("cannot start rank {rank}: {error}")))?;
-        ranks.push(child);
+        ranks.push(process::start("rank", &words, options)?);
     }
-    let mut problems = Vec::new();
     // All are waited for: one that fails leaves the others waiting until the group's limit ends them.
-    for (rank, child) in ranks.into_iter().enumerate() {
-        let text = child.wait_with_output().map_or_else(
-            |error| error.to_string(),
-            |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-        );
-        if text != EXACT {
-            problems.push(format!(
-                "rank {rank}: {}",
-                if text.is_empty() { "ended without an answer" } else { &text }
-            ));
-        }
-    }
+    let problems: Vec<String> = ranks
+        .into_iter()
+        .enumerate()
+        .filter_map(|(rank, child)| Some(format!("rank {rank}: {}", process::problem(child)?)))
+        .collect();
     if !problems.is_empty() {
         return Err(CheckFailure::fail(problems.join("; ")).hint(
             "check that the container has its own /dev/shm of some GB (`--shm-size`) or the host's (`--ipc=host`), and see the log of NCCL_DEBUG=INFO",
@@ -108,13 +88,9 @@ fn processes(options: &Options) -> Result<(String, CheckPass), CheckFailure> {
     Ok((labels, versioned(good, &nccl)))
 }
 
-/// What a rank prints if its sums are right.
-const EXACT: &str = "exact";
-
 /// One rank, in a process of its own: `ORDINAL RANK SIZE ID`. Prints one line.
 pub(crate) fn rank(words: &[String], options: &Options) {
-    let text = one_rank(words, options).unwrap_or_else(|failure| failure.detail);
-    println!("{}", text.replace('\n', " "));
+    process::print(one_rank(words, options));
 }
 
 fn one_rank(words: &[String], options: &Options) -> Result<String, CheckFailure> {
@@ -122,11 +98,7 @@ fn one_rank(words: &[String], options: &Options) -> Result<String, CheckFailure>
     let [ordinal, rank, size, id] = words else { return Err(bad()) };
     let number = |text: &String| text.parse::<i32>().map_err(|_| bad());
     let (ordinal, rank, size) = (number(ordinal)?, number(rank)?, number(size)?);
-    let mut unique = [0; 128];
-    for (at, byte) in unique.iter_mut().enumerate() {
-        let digits = id.get(2 * at..2 * at + 2).ok_or_else(bad)?;
-        *byte = u8::from_str_radix(digits, 16).map_err(|_| bad())?;
-    }
+    let unique = process::bytes(id).ok_or_else(bad)?;
     let path = library(options, "nccl", &[])?;
     let (driver, facts) = machine(options)?;
     let own = facts.iter().find(|gpu| gpu.ordinal == ordinal).ok_or_else(bad)?;
@@ -143,7 +115,7 @@ fn one_rank(words: &[String], options: &Options) -> Result<String, CheckFailure>
     device[0].synchronize()?;
     let found = Format::Fp32.numbers(&target.download()?);
     Ok(match differences(&answer(Collective::AllReduce, 0, &inputs), &found) {
-        None => EXACT.to_owned(),
+        None => process::EXACT.to_owned(),
         Some(mismatch) => mismatch.to_string(),
     })
 }

@@ -8,6 +8,9 @@ use crate::gpu::driver::Facts;
 use crate::gpu::nvml::Nvml;
 use crate::report::Report;
 
+/// What the kernel module was loaded with; the container runtime shows it in containers.
+const DRIVER_PARAMETERS: &str = "/proc/driver/nvidia/params";
+
 pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
     let answers = match facts(options) {
         Ok((nvml, devices)) => devices.iter().map(|gpu| (gpu.label(), of(&nvml, gpu))).collect(),
@@ -34,6 +37,9 @@ fn of(nvml: &Nvml, gpu: &Facts) -> Result<CheckPass, CheckFailure> {
     let findings = health.findings();
     let texts: Vec<_> = findings.iter().map(|(text, fix)| format!("{text} ({fix})")).collect();
     let mut pass = CheckPass::new(if texts.is_empty() { "no finding".to_owned() } else { texts.join("; ") });
+    if let Some(users) = std::fs::read_to_string(DRIVER_PARAMETERS).ok().as_deref().and_then(profilers) {
+        pass = pass.with("profilers", users);
+    }
     if let Some(link) = health.pcie {
         pass = pass.with("pcie_width", link.width).with("pcie_width_most", link.most.1);
     }
@@ -52,4 +58,28 @@ fn of(nvml: &Nvml, gpu: &Facts) -> Result<CheckPass, CheckFailure> {
     } else {
         pass.with("warning", format!("{}: {}", gpu.bus, warning.join("; ")))
     })
+}
+
+/// Who may read the GPU's performance counters (CUPTI, Nsight Compute); the driver's default is administrators.
+/// Source: NVIDIA's page on `ERR_NVGPUCTRPERM`.
+fn profilers(parameters: &str) -> Option<&'static str> {
+    let value = parameters.lines().find_map(|line| line.strip_prefix("RmProfilingAdminOnly:"))?;
+    match value.trim() {
+        "0" => Some("all users"),
+        "1" => Some("administrators"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::profilers;
+
+    #[test]
+    fn driver_parameters_name_who_may_profile() {
+        assert_eq!(profilers("RmLogonRC: 1\nRmProfilingAdminOnly: 1\n"), Some("administrators"));
+        assert_eq!(profilers("RmProfilingAdminOnly: 0\nModifyDeviceFiles: 1\n"), Some("all users"));
+        assert_eq!(profilers("ModifyDeviceFiles: 1\n"), None, "an older driver");
+        assert_eq!(profilers("RmProfilingAdminOnly: 7\n"), None);
+    }
 }

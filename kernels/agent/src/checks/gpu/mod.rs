@@ -27,8 +27,11 @@ mod health;
 mod math_libraries;
 mod memory;
 mod memory_all;
+mod memory_ipc;
+mod memory_mapped;
 mod outcome;
 mod pattern;
+mod process;
 mod python;
 pub(crate) mod speed;
 mod speed_more;
@@ -42,6 +45,7 @@ use crate::gpu::driver::{Driver, Facts};
 use crate::libraries::{self, SearchPaths};
 use crate::report::Report;
 pub(crate) use collective_more::rank;
+pub(crate) use memory_ipc::borrow;
 pub(crate) use outcome::{CheckFailure, CheckPass};
 
 /// The groups of the stage "gpu", in the order of the report. The first must pass before the others are tried. Each may
@@ -65,6 +69,8 @@ pub(crate) const FULL_GROUPS: &[Group] = &[
     group!(NcclMore, 120, collective_more::run_more),
     group!(NcclProcesses, 120, collective_more::run_processes),
     group!(MemoryAll, 300, memory_all::run),
+    group!(MemoryMapped, 120, memory_mapped::run),
+    group!(MemoryIpc, 120, memory_ipc::run),
     group!(FrameworkFull, 300, python::run_full, true),
     group!(FrameworkTrain, 300, python::run_train, true),
     group!(FrameworkDdp, 300, python::run_ddp, true),

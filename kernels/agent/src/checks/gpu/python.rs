@@ -225,6 +225,7 @@ mod tests {
             memory_bus: 0,
             ecc: false,
             exclusive: false,
+            maps_memory: true,
             bus: String::new(),
         };
         let second_and_third = [gpu(1), gpu(2)];
