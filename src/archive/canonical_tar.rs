@@ -14,6 +14,7 @@ use crate::archive::content_digest::{
 };
 use crate::archive::scope::{Fate, Scope, shadow_without_day};
 use crate::model::bounded::read_text_bounded;
+use crate::model::bounded_tar::BoundedTar;
 use crate::model::sha256::{HashingWriter, Sha256Hex};
 
 /// The time of every file: 1980-01-02, the first day after the oldest time a zip file can hold.
@@ -81,7 +82,7 @@ type Links = BTreeMap<Vec<u8>, Vec<u8>>;
 fn read_nodes(source: &mut (impl Read + Seek), scope: Scope) -> Result<(Nodes, Links), ContentError> {
     let (mut nodes, mut groups) = (Nodes::new(), Links::new());
     source.seek(SeekFrom::Start(0))?;
-    let mut archive = tar::Archive::new(source);
+    let mut archive = BoundedTar::new(source);
     for entry in archive.entries_with_seek()? {
         let mut entry = entry?;
         let path = relative(&entry.path_bytes()).to_owned();

@@ -9,6 +9,7 @@ use std::io::Read;
 pub(crate) use envforge_protocol::content::{ContentEntry, ContentKind, FOLDERS};
 use envforge_protocol::content::{counts, is_left_out, parse_records, record};
 
+use crate::model::bounded_tar::BoundedTar;
 use crate::model::sha256::Sha256Hex;
 
 /// A content digest that cannot be computed.
@@ -128,7 +129,7 @@ pub fn content_digest_of_tar(archive: impl Read) -> Result<String, ContentError>
 
 /// Reads the entries of a tar stream.
 pub(crate) fn content_of_tar(archive: impl Read) -> Result<ContentDigest, ContentError> {
-    let mut archive = tar::Archive::new(archive);
+    let mut archive = BoundedTar::new(archive);
     let mut content = ContentDigest::default();
     // Hard links may point at files that are themselves left out.
     let mut files: BTreeMap<Vec<u8>, File> = BTreeMap::new();

@@ -15,6 +15,7 @@ use crate::archive::content_digest::ContentError;
 use crate::archive::scope::Scope;
 use crate::failure::{Exit, Failure};
 use crate::model::bounded::{Bounded, read_bounded};
+use crate::model::bounded_tar::BoundedTar;
 
 const CHUNK: usize = 1 << 20;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -122,7 +123,7 @@ pub(crate) fn layers_above(
 fn places(saved: &mut File) -> Result<BTreeMap<String, Place>, SavedImageError> {
     saved.rewind()?;
     let mut places = BTreeMap::new();
-    let mut archive = tar::Archive::new(saved);
+    let mut archive = BoundedTar::new(saved);
     for entry in archive.entries_with_seek()? {
         let entry = entry?;
         let path = String::from_utf8_lossy(&entry.path_bytes()).trim_start_matches("./").to_owned();

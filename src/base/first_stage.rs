@@ -11,6 +11,7 @@ use super::deb::{DebError, data_tar};
 use super::limits::LARGEST_SOURCES;
 use crate::archive::content_digest::relative;
 use crate::model::bounded::read_bounded;
+use crate::model::bounded_tar::BoundedTar;
 use crate::model::versions::Machine;
 
 /// The directory of the packages while dpkg works.
@@ -75,7 +76,7 @@ impl<W: Write> FirstStage<W> {
 
     /// Adds a package: its files, and itself for dpkg.
     pub(crate) fn add(&mut self, name: &str, deb: &mut (impl Read + Seek)) -> Result<(), DebError> {
-        let mut data = tar::Archive::new(data_tar(deb)?);
+        let mut data = BoundedTar::new(data_tar(deb)?);
         for entry in data.entries()? {
             self.add_entry(&mut entry?)?;
         }

@@ -7,6 +7,7 @@ use camino::Utf8Path;
 use serde_json::json;
 
 use crate::failure::{Exit, Failure};
+use crate::model::bounded_tar::BoundedTar;
 use crate::model::compat::parse::parse;
 use crate::model::compat::{Fault, Matrix, faults, read};
 use crate::model::request;
@@ -174,7 +175,7 @@ fn archived(bytes: &[u8]) -> std::io::Result<Vec<(String, String)>> {
         _ => Box::new(bytes),
     };
     let mut files = Vec::new();
-    for entry in tar::Archive::new(unpacked.take(LIMIT)).entries()? {
+    for entry in BoundedTar::new(unpacked.take(LIMIT)).entries()? {
         let mut entry = entry?;
         let path = entry.path()?.to_string_lossy().into_owned();
         let name = path.rsplit('/').next().unwrap_or_default();

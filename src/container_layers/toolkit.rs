@@ -13,6 +13,7 @@ use super::limits::LARGEST_TOOLKIT;
 use super::step::Tools;
 use crate::archive::saved_layers::CanonicalLayer;
 use crate::engine::{ContainerFile, Network, RunRequest};
+use crate::model::bounded_tar::BoundedTar;
 use crate::model::sha256::sha256_hex;
 
 const SCRIPT: &str = include_str!("../../templates/steps/toolkit.py");
@@ -111,7 +112,7 @@ fn changes<W: std::io::Write>(
     for (top, bytes) in after {
         let old = before.get(top).map(|bytes| hashes(bytes)).transpose()?.unwrap_or_default();
         let parent = top.trim_start_matches('/').rsplit_once('/').map_or("", |(parent, _)| parent);
-        let mut archive = tar::Archive::new(bytes.as_slice());
+        let mut archive = BoundedTar::new(bytes.as_slice());
         for entry in archive.entries()? {
             let mut entry = entry?;
             let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -161,7 +162,7 @@ fn append_folder(
 
 fn hashes(bytes: &[u8]) -> std::io::Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
-    for entry in tar::Archive::new(bytes).entries()? {
+    for entry in BoundedTar::new(bytes).entries()? {
         let mut entry = entry?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let mut content = Vec::new();

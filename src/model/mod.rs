@@ -2,6 +2,7 @@
 
 pub mod address;
 pub(crate) mod bounded;
+pub(crate) mod bounded_tar;
 pub mod compat;
 pub mod diagnosis;
 pub mod export;

@@ -13,6 +13,7 @@ use super::redact::without_addresses;
 use super::script_file::file;
 use super::uv_source::{UvSource, unusable};
 use crate::engine::{ContainerFile, RunRequest};
+use crate::model::bounded_tar::BoundedTar;
 use crate::model::lock::LockedTool;
 use crate::report::Reporter;
 
@@ -73,7 +74,7 @@ fn platform(tool: &LockedTool) -> Option<String> {
 }
 
 fn file_of_tar(tar: &[u8], name: &str) -> std::io::Result<Option<Vec<u8>>> {
-    for entry in tar::Archive::new(tar).entries()? {
+    for entry in BoundedTar::new(tar).entries()? {
         let mut entry = entry?;
         if entry.path()?.file_name().is_some_and(|found| found == name) {
             let mut bytes = Vec::new();

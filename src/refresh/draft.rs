@@ -22,8 +22,21 @@ pub(crate) struct DraftRow {
 impl DraftRow {
     /// Returns the row as text for its file. A row that lacks a required field is a comment, so that the file stays valid.
     pub(crate) fn text(&self, day: &str) -> String {
-        let mut out =
-            format!("\n# {}: drafted on {day} by `compat refresh --write`, to be reviewed.\n", self.title);
+        let title = &self.title;
+        format!(
+            "\n# {title}: drafted on {day} by `compat refresh --write`, to be reviewed.\n{}",
+            self.content()
+        )
+    }
+
+    /// Whether a file has the row already, drafted on whatever day.
+    pub(crate) fn is_in(&self, file: &str) -> bool {
+        file.contains(&self.content())
+    }
+
+    /// The row below the line with its date.
+    fn content(&self) -> String {
+        let mut out = String::new();
         if !self.unknown.is_empty() {
             let _ = writeln!(out, "# Not known, to be filled in: {}.", self.unknown.join(", "));
         }
@@ -192,6 +205,15 @@ mod tests {
         assert!(text.contains("to be filled in: released, status."), "{text}");
         assert!(!text.contains("nccl"), "nothing says it: {text}");
         assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
+    }
+
+    #[test]
+    fn row_is_found_whenever_it_was_drafted_and_another_one_is_not() {
+        let row = drafted(METADATA, None);
+        let file = format!("schema = 1\n{}", row.text("2026-11-22"));
+        assert!(row.is_in(&file) && !row.is_in("schema = 1\n"));
+        let other = drafted(&METADATA.replace("9.10.2.21", "9.11.0.98"), None);
+        assert!(!other.is_in(&file), "{file}");
     }
 
     #[test]

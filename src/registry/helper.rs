@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
 use super::credential::Login;
 use super::docker_config::DEFAULT_KEY;
+use crate::model::bounded::too_large;
 use crate::model::image_ref::DEFAULT_REGISTRY;
 
 /// Timeout of a helper: some request a token from a cloud.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The most that a helper says, bytes: a token of a cloud has a few thousand.
+const LARGEST_ANSWER: u64 = 1 << 20;
 /// Output of a helper without a login.
 const NONE: &str = "credentials not found";
 /// The user name that marks an identity token.
@@ -63,6 +66,49 @@ async fn run(program: &str, server: &str) -> std::io::Result<(bool, Vec<u8>)> {
         // A helper that does not read is one that answers anyway.
         drop(stdin.write_all(server.as_bytes()).await);
     }
-    let output = child.wait_with_output().await?;
-    Ok((output.status.success(), output.stdout))
+    let mut answer = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout.take(LARGEST_ANSWER + 1).read_to_end(&mut answer).await?;
+    }
+    if answer.len() as u64 > LARGEST_ANSWER {
+        // Dropping the child ends it.
+        return Err(too_large(LARGEST_ANSWER));
+    }
+    Ok((child.wait().await?.success(), answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Runs a shell script as the helper.
+    async fn answer(script: &str) -> std::io::Result<(bool, Vec<u8>)> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("docker-credential-x");
+        fs_err::write(&program, format!("#!/bin/sh\n{script}\n")).expect("ours");
+        fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("ours");
+        run(program.to_str().expect("UTF-8"), "box.test").await
+    }
+
+    #[tokio::test]
+    async fn answer_of_a_helper_is_read_to_its_end() {
+        assert_eq!(
+            answer("read server; echo to $server").await.expect("runs"),
+            (true, b"to box.test\n".into())
+        );
+        let long = answer("head -c 1048576 /dev/zero; exit 1").await.expect("at the bound");
+        assert_eq!((long.0, long.1.len()), (false, 1 << 20));
+    }
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "measures how long the helper runs")]
+    async fn helper_that_prints_without_end_is_ended() {
+        let began = Instant::now();
+        let error = tokio::time::timeout(PATIENCE, answer("exec cat /dev/zero")).await.expect("ended");
+        assert_eq!(error.expect_err("too large").kind(), std::io::ErrorKind::FileTooLarge);
+        assert!(began.elapsed() < PATIENCE / 3, "{:?}", began.elapsed());
+    }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::user::User;
 use crate::engine::{ContainerFile, OwnedFile, Tars};
+use crate::model::bounded_tar::BoundedTar;
 use crate::model::image::paths::{HOME, MODELS};
 
 /// The certificate file of Debian's programs.
@@ -39,6 +40,11 @@ pub(crate) struct ContainerEnv {
 }
 
 impl ContainerEnv {
+    /// The same for an image from elsewhere: the address of the package index may hold a login.
+    pub(crate) fn without_index(self) -> Self {
+        Self { index: None, ..self }
+    }
+
     /// Returns the environment; the caller's variables follow and win.
     pub(crate) fn environment(&self, user: &User) -> Vec<String> {
         let mut env =
@@ -116,7 +122,7 @@ fn file(path: &str, mode: u32, owner: (u32, u32), text: String) -> OwnedFile {
 /// Returns the text of the first file of a tar.
 fn first_text(tar: &[u8]) -> String {
     let mut text = String::new();
-    if let Ok(mut entries) = tar::Archive::new(tar).entries()
+    if let Ok(mut entries) = BoundedTar::new(tar).entries()
         && let Some(Ok(mut entry)) = entries.next()
     {
         // A file of accounts is text.
@@ -128,7 +134,7 @@ fn first_text(tar: &[u8]) -> String {
 /// Returns the regular files of a skeleton with the user as owner.
 fn skeleton(tar: &[u8], user: &User) -> std::io::Result<Vec<OwnedFile>> {
     let mut files = Vec::new();
-    for entry in tar::Archive::new(tar).entries()? {
+    for entry in BoundedTar::new(tar).entries()? {
         let mut entry = entry?;
         if !entry.header().entry_type().is_file() {
             continue;
@@ -174,6 +180,41 @@ mod tests {
         let index = of("/etc/pip.conf");
         assert_eq!((index.file.mode, index.owner), (0o400, (50000, 50001)));
         assert!(!inside.environment(&user()).iter().any(|variable| variable.contains("u:p")));
+    }
+
+    /// The settings of a machine whose index has a login.
+    fn with_login() -> ContainerEnv {
+        let index = Some("https://u:planted@box/simple".to_owned());
+        ContainerEnv { index, models: true, ..ContainerEnv::default() }
+    }
+
+    #[test]
+    fn image_from_elsewhere_gets_no_index_in_etc() {
+        let paths = |inside: &ContainerEnv| {
+            let files = etc_files(&Tars::new(), &user(), inside);
+            files.into_iter().map(|one| one.file.path).collect::<Vec<_>>()
+        };
+        let accounts = ["/etc/passwd", "/etc/group"];
+        assert_eq!(paths(&with_login()), [&accounts[..], &["/etc/pip.conf", "/etc/uv/uv.toml"]].concat());
+        assert_eq!(paths(&with_login().without_index()), accounts);
+    }
+
+    #[test]
+    fn image_from_elsewhere_gets_no_login_in_any_file_or_variable() {
+        let inside = with_login().without_index();
+        let tars = Tars::new();
+        let files = etc_files(&tars, &user(), &inside).into_iter().chain(home_files(&tars, &user()));
+        let mut all: String =
+            files.map(|one| String::from_utf8_lossy(&one.file.bytes).into_owned()).collect();
+        all += &inside.environment(&user()).join("\n");
+        assert!(!all.contains("planted"), "{all}");
+        assert!(all.contains("dev:x:") && all.contains("HF_HOME="), "the rest stays: {all}");
+    }
+
+    #[test]
+    fn image_from_elsewhere_never_shares_etc_with_one_that_has_the_login() {
+        assert_ne!(with_login().fingerprint(), with_login().without_index().fingerprint());
+        assert_eq!(ContainerEnv::default().fingerprint(), with_login().without_index().fingerprint());
     }
 
     #[test]

@@ -8,10 +8,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::SourceError;
 
+use crate::model::bounded_tar::BoundedTar;
+
 /// Extracts the only wheel at the root of an image archive (`docker save`) into a directory.
 pub(super) fn wheel_of(archive: &Path, folder: &Utf8Path) -> Result<Utf8PathBuf, SourceError> {
     let mut found = Vec::new();
-    let mut outer = tar::Archive::new(BufReader::new(fs_err::File::open(archive)?));
+    let mut outer = BoundedTar::new(BufReader::new(fs_err::File::open(archive)?));
     for entry in outer.entries()? {
         let entry = entry?;
         if !entry.header().entry_type().is_file() {
@@ -29,7 +31,7 @@ pub(super) fn wheel_of(archive: &Path, folder: &Utf8Path) -> Result<Utf8PathBuf,
 /// Extracts the wheels of a layer; none from other files of the archive.
 fn wheels_of_layer(layer: impl Read, folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>, SourceError> {
     let mut found = Vec::new();
-    let mut inner = tar::Archive::new(layer);
+    let mut inner = BoundedTar::new(layer);
     let Ok(entries) = inner.entries() else { return Ok(found) };
     for entry in entries {
         let Ok(mut entry) = entry else { return Ok(found) };

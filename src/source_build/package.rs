@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::error::SourceError;
 use crate::model::bounded::{Bounded, read_text_bounded};
+use crate::model::bounded_tar::BoundedTar;
 use crate::model::image::plan::CachedFile;
 use crate::model::image::render::shell_word;
 use crate::model::lock::{Lock, LockedSource, LockedTool, LockedWheel, WheelLayer};
@@ -133,7 +134,7 @@ fn is_pyproject(path: &str) -> bool {
 
 fn of_tar(archive: &[u8]) -> std::io::Result<Option<String>> {
     let unpacked = flate2::read::MultiGzDecoder::new(archive);
-    let mut tar = tar::Archive::new(Bounded::new(unpacked, LARGEST_ARCHIVE));
+    let mut tar = BoundedTar::new(Bounded::new(unpacked, LARGEST_ARCHIVE));
     for entry in tar.entries()? {
         let entry = entry?;
         if is_pyproject(&String::from_utf8_lossy(&entry.path_bytes())) {

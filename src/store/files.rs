@@ -1,17 +1,37 @@
 //! Atomic writes, and temporary files that are removed even if their process is killed.
 #![expect(clippy::disallowed_methods, reason = "edge: writes files")]
 
-use std::io::Write as _;
+use std::io::{Error, ErrorKind, Write as _};
 
 use camino::Utf8Path;
 
 use super::error::StoreError;
 use crate::host::process_owner::{owner_of, unique_name};
+use crate::model::bounded::{read_bounded, too_large};
 
 /// Prefix of temporary files in the cache.
 pub(super) const TEMPORARY: &str = "envforge-";
 /// Prefix of temporary files next to the file they become.
 const HIDDEN: &str = ".envforge-";
+
+/// Reads a file of at most `most` bytes. A pipe or device, which may never end, is an error.
+pub(super) fn read_file(path: &Utf8Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let named = |kind, cause: &str| Error::new(kind, format!("`{path}`: {cause}"));
+    let found = fs_err::metadata(path)?;
+    if !found.is_file() {
+        return Err(named(ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let large = |error: Error| named(error.kind(), &error.to_string());
+    if found.len() > most {
+        return Err(large(too_large(most)));
+    }
+    read_bounded(fs_err::File::open(path)?, most).map_err(large)
+}
+
+/// The same for a text.
+pub(super) fn read_text(path: &Utf8Path, most: u64) -> std::io::Result<String> {
+    String::from_utf8(read_file(path, most)?).map_err(|error| Error::new(ErrorKind::InvalidData, error))
+}
 
 /// Creates the directory of a file.
 pub(super) fn make_parent(path: &Utf8Path) -> Result<(), StoreError> {

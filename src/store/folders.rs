@@ -7,7 +7,8 @@ use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::StoreError;
-use super::files::{TEMPORARY, make_parent, remove_orphans, temporary_file, write_atomically};
+use super::files::{TEMPORARY, make_parent, read_file, remove_orphans, temporary_file, write_atomically};
+use super::limits::{LARGEST_BLOB, LARGEST_STATE};
 use super::lock::{Holder, StoreLock};
 use crate::host::process_owner::unique_name;
 use crate::model::sha256::{is_sha256_hex, sha256_hex};
@@ -77,7 +78,7 @@ impl Store {
     /// Reads a blob and verifies it again; a damaged one is removed and counts as absent.
     pub fn read(&self, sha256: &str) -> Result<Option<Bytes>, StoreError> {
         let Some(path) = self.find(sha256)? else { return Ok(None) };
-        let bytes = fs_err::read(&path).map_err(StoreError::file("cannot read the cache"))?;
+        let bytes = read_file(&path, LARGEST_BLOB).map_err(StoreError::file("cannot read the cache"))?;
         if sha256_hex(&bytes) == sha256 {
             return Ok(Some(bytes.into()));
         }
@@ -149,7 +150,7 @@ impl Store {
 
     /// Reads a record of the state directory, if it exists.
     pub fn read_state(&self, relative: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        match fs_err::read(self.state.join(relative)) {
+        match read_file(&self.state.join(relative), LARGEST_STATE) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(StoreError::file("cannot read the state directory")(error)),
@@ -236,6 +237,36 @@ mod tests {
         fs_err::write(&path, b"hell").expect("damage");
         assert_eq!(f.store.read(&hash).expect("read"), None);
         assert_eq!(f.store.find(&hash).expect("find"), None);
+    }
+
+    #[test]
+    fn files_of_a_restored_cache_are_read_up_to_a_bound_and_pipes_are_not() {
+        let f = fixture();
+        let hash = sha256_hex(b"hello");
+        let blob = f.store.put(&hash, b"hello").expect("put");
+        let record = f.store.state.join("built-images/aa");
+        f.store.write_state("built-images/aa", b"lock").expect("write");
+        for path in [&blob, &record] {
+            // A terabyte of zeros, which takes no space on the disk.
+            fs_err::OpenOptions::new()
+                .write(true)
+                .open(path)
+                .expect("ours")
+                .set_len(1 << 40)
+                .expect("sparse");
+        }
+        let read = [f.store.read(&hash).map(drop), f.store.read_state("built-images/aa").map(drop)];
+        for (error, path) in read.into_iter().zip([&blob, &record]) {
+            let StoreError::File { cause, .. } = error.expect_err("too large") else { panic!("of the file") };
+            assert_eq!(cause.kind(), std::io::ErrorKind::FileTooLarge, "{cause}");
+            assert!(cause.to_string().contains(path.as_str()), "{cause}");
+        }
+        fs_err::remove_file(&record).expect("ours");
+        let mode = rustix::fs::Mode::from_raw_mode(0o644);
+        rustix::fs::mknodat(rustix::fs::CWD, record.as_std_path(), rustix::fs::FileType::Fifo, mode, 0)
+            .expect("a pipe");
+        let error = f.store.read_state("built-images/aa").expect_err("nobody writes to it");
+        assert!(error.to_string().contains("not a regular file"), "{error}");
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::StoreError;
+use super::files::read_text;
 use super::folders::Store;
+use super::limits::{LARGEST_LOCK, LARGEST_STATE};
 use crate::model::lock::Lock;
 use crate::model::sha256::sha256_hex;
 
@@ -33,7 +35,7 @@ pub(crate) fn remember_project(store: &Store, path: &Utf8Path) -> Result<(), Sto
 /// Returns the lock with that hash, in either schema, if it is known.
 pub(crate) fn known_lock(store: &Store, hash: &str) -> Option<Lock> {
     let read = |path: Utf8PathBuf| {
-        let text = fs_err::read_to_string(path).ok()?;
+        let text = read_text(&path, LARGEST_LOCK).ok()?;
         Lock::from_toml("a lock of the state folder", &text).ok().filter(|lock| lock.matches_hash(hash))
     };
     let of_image = store.state_dir().join(OF_IMAGES).join(format!("{hash}.lock"));
@@ -60,9 +62,9 @@ pub(crate) fn in_use(store: &Store) -> LocksInUse {
 pub(super) fn texts_in_use(store: &Store) -> Vec<String> {
     let projects = files(&store.state_dir().join(PROJECTS));
     let of_projects =
-        projects.iter().filter_map(|file| fs_err::read_to_string(file).ok()).map(Utf8PathBuf::from);
+        projects.iter().filter_map(|file| read_text(file, LARGEST_STATE).ok()).map(Utf8PathBuf::from);
     let all = files(&store.state_dir().join(OF_SPECS)).into_iter().chain(of_projects);
-    all.filter_map(|path| fs_err::read_to_string(path).ok()).collect()
+    all.filter_map(|path| read_text(&path, LARGEST_LOCK).ok()).collect()
 }
 
 fn files(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
@@ -97,6 +99,19 @@ mod tests {
         }
         assert_eq!(known_lock(&store, &"0".repeat(64)), None);
         assert!(!in_use(&store).contains_key(&"0".repeat(64)));
+    }
+
+    #[test]
+    fn lock_of_a_terabyte_is_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store(&folder);
+        let lock = Lock::from_toml("x", FIXTURE).expect("reads");
+        store.write_state(&format!("{OF_SPECS}/a.lock"), b"").expect("written");
+        let large = store.state_dir().join(OF_SPECS).join("a.lock");
+        fs_err::OpenOptions::new().write(true).open(large).expect("ours").set_len(1 << 40).expect("sparse");
+        store.write_state(&format!("{OF_SPECS}/b.lock"), FIXTURE.as_bytes()).expect("written");
+        assert_eq!(texts_in_use(&store), [FIXTURE], "the other one is");
+        assert_eq!(known_lock(&store, &lock.hash()).as_ref(), Some(&lock));
     }
 
     #[test]

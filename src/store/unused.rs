@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::StoreError;
+use super::files::read_file;
 use super::folders::Store;
 use super::known_locks::texts_in_use;
 
@@ -69,7 +70,7 @@ pub(crate) fn remove(files: &[CacheFile]) -> Result<(), StoreError> {
 fn is_used(file: &CacheFile, used: &BTreeSet<String>) -> bool {
     let mut named = hashes(file.path.file_name().unwrap_or_default().as_bytes());
     if file.size <= LARGEST_RECORD && file.path.extension() == Some("json") {
-        named.extend(fs_err::read(&file.path).map(|bytes| hashes(&bytes)).unwrap_or_default());
+        named.extend(read_file(&file.path, LARGEST_RECORD).map(|bytes| hashes(&bytes)).unwrap_or_default());
     }
     named.iter().any(|hash| used.contains(hash))
 }

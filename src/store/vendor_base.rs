@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
+use super::files::read_text;
 use super::limits::LARGEST_RECORD;
 use super::vendor_dir::{VendorProblem, verify_file};
-use crate::model::bounded::{read_bounded, read_text_bounded};
+use crate::model::bounded::read_bounded;
+use crate::model::bounded_tar::BoundedTar;
 use crate::model::lock::{BaseProvider, Lock, LockedBase};
 use crate::model::sha256::is_sha256_hex;
 use crate::model::versions::Machine;
@@ -48,16 +50,9 @@ fn parse(text: &str) -> Option<Record> {
     (is_sha256_hex(digest) && is_sha256_hex(&record.archive)).then_some(record)
 }
 
-/// Returns the text of a record; a device or pipe, which may never end, has none.
-fn text_of(path: &Utf8Path) -> Option<String> {
-    let is_file = fs_err::metadata(path).is_ok_and(|found| found.is_file());
-    let file = is_file.then(|| fs_err::File::open(path).ok())??;
-    read_text_bounded(file, LARGEST_RECORD).ok()
-}
-
 /// Returns the record of a digest.
 pub(crate) fn read(folder: &Utf8Path, digest: &str, machine: Machine) -> Option<Record> {
-    let text = text_of(&record_path(folder, digest, machine))?;
+    let text = read_text(&record_path(folder, digest, machine), LARGEST_RECORD).ok()?;
     parse(&text).filter(|record| record.digest == digest && record.machine == machine)
 }
 
@@ -65,7 +60,7 @@ pub(crate) fn read(folder: &Utf8Path, digest: &str, machine: Machine) -> Option<
 pub(crate) fn records(folder: &Utf8Path) -> Vec<Record> {
     let entries = fs_err::read_dir(folder.join(BASES)).into_iter().flatten().flatten();
     let paths = entries.filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok());
-    paths.filter_map(|path| parse(&text_of(&path)?)).collect()
+    paths.filter_map(|path| parse(&read_text(&path, LARGEST_RECORD).ok()?)).collect()
 }
 
 /// Returns the problem of a directory's copy of a base image: `missing` or `damaged`.
@@ -89,7 +84,7 @@ pub(crate) fn check_tags(archive: &Utf8Path, tag: &str) -> std::io::Result<Resul
         repo_tags: Option<Vec<String>>,
     }
     let mut manifests = 0;
-    for entry in tar::Archive::new(fs_err::File::open(archive)?).entries()? {
+    for entry in BoundedTar::new(fs_err::File::open(archive)?).entries()? {
         let entry = entry?;
         let path = entry.path()?.to_string_lossy().trim_start_matches("./").to_owned();
         let mut text = Vec::new();
@@ -182,7 +177,7 @@ mod tests {
         let size = usize::try_from(LARGEST_RECORD).expect("small");
         for (length, is_read) in [(size, true), (size + 1, false)] {
             fs_err::write(&path, "#".repeat(length)).expect("written");
-            assert_eq!(text_of(&path).is_some(), is_read, "{length}");
+            assert_eq!(read_text(&path, LARGEST_RECORD).is_ok(), is_read, "{length}");
             let mut tar = tar::Builder::new(fs_err::File::create(&path).expect("created"));
             let mut header = tar::Header::new_gnu();
             header.set_size(length as u64);

@@ -8,6 +8,7 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 
 use crate::fetch::Fetcher;
+use crate::model::bounded::read_text_bounded;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Channel, Variant};
 use crate::model::versions::{FrameworkVersion, Machine};
@@ -15,6 +16,9 @@ use crate::packages::ToolOutput;
 use crate::refresh::{DraftRow, NewRelease, Published, draft, newer, targets};
 use crate::report::{Event, Reporter};
 use crate::workflow::error::CommandError;
+
+/// The most of a file of rows, bytes: the largest has 200 kilobytes.
+const LARGEST_FILE: u64 = 64 << 20;
 
 /// Writes drafts into a folder of compat files.
 pub(crate) struct RowDrafts<'a> {
@@ -24,7 +28,7 @@ pub(crate) struct RowDrafts<'a> {
 }
 
 impl RowDrafts<'_> {
-    /// Appends the drafts of a package's new releases to its framework's file; returns their number. An index that lacks
+    /// Appends the drafts of a package's new releases to its framework's file; returns the number of those it did not have. An index that lacks
     /// releases of the matrix gave half an answer: nothing is written from it.
     pub(crate) async fn append(
         &self,
@@ -61,8 +65,7 @@ impl RowDrafts<'_> {
                 drafts.extend(self.drafted(release).await);
             }
         }
-        self.write(framework, &drafts)?;
-        Ok(drafts.len())
+        self.write(framework, &drafts)
     }
 
     /// Returns the row of a release with the GPU code of its libraries, where they can be read.
@@ -82,18 +85,31 @@ impl RowDrafts<'_> {
         draft(Matrix::current(), &NewRelease { targets: measured.as_ref(), ..release })
     }
 
-    fn write(&self, framework: &str, drafts: &[DraftRow]) -> Result<(), CommandError> {
+    /// Appends the drafts that the file does not have yet; returns their number.
+    fn write(&self, framework: &str, drafts: &[DraftRow]) -> Result<usize, CommandError> {
         if drafts.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let day = Timestamp::now().strftime("%Y-%m-%d").to_string();
         let path = self.folder.join(format!("{framework}.toml"));
         // A folder without the file is not a folder of compat files: nothing is made there.
-        let mut file = fs_err::OpenOptions::new().append(true).open(&path)?;
-        for row in drafts {
+        let mut file = fs_err::OpenOptions::new().read(true).append(true).open(&path)?;
+        let text = read_text_bounded(&mut file, LARGEST_FILE)?;
+        let (known, new): (Vec<_>, Vec<_>) = drafts.iter().partition(|row| row.is_in(&text));
+        for row in &new {
             file.write_all(row.text(&day).as_bytes())?;
         }
-        self.reporter.report(Event::Note { text: format!("{} drafts for review in {path}", drafts.len()) });
-        Ok(())
+        if !new.is_empty() {
+            self.note(format!("{} drafts for review in {path}", new.len()));
+        }
+        if !known.is_empty() {
+            let titles: Vec<_> = known.iter().map(|row| row.title.as_str()).collect();
+            self.note(format!("already drafted in {path}: {}", titles.join(", ")));
+        }
+        Ok(new.len())
+    }
+
+    fn note(&self, text: String) {
+        self.reporter.report(Event::Note { text });
     }
 }

@@ -96,6 +96,12 @@ fn write_appends_drafts_of_new_releases_only() {
     assert!(text.contains("# version = \"99.0.0\"") && text.contains("# python = [\"3.11\"]"), "{text}");
     assert!(text.contains("to be filled in: released, status"), "{text}");
     assert!(!text.contains("14.2.0"), "known releases have rows: {text}");
+
+    let again = against(&index, &["cupy", "--write", &path]);
+    assert!(again.stderr.contains("already drafted in"), "{}", again.stderr);
+    assert!(again.stderr.contains("cupy-cuda13x 99.0.0 for x86_64"), "{}", again.stderr);
+    assert!(!again.stderr.contains("drafts for review"), "{}", again.stderr);
+    assert_eq!(std::fs::read_to_string(&file).expect("read"), text, "nothing is written twice");
 }
 
 /// The page's first wheel of a release may be for a Python that no row has: the pins are read from one that fits.

@@ -3,6 +3,7 @@
 //! Pure: reads tars of the paths below.
 
 use crate::model::bounded::read_bounded;
+use crate::model::bounded_tar::BoundedTar;
 use crate::model::versions::{GlibcVersion, Machine};
 
 /// The C library of an image.
@@ -59,7 +60,7 @@ pub fn libc_of<'a>(found: impl IntoIterator<Item = (&'a String, &'a Vec<u8>)>) -
 
 /// Returns the version in a link's target (`libc-2.31.so`) or in the library's own greeting.
 fn glibc_in(tar: &[u8]) -> Option<GlibcVersion> {
-    let mut archive = tar::Archive::new(tar);
+    let mut archive = BoundedTar::new(tar);
     let mut entry = archive.entries().ok()?.next()?.ok()?;
     if let Some(target) = entry.link_name().ok().flatten() {
         let name = target.file_name()?.to_str()?;

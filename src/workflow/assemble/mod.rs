@@ -147,12 +147,20 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
     locked.check_unchanged(&*session.engine).await?;
     let layers: Vec<LayerRecord> =
         all.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Made::record).collect();
-    let above = layers.iter().map(|layer| &layer.diff_id);
-    if !image.layers.iter().eq(base.layers.iter().chain(above)) {
+    if !are_layers_of(&image.layers, &base.layers, layers.iter().map(|layer| &layer.diff_id)) {
         return Err(ImageError::OtherLayers { image: image.id }.into());
     }
     let config = format!("sha256:{}", sha256_hex(in_the_end().as_bytes()));
     Ok((image, ImageRecords { config, layers }))
+}
+
+/// Whether an image has exactly the layers of its base and those made above it, in their order.
+fn are_layers_of<'a>(
+    image: &'a [String],
+    base: &'a [String],
+    above: impl Iterator<Item = &'a String>,
+) -> bool {
+    image.iter().eq(base.iter().chain(above))
 }
 
 /// Where finished layers go.
@@ -177,5 +185,35 @@ impl Line {
     async fn send_layer(&self, layer: ImageLayer) {
         // A receiver that has gone is a load that failed: its error ends the build.
         let _ = self.layers.send(layer).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether an engine's image of those layers is the one with `base` below `a` and `b`.
+    fn is_planned(layers: &[&str]) -> bool {
+        let owned = |layers: &[&str]| layers.iter().map(|layer| (*layer).to_owned()).collect::<Vec<_>>();
+        are_layers_of(&owned(layers), &owned(&["base"]), owned(&["a", "b"]).iter())
+    }
+
+    #[test]
+    fn image_of_the_planned_layers_is_accepted() {
+        assert!(is_planned(&["base", "a", "b"]));
+    }
+
+    #[test]
+    fn image_with_one_layer_more_or_less_is_rejected() {
+        for layers in [&["base", "a", "b", "c"] as &[_], &["base", "a"], &["a", "b"], &[]] {
+            assert!(!is_planned(layers), "{layers:?}");
+        }
+    }
+
+    #[test]
+    fn image_with_another_layer_or_order_is_rejected() {
+        for layers in [["base", "a", "x"], ["x", "a", "b"], ["base", "b", "a"]] {
+            assert!(!is_planned(&layers), "{layers:?}");
+        }
     }
 }

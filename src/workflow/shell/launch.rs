@@ -205,19 +205,20 @@ fn inside(
     if args.inside.no_host_network_settings {
         return Ok(ContainerEnv { models, ..ContainerEnv::default() });
     }
-    // The address may hold a login, which an image from elsewhere does not get.
-    let ours = built_from(&session.store, &image.id)?.is_some();
-    let index = session.index.default.as_ref().filter(|_| ours);
-    if !ours && session.index.default.is_some() {
+    let inside = ContainerEnv {
+        proxies: session.settings.network.proxies.clone(),
+        index: session.index.default.as_ref().map(|address| address.expose().to_owned()),
+        ca_bundle: session.index.ca_bundle.clone(),
+        models,
+    };
+    if built_from(&session.store, &image.id)?.is_some() {
+        return Ok(inside);
+    }
+    if inside.index.is_some() {
         let text = "this image was not built here: it gets no address of the package index";
         session.reporter.report(Event::Note { text: text.to_owned() });
     }
-    Ok(ContainerEnv {
-        proxies: session.settings.network.proxies.clone(),
-        index: index.map(|address| address.expose().to_owned()),
-        ca_bundle: session.index.ca_bundle.clone(),
-        models,
-    })
+    Ok(inside.without_index())
 }
 
 /// A container that was started, still guarded.
