@@ -3,6 +3,11 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Subcommand};
 
+const EXAMPLES: &str = "\
+Examples:
+  envforge compat show \"variant jax 0.8.0\"    print the facts of a row and their source
+  envforge compat lint                         lint the built-in matrix";
+
 const LINT_EXAMPLES: &str = "\
 Examples:
   envforge compat lint            lint the built-in matrix
@@ -40,6 +45,7 @@ The pages load nothing: open them from disk, or serve the directory. index.html 
 
 /// Commands for the compatibility matrix.
 #[derive(Debug, Clone, Subcommand)]
+#[command(after_help = EXAMPLES)]
 pub enum CompatCommand {
     /// Check the sources, references and consistency of the matrix.
     Lint(CompatLintArgs),

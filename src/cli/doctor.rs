@@ -5,7 +5,7 @@ use clap::Args;
 const EXAMPLES: &str = "\
 Examples:
   envforge doctor                                  check the driver and the engine of this machine
-  envforge doctor --explain \"could not select device driver\"
+  envforge doctor --explain \"no kernel image is available for execution on the device\"
   docker logs trainer 2>&1 | envforge doctor --explain -
   envforge doctor --report > report.json           collect facts without secrets for a bug report";
 

@@ -10,31 +10,58 @@ use super::{LockSource, ProjectArgs, TargetArgs};
 const EXAMPLES: &str = "\
 Examples:
   envforge export dockerfile pytorch-cuda:2.8-cu128 ./image
+  envforge export compose ./compose                    export the current project";
+
+const DOCKERFILE_EXAMPLES: &str = "\
+Examples:
+  envforge export dockerfile pytorch-cuda:2.8-cu128 ./image
   envforge export dockerfile ./image                   export the current project
-  envforge export compose ./compose && docker compose -f ./compose/compose.yaml up --build
-  envforge export devcontainer pytorch-cuda:2.8-cu128 .devcontainer
-  envforge export apptainer ./sif && cd sif && apptainer build image.sif image.def
-  envforge export slurm ./job && sbatch --gpus=1 ./job/job.sbatch python train.py
   DOCKER_BUILDKIT=1 docker build -t torch ./image      build it without envforge";
+
+const COMPOSE_EXAMPLES: &str = "\
+Examples:
+  envforge export compose ./compose
+  docker compose -f ./compose/compose.yaml up --build  build it and start its services";
+
+const DEVCONTAINER_EXAMPLES: &str = "\
+Examples:
+  envforge export devcontainer .devcontainer
+  envforge export devcontainer pytorch-cuda:2.8-cu128 .devcontainer";
+
+const APPTAINER_EXAMPLES: &str = "\
+Examples:
+  envforge export apptainer ./sif
+  cd sif && apptainer build image.sif image.def        build it without Docker";
+
+const SLURM_EXAMPLES: &str = "\
+Examples:
+  envforge export slurm ./job
+  sbatch --gpus=1 ./job/job.sbatch python train.py     run a command in the image";
 
 /// Export formats.
 #[derive(Debug, Clone, Subcommand)]
+#[command(after_help = EXAMPLES)]
 pub enum ExportCommand {
     /// Write a Dockerfile and its context; `docker build DIR` reproduces the content.
+    #[command(after_help = DOCKERFILE_EXAMPLES)]
     Dockerfile(DockerfileArgs),
     /// Write a Compose project: a Dockerfile, its context and compose.yaml.
+    #[command(after_help = COMPOSE_EXAMPLES)]
     Compose(DockerfileArgs),
     /// Write a `.devcontainer` directory for VS Code: devcontainer.json, a Dockerfile and its context.
+    #[command(after_help = DEVCONTAINER_EXAMPLES)]
     Devcontainer(DockerfileArgs),
     /// Write image.def and its files for Apptainer, without Docker.
+    #[command(after_help = APPTAINER_EXAMPLES)]
     Apptainer(DockerfileArgs),
     /// Write a Slurm batch script that runs a command in the image (apptainer, docker or podman).
+    #[command(after_help = SLURM_EXAMPLES)]
     Slurm(DockerfileArgs),
 }
 
 /// Arguments of every `export`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES, allow_missing_positional = true)]
+#[command(allow_missing_positional = true)]
 pub struct DockerfileArgs {
     /// Spec to export: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     pub spec: Option<String>,

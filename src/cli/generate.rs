@@ -6,9 +6,24 @@ use clap_complete::Shell;
 
 use crate::model::request::Generate;
 
+const EXAMPLES: &str = "\
+Examples:
+  envforge generate completions fish > ~/.config/fish/completions/envforge.fish
+  envforge generate rules    print every compatibility rule";
+
+const RULES_EXAMPLES: &str = "\
+Examples:
+  envforge generate rules";
+
+const SUPPORT_EXAMPLES: &str = "\
+Examples:
+  envforge generate support > matrix.md";
+
 const COMPLETION_EXAMPLES: &str = "\
 Examples:
-  envforge generate completions bash > ~/.local/share/bash-completion/completions/envforge";
+  envforge generate completions bash > ~/.local/share/bash-completion/completions/envforge
+  envforge generate completions zsh > ~/.zfunc/_envforge
+  envforge generate completions fish > ~/.config/fish/completions/envforge.fish";
 
 const SCHEMA_EXAMPLES: &str = "\
 Examples:
@@ -39,6 +54,7 @@ complete -F _envforge_values -o bashdefault -o default envforge
 
 /// Generated files.
 #[derive(Debug, Clone, Subcommand)]
+#[command(after_help = EXAMPLES)]
 pub enum GenerateCommand {
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
@@ -52,8 +68,10 @@ pub enum GenerateCommand {
     #[command(hide = true)]
     Candidates(CandidatesArgs),
     /// Print every compatibility rule with an example.
+    #[command(after_help = RULES_EXAMPLES)]
     Rules,
     /// Print the support table of the matrix.
+    #[command(after_help = SUPPORT_EXAMPLES)]
     Support,
 }
 

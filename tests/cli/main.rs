@@ -45,6 +45,7 @@ mod examples;
 mod files;
 mod gpu_day;
 mod help;
+mod help_examples;
 mod hostile;
 mod list;
 mod output;

@@ -38,23 +38,11 @@ fn another(wheel: &Wheel) -> Wheel {
 impl Scene {
     /// A project whose lock names two wheels of the default index, uv and an image as the base.
     fn new() -> Self {
-        let uv = WheelSpec::new("uv", "0.0.1").file("uv-0.0.1.data/scripts/uv", "a program\n").build();
-        let mut lock = crate::verify::lock();
+        let (mut lock, index) = lock_and_index();
         lock.added.project = Some("small".to_owned());
-        // The id of the daemon's image.
-        lock.base.digest = Some(format!("sha256:{}", "a".repeat(64)));
-        lock.tools = vec![LockedTool {
-            name: uv.project.clone(),
-            version: "0.0.1".to_owned(),
-            file: uv.file.clone(),
-            sha256: sha256(&uv.bytes),
-        }];
-        lock.wheels = [one(), two()].iter().map(locked).collect();
-        let index = Index::local(vec![one(), two(), uv]);
         let program = program();
         let socket = program.path("docker.sock");
-        let base = format!("envforge-base:{}", "a".repeat(16));
-        let requests = GpuDaemon { tags: vec![base], ..GpuDaemon::default() }.listen(&socket);
+        let requests = GpuDaemon { tags: vec![base_tag()], ..GpuDaemon::default() }.listen(&socket);
         let program = program
             .with("DOCKER_HOST", format!("unix://{}", socket.display()))
             .with("ENVFORGE_INDEX", format!("{}/simple", index.url()));
@@ -119,6 +107,27 @@ impl Scene {
         let mut entries = std::fs::read_dir(self.program.path("vendor").join(folder)).expect("it is there");
         entries.next().expect("one").expect("readable").path()
     }
+}
+
+/// The tag of the base of that lock.
+pub(crate) fn base_tag() -> String {
+    format!("envforge-base:{}", "a".repeat(16))
+}
+
+/// A lock with two wheels of the default index, uv and an image as the base, and that index.
+pub(crate) fn lock_and_index() -> (Lock, Index) {
+    let uv = WheelSpec::new("uv", "0.0.1").file("uv-0.0.1.data/scripts/uv", "a program\n").build();
+    let mut lock = crate::verify::lock();
+    // The id of the daemon's image.
+    lock.base.digest = Some(format!("sha256:{}", "a".repeat(64)));
+    lock.tools = vec![LockedTool {
+        name: uv.project.clone(),
+        version: "0.0.1".to_owned(),
+        file: uv.file.clone(),
+        sha256: sha256(&uv.bytes),
+    }];
+    lock.wheels = [one(), two()].iter().map(locked).collect();
+    (lock, Index::local(vec![one(), two(), uv]))
 }
 
 fn locked(wheel: &Wheel) -> LockedWheel {

@@ -148,6 +148,7 @@ impl GpuDaemon {
             "GET" if path.ends_with("/history") => json(200, "[]"),
             "GET" if path.ends_with("/get") => json(200, "an image as an archive"),
             "GET" if path.ends_with("/containers/json") => json(200, "[]"),
+            "GET" if path.ends_with("/volumes") => json(200, r#"{"Volumes":[],"Warnings":null}"#),
             "GET" if path.ends_with("/images/json") => json(200, &self.list()),
             "GET" if path.contains("/images/") && self.is_named(path) => {
                 json(200, &self.image(path, self.moves && ran && !path.contains("sha256:")))

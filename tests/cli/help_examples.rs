@@ -1,0 +1,327 @@
+//! The examples of `--help`: each one runs here as it stands, or says why it cannot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use clap::{Command, CommandFactory as _};
+use envforge::cli::Cli;
+use envforge::model::lock::{Lock, UserAdditions};
+
+use crate::envforge;
+use crate::gpu_daemon::GpuDaemon;
+use crate::index::Index;
+use crate::program::Run;
+use crate::vendor::{base_tag, lock_and_index};
+use crate::verify::{H200, Scene, cdi, report};
+
+/// What becomes of an example.
+enum Outcome {
+    /// It runs to its end with code 0 and prints that.
+    Prints(&'static str),
+    /// The same, and it prints nothing.
+    Silent,
+    /// It does not run here.
+    Needs(Need),
+}
+
+/// Why an example does not run here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    /// Containers of an engine: a resolver, a build or a program in them.
+    Containers,
+    /// A running container of `shell`.
+    Shell,
+    /// Another program: Apptainer, Slurm, Docker's client.
+    OtherProgram,
+    /// A terminal that is watched.
+    Terminal,
+    /// The indexes as they are today.
+    RealIndex,
+}
+
+use Need::{Containers, OtherProgram, RealIndex, Shell, Terminal};
+use Outcome::{Needs, Prints, Silent};
+
+const OUTCOMES: &[(&str, Outcome)] = &[
+    ("envforge", Prints("next step")),
+    ("envforge plan pytorch-cuda:2.8-cu128", Prints("pytorch-cuda:2.8.0-cu128-py3.11")),
+    ("envforge build pytorch-cuda:2.8-cu128", Needs(Containers)),
+    ("envforge init && envforge build", Needs(Containers)),
+    ("envforge verify pytorch-cuda:2.8-cu128", Prints("passed: ")),
+    ("envforge shell pytorch-cuda:2.8-cu128", Needs(Containers)),
+    ("envforge list --gpu \"NVIDIA A100-SXM4-80GB\"", Prints("pytorch-cuda:")),
+    ("envforge export dockerfile pytorch-cuda:2.8 ./image", Prints("/work/./image")),
+    ("envforge build", Needs(Containers)),
+    ("envforge build -e train", Needs(Containers)),
+    ("envforge build pytorch-cuda:2.8-cu128 --with transformers --apt ffmpeg", Needs(Containers)),
+    (
+        "envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push",
+        Needs(Containers),
+    ),
+    ("envforge build pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\"", Needs(Containers)),
+    ("envforge build pytorch-cuda:2.8-cu128 --locked", Needs(Containers)),
+    ("envforge build --offline ./vendor", Needs(Containers)),
+    ("envforge build pytorch-cuda:2.8-cu128 --dry-run", Prints("wheels/")),
+    ("envforge build pytorch-cuda:2.8-cu128 pytorch-cuda:2.9-cu128", Needs(Containers)),
+    ("envforge build --all-supported pytorch-cuda:2.8", Needs(Containers)),
+    ("envforge compat lint", Prints(" 0 faults")),
+    ("envforge compat lint ./compat", Prints(" 0 faults")),
+    ("envforge compat show \"variant jax 0.8.0\"", Prints("source = ")),
+    ("envforge compat show \"toolkit 12.8.1\" --json", Prints("min_driver = ")),
+    ("envforge compat refresh", Needs(RealIndex)),
+    ("envforge compat refresh pytorch jax", Needs(RealIndex)),
+    ("envforge compat refresh --json", Needs(RealIndex)),
+    ("envforge compat refresh cupy --release 14.0.0 --architectures", Needs(RealIndex)),
+    ("envforge compat refresh --write compat", Needs(RealIndex)),
+    ("tar -C compat -cf matrix.tar . && sha256sum matrix.tar", Prints("  matrix.tar")),
+    ("envforge compat use matrix.tar --sha256 HASH", Prints("using matrix 20")),
+    ("envforge compat use --builtin", Prints("using built-in matrix 20")),
+    ("envforge compat site public", Prints("public")),
+    ("envforge ps", Prints("nothing runs")),
+    ("envforge ps --watch", Needs(Terminal)),
+    ("envforge ps --json", Prints("[]")),
+    ("envforge stop run1", Needs(Shell)),
+    ("envforge stop run1 --time 60", Needs(Shell)),
+    ("envforge stop --all", Silent),
+    ("envforge logs run1", Needs(Shell)),
+    ("envforge logs run1 --follow --tail 20", Needs(Shell)),
+    ("envforge doctor", Prints("0 errors, ")),
+    (
+        "envforge doctor --explain \"no kernel image is available for execution on the device\"",
+        Prints("no-code-for-gpu"),
+    ),
+    ("docker logs trainer 2>&1 | envforge doctor --explain -", Prints("no-code-for-gpu")),
+    ("envforge doctor --report > report.json", Prints("\"container_toolkit\"")),
+    ("envforge export dockerfile pytorch-cuda:2.8-cu128 ./image", Prints("/work/./image")),
+    ("envforge export compose ./compose", Prints("/work/./compose")),
+    ("envforge export dockerfile ./image", Prints("/work/./image")),
+    ("DOCKER_BUILDKIT=1 docker build -t torch ./image", Needs(OtherProgram)),
+    ("docker compose -f ./compose/compose.yaml up --build", Needs(OtherProgram)),
+    ("envforge export devcontainer .devcontainer", Prints("/work/.devcontainer")),
+    ("envforge export devcontainer pytorch-cuda:2.8-cu128 .devcontainer", Prints("/work/.devcontainer")),
+    ("envforge export apptainer ./sif", Prints("/work/./sif")),
+    ("cd sif && apptainer build image.sif image.def", Needs(OtherProgram)),
+    ("envforge export slurm ./job", Prints("/work/./job")),
+    ("sbatch --gpus=1 ./job/job.sbatch python train.py", Needs(OtherProgram)),
+    (
+        "envforge generate completions bash > ~/.local/share/bash-completion/completions/envforge",
+        Prints("_envforge_values"),
+    ),
+    ("envforge generate completions zsh > ~/.zfunc/_envforge", Prints("#compdef envforge")),
+    (
+        "envforge generate completions fish > ~/.config/fish/completions/envforge.fish",
+        Prints("complete -c envforge"),
+    ),
+    ("envforge generate rules", Prints("## gpu-not-in-binary")),
+    ("envforge generate support > matrix.md", Prints("# Supported variants")),
+    ("envforge generate schema > .envforge.schema.json", Prints("\"title\": \"envforge.toml\"")),
+    ("envforge generate docs docs/src/reference", Prints("docs/src/reference/errors.md")),
+    ("envforge generate man ~/.local/share/man/man1", Prints("envforge-plan.1")),
+    ("envforge images", Prints("pytorch-cuda:2.8.0-cu128-py3.11-unverified")),
+    ("envforge images --json", Prints("\"images\"")),
+    ("envforge inspect", Prints("demo-two")),
+    ("envforge inspect pytorch-cuda:2.8-cu128", Prints("demo-two")),
+    ("envforge inspect pytorch-cuda:2.8 --sbom > image.spdx.json", Prints("demo-two")),
+    ("envforge inspect ./envforge.lock --sbom", Prints("SPDX-2.3")),
+    ("envforge diff pytorch-cuda:2.7-cu118 pytorch-cuda:2.8-cu128", Needs(Containers)),
+    ("envforge diff old.lock envforge.lock", Prints("demo-two")),
+    ("envforge size", Prints("base")),
+    ("envforge size pytorch-cuda:2.8-cu128", Prints("base")),
+    ("envforge prune", Prints("no image to remove")),
+    ("envforge prune --yes", Prints("no image to remove")),
+    ("envforge prune --cache", Prints("no file of the cache to remove")),
+    ("envforge init", Prints("envforge.toml")),
+    ("envforge init pytorch-cuda:2.8-cu128", Prints("envforge.toml")),
+    ("envforge list", Prints("pytorch-cuda:")),
+    ("envforge list pytorch-cuda --all", Prints("pytorch-cuda:1.8")),
+    ("envforge list --for-this-machine", Prints("pytorch-cuda:")),
+    ("envforge list pytorch-cuda --gpu sm_61 --json", Prints("\"entries\"")),
+    ("envforge lock", Prints("envforge.lock")),
+    ("envforge lock pytorch-cuda:2.8-cu128", Prints(".lock")),
+    ("envforge lock pytorch-cuda:2.8-cu128 --upgrade", Needs(Containers)),
+    ("envforge lock -P transformers", Needs(Containers)),
+    ("envforge lock --check", Prints("envforge.lock")),
+    ("envforge lock --diff --upgrade", Needs(Containers)),
+    ("envforge lock pytorch-cuda:2.8 --as-of 2026-03-01", Needs(Containers)),
+    ("envforge lock pytorch-cuda:2.8-cu128 --digest", Needs(Containers)),
+    ("envforge lock pytorch-cuda:2.8-cu128 --lockfile ./envforge.lock", Prints("envforge.lock")),
+    ("envforge outdated", Needs(Containers)),
+    ("envforge outdated -e train --json", Needs(Containers)),
+    ("envforge outdated pytorch-cuda:2.8-cu128", Needs(Containers)),
+    ("envforge lock --upgrade", Needs(Containers)),
+    ("envforge plan pytorch-cuda:2.8 --with flash-attn", Prints("flash-attn")),
+    ("envforge plan -e train", Prints("pytorch-cuda:2.8.0-cu128-py3.11")),
+    ("envforge plan pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\" --driver 580.95.05", Prints("-cu126-")),
+    ("envforge plan pytorch-cuda:2.8 --gpu sm_90 --gpu sm_80 --json", Prints("\"verdict\"")),
+    ("envforge shell", Needs(Containers)),
+    ("envforge shell pytorch-cuda:2.8-cu128 -- python train.py", Needs(Containers)),
+    ("envforge shell pytorch-cuda:2.8-cu128 --data /datasets --memory 64g --gpus 0,1", Needs(Containers)),
+    ("envforge shell pytorch-cuda:2.8-cu128 --name run1 --detach -- python train.py", Needs(Containers)),
+    ("envforge shell --attach run1", Needs(Shell)),
+    ("envforge shell pytorch-cuda:2.8-cu128 --jupyter", Needs(Containers)),
+    ("envforge shell pytorch-cuda:2.8-cu128 --ssh --vscode --detach", Needs(Containers)),
+    ("tar c src | envforge shell IMAGE -- tar x -C /tmp", Needs(Containers)),
+    ("envforge vendor ./vendor", Prints("4 files, 4 of them new")),
+    ("envforge vendor pytorch-cuda:2.8-cu128 ./vendor", Prints("4 files, 4 of them new")),
+    ("envforge vendor ./vendor --check", Prints("0 findings")),
+    ("envforge vendor ./vendor --check --upstream", Prints("0 findings")),
+    ("envforge verify", Prints("passed: ")),
+    ("envforge verify pytorch-cuda:2.8-cu128 --level quick", Prints("passed: ")),
+    ("envforge verify pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", Needs(Containers)),
+    ("envforge verify IMAGE IMAGE --json --junit report.xml", Prints("\"verdict\"")),
+    ("envforge verify IMAGE --html report.html", Prints("passed: ")),
+    ("envforge verify box:5000/team/torch:2.8-unverified --push", Needs(Containers)),
+    ("envforge verify IMAGE --last", Prints("passed: ")),
+];
+
+/// The visible commands without commands below them, by their words, and the examples of their help.
+fn examples(command: &Command, path: &str, found: &mut BTreeMap<String, Vec<String>>) {
+    let visible: Vec<_> =
+        command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help").collect();
+    for sub in &visible {
+        examples(sub, &format!("{path} {}", sub.get_name()), found);
+    }
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1);
+    let of_block = lines.take_while(|line| !line.is_empty());
+    // An explanation follows after two blanks.
+    let commands = of_block.map(|line| line.trim().split("  ").next().unwrap_or_default().to_owned());
+    let commands: Vec<_> = commands.collect();
+    if visible.is_empty() || !commands.is_empty() {
+        found.insert(path.to_owned(), commands);
+    }
+}
+
+fn all_examples() -> BTreeMap<String, Vec<String>> {
+    let mut cli = Cli::command();
+    cli.build();
+    let mut found = BTreeMap::new();
+    examples(&cli, "envforge", &mut found);
+    found
+}
+
+/// A folder with a project, its lock and image, and what examples name: `old.lock`, `compat`, `train.py`.
+fn scene() -> (Scene, Index) {
+    let (of_spec, index) = lock_and_index();
+    let project = UserAdditions { project: Some("small".to_owned()), ..UserAdditions::default() };
+    let lock = Lock { added: project, ..of_spec.clone() };
+    let daemon = GpuDaemon { tags: vec![base_tag(), "IMAGE".to_owned()], ..cdi(report(&lock, H200, true)) };
+    let mut scene = Scene::new(daemon, &lock);
+    scene.program.set("ENVFORGE_INDEX", format!("{}/simple", index.url()));
+    let write = |name: &str, text: &str| {
+        let path = scene.program.path(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("ours");
+        std::fs::write(path, text).expect("ours");
+    };
+    let spec = "spec = 'pytorch-cuda:2.8-cu128'\n";
+    let train = "[environments.train]\nspec = 'pytorch-cuda:2.8-cu128'\n";
+    write("work/envforge.toml", &format!("schema = 1\nname = 'small'\n{spec}[target]\nany = true\n{train}"));
+    write("work/envforge.lock", &lock.to_toml());
+    let older = Lock { wheels: lock.wheels[..1].to_vec(), ..lock.clone() };
+    write("work/old.lock", &older.to_toml());
+    let name = format!("{}-x86_64.lock", of_spec.stack.name.replace(':', "_"));
+    write(&format!("state/locks-of-specs/{name}"), &of_spec.to_toml());
+    let compat = Path::new(env!("CARGO_MANIFEST_DIR")).join("compat");
+    std::os::unix::fs::symlink(compat, scene.program.path("work/compat")).expect("a link");
+    (scene, index)
+}
+
+/// Runs an example in a shell, after what must have been done before.
+fn run(example: &str) -> Run {
+    let (scene, _index) = scene();
+    let before = match example {
+        line if line.contains("envforge init") => "rm envforge.toml envforge.lock",
+        line if line.contains("matrix.tar --sha256") => "tar -C compat -cf matrix.tar .",
+        line if line.contains("./vendor --") => "envforge vendor ./vendor",
+        line if line.contains("--last") => "envforge verify IMAGE",
+        line if line.contains("docker logs") => {
+            "docker() { echo 'no kernel image is available for execution on the device'; }"
+        }
+        line if line.contains("bash-completion") => "mkdir -p ~/.local/share/bash-completion/completions",
+        line if line.contains(".zfunc") => "mkdir -p ~/.zfunc",
+        line if line.contains("config/fish") => "mkdir -p ~/.config/fish/completions",
+        _ => ":",
+    };
+    let example = example.replace("HASH", "$(sha256sum matrix.tar | cut -d' ' -f1)");
+    // What goes into a file is read from there.
+    let example = match example.split_once(" > ") {
+        Some((_, file)) => format!("{example} && cat {file}"),
+        None => example,
+    };
+    let line = format!("exec 2>&1; {{ {before}; }} >before.log 2>&1 || cat before.log; {example}");
+    let folder = Path::new(env!("CARGO_BIN_EXE_envforge")).parent().expect("a folder");
+    let mut shell = scene.program.command_of(Path::new("bash"), &["-c", &line]);
+    shell.current_dir(scene.program.path("work")).env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    // The target is any machine, as that of the lock.
+    shell.env_remove("ENVFORGE_GPU").env_remove("ENVFORGE_DRIVER");
+    Run::of(&shell.output().expect("bash starts"))
+}
+
+#[test]
+fn every_command_has_an_example_with_an_outcome() {
+    let examples = all_examples();
+    assert!(examples.len() > 30, "{} commands", examples.len());
+    let without: Vec<_> =
+        examples.iter().filter(|(_, lines)| lines.is_empty()).map(|(name, _)| name).collect();
+    assert!(without.is_empty(), "commands without an example: {without:#?}");
+    let shown: BTreeSet<_> = examples.values().flatten().map(String::as_str).collect();
+    let known: BTreeSet<_> = OUTCOMES.iter().map(|(line, _)| *line).collect();
+    assert_eq!(known.len(), OUTCOMES.len(), "an example has two outcomes");
+    let new: Vec<_> = shown.difference(&known).collect();
+    let gone: Vec<_> = known.difference(&shown).collect();
+    assert!(new.is_empty() && gone.is_empty(), "without an outcome: {new:#?}\nnot in any help: {gone:#?}");
+}
+
+#[test]
+fn every_help_prints_its_examples() {
+    for (name, lines) in all_examples() {
+        let words: Vec<_> = name.split(' ').skip(1).chain(["--help"]).collect();
+        let help = envforge(&words);
+        assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{name}");
+        assert!(help.stdout.contains("\nExamples:\n"), "{name}: {}", help.stdout);
+        assert!(lines.iter().all(|line| help.stdout.contains(line)), "{name}: {}", help.stdout);
+    }
+}
+
+#[test]
+fn every_command_but_those_of_containers_has_an_example_that_runs() {
+    let needs: BTreeMap<_, _> = OUTCOMES
+        .iter()
+        .filter_map(|(line, outcome)| match outcome {
+            Needs(need) => Some((*line, *need)),
+            Prints(_) | Silent => None,
+        })
+        .collect();
+    let none_runs = |lines: &Vec<String>| lines.iter().all(|line| needs.contains_key(line.as_str()));
+    let mut without: Vec<_> = Vec::new();
+    for (name, lines) in all_examples().into_iter().filter(|(_, lines)| none_runs(lines)) {
+        let reasons: BTreeSet<_> = lines.iter().map(|line| needs[line.as_str()]).collect();
+        without.push((name, reasons.into_iter().collect::<Vec<_>>()));
+    }
+    let without: Vec<_> = without.iter().map(|(name, needs)| (name.as_str(), needs.as_slice())).collect();
+    let expected: [(&str, &[Need]); 4] = [
+        ("envforge compat refresh", &[RealIndex]),
+        ("envforge logs", &[Shell]),
+        ("envforge outdated", &[Containers]),
+        ("envforge shell", &[Containers, Shell]),
+    ];
+    assert_eq!(without, expected, "their Docker tests run them");
+}
+
+#[test]
+fn examples_of_help_run_as_shown() {
+    let mut wrong = Vec::new();
+    for (example, outcome) in OUTCOMES {
+        let text = match outcome {
+            Prints(text) => *text,
+            Silent => "",
+            Needs(_) => continue,
+        };
+        let run = run(example);
+        let is_shown = run.stdout.contains(text) && text.is_empty() == run.stdout.is_empty();
+        if run.code != 0 || !is_shown {
+            wrong.push(format!("{example}\n  code {}: {}", run.code, run.stdout));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
