@@ -105,6 +105,8 @@ pub enum CandidateKind {
     Images,
     /// Containers of `shell`.
     Containers,
+    /// Python packages that are built for a framework, of the matrix.
+    Packages,
 }
 
 /// What `generate` prints or writes. Texts of the argument parser come with the request: only it knows them.
