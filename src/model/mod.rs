@@ -2,6 +2,7 @@
 
 pub mod address;
 pub(crate) mod bounded;
+pub(crate) mod byte_size;
 pub mod compat;
 pub mod diagnosis;
 pub mod export;

@@ -25,7 +25,7 @@ pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
 pub use export::{Export, ExportFormat};
 pub use global::{GlobalOptions, ProgressMode};
-pub use images::{Diff, Inspect, Prune, Size};
+pub use images::{Diff, Inspect, Prune, Size, SizeBy};
 pub use init::Init;
 pub use list::List;
 pub use lock::{Lock, LockOptions};
