@@ -48,6 +48,7 @@ mod help;
 mod help_examples;
 mod hostile;
 mod list;
+mod notebook;
 mod output;
 mod packages;
 mod pages;
