@@ -47,6 +47,7 @@ mod gpu_day;
 mod help;
 mod help_examples;
 mod hostile;
+mod json_output;
 mod list;
 mod notebook;
 mod output;
