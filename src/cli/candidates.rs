@@ -37,10 +37,16 @@ fn option_with_value<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     command.get_arguments().find(is_it).filter(|arg| arg.get_action().takes_values())
 }
 
+/// Whether an argument is an option whose values [`expected`] knows.
+pub(super) fn option_has_values(command: &Command, arg: &Arg) -> bool {
+    !arg.is_positional() && !kinds(command.get_name(), arg.get_id().as_str(), false).is_empty()
+}
+
 fn kinds(command: &str, arg: &str, attaches: bool) -> Vec<CandidateKind> {
-    use CandidateKind::{Containers, Gpus, Images, Specs};
+    use CandidateKind::{Containers, Gpus, Images, Packages, Specs};
     match (command, arg) {
         (_, "gpu") => vec![Gpus],
+        (_, "with") => vec![Packages],
         ("stop" | "logs", "name" | "names") => vec![Containers],
         ("shell", "image") if attaches => vec![Containers],
         (_, "image" | "images") | ("inspect" | "size" | "diff", "name" | "from" | "to") => {
@@ -66,6 +72,7 @@ mod tests {
         assert_eq!(of("plan pyt"), [Specs]);
         assert_eq!(of("--json build --no-cache "), [Specs]);
         assert_eq!(of("plan pytorch-cuda --gpu NVI"), [Gpus]);
+        assert_eq!(of("build pytorch-cuda --with fl"), [CandidateKind::Packages]);
         assert_eq!(of("plan --gpu sm_90 pyt"), [Specs]);
         assert_eq!(of("verify "), [Specs, Images]);
         assert_eq!(of("diff a "), [Specs, Images]);

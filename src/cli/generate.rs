@@ -37,21 +37,6 @@ const MAN_EXAMPLES: &str = "\
 Examples:
   envforge generate man ~/.local/share/man/man1";
 
-/// Completes the values that no parser knows: specs, GPUs, images, containers. A colon is part of a spec, not its end.
-const BASH_VALUES: &str = r#"
-_envforge_values() {
-    local values
-    mapfile -t values < <(envforge generate candidates -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-    if [ "${#values[@]}" -gt 0 ]; then
-        COMPREPLY=("${values[@]// /\\ }")
-    else
-        _envforge "$@"
-    fi
-}
-COMP_WORDBREAKS=${COMP_WORDBREAKS//:}
-complete -F _envforge_values -o bashdefault -o default envforge
-"#;
-
 /// Generated files.
 #[derive(Debug, Clone, Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -117,11 +102,7 @@ pub struct ManArgs {
 pub(super) fn request(command: GenerateCommand, mut cli: clap::Command) -> Generate {
     match command {
         GenerateCommand::Completions(args) => {
-            let mut script = Vec::new();
-            clap_complete::generate(args.shell, &mut cli, "envforge", &mut script);
-            if args.shell == Shell::Bash {
-                script.extend_from_slice(BASH_VALUES.as_bytes());
-            }
+            let script = super::completion::script(args.shell, &mut cli);
             Generate::Completions(script)
         }
         GenerateCommand::Schema(SchemaArgs {}) => Generate::Schema,

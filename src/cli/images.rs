@@ -1,8 +1,9 @@
 //! `envforge images`, `inspect`, `diff`, `size`, `prune`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::ProjectArgs;
+use crate::model::request;
 
 const IMAGES: &str = "\
 Examples:
@@ -24,7 +25,11 @@ Examples:
 const SIZE: &str = "\
 Examples:
   envforge size                                 the image of the current project
-  envforge size pytorch-cuda:2.8-cu128";
+  envforge size pytorch-cuda:2.8-cu128
+  envforge size --by gpu                        device code in the libraries, by GPU architecture
+  envforge size --html size.html                both as treemaps
+
+--by gpu and --html read the fat binaries of all libraries in a container without GPU and network. Static libraries are not read.";
 
 const PRUNE: &str = "\
 Examples:
@@ -71,6 +76,24 @@ pub struct DiffArgs {
     pub html: Option<camino::Utf8PathBuf>,
 }
 
+/// The parts whose sizes are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SizeByArg {
+    /// Layers of the image.
+    Component,
+    /// Device code in its libraries, by GPU architecture.
+    Gpu,
+}
+
+impl From<SizeByArg> for request::SizeBy {
+    fn from(by: SizeByArg) -> Self {
+        match by {
+            SizeByArg::Component => Self::Component,
+            SizeByArg::Gpu => Self::Gpu,
+        }
+    }
+}
+
 /// Arguments of `size`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = SIZE)]
@@ -78,7 +101,10 @@ pub struct SizeArgs {
     /// Image or spec [default: current project].
     #[arg(value_name = "IMAGE|SPEC")]
     pub name: Option<String>,
-    /// Also write the sizes as an HTML page with a treemap.
+    /// Parts to list.
+    #[arg(long, value_enum, default_value = "component", value_name = "PARTS")]
+    pub by: SizeByArg,
+    /// Also write both as an HTML page with treemaps.
     #[arg(long, value_name = "FILE")]
     pub html: Option<camino::Utf8PathBuf>,
     /// The project.
@@ -100,7 +126,7 @@ pub struct PruneArgs {
 
 into_request!(DiffArgs => Diff { from, to, html });
 
-into_request!(SizeArgs => Size { name, html, project });
+into_request!(SizeArgs => Size { name, by, html, project });
 
 into_request!(PruneArgs => Prune { yes, cache });
 

@@ -6,6 +6,7 @@ mod into_request;
 mod build;
 mod candidates;
 mod compat;
+mod completion;
 mod containers;
 mod doctor;
 mod export;

@@ -9,6 +9,7 @@ use crate::engine::{Engine as _, GpuAccess};
 use crate::failure::Exit;
 use crate::host::{self, EngineFacts, HostFacts, HostFinding, HostReport, Severity, SystemFacts};
 use crate::model::address::Address;
+use crate::model::byte_size::gigabytes;
 use crate::model::compat::Matrix;
 use crate::model::request;
 use crate::model::wrap::wrap_hanging;
@@ -18,7 +19,6 @@ use crate::settings::{NamedSecret, Settings};
 use crate::store::unused::cache_size;
 use crate::store::write_atomically;
 use crate::workflow::error::CommandError;
-use crate::workflow::image_info::gigabytes;
 use crate::workflow::session::connect;
 
 /// The engine's socket, if no setting names another.

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::engine::ImageInfo;
 use crate::failure::Exit;
+use crate::model::byte_size::gigabytes;
 use crate::model::image::inventory::shared;
 use crate::model::image::plan::{LOCK_LABEL, UNVERIFIED};
 use crate::model::request;
@@ -16,7 +17,6 @@ use crate::settings::Settings;
 use crate::store::known_locks::{LocksInUse, in_use, known_lock};
 use crate::store::unused::{remove, unused as unused_files};
 use crate::workflow::error::CommandError;
-use crate::workflow::image_info::gigabytes;
 use crate::workflow::session::Session;
 use crate::workflow::shell::ETC_LABEL;
 

@@ -1,4 +1,4 @@
-//! `inspect`, `size` and `diff`: what an image or lock holds, what of it is shared, and what is another in another.
+//! `inspect` and `diff`: what an image or lock holds, and what is another in another.
 
 use std::fmt::Write as _;
 
@@ -7,18 +7,17 @@ use serde::Serialize;
 
 use crate::engine::ImageInfo;
 use crate::failure::Exit;
-use crate::model::image::inventory::{Component, components, sharers};
-use crate::model::image::plan::LOCK_LABEL;
+use crate::model::byte_size::gigabytes;
 use crate::model::lock::{Change, Lock, layer_name};
 use crate::model::request::{self, ProjectOptions};
-use crate::pages::{SizedComponent, diff_page, size_page};
+use crate::pages::diff_page;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::write_atomically;
 use crate::workflow::content_digest::kept_list;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
-use crate::workflow::image_info::{NamedImage, described, gigabytes, readable};
+use crate::workflow::image_info::{NamedImage, described};
 use crate::workflow::session::Session;
 
 /// What `inspect --json` prints.
@@ -31,23 +30,6 @@ struct InspectReport<'a> {
     size: Option<u64>,
     labels: Option<&'a std::collections::BTreeMap<String, String>>,
     lock: Option<&'a Lock>,
-}
-
-/// What `size --json` prints.
-#[derive(Serialize)]
-struct SizeReport<'a> {
-    schema: u32,
-    name: &'a str,
-    size: u64,
-    components: Vec<SizeRow>,
-}
-
-/// One component, and how many other images have it.
-#[derive(Serialize)]
-struct SizeRow {
-    #[serde(flatten)]
-    component: Component,
-    shared_with: usize,
 }
 
 /// What `diff --json` prints.
@@ -89,7 +71,7 @@ pub(super) async fn inspect(args: &request::Inspect, settings: &Settings) -> Res
 }
 
 /// Writes a page.
-fn save(settings: &Settings, file: &Utf8Path, page: &str) -> Result<(), CommandError> {
+pub(super) fn save(settings: &Settings, file: &Utf8Path, page: &str) -> Result<(), CommandError> {
     Ok(write_atomically(&settings.paths.current_dir.join(file), page.as_bytes())?)
 }
 
@@ -146,51 +128,6 @@ fn text(found: &NamedImage) -> String {
         let _ = writeln!(text, "{:<10} {} {}", layer_name(wheel.layer), wheel.name, wheel.version);
     }
     text
-}
-
-pub(super) async fn size(args: &request::Size, settings: &Settings) -> Result<Exit, CommandError> {
-    let session = Session::open(settings, None).await?;
-    let found = described(&session, args.name.as_deref(), &args.project).await?;
-    let Some(image) = &found.image else {
-        return Err(ImageError::SpecNotBuilt { spec: found.name }.into());
-    };
-    let all = session.engine.images(LOCK_LABEL).await?;
-    let rows: Vec<_> = components(image)
-        .into_iter()
-        .map(|component| SizeRow { shared_with: sharers(&component, image, &all), component })
-        .collect();
-    let own: u64 = rows.iter().filter(|row| row.shared_with == 0).map(|row| row.component.size).sum();
-    let (total, own) = (readable(image.size), readable(own));
-    if let Some(file) = &args.html {
-        let sizes: Vec<_> = rows.iter().map(|row| readable(row.component.size)).collect();
-        let components: Vec<_> = rows
-            .iter()
-            .zip(&sizes)
-            .map(|(SizeRow { component, shared_with }, readable)| {
-                let (name, size, shared_with) = (component.name.as_str(), component.size, *shared_with);
-                SizedComponent { name, size, readable, shared_with }
-            })
-            .collect();
-        save(settings, file, &size_page(&found.name, &total, &own, &components))?;
-    }
-    if settings.output.json {
-        Printer.json(&SizeReport { schema: 1, name: &found.name, size: image.size, components: rows });
-        return Ok(Exit::Done);
-    }
-    let mut text = String::new();
-    for SizeRow { component, shared_with } in rows.iter().filter(|row| row.component.size > 0) {
-        let _ = write!(text, "{:<28} {:>9}", component.name, readable(component.size));
-        match shared_with {
-            0 => text.push('\n'),
-            1 => text.push_str("  shared with 1 other image\n"),
-            count => {
-                let _ = writeln!(text, "  shared with {count} other images");
-            }
-        }
-    }
-    let _ = write!(text, "{:<28} {total:>9}  of which its own {own}", "all");
-    Printer.text(&text);
-    Ok(Exit::Done)
 }
 
 pub(super) async fn diff(args: &request::Diff, settings: &Settings) -> Result<Exit, CommandError> {

@@ -18,6 +18,7 @@ mod plan;
 mod ps;
 mod refresh;
 mod shell;
+mod size;
 mod status;
 mod vendor;
 mod verify;
@@ -87,7 +88,7 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::Prune(request) => until_interrupted(images::prune(&request, settings), output)?,
         Command::Inspect(request) => until_interrupted(inspect::inspect(&request, settings), output)?,
         Command::Diff(request) => until_interrupted(inspect::diff(&request, settings), output)?,
-        Command::Size(request) => until_interrupted(inspect::size(&request, settings), output)?,
+        Command::Size(request) => until_interrupted(size::size(&request, settings), output)?,
         Command::Build(request) => until_interrupted(build::build(&request, settings), output)?,
         Command::Verify(request) => until_interrupted(verify::verify(&request, settings), output)?,
         Command::Export(format, request) => match format {

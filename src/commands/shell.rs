@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::commands::fail::fail;
 use crate::failure::{Exit, Failure};
 use crate::model::request;
-use crate::report::Event;
+use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::workflow::confirm::{can_ask, choose};
 use crate::workflow::error::CommandError;
@@ -13,7 +13,7 @@ use crate::workflow::interrupt::{interruptible, to_the_end};
 use crate::workflow::own_images::{is_outside_project, nothing_built, own_images};
 use crate::workflow::project_trust::{Use, require_trust};
 use crate::workflow::session::Session;
-use crate::workflow::shell::{OpenOutcome, drive_it, open, project_of, until_ended};
+use crate::workflow::shell::{OpenOutcome, Then, drive_it, open, project_of, until_ended};
 
 /// What `docker run` exits with when itself fails.
 pub(super) const OWN_FAILURE: u8 = 125;
@@ -46,15 +46,43 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
     match interruptible(Box::pin(open(&session, &args, project.as_ref()))).await? {
         OpenOutcome::Served { told, container, tunnels: _tunnels } => {
             told.print(settings);
-            let Some(container) = container else { return Ok(0) };
+            let Some(container) = container else {
+                say(settings, &format!("next: envforge logs {0}, envforge stop {0}", told.name));
+                return Ok(0);
+            };
             let text = "press Ctrl-C to stop (use --detach to keep it running)".to_owned();
             session.reporter.report(Event::Note { text });
             until_ended(&session, &told.name, &container).await
         }
         OpenOutcome::Program(started) => {
+            // After a command its output and exit code are all that the caller wants.
+            let is_opened = started.terminal && args.command.is_empty();
+            let image = args.image.as_deref().filter(|_| !args.start.attach);
+            let next = is_opened.then(|| next_step(image, started.then));
             let code = drive_it(&session, *started).await?;
+            if let Some(next) = next {
+                say(settings, &next);
+            }
             Ok(code)
         }
+    }
+}
+
+/// Returns the line that names the next command after a terminal.
+fn next_step(image: Option<&str>, then: Then) -> String {
+    let image = image.map_or_else(String::new, |image| format!(" {image}"));
+    match then {
+        Then::Keep => "next: envforge ps lists the container, which goes on until `envforge stop`".to_owned(),
+        Then::Remove | Then::RemoveIfLast => {
+            format!("next: envforge shell{image} opens it again; your home directory is kept")
+        }
+    }
+}
+
+/// Prints a line on standard error, except with `--quiet` and `--json`.
+fn say(settings: &Settings, text: &str) {
+    if !settings.output.quiet && !settings.output.json {
+        Printer.say(text);
     }
 }
 
@@ -82,5 +110,18 @@ struct NoChoice;
 impl Failure for NoChoice {
     fn exit(&self) -> Exit {
         Exit::Usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_step_after_a_terminal_depends_on_its_container() {
+        let again = next_step(Some("pytorch-cuda:2.8"), Then::RemoveIfLast);
+        assert!(again.starts_with("next: envforge shell pytorch-cuda:2.8 opens it again"), "{again}");
+        assert!(next_step(None, Then::Remove).starts_with("next: envforge shell opens it again"));
+        assert!(next_step(None, Then::Keep).starts_with("next: envforge ps lists the container"));
     }
 }

@@ -3,6 +3,7 @@
 pub mod address;
 pub(crate) mod bounded;
 pub(crate) mod bounded_tar;
+pub(crate) mod byte_size;
 pub mod compat;
 pub mod diagnosis;
 pub mod export;

@@ -14,5 +14,5 @@ mod verify;
 
 pub use reports::{diff_page, doctor_page, list_page};
 pub use site::{SiteFile, site};
-pub use size::{SizedComponent, size_page};
+pub use size::{SizedComponent, SizedImage, size_page};
 pub use verify::{Unchecked, verify_page};

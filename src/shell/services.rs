@@ -138,6 +138,8 @@ impl Services {
         if let Some(jupyter) = &self.jupyter {
             add("token", &jupyter.token)?;
             add("jupyter.json", &jupyter_config(jupyter, user))?;
+            add("jupyter.py", include_str!("../../templates/jupyter/jupyter.py"))?;
+            add("notebook/environment.ipynb", include_str!("../../templates/jupyter/environment.ipynb"))?;
             add("jupyter/kernels/python3/kernel.json", &kernel())?;
         }
         if let Some(ssh) = &self.ssh {
@@ -254,6 +256,23 @@ mod tests {
         assert_ne!(token, super::token());
         assert!(!services.command().join(" ").contains(&token));
         assert!(!services.words().contains(&token) && !format!("{services:?}").contains(&token));
+    }
+
+    #[test]
+    fn jupyter_gets_its_notebook_next_to_its_configuration() {
+        let names = |services: &Services| -> Vec<String> {
+            let archive = services.archive(&user()).expect("in memory");
+            let mut archive = tar::Archive::new(archive.as_slice());
+            let entries = archive.entries().expect("a tar");
+            entries
+                .map(|entry| entry.expect("an entry").path().expect("text").display().to_string())
+                .collect()
+        };
+        let own = ["jupyter.json", "jupyter.py", "notebook/environment.ipynb"].map(str::to_owned);
+        let all = names(&services());
+        assert!(own.iter().all(|name| all.contains(name)), "{all:?}");
+        let without = names(&Services { jupyter: None, ..services() });
+        assert!(own.iter().all(|name| !without.contains(name)), "{without:?}");
     }
 
     #[test]

@@ -41,6 +41,14 @@ pub enum CheckError {
         /// The agent's output.
         detail: String,
     },
+    /// The agent could not list the device code.
+    #[error("cannot read the device code of `{image}`: {detail}")]
+    NoDeviceCode {
+        /// The image.
+        image: String,
+        /// What went wrong.
+        detail: String,
+    },
     /// The image is for another processor than the engine's.
     #[error("platform mismatch: engine is {engine}, image is {wanted}")]
     OtherProcessor {
@@ -108,6 +116,7 @@ impl Failure for CheckError {
             | Self::AgentTooNew { .. }
             | Self::NotProven { .. } => Exit::No,
             Self::NoContent { .. }
+            | Self::NoDeviceCode { .. }
             | Self::OtherProcessor { .. }
             | Self::AgentCannotStart { .. }
             | Self::Undecided { .. } => Exit::Outside,
@@ -116,7 +125,7 @@ impl Failure for CheckError {
 
     fn hints(&self) -> Vec<String> {
         match self {
-            Self::NoContent { .. } => Vec::new(),
+            Self::NoContent { .. } | Self::NoDeviceCode { .. } => Vec::new(),
             Self::ChecksFailed { image, .. } => inspection_hints(image).to_vec(),
             Self::Undecided { image, .. } => {
                 vec![format!("when the GPU is free, run `envforge verify {image}`")]

@@ -63,18 +63,3 @@ async fn of_lock(session: &Session<'_>, file: &str) -> Result<NamedImage, Comman
     let image = images.into_iter().find(is_of_lock);
     Ok(NamedImage { name: crate::model::image::plan::name(&lock), image, lock: Some(lock) })
 }
-
-/// Bytes as gigabytes with two decimals.
-pub(crate) fn gigabytes(bytes: u64) -> String {
-    format!("{}.{:02} GB", bytes / 1_000_000_000, bytes / 10_000_000 % 100)
-}
-
-/// Bytes in the unit that reads best.
-pub(crate) fn readable(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
-        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
-        _ => gigabytes(bytes),
-    }
-}

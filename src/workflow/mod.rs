@@ -17,6 +17,7 @@ pub(crate) mod confirm;
 pub(crate) mod content_digest;
 pub(crate) mod context_files;
 pub(crate) mod custom_base;
+pub(crate) mod device_code;
 pub(crate) mod disk_space;
 pub mod error;
 pub(crate) mod gpus;

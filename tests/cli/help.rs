@@ -65,8 +65,58 @@ fn bash_completes_specs_and_gpus_from_the_matrix() {
     assert!(specs.lines().all(|line| line.starts_with("pytorch-cuda:2.8")), "{specs}");
     let gpus = complete("envforge plan --gpu NVIDIA", 3);
     assert!(gpus.contains("NVIDIA\\ A100-SXM4-80GB\n"), "{gpus}");
+    assert_eq!(complete("envforge build pytorch-cuda --with bitsand", 4), "bitsandbytes\n");
     let options = complete("envforge plan --forw", 2);
     assert!(options.contains("--forward-compat"), "{options}");
+}
+
+/// What a shell prints for a line of its own, with the generated script next to it.
+fn answers(shell: &str, options: &[&str], line: &str) -> String {
+    let program = program();
+    let script = envforge(&["generate", "completions", shell]).stdout;
+    std::fs::write(program.path("script"), script).expect("ours");
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_envforge")).parent().expect("a folder");
+    let mut command = program.command_of(std::path::Path::new(shell), &[options, &["-c", line]].concat());
+    let path = format!("{}:/usr/bin:/bin", folder.display());
+    let run = crate::Run::of(&command.env("PATH", path).output().expect("the shell starts"));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{shell}: {line}: {}", run.stdout);
+    run.stdout
+}
+
+#[test]
+fn zsh_completes_values_of_the_matrix() {
+    // Without an editor there is no completion: what the function adds is printed.
+    let complete = |words: &str, at: usize| {
+        let line = format!(
+            "compdef() {{ : }}; compadd() {{ shift; print -l -- \"$@\" }}; _arguments() {{ print parser }}; \
+             source ./script; words=({words}); CURRENT={at}; _envforge"
+        );
+        answers("zsh", &["-f"], &line)
+    };
+    let specs = complete("envforge plan pytorch-cuda:2.8", 3);
+    assert!(
+        specs.lines().count() > 1 && specs.lines().all(|line| line.starts_with("pytorch-cuda:2.8")),
+        "{specs}"
+    );
+    let gpus = complete("envforge plan --gpu NVIDIA", 4);
+    assert!(gpus.contains("NVIDIA A100-SXM4-80GB\n"), "{gpus}");
+    assert_eq!(complete("envforge build pytorch-cuda --with bitsand", 5), "bitsandbytes\n");
+    assert!(complete("envforge plan --forw", 3).starts_with("parser\n"), "options are the parser's");
+}
+
+#[test]
+fn fish_completes_values_of_the_matrix() {
+    let complete =
+        |words: &str| answers("fish", &["--no-config"], &format!("source ./script; complete -C '{words}'"));
+    let specs = complete("envforge plan pytorch-cuda:2.8");
+    assert!(
+        specs.lines().count() > 1 && specs.lines().all(|line| line.starts_with("pytorch-cuda:2.8")),
+        "{specs}"
+    );
+    let gpus = complete("envforge plan --gpu NVIDIA");
+    assert!(gpus.contains("NVIDIA A100-SXM4-80GB\n"), "{gpus}");
+    assert_eq!(complete("envforge build pytorch-cuda --with bitsand").trim_end(), "bitsandbytes");
+    assert!(complete("envforge plan --forw").starts_with("--forward-compat"));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use envforge::model::lock::{Lock, UserAdditions};
 use crate::envforge;
 use crate::gpu_daemon::GpuDaemon;
 use crate::index::Index;
+use crate::pages::example_code;
 use crate::program::Run;
 use crate::vendor::{base_tag, lock_and_index};
 use crate::verify::{H200, Scene, cdi, report};
@@ -127,6 +128,8 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge diff old.lock envforge.lock", Prints("demo-two")),
     ("envforge size", Prints("base")),
     ("envforge size pytorch-cuda:2.8-cu128", Prints("base")),
+    ("envforge size --by gpu", Prints("compute_90")),
+    ("envforge size --html size.html", Prints("base")),
     ("envforge prune", Prints("no image to remove")),
     ("envforge prune --yes", Prints("no image to remove")),
     ("envforge prune --cache", Prints("no file of the cache to remove")),
@@ -206,6 +209,7 @@ fn scene() -> (Scene, Index) {
     let project = UserAdditions { project: Some("small".to_owned()), ..UserAdditions::default() };
     let lock = Lock { added: project, ..of_spec.clone() };
     let daemon = GpuDaemon { tags: vec![base_tag(), "IMAGE".to_owned()], ..cdi(report(&lock, H200, true)) };
+    let daemon = GpuDaemon { code: example_code(), ..daemon };
     let mut scene = Scene::new(daemon, &lock);
     scene.program.set("ENVFORGE_INDEX", format!("{}/simple", index.url()));
     let write = |name: &str, text: &str| {
@@ -226,8 +230,13 @@ fn scene() -> (Scene, Index) {
     (scene, index)
 }
 
-/// Runs an example in a shell, after what must have been done before.
+/// Runs an example in a shell, after what must have been done before; what it says is with what it prints.
 fn run(example: &str) -> Run {
+    run_with(example, "exec 2>&1")
+}
+
+/// The same, after a command for the shell itself.
+pub(crate) fn run_with(example: &str, first: &str) -> Run {
     let (scene, _index) = scene();
     let before = match example {
         line if line.contains("envforge init") => "rm envforge.toml envforge.lock",
@@ -248,7 +257,7 @@ fn run(example: &str) -> Run {
         Some((_, file)) => format!("{example} && cat {file}"),
         None => example,
     };
-    let line = format!("exec 2>&1; {{ {before}; }} >before.log 2>&1 || cat before.log; {example}");
+    let line = format!("{first}; {{ {before}; }} >before.log 2>&1 || cat before.log; {example}");
     let folder = Path::new(env!("CARGO_BIN_EXE_envforge")).parent().expect("a folder");
     let mut shell = scene.program.command_of(Path::new("bash"), &["-c", &line]);
     shell.current_dir(scene.program.path("work")).env("PATH", format!("{}:/usr/bin:/bin", folder.display()));

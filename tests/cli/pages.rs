@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
+use envforge::model::image::device_code::DeviceCode;
 use envforge::model::verdict::{ImageExpectations, Verdict, judge};
-use envforge::pages::{SizedComponent, diff_page, size_page};
+use envforge::pages::{SizedComponent, SizedImage, diff_page, size_page};
 use sha2::{Digest as _, Sha256};
 
 use crate::gpu_daemon::GpuDaemon;
@@ -85,21 +86,33 @@ fn report(name: &str) -> Verdict {
     verdict
 }
 
-/// An image by component and two locks side by side, as pages for the book.
+/// What the agent lists of two libraries.
+pub(crate) fn example_code() -> String {
+    let lines = [
+        r#"{"path":"/opt/env/lib/libtorch_cuda.so","size":1200000000,"code":{"sm_80":300000000,"sm_90":410000000,"compute_90":9000000}}"#,
+        r#"{"path":"/opt/env/lib/libcublasLt.so.12","size":700000000,"code":{"sm_80":200000000,"sm_120":80000000}}"#,
+        r#"{"path":"/opt/env/lib/libodd.so","size":90,"unknown":"unknown bytes at 0x10"}"#,
+        r#"{"done":true,"seconds":1.5}"#,
+    ];
+    lines.join("\n")
+}
+
+/// An image by component and GPU architecture and two locks side by side, as pages for the book.
 fn example_pages(folder: &Path) -> [PathBuf; 2] {
     let sizes = [
-        ("base", 117_000_000, "117 MB", 3),
-        ("system", 402_000_000, "402 MB", 2),
-        ("CUDA libraries", 3_890_000_000, "3.89 GB", 1),
-        ("framework", 2_410_000_000, "2.41 GB", 1),
-        ("developer stack", 688_000_000, "688 MB", 0),
-        ("added Python packages", 412_000_000, "412 MB", 0),
-        ("toolkit", 6_000_000, "6 MB", 0),
-        ("envforge's own", 2_000_000, "2 MB", 0),
+        ("base", 117_000_000, 3),
+        ("system", 402_000_000, 2),
+        ("CUDA libraries", 3_890_000_000, 1),
+        ("framework", 2_410_000_000, 1),
+        ("developer stack", 688_000_000, 0),
+        ("added Python packages", 412_000_000, 0),
+        ("toolkit", 6_000_000, 0),
+        ("envforge's own", 2_000_000, 0),
     ];
-    let components =
-        sizes.map(|(name, size, readable, shared_with)| SizedComponent { name, size, readable, shared_with });
-    let size = size_page("pytorch-cuda:2.8.0-cu128-py3.12", "7.93 GB", "1.11 GB", &components);
+    let components = sizes.map(|(name, size, shared_with)| SizedComponent { name, size, shared_with });
+    let name = "pytorch-cuda:2.8.0-cu128-py3.12";
+    let image = SizedImage { name, size: 7_927_000_000, own: 1_108_000_000, components: &components };
+    let size = size_page(&image, &DeviceCode::parse(&example_code()).expect("lines of the agent"));
     let lock = |example: &str| {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example).join("envforge.lock");
         let bytes = std::fs::read(file).expect("a lock");
@@ -310,6 +323,41 @@ fn site_has_a_page_for_each_gpu_and_its_links_lead_there() {
     assert_eq!(program.run(&["compat", "site"]).code, 2);
     std::fs::write(program.path("taken"), "a file").expect("ours");
     assert_message(&program.run(&["compat", "site", "taken"]), 3, &["taken"]);
+}
+
+#[test]
+fn size_by_gpu_lists_the_code_of_every_library() {
+    let lock = verify::lock();
+    let daemon = GpuDaemon { code: example_code(), ..verify::cdi(String::new()) };
+    let scene = verify::Scene::new(daemon, &lock);
+    let run = scene.program.run(&["size", verify::SPEC, "--by", "gpu", "--json"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let targets = serde_json::json!(
+        {"sm_80": 500_000_000, "sm_90": 410_000_000, "sm_120": 80_000_000, "compute_90": 9_000_000}
+    );
+    assert_eq!(json["targets"], targets);
+    assert_eq!(json["libraries"][0]["code"]["sm_90"], 410_000_000);
+    assert_eq!(json["libraries"][2]["unknown"], "unknown bytes at 0x10");
+    let container = &scene.requests.created(|command| command.contains("code"))[0];
+    let host = &container["HostConfig"];
+    assert_eq!((&host["NetworkMode"], &host["ReadonlyRootfs"]), (&"none".into(), &true.into()), "{host}");
+    let run = scene.program.run(&["size", verify::SPEC, "--html", "size.html"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let page = read(scene.program.path("size.html"));
+    assert_page(&page);
+    for part in ["sm_120", "libcublasLt.so.12", "unknown bytes at 0x10", "compute_90: 9 MB, 0.9 %"] {
+        assert!(page.contains(part), "`{part}` is missing");
+    }
+}
+
+#[test]
+fn size_by_gpu_of_an_incomplete_list_is_an_error() {
+    let lock = verify::lock();
+    let code = example_code().lines().take(2).collect::<Vec<_>>().join("\n");
+    let scene = verify::Scene::new(GpuDaemon { code, ..verify::cdi(String::new()) }, &lock);
+    let run = scene.program.run(&["size", verify::SPEC, "--by", "gpu"]);
+    assert_message(&run, 3, &["cannot read the device code", "the list is incomplete"]);
 }
 
 #[test]

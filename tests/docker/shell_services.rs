@@ -45,6 +45,9 @@ fn jupyter_requires_its_token() {
     for wrong in ["/api/status".to_owned(), format!("/api/status?token={}", "0".repeat(64))] {
         assert!(page(port, &wrong).starts_with("HTTP/1.1 403"), "{wrong}");
     }
+    let notebook = page(port, &format!("/api/contents/environment.ipynb?token={token}"));
+    assert!(notebook.starts_with("HTTP/1.1 200") && notebook.contains("nvidia-smi"), "{notebook}");
+    assert!(!shells.project().join("environment.ipynb").exists(), "the project stays as it is");
     assert_eq!(shells.succeed(&["shell", TAG, "--jupyter"]), url, "a second call finds the same");
     let ports = shells.listed()[0]["ports"].clone();
     assert!(ports.as_array().expect("a list").iter().all(|port| port["address"] == "127.0.0.1"), "{ports}");

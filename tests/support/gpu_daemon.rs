@@ -33,6 +33,8 @@ pub(crate) struct GpuDaemon {
     pub(crate) moves: bool,
     /// What a container prints.
     pub(crate) prints: String,
+    /// What the agent prints of the device code of the image.
+    pub(crate) code: String,
     /// What a container prints after that, again and again.
     pub(crate) endless: Option<String>,
     /// What the daemon says when a container with a GPU is started; `None`: it starts.
@@ -113,16 +115,17 @@ impl GpuDaemon {
             let name = name.split(['&', ' ']).next().unwrap_or_default().to_owned();
             created.lock().expect("held for a moment only").insert(name, body);
         }
-        let with_gpu = {
+        let (with_gpu, lists_code) = {
             let created = created.lock().expect("held for a moment only");
             let body = created.iter().find(|(name, _)| what.contains(&format!("/containers/{name}/")));
-            body.is_some_and(|(_, body)| {
-                body.contains("DeviceRequests\":[{") || body.contains("\"Runtime\":\"nvidia\"")
-            })
+            let has = |text: &str| body.is_some_and(|(_, body)| body.contains(text));
+            let with_gpu = has("DeviceRequests\":[{") || has("\"Runtime\":\"nvidia\"");
+            (with_gpu, has("agent\",\"code\""))
         };
+        let prints = if lists_code { &self.code } else { &self.prints };
         // The other side may be gone already, after an error that the test is about.
         if what.contains("/attach") {
-            let begun = stream.write_all(UPGRADE).and_then(|()| stream.write_all(&frame(&self.prints)));
+            let begun = stream.write_all(UPGRADE).and_then(|()| stream.write_all(&frame(prints)));
             if let (Ok(()), Some(text)) = (begun, &self.endless) {
                 let part = frame(&text.repeat((1 << 16) / text.len().max(1) + 1));
                 while stream.write_all(&part).is_ok() {}

@@ -18,13 +18,13 @@ const KIND_ELF: u16 = 2;
 /// More entries than any library has.
 const MOST: usize = 4_000_000;
 
-/// Code found: how many images of each kind for each architecture.
+/// Code found: the bytes of each kind for each architecture, with the headers of its entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Code {
     /// Machine code.
-    pub(crate) cubin: BTreeMap<Capability, usize>,
+    pub(crate) cubin: BTreeMap<Capability, u64>,
     /// PTX.
-    pub(crate) ptx: BTreeMap<Capability, usize>,
+    pub(crate) ptx: BTreeMap<Capability, u64>,
 }
 
 /// How a chip would run the code.
@@ -68,6 +68,18 @@ pub(crate) fn linked_code(file: &(impl Source + ?Sized)) -> Result<Option<Code>,
         code.ptx.extend(parts.ptx);
     }
     Ok(found)
+}
+
+/// All code of a library, parts that are linked later included: the bytes it takes in the file.
+pub(crate) fn all_code(file: &(impl Source + ?Sized)) -> Result<Option<Code>, String> {
+    let (linked, parts) = (code(file)?, code_in(file, "__nv_relfatbin")?);
+    let (Some(mut all), Some(parts)) = (linked.clone(), parts.clone()) else { return Ok(linked.or(parts)) };
+    for (of_all, of_parts) in [(&mut all.cubin, parts.cubin), (&mut all.ptx, parts.ptx)] {
+        for (chip, bytes) in of_parts {
+            *of_all.entry(chip).or_default() += bytes;
+        }
+    }
+    Ok(Some(all))
 }
 
 fn code_in(file: &(impl Source + ?Sized), section: &str) -> Result<Option<Code>, String> {
@@ -124,7 +136,7 @@ fn entries(
         if !plausible {
             return Err(fault());
         }
-        *images.entry((arch / 10, arch % 10)).or_default() += 1;
+        *images.entry((arch / 10, arch % 10)).or_default() += after - at;
         at = after;
     }
     Ok(())
@@ -193,11 +205,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn images_are_counted_by_kind_and_architecture() {
+    fn bytes_are_summed_by_kind_and_architecture() {
         let file = library(&[(2, 70), (2, 90), (2, 90), (1, 120)]);
         let code = code(file.as_slice()).expect("as measured").expect("a section");
-        assert_eq!(code.cubin, BTreeMap::from([((7, 0), 1), ((9, 0), 2)]));
-        assert_eq!(code.ptx, BTreeMap::from([((12, 0), 1)]));
+        assert_eq!(code.cubin, BTreeMap::from([((7, 0), 88), ((9, 0), 176)]));
+        assert_eq!(code.ptx, BTreeMap::from([((12, 0), 88)]));
         assert_eq!(code.coverage((7, 5)), Coverage::Native((7, 0)));
         assert_eq!(
             code.coverage((8, 0)),
@@ -218,9 +230,12 @@ pub(crate) mod tests {
         let linked = linked_code(file.as_slice()).expect("as measured").expect("a section");
         assert_eq!(linked.coverage((9, 0)), Coverage::ByDriver((8, 0)));
         assert_eq!(linked.cubin, whole.cubin);
+        let all = all_code(file.as_slice()).expect("as measured").expect("a section");
+        assert_eq!(all.cubin, BTreeMap::from([((7, 0), 88), ((8, 0), 176)]), "both sections take room");
         let strange = library_of(&[("__nv_relfatbin", &[(9, 80)]), (".nv_fatbin", &[(2, 80)])]);
         let linked = linked_code(strange.as_slice()).expect("as measured").expect("a section");
         assert_eq!(linked.coverage((9, 0)), Coverage::Nothing, "what is not understood counts for nothing");
+        assert!(all_code(strange.as_slice()).is_err(), "the bytes of a strange section are unknown");
     }
 
     #[test]

@@ -14,6 +14,7 @@
 )]
 
 mod checks;
+mod device_code;
 mod digest;
 mod dlopen;
 mod elf;
@@ -53,6 +54,7 @@ envforge-agent: checks an image from the inside
   agent run GROUP...       only those groups of checks
   agent --list             the groups, each with the ids of its checks
   agent digest [OPTIONS]   the content digest of the file system; --list: the hashed records
+  agent code [OPTIONS]     the bytes of device code for each architecture, in every library
   agent --help
 
   --expect FILE     the facts of the lock; without it versions are reported, not compared
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         "rank" => checks::rank(&arguments.groups, &arguments.options),
         "borrow" => checks::borrow(&arguments.groups, &arguments.options),
         "digest" => return content(&arguments),
+        "code" => return code(&arguments),
         command => match stages(command, &arguments) {
             Ok(stages) => return all(&arguments, &stages),
             Err(problem) => {
@@ -281,5 +284,19 @@ fn content(arguments: &Arguments) -> ExitCode {
         eprintln!("cannot write the records: {error}");
         return ExitCode::FAILURE;
     }
+    ExitCode::SUCCESS
+}
+
+/// The device code of every library, a line each.
+fn code(arguments: &Arguments) -> ExitCode {
+    let started = Instant::now();
+    match device_code::libraries(&arguments.options.root) {
+        Ok(libraries) => libraries.iter().for_each(|library| println!("{}", library.to_json())),
+        Err(error) => {
+            eprintln!("cannot read the device code: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("{}", done_line(started.elapsed().as_secs_f64()));
     ExitCode::SUCCESS
 }

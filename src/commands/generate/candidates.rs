@@ -1,4 +1,4 @@
-//! Values that complete a command line: specs and GPUs of the matrix, images and containers of the engine.
+//! Values that complete a command line: specs, GPUs and packages of the matrix, images and containers of the engine.
 
 use crate::model::compat::Matrix;
 use crate::model::request::CandidateKind;
@@ -21,6 +21,7 @@ pub(super) async fn print(kinds: &[CandidateKind], prefix: &str, settings: &Sett
             CandidateKind::Gpus => Matrix::current().gpus.iter().map(|gpu| gpu.name.clone()).collect(),
             CandidateKind::Images => images(settings).await,
             CandidateKind::Containers => containers(settings).await,
+            CandidateKind::Packages => packages(),
         });
     }
     all.retain(|value| value.starts_with(prefix));
@@ -36,6 +37,11 @@ fn specs() -> Vec<String> {
     let found = newest_patches(entries(matrix, None, &target, &ResolveOptions::default()));
     let products = matrix.products.iter().map(|product| product.name.clone());
     products.chain(found.into_iter().map(|entry| entry.spec)).collect()
+}
+
+/// The packages whose releases the matrix holds to a framework or to CUDA.
+fn packages() -> Vec<String> {
+    Matrix::current().coupled_packages.iter().map(|coupled| coupled.package.clone()).collect()
 }
 
 async fn images(settings: &Settings) -> Vec<String> {

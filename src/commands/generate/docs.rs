@@ -1,7 +1,7 @@
 //! `generate docs`: the pages of the reference that are not the argument parser's, by path.
 
-use super::lists;
 use super::schema::schema_page;
+use super::{json_output, lists};
 use crate::model::compat::Matrix;
 use crate::model::markdown::{MarkdownPage, code, sentence};
 use crate::model::project;
@@ -17,6 +17,7 @@ pub(super) fn pages() -> Vec<(String, String)> {
         ("checks.md", lists::checks()),
         ("errors.md", lists::errors()),
         ("exit-codes.md", lists::exit_codes()),
+        ("json-output.md", json_output::page()),
         ("image-contents.md", lists::image_contents()),
         ("matrix.md", support_text(Matrix::current())),
     ];

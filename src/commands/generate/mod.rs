@@ -3,6 +3,7 @@
 
 mod candidates;
 mod docs;
+mod json_output;
 mod lists;
 mod schema;
 

@@ -5,6 +5,7 @@ pub mod config;
 pub mod context;
 pub mod context_files;
 pub mod description;
+pub mod device_code;
 mod history;
 pub mod info;
 pub mod inventory;

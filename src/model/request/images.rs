@@ -24,11 +24,22 @@ pub struct Diff {
     pub html: Option<camino::Utf8PathBuf>,
 }
 
+/// The parts whose sizes are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeBy {
+    /// Layers of the image.
+    Component,
+    /// Device code in its libraries.
+    Gpu,
+}
+
 /// A request for `size`.
 #[derive(Debug, Clone)]
 pub struct Size {
     /// An image or a spec.
     pub name: Option<String>,
+    /// The parts.
+    pub by: SizeBy,
     /// Write the sizes as an HTML page with a treemap, too.
     pub html: Option<camino::Utf8PathBuf>,
     /// Which project.

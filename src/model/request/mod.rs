@@ -25,7 +25,7 @@ pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
 pub use export::{Export, ExportFormat};
 pub use global::{GlobalOptions, ProgressMode};
-pub use images::{Diff, Inspect, Prune, Size};
+pub use images::{Diff, Inspect, Prune, Size, SizeBy};
 pub use init::Init;
 pub use list::List;
 pub use lock::{Lock, LockOptions};
@@ -105,6 +105,8 @@ pub enum CandidateKind {
     Images,
     /// Containers of `shell`.
     Containers,
+    /// Python packages that are built for a framework, of the matrix.
+    Packages,
 }
 
 /// What `generate` prints or writes. Texts of the argument parser come with the request: only it knows them.

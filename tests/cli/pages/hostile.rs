@@ -1,12 +1,16 @@
 //! Texts that attack a page, and every kind of page filled with one.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use envforge::host::{HostFinding, Severity};
+use envforge::model::image::device_code::{DeviceCode, LibraryCode};
 use envforge::model::resolve::{ListReport, ResolveOptions, entries};
 use envforge::model::target::Target;
 use envforge::model::versions::Machine;
-use envforge::pages::{SizedComponent, Unchecked, diff_page, doctor_page, list_page, size_page, verify_page};
+use envforge::pages::{
+    SizedComponent, SizedImage, Unchecked, diff_page, doctor_page, list_page, size_page, verify_page,
+};
 
 use super::{LARGEST, assert_page, links, report};
 
@@ -62,7 +66,16 @@ pub(super) fn pages(text: &str) -> Vec<(&'static str, String)> {
     let diff = serde_json::json!({
         "schema": 1, "from": text, "to": text, "changes": changes, "layers": [1, 2, 3], "paths": [text, text],
     });
-    let component = |size| SizedComponent { name: text, size, readable: text, shared_with: 1 };
+    let component = |size| SizedComponent { name: text, size, shared_with: 1 };
+    let components = [component(1 << 30), component(1 << 29), component(7)];
+    let image = SizedImage { name: text, size: 1 << 31, own: 7, components: &components };
+    let library = |unknown: Option<&str>| LibraryCode {
+        path: text.to_owned(),
+        size: 9,
+        code: BTreeMap::new(),
+        unknown: unknown.map(str::to_owned),
+    };
+    let code = DeviceCode { targets: BTreeMap::new(), libraries: vec![library(None), library(Some(text))] };
     let finding =
         |severity| HostFinding { id: "engine", severity, text: text.to_owned(), hint: Some(text.to_owned()) };
     let findings = [Severity::Error, Severity::Warning, Severity::Ok].map(finding);
@@ -76,7 +89,7 @@ pub(super) fn pages(text: &str) -> Vec<(&'static str, String)> {
     vec![
         ("verify", verify_page(&[&verdict], &[error])),
         ("diff", diff_page(&diff)),
-        ("size", size_page(text, text, text, &[component(1 << 30), component(1 << 29), component(7)])),
+        ("size", size_page(&image, &code)),
         ("doctor", doctor_page(&findings)),
         ("list", list_page(&ListReport::new(list), text, Some(text))),
     ]

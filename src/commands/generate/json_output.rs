@@ -1,0 +1,226 @@
+//! `generate docs`: the objects that `--json` prints. A test compares the fields with those of real output.
+
+use crate::model::markdown::{MarkdownPage, code};
+
+/// A call, what its object is, and the object's fields.
+type Object = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const OBJECTS: &[Object] = &[
+    (
+        "envforge",
+        "where one is",
+        &[
+            ("project", "directory of the project, or null"),
+            ("spec", "its spec"),
+            ("lock", "`missing`, `stale` or `up-to-date`"),
+            ("engine", "true if a container engine answers"),
+            ("gpu", "true if the engine may have a GPU"),
+            ("image", "the image that `shell` opens: `name`, `verified`"),
+            ("next", "the next command"),
+        ],
+    ),
+    (
+        "envforge plan pytorch-cuda:2.8-cu128",
+        "the resolved versions, or every reason why there are none",
+        &[
+            ("spec", "as requested"),
+            ("verdict", "`ok`, or why nothing fits"),
+            ("name", "the image's name"),
+            ("flavour", "`runtime` or `devel`"),
+            ("platform", "`linux/amd64` or `linux/arm64`"),
+            ("channel", "index of the framework"),
+            ("experimental", "true if upstream calls the build so"),
+            ("stack", "resolved versions by component"),
+            ("requires", "least driver, GPUs with machine code, PTX"),
+            ("target", "GPUs and driver that were resolved for"),
+            ("base", "base image"),
+            ("reasons", "each choice: `field`, `chosen`, `because`, `source`"),
+            ("refusals", "rules that refuse the spec"),
+            ("alternatives", "closest specs that work"),
+        ],
+    ),
+    (
+        "envforge list pytorch-cuda",
+        "published variants",
+        &[("entries", "each `spec` with its Pythons, libraries, GPUs, driver, `runs_here` and `why_not`")],
+    ),
+    (
+        "envforge lock",
+        "the lock file",
+        &[
+            ("name", "the image's name"),
+            ("lock", "hash of the lock"),
+            ("file", "its path"),
+            ("new", "true if it was written now"),
+            ("packages", "number of distribution packages"),
+            ("wheels", "number of wheels"),
+            ("content", "content digest of the image, if recorded"),
+        ],
+    ),
+    (
+        "envforge lock --check",
+        "true if the lock file is up to date",
+        &[("file", "its path"), ("fits", "true if it is up to date"), ("differences", "each difference")],
+    ),
+    (
+        "envforge vendor ./vendor",
+        "a directory for offline builds",
+        &[
+            ("folder", "the directory"),
+            ("lock", "hash of the lock"),
+            ("matrix", "version of the matrix"),
+            ("files", "number of files"),
+            ("new", "number of files that were added now"),
+            ("bytes", "size of all files"),
+        ],
+    ),
+    (
+        "envforge vendor ./vendor --check",
+        "its integrity",
+        &[
+            ("folder", "the directory"),
+            ("files", "number of files"),
+            ("findings", "each problem: `what`, `file`, `path`"),
+        ],
+    ),
+    (
+        "envforge verify IMAGE",
+        "the report of one image; several: `schema`, `verdict`, `reports`, `errors`",
+        &[
+            ("image", "id of the image"),
+            ("name", "as requested"),
+            ("verdict", "the overall result"),
+            ("executed", "true if anything ran on a GPU"),
+            ("level", "`static`, `quick`, `full` or `perf`"),
+            ("checks", "each `id` with `outcome`, `detail`, `measured`, `expected`, `hint`"),
+            ("gpus", "GPUs that the checks ran on"),
+            ("not_proven", "compute capabilities of the target on which nothing ran"),
+            ("versions", "versions found inside"),
+            ("digests", "digests in registries"),
+            ("seconds", "duration in the container"),
+            ("checked", "time of the check, UTC"),
+            ("engine", "name and version of the container engine"),
+            ("lock", "hash of the lock"),
+        ],
+    ),
+    (
+        "envforge images",
+        "images built by envforge",
+        &[(
+            "images",
+            "each `id` with `name`, `spec`, `lock`, `tags`, `verified`, `size`, `shared`, `in_use`",
+        )],
+    ),
+    (
+        "envforge inspect",
+        "an image and its lock; `--sbom` prints SPDX 2.3",
+        &[
+            ("name", "as requested, or the tag"),
+            ("image", "id of the image"),
+            ("tags", "its tags"),
+            ("size", "bytes"),
+            ("labels", "labels of the image"),
+            ("lock", "the lock file"),
+        ],
+    ),
+    (
+        "envforge diff old.lock envforge.lock",
+        "two images or lock files",
+        &[
+            ("from", "the first"),
+            ("to", "the second"),
+            ("changes", "each `part` and `name` with `from` and `to`"),
+            ("layers", "layers both have, and the number of each; null: one is not built"),
+            ("paths", "paths that differ; null: unknown"),
+        ],
+    ),
+    (
+        "envforge size",
+        "size by component",
+        &[
+            ("name", "the image"),
+            ("size", "bytes"),
+            ("components", "each `name` with `size` and `shared_with`"),
+        ],
+    ),
+    (
+        "envforge size --by gpu",
+        "device code by architecture",
+        &[
+            ("name", "the image"),
+            ("size", "bytes"),
+            ("targets", "bytes of each architecture: `sm_90`, `compute_90`"),
+            (
+                "libraries",
+                "each `path` with `size`, `code` by architecture, and `unknown` if it cannot be read",
+            ),
+        ],
+    ),
+    (
+        "envforge prune --cache",
+        "unused images",
+        &[
+            ("images", "as in `images`"),
+            ("removed", "true if they were removed (`--yes`)"),
+            ("volumes", "volumes of images that are gone"),
+            ("cache", "number and bytes of unused files of the cache (with `--cache`)"),
+        ],
+    ),
+    (
+        "envforge ps",
+        "containers of `shell`",
+        &[(
+            "containers",
+            "each `name` with `spec`, `image`, `state`, `folder`, `user`, `ports`, `gpus`, `gpu`, `started`, `uptime_seconds`",
+        )],
+    ),
+    ("envforge stop --all", "stopped containers", &[("stopped", "their names")]),
+    (
+        "envforge doctor",
+        "findings about this machine; `--report` adds facts",
+        &[("findings", "each `id` with `severity`, `text`, `hint`")],
+    ),
+    (
+        "envforge doctor --explain \"no kernel image is available for execution on the device\"",
+        "known errors in a text",
+        &[
+            ("findings", "each known error"),
+            ("lines", "lines of a log (`-`) with an error: `line`, `id`, `text`"),
+        ],
+    ),
+    (
+        "envforge compat lint",
+        "faults of the matrix",
+        &[
+            ("edition", "version of the matrix"),
+            ("rows", "number of rows"),
+            ("faults", "each fault with its row"),
+        ],
+    ),
+    (
+        "envforge compat show \"toolkit 12.8.1\"",
+        "rows of the matrix",
+        &[("edition", "version of the matrix"), ("rows", "each `row` with `file` and `fields`")],
+    ),
+    (
+        "envforge compat site public",
+        "the pages that were written",
+        &[("edition", "version of the matrix"), ("directory", "where they are"), ("files", "their names")],
+    ),
+];
+
+pub(super) fn page() -> String {
+    let mut page = MarkdownPage::new("JSON output");
+    page.paragraph(
+        "With `--json` a command prints one object on standard output, and messages on standard error. Each object has \
+         `schema`, the version of its form; fields may be added within a version. `--progress json` prints the steps of a \
+         command on standard error, an object each. Exit codes are the same as without it: \
+         [Exit codes](exit-codes.md).",
+    );
+    for (call, what, fields) in OBJECTS {
+        page.heading(2, &code(call));
+        page.paragraph(&format!("Prints {what}."));
+        page.list(fields.iter().map(|(name, meaning)| format!("{}: {meaning}", code(name))));
+    }
+    page.finish()
+}

@@ -1,0 +1,43 @@
+//! The reference of `--json` against what the commands print.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::help_examples::run_with;
+
+/// The calls of the page with the fields of their objects.
+fn documented() -> Vec<(String, BTreeSet<String>)> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/reference/json-output.md");
+    let text = std::fs::read_to_string(page).expect("the page");
+    let sections = text.split("\n## `").skip(1).map(|section| {
+        let (call, body) = section.split_once('`').expect("a call");
+        let fields = body.lines().filter_map(|line| line.strip_prefix("- `")?.split('`').next());
+        (call.to_owned(), fields.map(str::to_owned).collect())
+    });
+    sections.collect()
+}
+
+#[test]
+fn documented_objects_have_the_fields_that_are_printed() {
+    let all = documented();
+    assert!(all.len() >= 20, "{} objects", all.len());
+    let mut wrong = Vec::new();
+    for (call, mut fields) in all {
+        fields.insert("schema".to_owned());
+        let run = run_with(&format!("{call} --json"), ":");
+        let Ok(object) = serde_json::from_str::<serde_json::Value>(&run.stdout) else {
+            wrong.push(format!("{call}: no JSON: {}{}", run.stdout, run.stderr));
+            continue;
+        };
+        let printed: BTreeSet<_> = object.as_object().expect("an object").keys().cloned().collect();
+        if printed != fields {
+            let (missing, gone) = (printed.difference(&fields), fields.difference(&printed));
+            wrong.push(format!(
+                "{call}: not documented: {:?}, not printed: {:?}",
+                missing.collect::<Vec<_>>(),
+                gone.collect::<Vec<_>>()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
