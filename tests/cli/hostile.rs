@@ -8,6 +8,7 @@ mod case;
 mod images;
 mod project;
 mod server;
+mod table;
 mod vendor;
 mod wheel;
 

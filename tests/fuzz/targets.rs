@@ -2,8 +2,11 @@
 //! it was. Part of the library's own tests, since most readers are private to it.
 //!
 //! `cargo test --lib fuzz` replays the corpus (`__fuzz__/fuzz__TARGET/corpus`), which never fails by luck;
-//! `BOLERO_RANDOM_ITERATIONS=100000` tries as many random inputs more; `tests/fuzz/run.sh SECONDS` fuzzes with coverage, on
-//! stable Rust.
+//! `BOLERO_RANDOM_ITERATIONS=100000` tries as many random inputs more, `ENVFORGE_FUZZ_SECONDS=60` changed inputs of the corpus;
+//! `tests/fuzz/run.sh SECONDS` fuzzes with coverage, on stable Rust.
+
+#[path = "mutated.rs"]
+mod mutated;
 
 use std::str::FromStr;
 
@@ -19,7 +22,9 @@ use crate::settings::parse_config;
 /// Runs `check` on every input.
 macro_rules! for_each_input {
     ($check:expr) => {
-        bolero::check!().with_iterations(0).for_each($check)
+        let check = $check;
+        bolero::check!().with_iterations(0).for_each(|bytes: &[u8]| check(bytes));
+        mutated::for_each(check);
     };
 }
 

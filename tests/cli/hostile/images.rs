@@ -122,7 +122,7 @@ fn run(program: &Program, args: &[&str]) -> (Run, u64, Duration) {
 }
 
 /// What is wrong with the containers that were made: each runs the agent from outside the image, closed and bounded.
-fn open_containers(requests: &Requests) -> Vec<String> {
+fn open_containers(image: &Image, requests: &Requests) -> Vec<String> {
     let mut wrong = Vec::new();
     // Some are made only to put files into them, or to take some out.
     for body in requests.created(|command| !command.contains("/never-started")) {
@@ -142,11 +142,15 @@ fn open_containers(requests: &Requests) -> Vec<String> {
                 .filter(|(_, kept)| !kept)
                 .map(|(name, _)| format!("container without {name}: {body}")),
         );
-        let lines =
-            body["Env"].as_array().into_iter().flatten().filter_map(|line| line.as_str()?.split_once('='));
+        // What a container does not set, it has from its image.
+        let lines = body["Env"].as_array().into_iter().flatten().filter_map(|line| line.as_str());
+        let own: BTreeMap<&str, &str> = lines.filter_map(|line| line.split_once('=')).collect();
+        let mut all: BTreeMap<&str, &str> =
+            image.env.iter().filter_map(|line| line.split_once('=')).collect();
+        all.extend(own);
         let of_linker = |name: &str| name.starts_with("LD_") || name == "GLIBC_TUNABLES";
         wrong.extend(
-            lines
+            all.into_iter()
                 .filter(|(name, value)| of_linker(name) && !value.is_empty())
                 .map(|(name, value)| format!("the agent starts with {name}={value}")),
         );
@@ -165,7 +169,7 @@ pub(super) fn attempt(case: &Case) -> Vec<Outcome> {
         let (program, requests) = image.scene(case);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let (run, memory, time) = run(&program, &args);
-        let mut harm = open_containers(&requests);
+        let mut harm = open_containers(&image, &requests);
         let asks = &case.expect.asks;
         let never = ["/tag?", "/push", "/build?t=", "/images/load", "/commit"];
         let never = never.into_iter().filter(|path| !asks.iter().any(|asked| asked == path));
