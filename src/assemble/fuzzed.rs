@@ -45,7 +45,7 @@ pub(crate) fn record(text: &str) {
 pub(crate) fn entry_points(text: &str) {
     for script in scripts(text.as_bytes(), 11).into_iter().flatten() {
         assert!(!script.name.contains('/') && problem(&script.name).is_none());
-        assert_eq!(script.text().lines().count(), 9, "{:?}", script.text());
+        assert_eq!(script.text().lines().count(), 10, "{:?}", script.text());
     }
 }
 

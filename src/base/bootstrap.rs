@@ -11,23 +11,22 @@ use camino::Utf8PathBuf;
 
 use super::bootstrap_cache::{CachedBase, SECOND_STAGE, list_key};
 use super::closure::base_closure;
+use super::distribution::Distribution;
 use super::error::BaseError;
 use super::first_stage::{DEB_FOLDER, FirstStage};
 use super::image::private_tag;
 use super::mirrors::{Mirrors, discover};
 use super::request::{Base, BaseRequest};
-use super::signature::Keyring;
 use super::suite::SuiteReader;
 use crate::archive::canonical_tar::canonicalize;
 use crate::archive::scope::Scope;
 use crate::engine::{Engine, Network, RunRequest, TemporaryTag};
 use crate::fetch::{Download, FetchError, Fetcher, Transfer, open_verified};
+use crate::model::compat::Matrix;
 use crate::model::lock::{BaseProvider, LockedDeb};
 use crate::report::{Event, Reporter};
 use crate::store::{Store, StoreError};
 
-/// Suites whose keys this program carries.
-const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie"];
 /// Step ids.
 const RESOLVE: &str = "base:resolve";
 const DOWNLOAD: &str = "base:download";
@@ -46,7 +45,7 @@ pub(super) struct Bootstrap<'a> {
 
 /// Whether a suite can be bootstrapped from packages.
 pub(super) fn is_bootstrappable(suite: &str) -> bool {
-    SUITES.contains(&suite)
+    Distribution::of(suite).is_some()
 }
 
 impl Bootstrap<'_> {
@@ -63,21 +62,29 @@ impl Bootstrap<'_> {
         self.with_image(&key, record, packages).await
     }
 
+    fn distribution(&self) -> Result<Distribution, BaseError> {
+        let unknown = || BaseError::NotBootstrappable { name: self.request.name.clone() };
+        Distribution::of(&self.request.suite).ok_or_else(unknown)
+    }
+
     /// Returns its packages: the locked ones, else the current ones of the suite.
     pub(super) async fn packages(&self) -> Result<Vec<LockedDeb>, BaseError> {
-        if !is_bootstrappable(&self.request.suite) {
-            return Err(BaseError::NotBootstrappable { name: self.request.name.clone() });
-        }
+        let distribution = self.distribution()?;
         match self.request.locked {
             Some(locked) if !locked.packages.is_empty() => Ok(locked.packages.clone()),
-            _ => self.resolve().await,
+            _ => self.resolve(distribution).await,
         }
     }
 
     /// Selects the current packages of the suite.
-    async fn resolve(&self) -> Result<Vec<LockedDeb>, BaseError> {
-        let mirrors = discover(&self.request.mirrors)?;
+    async fn resolve(&self, distribution: Distribution) -> Result<Vec<LockedDeb>, BaseError> {
+        let mirrors = discover(&self.request.mirrors, distribution)?;
         let suite = &self.request.suite;
+        let row = Matrix::current().base(&self.request.name);
+        if let Some(why) = row.and_then(|row| row.experimental.as_ref()) {
+            let text = format!("building `{}` from packages is experimental: {why}", self.request.name);
+            self.reporter.report(Event::Warning { text });
+        }
         let text = format!("read the signed package index of {}", self.request.name);
         self.step(RESOLVE, text, async {
             if mirrors.security.is_none() {
@@ -91,7 +98,8 @@ impl Bootstrap<'_> {
             let reader = SuiteReader {
                 fetch: self.fetch,
                 store: self.store,
-                keyring: &Keyring::debian()
+                keyring: &distribution
+                    .keyring()
                     .map_err(|source| BaseError::Signature { address: mirrors.main.clone(), source })?,
                 mirrors: &mirrors,
                 machine: self.request.machine,
@@ -126,7 +134,7 @@ impl Bootstrap<'_> {
         if absent.is_empty() {
             return Ok(());
         }
-        let mirrors = discover(&self.request.mirrors)?;
+        let mirrors = discover(&self.request.mirrors, self.distribution()?)?;
         let downloads: Vec<Download> = absent.iter().map(|deb| download_of(deb, &mirrors)).collect();
         let total = absent.iter().map(|deb| deb.size).sum();
         let transfer = Transfer::new(Arc::clone(&self.reporter), DOWNLOAD, Some(total));

@@ -83,7 +83,7 @@ pub enum BaseError {
     #[error("cannot archive the installed base")]
     Archive(#[from] ContentError),
     /// A system that cannot be bootstrapped from packages.
-    #[error("cannot bootstrap base `{name}`: only Debian 11 to 13 are supported")]
+    #[error("cannot bootstrap base `{name}`: only Debian 11 to 13, Ubuntu 22.04 and 24.04 are supported")]
     NotBootstrappable {
         /// The base.
         name: String,
@@ -184,7 +184,7 @@ impl Failure for BaseError {
             Self::Fetch(error) => {
                 let mut hints = error.hints();
                 hints
-                    .push("or set another mirror: `[mirrors] debian` or `ENVFORGE_DEBIAN_MIRROR`".to_owned());
+                    .push("or set another mirror: `[mirrors] debian` or `ENVFORGE_DEBIAN_MIRROR`, of Ubuntu `ubuntu` or `ENVFORGE_UBUNTU_MIRROR`".to_owned());
                 hints
             }
             Self::Store(error) => error.hints(),
@@ -204,7 +204,7 @@ impl Failure for BaseError {
                 "or use an up-to-date mirror".to_owned(),
             ],
             Self::Signature { .. } => {
-                hint("use another mirror (this one serves an index that Debian did not sign)")
+                hint("use another mirror (this one serves an index that the distribution did not sign)")
             }
             Self::Older(error) => vec![error.hint()],
             Self::Release { source: ReleaseError::Expired { .. }, .. } => vec![

@@ -91,12 +91,8 @@ impl<W: Write> FirstStage<W> {
     pub(crate) fn finish(mut self) -> std::io::Result<(W, bool)> {
         let sources = self.sources.take();
         if let Some((name, content)) = &sources {
-            let path = if *name == "sources.list" {
-                "etc/apt/sources.list"
-            } else {
-                "etc/apt/sources.list.d/debian.sources"
-            };
-            self.file(path, content)?;
+            let folder = if *name == "sources.list" { "etc/apt" } else { "etc/apt/sources.list.d" };
+            self.file(&format!("{folder}/{name}"), content)?;
         }
         Ok((self.tar.into_inner()?, sources.is_some()))
     }
@@ -111,6 +107,7 @@ impl<W: Write> FirstStage<W> {
         match original.as_slice() {
             b"usr/share/doc/apt/examples/sources.list" => self.keep_sources("sources.list", entry)?,
             b"usr/share/doc/apt/examples/debian.sources" => self.keep_sources("debian.sources", entry)?,
+            b"usr/share/doc/apt/examples/ubuntu.sources" => self.keep_sources("ubuntu.sources", entry)?,
             _ => {}
         }
         let path = self.merge(&original);

@@ -10,6 +10,7 @@ mod closure;
 mod compressed;
 mod deb;
 mod deb822;
+mod distribution;
 mod error;
 mod first_stage;
 #[cfg(test)]
@@ -34,6 +35,7 @@ mod version;
 
 pub use apt::AptSources;
 pub use deb::DebError;
+pub use distribution::Distribution;
 pub use error::BaseError;
 pub use image::private_tag;
 pub use inspect::{BaseInfo, inspect_base};

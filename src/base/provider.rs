@@ -457,8 +457,8 @@ mod tests {
     async fn unsupported_base_is_rejected() {
         let f = fixture();
         let ubuntu = |provider| BaseRequest {
-            name: "ubuntu:22.04".to_owned(),
-            suite: "jammy".to_owned(),
+            name: "ubuntu:20.04".to_owned(),
+            suite: "focal".to_owned(),
             provider,
             ..request(None)
         };

@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 
 use super::deb822::stanzas;
+use super::distribution::Distribution;
 use super::limits::LARGEST_PACKAGES;
 use crate::model::sha256::is_sha256_hex;
 
@@ -13,6 +14,8 @@ use crate::model::sha256::is_sha256_hex;
 pub(crate) struct Release {
     /// `bookworm`, `bookworm-security`.
     pub(crate) codename: String,
+    /// `oldstable`; of Ubuntu `jammy`, `jammy-security`.
+    pub(crate) suite: String,
     /// When it was made.
     pub(crate) date: Timestamp,
     /// End of its validity, if specified.
@@ -85,6 +88,7 @@ impl Release {
         let files = stanza.field("SHA256").ok_or_else(|| missing("SHA256"))?;
         Ok(Self {
             codename: stanza.field("Codename").ok_or_else(|| missing("Codename"))?.to_owned(),
+            suite: stanza.field("Suite").unwrap_or_default().to_owned(),
             date: date("Date")?.ok_or_else(|| missing("Date"))?,
             valid_until: date("Valid-Until")?,
             by_hash: stanza.field("Acquire-By-Hash") == Some("yes"),
@@ -99,8 +103,13 @@ impl Release {
         now: Timestamp,
         accept_expired: bool,
     ) -> Result<(), ReleaseError> {
-        if self.codename != suite {
-            let (wanted, found) = (suite.to_owned(), self.codename.clone());
+        // Ubuntu's `jammy-updates` has the code name `jammy`.
+        let own = match Distribution::of(suite.split('-').next().unwrap_or(suite)) {
+            Some(Distribution::Ubuntu) => &self.suite,
+            Some(Distribution::Debian) | None => &self.codename,
+        };
+        if own != suite {
+            let (wanted, found) = (suite.to_owned(), own.clone());
             return Err(ReleaseError::OtherSuite { wanted, found });
         }
         // A day of grace: clocks of fresh machines are often off by a time zone.

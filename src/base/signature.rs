@@ -24,6 +24,9 @@ const DEBIAN_KEYS: [&[u8]; 9] = [
     include_bytes!("keys/debian-archive-trixie-stable.gpg"),
 ];
 
+/// Ubuntu's archive key; `keys/README.md` lists its source.
+const UBUNTU_KEYS: [&[u8]; 1] = [include_bytes!("keys/ubuntu-archive-2018.gpg")];
+
 /// The fingerprint (hex) of a key, armoured or not. More than one key in the file is an error: only one was checked.
 pub fn fingerprint_of(key: &[u8]) -> Result<String, SignatureError> {
     let bad = |cause: String| SignatureError::Key { cause };
@@ -45,6 +48,17 @@ impl Keyring {
     /// Debian's keys, as this program carries them.
     pub fn debian() -> Result<Self, SignatureError> {
         Self::read(&DEBIAN_KEYS)
+    }
+
+    /// Ubuntu's keys, as this program carries them.
+    pub fn ubuntu() -> Result<Self, SignatureError> {
+        Self::read(&UBUNTU_KEYS)
+    }
+
+    /// The fingerprints of its primary keys, hex.
+    #[cfg(test)]
+    pub(super) fn fingerprints(&self) -> Vec<String> {
+        self.0.iter().map(SigningKey::fingerprint).collect()
     }
 
     fn read(keys: &[&[u8]]) -> Result<Self, SignatureError> {
@@ -117,10 +131,10 @@ mod tests {
     #[test]
     fn the_built_in_keys_are_those_of_the_table() {
         let table = include_str!("keys/README.md");
-        let keys = Keyring::debian().expect("keys");
-        assert_eq!(keys.0.len(), table.lines().filter(|line| line.contains(".gpg` |")).count());
-        for key in &keys.0 {
-            let fingerprint = key.fingerprint();
+        let keyrings = [Keyring::debian(), Keyring::ubuntu()].map(|keyring| keyring.expect("keys"));
+        let keys: Vec<_> = keyrings.iter().flat_map(Keyring::fingerprints).collect();
+        assert_eq!(keys.len(), table.lines().filter(|line| line.contains(".gpg` |")).count());
+        for fingerprint in keys {
             assert!(table.contains(&fingerprint), "{fingerprint}");
         }
     }

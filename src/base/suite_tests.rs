@@ -10,6 +10,8 @@ use serde::Deserialize;
 use wiremock::matchers::path;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
+use super::closure::base_closure;
+use super::distribution::Distribution;
 use super::error::BaseError;
 use super::mirrors::Mirrors;
 use super::packages::PackageIndex;
@@ -39,17 +41,35 @@ struct Scene {
 impl Scene {
     /// A mirror that serves this `InRelease` and these packages.
     async fn new(in_release: &[u8], packages: &[u8]) -> Self {
+        let scene = Self::empty().await;
+        scene.serve("bookworm", in_release, packages).await;
+        scene
+    }
+
+    /// A mirror without a suite.
+    async fn empty() -> Self {
         let server = MockServer::start().await;
-        for (file, body) in [("InRelease", in_release), ("main/binary-amd64/Packages.xz", packages)] {
-            Mock::given(path(format!("/dists/bookworm/{file}")))
-                .respond_with(ResponseTemplate::new(200).set_body_bytes(body))
-                .mount(&server)
-                .await;
-        }
         let folder = tempfile::tempdir().expect("folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
         Self { server, store, _folder: folder }
+    }
+
+    /// Serves a suite.
+    async fn serve(&self, suite: &str, in_release: &[u8], packages: &[u8]) {
+        for (file, body) in [("InRelease", in_release), ("main/binary-amd64/Packages.xz", packages)] {
+            Mock::given(path(format!("/dists/{suite}/{file}")))
+                .respond_with(ResponseTemplate::new(200).set_body_bytes(body))
+                .mount(&self.server)
+                .await;
+        }
+    }
+
+    /// Serves the files of a suite of Ubuntu as those of `suite`.
+    async fn serve_fixture(&self, suite: &str, served: &str) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/base/fixtures/ubuntu");
+        let file = |name: &str| std::fs::read(folder.join(format!("{served}.{name}"))).expect("a fixture");
+        self.serve(suite, &file("InRelease"), &file("Packages.xz")).await;
     }
 
     fn mirror(&self) -> Address {
@@ -62,18 +82,35 @@ impl Scene {
         now: &str,
         accept_older: bool,
     ) -> Result<PackageIndex, BaseError> {
+        let mirrors = Mirrors { main: self.mirror(), security: None };
+        self.read_from(&mirrors, ("bookworm", now), keyring, accept_older).await
+    }
+
+    /// Reads a suite with its updates and security updates.
+    async fn read_suite(&self, suite: &str, keyring: &Keyring) -> Result<PackageIndex, BaseError> {
+        let mirrors = Mirrors { main: self.mirror(), security: Some(self.mirror()) };
+        self.read_from(&mirrors, (suite, "2026-11-24T00:00:00Z"), keyring, false).await
+    }
+
+    async fn read_from(
+        &self,
+        mirrors: &Mirrors,
+        (suite, now): (&str, &str),
+        keyring: &Keyring,
+        accept_older: bool,
+    ) -> Result<PackageIndex, BaseError> {
         let reader = SuiteReader {
             fetch: &Fetcher::new(&FetchSettings { attempts: 1, ..FetchSettings::default() }).expect("client"),
             store: &self.store,
             keyring,
-            mirrors: &Mirrors { main: self.mirror(), security: None },
+            mirrors,
             machine: Machine::X86_64,
             now: now.parse().expect("time"),
             accept_expired: false,
             accept_older,
             transfer: &Transfer::new(Arc::new(NullReporter), "test", None),
         };
-        reader.index("bookworm").await
+        reader.index(suite).await
     }
 }
 
@@ -110,6 +147,61 @@ async fn rejects_expired_index_and_index_of_another_key() {
 async fn unsigned_index_is_rejected() {
     let error = read(b"Codename: bookworm\n", b"x", NOW).await.expect_err("unsigned");
     assert!(matches!(error, BaseError::Signature { .. }), "{error:?}");
+}
+
+/// A mirror of Ubuntu 22.04, made for the tests: each suite with an index of its own, signed with a key of the tests.
+async fn ubuntu() -> Scene {
+    let scene = Scene::empty().await;
+    let suites = ["jammy", "jammy-updates", "jammy-security"];
+    for suite in suites {
+        scene.serve_fixture(suite, suite).await;
+    }
+    scene
+}
+
+fn ubuntu_keyring() -> Keyring {
+    keyring_of(include_bytes!("fixtures/ubuntu/key.gpg"))
+}
+
+#[tokio::test]
+async fn suites_of_ubuntu_are_read_by_their_suite_and_the_newest_package_wins() {
+    let scene = ubuntu().await;
+    let index = scene.read_suite("jammy", &ubuntu_keyring()).await.expect("read");
+    let packages = base_closure(&index).expect("complete");
+    let found: Vec<_> = packages.iter().map(|deb| (deb.name.as_str(), deb.version.as_str())).collect();
+    let expected = [
+        ("apt", "2.4.5"),
+        ("base-files", "12ubuntu4"),
+        ("libc6", "2.35-0ubuntu3.8"),
+        ("ubuntu-keyring", "2021.03.26"),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn index_of_another_suite_of_ubuntu_is_refused() {
+    let scene = Scene::empty().await;
+    for (suite, served) in [("jammy", "jammy"), ("jammy-updates", "jammy-security")] {
+        scene.serve_fixture(suite, served).await;
+    }
+    let error = scene.read_suite("jammy", &ubuntu_keyring()).await.expect_err("replayed");
+    let BaseError::Release { source: ReleaseError::OtherSuite { wanted, found }, .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!((wanted.as_str(), found.as_str()), ("jammy-updates", "jammy-security"));
+}
+
+/// The key of the tests' archive is in no keyring of the program, and no setting adds one.
+#[tokio::test]
+async fn archive_of_the_tests_is_refused_with_the_keys_of_the_program() {
+    let scene = ubuntu().await;
+    for distribution in [Distribution::Ubuntu, Distribution::Debian] {
+        let keyring = distribution.keyring().expect("keys");
+        let error = scene.read_suite("jammy", &keyring).await.expect_err("unknown key");
+        let unknown =
+            matches!(&error, BaseError::Signature { source: SignatureError::UnknownKey { .. }, .. });
+        assert!(unknown, "{error:?}");
+    }
 }
 
 /// What must happen in a case of `tests/hostile/releases`.

@@ -113,6 +113,8 @@ fn in_force(settings: &Settings) -> Vec<HostFinding> {
     let set = [
         ("mirror", "Debian mirror", &settings.mirrors.debian),
         ("mirror", "Debian security mirror", &settings.mirrors.debian_security),
+        ("mirror", "Ubuntu mirror", &settings.mirrors.ubuntu),
+        ("mirror", "Ubuntu security mirror", &settings.mirrors.ubuntu_security),
         ("mirror", "mirror of NVIDIA's apt repositories", &settings.mirrors.nvidia),
     ];
     all.extend(set.iter().filter_map(|(id, what, value)| Some(address(*id, what, value.as_ref()?))));

@@ -303,7 +303,7 @@ mod tests {
                 ca_bundle: Some(Bytes::from_static(b"PEM")),
                 proxies: Proxies(BTreeMap::from([("HTTPS_PROXY".to_owned(), "http://a'b".to_owned())])),
             },
-            archives: Archive::debian(
+            archives: Archive::of_release(
                 "bookworm",
                 &"http://m.example.test/debian".parse().unwrap(),
                 None,

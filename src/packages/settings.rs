@@ -53,15 +53,15 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// The suites of a Debian release: itself, its updates and, if a mirror for it is known, its security updates.
-    /// `component` is required in addition to `main`.
-    pub fn debian(
+    /// The suites of a release: itself, its updates and, if a mirror for it is known, its security updates. `more` are
+    /// components that are required in addition to `main`.
+    pub fn of_release(
         suite: &str,
         main: &Address,
         security: Option<&Address>,
-        component: Option<&str>,
+        more: Option<&str>,
     ) -> Vec<Self> {
-        let components = component.map_or_else(|| "main".to_owned(), |extra| format!("main {extra}"));
+        let components = more.map_or_else(|| "main".to_owned(), |more| format!("main {more}"));
         let archive = |root: &Address, suite: String| Self {
             root: root.clone(),
             suite,
@@ -188,7 +188,7 @@ mod tests {
                     "http://u:hunter2@p".to_owned(),
                 )])),
             },
-            archives: Archive::debian(
+            archives: Archive::of_release(
                 "bookworm",
                 &"http://u:hunter2@m.example.test/".parse().unwrap(),
                 None,
@@ -218,7 +218,7 @@ mod tests {
     fn security_suite_requires_a_security_mirror() {
         let main = "http://m.example.test/debian".parse().unwrap();
         let suites = |security| -> Vec<String> {
-            Archive::debian("trixie", &main, security, None)
+            Archive::of_release("trixie", &main, security, None)
                 .into_iter()
                 .map(|archive| archive.suite)
                 .collect()

@@ -85,6 +85,7 @@ mod tests {
     use super::*;
 
     /// Runs a shell script as the helper.
+    #[expect(clippy::disallowed_methods, reason = "writes the script")]
     async fn answer(script: &str) -> std::io::Result<(bool, Vec<u8>)> {
         let folder = tempfile::tempdir().expect("a folder");
         let program = folder.path().join("docker-credential-x");

@@ -16,6 +16,10 @@ pub struct MirrorConfig {
     pub debian: Option<String>,
     /// Root of a Debian security mirror.
     pub debian_security: Option<String>,
+    /// Root of an Ubuntu mirror, the directory with `dists/` and `pool/`.
+    pub ubuntu: Option<String>,
+    /// Root of an Ubuntu security mirror; without it the mirror's own security updates are used.
+    pub ubuntu_security: Option<String>,
     /// Accept a signed index after its end of validity: `true`.
     #[serde(default)]
     pub accept_expired: bool,
@@ -37,6 +41,8 @@ impl MirrorConfig {
         Self {
             debian: variables::DEBIAN_MIRROR.of(environment).or(self.debian),
             debian_security: variables::DEBIAN_SECURITY_MIRROR.of(environment).or(self.debian_security),
+            ubuntu: variables::UBUNTU_MIRROR.of(environment).or(self.ubuntu),
+            ubuntu_security: variables::UBUNTU_SECURITY_MIRROR.of(environment).or(self.ubuntu_security),
             nvidia: variables::NVIDIA_MIRROR.of(environment).or(self.nvidia),
             nvidia_key: variables::NVIDIA_KEY.of(environment).map(Utf8PathBuf::from).or(self.nvidia_key),
             nvidia_fingerprint: variables::NVIDIA_FINGERPRINT.of(environment).or(self.nvidia_fingerprint),

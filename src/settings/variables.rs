@@ -59,6 +59,9 @@ variables! {
     DEBIAN_MIRROR ["ENVFORGE_DEBIAN_MIRROR"] "mirrors.debian" "The root of a Debian mirror";
     DEBIAN_SECURITY_MIRROR ["ENVFORGE_DEBIAN_SECURITY_MIRROR"] "mirrors.debian-security"
         "The root of a Debian security mirror";
+    UBUNTU_MIRROR ["ENVFORGE_UBUNTU_MIRROR"] "mirrors.ubuntu" "The root of an Ubuntu mirror";
+    UBUNTU_SECURITY_MIRROR ["ENVFORGE_UBUNTU_SECURITY_MIRROR"] "mirrors.ubuntu-security"
+        "The root of an Ubuntu security mirror";
     IMAGE_MIRROR ["ENVFORGE_IMAGE_MIRROR"] "mirrors.images" "A mirror of `docker.io`";
     NVIDIA_MIRROR ["ENVFORGE_NVIDIA_MIRROR"] "mirrors.nvidia" "A copy of NVIDIA's apt repositories";
     NVIDIA_KEY ["ENVFORGE_NVIDIA_KEY"] "mirrors.nvidia-key" "A file with the signing key of that copy";

@@ -71,6 +71,7 @@ fn row(image: &str, found: &BaseInfo) -> Result<Base, BaseError> {
         gcc: known.map(|row| row.gcc.clone()).unwrap_or_default(),
         clang: known.map(|row| row.clang.clone()).unwrap_or_default(),
         bootstrap: false,
+        experimental: None,
         default: false,
         checked: true,
         note: None,

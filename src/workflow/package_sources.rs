@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::base::{Base, Mirrors, discover};
+use crate::base::{Base, Distribution, Mirrors, discover};
 use crate::model::address::Address;
-use crate::model::compat::Matrix;
 use crate::model::stack::Stack;
 use crate::packages::{Archive, IndexSettings, PackageSettings, ResolverContext, vendor_root};
 use crate::workflow::session::Session;
 
-/// The mirrors of the distribution; none for one that has its own (its base names them).
-pub(crate) fn mirrors(session: &Session<'_>) -> Option<Mirrors> {
-    session.mirror_sources().ok().and_then(|sources| discover(&sources).ok())
+/// The mirrors of a distribution; none for a base that has its own and names them.
+fn mirrors(session: &Session<'_>, distribution: Distribution) -> Option<Mirrors> {
+    session.mirror_sources().ok().and_then(|sources| discover(&sources, distribution).ok())
 }
 
 /// Where .deb files may come from: mirrors of the distribution, of the base's own archives, and of nvcc's vendor.
@@ -22,7 +21,11 @@ pub(crate) fn deb_mirrors(
     stack: &Stack,
     settings: &PackageSettings,
 ) -> Vec<Address> {
-    let found = mirrors(session).into_iter().flat_map(|found| [Some(found.main), found.security]).flatten();
+    let distribution = Distribution::of(&stack.suite).unwrap_or(Distribution::Debian);
+    let found = mirrors(session, distribution)
+        .into_iter()
+        .flat_map(|found| [Some(found.main), found.security])
+        .flatten();
     let vendor = stack.nvcc.as_ref().and_then(|nvcc| nvcc.repository.as_ref());
     let vendor = vendor.map(|repository| vendor_root(repository, &settings.vendor));
     found.chain(base.mirrors.iter().cloned()).chain(vendor).collect()
@@ -48,18 +51,18 @@ pub(crate) fn package_settings(
     stack: &Stack,
     further: &BTreeMap<String, Address>,
 ) -> PackageSettings {
-    let debian =
-        |row: &crate::model::compat::tables::Base| row.distribution == "debian" && row.suite == stack.suite;
-    let archives = match mirrors(session) {
-        Some(found) if Matrix::current().bases.iter().any(debian) => {
-            let component = stack.nvcc.as_ref().and_then(|nvcc| nvcc.component.as_deref());
-            Archive::debian(&stack.suite, &found.main, found.security.as_ref(), component)
-        }
-        _ => Vec::new(),
-    };
+    let archives = Distribution::of(&stack.suite).and_then(|distribution| {
+        let found = mirrors(session, distribution)?;
+        let more = match distribution {
+            Distribution::Debian => stack.nvcc.as_ref().and_then(|nvcc| nvcc.component.as_deref()),
+            // Python's headers and pip are there.
+            Distribution::Ubuntu => Some("universe"),
+        };
+        Some(Archive::of_release(&stack.suite, &found.main, found.security.as_ref(), more))
+    });
     PackageSettings {
         index: IndexSettings { further: further.clone(), ..session.index.clone() },
-        archives,
+        archives: archives.unwrap_or_default(),
         accept_expired: session.settings.mirrors.accept_expired,
         accept_older: session.accept_older,
         network: session.network,

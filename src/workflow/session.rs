@@ -89,6 +89,8 @@ impl<'a> Session<'a> {
         Ok(MirrorSources {
             main: self.settings.mirrors.debian.clone(),
             security: self.settings.mirrors.debian_security.clone(),
+            ubuntu: self.settings.mirrors.ubuntu.clone(),
+            ubuntu_security: self.settings.mirrors.ubuntu_security.clone(),
             apt: self.apt_sources.texts()?.to_vec(),
         })
     }
@@ -96,8 +98,14 @@ impl<'a> Session<'a> {
     /// What must be found nowhere in an image: addresses and credentials of this machine's settings.
     pub(crate) fn forbidden(&self) -> Vec<String> {
         let mirrors = &self.settings.mirrors;
-        let mirrors =
-            [&mirrors.debian, &mirrors.debian_security, &mirrors.nvidia, &self.settings.source.mirror];
+        let mirrors = [
+            &mirrors.debian,
+            &mirrors.debian_security,
+            &mirrors.ubuntu,
+            &mirrors.ubuntu_security,
+            &mirrors.nvidia,
+            &self.settings.source.mirror,
+        ];
         let index = &self.settings.index;
         let indexes = [&index.default, &index.framework].into_iter().flatten().chain(index.named.values());
         let indexes = indexes.chain(index.of_framework.values());

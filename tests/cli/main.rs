@@ -69,7 +69,7 @@ mod voice;
 use program::{Program, Run};
 
 /// Variables of the caller that must not reach the program under test.
-const AMBIENT: [&str; 34] = [
+const AMBIENT: [&str; 36] = [
     "ENVFORGE_CACHE_DIR",
     "ENVFORGE_STATE_DIR",
     "ENVFORGE_CONFIG",
@@ -79,6 +79,8 @@ const AMBIENT: [&str; 34] = [
     "ENVFORGE_FRAMEWORK_INDEX",
     "ENVFORGE_DEBIAN_MIRROR",
     "ENVFORGE_DEBIAN_SECURITY_MIRROR",
+    "ENVFORGE_UBUNTU_MIRROR",
+    "ENVFORGE_UBUNTU_SECURITY_MIRROR",
     "ENVFORGE_NETWORK",
     "ENVFORGE_CA_BUNDLE",
     "XDG_CACHE_HOME",

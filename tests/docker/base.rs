@@ -76,6 +76,7 @@ fn request<'a>(name: &str, suite: &str, locked: Option<&'a LockedBase>) -> BaseR
         main: std::env::var("ENVFORGE_DEBIAN_MIRROR").ok(),
         security: std::env::var("ENVFORGE_DEBIAN_SECURITY_MIRROR").ok(),
         apt: AptSources::default().texts().expect("apt sources").to_vec(),
+        ..MirrorSources::default()
     };
     BaseRequest {
         name: name.to_owned(),

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use camino::Utf8PathBuf;
-use envforge::base::{AptSources, BaseRequest, BaseTools, MirrorSources, ProviderChoice, discover, prepare};
+use envforge::base::{
+    AptSources, BaseRequest, BaseTools, Distribution, MirrorSources, ProviderChoice, discover, prepare,
+};
 use envforge::engine::{Docker, EngineSettings};
 use envforge::fetch::{FetchSettings, Fetcher};
 use envforge::model::compat::tables::{Channel, Status};
@@ -46,6 +48,7 @@ fn mirrors() -> MirrorSources {
         main: std::env::var("ENVFORGE_DEBIAN_MIRROR").ok(),
         security: std::env::var("ENVFORGE_DEBIAN_SECURITY_MIRROR").ok(),
         apt: AptSources::default().texts().expect("apt sources").to_vec(),
+        ..MirrorSources::default()
     }
 }
 
@@ -76,7 +79,7 @@ impl Fixture {
         let means =
             BaseTools { engine: &engine, registry: &registry, store: &store, fetch: &fetcher, reporter };
         let base = prepare(&means, &request).await.expect("a base");
-        let found = discover(&mirrors()).expect("a mirror");
+        let found = discover(&mirrors(), Distribution::Debian).expect("a mirror");
         let bundle = std::fs::read("/etc/ssl/certs/ca-certificates.crt").ok().map(Bytes::from);
         let index = ["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "PIP_INDEX_URL"];
         let index = index.iter().find_map(|name| std::env::var(name).ok());
@@ -86,7 +89,7 @@ impl Fixture {
                 ca_bundle: bundle,
                 ..IndexSettings::default()
             },
-            archives: Archive::debian("bookworm", &found.main, found.security.as_ref(), None),
+            archives: Archive::of_release("bookworm", &found.main, found.security.as_ref(), None),
             ..PackageSettings::default()
         };
         let (base_reference, base) = (base.reference.clone(), base.locked());
@@ -230,7 +233,7 @@ async fn lock_pins_everything_above_the_base_and_keeps_pins() {
     assert_ne!(version(&resolved, "pandas"), "2.2.3");
 
     let few = Lock { system: lock.system[..3].to_vec(), ..lock };
-    let found = discover(&mirrors()).expect("mirrors of this machine");
+    let found = discover(&mirrors(), Distribution::Debian).expect("mirrors of this machine");
     let from: Vec<_> = [found.main].into_iter().chain(found.security).collect();
     gather_debs(&few, &f.store, &f.fetcher, &from, Arc::new(NullReporter)).await.expect("downloaded");
     for deb in &few.system {
@@ -304,7 +307,8 @@ async fn uv_comes_from_the_default_index_of_pip_when_none_is_set() {
 async fn error_distinguishes_a_dead_mirror_from_a_missing_network() {
     let mut f = Fixture::new().await;
     let dead = "http://127.0.0.1:9/debian".parse().expect("an address");
-    let good = std::mem::replace(&mut f.settings.archives, Archive::debian("bookworm", &dead, None, None));
+    let good =
+        std::mem::replace(&mut f.settings.archives, Archive::of_release("bookworm", &dead, None, None));
     let error = f.resolve(&torch_2_8(), &[], None).await.expect_err("down");
     assert!(matches!(error, PackagesError::Mirror { no_network: false, .. }), "{error:?}");
     f.settings.archives = good;

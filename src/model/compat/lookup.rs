@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(matrix.default_base().unwrap().name, "debian:12");
         let built: Vec<_> =
             matrix.bases.iter().filter(|row| row.bootstrap).map(|row| row.name.as_str()).collect();
-        assert_eq!(built, ["debian:11", "debian:12", "debian:13"]);
+        assert_eq!(built, ["debian:11", "debian:12", "debian:13", "ubuntu:22.04", "ubuntu:24.04"]);
     }
 
     #[test]

@@ -735,6 +735,9 @@ pub struct Base {
     pub clang: Vec<u32>,
     /// Whether `bootstrap` can build it; otherwise it is only available as an image.
     pub bootstrap: bool,
+    /// Why building it from packages is experimental.
+    #[serde(default)]
+    pub experimental: Option<String>,
     /// Whether it is the default base.
     #[serde(default)]
     pub default: bool,

@@ -225,7 +225,8 @@ pub(crate) fn bases_in_order<'a>(
     let mut bases: Vec<_> =
         question.matrix.bases.iter().filter(|base| named.is_none_or(|name| base.name == name)).collect();
     bases.sort_by(|a, b| {
-        let key = |base: &&'a Base| (!base.default, !base.bootstrap, !base.checked);
+        let is_built = |base: &&'a Base| base.bootstrap && base.experimental.is_none();
+        let key = |base: &&'a Base| (!base.default, !is_built(base), !base.checked);
         key(a).cmp(&key(b)).then_with(|| b.glibc.cmp(&a.glibc)).then_with(|| a.name.cmp(&b.name))
     });
     if let Some(python) = question.spec.python {

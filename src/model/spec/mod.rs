@@ -11,6 +11,7 @@ mod cuda_request;
 mod error;
 mod flavour;
 mod parse;
+mod suffix;
 mod types;
 
 #[cfg(test)]

@@ -8,11 +8,9 @@ use serde::{Deserialize, Deserializer};
 use super::cuda_request::CudaRequest;
 use super::error::{SpecError, SpecProblem};
 use super::flavour::Flavour;
+use super::suffix::{FLAVOURS, flavour, is_suffix};
 use super::types::Spec;
 use crate::model::versions::{FrameworkVersion, PythonVersion};
-
-/// The names of the flavours.
-const FLAVOURS: [(&str, Flavour); 2] = [("runtime", Flavour::Runtime), ("devel", Flavour::Devel)];
 
 /// A part of the text and its position.
 #[derive(Clone, Copy)]
@@ -142,17 +140,6 @@ fn split(text: &str, from: usize) -> Vec<Part<'_>> {
             part
         })
         .collect()
-}
-
-fn is_suffix(text: &str) -> bool {
-    let numbered = |prefix: &str| {
-        text.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    flavour(text).is_some() || ["cu", "cuda", "py"].into_iter().any(numbered)
-}
-
-fn flavour(text: &str) -> Option<Flavour> {
-    FLAVOURS.iter().find(|(word, _)| *word == text).map(|(_, flavour)| *flavour)
 }
 
 struct Reader {

@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::cuda_request::CudaRequest;
 use super::flavour::Flavour;
+use super::suffix::is_suffix;
 use crate::model::versions::{FrameworkVersion, PythonVersion};
 
 /// A user's request. Prints its canonical spelling; omitted parts stay omitted.
@@ -35,6 +36,9 @@ impl fmt::Display for Spec {
         f.write_str(&self.name)?;
         if let Some(version) = &self.version {
             write!(f, ":{version}")?;
+        } else if self.name.split('-').skip(1).any(is_suffix) {
+            // Without it the name would end before that part.
+            f.write_str(":latest")?;
         }
         if let Some(cuda) = self.cuda {
             write!(f, "-{cuda}")?;
