@@ -86,7 +86,7 @@ impl Registry {
             Ok(upload) => session.cancel_upload(&upload).await,
             // An engine may use a location that an upload from here must not.
             Err(error @ RegistryError::Location { .. }) => {
-                tracing::debug!(%error, "the registry takes uploads")
+                tracing::debug!(%error, "the registry takes uploads");
             }
             Err(error) => return Err(error),
         }

@@ -227,7 +227,7 @@ impl Failure for RegistryError {
                 format!("set the public address of `{registry}` in its own configuration (behind a proxy: `X-Forwarded-Proto`)"),
             ],
             Self::Content { cause, .. } => cause.hints(),
-            Self::OtherBlob { .. } => vec!["build the image again: its layers in the cache were changed".to_owned()],
+            Self::OtherBlob { .. } => vec!["delete `layers` in the cache directory, then build the image again".to_owned()],
             Self::NotARegistry { .. } => vec![
                 "check the name, HTTPS_PROXY and `[mirrors] images` (a proxy's login page or another host responds)".to_owned(),
             ],

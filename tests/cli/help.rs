@@ -2,7 +2,7 @@
 
 use crate::{envforge, program, said};
 
-const COMMANDS: [&[&str]; 26] = [
+const COMMANDS: [&[&str]; 27] = [
     &["init"],
     &["vendor"],
     &["images"],
@@ -14,6 +14,7 @@ const COMMANDS: [&[&str]; 26] = [
     &["generate", "schema"],
     &["build"],
     &["verify"],
+    &["push"],
     &["shell"],
     &["ps"],
     &["stop"],
