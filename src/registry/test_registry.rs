@@ -10,7 +10,7 @@ use crate::model::image_digest::Digest;
 
 /// What it does wrong.
 #[derive(Clone)]
-pub(super) enum Wrong {
+pub(crate) enum Wrong {
     /// It answers this, headers and body included, and does nothing.
     Answer(String),
     /// It keeps so many bytes of the body and closes the connection.
@@ -23,26 +23,26 @@ pub(super) enum Wrong {
 
 /// What it holds and has seen.
 #[derive(Default)]
-pub(super) struct State {
-    pub(super) blobs: BTreeMap<String, Vec<u8>>,
-    pub(super) manifests: BTreeMap<String, Vec<u8>>,
+pub(crate) struct State {
+    pub(crate) blobs: BTreeMap<String, Vec<u8>>,
+    pub(crate) manifests: BTreeMap<String, Vec<u8>>,
     /// Method, path and query, and whether a login came along.
-    pub(super) requests: Vec<(String, String, Option<String>)>,
-    pub(super) uploads: BTreeMap<String, Vec<u8>>,
+    pub(crate) requests: Vec<(String, String, Option<String>)>,
+    pub(crate) uploads: BTreeMap<String, Vec<u8>>,
     begun: usize,
     faults: Vec<(String, usize, Wrong)>,
     /// The token that counts now; `None`: everybody may do everything.
-    pub(super) token: Option<String>,
+    pub(crate) token: Option<String>,
 }
 
 /// A running registry; it ends with the test's runtime.
-pub(super) struct TestRegistry {
-    pub(super) host: String,
+pub(crate) struct TestRegistry {
+    pub(crate) host: String,
     state: Arc<Mutex<State>>,
 }
 
 impl TestRegistry {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let host = listener.local_addr().expect("an address").to_string();
         let state = Arc::<Mutex<State>>::default();
@@ -56,23 +56,23 @@ impl TestRegistry {
         Self { host, state }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no test panics with it")
     }
 
     /// The next `times` requests of that method do this instead.
-    pub(super) fn wrong(&self, method: &str, times: usize, wrong: Wrong) {
+    pub(crate) fn wrong(&self, method: &str, times: usize, wrong: Wrong) {
         self.state().faults.push((method.to_owned(), times, wrong));
     }
 
     /// The same with a status alone.
-    pub(super) fn answers(&self, method: &str, times: usize, status: &str) {
+    pub(crate) fn answers(&self, method: &str, times: usize, status: &str) {
         let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
         self.wrong(method, times, Wrong::Answer(answer));
     }
 
     /// How many requests of that method came.
-    pub(super) fn count(&self, method: &str) -> usize {
+    pub(crate) fn count(&self, method: &str) -> usize {
         self.state().requests.iter().filter(|(seen, _, _)| seen == method).count()
     }
 }

@@ -82,7 +82,7 @@ pub(crate) struct RecipeWheel {
 
 impl Recipe {
     /// Returns the recipe of an image.
-    pub(super) fn new(config: String, base: String, layers: Vec<RecipeLayer>) -> Self {
+    pub(crate) fn new(config: String, base: String, layers: Vec<RecipeLayer>) -> Self {
         Self { layout: LAYOUT_VERSION, config, base, layers }
     }
 
