@@ -16,6 +16,7 @@ use crate::archive::scope::Scope;
 use crate::failure::{Exit, Failure};
 use crate::model::bounded::{Bounded, read_bounded};
 use crate::model::bounded_tar::BoundedTar;
+use crate::model::sha256::HashingWriter;
 
 const CHUNK: usize = 1 << 20;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -58,8 +59,8 @@ struct Entry {
     layers: Vec<String>,
 }
 
-/// A layer in canonical form.
-pub(crate) struct CanonicalLayer {
+/// A layer of an image in a file of its own.
+pub(crate) struct SavedLayer {
     /// SHA-256 of the tar, hex.
     pub(crate) sha256: String,
     /// Its size in bytes.
@@ -68,7 +69,7 @@ pub(crate) struct CanonicalLayer {
     pub(crate) file: tempfile::NamedTempFile,
 }
 
-impl CanonicalLayer {
+impl SavedLayer {
     /// Writes the canonical form of a layer's tar into an empty file.
     pub(crate) fn of(tar: impl Read + Seek, mut file: tempfile::NamedTempFile) -> Result<Self, ContentError> {
         let out = BufWriter::with_capacity(CHUNK, &mut file);
@@ -94,18 +95,9 @@ pub(crate) fn layers_above(
     mut saved: File,
     base: &[String],
     scratch: impl Fn() -> std::io::Result<tempfile::NamedTempFile>,
-) -> Result<Vec<CanonicalLayer>, SavedImageError> {
+) -> Result<Vec<SavedLayer>, SavedImageError> {
     let places = places(&mut saved)?;
-    let manifest: Vec<Entry> = json(&read(&mut saved, &places, "manifest.json")?)?;
-    let [entry] = manifest.as_slice() else {
-        return Err(SavedImageError::Archive(format!("{} images", manifest.len())));
-    };
-    let config: Value = json(&read(&mut saved, &places, &entry.config)?)?;
-    let diff_ids: Vec<String> = json(config["rootfs"]["diff_ids"].to_string().as_bytes())?;
-    if diff_ids.len() != entry.layers.len() {
-        let text = format!("{} layers, {} listed", entry.layers.len(), diff_ids.len());
-        return Err(SavedImageError::Archive(text));
-    }
+    let (entry, diff_ids) = described(&mut saved, &places)?;
     if !diff_ids.starts_with(base) {
         return Err(SavedImageError::Archive("the image does not stand on its base".to_owned()));
     }
@@ -113,11 +105,56 @@ pub(crate) fn layers_above(
     for (number, name) in entry.layers.iter().enumerate().skip(base.len()) {
         let (start, size) = find(&places, name)?;
         let layer = plain(Section { file: &mut saved, start, size, at: 0 }, &scratch)?;
-        let layer = CanonicalLayer::of(layer, scratch()?)
+        let layer = SavedLayer::of(layer, scratch()?)
             .map_err(|source| SavedImageError::Layer { layer: number + 1, source })?;
         made.push(layer);
     }
     Ok(made)
+}
+
+/// Returns the layers of an image as they are, lowest first. Each has the digest that the configuration names.
+pub(crate) fn layers_of(
+    mut saved: File,
+    scratch: impl Fn() -> std::io::Result<tempfile::NamedTempFile>,
+) -> Result<Vec<SavedLayer>, SavedImageError> {
+    let places = places(&mut saved)?;
+    let (entry, diff_ids) = described(&mut saved, &places)?;
+    let mut layers = Vec::new();
+    for (name, wanted) in entry.layers.iter().zip(&diff_ids) {
+        let (start, size) = find(&places, name)?;
+        let mut tar = plain(Section { file: &mut saved, start, size, at: 0 }, &scratch)?;
+        tar.rewind()?;
+        let mut file = scratch()?;
+        let mut hashed = HashingWriter::new(&mut file);
+        let size = std::io::copy(&mut tar, &mut hashed)?;
+        let sha256 = hashed.finish();
+        if *wanted != format!("sha256:{sha256}") {
+            return Err(SavedImageError::Archive(format!(
+                "layer `{wanted}` has the content of sha256:{sha256}"
+            )));
+        }
+        layers.push(SavedLayer { sha256, size, file });
+    }
+    Ok(layers)
+}
+
+/// The one image of the archive: its entry and the diff IDs of its layers.
+fn described(
+    saved: &mut File,
+    places: &BTreeMap<String, Place>,
+) -> Result<(Entry, Vec<String>), SavedImageError> {
+    let mut manifest: Vec<Entry> = json(&read(saved, places, "manifest.json")?)?;
+    let entry = match (manifest.pop(), manifest.len()) {
+        (Some(entry), 0) => entry,
+        (_, more) => return Err(SavedImageError::Archive(format!("{more} images instead of one"))),
+    };
+    let config: Value = json(&read(saved, places, &entry.config)?)?;
+    let diff_ids: Vec<String> = json(config["rootfs"]["diff_ids"].to_string().as_bytes())?;
+    if diff_ids.len() != entry.layers.len() {
+        let text = format!("{} layers, {} listed", entry.layers.len(), diff_ids.len());
+        return Err(SavedImageError::Archive(text));
+    }
+    Ok((entry, diff_ids))
 }
 
 fn places(saved: &mut File) -> Result<BTreeMap<String, Place>, SavedImageError> {
@@ -315,6 +352,23 @@ mod tests {
             layer.file.rewind().and_then(|()| layer.file.read_to_end(&mut bytes)).expect("a file");
             assert_eq!((sha256_hex(&bytes), bytes.len() as u64), (layer.sha256, layer.size));
         }
+    }
+
+    #[test]
+    fn layers_as_they_are_have_the_digests_of_the_configuration() {
+        for gzip in [false, true] {
+            let layers = layers_of(saved(1, gzip), tempfile::NamedTempFile::new).expect("layers");
+            let found: Vec<_> = layers.iter().map(|one| (one.sha256.clone(), one.size)).collect();
+            let wanted = [BASE.to_vec(), layer(1, false)].map(|tar| (sha256_hex(&tar), tar.len() as u64));
+            assert_eq!(found, wanted);
+        }
+        let mut tar = tar::Builder::new(tempfile::tempfile().expect("a file"));
+        let config = serde_json::json!({ "rootfs": { "diff_ids": [diff_id(b"another base")] } });
+        append(&mut tar, "base/layer.tar", BASE);
+        append(&mut tar, "c.json", config.to_string().as_bytes());
+        append(&mut tar, "manifest.json", br#"[{"Config":"c.json","Layers":["base/layer.tar"]}]"#);
+        let changed = layers_of(tar.into_inner().expect("written"), tempfile::NamedTempFile::new);
+        assert!(matches!(changed, Err(SavedImageError::Archive(_))));
     }
 
     #[test]

@@ -59,6 +59,16 @@ impl Conflicts {
         Ok(Self(found))
     }
 
+    /// The same for wheels whose conflicts were found before: distributions, each with a path that it leaves out.
+    pub fn known<'a>(left_out: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let conflict = |(loser, path): (&str, &str)| Conflict {
+            path: path.to_owned(),
+            loser: loser.to_owned(),
+            winner: String::new(),
+        };
+        Self(left_out.into_iter().map(conflict).collect())
+    }
+
     /// Every conflict, sorted by path.
     pub fn all(&self) -> &[Conflict] {
         &self.0

@@ -36,9 +36,9 @@ mod zip_entry;
 pub(crate) mod fuzzed;
 #[cfg(test)]
 #[path = "../../tests/support/made_wheel.rs"]
-mod made_wheel;
+pub(crate) mod made_wheel;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 
 pub use cache::{DigestCache, LayerKey};
 pub use conflicts::{Conflict, Conflicts};
@@ -50,4 +50,4 @@ pub use layer::{LayerContent, LayerFile, LayerPlan};
 pub use listing::{Listing, ListingCache};
 pub use record_file::LAYOUT_VERSION;
 pub use wheel::Wheel;
-pub use write::{LayerDigests, TarDigest, write_layer, write_plain};
+pub use write::{LayerDigests, TarDigest, pack_tar, write_layer, write_plain};

@@ -18,7 +18,7 @@ pub(super) const MINOR: u8 = 11;
 pub(super) const SITE: &str = "opt/env/lib/python3.11/site-packages";
 
 /// Returns a wheel as a lock has it.
-pub(super) fn locked(name: &str, layer: WheelLayer, bytes: &[u8]) -> LockedWheel {
+pub(crate) fn locked(name: &str, layer: WheelLayer, bytes: &[u8]) -> LockedWheel {
     LockedWheel {
         name: name.to_owned(),
         version: "1.0".to_owned(),

@@ -3,7 +3,7 @@
 //! Owns the checks of content: each file of a wheel must have the size and CRC-32 of the zip and the SHA-256 of RECORD. When a
 //! check fails, bytes were written already: the receiver must discard them.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 
 use sha2::{Digest as _, Sha256};
 
@@ -67,6 +67,24 @@ pub fn write_layer(
     let gzip = gzip.expect("it was given").finish().and_then(flushed).map_err(AssembleError::Write)?;
     let (gzip, gzip_size) = gzip.finish();
     Ok(LayerDigests { plain, gzip, gzip_size })
+}
+
+/// Compresses a layer that is a tar already, as [`write_layer`] compresses files that it was given: the same tar gives the
+/// same bytes.
+pub fn pack_tar(mut tar: impl Read, gzip: impl Write) -> Result<LayerDigests, AssembleError> {
+    let mut splicer = Splicer::new(BufWriter::with_capacity(BUFFER, Hashed::new(gzip)));
+    let mut plain = Hashed::new(io::sink());
+    let mut buffer = vec![0; BUFFER];
+    let mut pack = || loop {
+        match tar.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => plain.write_all(&buffer[..count]).and_then(|()| splicer.small(&buffer[..count]))?,
+        }
+    };
+    pack().map_err(AssembleError::Write)?;
+    let gzip = splicer.finish().and_then(flushed).map_err(AssembleError::Write)?;
+    let ((diff_id, size), (gzip, gzip_size)) = (plain.finish(), gzip.finish());
+    Ok(LayerDigests { plain: TarDigest { diff_id, size }, gzip, gzip_size })
 }
 
 /// Flushes a buffer and its receiver.

@@ -128,6 +128,23 @@ fn plain_form_alone_is_the_same() {
 }
 
 #[test]
+fn packed_tar_is_the_layer_of_the_same_files() {
+    let files = [("opt/large", noise(2_500_000)), ("opt/small", b"x".to_vec())];
+    let files = files.map(|(path, bytes)| (path.to_owned(), LayerFile::of_bytes(0o644, bytes)));
+    let (plain, gzip, digests) = written(&plan(&[], files.into())).expect("a layer");
+    let mut packed = Vec::new();
+    assert_eq!(pack_tar(plain.as_slice(), &mut packed).expect("packed"), digests);
+    assert!(packed == gzip);
+    assert!(gunzip(&packed) == plain);
+}
+
+fn gunzip(packed: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    flate2::read::MultiGzDecoder::new(packed).read_to_end(&mut plain).expect("gzip");
+    plain
+}
+
+#[test]
 fn raw_streams_of_larger_files_are_in_the_compressed_form() {
     let entry = MadeEntry::new("demo/large.bin", &noise(100_000));
     let small = MadeEntry::new("demo/small.bin", &noise(4095));

@@ -18,6 +18,7 @@ mod lock;
 mod outdated;
 mod plan;
 mod project;
+mod push;
 mod reference;
 mod shell;
 mod target;
@@ -42,6 +43,7 @@ pub use lock::{LockArgs, LockSource};
 pub use outdated::OutdatedArgs;
 pub use plan::PlanArgs;
 pub use project::ProjectArgs;
+pub use push::PushArgs;
 pub use shell::{InsideArgs, LimitArgs, ServiceArgs, ShellArgs, StartArgs};
 pub use target::TargetArgs;
 pub use vendor::VendorArgs;
@@ -137,6 +139,8 @@ pub enum Command {
     Outdated(OutdatedArgs),
     /// Verify images, on a GPU if available.
     Verify(VerifyArgs),
+    /// Push an image to registries, without the engine compressing it.
+    Push(PushArgs),
     /// Start a shell or run a command in an image.
     Shell(ShellArgs),
     /// List containers started by `shell`.
@@ -188,6 +192,7 @@ impl From<Command> for request::Command {
             Command::Lock(args) => Self::Lock(args.into()),
             Command::Outdated(args) => Self::Outdated(args.into()),
             Command::Verify(args) => Self::Verify(args.into()),
+            Command::Push(args) => Self::Push(args.into()),
             Command::Shell(args) => Self::Shell(args.into()),
             Command::Ps(args) => Self::Ps(args.into()),
             Command::Stop(args) => Self::Stop(args.into()),

@@ -16,6 +16,7 @@ mod lock;
 mod outdated;
 mod plan;
 mod ps;
+mod push;
 mod refresh;
 mod shell;
 mod size;
@@ -90,6 +91,7 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::Diff(request) => until_interrupted(inspect::diff(&request, settings), output)?,
         Command::Size(request) => until_interrupted(size::size(&request, settings), output)?,
         Command::Build(request) => until_interrupted(build::build(&request, settings), output)?,
+        Command::Push(request) => until_interrupted(push::push_image(&request, settings), output)?,
         Command::Verify(request) => until_interrupted(verify::verify(&request, settings), output)?,
         Command::Export(format, request) => match format {
             ExportFormat::Dockerfile => until_interrupted(export::dockerfile(&request, settings), output)?,

@@ -65,6 +65,11 @@ pub fn kept(store: &Store, wheel: &str, identity: &str) -> Option<Vec<SourceFile
     (all.len() == 1).then(|| all.remove(0))
 }
 
+/// Whether the cache has the byte code of a wheel, whole or not.
+pub fn is_kept(store: &Store, wheel: &str, identity: &str) -> bool {
+    path(store, wheel, identity).is_file()
+}
+
 /// Compiles distributions and keeps the result.
 pub async fn compile(
     tools: &Tools<'_>,
@@ -148,7 +153,13 @@ fn check(sent: &Distribution, code: &[SourceFile]) -> Result<(), String> {
     Ok(())
 }
 
-fn keep(store: &Store, wheel: &str, identity: &str, code: &[SourceFile]) -> Result<(), StoreError> {
+/// Keeps the byte code of a wheel.
+pub(crate) fn keep(
+    store: &Store,
+    wheel: &str,
+    identity: &str,
+    code: &[SourceFile],
+) -> Result<(), StoreError> {
     let frames = write(&[code]);
     let mut bytes = sha256_hex(&frames).into_bytes();
     bytes.extend(frames);

@@ -7,7 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::limits::LARGEST_RECORD;
-use crate::archive::saved_layers::CanonicalLayer;
+use crate::archive::saved_layers::SavedLayer;
+use crate::assemble::{AssembleError, LayerPlan, TarDigest, write_plain};
 use crate::engine::LayerContent;
 use crate::model::bounded::read_bounded;
 use crate::model::sha256::is_sha256_hex;
@@ -38,24 +39,31 @@ pub(super) fn find(store: &Store, key: &str) -> Result<Option<Vec<KeptLayer>>, S
 }
 
 /// Moves finished layers into the cache under a key.
-pub(super) fn keep(
-    store: &Store,
-    key: &str,
-    layers: Vec<CanonicalLayer>,
-) -> Result<Vec<KeptLayer>, StoreError> {
-    let mut kept = Vec::new();
-    for CanonicalLayer { sha256, size, file } in layers {
-        let failed = |cause| StoreError::File { purpose: "cannot write the cache", cause };
-        file.as_file().sync_data().map_err(failed)?;
-        let path = Utf8Path::from_path(file.path()).expect("the cache's path is UTF-8").to_owned();
-        store.adopt(&path, &sha256)?;
-        // The file has moved; its guard finds nothing to remove.
-        drop(file);
-        kept.push(KeptLayer { sha256, size });
-    }
+pub(super) fn keep(store: &Store, key: &str, layers: Vec<SavedLayer>) -> Result<Vec<KeptLayer>, StoreError> {
+    let kept = layers.into_iter().map(|layer| adopt(store, layer)).collect::<Result<Vec<_>, _>>()?;
     let text = serde_json::to_vec(&kept).expect("hashes and numbers");
     write_atomically(&record(store, key), &text)?;
     Ok(kept)
+}
+
+/// Moves a layer into the cache, under the hash of its tar alone.
+pub(super) fn adopt(store: &Store, layer: SavedLayer) -> Result<KeptLayer, StoreError> {
+    let SavedLayer { sha256, size, file } = layer;
+    let failed = |cause| StoreError::File { purpose: "cannot write the cache", cause };
+    file.as_file().sync_data().map_err(failed)?;
+    let path = Utf8Path::from_path(file.path()).expect("the cache's path is UTF-8").to_owned();
+    store.adopt(&path, &sha256)?;
+    // The file has moved; its guard finds nothing to remove.
+    drop(file);
+    Ok(KeptLayer { sha256, size })
+}
+
+/// Writes a layer of given files into the cache.
+pub fn keep_plan(store: &Store, plan: &LayerPlan) -> Result<KeptLayer, AssembleError> {
+    let mut file = store.temp_file()?;
+    let TarDigest { diff_id, size } = write_plain(plan, file.as_file_mut(), &mut |_| {})?;
+    let sha256 = diff_id.trim_start_matches("sha256:").to_owned();
+    Ok(adopt(store, SavedLayer { sha256, size, file })?)
 }
 
 fn record(store: &Store, key: &str) -> Utf8PathBuf {

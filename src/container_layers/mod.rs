@@ -5,12 +5,14 @@
 
 pub mod byte_code;
 pub mod directories;
+mod engine_layers;
 mod error;
 mod kept;
 mod limits;
 mod step;
 pub mod toolkit;
 
+pub use engine_layers::keep_layers_of;
 pub use error::LayerError;
-pub use kept::KeptLayer;
+pub use kept::{KeptLayer, keep_plan};
 pub use step::{Step, Tools, step_layers};

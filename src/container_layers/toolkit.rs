@@ -11,7 +11,7 @@ use super::error::LayerError;
 use super::kept::{KeptLayer, find, keep};
 use super::limits::LARGEST_TOOLKIT;
 use super::step::Tools;
-use crate::archive::saved_layers::CanonicalLayer;
+use crate::archive::saved_layers::SavedLayer;
 use crate::engine::{ContainerFile, Network, RunRequest};
 use crate::model::bounded_tar::BoundedTar;
 use crate::model::sha256::sha256_hex;
@@ -90,8 +90,8 @@ pub async fn toolkit_layer(
         let scratch = || store.temp_file().map_err(std::io::Error::other);
         let mut raw = changes(&below, &collected, &known, scratch()?.into_file())?;
         raw.rewind()?;
-        let layer = CanonicalLayer::of(raw, scratch()?)
-            .map_err(|source| LayerError::Content { what: WHAT, source })?;
+        let layer =
+            SavedLayer::of(raw, scratch()?).map_err(|source| LayerError::Content { what: WHAT, source })?;
         keep(&store, &key, vec![layer]).map_err(LayerError::from)
     });
     let mut layers = made.await.map_err(std::io::Error::other)??;

@@ -31,7 +31,7 @@ pub struct Fetcher {
     pub(super) client: reqwest::Client,
     pub(super) retries: ExponentialBuilder,
     parallel: usize,
-    settings: Arc<FetchSettings>,
+    pub(super) settings: Arc<FetchSettings>,
 }
 
 impl Fetcher {
@@ -75,6 +75,11 @@ impl Fetcher {
         all.push(b'\n');
         all.extend(pem);
         Self::new(&FetchSettings { extra_ca: Some(all.into()), ..(*self.settings).clone() })
+    }
+
+    /// The pauses before the second attempt, the third and so on.
+    pub(crate) fn pauses(&self) -> impl Iterator<Item = Duration> + Send + use<> {
+        self.retries.build()
     }
 
     /// Downloads a small document (an index, a signature) of at most `limit` bytes.

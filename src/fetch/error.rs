@@ -41,6 +41,14 @@ pub enum FetchError {
         /// The network error.
         cause: String,
     },
+    /// The connection was lost while a body was sent, or nothing moved any more.
+    #[error("cannot upload to `{address}`: {cause}")]
+    Upload {
+        /// The requested address.
+        address: Address,
+        /// The network error.
+        cause: String,
+    },
     /// A redirect that is not followed.
     #[error("cannot follow the redirect of `{address}`: {why}")]
     Redirect {
@@ -100,9 +108,11 @@ impl Failure for FetchError {
                 vec!["set the address that the server redirects to, if it is the right one".to_owned()]
             }
             Self::Store(error) => error.hints(),
-            Self::Client { .. } | Self::NotFound { .. } | Self::TooLarge { .. } | Self::Unreadable { .. } => {
-                Vec::new()
-            }
+            Self::Client { .. }
+            | Self::NotFound { .. }
+            | Self::Upload { .. }
+            | Self::TooLarge { .. }
+            | Self::Unreadable { .. } => Vec::new(),
         }
     }
 }
@@ -132,7 +142,7 @@ impl FetchError {
 }
 
 /// Whether a status is temporary: the server is busy or restarting.
-pub(super) fn is_transient(status: &str) -> bool {
+pub(crate) fn is_transient(status: &str) -> bool {
     ["408", "425", "429", "500", "502", "503", "504"].iter().any(|code| status.starts_with(code))
 }
 

@@ -10,12 +10,15 @@ mod redirect;
 mod request;
 mod settings;
 mod transfer;
+mod upload;
 mod verified;
 
 pub use client::Fetcher;
 pub use download::Download;
 pub use error::FetchError;
+pub(crate) use error::is_transient;
 pub use request::{HttpRequest, HttpResponse};
 pub use settings::FetchSettings;
 pub use transfer::Transfer;
+pub use upload::{Piece, Upload};
 pub(crate) use verified::open_verified;

@@ -82,7 +82,7 @@ impl Fetcher {
     /// Sends a request, retries temporary failures, and returns the last response. An error means no response.
     pub async fn ask(&self, ask: &HttpRequest) -> Result<HttpResponse, FetchError> {
         let mut pauses = self.retries.build();
-        let may_repeat = !ask.once && matches!(ask.method, Method::GET | Method::HEAD);
+        let may_repeat = !ask.once && matches!(ask.method, Method::GET | Method::HEAD | Method::PUT);
         loop {
             let answer = self.attempt_to_ask(ask).await;
             let wanted = match &answer {

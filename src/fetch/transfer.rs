@@ -1,4 +1,4 @@
-//! Counts received bytes and reports the progress of one step.
+//! Counts bytes that move and reports the progress of one step.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use crate::report::{Event, Reporter};
 /// Bytes between two progress reports.
 const REPORT_EVERY: u64 = 512 * 1024;
 
-/// Received bytes of one step, from one or more parallel downloads.
+/// Bytes of one step, of one or more parallel downloads or of an upload.
 #[derive(Clone)]
 pub struct Transfer(Arc<TransferState>);
 
@@ -26,7 +26,8 @@ impl Transfer {
         let zero = || AtomicU64::new(0);
         Self(Arc::new(TransferState { reporter, id: id.to_owned(), total, done: zero(), reported: zero() }))
     }
-    pub(super) fn add(&self, bytes: u64) {
+    /// Counts bytes that have moved.
+    pub(crate) fn add(&self, bytes: u64) {
         let done = self.0.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let reported = self.0.reported.load(Ordering::Relaxed);
         if done >= reported + REPORT_EVERY || Some(done) == self.0.total {
@@ -34,7 +35,8 @@ impl Transfer {
             self.0.reporter.report(Event::StepProgress { id: self.0.id.clone(), done, total: self.0.total });
         }
     }
-    pub(super) fn take_back(&self, bytes: u64) {
+    /// Counts bytes back that move once more.
+    pub(crate) fn take_back(&self, bytes: u64) {
         self.0.done.fetch_sub(bytes, Ordering::Relaxed);
         self.0.reported.store(self.0.done.load(Ordering::Relaxed), Ordering::Relaxed);
     }

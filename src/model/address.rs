@@ -29,6 +29,11 @@ impl Address {
         url.set_path(&path);
         Self(Arc::new(url))
     }
+    /// The address that a server names in its answer to a request to this one: whole, or relative to it.
+    pub fn resolve(&self, location: &str) -> Result<Self, AddressError> {
+        let url = self.0.join(location).map_err(|error| AddressError { cause: error.to_string() })?;
+        url.as_str().parse()
+    }
     /// Adds query fields to the address.
     #[must_use]
     pub fn with_query(&self, fields: &[(&str, &str)]) -> Self {

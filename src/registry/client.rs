@@ -80,7 +80,17 @@ impl Registry {
 
     /// Checks push access to an image, as far as the registry reports it before a push.
     pub async fn may_push(&self, image: &ImageRef) -> Result<(), RegistryError> {
-        self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?.begin_upload().await
+        // A registry offers no other way to say it.
+        let mut session = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
+        match session.begin_upload().await {
+            Ok(upload) => session.cancel_upload(&upload).await,
+            // An engine may use a location that an upload from here must not.
+            Err(error @ RegistryError::Location { .. }) => {
+                tracing::debug!(%error, "the registry takes uploads");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Tags the digest of the same repository: no data is moved, the document stays
@@ -120,7 +130,7 @@ impl Registry {
         }
     }
 
-    fn session<'a>(
+    pub(super) fn session<'a>(
         &'a self,
         image: &'a ImageRef,
         scope: TokenScope,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{Method, StatusCode};
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::challenge::{Challenge, TokenRequest, challenge};
@@ -44,7 +44,8 @@ impl TokenScope {
     }
 }
 
-/// An authenticated session with one repository; caches the token.
+/// An authenticated session with one repository; caches the token, and asks for another when it has expired.
+#[derive(Clone)]
 pub(super) struct RepositorySession<'a> {
     settings: &'a RegistrySettings,
     image: &'a ImageRef,
@@ -124,40 +125,65 @@ impl<'a> RepositorySession<'a> {
         self.send(ask).await
     }
 
-    /// Starts an upload and cancels it: a registry offers no other way to check push access.
-    pub(super) async fn begin_upload(&mut self) -> Result<(), RegistryError> {
-        // The slash at the end is part of the API.
-        let answer = self.send(self.ask(Method::POST, self.root.join("blobs/uploads/"))).await?;
-        let location = answer.header("location").unwrap_or_default();
-        let upload: Option<Address> = if location.starts_with('/') {
-            format!("{}{location}", self.root.origin()).parse().ok()
-        } else {
-            location.parse().ok()
-        };
-        // The registry drops abandoned uploads in time; a login is sent to no other host.
-        if let Some(upload) = upload.filter(|upload| upload.origin() == self.root.origin())
-            && let Err(error) = self.send(self.ask(Method::DELETE, upload)).await
-        {
-            tracing::debug!(%error, "cannot cancel the started upload");
-        }
-        Ok(())
-    }
-
-    /// Sends a request, and again with a login if required.
-    async fn send(&mut self, mut ask: HttpRequest) -> Result<HttpResponse, RegistryError> {
-        let mut answer = self.attempt(&mut ask).await?;
-        if answer.status == StatusCode::UNAUTHORIZED && self.authorization.is_none() {
-            let lookup = look_up(self.settings, self.image.registry()).await?;
-            self.log_in(&answer, &lookup).await?;
-            answer = self.attempt(&mut ask).await?;
-            if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-                return Err(self.unauthorized(&lookup));
-            }
-        }
+    /// Sends a request, and again with a login if required. Every status but success is an error.
+    async fn send(&mut self, ask: HttpRequest) -> Result<HttpResponse, RegistryError> {
+        let answer = self.answer(ask).await?;
         if answer.status.is_success() { Ok(answer) } else { Err(self.refused(&answer)) }
     }
 
-    fn ask(&self, method: Method, address: Address) -> HttpRequest {
+    /// Sends a request, and again with a login if required, or with a new one if the token has expired. Returns any other
+    /// status.
+    pub(super) async fn answer(&mut self, mut ask: HttpRequest) -> Result<HttpResponse, RegistryError> {
+        let answer = self.attempt(&mut ask).await?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return Ok(answer);
+        }
+        let lookup = self.renew_login(&answer).await?;
+        let answer = self.attempt(&mut ask).await?;
+        if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(self.unauthorized(&lookup));
+        }
+        Ok(answer)
+    }
+
+    /// Logs in as a response of 401 asks. An error if that is the login that was refused.
+    pub(super) async fn renew_login(&mut self, answer: &HttpResponse) -> Result<Lookup, RegistryError> {
+        let lookup = look_up(self.settings, self.image.registry()).await?;
+        let refused = self.authorization.take();
+        self.log_in(answer, &lookup).await?;
+        let texts = [&refused, &self.authorization].map(|one| one.as_ref().map(ExposeSecret::expose_secret));
+        if texts[0].is_some() && texts[0] == texts[1] { Err(self.unauthorized(&lookup)) } else { Ok(lookup) }
+    }
+
+    /// The same session for uploads, however long one takes.
+    pub(super) fn for_uploads(self) -> Result<Self, RegistryError> {
+        let registry = || self.image.registry().to_owned();
+        let fetch = self.fetch.for_uploads();
+        let fetch = fetch.map_err(|source| RegistryError::Unreachable { registry: registry(), source })?;
+        Ok(Self { fetch, ..self })
+    }
+
+    /// The image that the session is for.
+    pub(super) fn image(&self) -> &ImageRef {
+        self.image
+    }
+
+    /// The HTTP client, which trusts what the registry needs.
+    pub(super) fn fetch(&self) -> &Fetcher {
+        &self.fetch
+    }
+
+    /// The address of a document below the repository.
+    pub(super) fn below(&self, path: &str) -> Address {
+        self.root.join(path)
+    }
+
+    /// The login for an address: none for another server than the registry.
+    pub(super) fn login_for(&self, address: &Address) -> Option<&SecretString> {
+        self.authorization.as_ref().filter(|_| address.origin() == self.root.origin())
+    }
+
+    pub(super) fn ask(&self, method: Method, address: Address) -> HttpRequest {
         let mut ask = HttpRequest::get(address, LIMIT, self.patience.attempt);
         ask.method = method;
         ask.once = self.patience.once;
@@ -165,8 +191,8 @@ impl<'a> RepositorySession<'a> {
     }
 
     async fn attempt(&self, ask: &mut HttpRequest) -> Result<HttpResponse, RegistryError> {
-        if let Some(authorization) = &self.authorization {
-            ask.headers.remove(AUTHORIZATION);
+        ask.headers.remove(AUTHORIZATION);
+        if let Some(authorization) = self.login_for(&ask.address) {
             ask.header(AUTHORIZATION, authorization.expose_secret());
         }
         let registry = || self.image.registry().to_owned();
@@ -216,12 +242,13 @@ impl<'a> RepositorySession<'a> {
             }));
         }
         let scope = request.scope.clone().unwrap_or_else(|| self.access.scope(self.image.repository()));
-        let mut fields = vec![("scope", scope.as_str())];
-        fields.extend(request.service.as_deref().map(|service| ("service", service)));
+        let mut fields: Vec<_> =
+            request.service.as_deref().map(|service| ("service", service)).into_iter().collect();
         let mut ask = match login {
             Some(Login::IdentityToken(token)) => {
                 let mut ask = self.ask(Method::POST, realm);
                 fields.extend([
+                    ("scope", scope.as_str()),
                     ("grant_type", "refresh_token"),
                     ("client_id", "envforge"),
                     ("refresh_token", token.expose_secret()),
@@ -230,6 +257,8 @@ impl<'a> RepositorySession<'a> {
                 ask
             }
             login => {
+                // Several rights are several fields here, as Docker sends them.
+                fields.extend(scope.split_whitespace().map(|scope| ("scope", scope)));
                 let mut ask = self.ask(Method::GET, realm.with_query(&fields));
                 if let Some(header) = login.and_then(Login::header) {
                     ask.header(AUTHORIZATION, header.expose_secret());
@@ -268,7 +297,8 @@ impl<'a> RepositorySession<'a> {
         }
     }
 
-    fn refused(&self, answer: &HttpResponse) -> RegistryError {
+    /// The error of a response that is not a success.
+    pub(super) fn refused(&self, answer: &HttpResponse) -> RegistryError {
         let registry = self.image.registry().to_owned();
         match answer.status {
             StatusCode::NOT_FOUND => RegistryError::NotFound { registry, reference: self.image.to_string() },

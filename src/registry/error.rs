@@ -3,9 +3,12 @@
 use camino::Utf8PathBuf;
 
 use crate::failure::{Exit, Failure};
-use crate::fetch::FetchError;
+use crate::fetch::{FetchError, is_transient};
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ReferenceError;
+
+/// The longest wait that a busy registry is granted, seconds.
+const LONGEST_WAIT: u64 = 20;
 
 /// Why a registry request failed. Errors show registries by host, and no address with a query.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +62,50 @@ pub enum RegistryError {
         status: String,
         /// Its message, shortened; may be empty.
         detail: String,
+    },
+    /// The registry has no such repository and makes none.
+    #[error("repository `{repository}` not found in registry `{registry}`")]
+    NoRepository {
+        /// The registry.
+        registry: String,
+        /// The repository.
+        repository: String,
+    },
+    /// An upload was interrupted as often as it may be.
+    #[error("cannot upload `{title}` to registry `{registry}`")]
+    Interrupted {
+        /// The registry.
+        registry: String,
+        /// What was uploaded.
+        title: String,
+        /// The last interruption.
+        source: Box<FetchError>,
+    },
+    /// The registry wants the upload where it must not go.
+    #[error("registry `{registry}`: cannot use the location of an upload: {why}")]
+    Location {
+        /// The registry.
+        registry: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The bytes of a blob cannot be made.
+    #[error("cannot read `{title}`: {cause}")]
+    Content {
+        /// What it holds.
+        title: String,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// A blob has other bytes than before.
+    #[error("digest mismatch for `{title}`: expected `{wanted}`, made `{found}`")]
+    OtherBlob {
+        /// What it holds.
+        title: String,
+        /// Its digest of before.
+        wanted: Digest,
+        /// The digest of its bytes.
+        found: Digest,
     },
     /// The host is not a registry, or a failing one.
     #[error("`{registry}` is not an image registry: {what}")]
@@ -137,6 +184,11 @@ impl Failure for RegistryError {
             | Self::NotFound { .. }
             | Self::Busy { .. }
             | Self::Status { .. }
+            | Self::NoRepository { .. }
+            | Self::Interrupted { .. }
+            | Self::Location { .. }
+            | Self::Content { .. }
+            | Self::OtherBlob { .. }
             | Self::NotARegistry { .. }
             | Self::WrongDigest { .. }
             | Self::Kind { .. } => Exit::Outside,
@@ -165,6 +217,17 @@ impl Failure for RegistryError {
                 format!("wait, log in with `docker login {registry}` for a higher limit, or set a mirror: `[mirrors] images`"),
             ],
             Self::Status { .. } => vec!["registry failure: try again later, or set a mirror: `[mirrors] images`".to_owned()],
+            Self::NoRepository { repository, .. } => {
+                vec![format!("check the name, or create `{repository}` in the registry first (some make none on a push)")]
+            }
+            Self::Interrupted { .. } => vec![
+                "run the same command again: what the registry has is not sent again".to_owned(),
+            ],
+            Self::Location { registry, .. } => vec![
+                format!("set the public address of `{registry}` in its own configuration (behind a proxy: `X-Forwarded-Proto`)"),
+            ],
+            Self::Content { cause, .. } => cause.hints(),
+            Self::OtherBlob { .. } => vec!["delete `layers` in the cache directory, then build the image again".to_owned()],
             Self::NotARegistry { .. } => vec![
                 "check the name, HTTPS_PROXY and `[mirrors] images` (a proxy's login page or another host responds)".to_owned(),
             ],
@@ -225,6 +288,31 @@ impl RegistryError {
                 tried.iter().map(|(_, error)| error.reason()).collect::<Vec<_>>().join("; ")
             }
             error => one_line(error),
+        }
+    }
+
+    /// Whether the same request may succeed later: the registry is busy, restarts, or cannot be reached for now.
+    pub(super) fn is_passing(&self) -> bool {
+        let may_pass = |error: &FetchError| match error {
+            FetchError::Upload { cause, .. } | FetchError::Transfer { cause, .. } => {
+                !cause.contains("invalid peer certificate")
+            }
+            _ => false,
+        };
+        match self {
+            Self::Unreachable { source, .. } => may_pass(source),
+            Self::Interrupted { source, .. } => may_pass(source),
+            Self::Busy { seconds, .. } => seconds.is_none_or(|seconds| seconds <= LONGEST_WAIT),
+            Self::Status { status, .. } => is_transient(status),
+            _ => false,
+        }
+    }
+
+    /// Seconds that the registry asks to wait.
+    pub(super) fn requested_wait(&self) -> u64 {
+        match self {
+            Self::Busy { seconds, .. } => seconds.unwrap_or(0),
+            _ => 0,
         }
     }
 

@@ -1,10 +1,11 @@
 //! Image registries: digests of tags, credentials and mirrors.
 //!
-//! Speaks the registry API (version 2; Docker and OCI documents) to ask, never to move layers: pulling and pushing is the
-//! engine's work, which gets the reference and the credential from here. Pure: `reference`, `digest`, `manifest`,
-//! `challenge`, `docker_config`, `mirrors`. Edges: `client` and `conversation` (HTTP), `helper` and `lookup` (credential
-//! helpers), `trust` (certificates).
+//! Speaks the registry API (version 2; Docker and OCI documents): asks for digests, and uploads images whose blobs are made
+//! here. Pulling is the engine's work, which gets the reference and the credential from here. Pure: `manifest`, `challenge`,
+//! `docker_config`, `upload_location`. Edges: `client` and `client_session` (HTTP), `push` and `upload` (blobs), `helper` and
+//! `lookup` (credential helpers), `trust` (certificates).
 
+mod blob;
 mod challenge;
 mod client;
 mod client_session;
@@ -17,12 +18,29 @@ mod helper;
 mod lookup;
 mod manifest;
 mod plain_http;
+mod push;
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "starts a program")]
+#[path = "../../tests/support/registry_process.rs"]
+mod real_registry;
+#[cfg(test)]
+mod real_tests;
 mod retry;
+#[cfg(test)]
+pub(crate) mod test_registry;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod upload;
+mod upload_location;
+#[cfg(test)]
+mod upload_tests;
+mod uploads;
 
+pub use blob::{Blob, BlobContent};
 pub use client::{Registry, ResolvedImage};
 pub use credential::{Credential, Login};
 pub use error::RegistryError;
+pub use push::ManifestDocument;
 pub use retry::RetryPolicy;
+pub use upload::BlobOrigin;

@@ -20,6 +20,7 @@ pub(crate) mod known_locks;
 mod limits;
 mod lock;
 mod newest_indexes;
+pub(crate) mod packed_layers;
 pub(crate) mod reports;
 mod trusted_projects;
 pub(crate) mod unused;

@@ -133,9 +133,7 @@ pub(crate) async fn build_one(
         }
         scratch.remove().await?;
         if args.push {
-            for target in pushable(&given)? {
-                pushed.push(push(session, &target.to_string()).await?);
-            }
+            pushed = push(session, &image.id, &pushable(&given)?).await?;
         }
     }
     Ok(Done::Built(Box::new(Built {

@@ -59,6 +59,12 @@ pub enum ImageError {
         /// Why, as a clause.
         because: String,
     },
+    /// An image that only an engine can push, without a tag.
+    #[error("cannot push `{image}` by its digest alone: it was not put together here")]
+    NotAssembled {
+        /// Its id.
+        image: String,
+    },
     /// The tag names another image than the one that was checked.
     #[error("`{image}` was given to another image while this one was checked: nothing was tagged or pushed")]
     Moved {
@@ -100,7 +106,7 @@ impl Failure for ImageError {
             | Self::SpecNotBuilt { .. }
             | Self::OtherLayers { .. }
             | Self::NoSpace { .. } => Exit::Outside,
-            Self::OtherLock { .. } | Self::NothingToPush => Exit::Usage,
+            Self::OtherLock { .. } | Self::NothingToPush | Self::NotAssembled { .. } => Exit::Usage,
             Self::NotBuilt { .. }
             | Self::UnknownLock { .. }
             | Self::NoReport { .. }
@@ -129,6 +135,7 @@ impl Failure for ImageError {
                 "run `verify --push` on a machine with a GPU of the target: it pushes verified tags only"
                     .to_owned()
             }
+            Self::NotAssembled { .. } => "pass a reference with a tag: engines push tags only".to_owned(),
             Self::Moved { image } => format!("check it again: envforge verify {image}"),
             Self::OtherLayers { .. } => {
                 "check who else uses this engine: it gave another image than it was sent; nothing was tagged".to_owned()

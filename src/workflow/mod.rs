@@ -38,6 +38,7 @@ pub(crate) mod package_sources;
 pub(crate) mod project;
 pub mod project_trust;
 pub(crate) mod push;
+mod push_assembled;
 pub mod refresh_rows;
 pub mod request_error;
 pub(crate) mod requested_indexes;

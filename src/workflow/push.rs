@@ -1,5 +1,6 @@
 //! `--push`: what goes to a registry, whether it may go there, and the way there. For every command that pushes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -9,8 +10,10 @@ use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::registry::RegistryError;
 use crate::report::Event;
+use crate::workflow::assemble::Recipe;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
+use crate::workflow::push_assembled::push_assembled;
 use crate::workflow::session::Session;
 
 /// An image that a registry has now.
@@ -54,14 +57,63 @@ pub(crate) async fn check_push_access(
     Ok(())
 }
 
-/// Pushes a tag, and asks the registry what it has under it now.
-pub(crate) async fn push(session: &Session<'_>, tag: &str) -> Result<Pushed, CommandError> {
-    let target: ImageRef = tag.parse().map_err(RegistryError::from)?;
-    let credential = session.registry.credential(&target).await?;
+/// Pushes an image under its tags in registries: from wheels and the cache if it was put together here, else through the
+/// engine, which must have the tags.
+pub(crate) async fn push(
+    session: &Session<'_>,
+    image: &str,
+    targets: &[ImageRef],
+) -> Result<Vec<Pushed>, CommandError> {
+    let Some(recipe) = Recipe::of(&session.store, image) else {
+        tracing::debug!(
+            image,
+            "pushing through the engine, which compresses every layer: not assembled here"
+        );
+        let mut pushed = Vec::new();
+        for target in targets {
+            pushed.push(push_by_engine(session, target).await?);
+        }
+        return Ok(pushed);
+    };
+    let mut repositories = BTreeMap::<String, Vec<&ImageRef>>::new();
+    for target in targets {
+        repositories.entry(target.name()).or_default().push(target);
+    }
+    let mut digests = BTreeMap::new();
+    for (name, targets) in repositories {
+        let tags: Vec<&str> = targets.iter().map(|target| target.wanted()).collect();
+        digests.insert(name, push_assembled(session, &recipe, targets[0], &tags).await?);
+    }
+    let mut pushed = Vec::new();
+    for target in targets {
+        pushed.push(checked(session, target, digests[&target.name()].clone()).await?);
+    }
+    Ok(pushed)
+}
+
+/// Pushes an image that was put together here under its digest alone.
+pub(crate) async fn push_by_digest(
+    session: &Session<'_>,
+    image: &str,
+    target: &ImageRef,
+) -> Result<Pushed, CommandError> {
+    let recipe = Recipe::of(&session.store, image)
+        .ok_or_else(|| ImageError::NotAssembled { image: image.to_owned() })?;
+    let digest = push_assembled(session, &recipe, target, &[]).await?;
+    Ok(Pushed { reference: target.to_string(), digest })
+}
+
+/// Asks the registry what it has under a tag that was pushed.
+async fn checked(session: &Session<'_>, target: &ImageRef, digest: Digest) -> Result<Pushed, CommandError> {
+    session.registry.check_pushed(target, &digest, session.engine.info().machine).await?;
+    Ok(Pushed { reference: target.to_string(), digest })
+}
+
+async fn push_by_engine(session: &Session<'_>, target: &ImageRef) -> Result<Pushed, CommandError> {
+    let credential = session.registry.credential(target).await?;
     let reporter = Arc::clone(&session.reporter);
-    let digest = session.engine.push(tag, credential.as_ref(), reporter).await?;
-    session.registry.check_pushed(&target, &digest, session.engine.info().machine).await?;
-    Ok(Pushed { reference: tag.to_owned(), digest })
+    let digest = session.engine.push(&target.to_string(), credential.as_ref(), reporter).await?;
+    checked(session, target, digest).await
 }
 
 /// Puts a tag on the same digest in the registry, where the image is there already under another tag; else pushes it.
@@ -69,12 +121,13 @@ pub(crate) async fn push_verified(
     session: &Session<'_>,
     image: &ImageInfo,
     tag: &ImageRef,
-) -> Result<Pushed, CommandError> {
-    let Some(digest) = image.digest_in(tag) else { return push(session, &tag.to_string()).await };
+) -> Result<Vec<Pushed>, CommandError> {
+    let targets = std::slice::from_ref(tag);
+    let Some(digest) = image.digest_in(tag) else { return push(session, &image.id, targets).await };
     match session.registry.tag(tag, &digest).await {
-        Ok(()) => Ok(Pushed { reference: tag.to_string(), digest }),
+        Ok(()) => Ok(vec![Pushed { reference: tag.to_string(), digest }]),
         // It was there once.
-        Err(RegistryError::NotFound { .. }) => push(session, &tag.to_string()).await,
+        Err(RegistryError::NotFound { .. }) => push(session, &image.id, targets).await,
         Err(error) => Err(error.into()),
     }
 }

@@ -91,6 +91,38 @@ fn base_comes_from_a_registry_and_the_image_is_pushed_to_one() {
     scene.assert_only_tags_added();
 }
 
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn assembled_image_is_pushed_without_the_engine_and_mounted_elsewhere() {
+    let registry = Registry::open();
+    let scene = Scene::new();
+    let first = format!("{}/team/torch:2.7", registry.host());
+    let run = scene.succeed(&["build", SPEC, "-t", &first, "--push", "-v"]);
+    assert!(!run.stderr.contains("pushing through the engine"), "{}", run.stderr);
+    let tag = format!("{first}-unverified");
+    let digest = |text: &str, tag: &str| {
+        text.lines().find_map(|line| line.strip_prefix(&format!("{tag}@"))).expect("its digest").to_owned()
+    };
+    let pushed = digest(&run.stdout, &tag);
+    let id = docker(&["inspect", "-f", "{{.Id}}", &tag]);
+    assert_whole(&registry, &pushed, &id);
+
+    // The same layers in another repository, by its digest alone: mounted, nothing is sent.
+    let other = format!("{}/team/other", registry.host());
+    let run = scene.succeed(&["push", &tag, &other, "-v"]);
+    assert!(run.stderr.contains("sent=0"), "{}", run.stderr);
+    assert_eq!(digest(&run.stdout, &other), pushed);
+
+    // Pulled back it is the same image.
+    docker(&["rmi", &tag]);
+    let pinned = format!("{other}@{pushed}");
+    docker(&["pull", "-q", &pinned]);
+    assert_eq!(docker(&["inspect", "-f", "{{.Id}}", &pinned]), id);
+    docker(&["rmi", &pinned]);
+    assert!(registry.has_no_uploads());
+    scene.assert_only_tags_added();
+}
+
 /// Reads the image from the registry's disk: every document has the digest it goes by, every layer the content that the
 /// engine built.
 #[track_caller]

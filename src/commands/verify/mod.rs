@@ -128,7 +128,7 @@ async fn give(
             if args.push {
                 let known = image.tags.iter().filter(|tag| !tag.ends_with(UNVERIFIED)).cloned();
                 for target in pushable(&known.chain(earned).collect::<Vec<_>>())? {
-                    reward.pushed.push(push_verified(session, image, &target).await?);
+                    reward.pushed.extend(push_verified(session, image, &target).await?);
                 }
             }
             return Ok(());

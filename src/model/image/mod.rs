@@ -12,6 +12,7 @@ pub mod inventory;
 pub mod labels;
 mod layers;
 pub mod libc;
+pub mod manifest;
 pub(crate) mod paths;
 pub mod plan;
 pub mod render;

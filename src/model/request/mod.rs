@@ -14,6 +14,7 @@ pub mod network;
 mod outdated;
 mod plan;
 mod project;
+mod push;
 mod shell;
 mod target;
 mod vendor;
@@ -32,6 +33,7 @@ pub use lock::{Lock, LockOptions};
 pub use outdated::Outdated;
 pub use plan::Plan;
 pub use project::ProjectOptions;
+pub use push::Push;
 pub use shell::{ContainerOptions, LimitOptions, ServiceOptions, Shell, StartOptions};
 pub use target::TargetOptions;
 pub use vendor::Vendor;
@@ -56,6 +58,8 @@ pub enum Command {
     Outdated(Outdated),
     /// `verify`.
     Verify(Verify),
+    /// `push`.
+    Push(Push),
     /// `shell`.
     Shell(Shell),
     /// `ps`.

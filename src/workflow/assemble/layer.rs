@@ -6,12 +6,13 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::assemble::{AssembleError, LayerDigests, LayerPlan, TarDigest, write_plain};
-use crate::container_layers::KeptLayer;
+use crate::container_layers::{KeptLayer, keep_plan};
 use crate::engine::{EngineError, ImageLayer, LayerContent, LayeredImage, plain_config};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::config::MadeLayer;
 use crate::model::lock::LayerRecord;
 use crate::model::versions::Machine;
+use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
@@ -22,6 +23,7 @@ pub(super) struct Made {
     pub(super) described: MadeLayer,
     /// Digest and size of its compressed form.
     packed: Option<(String, u64)>,
+    source: LayerSource,
 }
 
 impl Made {
@@ -38,14 +40,27 @@ impl Made {
             size: kept.size,
             content: Some(Arc::new(kept.content(&session.store)?)),
         };
-        Ok(Self::new(kind, layer, None))
+        Ok(Self::new(kind, layer, None, LayerSource::Kept))
     }
 
-    /// A layer that is written whenever it is needed.
+    /// A layer of given files, which the cache keeps.
+    pub(super) async fn of_files(
+        session: &Session<'_>,
+        kind: ComponentKind,
+        title: &str,
+        plan: LayerPlan,
+    ) -> Result<Self, CommandError> {
+        let store = session.store.clone();
+        let layer = blocking(move || keep_plan(&store, &plan)).await??;
+        Self::kept(session, kind, title, &layer)
+    }
+
+    /// A layer of byte code, which is written whenever it is needed.
     pub(super) async fn planned(
         kind: ComponentKind,
         title: &str,
         plan: LayerPlan,
+        source: LayerSource,
     ) -> Result<Self, CommandError> {
         let (plan, digest) = blocking(move || {
             let digest = write_plain(&plan, std::io::sink(), &mut |_| {})?;
@@ -54,14 +69,14 @@ impl Made {
         .await??;
         let TarDigest { diff_id, size } = digest;
         let content: Option<Arc<dyn LayerContent>> = Some(Arc::new(Planned(plan)));
-        Ok(Self::new(kind, ImageLayer { title: title.to_owned(), diff_id, size, content }, None))
+        Ok(Self::new(kind, ImageLayer { title: title.to_owned(), diff_id, size, content }, None, source))
     }
 
     /// A layer of wheels with its digests.
     pub(super) fn of_wheels(
         kind: ComponentKind,
         title: &str,
-        content: Arc<dyn LayerContent>,
+        (content, source): (Arc<dyn LayerContent>, LayerSource),
         digests: LayerDigests,
     ) -> Self {
         let LayerDigests { plain: TarDigest { diff_id, size }, gzip, gzip_size } = digests;
@@ -70,16 +85,32 @@ impl Made {
             kind,
             ImageLayer { title: title.to_owned(), diff_id, size, content },
             Some((gzip, gzip_size)),
+            source,
         )
     }
 
-    fn new(kind: ComponentKind, layer: ImageLayer, packed: Option<(String, u64)>) -> Self {
+    fn new(
+        kind: ComponentKind,
+        layer: ImageLayer,
+        packed: Option<(String, u64)>,
+        source: LayerSource,
+    ) -> Self {
         let described = MadeLayer {
             component: kind.id().to_owned(),
             title: layer.title.clone(),
             diff_id: layer.diff_id.clone(),
         };
-        Self { layer, described, packed }
+        Self { layer, described, packed, source }
+    }
+
+    /// How it is made again.
+    pub(super) fn recipe(&self) -> RecipeLayer {
+        RecipeLayer {
+            title: self.layer.title.clone(),
+            diff_id: self.layer.diff_id.clone(),
+            packed: self.packed.clone(),
+            source: self.source.clone(),
+        }
     }
 
     pub(super) fn record(&self) -> LayerRecord {
@@ -94,7 +125,7 @@ impl Made {
     }
 }
 
-/// A layer of files of envforge or the project.
+/// A layer of files in memory.
 struct Planned(LayerPlan);
 
 impl LayerContent for Planned {

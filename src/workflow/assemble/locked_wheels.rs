@@ -27,6 +27,8 @@ pub(super) struct LockedWheels(Arc<Vec<OneWheel>>);
 /// A wheel; its installation once it was opened.
 struct OneWheel {
     path: Utf8PathBuf,
+    /// Whether it lies in a vendor folder.
+    vendored: bool,
     locked: LockedWheel,
     size: u64,
     minor: u8,
@@ -51,16 +53,29 @@ impl LockedWheels {
         download(image, system, &missing).await?;
         let mut wheels = Vec::new();
         for locked in &lock.wheels {
-            let path = match vendored.get(locked.sha256.as_str()) {
+            let of_folder = vendored.get(locked.sha256.as_str());
+            let path = match of_folder {
                 Some(path) => (*path).clone(),
                 None => session.store.blob_path(&locked.sha256)?,
             };
             let read = |cause| AssembleError::Read { file: locked.file.clone(), cause };
             let size = fs_err::metadata(&path).map_err(read)?.len();
             let (locked, minor) = (locked.clone(), lock.stack.python.minor);
-            wheels.push(OneWheel { path, locked, size, minor, opened: Mutex::default() });
+            wheels.push(OneWheel {
+                path,
+                vendored: of_folder.is_some(),
+                locked,
+                size,
+                minor,
+                opened: Mutex::default(),
+            });
         }
         Ok(Self(Arc::new(wheels)))
+    }
+
+    /// Where a wheel lies, unless that is the cache.
+    pub(super) fn vendored(&self, at: usize) -> Option<Utf8PathBuf> {
+        self.0[at].vendored.then(|| self.0[at].path.clone())
     }
 
     /// The size of each in bytes.

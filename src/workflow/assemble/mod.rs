@@ -2,15 +2,20 @@
 //!
 //! Layers are made lowest first and given to the engine while the next ones are made.
 
+mod byte_code_layer;
 mod files;
 mod layer;
 mod locked_wheels;
+mod recipe;
+mod remade_layer;
 mod request;
 mod run_steps;
 mod system;
 mod toolkit;
 mod wheels;
 
+pub(crate) use recipe::{LayerSource, Recipe, RecipeLayer};
+pub(crate) use remade_layer::RemadeLayer;
 pub(crate) use request::{Assembly, ImageRecords};
 
 use std::collections::BTreeSet;
@@ -28,7 +33,7 @@ use crate::model::sha256::sha256_hex;
 use crate::workflow::assemble::files::{copied_files, own_files};
 use crate::workflow::assemble::layer::{Made, of_layer};
 use crate::workflow::assemble::run_steps::run_steps;
-use crate::workflow::assemble::system::{base_layers, more, system};
+use crate::workflow::assemble::system::{base_layers, base_recipe, more, system};
 use crate::workflow::assemble::toolkit::toolkit;
 use crate::workflow::assemble::wheels::WheelLayers;
 use crate::workflow::build_secrets::user_secrets;
@@ -132,9 +137,10 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         line.send_each(apt_later).await;
         line.send_each(wheels.group(ComponentKind::User).await?).await;
         let own = own_files(plan, &system.directories)?;
-        line.send(Made::planned(ComponentKind::Files, "envforge's own files", own).await?).await;
+        line.send(Made::of_files(session, ComponentKind::Files, "envforge's own files", own).await?).await;
         if let Some(copies) = copied_files(plan, &system.directories)? {
-            line.send(Made::planned(ComponentKind::Copy, "files of the project", copies).await?).await;
+            line.send(Made::of_files(session, ComponentKind::Copy, "files of the project", copies).await?)
+                .await;
         }
         Ok::<(), CommandError>(())
     };
@@ -145,12 +151,15 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
     let ((), image) = tokio::try_join!(make, load)?;
     system.tag.remove().await?;
     locked.check_unchanged(&*session.engine).await?;
-    let layers: Vec<LayerRecord> =
-        all.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Made::record).collect();
+    let made = all.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let layers: Vec<LayerRecord> = made.iter().map(Made::record).collect();
     if !are_layers_of(&image.layers, &base.layers, layers.iter().map(|layer| &layer.diff_id)) {
         return Err(ImageError::OtherLayers { image: image.id }.into());
     }
-    let config = format!("sha256:{}", sha256_hex(in_the_end().as_bytes()));
+    let config_text = in_the_end();
+    let config = format!("sha256:{}", sha256_hex(config_text.as_bytes()));
+    let recipe = base_recipe(&base, locked.archive.as_ref()).into_iter().chain(made.iter().map(Made::recipe));
+    Recipe::new(config_text, locked.reference.clone(), recipe.collect()).keep(&session.store, &image.id)?;
     Ok((image, ImageRecords { config, layers }))
 }
 

@@ -12,6 +12,7 @@ use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::BuildPlan;
 use crate::model::image::render::packages_step;
 use crate::workflow::assemble::layer::{Made, plain_image};
+use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer};
 use crate::workflow::assemble::request::Assembly;
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
@@ -100,6 +101,18 @@ pub(super) fn base_layers(base: &ImageInfo) -> Vec<ImageLayer> {
         diff_id: diff_id.clone(),
         size: 0,
         content: None,
+    };
+    base.layers.iter().map(layer).collect()
+}
+
+/// The layers of the base for a recipe. The archive of a bootstrapped base is its one layer.
+pub(super) fn base_recipe(base: &ImageInfo, archive: Option<&Utf8PathBuf>) -> Vec<RecipeLayer> {
+    let archive = archive.filter(|_| base.layers.len() == 1);
+    let layer = |diff_id: &String| RecipeLayer {
+        title: "base".to_owned(),
+        diff_id: diff_id.clone(),
+        packed: None,
+        source: LayerSource::Base { archive: archive.cloned() },
     };
     base.layers.iter().map(layer).collect()
 }

@@ -1,11 +1,10 @@
 //! The wheels of an image as layers, each group with its byte code above it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::assemble::{
-    AssembleError, Conflict, Conflicts, DigestCache, Installation, LayerFile, LayerKey, LayerPlan,
-    ListingCache, WheelGroup, digest_layers, group_wheels,
+    AssembleError, Conflict, Conflicts, DigestCache, Installation, LayerKey, ListingCache, WheelGroup,
+    digest_layers, group_wheels,
 };
 use crate::container_layers::Tools;
 use crate::container_layers::byte_code::{Distribution, Interpreter, SourceFile, compile, kept};
@@ -13,8 +12,10 @@ use crate::model::image::component::ComponentKind;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::{Lock, LockedWheel, WheelLayer};
 use crate::report::{Event, Reporter};
+use crate::workflow::assemble::byte_code_layer::byte_code_layer;
 use crate::workflow::assemble::layer::{Made, blocking};
 use crate::workflow::assemble::locked_wheels::{LayerOfWheels, LockedWheels};
+use crate::workflow::assemble::recipe::{LayerSource, RecipeWheel};
 use crate::workflow::assemble::request::Assembly;
 use crate::workflow::assemble::system::System;
 use crate::workflow::disk_space;
@@ -125,7 +126,11 @@ impl<'a> WheelLayers<'a> {
                 self.digests.put(&self.key(group), &digests)?;
                 digests
             };
-            made.push(Made::of_wheels(kind, &self.title(group), Arc::new(layer), digests));
+            let source = LayerSource::Wheels {
+                minor: self.lock.stack.python.minor,
+                wheels: self.recipe_of(&group.wheels),
+            };
+            made.push(Made::of_wheels(kind, &self.title(group), (Arc::new(layer), source), digests));
         }
         Ok(made)
     }
@@ -168,23 +173,24 @@ impl<'a> WheelLayers<'a> {
             let made = compiled.remove(&self.lock.wheels[*at].sha256);
             code.extend(made.map(|made| (*at, made)));
         }
-        let mut files = BTreeMap::new();
-        for (at, made) in code {
-            // A module that gives way to another distribution's has no byte code either.
-            let left_out = self.conflicts.left_out(&self.lock.wheels[at].name);
-            for file in made
-                .iter()
-                .filter(|file| !module_of(file).is_some_and(|path| left_out.contains(path.as_str())))
-            {
-                let bytes = file.content.as_ref();
-                files.insert(file.path.trim_start_matches('/').to_owned(), LayerFile::of_bytes(0o644, bytes));
-            }
-        }
-        if files.is_empty() {
-            return Ok(None);
-        }
+        let order: Vec<usize> = code.iter().map(|(at, _)| *at).collect();
+        let all = code
+            .into_iter()
+            .map(|(at, made)| Ok((self.conflicts.left_out(&self.lock.wheels[at].name), made)));
+        let Some(plan) = byte_code_layer(all)? else { return Ok(None) };
         let title = format!("byte code of {}", kind.name());
-        Made::planned(kind, &title, LayerPlan::new(&[], &self.conflicts, files)?).await.map(Some)
+        let source = LayerSource::ByteCode { python: self.python.clone(), wheels: self.recipe_of(&order) };
+        Made::planned(kind, &title, plan, source).await.map(Some)
+    }
+
+    /// The same wheels for a recipe.
+    fn recipe_of(&self, wheels: &[usize]) -> Vec<RecipeWheel> {
+        let one = |at: &usize| {
+            let locked = self.lock.wheels[*at].clone();
+            let left_out = self.conflicts.left_out(&locked.name).into_iter().map(str::to_owned).collect();
+            RecipeWheel { path: self.wheels.vendored(*at), left_out, locked }
+        };
+        wheels.iter().map(one).collect()
     }
 }
 
@@ -231,13 +237,6 @@ fn modules(installation: &Installation, minor: u8) -> Result<Distribution, Assem
         }
     }
     Ok(Distribution { wheel: installation.wheel().sha256().to_owned(), sources })
-}
-
-/// The path of the module of some byte code, without the leading `/`.
-fn module_of(code: &SourceFile) -> Option<String> {
-    let (folder, name) = code.path.trim_start_matches('/').rsplit_once("/__pycache__/")?;
-    let stem = name.strip_suffix(".pyc")?.rsplit_once('.')?.0;
-    Some(format!("{folder}/{stem}.py"))
 }
 
 /// The packages of the image's Python: its byte code changes with no other.

@@ -1,0 +1,97 @@
+//! `push`: an image of the engine into registries, under the tags that its last checks allow.
+
+use serde::Serialize;
+
+use crate::failure::Exit;
+use crate::model::image::plan::UNVERIFIED;
+use crate::model::image_ref::ImageRef;
+use crate::model::request;
+use crate::model::verdict::tag_policy::{TagStatus, claim};
+use crate::report::{Event, Printer};
+use crate::settings::Settings;
+use crate::store::reports;
+use crate::workflow::error::CommandError;
+use crate::workflow::image_error::ImageError;
+use crate::workflow::push::{Pushed, check_push_access, push, push_by_digest, pushable};
+use crate::workflow::session::Session;
+use crate::workflow::verify_target::{Named, found, provenance};
+
+/// What `push --json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    image: &'a str,
+    verified: bool,
+    pushed: &'a [Pushed],
+}
+
+pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Result<Exit, CommandError> {
+    let all = pushable(&args.targets)?;
+    if all.len() < args.targets.len() || all.iter().any(|target| target.digest().is_some()) {
+        return Err(ImageError::NothingToPush.into());
+    }
+    let session = &Session::open(settings, None).await?;
+    let Named { image, .. } = found(session, &args.image).await?;
+    let known = provenance(session, None, &image).await?;
+    let verdict = reports::last(&session.store, &image.id)?;
+    let status = match (known.lock.filter(|_| known.ours), verdict) {
+        (Some(lock), Some(verdict)) => claim(&lock, &verdict),
+        _ => TagStatus::Unverified { because: "it was not built and checked here".to_owned() },
+    };
+    let (tagged, by_digest): (Vec<ImageRef>, Vec<ImageRef>) =
+        all.into_iter().partition(|target| target.tag().is_some());
+    let tagged = match &status {
+        TagStatus::Verified => tagged,
+        TagStatus::Failed if !tagged.is_empty() => {
+            let because = "checks of the image failed".to_owned();
+            return Err(ImageError::NotPushed { because }.into());
+        }
+        TagStatus::Failed => Vec::new(),
+        TagStatus::Unverified { because } => {
+            if !tagged.is_empty() {
+                let text = format!("pushing as {UNVERIFIED}: {because}");
+                session.reporter.report(Event::Note { text });
+            }
+            tagged.iter().map(unverified).collect::<Result<_, _>>()?
+        }
+    };
+    check_push_access(session, &tagged).await?;
+    check_push_access(session, &by_digest).await?;
+    for target in &tagged {
+        // Engines push what they have tagged; here it also says where the image went.
+        session.engine.tag(&image.id, &target.to_string()).await?;
+    }
+    let mut pushed = push(session, &image.id, &tagged).await?;
+    for target in &by_digest {
+        pushed.push(push_by_digest(session, &image.id, target).await?);
+    }
+    if settings.output.json {
+        let verified = status.is_verified();
+        Printer.json(&Report { schema: 1, image: &image.id, verified, pushed: &pushed });
+    } else {
+        for pushed in &pushed {
+            Printer.text(&format!("{}\n", pushed.pinned()));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The same tag with the suffix of an image that is not verified.
+fn unverified(target: &ImageRef) -> Result<ImageRef, CommandError> {
+    let text = target.to_string();
+    let text = if text.ends_with(UNVERIFIED) { text } else { format!("{text}{UNVERIFIED}") };
+    Ok(text.parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unverified;
+
+    #[test]
+    fn unverified_tag_has_the_suffix_once() {
+        for typed in ["box:5000/team/torch:2.8", "box:5000/team/torch:2.8-unverified"] {
+            let target = unverified(&typed.parse().expect("a reference")).expect("a tag");
+            assert_eq!(target.to_string(), "box:5000/team/torch:2.8-unverified");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The files of a layer of byte code, from what is kept of each wheel.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::assemble::{AssembleError, Conflicts, LayerFile, LayerPlan};
+use crate::container_layers::byte_code::SourceFile;
+
+/// The byte code of a wheel, and the paths that the wheel leaves out.
+pub(super) type WheelCode<'a> = (BTreeSet<&'a str>, Vec<SourceFile>);
+
+/// Returns the layer of the byte code of some wheels; `None`: they have no modules. Each is asked for when it is its turn:
+/// all together lie in memory once.
+pub(super) fn byte_code_layer<'a>(
+    wheels: impl IntoIterator<Item = Result<WheelCode<'a>, AssembleError>>,
+) -> Result<Option<LayerPlan>, AssembleError> {
+    let mut files = BTreeMap::new();
+    for wheel in wheels {
+        let (left_out, code) = wheel?;
+        // A module that gives way to another distribution's has no byte code either.
+        let is_left_out =
+            |file: &SourceFile| module_of(file).is_some_and(|path| left_out.contains(path.as_str()));
+        for file in code.iter().filter(|file| !is_left_out(file)) {
+            let path = file.path.trim_start_matches('/').to_owned();
+            files.insert(path, LayerFile::of_bytes(0o644, file.content.as_ref()));
+        }
+    }
+    if files.is_empty() { Ok(None) } else { LayerPlan::new(&[], &Conflicts::default(), files).map(Some) }
+}
+
+/// The path of the module of some byte code, without the leading `/`.
+fn module_of(code: &SourceFile) -> Option<String> {
+    let (folder, name) = code.path.trim_start_matches('/').rsplit_once("/__pycache__/")?;
+    let stem = name.strip_suffix(".pyc")?.rsplit_once('.')?.0;
+    Some(format!("{folder}/{stem}.py"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn byte_code_of_a_module_that_is_left_out_is_left_out() {
+        let code =
+            |path: &str| SourceFile { path: path.to_owned(), content: bytes::Bytes::from_static(b"code") };
+        let wheel =
+            || vec![code("/e/__pycache__/a.cpython-311.pyc"), code("/e/__pycache__/b.cpython-311.pyc")];
+        let paths = |left_out: BTreeSet<&str>| {
+            let layer = byte_code_layer([Ok((left_out, wheel()))]).expect("a layer").expect("modules");
+            layer.files().keys().filter(|path| path.contains("__pycache__/")).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(paths(BTreeSet::from(["e/a.py"])), ["e/__pycache__/b.cpython-311.pyc"]);
+        assert_eq!(paths(BTreeSet::new()).len(), 2);
+        assert!(byte_code_layer([Ok((BTreeSet::new(), Vec::new()))]).expect("nothing").is_none());
+    }
+}
