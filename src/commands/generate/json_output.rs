@@ -59,7 +59,7 @@ const OBJECTS: &[Object] = &[
     ),
     (
         "envforge lock --check",
-        "true if the lock file is up to date",
+        "the state of the lock file",
         &[("file", "its path"), ("fits", "true if it is up to date"), ("differences", "each difference")],
     ),
     (
