@@ -4,9 +4,9 @@ use clap::Args;
 
 const EXAMPLES: &str = "\
 Examples:
-  envforge push pytorch-cuda:2.8-cu128 registry.example.com/team/torch:2.8
-  envforge push pytorch-cuda:2.8-cu128 registry.example.com/team/torch:2.8 registry.example.com/team/torch:latest
-  envforge push pytorch-cuda:2.8-cu128 registry.example.com/team/torch      by its digest, without a tag
+  envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8
+  envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest
+  envforge push pytorch-cuda:2.8-cu128 box.test/torch    by its digest, without a tag
 
 An image whose checks did not run on a GPU is pushed under the tags with `-unverified` at their end, or by its digest.";
 

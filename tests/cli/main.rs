@@ -56,6 +56,7 @@ mod pages;
 mod plan;
 mod project;
 mod project_trust;
+mod push;
 mod refresh;
 mod refusals;
 mod rust_tokens;
