@@ -156,6 +156,9 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge plan -e train", Prints("pytorch-cuda:2.8.0-cu128-py3.11")),
     ("envforge plan pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\" --driver 580.95.05", Prints("-cu126-")),
     ("envforge plan pytorch-cuda:2.8 --gpu sm_90 --gpu sm_80 --json", Prints("\"verdict\"")),
+    ("envforge push pytorch-cuda:2.8-cu128 box.test/torch", Needs(Containers)),
+    ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8", Needs(Containers)),
+    ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest", Needs(Containers)),
     ("envforge shell", Needs(Containers)),
     ("envforge shell pytorch-cuda:2.8-cu128 -- python train.py", Needs(Containers)),
     ("envforge shell pytorch-cuda:2.8-cu128 --data /datasets --memory 64g --gpus 0,1", Needs(Containers)),
@@ -308,10 +311,11 @@ fn every_command_but_those_of_containers_has_an_example_that_runs() {
         without.push((name, reasons.into_iter().collect::<Vec<_>>()));
     }
     let without: Vec<_> = without.iter().map(|(name, needs)| (name.as_str(), needs.as_slice())).collect();
-    let expected: [(&str, &[Need]); 4] = [
+    let expected: [(&str, &[Need]); 5] = [
         ("envforge compat refresh", &[RealIndex]),
         ("envforge logs", &[Shell]),
         ("envforge outdated", &[Containers]),
+        ("envforge push", &[Containers]),
         ("envforge shell", &[Containers, Shell]),
     ];
     assert_eq!(without, expected, "their Docker tests run them");
