@@ -99,8 +99,12 @@ impl WheelSource<'_> {
                 _ => return Ok(UpstreamStatus::There(link.address)),
             };
         }
-        // Without a default index its state is unknown.
-        if said == UpstreamStatus::Gone && wheel.index == IndexKind::Default && self.index.default.is_none() {
+        // Without the index that it came from its state is unknown.
+        let is_known = match &wheel.index_name {
+            Some(name) => self.index.further.contains_key(name) || self.index.default.is_some(),
+            None => wheel.index != IndexKind::Default || self.index.default.is_some(),
+        };
+        if said == UpstreamStatus::Gone && !is_known {
             return Err(PackagesError::NoIndexNamed { file: wheel.file.clone() });
         }
         Ok(said)
@@ -231,7 +235,7 @@ mod tests {
     async fn wheel_of_a_further_index_is_requested_from_that_index_only() {
         let mut f = fixture(LINK).await;
         let own = format!("{}/own", f.downloads.server.uri()).parse().expect("an address");
-        let others = f.index.further.clone();
+        let (others, default) = (f.index.further.clone(), f.index.default.clone());
         f.index.further = [("internal".to_owned(), own)].into();
         f.wheel.index_name = Some("internal".to_owned());
         let page = LINK.replace("FILE", &f.wheel.file).replace("HASH", &f.wheel.sha256);
@@ -240,6 +244,11 @@ mod tests {
         let asked = f.downloads.server.received_requests().await.expect("recorded");
         let asked: Vec<_> = asked.iter().map(|request| request.url.path()).collect();
         assert_eq!(asked, ["/own/torch/"], "the default index does not learn the name");
+        f.index.default = None;
+        let empty = format!("{}/empty", f.downloads.server.uri()).parse().expect("an address");
+        f.index.further = [("internal".to_owned(), empty)].into();
+        assert_eq!(f.upstream().await, UpstreamStatus::Gone, "its index is set, and no other is needed");
+        f.index.default = default;
         // Without that index the hash decides: any index may have the file.
         f.index.further = others;
         assert!(matches!(f.upstream().await, UpstreamStatus::There(_)));

@@ -162,7 +162,7 @@ pub(crate) fn conflict(cause: PackagesError, wanted: &BuildRequest, stack: &Stac
     };
     let requirements = wanted.origins.iter().filter(|requirement| named(&requirement.name));
     let requirements =
-        requirements.map(|one| format!("`{}` is required by {}", one.text, one.origin)).collect();
+        ends_of(requirements.map(|one| format!("`{}` is required by {}", one.text, one.origin)).collect());
     let pin = format!("{} {}", stack.package, stack.version);
     let pinned = named(&stack.package).then_some(pin);
     let packages = Matrix::current().coupled_packages.iter().map(|row| row.package.as_str());
@@ -172,6 +172,17 @@ pub(crate) fn conflict(cause: PackagesError, wanted: &BuildRequest, stack: &Stac
         .collect();
     let (cause, product) = (Box::new(cause), stack.product.clone());
     LockingError::Conflict { cause, requirements, pinned, product, companions }.into()
+}
+
+/// A long list without its middle.
+fn ends_of(mut lines: Vec<String>) -> Vec<String> {
+    const END: usize = 10;
+    if lines.len() > 2 * END + 1 {
+        let middle = END..lines.len() - END;
+        let more = format!("{} more", middle.len());
+        lines.splice(middle, [more]);
+    }
+    lines
 }
 
 /// The nearest devel specs whose nvcc comes from another source than this stack's, as commands.
@@ -186,5 +197,20 @@ pub(crate) fn without_that_source(typed: &str, stack: &Stack, sources: ToolkitSo
     match resolve(&spec, &stack.target, Matrix::current(), &options) {
         Ok(other) => vec![format!("envforge build {}", other.name)],
         Err(refusal) => refusal.alternatives.into_iter().map(|offer| offer.command).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends_of;
+
+    #[test]
+    fn long_list_of_requirements_keeps_its_ends() {
+        let lines = |count: u32| (0..count).map(|at| at.to_string()).collect::<Vec<_>>();
+        assert_eq!(ends_of(lines(21)), lines(21));
+        let short = ends_of(lines(10_001));
+        assert_eq!(short.len(), 21);
+        assert_eq!((short[9].as_str(), short[10].as_str(), short[11].as_str()), ("9", "9981 more", "9991"));
+        assert_eq!(short[20], "10000");
     }
 }

@@ -22,7 +22,7 @@ fn bootstrapped_base(scene: &Scene) -> String {
 /// Lets the program log in by the environment.
 fn logged_in(scene: Scene, registry: &Registry, password: &str) -> Scene {
     scene
-        .set("ENVFORGE_REGISTRY", registry.host())
+        .set("ENVFORGE_REGISTRY", format!("http://{}", registry.host()))
         .set("ENVFORGE_REGISTRY_USER", USER)
         .set("ENVFORGE_REGISTRY_PASSWORD", password)
 }
