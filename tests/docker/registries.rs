@@ -195,7 +195,9 @@ fn registry_refusals_are_reported_before_the_build() {
         &["cannot find `debian:12` in any registry", &format!("not found in registry `{host}`")],
     );
     // The same by a helper program, as `docker login` leaves it.
-    let scene = scene.set("ENVFORGE_REGISTRY", "another.test");
+    let scene = scene.set("ENVFORGE_REGISTRY", "another.test").set("ENVFORGE_CONFIG", "config.toml");
+    let insecure = format!("[registry]\ninsecure = ['http://{host}']\n");
+    std::fs::write(scene.program.path("config.toml"), insecure).expect("ours");
     let bin = scene.program.path("bin");
     std::fs::create_dir(&bin).expect("a folder");
     let helper = bin.join("docker-credential-envforge-test");
