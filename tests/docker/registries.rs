@@ -19,7 +19,7 @@ fn bootstrapped_base(scene: &Scene) -> String {
     format!("envforge-base:{}", &content[..16])
 }
 
-/// Lets the program log in by the environment.
+/// Lets the program log in by the environment, without TLS.
 fn logged_in(scene: Scene, registry: &Registry, password: &str) -> Scene {
     scene
         .set("ENVFORGE_REGISTRY", format!("http://{}", registry.host()))
@@ -247,7 +247,8 @@ fn pull_fails_when_a_layer_is_always_cut() {
 fn private_registry_is_trusted_where_the_engine_trusts_it() {
     let registry = Registry::with_private_authority();
     let host = registry.host();
-    let scene = logged_in(Scene::new(), &registry, PASSWORD).set("ENVFORGE_IMAGE_MIRROR", &host);
+    let scene = logged_in(Scene::new(), &registry, PASSWORD);
+    let scene = scene.set("ENVFORGE_REGISTRY", &host).set("ENVFORGE_IMAGE_MIRROR", &host);
     let lock = ["lock", SPEC, "--base-provider", "image"];
     let folder = format!("/etc/docker/certs.d/{host}/ca.crt");
     scene.fail(&lock, 3, &[&format!("cannot reach registry `{host}`"), "certificate authority", &folder]);
