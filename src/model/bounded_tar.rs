@@ -69,7 +69,7 @@ impl<'a, R: Read> Iterator for BoundedEntries<'a, R> {
         // The size of a sparse file counts its holes, which the archive does not have.
         let size = if kind.is_gnu_sparse() { entry.header().entry_size() } else { Ok(entry.size()) };
         let size = match size {
-            // Their content is read whole, too, if somebody asks for the records.
+            // The records of an entry are read whole, too.
             Ok(size) if kind.is_pax_global_extensions() || kind.is_pax_local_extensions() => {
                 if size > LARGEST_HEADERS {
                     return Some(Err(too_large()));

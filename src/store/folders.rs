@@ -265,7 +265,7 @@ mod tests {
         let mode = rustix::fs::Mode::from_raw_mode(0o644);
         rustix::fs::mknodat(rustix::fs::CWD, record.as_std_path(), rustix::fs::FileType::Fifo, mode, 0)
             .expect("a pipe");
-        let error = f.store.read_state("built-images/aa").expect_err("nobody writes to it");
+        let error = f.store.read_state("built-images/aa").expect_err("a pipe without a writer");
         assert!(error.to_string().contains("not a regular file"), "{error}");
     }
 

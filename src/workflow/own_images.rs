@@ -32,7 +32,7 @@ pub(crate) enum NoImageChosen {
         /// Its lock file.
         lock: String,
     },
-    /// Several images would be checked, and there is no terminal to ask on.
+    /// Checks of several images need a terminal to ask on.
     #[error("{} not verified yet; cannot ask without a terminal:\n  {}", counted(images.len()), images.join("\n  "))]
     CannotAsk {
         /// The images.

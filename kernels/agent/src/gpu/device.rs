@@ -146,7 +146,7 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Memory that somebody else frees, after this.
+    /// Memory whose owner frees it after this.
     pub(super) fn borrowed(&self, address: Address, bytes: usize) -> Buffer {
         Buffer { device: self.clone(), is_owned: false, address, bytes }
     }

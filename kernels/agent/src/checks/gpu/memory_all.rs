@@ -1,10 +1,10 @@
 //! Proves that all of a GPU's free memory holds what is written to it: every part is written before the first is read, so
 //! that two addresses which are one are found too.
 
-use envforge_protocol::{CheckGroup, CheckId};
+use envforge_protocol::CheckId;
 
 use super::pattern::Pattern;
-use super::{CheckFailure, CheckPass, all_alike, machine, on_all, open};
+use super::{CheckFailure, CheckPass, on_every_gpu};
 use crate::checks::Options;
 use crate::gpu::device::{Buffer, Device};
 use crate::report::Report;
@@ -16,11 +16,7 @@ const LEFT: usize = 1 << 29;
 const SEED: u64 = 0xa11;
 
 pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
-    let all = machine(options).and_then(|(driver, devices)| open(&driver, &devices));
-    match all {
-        Ok(all) => say(on_all(CheckId::MemoryAll, &all, |device| everything(options, device))),
-        Err(failure) => all_alike(CheckGroup::MemoryAll.checks(), &failure, say),
-    }
+    say(on_every_gpu(CheckId::MemoryAll, options, |device| everything(options, device)));
 }
 
 fn everything(options: &Options, device: &Device) -> Result<CheckPass, CheckFailure> {

@@ -1,9 +1,9 @@
 //! Proves that another process can open a GPU's memory by its handle, read it and write to it.
 
-use envforge_protocol::{CheckGroup, CheckId, SkipReason};
+use envforge_protocol::{CheckId, SkipReason};
 
 use super::pattern::Pattern;
-use super::{CheckFailure, CheckPass, all_alike, machine, on_all, open, process};
+use super::{CheckFailure, CheckPass, machine, on_every_gpu, open, process};
 use crate::checks::Options;
 use crate::gpu::device::Device;
 use crate::gpu::ipc::{self, IpcHandle, Opened};
@@ -14,11 +14,7 @@ const BYTES: usize = 4 << 20;
 const SEED: u64 = 0x19c;
 
 pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
-    let all = machine(options).and_then(|(driver, devices)| open(&driver, &devices));
-    match all {
-        Ok(all) => say(on_all(CheckId::MemoryIpc, &all, |device| shared(options, device))),
-        Err(failure) => all_alike(CheckGroup::MemoryIpc.checks(), &failure, say),
-    }
+    say(on_every_gpu(CheckId::MemoryIpc, options, |device| shared(options, device)));
 }
 
 fn shared(options: &Options, device: &Device) -> Result<CheckPass, CheckFailure> {

@@ -1,9 +1,9 @@
 //! Proves that physical memory can be mapped at reserved addresses and keeps its words when it is mapped elsewhere.
 
-use envforge_protocol::{CheckGroup, CheckId, SkipReason};
+use envforge_protocol::{CheckId, SkipReason};
 
 use super::pattern::Pattern;
-use super::{CheckFailure, CheckPass, all_alike, machine, on_all, open};
+use super::{CheckFailure, CheckPass, on_every_gpu};
 use crate::checks::Options;
 use crate::gpu::device::Device;
 use crate::gpu::mapped::Mapped;
@@ -14,11 +14,7 @@ const PART: usize = 2 << 20;
 const SEED: u64 = 0x3a9;
 
 pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
-    let all = machine(options).and_then(|(driver, devices)| open(&driver, &devices));
-    match all {
-        Ok(all) => say(on_all(CheckId::MemoryMapped, &all, |device| mapped(options, device))),
-        Err(failure) => all_alike(CheckGroup::MemoryMapped.checks(), &failure, say),
-    }
+    say(on_every_gpu(CheckId::MemoryMapped, options, |device| mapped(options, device)));
 }
 
 fn mapped(options: &Options, device: &Device) -> Result<CheckPass, CheckFailure> {

@@ -147,6 +147,19 @@ pub(crate) fn on_all(
     merged(id, answers)
 }
 
+/// Reports a check that opens every GPU for itself, as [`on_all`] does.
+pub(crate) fn on_every_gpu(
+    id: CheckId,
+    options: &Options,
+    check: impl Fn(&Device) -> Result<CheckPass, CheckFailure>,
+) -> Report {
+    let all = machine(options).and_then(|(driver, devices)| open(&driver, &devices));
+    match all {
+        Ok(all) => on_all(id, &all, check),
+        Err(failure) => merged(id, vec![(String::new(), Err(failure))]),
+    }
+}
+
 /// Merges the results of several GPUs, as [`on_all`] does.
 pub(crate) fn merged(id: CheckId, answers: Vec<(String, Result<CheckPass, CheckFailure>)>) -> Report {
     let several = answers.len() > 1;
