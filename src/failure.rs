@@ -20,6 +20,9 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+/// What `shell` ends with if it fails itself, as `docker run` does: other codes are the program's.
+pub(crate) const SHELL_FAILURE: u8 = 125;
+
 impl Exit {
     /// Every code.
     pub const ALL: [Self; 5] = [Self::Done, Self::No, Self::Usage, Self::Outside, Self::Interrupted];

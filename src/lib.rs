@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `container_layers`, `engine`, `fetch`, `host`,
-//! `packages`, `pages`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
+//! `packages`, `pages`, `reference`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
 //! uses `commands` or `cli`.
 
 pub mod agent;
@@ -27,6 +27,7 @@ pub mod model;
 pub mod packages;
 pub mod pages;
 pub mod project_files;
+mod reference;
 mod refresh;
 pub mod registry;
 pub mod report;

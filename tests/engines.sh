@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds one lock with `build --locked` on several engines, compares the content, and writes the table into docs/src/engines.md.
+# On several engines: builds one lock, adds a package, verifies, opens a shell, pushes to a registry and pulls back; compares the
+# images and writes the table into docs/src/engines.md.
 # Engines beside this machine's own: Docker of Debian 13 and of the testing suite, and Podman of Debian 13, each in a
 # container. Then one more whose disk is too small for a build, and shells: on Podman with and without root, on Docker without root, and
 # on a Docker that is restarted meanwhile. With ENVFORGE_TEST_SPEC (`pytorch-cuda:2.8-cu128`) only that spec's content, on this machine's engine and on
@@ -36,32 +37,42 @@ make_image() { # TAG SCRIPT
     docker commit eng-setup "$1" >/dev/null
     docker rm eng-setup >/dev/null
 }
-install='apt-get install -y -qq --no-install-recommends fuse-overlayfs iptables ca-certificates docker.io'
+install='apt-get install -y -qq --no-install-recommends socat fuse-overlayfs iptables ca-certificates docker.io'
 make_image eng-13:1 "apt-get update -qq; $install podman netavark aardvark-dns nftables runc uidmap slirp4netns passt rootlesskit iproute2"
 # Release files of the testing suite on a mirror that stands still are expired: accepted here, by this option.
-[ -n "${ENVFORGE_TEST_SPEC:-}" ] || make_image eng-testing:1 "sed -i 's/^Suites:.*/Suites: testing/; /security/,\$d' /etc/apt/sources.list.d/debian.sources
+[ -n "${ENVFORGE_TEST_SPEC:-}" ] || make_image eng-testing:1 "sources=/etc/apt/sources.list.d/debian.sources
+    uri=\$(sed -n 's/^URIs: //p' \$sources | head -1)
+    printf 'Types: deb\nURIs: %s\nSuites: testing\nComponents: main\nSigned-By: %s\n' \$uri \\
+        /usr/share/keyrings/debian-archive-keyring.gpg >\$sources
     apt-get -o Acquire::Check-Valid-Until=false update -qq; $install"
 
-cat >"$work/dockerd.sh" <<'SH'
+# The registry of the test is on the loopback address of this machine; each engine finds it on its own, through a socket
+# that the test makes.
+registry_port=${REGISTRY_PORT:-50555}
+relay="socat TCP-LISTEN:$registry_port,bind=127.0.0.1,fork,reuseaddr UNIX-CONNECT:/run/eng/registry.sock &"
+mkdir "$work/scripts"
+cat >"$work/scripts/dockerd.sh" <<'SH'
 exec dockerd -H unix:///run/eng/engine.sock --data-root /var/lib/engine
 SH
 # The image store of containerd, which newer Docker engines have by default.
-cat >"$work/containerd.sh" <<'SH'
+cat >"$work/scripts/containerd.sh" <<'SH'
 mkdir -p /etc/docker
 echo '{"features":{"containerd-snapshotter":true}}' >/etc/docker/daemon.json
 exec dockerd -H unix:///run/eng/engine.sock --data-root /var/lib/engine
 SH
 # crun refuses mixed cgroups; limits above the container's own are refused too.
-cat >"$work/podman.sh" <<'SH'
+cat >"$work/scripts/podman.sh" <<'SH'
 mkdir -p /etc/containers
+printf '[[registry]]\nlocation = "127.0.0.1:%s"\ninsecure = true\n' "$REGISTRY_PORT" >/etc/containers/registries.conf
 printf '[storage]\ndriver = "overlay"\nrunroot = "/run/storage"\ngraphroot = "/var/lib/engine"\n' >/etc/containers/storage.conf
 n=$(ulimit -Hn)
 printf '[containers]\ndefault_ulimits = ["nofile=%s:%s", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n' "$n" "$n" >/etc/containers/containers.conf
 exec podman system service --time 0 unix:///run/eng/engine.sock
 SH
 # One for each of two users. Its temporary files must not lie on the container's own root: mounts of it cannot be made read-only.
-cat >"$work/rootless.sh" <<'SH'
+cat >"$work/scripts/rootless.sh" <<'SH'
 mkdir -p /etc/containers
+printf '[[registry]]\nlocation = "127.0.0.1:%s"\ninsecure = true\n' "$REGISTRY_PORT" >/etc/containers/registries.conf
 printf '[storage]\ndriver = "overlay"\n[storage.options.overlay]\nmount_program = "/usr/bin/fuse-overlayfs"\n' >/etc/containers/storage.conf
 n=$(ulimit -Hn)
 printf '[containers]\ndefault_ulimits = ["nofile=%s:%s", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n' "$n" "$n" >/etc/containers/containers.conf
@@ -78,7 +89,7 @@ ln -s 50000.sock /run/eng/engine.sock
 wait
 SH
 # The same with Docker. Its bridge is another than the outer engine's, whose address the package index of the tests has.
-cat >"$work/docker-rootless.sh" <<'SH'
+cat >"$work/scripts/docker-rootless.sh" <<'SH'
 chmod 777 /run/eng
 chmod 666 /dev/net/tun
 for id in 1000 50000; do
@@ -93,22 +104,24 @@ ln -s 50000.sock /run/eng/engine.sock
 wait
 SH
 # A daemon that ends is started again; its containers run on meanwhile.
-cat >"$work/lasting.sh" <<'SH'
+cat >"$work/scripts/lasting.sh" <<'SH'
 while :; do
     rm -f /var/run/docker.pid
     dockerd -H unix:///run/eng/engine.sock --data-root /var/lib/engine --live-restore
     sleep 1
 done
 SH
-start() { # NAME IMAGE SCRIPT [OPTION...]: the engine's data is on a volume, unless an option puts it elsewhere
+start() { # NAME IMAGE SCRIPT [OPTION...]: without a relay in this machine's network, where the port is the registry's; the engine's data is on a volume, unless an option puts it elsewhere
     mkdir "$work/$1"
     local data=(-v "$1:/var/lib/engine")
     [ $# -eq 3 ] || data=("${@:4}")
+    local relay=$relay
+    [[ " ${data[*]} " != *" --network host "* ]] || relay=
     docker run -d --name "$1" --cap-add SYS_ADMIN --cap-add NET_ADMIN --cap-add SYS_PTRACE --cap-add SYS_MODULE \
         --cap-add MKNOD --cap-add NET_RAW --cap-add SETFCAP --cap-add SYS_CHROOT --cap-add SYSLOG --cap-add IPC_LOCK \
         --cgroupns host -v /sys/fs/cgroup:/sys/fs/cgroup --security-opt seccomp=unconfined \
-        --security-opt systempaths=unconfined --device /dev/fuse "${data[@]}" -v "$work/$1:/run/eng" -v "$tmp:$tmp" \
-        -v "$work/$3:/start.sh:ro" "$2" sh /start.sh >/dev/null
+        --security-opt systempaths=unconfined --device /dev/fuse -e "REGISTRY_PORT=$registry_port" "${data[@]}" -v "$work/$1:/run/eng" -v "$tmp:$tmp" \
+        -v "$work/scripts:/scripts:ro" "$2" sh -c "${relay}exec sh /scripts/$3" >/dev/null
     for _ in $(seq 60); do
         docker -H "unix://$work/$1/engine.sock" version >/dev/null 2>&1 && return
         sleep 1
@@ -117,10 +130,10 @@ start() { # NAME IMAGE SCRIPT [OPTION...]: the engine's data is on a volume, unl
 }
 start eng-docker-13 eng-13:1 dockerd.sh
 if [ -n "${ENVFORGE_TEST_SPEC:-}" ]; then
-    ENVFORGE_TEST_TABLE="$work/table.md" ENVFORGE_TEST_ENGINES="Docker=unix:///var/run/docker.sock \
-Docker=unix://$work/eng-docker-13/engine.sock" \
+    ENVFORGE_TEST_REGISTRY_PORT=$registry_port ENVFORGE_TEST_TABLE="$work/table.md" \
+        ENVFORGE_TEST_ENGINES="Docker=unix:///var/run/docker.sock Docker_of_Debian_13=unix://$work/eng-docker-13/engine.sock" \
         cargo test --features docker --test docker -- --ignored --exact \
-        engines::one_lock_gives_the_same_content_on_every_engine --nocapture
+        engine_table::one_lock_gives_the_same_image_on_every_engine --nocapture
     cat "$work/table.md"
     exit
 fi
@@ -136,11 +149,13 @@ start eng-small eng-13:1 dockerd.sh --tmpfs "/var/lib/engine:exec,size=${SMALL:-
 chmod 666 "$work"/eng-podman-*/*.sock "$work"/eng-docker-rootless/*.sock
 
 status=0
+export ENVFORGE_TEST_REGISTRY_PORT=$registry_port
 ENVFORGE_TEST_TABLE="$work/table.md" ENVFORGE_TEST_ENGINES="Docker=unix:///var/run/docker.sock \
-Docker=unix://$work/eng-docker-13/engine.sock Docker=unix://$work/eng-docker-testing/engine.sock Docker=unix://$work/eng-docker-containerd/engine.sock \
-Podman=unix://$work/eng-podman-13/engine.sock" \
+Docker_of_Debian_13=unix://$work/eng-docker-13/engine.sock Docker_of_testing=unix://$work/eng-docker-testing/engine.sock \
+Docker_with_containerd's_store=unix://$work/eng-docker-containerd/engine.sock Podman=unix://$work/eng-podman-13/engine.sock \
+Podman_without_root=unix://$work/eng-podman-rootless/engine.sock" \
     cargo test --features docker --test docker -- --ignored --exact \
-    engines::one_lock_gives_the_same_content_on_every_engine --nocapture || status=$?
+    engine_table::one_lock_gives_the_same_image_on_every_engine --nocapture || status=$?
 ENVFORGE_TEST_SMALL_ENGINE="unix://$work/eng-small/engine.sock" \
     ENVFORGE_TEST_GROW="docker exec eng-small mount -o remount,size=8g /var/lib/engine" \
     cargo test --features docker --test docker -- --ignored --exact \

@@ -15,7 +15,7 @@ use crate::archive::content_digest::{
 use crate::archive::scope::{Fate, Scope, shadow_without_day};
 use crate::model::bounded::read_text_bounded;
 use crate::model::bounded_tar::BoundedTar;
-use crate::model::sha256::{HashingWriter, Sha256Hex};
+use crate::model::sha256::{HashingReader, HashingWriter};
 
 /// The time of every file: 1980-01-02, the first day after the oldest time a zip file can hold.
 pub(crate) const TIME: u64 = 315_619_200;
@@ -180,23 +180,9 @@ fn append_file(
     content: impl Read,
 ) -> std::io::Result<(u64, String)> {
     let mut header = header_of(node, tar::EntryType::Regular, size)?;
-    let mut hashed = Hashed { content, hash: Sha256Hex::default() };
+    let mut hashed = HashingReader::new(content);
     tar.append_data(&mut header, as_path(path), &mut hashed)?;
-    Ok((size, hashed.hash.finish()))
-}
-
-/// A reader that hashes its bytes.
-struct Hashed<R> {
-    content: R,
-    hash: Sha256Hex,
-}
-
-impl<R: Read> Read for Hashed<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.content.read(buffer)?;
-        self.hash.update(&buffer[..count]);
-        Ok(count)
-    }
+    Ok((size, hashed.finish()))
 }
 
 fn append_link(

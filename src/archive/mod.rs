@@ -4,6 +4,8 @@ pub(crate) mod canonical_tar;
 pub mod content_digest;
 #[cfg(test)]
 pub(crate) mod fuzzed;
+pub(crate) mod image_layout;
+pub(crate) mod layout_reader;
 mod limits;
 pub mod saved_layers;
 pub(crate) mod scope;

@@ -1,19 +1,16 @@
 //! Digests of layers that were assembled before: one small file per layer.
 //!
-//! A record is believed: it can be checked only by assembling the layer. A false one cannot put other content into an image,
-//! because engines and registries compare the bytes they receive with the digest; it makes a build fail, or makes it use another
-//! layer that the engine has under that digest. So the directory needs the protection of the engine's own storage. Records
-//! with an impossible shape are ignored.
+//! A record can be checked only by assembling the layer, and a false one would make a build use another layer that the engine has
+//! under that digest. So records are sealed: one that was not written here is none, nor is one with an impossible shape.
 
 use std::collections::BTreeSet;
 
-use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::record_file::{LAYOUT_VERSION, read_record};
 use super::write::{LayerDigests, TarDigest};
 use crate::model::sha256::{is_sha256_hex, sha256_hex};
-use crate::store::{StoreError, write_atomically};
+use crate::store::{SealedRecords, Store, StoreError};
 
 /// Everything that decides the bytes of a layer of wheels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,42 +58,41 @@ struct Record {
     gzip_size: u64,
 }
 
-/// Digests of layers below one directory.
+/// Digests of layers in the cache.
 #[derive(Debug, Clone)]
 pub struct DigestCache {
-    folder: Utf8PathBuf,
+    records: SealedRecords,
 }
 
 impl DigestCache {
-    /// Returns the cache in a directory, which is created with the first record.
-    pub fn new(folder: &Utf8Path) -> Self {
-        Self { folder: folder.to_owned() }
+    /// Returns the records of a store.
+    pub fn of(store: &Store) -> Self {
+        Self { records: SealedRecords::new(store, "layers/digests") }
     }
 
-    /// Returns the recorded digests of a layer; damaged records count as absent.
-    pub fn find(&self, key: &LayerKey<'_>) -> Result<Option<LayerDigests>, StoreError> {
+    /// Returns the recorded digests of a layer; a record that was not written here counts as absent.
+    pub fn find(&self, key: &LayerKey<'_>) -> Option<LayerDigests> {
         let key = key.hash();
-        let path = self.path(&key);
-        let Some(record) = read_record::<Record>(&path)? else { return Ok(None) };
-        let digests = digests(record, &key);
+        let name = name_of(&key);
+        let digests = digests(read_record::<Record>(&self.records, &name)?, &key);
         if digests.is_none() {
-            tracing::warn!(%path, "ignoring a damaged record");
+            tracing::warn!(path = %self.records.path(&name), "ignoring a damaged record");
         }
-        Ok(digests)
+        digests
     }
 
     /// Records the digests of a layer.
     pub fn put(&self, key: &LayerKey<'_>, digests: &LayerDigests) -> Result<(), StoreError> {
         let LayerDigests { plain: TarDigest { diff_id, size }, gzip, gzip_size } = digests.clone();
         let key = key.hash();
-        let path = self.path(&key);
+        let name = name_of(&key);
         let record = Record { key, diff_id, size, gzip, gzip_size };
-        write_atomically(&path, &serde_json::to_vec(&record).expect("plain values are JSON"))
+        self.records.write(&name, &serde_json::to_vec(&record).expect("plain values are JSON"))
     }
+}
 
-    fn path(&self, key: &str) -> Utf8PathBuf {
-        self.folder.join(format!("{key}.json"))
-    }
+fn name_of(key: &str) -> String {
+    format!("{key}.json")
 }
 
 /// Returns the digests of a record of that key, if its shape is possible.
@@ -114,7 +110,7 @@ fn digests(record: Record, wanted: &str) -> Option<LayerDigests> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test damages files")]
+#[expect(clippy::disallowed_methods, reason = "a test forges files")]
 mod tests {
     use super::*;
 
@@ -129,18 +125,19 @@ mod tests {
 
     fn cache() -> (DigestCache, tempfile::TempDir) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let path = Utf8Path::from_path(folder.path()).expect("UTF-8").join("layers");
-        (DigestCache::new(&path), folder)
+        let path = camino::Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&path.join("cache"), &path.join("state")).expect("a store");
+        (DigestCache::of(&store), folder)
     }
 
     #[test]
     fn record_is_found_again_under_its_key_only() {
         let (cache, _folder) = cache();
         let key = LayerKey::new(11).wheel("aa", BTreeSet::new());
-        assert_eq!(cache.find(&key).expect("readable"), None);
+        assert_eq!(cache.find(&key), None);
         cache.put(&key, &sample()).expect("written");
-        assert_eq!(cache.find(&key).expect("readable"), Some(sample()));
-        assert_eq!(cache.find(&LayerKey::new(12).wheel("aa", BTreeSet::new())).expect("readable"), None);
+        assert_eq!(cache.find(&key), Some(sample()));
+        assert_eq!(cache.find(&LayerKey::new(12).wheel("aa", BTreeSet::new())), None);
     }
 
     #[test]
@@ -164,12 +161,28 @@ mod tests {
     }
 
     #[test]
-    fn damaged_records_are_absent() {
+    fn forged_record_is_absent() {
         let (cache, _folder) = cache();
         let key = LayerKey::new(11);
         cache.put(&key, &sample()).expect("written");
-        let path = cache.path(&key.hash());
+        let path = cache.records.path(&name_of(&key.hash()));
         let good = fs_err::read_to_string(&path).expect("readable");
+        let other = format!("sha256:{}", sha256_hex(b"a layer of somebody else"));
+        fs_err::write(&path, good.replace(&sample().plain.diff_id, &other)).expect("written");
+        assert_eq!(cache.find(&key), None);
+        let (_, unsealed) = good.split_once('\n').expect("a seal");
+        fs_err::write(&path, unsealed).expect("written");
+        assert_eq!(cache.find(&key), None);
+    }
+
+    #[test]
+    fn record_of_impossible_shape_is_absent() {
+        let (cache, _folder) = cache();
+        let key = LayerKey::new(11);
+        let name = name_of(&key.hash());
+        cache.put(&key, &sample()).expect("written");
+        let good = cache.records.read(&name, 1 << 10).expect("sealed");
+        let good = String::from_utf8(good).expect("JSON");
         for (from, to) in [
             ("10240", "10241"),
             ("10240", "512"),
@@ -181,10 +194,10 @@ mod tests {
         ] {
             let bad = good.replacen(from, to, 1);
             assert_ne!(bad, good, "{from}");
-            fs_err::write(&path, bad).expect("written");
-            assert_eq!(cache.find(&key).expect("readable"), None, "{from} -> {to}");
+            cache.records.write(&name, bad.as_bytes()).expect("written");
+            assert_eq!(cache.find(&key), None, "{from} -> {to}");
         }
-        fs_err::write(&path, good).expect("written");
-        assert_eq!(cache.find(&key).expect("readable"), Some(sample()));
+        cache.records.write(&name, good.as_bytes()).expect("written");
+        assert_eq!(cache.find(&key), Some(sample()));
     }
 }

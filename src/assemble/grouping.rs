@@ -23,13 +23,25 @@ pub struct WheelGroup {
     pub size: u64,
 }
 
+impl WheelGroup {
+    /// Whether the layer is worth waiting for while another build makes it.
+    pub fn is_large(&self) -> bool {
+        has_own_layer(self.size)
+    }
+}
+
+/// Whether a wheel of that size in bytes gets a layer of its own, as long as an image has room for its layers.
+pub fn has_own_layer(size: u64) -> bool {
+    size > OWN_LAYER
+}
+
 /// Returns the layers of some wheels, lowest first, at most `limit` (at least four). `sizes` are those of the wheels.
 pub fn group_wheels(wheels: &[LockedWheel], sizes: &[u64], limit: usize) -> Vec<WheelGroup> {
     let mut groups = Vec::new();
     let mut parts = BTreeMap::<(WheelLayer, bool), Vec<usize>>::new();
     for (at, wheel) in wheels.iter().enumerate() {
         let part = part_of(wheel);
-        parts.entry((part, sizes[at] <= OWN_LAYER)).or_default().push(at);
+        parts.entry((part, !has_own_layer(sizes[at]))).or_default().push(at);
     }
     for ((layer, is_small), mut members) in parts {
         members.sort_by(|one, other| {
@@ -58,7 +70,8 @@ fn part_of(wheel: &LockedWheel) -> WheelLayer {
 /// The order inside a part: by name; in the framework's part CUDA libraries first, then by size, so that the framework itself,
 /// which differs in every release, is the last.
 fn order(part: WheelLayer, wheel: &LockedWheel, size: u64) -> (WheelLayer, u64, &str) {
-    let by_size = part == WheelLayer::Framework && wheel.layer == WheelLayer::Framework && size > OWN_LAYER;
+    let by_size =
+        part == WheelLayer::Framework && wheel.layer == WheelLayer::Framework && has_own_layer(size);
     (wheel.layer, if by_size { size } else { 0 }, &wheel.name)
 }
 

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::error::AssembleError;
@@ -12,7 +11,7 @@ use super::install::{Installation, InstalledContent};
 use super::record_file::{LAYOUT_VERSION, read_record};
 use crate::model::lock::LockedWheel;
 use crate::model::sha256::{hex, sha256_hex};
-use crate::store::{StoreError, write_atomically};
+use crate::store::{SealedRecords, Store, StoreError};
 
 /// The paths that a wheel gives to an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,39 +63,39 @@ impl Listing {
     }
 }
 
-/// Lists of wheels below one directory.
+/// Lists of wheels in the cache.
 #[derive(Debug, Clone)]
 pub struct ListingCache {
-    folder: Utf8PathBuf,
+    records: SealedRecords,
     python_minor: u8,
 }
 
 impl ListingCache {
-    /// Returns the cache in a directory, for environments of Python 3 with that minor version.
-    pub fn new(folder: &Utf8Path, python_minor: u8) -> Self {
-        Self { folder: folder.to_owned(), python_minor }
+    /// Returns the lists of a store, for environments of Python 3 with that minor version.
+    pub fn of(store: &Store, python_minor: u8) -> Self {
+        Self { records: SealedRecords::new(store, "layers/wheels"), python_minor }
     }
 
-    /// Returns the list of a wheel; a damaged one counts as absent.
-    pub fn find(&self, wheel: &LockedWheel) -> Result<Option<Listing>, StoreError> {
-        let listing: Option<Listing> = read_record(&self.path(wheel))?;
-        Ok(listing.filter(|listing| listing.distribution == wheel.name))
+    /// Returns the list of a wheel; one that was not written here counts as absent.
+    pub fn find(&self, wheel: &LockedWheel) -> Option<Listing> {
+        let listing: Listing = read_record(&self.records, &self.name(wheel))?;
+        Some(listing).filter(|listing| listing.distribution == wheel.name)
     }
 
     /// Keeps the list of a wheel.
     pub fn put(&self, wheel: &LockedWheel, listing: &Listing) -> Result<(), StoreError> {
-        write_atomically(&self.path(wheel), &serde_json::to_vec(listing).expect("plain values are JSON"))
+        self.records.write(&self.name(wheel), &serde_json::to_vec(listing).expect("plain values are JSON"))
     }
 
-    fn path(&self, wheel: &LockedWheel) -> Utf8PathBuf {
+    fn name(&self, wheel: &LockedWheel) -> String {
         let LockedWheel { name, sha256, .. } = wheel;
         let key = sha256_hex(format!("{LAYOUT_VERSION} {} {name} {sha256}", self.python_minor).as_bytes());
-        self.folder.join(format!("{sha256}-{}.json", &key[..16]))
+        format!("{sha256}-{}.json", &key[..16])
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test damages a file")]
+#[expect(clippy::disallowed_methods, reason = "a test forges a file")]
 mod tests {
     use super::*;
     use crate::assemble::made_wheel::MadeWheel;
@@ -117,17 +116,21 @@ mod tests {
     #[test]
     fn kept_list_is_found_for_its_wheel_and_python_only() {
         let folder = tempfile::tempdir().expect("a directory");
-        let path = Utf8Path::from_path(folder.path()).expect("UTF-8");
-        let cache = ListingCache::new(path, 11);
+        let path = camino::Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&path.join("cache"), &path.join("state")).expect("a store");
+        let cache = ListingCache::of(&store, 11);
         let made = MadeWheel::new("demo").file("demo/a.py", b"a");
         let listing = Listing::of(&install(&made).expect("installed")).expect("listed");
         let wheel = locked("demo", WheelLayer::Stack, b"1");
-        assert_eq!(cache.find(&wheel).expect("readable"), None);
+        assert_eq!(cache.find(&wheel), None);
         cache.put(&wheel, &listing).expect("written");
-        assert_eq!(cache.find(&wheel).expect("readable"), Some(listing));
-        assert_eq!(cache.find(&locked("demo", WheelLayer::Stack, b"2")).expect("readable"), None);
-        assert_eq!(ListingCache::new(path, 12).find(&wheel).expect("readable"), None);
-        fs_err::write(cache.path(&wheel), b"{").expect("written");
-        assert_eq!(cache.find(&wheel).expect("readable"), None, "a damaged list is none");
+        assert_eq!(cache.find(&wheel), Some(listing.clone()));
+        assert_eq!(cache.find(&locked("demo", WheelLayer::Stack, b"2")), None);
+        assert_eq!(ListingCache::of(&store, 12).find(&wheel), None);
+        cache.records.write(&cache.name(&wheel), b"{").expect("written");
+        assert_eq!(cache.find(&wheel), None, "a damaged list is none");
+        let forged = serde_json::to_vec(&listing).expect("JSON");
+        fs_err::write(cache.records.path(&cache.name(&wheel)), forged).expect("written");
+        assert_eq!(cache.find(&wheel), None, "a list without a seal is none");
     }
 }

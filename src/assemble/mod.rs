@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! Wheel::open ─► Installation::of ─► Listing::of ─► Conflicts::find ─►
-//! LayerPlan::new ─► write_plain, write_layer, digest_layers
+//! LayerPlan::new ─► write_plain, write_layer, write_known, digest_layers
 //! ```
 
 mod cache;
@@ -44,10 +44,10 @@ pub use cache::{DigestCache, LayerKey};
 pub use conflicts::{Conflict, Conflicts};
 pub use digest::digest_layers;
 pub use error::AssembleError;
-pub use grouping::{WheelGroup, group_wheels};
+pub use grouping::{WheelGroup, group_wheels, has_own_layer};
 pub use install::{Installation, InstalledContent, InstalledFile};
 pub use layer::{LayerContent, LayerFile, LayerPlan};
 pub use listing::{Listing, ListingCache};
 pub use record_file::LAYOUT_VERSION;
 pub use wheel::Wheel;
-pub use write::{LayerDigests, TarDigest, pack_tar, write_layer, write_plain};
+pub use write::{LayerDigests, TarDigest, pack_tar, write_known, write_layer, write_plain};

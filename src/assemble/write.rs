@@ -47,10 +47,21 @@ pub fn write_plain(
     out: impl Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<TarDigest, AssembleError> {
-    let mut layer = LayerWriter::new(out, None::<Splicer<Hashed<io::Sink>>>);
+    let mut layer = LayerWriter::new(Hashed::new(out), NO_GZIP);
     layer.write(plan, progress)?;
-    Ok(layer.finish()?.0)
+    Ok(tar_digest(layer.finish()?.0))
 }
+
+/// Writes the plain tar of a layer whose digest is known for a receiver that compares it, as engines do. Sizes and CRC-32 are
+/// checked here, RECORD was when the digest was computed.
+pub fn write_known(plan: &LayerPlan, out: impl Write) -> Result<(), AssembleError> {
+    let mut layer = LayerWriter { records: false, ..LayerWriter::new(out, NO_GZIP) };
+    layer.write(plan, &mut |_| {})?;
+    layer.finish().map(drop)
+}
+
+/// No compressed form.
+const NO_GZIP: Option<Splicer<io::Sink>> = None;
 
 /// Writes both forms of a layer in one pass over its wheels. `progress` receives the number of bytes of the plain tar after
 /// each file.
@@ -60,10 +71,11 @@ pub fn write_layer(
     gzip: impl Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<LayerDigests, AssembleError> {
-    let mut layer =
-        LayerWriter::new(plain, Some(Splicer::new(BufWriter::with_capacity(BUFFER, Hashed::new(gzip)))));
+    let gzip = Splicer::new(BufWriter::with_capacity(BUFFER, Hashed::new(gzip)));
+    let mut layer = LayerWriter::new(Hashed::new(plain), Some(gzip));
     layer.write(plan, progress)?;
     let (plain, gzip) = layer.finish()?;
+    let plain = tar_digest(plain);
     let gzip = gzip.expect("it was given").finish().and_then(flushed).map_err(AssembleError::Write)?;
     let (gzip, gzip_size) = gzip.finish();
     Ok(LayerDigests { plain, gzip, gzip_size })
@@ -87,8 +99,13 @@ pub fn pack_tar(mut tar: impl Read, gzip: impl Write) -> Result<LayerDigests, As
     Ok(LayerDigests { plain: TarDigest { diff_id, size }, gzip, gzip_size })
 }
 
+fn tar_digest<W: Write>(plain: Hashed<W>) -> TarDigest {
+    let (diff_id, size) = plain.finish();
+    TarDigest { diff_id, size }
+}
+
 /// Flushes a buffer and its receiver.
-fn flushed<W: Write>(out: BufWriter<Hashed<W>>) -> io::Result<Hashed<W>> {
+fn flushed<W: Write>(out: BufWriter<W>) -> io::Result<W> {
     let mut inner = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     inner.flush()?;
     Ok(inner)
@@ -126,16 +143,18 @@ impl<W: Write> Write for Hashed<W> {
 
 /// The two forms being written.
 struct LayerWriter<P: Write, G> {
-    plain: BufWriter<Hashed<P>>,
+    plain: BufWriter<P>,
     gzip: Option<Splicer<G>>,
     reader: EntryReader,
     written: u64,
+    /// Whether files are compared with RECORD.
+    records: bool,
 }
 
 impl<P: Write, G: Write> LayerWriter<P, G> {
     fn new(plain: P, gzip: Option<Splicer<G>>) -> Self {
-        let plain = BufWriter::with_capacity(BUFFER, Hashed::new(plain));
-        Self { plain, gzip, reader: EntryReader::default(), written: 0 }
+        let plain = BufWriter::with_capacity(BUFFER, plain);
+        Self { plain, gzip, reader: EntryReader::default(), written: 0, records: true }
     }
 
     fn write(&mut self, plan: &LayerPlan, progress: &mut dyn FnMut(u64)) -> Result<(), AssembleError> {
@@ -147,9 +166,8 @@ impl<P: Write, G: Write> LayerWriter<P, G> {
         self.small(&[0; 2 * BLOCK]).map_err(AssembleError::Write)
     }
 
-    fn finish(self) -> Result<(TarDigest, Option<Splicer<G>>), AssembleError> {
-        let (diff_id, size) = flushed(self.plain).map_err(AssembleError::Write)?.finish();
-        Ok((TarDigest { diff_id, size }, self.gzip))
+    fn finish(self) -> Result<(P, Option<Splicer<G>>), AssembleError> {
+        Ok((flushed(self.plain).map_err(AssembleError::Write)?, self.gzip))
     }
 
     fn entry(&mut self, path: &str, file: &LayerFile) -> Result<(), AssembleError> {
@@ -186,7 +204,8 @@ impl<P: Write, G: Write> LayerWriter<P, G> {
     fn copy(&mut self, wheel: &Wheel, at: usize, sha256: Option<[u8; 32]>) -> Result<(), AssembleError> {
         let entry = &wheel.entries()[at];
         let (own_member, stored) = (entry.size >= SMALL_FILE, entry.method == Method::Stored);
-        let Self { plain, gzip, reader, written } = self;
+        let sha256 = sha256.filter(|_| self.records);
+        let Self { plain, gzip, reader, written, .. } = self;
         if let Some(gzip) = gzip.as_mut().filter(|_| own_member) {
             gzip.begin().map_err(AssembleError::Write)?;
         }

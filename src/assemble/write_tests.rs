@@ -128,6 +128,21 @@ fn plain_form_alone_is_the_same() {
 }
 
 #[test]
+fn known_layer_is_the_same_and_a_damaged_file_of_it_is_refused() {
+    let plan = sample();
+    let mut known = Vec::new();
+    write_known(&plan, &mut known).expect("written");
+    assert!(known == written(&plan).expect("written").0);
+    let entry = MadeEntry { crc32: 1, ..MadeEntry::new("demo/a.bin", b"x") };
+    let made = install(&MadeWheel::new("demo").entry(entry).record("")).expect("installed");
+    let layer = LayerPlan::new(&[&made], &Conflicts::default(), BTreeMap::new()).expect("a layer");
+    let Err(AssembleError::Refused { reasons, .. }) = write_known(&layer, io::sink()) else {
+        panic!("taken")
+    };
+    assert_eq!(reasons, ["`demo/a.bin`: CRC-32 mismatch"]);
+}
+
+#[test]
 fn packed_tar_is_the_layer_of_the_same_files() {
     let files = [("opt/large", noise(2_500_000)), ("opt/small", b"x".to_vec())];
     let files = files.map(|(path, bytes)| (path.to_owned(), LayerFile::of_bytes(0o644, bytes)));

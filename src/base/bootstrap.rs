@@ -5,7 +5,6 @@
 
 use std::io::{BufWriter, Write as _};
 use std::sync::Arc;
-use std::time::Instant;
 
 use camino::Utf8PathBuf;
 
@@ -16,15 +15,16 @@ use super::error::BaseError;
 use super::first_stage::{DEB_FOLDER, FirstStage};
 use super::image::private_tag;
 use super::mirrors::{Mirrors, discover};
-use super::request::{Base, BaseRequest};
+use super::request::{Base, BaseArchive, BaseRequest};
 use super::suite::SuiteReader;
 use crate::archive::canonical_tar::canonicalize;
 use crate::archive::scope::Scope;
-use crate::engine::{Engine, Network, RunRequest, TemporaryTag};
+use crate::engine::{Engine, EngineError, Network, RunRequest, TemporaryTag};
 use crate::fetch::{Download, FetchError, Fetcher, Transfer, open_verified};
 use crate::model::compat::Matrix;
 use crate::model::lock::{BaseProvider, LockedDeb};
-use crate::report::{Event, Reporter};
+use crate::model::sha256::HashingWriter;
+use crate::report::{Event, Reporter, in_step};
 use crate::store::{Store, StoreError};
 
 /// Step ids.
@@ -54,11 +54,17 @@ impl Bootstrap<'_> {
         let packages = self.packages().await?;
         let key = list_key(&self.request.suite, self.request.machine, &packages);
         let _lock = self.store.lock(&format!("base-{}", &key[..16])).await?;
-        let record =
-            match CachedBase::read(self.store, &key)?.filter(|record| record.archive(self.store).is_some()) {
-                Some(record) => record,
-                None => self.build(&key, &packages).await?,
-            };
+        let known = CachedBase::read(self.store, &key)?.filter(|record| record.archive(self.store).is_some());
+        if let Some(record) = known {
+            match self.with_image(&key, record, packages.clone()).await {
+                // The cache has another archive: the base is built again.
+                Err(BaseError::Engine(EngineError::OtherContent { path, .. })) => {
+                    tracing::warn!(%path, "replacing a damaged file of the cache");
+                }
+                done => return done,
+            }
+        }
+        let record = self.build(&key, &packages).await?;
         self.with_image(&key, record, packages).await
     }
 
@@ -123,7 +129,15 @@ impl Bootstrap<'_> {
         let text = format!("download {} packages of {}", packages.len(), self.request.name);
         self.step(DOWNLOAD, text, self.download(packages)).await?;
         let text = format!("install {} packages as {}", packages.len(), self.request.name);
-        self.step(INSTALL, text, self.install(key, packages)).await
+        match self.step(INSTALL, text.clone(), self.install(key, packages)).await {
+            // A damaged one was removed from the cache.
+            Err(BaseError::PackageLost { .. }) => {
+                self.step(DOWNLOAD, "download damaged packages again".to_owned(), self.download(packages))
+                    .await?;
+                self.step(INSTALL, text, self.install(key, packages)).await
+            }
+            done => done,
+        }
     }
 
     /// Downloads the missing packages into the cache.
@@ -151,7 +165,7 @@ impl Bootstrap<'_> {
 
     /// Installs the packages in a temporary container and makes the canonical archive of it.
     async fn install(&self, key: &str, packages: &[LockedDeb]) -> Result<CachedBase, BaseError> {
-        let stage = self.write_first_stage(packages)?;
+        let (stage, sha256) = self.write_first_stage(packages)?;
         let exported = self.store.temp_file()?;
         let exported_path = utf8(exported.path());
         // Unique: another user of this engine may install the same list at the same time.
@@ -160,7 +174,7 @@ impl Bootstrap<'_> {
         let tag = stage_tag.name();
         let stage_path = utf8(stage.path());
         let installed = async {
-            self.engine.import(stage_path, tag, Arc::clone(&self.reporter)).await?;
+            self.engine.import(stage_path, &sha256, tag, Arc::clone(&self.reporter)).await?;
             let request = RunRequest {
                 image: tag.to_owned(),
                 command: ["/bin/sh", "-c", SECOND_STAGE, "second-stage", DEB_FOLDER]
@@ -187,10 +201,14 @@ impl Bootstrap<'_> {
         self.archive(key, &exported_path)
     }
 
-    fn write_first_stage(&self, packages: &[LockedDeb]) -> Result<tempfile::NamedTempFile, BaseError> {
+    /// Returns the tar of the unpacked packages and its SHA-256, hex.
+    fn write_first_stage(
+        &self,
+        packages: &[LockedDeb],
+    ) -> Result<(tempfile::NamedTempFile, String), BaseError> {
         let file = self.store.temp_file()?;
         let broken = |cause| StoreError::File { purpose: "cannot write the unpacked packages", cause };
-        let out = BufWriter::with_capacity(1 << 20, file.as_file());
+        let out = HashingWriter::new(BufWriter::with_capacity(1 << 20, file.as_file()));
         let mut stage = FirstStage::start(out, self.request.machine).map_err(broken)?;
         for deb in packages {
             let mut file = open_verified(self.store, &deb.sha256)?.ok_or_else(|| BaseError::PackageLost {
@@ -203,11 +221,11 @@ impl Bootstrap<'_> {
         }
         let (mut out, has_sources) = stage.finish().map_err(broken)?;
         out.flush().map_err(broken)?;
-        drop(out);
+        let sha256 = out.finish();
         if !has_sources {
             tracing::warn!("the base has no apt sources: apt of this suite has no example file");
         }
-        Ok(file)
+        Ok((file, sha256))
     }
 
     fn archive(&self, key: &str, exported: &Utf8PathBuf) -> Result<CachedBase, BaseError> {
@@ -238,7 +256,14 @@ impl Bootstrap<'_> {
         let image = if let Some(image) = present {
             image
         } else {
-            let image = self.engine.import(archive.clone(), &tag, Arc::clone(&self.reporter)).await?;
+            let reporter = Arc::clone(&self.reporter);
+            let image = self.engine.import(archive.clone(), &record.sha256, &tag, reporter).await?;
+            if image.layers != [format!("sha256:{}", record.sha256)] {
+                // The engine answered before it had read everything, and the file changed meanwhile.
+                self.engine.remove_image(&tag).await?;
+                let (wanted, found) = (record.sha256.clone(), image.layers.join(" "));
+                return Err(EngineError::OtherContent { path: archive, wanted, found }.into());
+            }
             record.add_image(&image.id);
             record.write(self.store, key)?;
             image
@@ -254,7 +279,7 @@ impl Bootstrap<'_> {
             content: Some(record.content),
             image: None,
             packages,
-            archive: Some(archive),
+            archive: Some(BaseArchive { path: archive, sha256: record.sha256 }),
             glibc: None,
             cuda: false,
             mirrors: Vec::new(),
@@ -267,18 +292,7 @@ impl Bootstrap<'_> {
         text: String,
         work: impl Future<Output = Result<T, BaseError>>,
     ) -> Result<T, BaseError> {
-        let started = Instant::now();
-        self.reporter.report(Event::StepStarted { id: id.to_owned(), text });
-        let result = work.await;
-        self.reporter.report(match &result {
-            Ok(_) => Event::StepFinished {
-                id: id.to_owned(),
-                cached: false,
-                seconds: started.elapsed().as_secs_f64(),
-            },
-            Err(error) => Event::StepFailed { id: id.to_owned(), text: error.to_string() },
-        });
-        result
+        in_step(&*self.reporter, id, text, work).await
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct CachedBase {
     /// Size of the archive.
     size: u64,
     /// SHA-256 of the archive, hex: the one layer of an image imported from it.
-    sha256: String,
+    pub(super) sha256: String,
     /// Ids of images imported from it, newest last.
     pub(super) images: Vec<String>,
 }
@@ -85,6 +85,7 @@ impl CachedBase {
         self.size = file.as_file().metadata().map_err(broken)?.len();
         let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         file.as_file().set_permissions(readable).map_err(broken)?;
+        file.as_file().sync_data().map_err(broken)?;
         file.persist(&path).map_err(|error| broken(error.error))?;
         Ok(())
     }

@@ -128,6 +128,16 @@ pub enum BaseError {
         /// The image.
         reference: String,
     },
+    /// The lock does not say what the engine's image under a private tag has to be.
+    #[error(
+        "cannot compare `{reference}` with the locked base `{name}`: the lock file has no fingerprint of the image, and no registry gives it"
+    )]
+    NoFingerprint {
+        /// The base.
+        name: String,
+        /// The image.
+        reference: String,
+    },
     /// The lock file is for another base.
     #[error("base mismatch: locked `{found}`, requested `{wanted}`")]
     OtherBase {
@@ -171,6 +181,7 @@ impl Failure for BaseError {
             | Self::NotPullable { .. }
             | Self::TagMoved { .. }
             | Self::OtherImage { .. }
+            | Self::NoFingerprint { .. }
             | Self::Sources { .. }
             | Self::Engine(..)
             | Self::Store(..) => Exit::Outside,
@@ -232,6 +243,9 @@ impl Failure for BaseError {
             Self::OtherImage { reference, .. } => vec![format!(
                 "remove it (`docker rmi {reference}`) and run the command again; if it comes from a vendor directory, create that again"
             )],
+            Self::NoFingerprint { .. } => {
+                hint("run `envforge lock --upgrade` where the registry can be reached, then `envforge vendor DIR` again")
+            }
             Self::NoBase { .. } => hint("use a Debian- or Ubuntu-based image, such as `debian:12`"),
             Self::OtherBase { .. } => hint("run `envforge lock` to lock the requested base"),
             _ => Vec::new(),

@@ -84,13 +84,25 @@ impl Provider<'_> {
                 return self.base_at(&source, digest, image).await;
             }
         }
-        // An image from a mirror or a vendor directory has a tag of its digest.
+        // An image from a mirror or a vendor directory has a tag of its digest, which is a claim: only the fingerprint tells what
+        // it is.
         let kept = private_tag(digest.as_str());
         let image = self.means.engine.image(&kept).await?;
-        if let Some(image) = image.filter(|image| image.architecture == self.request.machine.debian()) {
-            return Ok(self.base(kept, &image, digest.to_string(), Some(pinned.to_string())));
+        let image = image.filter(|image| image.architecture == self.request.machine.debian());
+        let has_fingerprint = self.request.locked.is_some_and(|locked| locked.image.is_some());
+        match image {
+            Some(image) if has_fingerprint => {
+                Ok(self.base(kept, &image, digest.to_string(), Some(pinned.to_string())))
+            }
+            Some(_) => self.resolved(&pinned).await.map_err(|error| match error {
+                BaseError::NotPullable { .. } | BaseError::Registry(_) => {
+                    tracing::debug!(%error, "cannot get the image by its digest");
+                    BaseError::NoFingerprint { name: self.request.name.clone(), reference: kept }
+                }
+                error => error,
+            }),
+            None => self.resolved(&pinned).await,
         }
-        self.resolved(&pinned).await
     }
 
     /// Queries the registry, then lets the engine pull by digest.

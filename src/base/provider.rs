@@ -61,6 +61,7 @@ fn choice(request: &BaseRequest<'_>) -> ProviderChoice {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests damage files of the cache")]
 mod tests {
     use crate::failure::{Exit, Failure as _};
     use std::collections::BTreeMap;
@@ -172,10 +173,16 @@ mod tests {
         async fn import(
             &self,
             archive: Utf8PathBuf,
+            sha256: &str,
             tag: &str,
             _: Arc<dyn Reporter>,
         ) -> Result<ImageInfo, EngineError> {
-            let imported = image(&format!("sha256:{}", sha256_hex(archive.as_str().as_bytes())), &[]);
+            let found = sha256_hex(&fs_err::read(&archive)?);
+            if found != sha256 {
+                return Err(EngineError::OtherContent { path: archive, wanted: sha256.to_owned(), found });
+            }
+            let mut imported = image(&format!("sha256:{}", sha256_hex(archive.as_str().as_bytes())), &[]);
+            imported.layers = vec![format!("sha256:{sha256}")];
             self.put(tag, imported.clone());
             Ok(imported)
         }
@@ -400,9 +407,19 @@ mod tests {
             assert!(matches!(error, BaseError::OtherImage { .. }), "{error}");
             assert!(error.hints()[0].contains(&base.reference), "{:?}", error.hints());
         }
-        // A lock of before has no fingerprint.
+        // A lock that does not say what the image is, as a stranger writes it, gives the tag no worth.
         let lock = LockedBase { image: None, ..lock };
-        assert!(f.prepare(&engine, &request(Some(&lock))).await.is_ok());
+        engine.images.lock().expect("one thread").remove(&mirrored);
+        let fetched = f.prepare(&engine, &request(Some(&lock))).await.expect("the registry has it");
+        assert_eq!(fetched.image, base.image, "the image under the tag is not the one that was used");
+        engine.put(
+            &base.reference,
+            ImageInfo { layers: vec!["sha256:planted".to_owned()], ..image("sha256:id", &[]) },
+        );
+        engine.images.lock().expect("one thread").remove(&mirrored);
+        engine.registry.clear();
+        let error = f.prepare(&engine, &request(Some(&lock))).await.expect_err("nothing to compare with");
+        assert!(matches!(error, BaseError::NoFingerprint { .. }), "{error}");
     }
 
     #[tokio::test]
@@ -474,11 +491,44 @@ mod tests {
         let lock = f.locked();
         let base = f.prepare(&engine, &request(Some(&lock))).await.expect("base");
         assert_eq!(base.packages, lock.packages);
-        assert!(base.archive.as_ref().is_some_and(|path| path.is_file()));
+        assert!(base.archive.as_ref().is_some_and(|archive| archive.path.is_file()));
         assert_eq!(engine.images.lock().expect("one thread").len(), 1, "only the base is left");
         // A container that fails shows that nothing runs again.
         let engine = Fake { code: 9, ..engine };
         assert_eq!(f.prepare(&engine, &request(Some(&lock))).await.expect("again"), base);
+    }
+
+    #[tokio::test]
+    async fn damaged_archive_of_the_cache_is_not_imported_but_made_again() {
+        let (engine, f) = (fake(), fixture());
+        let lock = f.locked();
+        let base = f.prepare(&engine, &request(Some(&lock))).await.expect("base");
+        let archive = base.archive.clone().expect("it was built").path;
+        let whole = fs_err::read(&archive).expect("ours");
+        // Of the same size: only its hash tells.
+        let mut hostile = whole.clone();
+        hostile[600] ^= 1;
+        fs_err::write(&archive, hostile).expect("ours");
+        engine.images.lock().expect("one thread").clear();
+        assert_eq!(f.prepare(&engine, &request(Some(&lock))).await.expect("again"), base);
+        assert!(fs_err::read(&archive).expect("ours") == whole);
+    }
+
+    #[tokio::test]
+    async fn damaged_package_of_the_cache_is_downloaded_again() {
+        let (engine, f, server) = (fake(), fixture(), wiremock::MockServer::start().await);
+        let lock = f.locked();
+        let place = f.store.blob_path(&lock.packages[0].sha256).expect("a path");
+        let whole = fs_err::read(&place).expect("ours");
+        fs_err::write(&place, b"hostile").expect("ours");
+        wiremock::Mock::given(wiremock::matchers::method("GET"))
+            .respond_with(wiremock::ResponseTemplate::new(200).set_body_bytes(whole.clone()))
+            .expect(1)
+            .mount(&server)
+            .await;
+        let mirrors = MirrorSources { main: Some(server.uri()), ..MirrorSources::default() };
+        f.prepare(&engine, &BaseRequest { mirrors, ..request(Some(&lock)) }).await.expect("downloaded");
+        assert!(fs_err::read(&place).expect("ours") == whole);
     }
 
     #[tokio::test]

@@ -47,6 +47,15 @@ pub struct BaseRequest<'a> {
     pub now: Timestamp,
 }
 
+/// The archive of a bootstrapped base: the one layer of its image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseArchive {
+    /// Its path in the cache.
+    pub path: Utf8PathBuf,
+    /// Its SHA-256, hex.
+    pub sha256: String,
+}
+
 /// A base in the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
@@ -71,7 +80,7 @@ pub struct Base {
     /// Its packages, if it was bootstrapped.
     pub packages: Vec<LockedDeb>,
     /// Its archive in the cache, if it was bootstrapped.
-    pub archive: Option<Utf8PathBuf>,
+    pub archive: Option<BaseArchive>,
     /// Its C library, where that is known.
     pub glibc: Option<GlibcVersion>,
     /// Whether it contains CUDA.

@@ -38,6 +38,12 @@ Examples:
   envforge export slurm ./job
   sbatch --gpus=1 ./job/job.sbatch python train.py     run a command in the image";
 
+const OCI_EXAMPLES: &str = "\
+Examples:
+  envforge export oci pytorch-cuda:2.8-cu128 ./torch.tar
+  envforge export oci ./image                          the current project's image, as a directory
+  skopeo copy oci-archive:./torch.tar docker://registry.example.com/team/torch:2.8";
+
 /// Export formats.
 #[derive(Debug, Clone, Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -45,6 +51,9 @@ pub enum ExportCommand {
     /// Write a Dockerfile and its context; `docker build DIR` reproduces the content.
     #[command(after_help = DOCKERFILE_EXAMPLES)]
     Dockerfile(DockerfileArgs),
+    /// Write a built image as an OCI image layout, for skopeo, podman, containerd and apptainer.
+    #[command(after_help = OCI_EXAMPLES)]
+    Oci(OciArgs),
     /// Write a Compose project: a Dockerfile, its context and compose.yaml.
     #[command(after_help = COMPOSE_EXAMPLES)]
     Compose(DockerfileArgs),
@@ -81,11 +90,28 @@ pub struct DockerfileArgs {
     pub target: TargetArgs,
 }
 
+/// Arguments of `export oci`.
+#[derive(Debug, Clone, Args)]
+#[command(allow_missing_positional = true)]
+pub struct OciArgs {
+    /// Image, spec or lock file to export [default: current project].
+    #[arg(value_name = "IMAGE|SPEC")]
+    pub image: Option<String>,
+    /// Output directory, or a file that ends in `.tar`; must not exist.
+    #[arg(value_name = "DIR|FILE.tar")]
+    pub target: Utf8PathBuf,
+    /// The project.
+    #[command(flatten)]
+    pub project: ProjectArgs,
+}
+
+into_request!(OciArgs => ExportOci { image, target, project });
 into_request!(DockerfileArgs => Export { spec, dir, force, project, source, target });
 
 impl From<ExportCommand> for request::Command {
     fn from(command: ExportCommand) -> Self {
         let (format, args) = match command {
+            ExportCommand::Oci(args) => return Self::ExportOci(args.into()),
             ExportCommand::Dockerfile(args) => (ExportFormat::Dockerfile, args),
             ExportCommand::Compose(args) => (ExportFormat::Compose, args),
             ExportCommand::Devcontainer(args) => (ExportFormat::Devcontainer, args),

@@ -12,6 +12,7 @@ mod doctor;
 mod export;
 mod generate;
 mod images;
+mod import;
 mod init;
 mod list;
 mod lock;
@@ -34,9 +35,10 @@ pub use compat::{
 };
 pub use containers::{LogsArgs, PsArgs, StopArgs};
 pub use doctor::DoctorArgs;
-pub use export::{DockerfileArgs, ExportCommand};
+pub use export::{DockerfileArgs, ExportCommand, OciArgs};
 pub use generate::{CandidatesArgs, CompletionsArgs, DocsArgs, GenerateCommand, ManArgs};
 pub use images::{DiffArgs, ImagesArgs, InspectArgs, PruneArgs, SizeArgs};
+pub use import::ImportArgs;
 pub use init::InitArgs;
 pub use list::ListArgs;
 pub use lock::{LockArgs, LockSource};
@@ -141,6 +143,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Push an image to registries, without the engine compressing it.
     Push(PushArgs),
+    /// Load an image that `export oci` wrote into the engine, every byte compared with its digest.
+    Import(ImportArgs),
     /// Start a shell or run a command in an image.
     Shell(ShellArgs),
     /// List containers started by `shell`.
@@ -161,7 +165,7 @@ pub enum Command {
     Size(SizeArgs),
     /// Remove unused images (dry run unless --yes).
     Prune(PruneArgs),
-    /// Export to Dockerfile, Compose, dev container, Apptainer or Slurm.
+    /// Export to Dockerfile, OCI layout, Compose, dev container, Apptainer or Slurm.
     #[command(subcommand)]
     Export(ExportCommand),
     /// Diagnose this machine, or explain an error message.
@@ -193,6 +197,7 @@ impl From<Command> for request::Command {
             Command::Outdated(args) => Self::Outdated(args.into()),
             Command::Verify(args) => Self::Verify(args.into()),
             Command::Push(args) => Self::Push(args.into()),
+            Command::Import(args) => Self::Import(args.into()),
             Command::Shell(args) => Self::Shell(args.into()),
             Command::Ps(args) => Self::Ps(args.into()),
             Command::Stop(args) => Self::Stop(args.into()),

@@ -1,23 +1,18 @@
 //! `compat`: the matrix itself, checked and shown.
 #![expect(clippy::disallowed_methods, reason = "reads compat files")]
 
-use std::io::Read as _;
-
 use camino::Utf8Path;
 use serde_json::json;
 
-use crate::failure::{Exit, Failure};
-use crate::model::bounded_tar::BoundedTar;
-use crate::model::compat::parse::parse;
+use crate::failure::Exit;
 use crate::model::compat::{Fault, Matrix, faults, read};
 use crate::model::request;
-use crate::model::sha256::sha256_hex;
 use crate::pages;
-use crate::report::{Event, Printer, reporter};
+use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::write_atomically;
 use crate::workflow::error::CommandError;
-use crate::workflow::matrix_override::{kept, key};
+use crate::workflow::matrix_override::{install_archive, remove_override};
 
 pub(super) fn lint(args: &request::CompatLint, settings: &Settings) -> Result<Exit, CommandError> {
     let (edition, rows, found) = match &args.dir {
@@ -102,92 +97,14 @@ pub(super) fn site(args: &request::CompatSite, settings: &Settings) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// More than any matrix archive.
-const LIMIT: u64 = 64 << 20;
-
-/// Why a file is not the matrix archive that was requested.
-#[derive(Debug, thiserror::Error)]
-enum MatrixArchiveError {
-    /// Its SHA-256 differs.
-    #[error("SHA-256 mismatch for `{file}`: expected {wanted}, found {found}")]
-    OtherHash { file: String, found: String, wanted: String },
-    /// It is not a tar archive of matrix files.
-    #[error("`{file}` is not a matrix archive")]
-    NotAnArchive {
-        file: String,
-        #[source]
-        cause: std::io::Error,
-    },
-}
-
-impl Failure for MatrixArchiveError {
-    fn exit(&self) -> Exit {
-        Exit::Usage
-    }
-
-    fn hints(&self) -> Vec<String> {
-        vec![match self {
-            Self::OtherHash { .. } => "download it again, or check the published hash".to_owned(),
-            Self::NotAnArchive { .. } => "create one with `tar -C compat -cf matrix.tar .`".to_owned(),
-        }]
-    }
-}
-
 /// `compat use`: takes another matrix than the program's own, checked by its hash and linted.
 pub(super) fn use_archive(args: &request::CompatUse, settings: &Settings) -> Result<Exit, CommandError> {
-    let path = kept(settings);
-    let (Some(file), Some(wanted)) = (&args.file, &args.sha256) else {
-        return match fs_err::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-            _ => {
-                Printer.text(&format!("using built-in matrix {}", Matrix::embedded().edition));
-                Ok(Exit::Done)
-            }
-        };
+    let (Some(file), Some(sha256)) = (&args.file, &args.sha256) else {
+        remove_override(settings)?;
+        Printer.text(&format!("using built-in matrix {}", Matrix::embedded().edition));
+        return Ok(Exit::Done);
     };
-    let mut bytes = Vec::new();
-    fs_err::File::open(settings.paths.current_dir.join(file))?.take(LIMIT).read_to_end(&mut bytes)?;
-    let found = sha256_hex(&bytes);
-    if !found.eq_ignore_ascii_case(wanted) {
-        return Err(
-            MatrixArchiveError::OtherHash { file: file.to_string(), found, wanted: wanted.clone() }.into()
-        );
-    }
-    let files = archived(&bytes)
-        .map_err(|cause| MatrixArchiveError::NotAnArchive { file: file.to_string(), cause })?;
-    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let matrix = parse(&files)?;
-    let mut kept = postcard::to_stdvec(&key()).expect("a text");
-    kept.extend(postcard::to_stdvec(&matrix).expect("values of our own"));
-    write_atomically(&path, &kept)?;
-    if matrix.edition < Matrix::embedded().edition {
-        let text = format!("the archive is older than the built-in matrix {}", Matrix::embedded().edition);
-        reporter(settings.output).report(Event::Warning { text });
-    }
+    let matrix = install_archive(settings, file, sha256)?;
     Printer.text(&format!("using matrix {}: {} rows", matrix.edition, matrix.rows().len()));
     Ok(Exit::Done)
-}
-
-/// The `.toml` files of a tar archive, packed or not, by name.
-fn archived(bytes: &[u8]) -> std::io::Result<Vec<(String, String)>> {
-    let unpacked: Box<dyn std::io::Read + '_> = match bytes {
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(bytes)),
-        _ => Box::new(bytes),
-    };
-    let mut files = Vec::new();
-    for entry in BoundedTar::new(unpacked.take(LIMIT)).entries()? {
-        let mut entry = entry?;
-        let path = entry.path()?.to_string_lossy().into_owned();
-        let name = path.rsplit('/').next().unwrap_or_default();
-        if entry.header().entry_type().is_file() && Utf8Path::new(name).extension() == Some("toml") {
-            let mut text = String::new();
-            entry.read_to_string(&mut text)?;
-            files.push((name.to_owned(), text));
-        }
-    }
-    files.sort();
-    if files.is_empty() {
-        return Err(std::io::Error::other("it contains no `.toml` file"));
-    }
-    Ok(files)
 }

@@ -1,28 +1,21 @@
 //! `doctor`: what this machine is fit for, and what a message means.
 
-use camino::Utf8Path;
-use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
 use super::explain;
 use crate::engine::{Engine as _, GpuAccess};
 use crate::failure::Exit;
 use crate::host::{self, EngineFacts, HostFacts, HostFinding, HostReport, Severity, SystemFacts};
-use crate::model::address::Address;
-use crate::model::byte_size::gigabytes;
 use crate::model::compat::Matrix;
 use crate::model::request;
 use crate::model::wrap::wrap_hanging;
 use crate::pages::doctor_page;
 use crate::report::Printer;
-use crate::settings::{NamedSecret, Settings};
-use crate::store::unused::cache_size;
+use crate::settings::Settings;
 use crate::store::write_atomically;
 use crate::workflow::error::CommandError;
 use crate::workflow::session::connect;
-
-/// The engine's socket, if no setting names another.
-const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
+use crate::workflow::settings_findings::settings_findings;
 
 /// The object that `doctor --json` prints.
 #[derive(Serialize)]
@@ -58,7 +51,7 @@ pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Resul
     let mut findings = host::findings(&report, matrix);
     // A report is for others, who have no use for this site's addresses.
     if !args.report {
-        findings.extend(in_force(settings));
+        findings.extend(settings_findings(settings));
     }
     if let Some(file) = &args.html {
         let page = doctor_page(&findings);
@@ -82,88 +75,6 @@ pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Resul
         Printer.text(&summary(findings, settings.output.verbose > 0));
     }
     Ok(if bad { Exit::No } else { Exit::Done })
-}
-
-/// Where downloads come from and how they get here, as set. Addresses without their secrets.
-fn in_force(settings: &Settings) -> Vec<HostFinding> {
-    let ok = |id, text| HostFinding { id, severity: Severity::Ok, text, hint: None };
-    let bad = |id, text, hint: &str| HostFinding {
-        id,
-        severity: Severity::Warning,
-        text,
-        hint: Some(hint.to_owned()),
-    };
-    let address = |id, what: &str, value: &str| match value.replace("{cuda}", "CUDA").parse::<Address>() {
-        Ok(address) => ok(id, format!("{what}: {}", address.to_string().replace("CUDA", "{cuda}"))),
-        Err(error) => {
-            bad(id, format!("{what}: {error}"), "docs/src/how-to/configuration.md lists where it is set")
-        }
-    };
-    let mut all = Vec::new();
-    match &settings.index.default {
-        Some(index) => all.push(address("package-index", "package index", index.expose_secret())),
-        None => all.push(ok("package-index", "package index: the tools' own default".to_owned())),
-    }
-    if let Some(index) = &settings.index.framework {
-        all.push(address("framework-index", "framework index", index.expose_secret()));
-    }
-    for (name, index) in &settings.index.of_framework {
-        all.push(address("framework-index", &format!("own index of {name}"), index.expose_secret()));
-    }
-    let set = [
-        ("mirror", "Debian mirror", &settings.mirrors.debian),
-        ("mirror", "Debian security mirror", &settings.mirrors.debian_security),
-        ("mirror", "Ubuntu mirror", &settings.mirrors.ubuntu),
-        ("mirror", "Ubuntu security mirror", &settings.mirrors.ubuntu_security),
-        ("mirror", "mirror of NVIDIA's apt repositories", &settings.mirrors.nvidia),
-    ];
-    all.extend(set.iter().filter_map(|(id, what, value)| Some(address(*id, what, value.as_ref()?))));
-    for (name, value) in &settings.index.named {
-        all.push(address("further-index", &format!("package index `{name}`"), value.expose_secret()));
-    }
-    for (name, value) in &settings.network.proxies {
-        // A list of hosts holds no secret, and a proxy may be written without a scheme.
-        let shown = match (name.as_str(), value.parse::<Address>()) {
-            ("NO_PROXY", _) => value.clone(),
-            (_, Ok(address)) => address.to_string(),
-            (_, Err(_)) => value.rsplit('@').next().unwrap_or_default().to_owned(),
-        };
-        all.push(ok("proxy", format!("proxy {name}: {shown}")));
-    }
-    match &settings.network.ca_bundle {
-        Some(file) if file.is_file() => all.push(ok("ca-bundle", format!("CA certificates: {file}"))),
-        Some(file) => {
-            let hint = "correct `[network] ca-bundle` (ENVFORGE_CA_BUNDLE, SSL_CERT_FILE)";
-            all.push(bad("ca-bundle", format!("CA certificates: `{file}` is not a file"), hint));
-        }
-        None => all.push(ok("ca-bundle", "CA certificates: the tools' own".to_owned())),
-    }
-    all.extend(exposure(settings));
-    let cache = &settings.paths.cache;
-    let text = format!("{} of downloads and layers in {cache}", gigabytes(cache_size(cache)));
-    all.push(ok("cache", text));
-    all
-}
-
-/// What other users of this machine can use or read.
-fn exposure(settings: &Settings) -> Vec<HostFinding> {
-    let host = settings.engine.docker_host.as_deref();
-    let socket = host.map_or(Some(DEFAULT_SOCKET), |address| address.strip_prefix("unix://"));
-    let port = host.and_then(|address| host::open_port(address, settings.engine.tls_verify));
-    let variable = |name: &str| settings.environment.get(name).cloned();
-    let netrc = variable("NETRC").or_else(|| variable("HOME").map(|home| format!("{home}/.netrc")));
-    let files = netrc.iter().map(Utf8Path::new).chain([settings.paths.config_file.as_path()]);
-    let secrets = settings.secrets.iter().filter_map(|(name, secret)| match secret {
-        NamedSecret::File(file) => host::readable_secret(name, file),
-        _ => None,
-    });
-    let socket = socket.and_then(|socket| host::open_socket(socket.into()));
-    socket
-        .into_iter()
-        .chain(port)
-        .chain(files.filter_map(host::readable_credentials))
-        .chain(secrets)
-        .collect()
 }
 
 /// Errors, warnings, what is in order if `all` is asked for, and one line of counts.
@@ -209,6 +120,7 @@ async fn engine(settings: &Settings) -> Result<EngineFacts, CommandError> {
         gpus: (access != GpuAccess::Request).then(|| access.to_string()),
         cgroup_driver: info.cgroup_driver.clone(),
         storage_driver: info.storage_driver.clone(),
+        keeps_blobs: info.keeps_blobs,
         rootless: info.rootless,
         unkept_limits: info.unkept_limits.clone(),
         local: info.local,

@@ -1,32 +1,18 @@
 //! `export`: the context of a build, written to a folder that any engine can build, and what other tools need beside it.
-#![expect(clippy::disallowed_methods, reason = "writes the folder")]
-
-use std::os::unix::fs::PermissionsExt as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::model::export::cluster;
 use crate::model::export::devcontainer::{IMAGE_FOLDER, devcontainer as devcontainer_json};
-use crate::model::image::context::{ContextContent, ContextEntry};
-use crate::model::image::plan::{BaseSource, BuildPlan, plan};
 use crate::model::lock::Lock;
-use crate::model::project::Shell;
 use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::write_atomically;
-use crate::workflow::base::check_processor;
-use crate::workflow::build_request::wanted;
-use crate::workflow::context_files::{cached_file, files};
-use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
-use crate::workflow::lock::{LockedBuild, lock_for};
-use crate::workflow::session::Session;
-use crate::workflow::stack::stack;
+use crate::workflow::export_context::{Exported, MARK, NotEmpty, check_empty, check_no_link, exported};
 
-/// Written last, so that a folder which holds it is a whole export of ours.
-const MARK: &str = ".envforge-export";
 const APPTAINER_README: &str = "\
 Build it in this directory, as root or with `--fakeroot`: `apptainer build image.sif image.def`.
 Run it: `apptainer run --nv image.sif python train.py` (omit `--nv` without a GPU).
@@ -54,7 +40,10 @@ pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> R
 /// The Dockerfile's folder below `DIR/image`, and a `compose.yaml` that builds and opens it.
 pub(super) async fn compose(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let (dir, Exported { lock, shell, .. }) = below(args, settings).await?;
-    fs_err::write(dir.join("compose.yaml"), crate::model::export::compose::compose(&lock, &shell))?;
+    write_atomically(
+        &dir.join("compose.yaml"),
+        crate::model::export::compose::compose(&lock, &shell).as_bytes(),
+    )?;
     finish(
         &dir,
         &lock,
@@ -73,7 +62,7 @@ pub(super) async fn apptainer(args: &request::Export, settings: &Settings) -> Re
 pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let (dir, exported) = below(args, settings).await?;
     write_definition(&dir, &exported)?;
-    fs_err::write(dir.join("job.sbatch"), cluster::slurm(&exported.lock, &exported.shell))?;
+    write_atomically(&dir.join("job.sbatch"), cluster::slurm(&exported.lock, &exported.shell).as_bytes())?;
     finish(&dir, &exported.lock, SLURM_README)
 }
 
@@ -81,6 +70,7 @@ pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result
 async fn below(args: &request::Export, settings: &Settings) -> Result<(Utf8PathBuf, Exported), CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
+    check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
     let exported = exported(args, &dir.join(IMAGE_FOLDER), settings).await?;
     Ok((dir, exported))
 }
@@ -88,15 +78,15 @@ async fn below(args: &request::Export, settings: &Settings) -> Result<(Utf8PathB
 fn write_definition(dir: &Utf8Path, exported: &Exported) -> Result<(), CommandError> {
     let Exported { plan, bottom, published, .. } = exported;
     for (name, text) in cluster::apptainer(plan, bottom, *published) {
-        fs_err::write(dir.join(name), text)?;
+        write_atomically(&dir.join(name), text.as_bytes())?;
     }
     Ok(())
 }
 
 /// Marks the folder as a whole export, and says where it is.
 fn finish(dir: &Utf8Path, lock: &Lock, readme: &str) -> Result<Exit, CommandError> {
-    fs_err::write(dir.join("README.md"), readme)?;
-    fs_err::write(dir.join(MARK), format!("{}\n", lock.hash()))?;
+    write_atomically(&dir.join("README.md"), readme.as_bytes())?;
+    write_atomically(&dir.join(MARK), format!("{}\n", lock.hash()).as_bytes())?;
     Printer.text(dir.as_str());
     Ok(Exit::Done)
 }
@@ -109,88 +99,11 @@ pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) ->
         return Err(NotEmpty { dir: dir.to_string() }.into());
     }
     check_empty(&image, args.force)?;
+    check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
     let Exported { lock, .. } = exported(args, &image, settings).await?;
     let value = devcontainer_json(&crate::model::image::plan::name(&lock));
     let json = serde_json::to_string_pretty(&value).expect("it holds text keys only");
     write_atomically(&file, format!("{json}\n").as_bytes())?;
     Printer.text(file.as_str());
     Ok(Exit::Done)
-}
-
-/// What an export wrote.
-struct Exported {
-    lock: Lock,
-    shell: Shell,
-    plan: BuildPlan,
-    bottom: BaseSource,
-    published: bool,
-}
-
-/// Writes the context of the image to a folder.
-async fn exported(
-    args: &request::Export,
-    dir: &Utf8Path,
-    settings: &Settings,
-) -> Result<Exported, CommandError> {
-    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
-    let named = named_base(settings, &wanted.source, &wanted.target).await?;
-    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
-    let session = Session::open(settings, Some(&wanted.source)).await?;
-    let LockedBuild { lock, base, .. } = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
-    check_processor(&session, &lock.stack)?;
-    let bottom = match &base.archive {
-        Some(archive) => BaseSource::Archive(cached_file(archive.clone())?),
-        None => BaseSource::Image(base.published.clone().unwrap_or_else(|| base.reference.clone())),
-    };
-    let plan = plan(&lock, files(&session, &lock, &base, bottom.clone(), &wanted).await?);
-    write_folder(dir, &plan.context)?;
-    fs_err::write(dir.join("envforge.lock"), lock.to_toml())?;
-    fs_err::write(dir.join(".dockerignore"), "envforge.lock\n.dockerignore\n.envforge-export\n")?;
-    fs_err::write(dir.join(MARK), format!("{}\n", plan.image.lock))?;
-    Ok(Exported { lock, shell: wanted.shell, plan, bottom, published: base.published.is_some() })
-}
-
-fn check_empty(dir: &Utf8Path, force: bool) -> Result<(), CommandError> {
-    let refuse = || NotEmpty { dir: dir.to_string() };
-    match fs_err::read_dir(dir) {
-        Ok(mut entries) => {
-            let ours = dir.join(MARK).is_file();
-            if entries.next().is_some() && !(force && ours) { Err(refuse().into()) } else { Ok(()) }
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Writes the entries below `dir`, each through a temporary name.
-fn write_folder(dir: &Utf8Path, entries: &[ContextEntry]) -> Result<(), CommandError> {
-    for entry in entries {
-        let path = dir.join(&entry.path);
-        fs_err::create_dir_all(path.parent().unwrap_or(dir))?;
-        match &entry.content {
-            ContextContent::Bytes(bytes) => fs_err::write(&path, bytes)?,
-            ContextContent::File { path: from, .. } => {
-                fs_err::copy(from, &path)?;
-            }
-        }
-        fs_err::set_permissions(&path, std::fs::Permissions::from_mode(entry.mode))?;
-    }
-    Ok(())
-}
-
-/// The directory to write to holds something else.
-#[derive(Debug, thiserror::Error)]
-#[error("directory `{dir}` is not empty")]
-struct NotEmpty {
-    dir: String,
-}
-
-impl Failure for NotEmpty {
-    fn exit(&self) -> Exit {
-        Exit::Usage
-    }
-
-    fn hints(&self) -> Vec<String> {
-        vec!["use an empty or new directory, or add --force".to_owned()]
-    }
 }

@@ -1,8 +1,6 @@
 //! `images` and `prune`: what envforge built on this engine, and what of it no lock in use names.
-#![expect(clippy::disallowed_methods, reason = "asks the clock for the age of files of the cache")]
 
 use std::fmt::Write as _;
-use std::time::SystemTime;
 
 use serde::Serialize;
 
@@ -14,11 +12,10 @@ use crate::model::image::plan::{LOCK_LABEL, UNVERIFIED};
 use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
-use crate::store::known_locks::{LocksInUse, in_use, known_lock};
-use crate::store::unused::{remove, unused as unused_files};
+use crate::store::known_locks::in_use;
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
-use crate::workflow::shell::ETC_LABEL;
+use crate::workflow::unused_images::{Unused, is_in_use, lock_of, remove_unused, unused};
 
 const NAME_LABEL: &str = "io.envforge.name";
 const SPEC_LABEL: &str = "io.envforge.spec";
@@ -79,32 +76,15 @@ pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
 pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<Exit, CommandError> {
     let session = Session::open(settings, None).await?;
     let all = session.engine.images(LOCK_LABEL).await?;
-    let used = in_use(&session.store);
-    // An image of somebody else's state folder is somebody else's.
-    let ours = |image: &&ImageInfo| {
-        !is_in_use(image, &all, &used) && known_lock(&session.store, lock_of(image)).is_some()
-    };
-    let unused: Vec<_> = all.iter().filter(ours).collect();
-    let volumes = stale_volumes(&session, &unused).await?;
-    let files = if args.cache { unused_files(&session.store, SystemTime::now()) } else { Vec::new() };
+    let unused = unused(&session, &all, args.cache).await?;
+    if args.yes {
+        remove_unused(&session, &unused).await?;
+    }
+    let Unused { images, volumes, files } = unused;
     let cache = args
         .cache
         .then(|| CacheReport { files: files.len(), bytes: files.iter().map(|file| file.size).sum() });
-    if args.yes {
-        remove(&files)?;
-        for image in &unused {
-            if image.tags.is_empty() {
-                session.engine.remove_image(&image.id).await?;
-            }
-            for tag in &image.tags {
-                session.engine.remove_image(tag).await?;
-            }
-        }
-        for volume in &volumes {
-            session.containers.remove_volume(volume).await?;
-        }
-    }
-    let rows: Vec<_> = unused.iter().map(|image| row(image, &all, false)).collect();
+    let rows: Vec<_> = images.iter().map(|image| row(image, &all, false)).collect();
     let own: u64 = rows.iter().map(|row| row.size - row.shared.min(row.size)).sum();
     if settings.output.json {
         let volumes = Some(volumes);
@@ -137,28 +117,6 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
         }
     }
     Ok(Exit::Done)
-}
-
-/// Volumes that hold /etc for users of an image which is gone, or is among these.
-async fn stale_volumes(session: &Session<'_>, unused: &[&ImageInfo]) -> Result<Vec<String>, CommandError> {
-    let mut stale = Vec::new();
-    for (volume, image) in session.containers.volumes(ETC_LABEL).await? {
-        if unused.iter().any(|one| one.id == image) || session.engine.image(&image).await?.is_none() {
-            stale.push(volume);
-        }
-    }
-    Ok(stale)
-}
-
-/// Whether a lock in use refers to it, and no later image of that lock, in either schema, has taken its tags.
-fn is_in_use(image: &ImageInfo, all: &[ImageInfo], used: &LocksInUse) -> bool {
-    let Some(lock) = used.get(lock_of(image)) else { return false };
-    let is_tagged = |other: &ImageInfo| used.get(lock_of(other)) == Some(lock) && !other.tags.is_empty();
-    !image.tags.is_empty() || !all.iter().any(is_tagged)
-}
-
-fn lock_of(image: &ImageInfo) -> &str {
-    image.labels.get(LOCK_LABEL).map_or("", String::as_str)
 }
 
 fn row<'a>(image: &'a ImageInfo, all: &[ImageInfo], in_use: bool) -> Row<'a> {
@@ -200,30 +158,4 @@ fn table(rows: &[Row<'_>]) -> String {
         );
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn image_whose_tags_went_to_a_later_one_of_its_lock_is_not_in_use() {
-        let image = |id: &str, lock: &str, tags: &[&str]| ImageInfo {
-            id: id.to_owned(),
-            labels: [(LOCK_LABEL.to_owned(), lock.to_owned())].into(),
-            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
-            ..ImageInfo::default()
-        };
-        let all = [
-            image("old", "a", &[]),
-            image("new", "a", &["x:1"]),
-            image("failed", "b", &[]),
-            image("other", "c", &["y:1"]),
-            image("of schema 1", "a of schema 1", &[]),
-        ];
-        let used = [("a", "a"), ("a of schema 1", "a"), ("b", "b")];
-        let used = used.map(|(hash, lock)| (hash.to_owned(), lock.to_owned())).into();
-        let expected = [false, true, true, false, false];
-        assert_eq!(all.each_ref().map(|image| is_in_use(image, &all, &used)), expected);
-    }
 }

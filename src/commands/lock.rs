@@ -14,6 +14,7 @@ use crate::workflow::build_request::{BuildRequest, wanted};
 use crate::workflow::companions::check_companions;
 use crate::workflow::content_digest::digest_of;
 use crate::workflow::custom_base::named_base;
+use crate::workflow::dated_indexes::check_dated_indexes;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::local_wheels::LocalWheels;
@@ -57,6 +58,7 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     check_companions(settings, &wanted, &stack)?;
+    check_dated_indexes(settings, &wanted, &stack)?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
     let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     raise_schema(&session, &mut locked, &wanted);

@@ -6,9 +6,11 @@ mod containers;
 mod doctor;
 mod explain;
 mod export;
+mod export_oci;
 mod fail;
 mod generate;
 mod images;
+mod import;
 mod init;
 mod inspect;
 mod list;
@@ -92,7 +94,9 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::Size(request) => until_interrupted(size::size(&request, settings), output)?,
         Command::Build(request) => until_interrupted(build::build(&request, settings), output)?,
         Command::Push(request) => until_interrupted(push::push_image(&request, settings), output)?,
+        Command::Import(request) => until_interrupted(import::import(&request, settings), output)?,
         Command::Verify(request) => until_interrupted(verify::verify(&request, settings), output)?,
+        Command::ExportOci(request) => until_interrupted(export_oci::export_oci(&request, settings), output)?,
         Command::Export(format, request) => match format {
             ExportFormat::Dockerfile => until_interrupted(export::dockerfile(&request, settings), output)?,
             ExportFormat::Compose => until_interrupted(export::compose(&request, settings), output)?,

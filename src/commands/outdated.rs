@@ -58,3 +58,18 @@ pub(super) fn print(found: &Proposed, settings: &Settings, upgrade: bool) {
     };
     Printer.say(&format!("{count} since {created}: {file}"));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::markdown::{documented_fields, printed_fields};
+
+    #[test]
+    fn every_field_is_documented() {
+        let change = Change { part: "system", name: "git".to_owned(), from: None, to: Some("1".to_owned()) };
+        let changes = std::slice::from_ref(&change);
+        let report = ChangesReport { schema: 1, file: "a", created: "b", because: Vec::new(), changes };
+        assert_eq!(printed_fields(&report), documented_fields("envforge outdated"));
+        assert_eq!(printed_fields(&change), ["from", "name", "part", "to"].map(str::to_owned).into());
+    }
+}

@@ -77,7 +77,7 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
 }
 
 /// The same tag with the suffix of an image that is not verified.
-fn unverified(target: &ImageRef) -> Result<ImageRef, CommandError> {
+pub(super) fn unverified(target: &ImageRef) -> Result<ImageRef, CommandError> {
     let text = target.to_string();
     let text = if text.ends_with(UNVERIFIED) { text } else { format!("{text}{UNVERIFIED}") };
     Ok(text.parse()?)
@@ -85,6 +85,15 @@ fn unverified(target: &ImageRef) -> Result<ImageRef, CommandError> {
 
 #[cfg(test)]
 mod tests {
+    use crate::model::markdown::{documented_fields, printed_fields};
+
+    #[test]
+    fn every_field_is_documented() {
+        let report = super::Report { schema: 1, image: "sha256:1", verified: false, pushed: &[] };
+        let documented = documented_fields("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8");
+        assert_eq!(printed_fields(&report), documented);
+    }
+
     use super::unverified;
 
     #[test]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::commands::fail::fail;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, SHELL_FAILURE};
 use crate::model::request;
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
@@ -15,9 +15,6 @@ use crate::workflow::project_trust::{Use, require_trust};
 use crate::workflow::session::Session;
 use crate::workflow::shell::{OpenOutcome, Then, drive_it, open, project_of, until_ended};
 
-/// What `docker run` exits with when itself fails.
-pub(super) const OWN_FAILURE: u8 = 125;
-
 /// Runs the command; its exit code is the program's.
 pub(crate) fn run(args: &request::Shell, settings: &Settings) -> ExitCode {
     match to_the_end(shell(args, settings), settings.output) {
@@ -25,7 +22,7 @@ pub(crate) fn run(args: &request::Shell, settings: &Settings) -> ExitCode {
         Err(error) if error.is_interrupted() => error.exit().into(),
         Err(error) => {
             fail(&error, settings.output.color);
-            OWN_FAILURE.into()
+            SHELL_FAILURE.into()
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::vendor_base::fault;
 use crate::store::vendor_dir::{LOCKS, VendorError, VendorProblem, locks_of, verified};
-use crate::store::{copy_atomically, write_atomically};
+use crate::store::{StoreError, copy_verified, write_atomically};
 use crate::workflow::build_request::wanted;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
@@ -68,7 +68,15 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
         {
             continue;
         }
-        copy_atomically(&from, &target)?;
+        if let Err(error) = copy_verified(&from, &target, item.sha256()) {
+            if !matches!(error, StoreError::WrongContent { .. }) {
+                return Err(error.into());
+            }
+            // The cache had other bytes under that hash.
+            session.store.discard(item.sha256())?;
+            gather(&session, &wanted, &locked).await?;
+            copy_verified(&from, &target, item.sha256())?;
+        }
         new += 1;
     }
     let mut files = all.len();

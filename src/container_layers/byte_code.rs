@@ -1,8 +1,7 @@
 //! Byte code of wheels, from a container without network, secrets or any other package: kept by wheel and exact Python.
 //!
-//! A distribution's byte code is a function of its sources, their paths in the image and the Python (3.11 and newer): one fresh
-//! process each, without site, so no code of a wheel runs.
-#![expect(clippy::disallowed_methods, reason = "edge: reads the cache")]
+//! A distribution's byte code is a function of its sources, their paths in the image and the Python: one fresh process each,
+//! without site, so no code of a wheel runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +12,15 @@ use super::error::LayerError;
 use super::limits::MOST_CODE;
 use super::step::Tools;
 use crate::engine::{ContainerFile, Network, RunRequest};
-use crate::model::bounded::read_bounded;
 use crate::model::sha256::sha256_hex;
-use crate::store::{Store, StoreError, write_atomically};
+use crate::store::{SealedRecords, Store, StoreError};
 
-const SCRIPT: &str = include_str!("../../templates/steps/byte_code.py");
+const SCRIPT: &str = concat!(
+    include_str!("../../templates/steps/one_module.py"),
+    include_str!("../../templates/steps/byte_code.py")
+);
 /// Raised when the same sources give other byte code than before.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 /// Sources of one container, bytes: what is sent and received lies in memory.
 const BATCH: usize = 96 << 20;
 const WHAT: &str = "byte code";
@@ -57,17 +58,14 @@ pub struct Interpreter<'a> {
 /// The byte code of a wheel in the cache.
 pub fn kept(store: &Store, wheel: &str, identity: &str) -> Option<Vec<SourceFile>> {
     // What cannot be read is made again.
-    let file = fs_err::File::open(path(store, wheel, identity)).ok()?;
-    let bytes = read_bounded(file, MOST_CODE as u64).ok()?;
-    let (hash, frames) = bytes.split_at_checked(64)?;
-    let frames = (sha256_hex(frames).as_bytes() == hash).then(|| Bytes::copy_from_slice(frames))?;
-    let mut all = read(frames)?;
+    let frames = records(store).read(&name_of(wheel, identity), MOST_CODE as u64)?;
+    let mut all = read(frames.into())?;
     (all.len() == 1).then(|| all.remove(0))
 }
 
 /// Whether the cache has the byte code of a wheel, whole or not.
 pub fn is_kept(store: &Store, wheel: &str, identity: &str) -> bool {
-    path(store, wheel, identity).is_file()
+    records(store).path(&name_of(wheel, identity)).is_file()
 }
 
 /// Compiles distributions and keeps the result.
@@ -160,15 +158,16 @@ pub(crate) fn keep(
     identity: &str,
     code: &[SourceFile],
 ) -> Result<(), StoreError> {
-    let frames = write(&[code]);
-    let mut bytes = sha256_hex(&frames).into_bytes();
-    bytes.extend(frames);
-    write_atomically(&path(store, wheel, identity), &bytes)
+    records(store).write(&name_of(wheel, identity), &write(&[code]))
 }
 
-fn path(store: &Store, wheel: &str, identity: &str) -> camino::Utf8PathBuf {
+fn records(store: &Store) -> SealedRecords {
+    SealedRecords::new(store, "layers/byte-code")
+}
+
+fn name_of(wheel: &str, identity: &str) -> String {
     let key = sha256_hex(format!("{LAYOUT} {wheel} {identity} {SCRIPT}").as_bytes());
-    store.cache_dir().join("layers").join("byte-code").join(format!("{wheel}-{}", &key[..16]))
+    format!("{wheel}-{}", &key[..16])
 }
 
 /// Writes the frames that `byte_code.py` reads.
@@ -214,6 +213,7 @@ fn take(frames: &mut Bytes, count: usize) -> Option<Bytes> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test forges a file")]
 mod tests {
     use super::*;
 
@@ -258,10 +258,16 @@ mod tests {
         keep(&store, "wheel", "python", &code).expect("kept");
         assert_eq!(kept(&store, "wheel", "python"), Some(code));
         assert_eq!(kept(&store, "wheel", "another python"), None);
-        let place = path(&store, "wheel", "python");
-        let mut bytes = std::fs::read(&place).expect("a file");
+        let place = records(&store).path(&name_of("wheel", "python"));
+        let mut bytes = fs_err::read(&place).expect("a file");
         *bytes.last_mut().expect("not empty") ^= 1;
-        std::fs::write(&place, bytes).expect("written");
+        fs_err::write(&place, bytes).expect("written");
         assert_eq!(kept(&store, "wheel", "python"), None);
+        let forged = write(&[&[file("/a/__pycache__/b.cpython-311.pyc", "of somebody else")]]);
+        let hash = sha256_hex(&forged).into_bytes();
+        for text in [forged.clone(), [hash, forged].concat()] {
+            fs_err::write(&place, text).expect("written");
+            assert_eq!(kept(&store, "wheel", "python"), None, "code that was not compiled here");
+        }
     }
 }

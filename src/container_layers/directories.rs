@@ -1,5 +1,4 @@
 //! The directories of an image with their modes and owners: a layer that lists a directory must repeat them.
-#![expect(clippy::disallowed_methods, reason = "edge: reads the cache")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,9 +7,8 @@ use super::error::LayerError;
 use super::limits::LARGEST_RECORD;
 use super::step::Tools;
 use crate::engine::{Network, RunRequest};
-use crate::model::bounded::read_bounded;
 use crate::model::sha256::sha256_hex;
-use crate::store::write_atomically;
+use crate::store::SealedRecords;
 
 /// Mode and owner of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +36,8 @@ pub async fn directories(
     layers: &[String],
 ) -> Result<Directories, LayerError> {
     let key = sha256_hex(format!("directories 1\n{}", layers.join("\n")).as_bytes());
-    let record = tools.store.cache_dir().join("layers").join(key);
-    let kept = fs_err::File::open(&record).and_then(|file| read_bounded(file, LARGEST_RECORD));
-    if let Some(known) = kept.ok().and_then(|bytes| parse(&bytes)) {
+    let records = SealedRecords::new(tools.store, "layers");
+    if let Some(known) = records.read(&key, LARGEST_RECORD).and_then(|bytes| parse(&bytes)) {
         return Ok(known);
     }
     let request = RunRequest {
@@ -61,7 +58,7 @@ pub async fn directories(
         return Err(failed(text.lines().map(str::to_owned).collect()));
     }
     let known = parse(&outcome.stdout).ok_or_else(|| failed(vec!["it cannot be read".to_owned()]))?;
-    write_atomically(&record, &outcome.stdout)?;
+    records.write(&key, &outcome.stdout)?;
     Ok(known)
 }
 

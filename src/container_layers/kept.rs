@@ -10,9 +10,8 @@ use super::limits::LARGEST_RECORD;
 use crate::archive::saved_layers::SavedLayer;
 use crate::assemble::{AssembleError, LayerPlan, TarDigest, write_plain};
 use crate::engine::LayerContent;
-use crate::model::bounded::read_bounded;
-use crate::model::sha256::is_sha256_hex;
-use crate::store::{Store, StoreError, write_atomically};
+use crate::model::sha256::{HashingWriter, is_sha256_hex};
+use crate::store::{SealedRecords, Store, StoreError};
 
 /// A layer in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +24,7 @@ pub struct KeptLayer {
 
 /// The layers of a key (SHA-256, hex), if every one of them is in the cache.
 pub(super) fn find(store: &Store, key: &str) -> Result<Option<Vec<KeptLayer>>, StoreError> {
-    let read = fs_err::File::open(record(store, key)).and_then(|file| read_bounded(file, LARGEST_RECORD));
-    let Ok(bytes) = read else { return Ok(None) };
+    let Some(bytes) = records(store).read(&name_of(key), LARGEST_RECORD) else { return Ok(None) };
     // A record that cannot be read is none: the layers are made again.
     let Ok(layers) = serde_json::from_slice::<Vec<KeptLayer>>(&bytes) else { return Ok(None) };
     for layer in &layers {
@@ -42,15 +40,13 @@ pub(super) fn find(store: &Store, key: &str) -> Result<Option<Vec<KeptLayer>>, S
 pub(super) fn keep(store: &Store, key: &str, layers: Vec<SavedLayer>) -> Result<Vec<KeptLayer>, StoreError> {
     let kept = layers.into_iter().map(|layer| adopt(store, layer)).collect::<Result<Vec<_>, _>>()?;
     let text = serde_json::to_vec(&kept).expect("hashes and numbers");
-    write_atomically(&record(store, key), &text)?;
+    records(store).write(&name_of(key), &text)?;
     Ok(kept)
 }
 
 /// Moves a layer into the cache, under the hash of its tar alone.
 pub(super) fn adopt(store: &Store, layer: SavedLayer) -> Result<KeptLayer, StoreError> {
     let SavedLayer { sha256, size, file } = layer;
-    let failed = |cause| StoreError::File { purpose: "cannot write the cache", cause };
-    file.as_file().sync_data().map_err(failed)?;
     let path = Utf8Path::from_path(file.path()).expect("the cache's path is UTF-8").to_owned();
     store.adopt(&path, &sha256)?;
     // The file has moved; its guard finds nothing to remove.
@@ -66,8 +62,12 @@ pub fn keep_plan(store: &Store, plan: &LayerPlan) -> Result<KeptLayer, AssembleE
     Ok(adopt(store, SavedLayer { sha256, size, file })?)
 }
 
-fn record(store: &Store, key: &str) -> Utf8PathBuf {
-    store.cache_dir().join("layers").join(format!("{key}.json"))
+fn records(store: &Store) -> SealedRecords {
+    SealedRecords::new(store, "layers")
+}
+
+fn name_of(key: &str) -> String {
+    format!("{key}.json")
 }
 
 impl KeptLayer {
@@ -78,15 +78,94 @@ impl KeptLayer {
 
     /// Its tar, for an engine.
     pub fn content(&self, store: &Store) -> Result<impl LayerContent + use<>, StoreError> {
-        Ok(LayerFile(store.blob_path(&self.sha256)?))
+        Ok(LayerFile { path: store.blob_path(&self.sha256)?, sha256: self.sha256.clone() })
     }
 }
 
-struct LayerFile(Utf8PathBuf);
+/// A tar of the cache, hashed while it is given away.
+struct LayerFile {
+    path: Utf8PathBuf,
+    sha256: String,
+}
 
 impl LayerContent for LayerFile {
     fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        let mut file = BufReader::with_capacity(1 << 20, fs_err::File::open(&self.0)?);
-        std::io::copy(&mut file, out).map(drop)
+        let mut file = BufReader::with_capacity(1 << 20, fs_err::File::open(&self.path)?);
+        let mut hashed = HashingWriter::new(out);
+        std::io::copy(&mut file, &mut hashed)?;
+        let found = hashed.finish();
+        if found == self.sha256 {
+            return Ok(());
+        }
+        let (file, wanted) = ("a layer of the cache".to_owned(), self.sha256.clone());
+        Err(std::io::Error::other(AssembleError::WrongHash { file, wanted, found }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::sha256::sha256_hex;
+
+    struct Fixture {
+        store: Store,
+        key: String,
+        layer: KeptLayer,
+        _folder: tempfile::TempDir,
+    }
+
+    /// A layer in the cache, under a key.
+    fn fixture() -> Fixture {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let mut file = store.temp_file().expect("a file");
+        file.write_all(b"a tar").expect("written");
+        let saved = SavedLayer { sha256: sha256_hex(b"a tar"), size: 5, file };
+        let key = "ab".repeat(32);
+        let layer = keep(&store, &key, vec![saved]).expect("kept").remove(0);
+        Fixture { store, key, layer, _folder: folder }
+    }
+
+    #[test]
+    fn kept_layer_is_found_and_written_with_its_digest() {
+        let f = fixture();
+        assert_eq!(find(&f.store, &f.key).expect("readable"), Some(vec![f.layer.clone()]));
+        let mut out = Vec::new();
+        f.layer.content(&f.store).expect("a path").write_to(&mut out).expect("written");
+        assert_eq!(out, b"a tar");
+    }
+
+    #[test]
+    fn layer_of_other_bytes_is_an_error_when_it_is_used() {
+        let f = fixture();
+        fs_err::write(f.store.blob_path(&f.layer.sha256).expect("a path"), b"other").expect("ours");
+        let error =
+            f.layer.content(&f.store).expect("a path").write_to(&mut Vec::new()).expect_err("refused");
+        let error = error.downcast::<AssembleError>().expect("recognized");
+        assert!(
+            matches!(&error, AssembleError::WrongHash { wanted, .. } if *wanted == f.layer.sha256),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn record_that_names_another_layer_of_the_cache_is_none() {
+        let f = fixture();
+        let other = f.store.put(&sha256_hex(b"hostile"), b"hostile").expect("stored");
+        let forged = vec![KeptLayer { sha256: other.file_name().expect("a name").to_owned(), size: 7 }];
+        let text = serde_json::to_vec(&forged).expect("JSON");
+        fs_err::write(records(&f.store).path(&name_of(&f.key)), &text).expect("ours");
+        assert_eq!(find(&f.store, &f.key).expect("readable"), None);
+    }
+
+    #[test]
+    fn link_in_place_of_a_layer_is_none() {
+        let f = fixture();
+        let path = f.store.blob_path(&f.layer.sha256).expect("a path");
+        let elsewhere = f.store.cache_dir().join("elsewhere");
+        fs_err::rename(&path, &elsewhere).expect("ours");
+        std::os::unix::fs::symlink(&elsewhere, &path).expect("ours");
+        assert_eq!(find(&f.store, &f.key).expect("readable"), None);
     }
 }

@@ -60,6 +60,7 @@ pub async fn step_layers(tools: &Tools<'_>, step: Step<'_>) -> Result<Vec<KeptLa
     let scratch = TemporaryTag::new(tools.engine);
     let request = ImageBuildRequest {
         context,
+        context_secret: tools.store.context_secret()?,
         secrets: Vec::new(),
         build_args: BTreeMap::new(),
         labels: BTreeMap::new(),

@@ -82,6 +82,7 @@ async fn features(
         runtimes: runtimes(&info),
         cdi_devices: cdi_devices(&info),
         unkept_limits: if podman { Vec::new() } else { unkept_limits(&info) },
+        keeps_blobs: keeps_blobs(&info),
         rootless: info.security_options.iter().flatten().any(|option| option.contains("name=rootless")),
         memory: info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).filter(|bytes| *bytes > 0),
         local: address.is_local(),
@@ -100,6 +101,12 @@ fn machine(address: &Address, info: &SystemInfo) -> Result<Machine, EngineError>
             machine: other.unwrap_or("an unknown architecture").to_owned(),
         }),
     }
+}
+
+/// Whether the image store is containerd's: Docker then lists its snapshotter as the driver's type.
+fn keeps_blobs(info: &SystemInfo) -> bool {
+    let status = info.driver_status.iter().flatten();
+    status.flatten().any(|value| value.starts_with("io.containerd.snapshotter"))
 }
 
 fn runtimes(info: &SystemInfo) -> Vec<String> {

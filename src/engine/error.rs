@@ -115,6 +115,16 @@ pub enum EngineError {
         /// The bound, bytes.
         limit: u64,
     },
+    /// A file that was to be sent has other bytes than those it is known by.
+    #[error("`{path}` has other content than expected: SHA-256 {found}, not {wanted}")]
+    OtherContent {
+        /// The file.
+        path: camino::Utf8PathBuf,
+        /// The expected hash.
+        wanted: String,
+        /// The hash of its bytes.
+        found: String,
+    },
     /// A failed read or write of a local file.
     #[error(transparent)]
     File(#[from] std::io::Error),
@@ -147,6 +157,7 @@ impl Failure for EngineError {
             | Self::Refused { .. }
             | Self::Registry { .. }
             | Self::TooLarge { .. }
+            | Self::OtherContent { .. }
             | Self::File(..) => Exit::Outside,
         }
     }
@@ -195,6 +206,9 @@ impl Failure for EngineError {
                     .finding()
                     .map(|finding| vec![finding.why.to_owned(), finding.cure.to_owned()])
                     .unwrap_or_default();
+            }
+            Self::OtherContent { .. } => {
+                "run the same command again: a damaged file of the cache is fetched again"
             }
             Self::File(_) => return Vec::new(),
         };

@@ -33,6 +33,9 @@ pub struct EngineInfo {
     pub cgroup_driver: Option<String>,
     /// The storage driver: `overlay2`, `fuse-overlayfs`, …
     pub storage_driver: Option<String>,
+    /// Whether an image is complete only with the blobs that its manifest names, as in containerd's image store. A graph driver
+    /// knows a layer by its content, wherever it came from.
+    pub keeps_blobs: bool,
 }
 
 /// The builder of an engine, detected once on connect.
@@ -68,6 +71,7 @@ impl EngineInfo {
             data_root: None,
             cgroup_driver: None,
             storage_driver: None,
+            keeps_blobs: false,
         }
     }
 }

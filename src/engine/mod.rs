@@ -1,7 +1,7 @@
 //! A container engine in envforge's terms. No bollard type crosses this boundary.
 //!
 //! Owns the traits [`Images`], [`Builder`], [`Runner`] and [`Containers`] and their values. [`Docker`] is the one real
-//! implementation: each trait is implemented in the folder of its name. `connect` finds the daemon and reads its
+//! implementation, also for Podman: `image` and `build` implement the first two, `container` the others. `connect` finds the daemon and reads its
 //! features once; `transport` carries bytes; `classify_error` maps the daemon's errors.
 
 mod archive_file;
@@ -19,6 +19,7 @@ mod info;
 mod limits;
 mod lines;
 mod orphans;
+mod sent_file;
 mod transport;
 
 pub use crate::model::image::info::ImageInfo;

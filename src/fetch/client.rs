@@ -1,5 +1,6 @@
 //! The HTTP client: requests, retries, resumes downloads, verifies hashes.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use super::redirect::{Hop, send};
 use super::settings::FetchSettings;
 use super::transfer::Transfer;
 use crate::model::address::Address;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// The most bytes of a file whose size nothing lists.
 const UNKNOWN_SIZE_LIMIT: u64 = 32 << 30;
@@ -119,8 +120,23 @@ impl Fetcher {
         downloads: &[Download],
         transfer: &Transfer,
     ) -> Result<Vec<Utf8PathBuf>, FetchError> {
+        self.fetch_each(store, downloads, transfer, &|_| {}).await
+    }
+
+    /// The same; `arrived` is called with each file as soon as the cache has it.
+    pub async fn fetch_each(
+        &self,
+        store: &Store,
+        downloads: &[Download],
+        transfer: &Transfer,
+        arrived: &(dyn Fn(&Download) + Sync),
+    ) -> Result<Vec<Utf8PathBuf>, FetchError> {
         futures_util::stream::iter(downloads)
-            .map(|download| self.into_store(store, download, transfer))
+            .map(|download| async move {
+                let path = self.into_store(store, download, transfer).await?;
+                arrived(download);
+                Ok(path)
+            })
             .buffered(self.parallel)
             .try_collect()
             .await
@@ -143,7 +159,7 @@ impl Fetcher {
         let mut last = FetchError::Client { cause: format!("no download URL known for `{}`", download.name) };
         for address in &download.addresses {
             match self.with_retries(&mut partial, download, address, transfer).await {
-                Ok(()) => return Ok(store.adopt(&partial.path, &download.sha256)?),
+                Ok(()) => return adopted(store, &partial, download).await,
                 // The next mirror may have it, or may be up.
                 Err(
                     error @ (FetchError::NotFound { .. }
@@ -258,6 +274,15 @@ impl Fetcher {
             status => Err(FetchError::Status { address: address.clone(), status: status.to_string() }),
         }
     }
+}
+
+/// Moves a complete download into the cache. Waiting for the disk must not hold up other downloads.
+async fn adopted(store: &Store, partial: &Partial, download: &Download) -> Result<Utf8PathBuf, FetchError> {
+    let (store, path, sha256) = (store.clone(), partial.path.clone(), download.sha256.clone());
+    let moved = tokio::task::spawn_blocking(move || store.adopt(&path, &sha256)).await;
+    let failed =
+        |error| StoreError::File { purpose: "cannot write the cache", cause: io::Error::other(error) };
+    Ok(moved.map_err(failed)??)
 }
 
 pub(super) async fn pause_before_retry(address: &Address, pause: Duration) {
@@ -438,6 +463,34 @@ mod tests {
     }
 
     #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "a test plants files")]
+    async fn link_pipe_or_second_name_in_place_of_a_partial_file_is_replaced() {
+        for kind in ["link", "dangling", "name", "pipe"] {
+            let f = fixture().await;
+            f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
+            let partial = f.store.partial_path(&sha256_hex(CONTENT)).expect("a path");
+            let precious = f.store.state_dir().join("precious");
+            fs_err::write(&precious, "kept").expect("ours");
+            match kind {
+                "link" => std::os::unix::fs::symlink(&precious, &partial).expect("ours"),
+                "dangling" => {
+                    std::os::unix::fs::symlink(f.store.state_dir().join("new"), &partial).expect("ours");
+                }
+                "name" => fs_err::hard_link(&precious, &partial).expect("ours"),
+                _ => {
+                    let mode = rustix::fs::Mode::from_raw_mode(0o644);
+                    let fifo = rustix::fs::FileType::Fifo;
+                    rustix::fs::mknodat(rustix::fs::CWD, partial.as_std_path(), fifo, mode, 0).expect("ours");
+                }
+            }
+            let path = f.fetch().await.expect(kind);
+            assert!(!path.is_symlink() && fs_err::read(&path).expect("read") == CONTENT, "{kind}");
+            assert_eq!(fs_err::read_to_string(&precious).expect("ours"), "kept", "{kind}");
+            assert!(!f.store.state_dir().join("new").exists());
+        }
+    }
+
+    #[tokio::test]
     async fn partial_file_of_another_download_is_discarded() {
         let f = fixture().await;
         f.leave_half(&[b'?'; 10]);
@@ -510,6 +563,34 @@ mod tests {
         f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
         let error = f.fetcher.document(&f.address().join("InRelease"), 5).await.expect_err("too large");
         assert!(matches!(error, FetchError::TooLarge { limit: 5, .. }), "{error}");
+    }
+
+    /// The hash is that of the whole answer: only its length is wrong.
+    #[tokio::test]
+    async fn download_ends_beyond_its_listed_size_whatever_its_hash() {
+        let f = fixture().await;
+        let most = usize::try_from(EXCESS).expect("small") + 5;
+        let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
+        for (length, is_kept) in [(most, true), (most + 1, false)] {
+            let content = vec![b'x'; length];
+            Mock::given(path(format!("/{length}.whl")))
+                .respond_with(ResponseTemplate::new(200).set_body_bytes(content.clone()))
+                .mount(&f.server)
+                .await;
+            let download = Download {
+                name: format!("{length}.whl"),
+                addresses: vec![f.address().join(&format!("{length}.whl"))],
+                sha256: sha256_hex(&content),
+                size: Some(5),
+            };
+            let done = f.fetcher.into_store(&f.store, &download, &transfer).await;
+            assert_eq!(
+                f.store.find(&download.sha256).expect("find").is_some(),
+                is_kept,
+                "{length}: {done:?}"
+            );
+            assert_eq!(matches!(done, Err(FetchError::TooLarge { .. })), !is_kept, "{length}");
+        }
     }
 
     #[tokio::test]

@@ -1,8 +1,11 @@
 //! An unfinished download: a partial file on disk, locked by its writer.
+#![expect(clippy::disallowed_methods, reason = "edge: removes links and pipes")]
 
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::download::Download;
 use super::error::FetchError;
@@ -26,13 +29,7 @@ impl Partial {
             if store.find(&download.sha256)?.is_some() {
                 return Ok(None);
             }
-            let mut file = std::fs::File::options()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .map_err(|cause| broken(&path, &cause))?;
+            let Some(mut file) = open_own(&path).map_err(|cause| broken(&path, &cause))? else { continue };
             wait_for_lock(&file).await.map_err(|cause| broken(&path, &cause))?;
             // The previous holder may have moved the file into the cache: then the open file is no longer at `path`.
             if !is_at(&file, &path) {
@@ -57,6 +54,35 @@ impl Partial {
         self.length = 0;
         self.hash = Sha256Hex::default();
         Ok(())
+    }
+}
+
+/// Opens or creates a partial file. `None`: what was there was none and is removed. A restored cache may have a link there, which
+/// would lead the download over a file of the user, or a pipe.
+fn open_own(path: &Utf8Path) -> std::io::Result<Option<std::fs::File>> {
+    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let opened = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(flags)
+        .open(path);
+    match opened {
+        Ok(file) => {
+            let found = file.metadata()?;
+            // A second name is a file of somebody else's.
+            if found.is_file() && found.nlink() <= 1 {
+                return Ok(Some(file));
+            }
+        }
+        Err(error) if [Some(Errno::LOOP), Some(Errno::NXIO)].contains(&Errno::from_io_error(&error)) => {}
+        Err(error) => return Err(error),
+    }
+    match fs_err::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(None),
     }
 }
 

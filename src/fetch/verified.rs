@@ -18,9 +18,7 @@ pub(crate) fn open_verified(store: &Store, sha256: &str) -> Result<Option<fs_err
         file.rewind().map_err(failed)?;
         return Ok(Some(file));
     }
-    tracing::warn!(%path, "removing a damaged file of the cache");
-    let purpose = "cannot remove a damaged file of the cache";
-    fs_err::remove_file(&path).map_err(|cause| StoreError::File { purpose, cause })?;
+    store.discard(sha256)?;
     Ok(None)
 }
 

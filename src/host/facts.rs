@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::kernel_log::XidErrors;
 use super::topology::GpuPair;
 use crate::model::versions::{ComputeCapability, CudaApiVersion, DriverVersion};
 
@@ -85,6 +86,8 @@ pub struct SystemFacts {
     pub glibc: Option<String>,
     /// Whether /dev/nvidia-uvm exists; `None`: no driver device exists.
     pub uvm: Option<bool>,
+    /// Errors of GPUs in the kernel's log; `None`: the log cannot be read.
+    pub xid_errors: Option<Vec<XidErrors>>,
 }
 
 /// Facts of the container engine.
@@ -100,6 +103,8 @@ pub struct EngineFacts {
     pub cgroup_driver: Option<String>,
     /// The storage driver: `overlay2`, `fuse-overlayfs`, …
     pub storage_driver: Option<String>,
+    /// Whether the image store keeps the blobs it received in addition to the unpacked layers, as containerd's does.
+    pub keeps_blobs: bool,
     /// Whether it runs without root.
     pub rootless: bool,
     /// Options of container limits that it does not enforce.

@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use super::facts::{EngineFacts, GpuError, HostFacts, HostReport, SystemFacts};
+use super::kernel_log::XidErrors;
 use super::topology::describe;
 use crate::model::compat::Matrix;
 use crate::model::diagnosis::{diagnose, entries};
@@ -204,7 +205,26 @@ fn kinds(facts: &HostFacts, matrix: &Matrix) -> Option<HostFinding> {
     })
 }
 
+/// Errors of GPUs since boot: each kind on each GPU by its row.
+fn xid_errors(facts: &SystemFacts, has_driver: bool) -> Vec<HostFinding> {
+    let Some(errors) = &facts.xid_errors else {
+        let text = "errors of GPUs since boot (Xid) are unknown: only root may read the kernel's log";
+        return has_driver.then(|| HostFinding::ok("xid", text.to_owned())).into_iter().collect();
+    };
+    if errors.is_empty() && has_driver {
+        return vec![HostFinding::ok("xid", "no errors of GPUs (Xid) in the kernel's log".to_owned())];
+    }
+    let finding = |error: &XidErrors| {
+        let times = if error.count == 1 { "once".to_owned() } else { format!("{} times", error.count) };
+        let seen = format!("Xid {} of GPU {} is {times} in the kernel's log", error.xid, error.gpu);
+        let id = diagnose(&error.last).map_or("xid", |known| known.id);
+        HostFinding::known(id, Severity::Warning, &seen)
+    };
+    errors.iter().map(finding).collect()
+}
+
 fn system(facts: &SystemFacts, has_driver: bool, all: &mut Vec<HostFinding>) {
+    all.extend(xid_errors(facts, has_driver));
     if facts.wsl {
         let text = "this is WSL2: the driver belongs to Windows; do not install one inside";
         all.push(HostFinding::ok("wsl", text));
@@ -257,11 +277,16 @@ fn engine(facts: &EngineFacts, report: &HostReport, all: &mut Vec<HostFinding>) 
         let hint = "use cgroups v2 and delegate its controllers with systemd: rootless Docker enforces no other limits";
         all.push(HostFinding::with("engine-limits", Severity::Warning, text, hint));
     }
-    // Measured with one PyTorch project (README, "Measured"): one package more took 3.6 s with overlay2, 20 s with fuse-overlayfs.
+    // Measured with one PyTorch project (docs/src/benchmarks.md): one package more took 3.6 s with overlay2, 20 s with fuse-overlayfs.
     if let Some(driver @ ("fuse-overlayfs" | "vfs")) = facts.storage_driver.as_deref() {
         let text = format!("storage driver {driver} compares or copies complete images with every build");
         let hint = "set \"storage-driver\" to \"overlay2\" in daemon.json if the kernel supports it";
         all.push(HostFinding::with("storage-driver", Severity::Warning, text, hint));
+    }
+    if facts.keeps_blobs {
+        let text = "containerd's image store keeps each layer twice: as it was sent and unpacked";
+        let hint = "allow twice the size of your images, or set \"features\": {\"containerd-snapshotter\": false} in daemon.json";
+        all.push(HostFinding::with("image-store", Severity::Warning, text, hint));
     }
     let has_gpu = report.gpus.as_ref().is_ok_and(|facts| !facts.gpus.is_empty());
     match &facts.gpus {
@@ -300,6 +325,7 @@ mod tests {
             gpus: Some("the nvidia runtime".to_owned()),
             cgroup_driver: Some("cgroupfs".to_owned()),
             storage_driver: Some("overlay2".to_owned()),
+            keeps_blobs: false,
             rootless: false,
             unkept_limits: Vec::new(),
             local: true,
@@ -338,6 +364,39 @@ mod tests {
             assert_eq!(finding.hint.is_none(), finding.severity == Severity::Ok, "{finding:?}");
         }
         all.iter().find(|finding| finding.id == id).map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn errors_in_the_kernel_log_are_warnings_with_their_cure() {
+        let error = |xid, count, last: &str| XidErrors {
+            gpu: "0000:3b:00".to_owned(),
+            xid,
+            count,
+            last: format!("NVRM: Xid (PCI:0000:3b:00): {xid}, {last}"),
+        };
+        let errors = vec![error(79, 1, "GPU has fallen off the bus."), error(31, 3, "x"), error(999, 1, "y")];
+        let facts = SystemFacts { xid_errors: Some(errors), ..SystemFacts::default() };
+        let found = xid_errors(&facts, true);
+        let ids: Vec<_> = found.iter().map(|finding| finding.id).collect();
+        assert_eq!(ids, ["xid-bus", "xid-program", "xid"]);
+        assert!(found.iter().all(|finding| finding.severity == Severity::Warning && finding.hint.is_some()));
+        assert!(
+            found[0].text.starts_with("Xid 79 of GPU 0000:3b:00 is once in the kernel's log: "),
+            "{}",
+            found[0].text
+        );
+        assert!(found[1].text.contains("is 3 times in"), "{}", found[1].text);
+    }
+
+    #[test]
+    fn log_without_errors_and_log_out_of_reach_are_told_apart() {
+        let of = |errors: Option<Vec<XidErrors>>, has_driver| {
+            let facts = SystemFacts { xid_errors: errors, ..SystemFacts::default() };
+            xid_errors(&facts, has_driver).into_iter().map(|finding| finding.text).collect::<Vec<_>>()
+        };
+        assert!(of(Some(Vec::new()), true)[0].contains("no errors"));
+        assert!(of(None, true)[0].contains("unknown"));
+        assert!(of(None, false).is_empty() && of(Some(Vec::new()), false).is_empty());
     }
 
     #[test]
@@ -396,6 +455,9 @@ mod tests {
         assert_eq!(severity(&trap, "storage-driver"), None);
         trap.engine = Ok(engine_facts(|facts| facts.storage_driver = Some("fuse-overlayfs".to_owned())));
         assert_eq!(severity(&trap, "storage-driver"), Some(Severity::Warning));
+        assert_eq!(severity(&trap, "image-store"), None);
+        trap.engine = Ok(engine_facts(|facts| facts.keeps_blobs = true));
+        assert_eq!(severity(&trap, "image-store"), Some(Severity::Warning));
         trap.engine = Err(("the engine does not answer".to_owned(), Vec::new()));
         assert_eq!(severity(&trap, "engine"), Some(Severity::Error));
     }

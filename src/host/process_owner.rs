@@ -1,7 +1,7 @@
 //! The owner process of a temporary object, by which the next run finds the orphans of a killed envforge.
 //!
 //! Names and labels contain the owner as `PID-START-PLACE-BOOT`: START is the start time of the process (the system reuses
-//! process ids), PLACE is this machine and pid namespace, BOOT is this boot.
+//! process ids), PLACE is this machine by id and host name, and its pid namespace, BOOT is this boot.
 #![expect(clippy::disallowed_methods, reason = "edge: reads /proc")]
 
 use std::fmt;
@@ -24,11 +24,12 @@ static THIS: LazyLock<Owner> = LazyLock::new(|| {
     let pid = std::process::id();
     let read = |path: &str| fs_err::read_to_string(path).unwrap_or_default();
     let namespace = fs_err::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let place = format!("{}{}", read("/etc/machine-id"), namespace.display());
+    let namespace = namespace.display().to_string();
+    let place = place_of(&read("/etc/machine-id"), &read("/proc/sys/kernel/hostname"), &namespace);
     Owner {
         pid,
         start: start_of(pid).unwrap_or_default(),
-        place: short(&place),
+        place,
         boot: short(&read("/proc/sys/kernel/random/boot_id")),
     }
 });
@@ -44,6 +45,12 @@ impl Owner {
         let this = Self::this();
         self.place == this.place && (self.boot != this.boot || start_of(self.pid) != Some(self.start))
     }
+}
+
+/// Returns what tells a machine and pid namespace from others. Clones of a virtual machine have one machine id, containers often
+/// none, and the first namespace has the same number everywhere: the host name tells those apart.
+fn place_of(machine: &str, host: &str, namespace: &str) -> String {
+    short(&format!("{machine}{host}{namespace}"))
 }
 
 /// Returns a unique name: the owner and 16 random hex digits.
@@ -141,6 +148,22 @@ pub(crate) mod tests {
         assert!(owner.is_gone());
         assert!(owner_of(&name_of_an_ended_process()).is_some_and(|owner| owner.is_gone()));
         assert!(owner_of(&unique_name()).is_some_and(|owner| !owner.is_gone()), "this process runs");
+    }
+
+    #[test]
+    fn hosts_with_the_same_machine_id_are_told_apart_by_name() {
+        let place = |machine: &str, host: &str| place_of(machine, host, "pid:[4026531836]");
+        assert_eq!(place("7\n", "one\n"), place("7\n", "one\n"));
+        for (machine, host) in [("7\n", "two\n"), ("8\n", "one\n"), ("", "one\n")] {
+            assert_ne!(place("7\n", "one\n"), place(machine, host));
+        }
+        let name = fs_err::read_to_string("/proc/sys/kernel/hostname").expect("Linux");
+        let id = fs_err::read_to_string("/etc/machine-id").unwrap_or_default();
+        let namespace = fs_err::read_link("/proc/self/ns/pid").expect("Linux");
+        let clone = place_of(&id, &format!("other-{name}"), &namespace.display().to_string());
+        // It booted at another time, and its processes are not here.
+        let owner = Owner { place: clone, boot: "00000000".into(), ..Owner::this().clone() };
+        assert!(!owner.is_gone());
     }
 
     #[test]

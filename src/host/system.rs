@@ -4,6 +4,7 @@
 use camino::Utf8Path;
 
 use super::facts::SystemFacts;
+use super::kernel_log::xid_errors;
 use super::nvml::LIMIT;
 use super::smi::run_with_timeout;
 use crate::model::program_version::parse_program_version;
@@ -31,6 +32,7 @@ pub fn system(root: &Utf8Path) -> SystemFacts {
             .ok()
             .and_then(|text| Some(text.trim().strip_prefix("glibc ")?.to_owned())),
         uvm: root.join("dev/nvidiactl").exists().then(|| root.join("dev/nvidia-uvm").exists()),
+        xid_errors: xid_errors(&root.join("dev/kmsg")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reading tar archives of others. The `tar` crate reads long names, PAX records and the maps of sparse files of an entry
-//! whole: here they have a bound, whatever the archive says about them.
+//! whole: here they have a bound, whatever the archive says about them. It takes the end of a file for the end of the archive:
+//! here an archive ends with its mark, a block of zeros, and one that was cut is an error.
 
 use std::cell::Cell;
 use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom};
@@ -33,6 +34,8 @@ pub(crate) struct Metered<R> {
 pub(crate) struct BoundedEntries<'a, R: Read> {
     entries: tar::Entries<'a, Metered<R>>,
     meter: Rc<Meter>,
+    /// Where the next header or the mark is expected, from the beginning of the archive.
+    expected: u64,
 }
 
 impl<R: Read> BoundedTar<R> {
@@ -45,7 +48,7 @@ impl<R: Read> BoundedTar<R> {
 
     /// The entries in their order.
     pub(crate) fn entries(&mut self) -> Result<BoundedEntries<'_, R>> {
-        Ok(BoundedEntries { meter: Rc::clone(&self.meter), entries: self.archive.entries()? })
+        Ok(BoundedEntries { meter: Rc::clone(&self.meter), entries: self.archive.entries()?, expected: 0 })
     }
 
     /// The same where content that is not read is skipped by seeking.
@@ -53,7 +56,8 @@ impl<R: Read> BoundedTar<R> {
     where
         R: Seek,
     {
-        Ok(BoundedEntries { meter: Rc::clone(&self.meter), entries: self.archive.entries_with_seek()? })
+        let meter = Rc::clone(&self.meter);
+        Ok(BoundedEntries { meter, entries: self.archive.entries_with_seek()?, expected: 0 })
     }
 }
 
@@ -61,9 +65,16 @@ impl<'a, R: Read> Iterator for BoundedEntries<'a, R> {
     type Item = Result<tar::Entry<'a, Metered<R>>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = match self.entries.next()? {
-            Ok(entry) => entry,
-            Err(error) => return Some(Err(error)),
+        let entry = match self.entries.next() {
+            Some(Ok(entry)) => entry,
+            Some(Err(error)) => return Some(Err(if is_end_of_file(&error) { cut() } else { error })),
+            // The mark is read before the end is told.
+            None if self.meter.position.get() >= self.expected.saturating_add(BLOCK) => return None,
+            None if self.expected == u64::MAX => return None,
+            None => {
+                self.expected = u64::MAX;
+                return Some(Err(cut()));
+            }
         };
         let kind = entry.header().entry_type();
         // The size of a sparse file counts its holes, which the archive does not have.
@@ -79,6 +90,8 @@ impl<'a, R: Read> Iterator for BoundedEntries<'a, R> {
             Ok(size) => size,
             Err(error) => return Some(Err(error)),
         };
+        let padded = size.checked_next_multiple_of(BLOCK).unwrap_or(u64::MAX);
+        self.expected = entry.raw_file_position().saturating_add(padded);
         let content = size.saturating_add(BLOCK);
         let end = self.meter.position.get().saturating_add(content).saturating_add(LARGEST_HEADERS);
         self.meter.end.set(end);
@@ -108,6 +121,16 @@ impl<R: Seek> Seek for Metered<R> {
     }
 }
 
+/// Whether the `tar` crate says that the file ended inside an entry.
+fn is_end_of_file(error: &Error) -> bool {
+    let texts = ["failed to read entire block", "unexpected EOF"];
+    error.kind() == ErrorKind::UnexpectedEof || texts.iter().any(|text| error.to_string().contains(text))
+}
+
+fn cut() -> Error {
+    Error::new(ErrorKind::UnexpectedEof, "the archive is cut: its end is missing")
+}
+
 fn too_large() -> Error {
     Error::new(ErrorKind::FileTooLarge, format!("headers of an entry larger than {LARGEST_HEADERS} bytes"))
 }
@@ -135,9 +158,37 @@ mod tests {
         Box::new(Cursor::new(header(kind, size)).chain(content))
     }
 
+    /// Members and the mark of the end.
     fn archive(members: &[(tar::EntryType, u64)]) -> Box<dyn Read> {
         let all = members.iter().map(|(kind, size)| member(*kind, *size));
-        all.fold(Box::new(std::io::empty()) as Box<dyn Read>, |before, next| Box::new(before.chain(next)))
+        let end: Box<dyn Read> = Box::new(std::io::repeat(0).take(2 * BLOCK));
+        all.chain([end])
+            .fold(Box::new(std::io::empty()) as Box<dyn Read>, |before, next| Box::new(before.chain(next)))
+    }
+
+    #[test]
+    fn archive_that_ends_without_its_mark_is_cut() {
+        let mut whole = Vec::new();
+        archive(&[(T::Regular, 700), (T::GNULongName, 100), (T::Regular, 512), (T::Regular, 0)])
+            .read_to_end(&mut whole)
+            .expect("in memory");
+        let blocks = whole.len() as u64 / BLOCK;
+        for end in 0..=blocks {
+            let bytes = &whole[..usize::try_from(end * BLOCK).expect("small")];
+            let streamed = list(Box::new(Cursor::new(bytes.to_vec()))).map(drop);
+            let sought = || {
+                let mut tar = BoundedTar::new(Cursor::new(bytes));
+                tar.entries_with_seek()?.try_for_each(|entry| entry.map(drop))
+            };
+            for result in [streamed, sought()] {
+                // One block of the mark suffices.
+                assert_eq!(result.is_ok(), end >= blocks - 1, "{end} of {blocks} blocks: {result:?}");
+            }
+        }
+        for end in [512 + 1024, 512 + 900, 512 + 1024 + 100] {
+            let error = list(Box::new(Cursor::new(whole[..end].to_vec()))).expect_err("cut");
+            assert_eq!(error.to_string(), "the archive is cut: its end is missing", "{end}");
+        }
     }
 
     /// Paths and sizes of all entries; their content is not read.

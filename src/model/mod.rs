@@ -11,6 +11,7 @@ pub mod image;
 pub mod image_digest;
 pub mod image_mirrors;
 pub mod image_ref;
+pub mod index_address;
 pub mod lock;
 pub(crate) mod markdown;
 pub mod program_version;

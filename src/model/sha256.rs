@@ -78,6 +78,32 @@ impl<W: std::io::Write> std::io::Write for HashingWriter<W> {
     }
 }
 
+/// A reader that hashes the bytes it gives.
+#[derive(Debug)]
+pub struct HashingReader<R> {
+    reader: R,
+    hash: Sha256Hex,
+}
+
+impl<R> HashingReader<R> {
+    /// Wraps a reader.
+    pub fn new(reader: R) -> Self {
+        Self { reader, hash: Sha256Hex::default() }
+    }
+    /// Returns the SHA-256 of the bytes that were read, hex.
+    pub fn finish(self) -> String {
+        self.hash.finish()
+    }
+}
+
+impl<R: std::io::Read> std::io::Read for HashingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.hash.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@ use super::redact::without_addresses;
 use super::settings::IndexSettings;
 use crate::fetch::{Download, FetchError, Fetcher, Transfer};
 use crate::model::address::Address;
+use crate::model::index_address::IndexAddress;
 use crate::model::lock::{IndexKind, LockedWheel};
 use crate::model::stack::Stack;
 use crate::packages::wheel_addresses::WheelAddresses;
@@ -52,22 +53,20 @@ pub struct WheelSource<'a> {
 
 impl WheelSource<'_> {
     /// The indexes that may have a wheel, best first.
-    fn indexes(&self, wheel: &LockedWheel) -> Result<Vec<Address>, PackagesError> {
+    fn indexes(&self, wheel: &LockedWheel) -> Result<Vec<IndexAddress>, PackagesError> {
         let none = || PackagesError::NoIndexNamed { file: wheel.file.clone() };
         let Self { stack, index, .. } = self;
-        let mut all: Vec<Address> = match wheel.index {
+        let mut all: Vec<IndexAddress> = match wheel.index {
             IndexKind::Framework => index.framework_indexes(stack),
             IndexKind::Local => return Err(PackagesError::LocalWheelGone { file: wheel.file.clone() }),
             IndexKind::Default => {
                 // The index of a package that has one elsewhere is asked first, and the default index last: it need not know
                 // the names of internal packages.
-                let named = wheel.index_name.as_ref().and_then(|name| index.further.get(name));
-                let (first, last) = if wheel.index_name.is_some() {
-                    (named, index.default.as_ref())
-                } else {
-                    (index.default.as_ref(), None)
-                };
-                first.into_iter().chain(index.further.values()).chain(last).cloned().collect()
+                let named = wheel.index_name.as_ref().and_then(|name| index.further.get(name).cloned());
+                let default = index.default.clone().map(IndexAddress::from);
+                let (first, last) =
+                    if wheel.index_name.is_some() { (named, default) } else { (default, None) };
+                first.into_iter().chain(index.further.values().cloned()).chain(last).collect()
             }
         };
         let mut seen = BTreeSet::new();
@@ -82,7 +81,7 @@ impl WheelSource<'_> {
         }
         let mut said = UpstreamStatus::Gone;
         for index in self.indexes(wheel)? {
-            let page = index.join(&format!("{}/", wheel.name));
+            let page = index.page_of(&wheel.name);
             let text = match self.fetcher.document(&page, LARGEST_PAGE).await {
                 Ok(text) => text,
                 Err(FetchError::NotFound { .. }) => continue,
@@ -117,6 +116,17 @@ impl WheelSource<'_> {
         store: &Store,
         reporter: Arc<dyn Reporter>,
     ) -> Result<(), PackagesError> {
+        self.gather_each(wheels, store, reporter, &|_| {}).await
+    }
+
+    /// The same; `arrived` is called with the SHA-256 of each wheel when it was downloaded.
+    pub async fn gather_each(
+        &self,
+        wheels: &[&LockedWheel],
+        store: &Store,
+        reporter: Arc<dyn Reporter>,
+        arrived: &(dyn Fn(&str) + Sync),
+    ) -> Result<(), PackagesError> {
         let mut missing = Vec::new();
         for wheel in wheels {
             if store.find(&wheel.sha256)?.is_none() {
@@ -127,7 +137,7 @@ impl WheelSource<'_> {
         let id = STEP.to_owned();
         let text = format!("download {} wheels", missing.len());
         reporter.report(Event::StepStarted { id: id.clone(), text });
-        let done = self.download(&missing, store, Arc::clone(&reporter)).await;
+        let done = self.download(&missing, store, Arc::clone(&reporter), arrived).await;
         let seconds = started.elapsed().as_secs_f64();
         reporter.report(match &done {
             Ok(()) => Event::StepFinished { id, cached: missing.is_empty(), seconds },
@@ -141,6 +151,7 @@ impl WheelSource<'_> {
         missing: &[&LockedWheel],
         store: &Store,
         reporter: Arc<dyn Reporter>,
+        arrived: &(dyn Fn(&str) + Sync),
     ) -> Result<(), PackagesError> {
         let downloads: Vec<Download> = stream::iter(missing.iter().copied())
             .map(|wheel| async move {
@@ -162,7 +173,7 @@ impl WheelSource<'_> {
             .await?;
         let total = missing.iter().map(|wheel| wheel.size).sum();
         let transfer = Transfer::new(reporter, STEP, total);
-        self.fetcher.fetch_all(store, &downloads, &transfer).await?;
+        self.fetcher.fetch_each(store, &downloads, &transfer, &|one| arrived(&one.sha256)).await?;
         Ok(())
     }
 }
@@ -196,6 +207,10 @@ mod tests {
 
     impl Fixture {
         async fn gather(&self) -> Result<(), PackagesError> {
+            self.gather_each(&|_| {}).await
+        }
+
+        async fn gather_each(&self, arrived: &(dyn Fn(&str) + Sync)) -> Result<(), PackagesError> {
             let stack = sample::stack();
             let source = WheelSource {
                 stack: &stack,
@@ -203,7 +218,7 @@ mod tests {
                 fetcher: &self.downloads.fetcher,
                 known: None,
             };
-            source.gather(&[&self.wheel], &self.downloads.store, Arc::new(NullReporter)).await
+            source.gather_each(&[&self.wheel], &self.downloads.store, Arc::new(NullReporter), arrived).await
         }
         async fn upstream(&self) -> UpstreamStatus {
             let stack = sample::stack();
@@ -224,7 +239,11 @@ mod tests {
     async fn wheel_is_found_by_file_name_and_downloaded_once() {
         let f = fixture(LINK).await;
         assert!(matches!(f.upstream().await, UpstreamStatus::There(_)));
-        f.gather().await.expect("gathered");
+        let arrived = std::sync::Mutex::new(Vec::new());
+        f.gather_each(&|sha256| arrived.lock().expect("one thread").push(sha256.to_owned()))
+            .await
+            .expect("gathered");
+        assert_eq!(arrived.into_inner().expect("one thread"), [f.wheel.sha256.as_str()]);
         assert!(f.downloads.store.find(&f.wheel.sha256).expect("find").is_some());
         let before = f.downloads.server.received_requests().await.expect("recorded").len();
         f.gather().await.expect("again");
@@ -252,6 +271,35 @@ mod tests {
         // Without that index the hash decides: any index may have the file.
         f.index.further = others;
         assert!(matches!(f.upstream().await, UpstreamStatus::There(_)));
+    }
+
+    #[tokio::test]
+    async fn wheel_of_a_release_page_is_found_on_the_page_itself() {
+        let mut f = fixture(LINK).await;
+        f.wheel.index = IndexKind::Framework;
+        let page = format!("flat+{}/v{{version}}/files.html", f.downloads.server.uri());
+        f.index.framework = Some(page.parse().expect("an address"));
+        // A release page tells no hashes: that of the lock decides.
+        let links =
+            format!("<a href=\"other-1.0-py3-none-any.whl\">x</a><a href=\"/files/{}\">x</a>", f.wheel.file);
+        let path = format!("/v{}/files.html", sample::stack().version);
+        f.downloads.serve(&path, links.as_bytes()).await;
+        assert!(matches!(f.upstream().await, UpstreamStatus::There(_)));
+        let arrived = std::sync::Mutex::new(Vec::new());
+        f.gather_each(&|sha256| arrived.lock().expect("one thread").push(sha256.to_owned()))
+            .await
+            .expect("gathered");
+        assert_eq!(arrived.into_inner().expect("one thread"), [f.wheel.sha256.as_str()]);
+        assert!(f.downloads.store.find(&f.wheel.sha256).expect("find").is_some());
+        let asked = f.downloads.server.received_requests().await.expect("recorded");
+        assert!(
+            asked.iter().all(|request| !request.url.path().ends_with("/torch/")),
+            "no simple page is asked"
+        );
+
+        f.wheel.sha256 = sha256_hex(b"another wheel");
+        let error = f.gather().await.expect_err("other bytes under that name");
+        assert!(matches!(error, PackagesError::Fetch(FetchError::WrongHash { .. })), "{error:?}");
     }
 
     #[tokio::test]

@@ -55,13 +55,21 @@ pub enum PackagesError {
         file: String,
     },
     /// An index that does not tell when its files were uploaded.
-    #[error("package index without upload times, which `--as-of` requires: `{file}`")]
+    #[error("package index {index} lists no upload time, which `--as-of` requires: `{file}`")]
     NoUploadTimes {
+        /// The index by name, or those that may have the file.
+        index: String,
         /// The first file without one.
         file: String,
         /// The resolver's output.
         #[source]
         cause: ToolOutput,
+    },
+    /// A page of links, which tells no upload times.
+    #[error("index `{name}` is a page of links without upload times, which `--as-of` requires")]
+    FlatWithDate {
+        /// The index.
+        name: String,
     },
     /// No address of the framework's own index is known.
     #[error("package index for `{cuda}` wheels of `{framework}` not found")]

@@ -2,9 +2,20 @@
 
 use super::error::{PackagesError, ToolOutput};
 use super::redact::without_addresses;
+use crate::model::lock::DEFAULT_INDEX;
 
 /// Returns the error behind an exit code of `resolve.sh`; `with_additions`: the request includes packages of the user.
 pub(super) fn explain(code: i64, stderr: &[u8], with_additions: bool) -> PackagesError {
+    explain_with(code, stderr, with_additions, |_| vec![DEFAULT_INDEX])
+}
+
+/// As [`explain`]; `indexes_of` names the indexes that a package may come from.
+pub(super) fn explain_with<'a>(
+    code: i64,
+    stderr: &[u8],
+    with_additions: bool,
+    indexes_of: impl Fn(&str) -> Vec<&'a str>,
+) -> PackagesError {
     let text = without_addresses(String::from_utf8_lossy(stderr).trim());
     match code {
         40 | 42 => mirror(text),
@@ -13,7 +24,7 @@ pub(super) fn explain(code: i64, stderr: &[u8], with_additions: bool) -> Package
         49 => PackagesError::Apt { cause: ToolOutput(text) },
         50 => PackagesError::AptChanges { cause: ToolOutput(text) },
         41 => PackagesError::System { cause: ToolOutput(text) },
-        43 => resolver(text, with_additions),
+        43 => resolver(text, with_additions, indexes_of),
         code => {
             let detail = format!("exit code {code}: {text}");
             PackagesError::Output { what: "run", detail }
@@ -29,10 +40,17 @@ fn mirror(text: String) -> PackagesError {
     if expired { PackagesError::Expired { cause } } else { PackagesError::Mirror { cause, no_network } }
 }
 
-fn resolver(text: String, with_additions: bool) -> PackagesError {
+fn resolver<'a>(
+    text: String,
+    with_additions: bool,
+    indexes_of: impl Fn(&str) -> Vec<&'a str>,
+) -> PackagesError {
     let says = |any: &[&str]| any.iter().any(|words| text.contains(words));
     if let Some(file) = undated_file(&text) {
-        return PackagesError::NoUploadTimes { file, cause: ToolOutput(text) };
+        let package = file.split('-').next().unwrap_or_default().to_ascii_lowercase().replace('_', "-");
+        let index: Vec<_> = indexes_of(&package).iter().map(|name| format!("`{name}`")).collect();
+        let index = index.join(" or ");
+        return PackagesError::NoUploadTimes { index, file, cause: ToolOutput(text) };
     }
     if says(&["No solution found"]) {
         let cause = ToolOutput(without_option(&text));
@@ -140,14 +158,18 @@ mod tests {
     }
 
     #[test]
-    fn index_without_upload_times_is_reported_by_file() {
-        let said = "warning: tool-1.0-py3-none-any.whl is missing an upload date, but user provided: 2026-03-02T00:00:00Z\n  \
+    fn index_without_upload_times_is_reported_by_name_and_file() {
+        let said = "warning: our_tool-1.0-py3-none-any.whl is missing an upload date, but user provided: 2026-03-02T00:00:00Z\n  \
                     x No solution found when resolving dependencies:\n  Because there are no versions of tool";
         let error = explain(43, said.as_bytes(), true);
         assert_eq!(
             error.to_string(),
-            "package index without upload times, which `--as-of` requires: `tool-1.0-py3-none-any.whl`"
+            "package index `default` lists no upload time, which `--as-of` requires: `our_tool-1.0-py3-none-any.whl`"
         );
+        let both =
+            |package: &str| if package == "our-tool" { vec!["internal", "default"] } else { vec!["other"] };
+        let error = explain_with(43, said.as_bytes(), true, both);
+        assert!(error.to_string().starts_with("package index `internal` or `default` lists"), "{error}");
         assert_eq!(error.exit(), Exit::Outside);
         assert!(error.hints()[0].contains("[index]"), "{:?}", error.hints());
     }

@@ -2,6 +2,7 @@
 
 use super::error::PackagesError;
 use crate::failure::{Exit, Failure};
+use crate::model::index_address::WITH_OWN_SETTING;
 use crate::model::lock::DEFAULT_INDEX;
 
 impl Failure for PackagesError {
@@ -27,6 +28,7 @@ impl Failure for PackagesError {
             | Self::NoSolution { with_additions: false, .. }
             | Self::NoFrameworkIndex { .. }
             | Self::NoUploadTimes { .. }
+            | Self::FlatWithDate { .. }
             | Self::NoUv { .. }
             | Self::Index { .. }
             | Self::Page { .. }
@@ -81,6 +83,11 @@ impl Failure for PackagesError {
             }
             Self::IndexUnset { name } => {
                 return vec![format!("add `{name}` to `[indexes]` of your configuration")];
+            }
+            Self::FlatWithDate { .. } => "omit `--as-of`, or use an index that lists upload times (PEP 700)",
+            Self::NoFrameworkIndex { framework, .. } if WITH_OWN_SETTING.contains(&framework.as_str()) => {
+                let variable = framework.to_uppercase();
+                return vec![format!("set `[index] {framework}` (ENVFORGE_{variable}_INDEX)")];
             }
             Self::NoFrameworkIndex { .. } => "set `[index] framework` (ENVFORGE_FRAMEWORK_INDEX)",
             Self::Mirror { no_network: true, .. } => {

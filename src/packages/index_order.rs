@@ -10,8 +10,8 @@ use super::settings::IndexSettings;
 use super::wheel_name::normalised;
 use super::wheels::Origins;
 use crate::engine::ContainerFile;
-use crate::model::address::Address;
 use crate::model::compat::tables::Channel;
+use crate::model::index_address::IndexAddress;
 use crate::model::lock::{DEFAULT_INDEX, FRAMEWORK_INDEX, IndexKind};
 use crate::model::stack::Stack;
 
@@ -21,15 +21,15 @@ const TORCH_INDEX: &str = "framework--torch";
 /// The package indexes of one resolution.
 pub(super) struct IndexOrder<'a> {
     /// The framework's own index, which serves only the packages of its rows.
-    framework: Option<Address>,
+    framework: Option<IndexAddress>,
     /// Further indexes, which are searched first, in this order.
-    searched: Vec<(&'a str, &'a Address)>,
+    searched: Vec<(&'a str, &'a IndexAddress)>,
     /// The default index; `None`: uv's own.
-    default: Option<&'a Address>,
+    default: Option<IndexAddress>,
     /// The only index of a package, by the package's name.
     pinned: BTreeMap<String, &'a str>,
     /// The indexes of `pinned` by name.
-    of_pinned: BTreeMap<&'a str, Address>,
+    of_pinned: BTreeMap<&'a str, IndexAddress>,
 }
 
 impl<'a> IndexOrder<'a> {
@@ -42,7 +42,7 @@ impl<'a> IndexOrder<'a> {
         let address = |name: &str| {
             settings.further.get(name).ok_or_else(|| PackagesError::IndexUnset { name: name.to_owned() })
         };
-        let own = settings.framework_index(&stack.framework, stack.cuda);
+        let own = settings.own_index(stack);
         let lacks_framework = || PackagesError::NoFrameworkIndex {
             framework: stack.framework.clone(),
             cuda: stack.cuda.to_string(),
@@ -51,7 +51,9 @@ impl<'a> IndexOrder<'a> {
             Channel::Default => None,
             Channel::Framework => Some(own.clone().ok_or_else(lacks_framework)?),
             // It has no wheel of an unpublished variant, but a configured one may have the libraries.
-            Channel::Source => settings.framework.as_ref().map(|index| index.of(stack.cuda)),
+            Channel::Source => {
+                settings.framework.as_ref().map(|index| index.of(stack.cuda, &stack.version.to_string()))
+            }
         };
         // Another framework's torch comes from PyTorch's own index.
         let torch = settings.framework_indexes(stack).into_iter().find(|index| Some(index) != own.as_ref());
@@ -74,6 +76,7 @@ impl<'a> IndexOrder<'a> {
                 DEFAULT_INDEX => settings
                     .default
                     .clone()
+                    .map(IndexAddress::from)
                     .ok_or_else(|| PackagesError::IndexUnset { name: DEFAULT_INDEX.to_owned() })?,
                 name => address(name)?.clone(),
             };
@@ -81,7 +84,29 @@ impl<'a> IndexOrder<'a> {
         }
         let searched = request.added.indexes.iter().map(|name| Ok((name.as_str(), address(name)?)));
         let searched = searched.collect::<Result<_, PackagesError>>()?;
-        Ok(Self { framework, searched, default: settings.default.as_ref(), pinned, of_pinned })
+        let default = settings.default.clone().map(IndexAddress::from);
+        let order = Self { framework, searched, default, pinned, of_pinned };
+        match order.flat_index().filter(|_| request.added.as_of.is_some()) {
+            Some(name) => Err(PackagesError::FlatWithDate { name: name.to_owned() }),
+            None => Ok(order),
+        }
+    }
+
+    /// Returns the names of the indexes that a package may come from, in the order of the search.
+    pub(super) fn indexes_of(&self, package: &str) -> Vec<&str> {
+        if let Some(index) = self.pinned.get(package) {
+            return vec![index];
+        }
+        self.searched.iter().map(|(name, _)| *name).chain([DEFAULT_INDEX]).collect()
+    }
+
+    /// Returns the name of an index that is one page of links, which tells no upload times.
+    fn flat_index(&self) -> Option<&str> {
+        let framework = self.framework.iter().map(|index| (FRAMEWORK_INDEX, index));
+        let searched = self.searched.iter().copied();
+        let pinned = self.of_pinned.iter().map(|(name, index)| (*name, index));
+        let mut all = framework.chain(searched).chain(pinned);
+        all.find_map(|(name, index)| index.is_flat().then_some(name))
     }
 
     /// Whether every package comes from the default index.
@@ -94,7 +119,7 @@ impl<'a> IndexOrder<'a> {
         let private = |name: &str, text: String| file(name, 0o600, text);
         let searched = self.searched.iter().map(|(_, index)| index_table(index, false));
         // Where none is set, uv adds its own default, last.
-        let default = self.default.map(|index| index_table(index, true));
+        let default = self.default.as_ref().map(|index| index_table(index, true));
         let last: String = searched.chain(default).collect();
         let options = "\n[pip]\nonly-binary = [\":all:\"]\n";
         let text = format!("index-strategy = \"first-index\"\n{common}{last}{options}");
@@ -104,7 +129,7 @@ impl<'a> IndexOrder<'a> {
         }
         // Which names a part has does not depend on the index: its versions are those of the whole.
         let first: BTreeSet<_> =
-            self.of_pinned.values().filter(|index| Some(*index) != self.default).collect();
+            self.of_pinned.values().filter(|index| Some(*index) != self.default.as_ref()).collect();
         let first = self.framework.iter().chain(first.into_iter().filter(|index| {
             Some(*index) != self.framework.as_ref() && self.searched.iter().all(|(_, other)| other != index)
         }));
@@ -112,17 +137,18 @@ impl<'a> IndexOrder<'a> {
         let text = format!("index-strategy = \"unsafe-first-match\"\n{common}{first}{last}{options}");
         files.push(private("parts.toml", text));
         if let Some(index) = &self.framework {
-            files.push(private("framework.url", format!("{}\n", index.without_login())));
+            files.push(private("framework.url", format!("{}\n", index.address().without_login())));
         }
         files.push(private("sources.toml", self.sources()));
         let mut order = String::new();
         for (place, (name, index)) in self.searched.iter().enumerate() {
             let configuration = format!("only-{place}.toml");
-            let _ = writeln!(order, "{name} {} {FOLDER}/{configuration}", index.without_login());
+            let _ = writeln!(order, "{name} {} {FOLDER}/{configuration}", index.address().without_login());
             files.push(private(&configuration, index_table(index, true)));
         }
-        let default = self.default.map_or_else(String::new, |index| index_table(index, true));
-        let url = self.default.map_or_else(|| "-".to_owned(), Address::without_login);
+        let default = self.default.as_ref();
+        let url = default.map_or_else(|| "-".to_owned(), |index| index.address().without_login());
+        let default = default.map_or_else(String::new, |index| index_table(index, true));
         let _ = writeln!(order, "{DEFAULT_INDEX} {url} {FOLDER}/only-default.toml");
         files.push(private("only-default.toml", default));
         files.push(private("order", order));
@@ -136,8 +162,8 @@ impl<'a> IndexOrder<'a> {
         indexes.extend(framework);
         let mut text = String::new();
         for (name, index) in indexes {
-            let (name, url) = (toml::Value::from(name), toml::Value::from(index.expose()));
-            let _ = writeln!(text, "\n[[tool.uv.index]]\nname = {name}\nurl = {url}\nexplicit = true");
+            let (name, lines) = (toml::Value::from(name), index_lines(index));
+            let _ = writeln!(text, "\n[[tool.uv.index]]\nname = {name}\n{lines}explicit = true");
         }
         text.push_str("\n[tool.uv.sources]\n");
         for (package, index) in &self.pinned {
@@ -154,7 +180,7 @@ impl<'a> IndexOrder<'a> {
 
     /// Returns the kind and the recorded name of the index with this address, as uv prints it.
     pub(super) fn index_at(&self, url: &str) -> (IndexKind, Option<String>) {
-        let is = |index: &Address| same(&index.without_login(), url);
+        let is = |index: &IndexAddress| same(&index.address().without_login(), url);
         let named = self.searched.iter().map(|(name, index)| (*name, *index));
         let pinned = self.of_pinned.iter().map(|(name, index)| (*name, index));
         let framework = self.framework.iter().map(|index| (FRAMEWORK_INDEX, index));
@@ -220,9 +246,14 @@ fn row_packages(stack: &Stack) -> Vec<String> {
     package.into_iter().chain(of_install).chain(companions).map(normalised).collect()
 }
 
-fn index_table(index: &Address, default: bool) -> String {
-    let url = toml::Value::from(index.expose());
-    format!("\n[[index]]\nurl = {url}\ndefault = {default}\n")
+fn index_table(index: &IndexAddress, default: bool) -> String {
+    format!("\n[[index]]\n{}default = {default}\n", index_lines(index))
+}
+
+/// Returns the lines of uv's configuration for an index.
+fn index_lines(index: &IndexAddress) -> String {
+    let format = if index.is_flat() { "format = \"flat\"\n" } else { "" };
+    format!("url = {}\n{format}", toml::Value::from(index.address().expose()))
 }
 
 #[cfg(test)]
@@ -233,9 +264,9 @@ mod tests {
     use crate::model::project::is_name;
 
     fn settings() -> IndexSettings {
-        let address = |text: &str| text.parse::<Address>().expect("an address");
+        let address = |text: &str| text.parse::<IndexAddress>().expect("an address");
         IndexSettings {
-            default: Some(address("https://u:hunter2@index.example.test/simple")),
+            default: Some("https://u:hunter2@index.example.test/simple".parse().expect("an address")),
             framework: Some("https://torch.example.test/whl/{cuda}".parse().expect("an address")),
             further: BTreeMap::from([
                 ("internal".to_owned(), address("https://u:hunter2@index.example.test/internal/")),
@@ -389,6 +420,89 @@ mod tests {
             "the user's word counts"
         );
         assert_eq!(of("torchvision"), Some("framework"));
+    }
+
+    #[test]
+    fn release_page_serves_the_row_and_a_further_page_is_searched() {
+        let stack = Stack {
+            framework: "vllm".to_owned(),
+            package: "vllm".to_owned(),
+            version: "0.20.0".parse().unwrap(),
+            cuda: "cu129".parse().unwrap(),
+            channel: Channel::Framework,
+            install: vec!["vllm==0.20.0+cu129".to_owned()],
+            companions: BTreeMap::new(),
+            ..sample::stack()
+        };
+        let mut settings = settings();
+        let page = "flat+https://u:hunter2@forge.example.test/v{version}/files.html".parse().unwrap();
+        settings.of_framework = BTreeMap::from([("vllm".to_owned(), page)]);
+        let pages = "flat+https://pages.example.test/{}".parse().unwrap();
+        settings.further.insert("a-mirror".to_owned(), pages);
+        let files = files(&stack, &added(&["a-mirror"], &[]), &settings);
+        let flat = |table: &toml::Value| {
+            (
+                table["url"].as_str().unwrap().to_owned(),
+                table.get("format").and_then(toml::Value::as_str) == Some("flat"),
+            )
+        };
+        let of = |file: &str| -> Vec<_> {
+            let table: toml::Table = files[file].parse().expect("valid TOML");
+            let table =
+                table.get("tool").map_or(table.clone(), |tool| tool["uv"].as_table().unwrap().clone());
+            table["index"].as_array().expect("a list").iter().map(flat).collect()
+        };
+        let page = ("https://u:hunter2@forge.example.test/v0.20.0/files.html".to_owned(), true);
+        let further = ("https://pages.example.test/%7B%7D".to_owned(), true);
+        let default = ("https://u:hunter2@index.example.test/simple".to_owned(), false);
+        assert_eq!(of("sources.toml"), std::slice::from_ref(&page));
+        assert_eq!(of("parts.toml"), [page, further.clone(), default.clone()]);
+        assert_eq!(of("uv.toml"), [further.clone(), default], "the release page serves no other package");
+        assert_eq!(of("only-0.toml"), [further], "the search for double names reads the page as one");
+        assert_eq!(files["framework.url"], "https://forge.example.test/v0.20.0/files.html\n");
+        let (lock, added) = (sample::lock(), added(&["a-mirror"], &[]));
+        let order =
+            IndexOrder::of(&PackageRequest::sample(&lock, &stack, &added), &settings).expect("an order");
+        let origins = order.origins(
+            "vllm https://forge.example.test/v0.20.0/files.html\nx https://pages.example.test/%7B%7D\n",
+        );
+        assert_eq!(origins["vllm"], (IndexKind::Framework, None));
+        assert_eq!(origins["x"], (IndexKind::Default, Some("a-mirror".to_owned())));
+    }
+
+    #[test]
+    fn package_comes_from_its_own_index_or_from_those_that_are_searched() {
+        let (lock, stack) = (sample::lock(), sample::stack());
+        let mut settings = settings();
+        for name in ["internal", "a-mirror"] {
+            settings.further.insert(name.to_owned(), "https://pages.example.test/".parse().unwrap());
+        }
+        let added = added(&["a-mirror"], &[("x", "internal")]);
+        let order =
+            IndexOrder::of(&PackageRequest::sample(&lock, &stack, &added), &settings).expect("an order");
+        assert_eq!(order.indexes_of("x"), ["internal"]);
+        assert_eq!(order.indexes_of("y"), ["a-mirror", "default"]);
+    }
+
+    #[test]
+    fn page_of_links_has_no_upload_times_for_a_date() {
+        let mut settings = settings();
+        settings.further.insert("internal".to_owned(), "flat+https://pages.example.test/".parse().unwrap());
+        let as_of = Some("2026-03-02T00:00:00Z".to_owned());
+        let (lock, stack) = (sample::lock(), sample::stack());
+        let with = |indexes: &[&str], pins: &[(&str, &str)], as_of: &Option<String>| {
+            let added = UserAdditions { as_of: as_of.clone(), ..added(indexes, pins) };
+            IndexOrder::of(&PackageRequest::sample(&lock, &stack, &added), &settings).err()
+        };
+        for error in [with(&["internal"], &[], &as_of), with(&[], &[("x", "internal")], &as_of)] {
+            let error = error.expect("refused");
+            assert_eq!(
+                error.to_string(),
+                "index `internal` is a page of links without upload times, which `--as-of` requires"
+            );
+            assert_eq!((error.exit(), error.hints().len()), (Exit::Outside, 1));
+        }
+        assert!(with(&["internal"], &[], &None).is_none() && with(&["a-mirror"], &[], &as_of).is_none());
     }
 
     #[test]

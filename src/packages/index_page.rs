@@ -51,7 +51,11 @@ fn link<'a>(tag: &'a str, base: &Address) -> Option<Link<'a>> {
     let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let href = rest[1..].split(quote).next()?.replace("&amp;", "&");
     let path = href.split(['#', '?']).next()?;
-    let address = base.url().join(&href).ok()?.as_str().parse().ok()?;
+    let mut address = base.resolve(&href).ok()?;
+    // A link with the server's name has no login; it is that of the page on the same server.
+    if address.origin() == base.origin() {
+        address = address.with_login_of(base);
+    }
     Some(Link { file: decoded(path.rsplit('/').next()?), address, tag })
 }
 
@@ -71,5 +75,22 @@ mod tests {
         assert_eq!(found[0].address.expose(), "https://index.example.test/f/a-1.0.whl#sha256=00&x=1");
         assert_eq!(found[1].address.expose(), "https://index.example.test/f/a-1.1%2Bcu118.whl?v=2");
         assert_eq!((found[0].is_yanked(), found[1].is_yanked()), (false, true));
+    }
+
+    #[test]
+    fn login_of_the_page_goes_to_its_own_server_only() {
+        let page = "<a href='https://host.test/f/a.whl'>a</a><a href='b.whl'>b</a><a href='https://other.test/c.whl'>c</a>\
+                    <a href='http://host.test/d.whl'>d</a>";
+        let base = "https://u:hunter2@host.test/files.html".parse().expect("an address");
+        let found: Vec<_> = links(page, &base).map(|link| link.address.expose().to_owned()).collect();
+        assert_eq!(
+            found,
+            [
+                "https://u:hunter2@host.test/f/a.whl",
+                "https://u:hunter2@host.test/b.whl",
+                "https://other.test/c.whl",
+                "http://host.test/d.whl"
+            ]
+        );
     }
 }

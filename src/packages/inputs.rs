@@ -20,7 +20,7 @@ use crate::model::lock::LockedDeb;
 use crate::model::resolve::excluded_releases;
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
-use crate::model::versions::Machine;
+use crate::model::versions::{FrameworkVersion, Machine};
 
 /// The engine's cache volume of the resolver, mounted at /cache: uv, index responses and the Python of each base.
 pub(super) const CACHE_VOLUME: &str = "envforge-resolve";
@@ -136,7 +136,7 @@ pub(super) fn surroundings(settings: &PackageSettings) -> Vec<ContainerFile> {
 }
 
 /// Returns the framework and its companions, pinned to the matrix versions.
-fn framework_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, PackagesError> {
+pub(super) fn framework_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, PackagesError> {
     let Stack { package, version, cuda, .. } = stack;
     let (local, companion_local) = match stack.channel {
         Channel::Default => (String::new(), String::new()),
@@ -163,7 +163,21 @@ fn framework_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String,
     if let Some(bound) = &stack.numpy {
         let _ = writeln!(text, "numpy{bound}");
     }
+    if let Some(bound) = setuptools(stack) {
+        let _ = writeln!(text, "setuptools{bound}");
+    }
     Ok(text)
+}
+
+/// The bound of setuptools, which PyTorch to 2.6 and its Triton import at run time while their METADATA does not require it for every
+/// Python: `torch/utils/cpp_extension.py` and, to Triton 3.2, `triton/compiler.py`, `triton/common/build.py` or `triton/runtime/build.py`
+/// of the wheels. To 2.1 it imports `pkg_resources`, which 82 has no more. Read, and `torch.compile` run with 2.0.1, 2.1.2
+/// and 2.2.2 without setuptools, with 84, 81 and 69, on 2026-11-25.
+fn setuptools(stack: &Stack) -> Option<&'static str> {
+    let own = (stack.package == "torch").then(|| stack.version.clone());
+    let torch = own.or_else(|| stack.companions.get("torch")?.parse().ok())?;
+    let before = |version: &str| torch < version.parse::<FrameworkVersion>().expect("a version");
+    if before("2.2") { Some("<82") } else { before("2.7").then_some("") }
 }
 
 /// Returns the requirements of an unpublished variant: prebuilt wheels and the libraries they were built with, which their
@@ -380,6 +394,30 @@ mod tests {
         assert!(!files.contains_key("/envforge/stack.in"));
         assert_eq!(files["/envforge/uv.toml"].matches("[[index]]").count(), 1);
         assert!(files["/envforge/pylock.all.toml"].contains("name = \"torch\""));
+    }
+
+    /// Without it `torch.compile` and every kernel of Triton end in a missing module, `setuptools` or `pkg_resources`.
+    #[test]
+    fn old_torch_gets_the_setuptools_that_it_imports() {
+        let line = |stack: &Stack| {
+            let text = framework_requirements(stack, &[]).expect("published");
+            text.lines().find(|line| line.starts_with("setuptools")).map(str::to_owned)
+        };
+        for (torch, expected) in [
+            ("1.8.0", Some("setuptools<82")),
+            ("2.1.2", Some("setuptools<82")),
+            ("2.2.0", Some("setuptools")),
+            ("2.6.0", Some("setuptools")),
+            ("2.7.0", None),
+        ] {
+            let own = Stack { version: torch.parse().unwrap(), ..sample::stack() };
+            assert_eq!(line(&own).as_deref(), expected, "torch {torch}");
+            let companions = BTreeMap::from([("torch".to_owned(), torch.to_owned())]);
+            let vllm = Stack { package: "vllm".to_owned(), companions, ..sample::stack() };
+            assert_eq!(line(&vllm).as_deref(), expected, "vLLM with torch {torch}");
+        }
+        let other = Stack { package: "jax".to_owned(), companions: BTreeMap::new(), ..sample::stack() };
+        assert_eq!(line(&other), None);
     }
 
     #[test]

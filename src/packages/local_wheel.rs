@@ -11,6 +11,7 @@ use pep440_rs::Version;
 use super::error::PackagesError;
 use super::limits::LARGEST_METADATA;
 use super::wheel_name::{WheelName, normalised};
+use crate::fetch::open_verified;
 use crate::model::bounded::read_text_bounded;
 use crate::model::compat::Matrix;
 use crate::model::lock::LockedWheel;
@@ -39,13 +40,13 @@ pub struct LocalWheel {
 
 impl LocalWheel {
     /// Rejects a file that is not a wheel for that stack, and caches nothing of it.
-    pub fn judge(path: &Utf8Path, stack: &Stack) -> Result<(), PackagesError> {
+    pub fn validate(path: &Utf8Path, stack: &Stack) -> Result<(), PackagesError> {
         Self::read(path, || Ok((String::new(), 0)))?.check(stack)
     }
 
     /// Reads a wheel and puts it into the cache.
     pub fn take(path: &Utf8Path, store: &Store) -> Result<Self, PackagesError> {
-        Self::read(path, || copied(path, store))
+        Self::read(path, || copy_to_cache(path, store))
     }
 
     fn read(
@@ -70,12 +71,11 @@ impl LocalWheel {
         })
     }
 
-    /// Returns the wheel of a lock file; `None` if it is not in the cache.
+    /// Returns the wheel of a lock file; `None` if it is not in the cache, or damaged there.
     pub fn locked(wheel: &LockedWheel, store: &Store) -> Result<Option<Self>, PackagesError> {
         let no_wheel = |detail: String| PackagesError::NotAWheel { file: wheel.file.clone(), detail };
-        let Some(path) = store.find(&wheel.sha256)? else { return Ok(None) };
+        let Some(source) = open_verified(store, &wheel.sha256)? else { return Ok(None) };
         let parts = wheel.file.parse().map_err(|()| no_wheel("its name is not a wheel name".to_owned()))?;
-        let source = fs_err::File::open(&path).map_err(|error| no_wheel(error.to_string()))?;
         let size = source.metadata().map_err(|error| no_wheel(error.to_string()))?.len();
         Ok(Some(Self {
             name: wheel.name.clone(),
@@ -217,7 +217,7 @@ fn header<'a>(metadata: &'a str, field: &str) -> Option<&'a str> {
 }
 
 /// Copies a file of any size to the cache and returns its hash and size.
-fn copied(path: &Utf8Path, store: &Store) -> Result<(String, u64), PackagesError> {
+fn copy_to_cache(path: &Utf8Path, store: &Store) -> Result<(String, u64), PackagesError> {
     let unreadable = |cause| {
         PackagesError::from(StoreError::File { purpose: "cannot copy the wheel to the cache", cause })
     };
@@ -234,10 +234,8 @@ fn copied(path: &Utf8Path, store: &Store) -> Result<(String, u64), PackagesError
         size += count as u64;
     }
     let sha256 = hash.finish();
-    if store.find(&sha256)?.is_none() {
-        let from = Utf8Path::from_path(target.path()).expect("the cache's path is UTF-8");
-        store.adopt(from, &sha256)?;
-    }
+    // What the cache has under that hash may be damaged.
+    store.adopt(Utf8Path::from_path(target.path()).expect("the cache's path is UTF-8"), &sha256)?;
     Ok((sha256, size))
 }
 
@@ -315,6 +313,22 @@ pub(super) mod tests {
 
     fn misfits(file: &str, name: &str, version: &str) -> Vec<String> {
         taken(file, name, version).0.expect("a wheel").misfits(&stack())
+    }
+
+    #[test]
+    fn wheel_of_the_cache_is_believed_only_with_its_hash() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let (one, other) = (wheel(&root, "torch", "2.8.0"), wheel(&root, "torch", "2.7.0"));
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("store");
+        let path = |wheel: &LocalWheel| store.blob_path(&wheel.sha256).expect("a path");
+        let locked = LockedWheel { sha256: one.sha256.clone(), ..sample::lock().wheels[0].clone() };
+        fs_err::copy(path(&other), path(&one)).expect("ours");
+        assert_eq!(LocalWheel::locked(&locked, &store).expect("reads"), None);
+        fs_err::copy(path(&other), path(&one)).expect("ours");
+        let taken = LocalWheel::take(&root.join(&one.file), &store).expect("a wheel");
+        assert_eq!(taken, one);
+        assert!(open_verified(&store, &one.sha256).expect("reads").is_some(), "the copy replaced it");
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 mod apt;
 mod catalogue;
+#[cfg(test)]
+mod channel_tests;
 mod download;
 mod download_wheels;
 mod error;
@@ -16,6 +18,8 @@ mod index_page;
 mod inputs;
 mod limits;
 mod local_wheel;
+#[cfg(test)]
+mod locked_rows_tests;
 mod output;
 mod percent;
 mod pylock;

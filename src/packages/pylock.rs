@@ -11,6 +11,7 @@ use super::percent::decoded;
 use super::settings::IndexSettings;
 use super::wheel_name::{WheelName, normalised};
 use crate::model::address::Address;
+use crate::model::index_address::IndexAddress;
 use crate::model::lock::{AllowedSource, Lock, LockedSource};
 use crate::model::sha256::is_sha256_hex;
 use crate::model::stack::Stack;
@@ -39,7 +40,8 @@ pub struct SourceDist {
 impl SourceDist {
     /// Adds the login of the index on the same server: uv reports addresses without logins.
     pub(super) fn with_login_of(self, index: &IndexSettings) -> Self {
-        let mut all = index.default.iter().chain(index.further.values());
+        let further = index.further.values().map(IndexAddress::address);
+        let mut all = index.default.iter().chain(further);
         let origin = self.address.origin();
         match all.find(|index| index.origin() == origin) {
             Some(index) => Self { address: self.address.with_login_of(index), ..self },

@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use super::apt::{kept, locked_debs, standing};
 use super::catalogue::catalogue;
 use super::error::PackagesError;
-use super::failure::explain;
+use super::failure::explain_with;
 use super::index_order::{IndexOrder, SharedName, shared_names};
 use super::inputs::{CACHE_VOLUME, SCRIPT, UV, files};
 use super::output::Sections;
@@ -122,7 +122,9 @@ async fn run(
     if outcome.code == 0 {
         return Ok(outcome.stdout);
     }
-    Err(explain(outcome.code, &outcome.stderr, !request.added.python.is_empty()))
+    let order = IndexOrder::of(request, &tools.settings.index)?;
+    let with_additions = !request.added.python.is_empty();
+    Err(explain_with(outcome.code, &outcome.stderr, with_additions, |package| order.indexes_of(package)))
 }
 
 /// Result of a container run.

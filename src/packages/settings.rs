@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::engine::Network;
 use crate::model::address::{Address, AddressError};
+use crate::model::index_address::IndexAddress;
 use crate::model::stack::Stack;
 use crate::model::versions::CudaVariant;
 
@@ -83,7 +84,7 @@ pub struct IndexSettings {
     /// The own index of single frameworks, which goes before `framework`: `vllm`.
     pub of_framework: BTreeMap<String, FrameworkIndex>,
     /// Further indexes by name, for packages of the project and the user.
-    pub further: BTreeMap<String, Address>,
+    pub further: BTreeMap<String, IndexAddress>,
     /// CA certificates to trust, PEM.
     pub ca_bundle: Option<Bytes>,
     /// Proxies.
@@ -106,55 +107,65 @@ impl fmt::Debug for IndexSettings {
 impl IndexSettings {
     /// Returns the indexes with the wheels of a stack that the default index lacks: its framework's own, and PyTorch's if
     /// it contains torch as a companion.
-    pub fn framework_indexes(&self, stack: &Stack) -> Vec<Address> {
-        let own = self.framework_index(&stack.framework, stack.cuda);
-        let torch = stack.companions.contains_key("torch");
-        let torch = torch.then(|| self.framework_index("pytorch", stack.cuda)).flatten();
-        let mut all: Vec<_> = own.into_iter().chain(torch).collect();
+    pub fn framework_indexes(&self, stack: &Stack) -> Vec<IndexAddress> {
+        let torch = stack
+            .companions
+            .get("torch")
+            .and_then(|torch| self.framework_index("pytorch", stack.cuda, torch));
+        let mut all: Vec<_> = self.own_index(stack).into_iter().chain(torch).collect();
         all.dedup();
         all
     }
 
-    /// Returns the framework's own index for a variant; `None` if neither a setting nor the catalogue specifies one.
-    pub fn framework_index(&self, framework: &str, cuda: CudaVariant) -> Option<Address> {
+    /// Returns the own index of a stack's framework; `None` if neither a setting nor the catalogue specifies one.
+    pub fn own_index(&self, stack: &Stack) -> Option<IndexAddress> {
+        self.framework_index(&stack.framework, stack.cuda, &stack.version.to_string())
+    }
+
+    fn framework_index(&self, framework: &str, cuda: CudaVariant, version: &str) -> Option<IndexAddress> {
         if let Some(index) = self.of_framework.get(framework).or(self.framework.as_ref()) {
-            return Some(index.of(cuda));
+            return Some(index.of(cuda, version));
         }
         let known = catalogue().framework_index.iter().find(|index| index.framework == framework)?;
         let index: FrameworkIndex =
             known.address.parse().expect("templates/packages/packages.toml is tested");
-        Some(index.of(cuda))
+        Some(index.of(cuda, version))
     }
 }
 
-/// The address of a framework's own index, with `{cuda}` as placeholder of the variant.
+/// The address of a framework's own index, with placeholders: `{cuda}` for the variant, `{version}` for the release.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FrameworkIndex(String);
 
 impl FrameworkIndex {
-    /// The index of one variant.
-    pub fn of(&self, cuda: CudaVariant) -> Address {
-        self.0.replace("{cuda}", &cuda.to_string()).parse().expect("parsed once with a variant in it")
+    /// The index of one variant and release.
+    pub fn of(&self, cuda: CudaVariant, version: &str) -> IndexAddress {
+        let text = filled(&self.0, &cuda.to_string(), version);
+        text.parse().expect("parsed once with a variant and a release in it")
     }
 }
 
 impl FromStr for FrameworkIndex {
     type Err = AddressError;
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let _: Address = text.replace("{cuda}", "cu128").parse()?;
+        let _: IndexAddress = filled(text, "cu128", "1.0").parse()?;
         Ok(Self(text.trim().to_owned()))
     }
 }
 
 impl fmt::Debug for FrameworkIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown: Result<Address, _> = self.0.parse();
+        let shown: Result<IndexAddress, _> = self.0.parse();
         write!(
             f,
             "FrameworkIndex({})",
             shown.map_or_else(|_| "***".to_owned(), |address| address.to_string())
         )
     }
+}
+
+fn filled(address: &str, cuda: &str, version: &str) -> String {
+    address.replace("{cuda}", cuda).replace("{version}", version)
 }
 
 /// Proxy variables by their upper-case names (`HTTPS_PROXY`). Only the names are printed.
@@ -205,12 +216,16 @@ mod tests {
     fn framework_index_depends_on_variant_and_setting() {
         let cuda = "cu118".parse().unwrap();
         let mut settings = IndexSettings::default();
-        let default = settings.framework_index("pytorch", cuda).expect("known");
+        let default = settings.framework_index("pytorch", cuda, "2.8.0").expect("known");
         assert!(default.to_string().ends_with("/cu118"), "{default}");
-        assert_eq!(settings.framework_index("unheard-of", cuda), None);
+        assert_eq!(settings.framework_index("unheard-of", cuda, "1.0"), None);
         settings.framework = Some("http://index.example.test/whl/{cuda}/".parse().unwrap());
-        let set = settings.framework_index("pytorch", cuda).expect("set");
+        let set = settings.framework_index("pytorch", cuda, "2.8.0").expect("set");
         assert_eq!(set.to_string(), "http://index.example.test/whl/cu118/");
+        let page = "flat+https://forge.example.test/vllm/v{version}/{cuda}".parse().unwrap();
+        settings.of_framework = BTreeMap::from([("vllm".to_owned(), page)]);
+        let page = settings.framework_index("vllm", cuda, "0.10.0").expect("set");
+        assert_eq!(page.to_string(), "flat+https://forge.example.test/vllm/v0.10.0/cu118");
         assert!("no address".parse::<FrameworkIndex>().is_err());
     }
 

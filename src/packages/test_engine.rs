@@ -55,7 +55,13 @@ impl Images for FakeEngine {
     async fn pull(&self, _: PullRequest, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
         unreachable!("nothing but runs is asked")
     }
-    async fn import(&self, _: Utf8PathBuf, _: &str, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
+    async fn import(
+        &self,
+        _: Utf8PathBuf,
+        _: &str,
+        _: &str,
+        _: Arc<dyn Reporter>,
+    ) -> Result<ImageInfo, EngineError> {
         unreachable!("nothing but runs is asked")
     }
     async fn save(&self, _: &str, _: Utf8PathBuf) -> Result<(), EngineError> {

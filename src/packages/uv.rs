@@ -34,24 +34,21 @@ pub async fn uv_binary(
 ) -> Result<Utf8PathBuf, PackagesError> {
     let record = format!("uv/{}", tool.sha256);
     if let Some(program) = store.read_state(&record)?.and_then(|hash| String::from_utf8(hash).ok())
-        && let Ok(Some(path)) = store.find(&program)
+        && let Ok(Some(_)) = open_verified(store, &program)
     {
-        return Ok(path);
+        return Ok(store.blob_path(&program)?);
     }
-    if store.find(&tool.sha256)?.is_none() {
+    let mut wheel = open_verified(store, &tool.sha256)?;
+    if wheel.is_none() {
         download(tool, source, store, fetcher, reporter).await?;
+        wheel = open_verified(store, &tool.sha256)?;
     }
-    let wheel = open_verified(store, &tool.sha256)?;
     let wheel = wheel.ok_or_else(|| unusable(tool, "it is not in the cache any more"))?;
     let mut program = store.temp_file()?;
     let hash = extract_program(wheel, &mut program).map_err(|detail| unusable(tool, &detail))?;
     let failed = |cause| StoreError::File { purpose: "cannot write the cache", cause };
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    program
-        .as_file()
-        .set_permissions(readable)
-        .and_then(|()| program.as_file().sync_data())
-        .map_err(failed)?;
+    program.as_file().set_permissions(readable).map_err(failed)?;
     let file = Utf8Path::from_path(program.path()).expect("the cache's path is UTF-8");
     let path = store.adopt(file, &hash)?;
     store.write_state(&record, hash.as_bytes())?;
@@ -150,6 +147,21 @@ mod tests {
     use crate::packages::test_downloads::TestDownloads;
     use crate::packages::test_engine::FakeEngine;
     use crate::report::NullReporter;
+
+    #[tokio::test]
+    async fn damaged_program_is_extracted_and_damaged_wheel_downloaded_again() {
+        let f = fixture(&wheel("uv-0.0.1.data/scripts/uv"), Some(PAGE)).await;
+        let program = f.get().await.expect("program");
+        std::fs::write(&program, b"hostile").expect("ours");
+        assert_eq!(std::fs::read(f.get().await.expect("again")).expect("read"), b"program");
+        assert_eq!(f.downloads.server.received_requests().await.expect("recorded").len(), 2);
+        let wheel = f.downloads.store.blob_path(&f.tool.sha256).expect("a path");
+        for path in [&program, &wheel] {
+            std::fs::write(path, b"hostile").expect("ours");
+        }
+        assert_eq!(std::fs::read(f.get().await.expect("again")).expect("read"), b"program");
+        assert_eq!(f.downloads.server.received_requests().await.expect("recorded").len(), 4);
+    }
 
     fn wheel(inside: &str) -> Vec<u8> {
         let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));

@@ -43,9 +43,10 @@ pub(super) async fn wheel_by_pip(
     if outcome.code != 0 {
         return Err(fault(outcome.code, &outcome.stderr, &tool.file));
     }
-    let collected = outcome.collected.get(FOLDER).map(Vec::as_slice).unwrap_or_default();
+    let missing = || PackagesError::NoUvWheel { file: tool.file.clone() };
+    let collected = outcome.collected.get(FOLDER).ok_or_else(missing)?;
     let wheel = file_of_tar(collected, &tool.file).map_err(|error| unusable(tool, &error.to_string()))?;
-    wheel.ok_or_else(|| PackagesError::NoUvWheel { file: tool.file.clone() })
+    wheel.ok_or_else(missing)
 }
 
 fn files(tool: &LockedTool, source: &UvSource<'_>) -> Result<Vec<ContainerFile>, PackagesError> {

@@ -37,7 +37,7 @@ pub(crate) enum MatrixDifference {
         /// The address.
         from: String,
     },
-    /// A release between the oldest and the newest row that has neither a row nor a reason.
+    /// A release older than the newest row that has neither a row nor a reason.
     Missing {
         /// The package.
         package: String,
@@ -107,19 +107,22 @@ pub(crate) fn findings(package: &str, rows: &[&Variant], published: &[Published]
     found
 }
 
-/// Finds releases that the matrix passes over in silence. `known`: the versions with rows or a reason.
+/// Finds releases of a package, as a wheel or as source, that the matrix has neither a row of nor a reason for. Those newer than
+/// every row are reported as new.
 pub(crate) fn missing(
+    matrix: &Matrix,
+    framework: &str,
     package: &str,
-    known: &BTreeSet<FrameworkVersion>,
-    published: &[Published],
+    releases: &BTreeSet<FrameworkVersion>,
 ) -> Vec<MatrixDifference> {
-    let (Some(oldest), Some(newest)) = (known.first(), known.last()) else { return Vec::new() };
-    let released = published.iter().filter(|one| !one.wheel.yanked && !one.wheel.name.version.contains('+'));
-    let versions: BTreeSet<FrameworkVersion> =
-        released.filter_map(|one| one.wheel.name.version.parse().ok()).collect();
-    let silent = versions.into_iter().filter(|version| version > oldest && version < newest);
-    silent
-        .filter(|version| !known.contains(version))
+    let rows = || matrix.variants.iter().filter(|row| row.framework == framework);
+    let Some(newest) = rows().map(|row| &row.version).max() else { return Vec::new() };
+    let reason =
+        |version: &FrameworkVersion| matrix.known_versions_of(framework).any(|row| row.covers(version));
+    let row = |version: &FrameworkVersion| rows().any(|row| row.version == *version);
+    let missing = |version: &&FrameworkVersion| *version < newest && !row(version) && !reason(version);
+    let releases = releases.iter().filter(missing);
+    releases
         .map(|version| MatrixDifference::Missing {
             package: package.to_owned(),
             version: version.to_string(),
@@ -173,7 +176,7 @@ fn compare(row: &Variant, published: &[Published], found: &mut Vec<MatrixDiffere
             differs("min_glibc", &row.min_glibc, glibc.to_string(), file.clone());
         }
         let Some(text) = &one.metadata else { continue };
-        let pins = pins(text, &row.machine.to_string());
+        let pins = pins_with(text, &row.machine.to_string(), &extras(row));
         let mut pinned = |field, says: Option<String>, names: &[&str]| {
             let of_index = pins.iter().find(|(name, _)| names.iter().any(|start| name.starts_with(start)));
             if let (Some(says), Some((_, version))) = (says, of_index)
@@ -228,18 +231,32 @@ fn release(package: &str, version: &FrameworkVersion, published: &[&Published]) 
 
 /// Returns the `==` pins of a wheel's metadata for Linux and that processor, without extras.
 pub(super) fn pins(metadata: &str, machine: &str) -> BTreeMap<String, String> {
-    let headers = metadata.split("\n\n").next().unwrap_or_default();
-    let lines = headers.lines().filter_map(|line| line.strip_prefix("Requires-Dist:"));
-    lines.filter_map(|line| pin(line.trim(), machine)).collect()
+    pins_with(metadata, machine, &[])
 }
 
-fn pin(requirement: &str, machine: &str) -> Option<(String, String)> {
+/// Returns the `==` pins of a wheel's metadata for Linux, that processor and these extras.
+fn pins_with(metadata: &str, machine: &str, extras: &[&str]) -> BTreeMap<String, String> {
+    let headers = metadata.split("\n\n").next().unwrap_or_default();
+    let lines = headers.lines().filter_map(|line| line.strip_prefix("Requires-Dist:"));
+    lines.filter_map(|line| pin(line.trim(), machine, extras)).collect()
+}
+
+/// Returns the extras with which a row installs its package: `and-cuda` of `tensorflow[and-cuda]==2.16.1`.
+fn extras(row: &Variant) -> Vec<&str> {
+    let first = row.install.first().map_or("", String::as_str);
+    let inside = first.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or_else(Vec::new, |(names, _)| names.split(',').map(str::trim).collect())
+}
+
+fn pin(requirement: &str, machine: &str, extras: &[&str]) -> Option<(String, String)> {
     let (what, marker) = requirement.split_once(';').unwrap_or((requirement, ""));
     let marker = marker.replace('\'', "\"");
     let other = |name: &str, value: &str| {
         marker.contains(&format!("{name} == \"")) && !marker.contains(&format!("{name} == \"{value}\""))
     };
-    if marker.contains("extra ==")
+    let extra = marker.split_once("extra ==").map(|(_, rest)| rest.trim_start().trim_start_matches('"'));
+    let requested = |rest: &str| extras.iter().any(|name| rest.starts_with(&format!("{name}\"")));
+    if extra.is_some_and(|rest| !requested(rest))
         || other("platform_machine", machine)
         || other("platform_system", "Linux")
         || other("sys_platform", "linux")
@@ -318,12 +335,36 @@ mod tests {
     }
 
     #[test]
+    fn pins_of_the_installed_extra_are_compared() {
+        let triton = Some("3.3.0".to_owned());
+        let install =
+            |text: &str| Variant { triton: triton.clone(), install: vec![text.to_owned()], ..row() };
+        let found = findings("torch", &[&install("torch[compile]==2.8.0")], &page(&[("2.8.0", "")]));
+        let text = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert!(text.contains("- triton = 3.3.0\n+ triton = 3.4.0"), "{text}");
+        for other in ["torch==2.8.0", "torch[opt]==2.8.0", "torch[comp]==2.8.0"] {
+            assert_eq!(findings("torch", &[&install(other)], &page(&[("2.8.0", "")])), [], "{other}");
+        }
+    }
+
+    #[test]
     fn release_without_row_or_reason_is_reported() {
-        let published = page(&[("2.7.0", ""), ("2.7.5", ""), ("2.7.6", "data-yanked=''"), ("2.99.0", "")]);
-        let known = ["2.6.0", "2.7.0", "2.8.0"].map(|text| text.parse().expect("a version"));
-        let found = missing("torch", &BTreeSet::from(known), &published);
-        let text: Vec<_> = found.iter().map(ToString::to_string).collect();
-        assert_eq!(text, ["missing: torch 2.7.5 has neither a row nor a `known_version` with the reason"]);
+        let releases = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("a version")).collect();
+        let reported = |matrix: &Matrix, texts: &[&str]| {
+            let found = missing(matrix, "pytorch", "torch", &releases(texts));
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let matrix = Matrix::current();
+        let all = ["0.4.1", "1.0.0", "1.6.0", "1.7.1", "2.7.0", "2.7.5", "2.99.0"];
+        let text = |version: &str| {
+            format!("missing: torch {version} has neither a row nor a `known_version` with the reason")
+        };
+        assert_eq!(reported(matrix, &all), [text("0.4.1"), text("2.7.5")]);
+        let mut without = matrix.clone();
+        without.known_versions.retain(|row| !row.covers(&"1.6.0".parse().expect("a version")));
+        without.variants.retain(|row| row.version.to_string() != "2.7.0");
+        let gone = [text("0.4.1"), text("1.6.0"), text("2.7.0"), text("2.7.5")];
+        assert_eq!(reported(&without, &all), gone);
     }
 
     #[test]

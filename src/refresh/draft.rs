@@ -11,6 +11,8 @@ use crate::model::versions::{ComputeCapability, FrameworkVersion, GlibcVersion, 
 /// A proposed row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DraftRow {
+    /// Its table: `variant`.
+    pub(crate) table: &'static str,
     /// `torch 2.99.0 for x86_64`.
     pub(crate) title: String,
     /// Its fields as TOML, one each line.
@@ -41,7 +43,8 @@ impl DraftRow {
             let _ = writeln!(out, "# Not known, to be filled in: {}.", self.unknown.join(", "));
         }
         let mark = if self.unknown.is_empty() { "" } else { "# " };
-        for line in std::iter::once("[[variant]]").chain(self.lines.iter().map(String::as_str)) {
+        let table = format!("[[{}]]", self.table);
+        for line in std::iter::once(table.as_str()).chain(self.lines.iter().map(String::as_str)) {
             let _ = writeln!(out, "{mark}{line}");
         }
         out
@@ -58,6 +61,8 @@ pub(crate) struct NewRelease<'a> {
     pub(crate) machine: Machine,
     /// Its wheels.
     pub(crate) wheels: &'a [&'a Published],
+    /// The day of its first upload, if the index lists it.
+    pub(crate) released: Option<&'a str>,
     /// The GPU code of its libraries, if it was counted.
     pub(crate) targets: Option<&'a Targets>,
 }
@@ -80,14 +85,19 @@ pub(crate) fn draft(matrix: &Matrix, release: &NewRelease<'_>) -> Option<DraftRo
         pins.iter().find(|(name, _)| name.starts_with(start)).map(|(_, version)| version.clone())
     };
     let mut row = DraftRow {
+        table: "variant",
         title: format!("{package} {version} for {machine}"),
         lines: vec![
             format!("framework = \"{framework}\""),
             format!("version = \"{version}\""),
             format!("machine = \"{machine}\""),
         ],
-        unknown: vec!["released", "status"],
+        unknown: vec!["status"],
     };
+    match release.released {
+        Some(day) => row.lines.push(format!("released = \"{day}\"")),
+        None => row.unknown.insert(0, "released"),
+    }
     let runtime = pinned("nvidia-cuda-runtime");
     let toolkit = matrix.components.iter().find(|row| row.versions.get("runtime") == runtime.as_ref());
     match toolkit.filter(|_| runtime.is_some()) {
@@ -103,6 +113,13 @@ pub(crate) fn draft(matrix: &Matrix, release: &NewRelease<'_>) -> Option<DraftRo
     }
     for (field, start) in [("cudnn", "nvidia-cudnn"), ("nccl", "nvidia-nccl"), ("triton", "triton")] {
         row.lines.extend(pinned(start).map(|version| format!("{field} = \"{version}\"")));
+    }
+    let companions: Vec<_> = ["torch", "torchvision", "torchaudio"]
+        .into_iter()
+        .filter_map(|name| Some(format!("{name} = \"{}\"", pins.get(name)?)))
+        .collect();
+    if !companions.is_empty() {
+        row.lines.push(format!("companions = {{ {} }}", companions.join(", ")));
     }
     row.lines.extend(runtime.map(|version| format!("cudart = \"{version}\"")));
     row.lines.push(format!("python = {}", list(pythons.iter())));
@@ -124,7 +141,7 @@ pub(crate) fn draft(matrix: &Matrix, release: &NewRelease<'_>) -> Option<DraftRo
     Some(row)
 }
 
-fn list<T: ToString>(all: impl Iterator<Item = T>) -> String {
+pub(super) fn list<T: ToString>(all: impl Iterator<Item = T>) -> String {
     let all: Vec<_> = all.map(|one| format!("\"{}\"", one.to_string())).collect();
     format!("[{}]", all.join(", "))
 }
@@ -181,6 +198,7 @@ mod tests {
             version: &version,
             machine: Machine::X86_64,
             wheels: &[&one],
+            released: None,
             targets,
         };
         draft(Matrix::current(), &release).expect("a row")
@@ -205,6 +223,28 @@ mod tests {
         assert!(text.contains("to be filled in: released, status."), "{text}");
         assert!(!text.contains("nccl"), "nothing says it: {text}");
         assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
+    }
+
+    #[test]
+    fn draft_has_upload_day_and_companions_that_metadata_pins() {
+        let metadata = "Name: vllm\nVersion: 2.99.0\nRequires-Dist: torch==2.14.0\nRequires-Dist: torchaudio==2.11.0\n\n";
+        let one = published("vllm-2.99.0-cp38-abi3-manylinux_2_31_x86_64.whl", metadata);
+        let version = "2.99.0".parse().expect("a version");
+        let release = NewRelease {
+            framework: "vllm",
+            package: "vllm",
+            version: &version,
+            machine: Machine::X86_64,
+            wheels: &[&one],
+            released: Some("2026-11-20"),
+            targets: None,
+        };
+        let row = draft(Matrix::current(), &release).expect("a row");
+        assert!(row.lines.contains(&"released = \"2026-11-20\"".to_owned()), "{row:?}");
+        let companions = "companions = { torch = \"2.14.0\", torchaudio = \"2.11.0\" }";
+        assert!(row.lines.contains(&companions.to_owned()), "{row:?}");
+        assert_eq!(row.unknown, ["status", "cuda", "toolkit"]);
+        assert!(drafted(METADATA, None).lines.iter().all(|line| !line.starts_with("companions")));
     }
 
     #[test]

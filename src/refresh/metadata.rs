@@ -76,6 +76,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn metadata_is_read_although_the_directory_needs_several_ranges() {
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let stored =
+            zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        writer.start_file("a/large.bin", stored).expect("entry");
+        writer.write_all(&vec![7; 3 << 20]).expect("written");
+        writer.start_file("a-1.0.dist-info/METADATA", stored).expect("entry");
+        writer.write_all(TEXT.as_bytes()).expect("written");
+        writer.start_file("a/second.bin", stored).expect("entry");
+        writer.write_all(&vec![7; 3 << 20]).expect("written");
+        let long = "n".repeat(200);
+        for number in 0..11_000 {
+            writer.start_file(format!("a/{long}{number}"), stored).expect("entry");
+        }
+        let wheel = writer.finish().expect("zip").into_inner();
+        assert_eq!(asked(parts(wheel)).await.0, Ok(TEXT.to_owned()));
+    }
+
+    #[tokio::test]
     async fn unreadable_metadata_is_reported() {
         assert_eq!(asked(ResponseTemplate::new(403)).await.0.unwrap_err(), "unexpected status 403 Forbidden");
         assert!(asked(ResponseTemplate::new(200).set_body_string("no zip")).await.0.is_err());

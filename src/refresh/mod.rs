@@ -7,14 +7,18 @@
 mod architectures;
 mod compare;
 mod draft;
+mod draft_coupled;
 mod metadata;
 mod page;
 mod remote_zip;
+mod uploads;
 
 pub(crate) use architectures::targets;
 pub(crate) use compare::{
     MatrixDifference, Published, findings, missing, newer, package_of, target_findings,
 };
 pub(crate) use draft::{DraftRow, NewRelease, draft, name_contradiction};
+pub(crate) use draft_coupled::draft_coupled;
 pub(crate) use metadata::metadata;
-pub(crate) use page::{IndexWheel, listed};
+pub(crate) use page::{IndexWheel, listed, releases};
+pub(crate) use uploads::upload_days;

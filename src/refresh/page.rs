@@ -1,7 +1,10 @@
 //! A project's page of a simple index: which wheels there are.
 
+use std::collections::BTreeSet;
+
 use crate::model::address::Address;
 use crate::model::compat::tables::Variant;
+use crate::model::versions::FrameworkVersion;
 use crate::packages::{Link, WheelName, links};
 
 /// A wheel of a page.
@@ -32,6 +35,21 @@ pub(crate) fn listed(page: &str, base: &Address) -> Vec<IndexWheel> {
     links(page, base).filter_map(wheel).collect()
 }
 
+/// Returns the releases of a page that were not withdrawn, as a wheel or as source. Previews and local variants are left out.
+pub(crate) fn releases(page: &str, base: &Address) -> BTreeSet<FrameworkVersion> {
+    let files = links(page, base).filter(|link| !link.is_yanked());
+    files.filter_map(|link| release_of(&link.file)?.parse().ok()).collect()
+}
+
+/// Returns the version in the name of a wheel or a source archive.
+fn release_of(file: &str) -> Option<String> {
+    if let Ok(name) = file.parse::<WheelName>() {
+        return Some(name.version);
+    }
+    let stem = file.strip_suffix(".tar.gz").or_else(|| file.strip_suffix(".zip"))?;
+    Some(stem.rsplit_once('-')?.1.to_owned())
+}
+
 fn wheel(link: Link<'_>) -> Option<IndexWheel> {
     let mut address = link.address.url().clone();
     address.set_fragment(None);
@@ -48,6 +66,16 @@ fn wheel(link: Link<'_>) -> Option<IndexWheel> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn releases_are_those_of_wheels_and_sources_without_previews() {
+        let page = r#"<a href="a_b-1.0-py3-none-any.whl">a</a><a href="a-b-0.9.tar.gz">b</a><a href="a_b-0.8.post1.zip">c</a>
+            <a href="a_b-1.1rc1-py3-none-any.whl">d</a><a href="a_b-1.2.tar.gz" data-yanked="">e</a>
+            <a href="a_b-1.3+cu118-py3-none-any.whl">f</a><a href="a_b-1.4.exe">g</a><a href="a_b-1.5.dev2.tar.gz">h</a>"#;
+        let base = "https://index.example.test/simple/a-b/".parse().expect("an address");
+        let found: Vec<_> = releases(page, &base).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["0.8.post1", "0.9", "1.0"]);
+    }
 
     #[test]
     fn page_returns_only_wheels() {

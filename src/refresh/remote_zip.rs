@@ -14,10 +14,10 @@ use crate::fetch::{Fetcher, HttpRequest};
 
 /// The end that is read first: of most wheels it holds the directory and the metadata.
 const TAIL: u64 = 128 << 10;
-/// The most that is read before it at once: the directory of the largest wheels is some 1.5 MB.
+/// The most that is read before it at once: the directory of the largest wheels is some 3 MB.
 const PART: u64 = 2 << 20;
-/// Maximum number of ranges: end, directory, content, and one spare.
-const PARTS: usize = 4;
+/// Maximum number of ranges: end, directory in two, a file's header, its content, and one spare.
+const PARTS: usize = 6;
 /// Timeout of one range.
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -34,12 +34,22 @@ pub(super) async fn in_archive<T>(
         let found = ZipArchive::new(file).map_err(|error| error.to_string()).and_then(&look);
         match missed.get() {
             Some(at) if parts.len() < PARTS => {
-                let next = parts.iter().map(|part| part.start).filter(|start| *start > at).min();
-                let end = next.unwrap_or(u64::MAX).min(at.saturating_add(PART));
-                parts.push(part(fetcher, wheel, &format!("{at}-{}", end - 1), PART).await?);
+                let (from, to) = window(&parts, at);
+                parts.push(part(fetcher, wheel, &format!("{from}-{}", to - 1), PART).await?);
             }
             _ => return found,
         }
+    }
+}
+
+/// Returns the range to read for a missing offset, between its known neighbours. `zip` also searches backwards in small steps, so a
+/// gap that is no larger than a part is read whole.
+fn window(parts: &[Part], at: u64) -> (u64, u64) {
+    let next = parts.iter().map(|part| part.start).filter(|start| *start > at).min();
+    let before = parts.iter().map(Part::end).filter(|end| *end <= at).max().unwrap_or(0);
+    match next {
+        Some(next) if next - at <= PART => (before.max(next.saturating_sub(PART)), next),
+        _ => (at, at.saturating_add(PART)),
     }
 }
 

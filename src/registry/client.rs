@@ -79,7 +79,7 @@ impl Registry {
     }
 
     /// Checks push access to an image, as far as the registry reports it before a push.
-    pub async fn may_push(&self, image: &ImageRef) -> Result<(), RegistryError> {
+    pub async fn check_push_access(&self, image: &ImageRef) -> Result<(), RegistryError> {
         // A registry offers no other way to say it.
         let mut session = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
         match session.begin_upload().await {

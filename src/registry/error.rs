@@ -292,7 +292,7 @@ impl RegistryError {
     }
 
     /// Whether the same request may succeed later: the registry is busy, restarts, or cannot be reached for now.
-    pub(super) fn is_passing(&self) -> bool {
+    pub(super) fn is_transient(&self) -> bool {
         let may_pass = |error: &FetchError| match error {
             FetchError::Upload { cause, .. } | FetchError::Transfer { cause, .. } => {
                 !cause.contains("invalid peer certificate")

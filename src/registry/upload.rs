@@ -44,7 +44,7 @@ enum Setback {
 
 impl From<RegistryError> for Setback {
     fn from(error: RegistryError) -> Self {
-        if error.is_passing() { Self::Passing(error) } else { Self::Final(error) }
+        if error.is_transient() { Self::Passing(error) } else { Self::Final(error) }
     }
 }
 

@@ -3,6 +3,7 @@
 mod bounds;
 mod event;
 mod human;
+mod in_step;
 mod json;
 mod log;
 mod prefixed;
@@ -13,6 +14,7 @@ mod select;
 
 pub use event::{Event, NullReporter, Reporter};
 pub use human::{Bars, Plain};
+pub(crate) use in_step::in_step;
 pub use json::JsonLines;
 pub use log::start_log;
 pub use prefixed::Prefixed;

@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::configured_index::ConfiguredIndex;
 use super::engine::EngineConfig;
 use super::environment::Environment;
 use super::error::SettingsError;
@@ -39,9 +40,10 @@ pub struct Config {
     /// Image registries.
     #[serde(default)]
     pub registry: RegistryConfig,
-    /// Additional package indexes, by the name that a project uses: `internal = "https://wheels.example.com/simple"`.
+    /// Additional package indexes, by the name that a project uses: `internal = "https://wheels.example.com/simple"`, or
+    /// `pages = { url = "https://wheels.example.com/files.html", format = "flat" }` for a page of links.
     #[serde(default)]
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[schemars(with = "BTreeMap<String, ConfiguredIndex>")]
     pub indexes: NamedIndexes,
     /// Secrets of run steps, by the name that a project uses: `{ env = "HF_TOKEN" }` or `{ file = "/path" }`.
     #[serde(default)]

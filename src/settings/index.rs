@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use super::configured_index::ConfiguredIndex;
 use super::environment::Environment;
 use super::named::{NamedIndexes, indexes};
 use super::netrc::Netrc;
@@ -18,21 +19,16 @@ pub struct IndexConfig {
     /// The Python package index (simple API). Default: that of pip on this machine.
     #[schemars(with = "Option<String>")]
     pub default: Option<SecretString>,
-    /// The framework's own index; `{cuda}` stands for the variant (`cu118`).
-    #[schemars(with = "Option<String>")]
-    pub framework: Option<SecretString>,
-    /// The own index of vLLM.
-    #[schemars(with = "Option<String>")]
-    pub vllm: Option<SecretString>,
+    /// The framework's own index; `{cuda}` stands for the variant (`cu118`), `{version}` for the release.
+    pub framework: Option<ConfiguredIndex>,
+    /// The own index of vLLM, or its release page: `{ url = "https://...", format = "flat" }`.
+    pub vllm: Option<ConfiguredIndex>,
     /// The own index of ONNX Runtime.
-    #[schemars(with = "Option<String>")]
-    pub onnxruntime: Option<SecretString>,
+    pub onnxruntime: Option<ConfiguredIndex>,
     /// The own index of JAX.
-    #[schemars(with = "Option<String>")]
-    pub jax: Option<SecretString>,
+    pub jax: Option<ConfiguredIndex>,
     /// The own index of TensorFlow.
-    #[schemars(with = "Option<String>")]
-    pub tensorflow: Option<SecretString>,
+    pub tensorflow: Option<ConfiguredIndex>,
 }
 
 /// Package indexes.
@@ -40,9 +36,9 @@ pub struct IndexConfig {
 pub struct PackageIndexes {
     /// The Python package index (simple API).
     pub default: Option<SecretString>,
-    /// The framework's own index; `{cuda}` stands for the variant (`cu118`).
+    /// The framework's own index; `{cuda}` stands for the variant (`cu118`), `{version}` for the release.
     pub framework: Option<SecretString>,
-    /// The own index of single frameworks; `{cuda}` stands for the variant.
+    /// The own index of single frameworks, with the same placeholders.
     pub of_framework: BTreeMap<String, SecretString>,
     /// Further indexes by name.
     pub named: BTreeMap<String, SecretString>,
@@ -62,12 +58,12 @@ impl PackageIndexes {
         ];
         let of_framework = own.into_iter().filter_map(|(name, variable, configured)| {
             let typed = variable.of(environment).map(SecretString::from);
-            Some((name.to_owned(), typed.or(configured)?))
+            Some((name.to_owned(), typed.or(configured.map(ConfiguredIndex::into_text))?))
         });
         Self {
             of_framework: of_framework.collect(),
             default: variables::INDEX.of(environment).map(SecretString::from).or(config.default),
-            framework: framework.map(SecretString::from).or(config.framework),
+            framework: framework.map(SecretString::from).or(config.framework.map(ConfiguredIndex::into_text)),
             named: indexes(named, environment),
             netrc: Netrc::default(),
         }
@@ -133,6 +129,42 @@ mod tests {
             (Some("http://x/vllm"), Some("http://y/jax"), None)
         );
         assert!(toml::from_str::<IndexConfig>("caffe = \"http://x\"").is_err());
+    }
+
+    #[test]
+    fn index_of_one_page_has_its_form_before_its_address() {
+        let text = "vllm = { url = \"http://u:hunter2@x/v{version}\", format = \"flat\" }\n\
+                    jax = { url = \"http://x/jax\" }";
+        let config: IndexConfig = toml::from_str(text).expect("TOML");
+        assert!(!format!("{config:?}").contains("hunter2"));
+        let named: NamedIndexes =
+            toml::from_str("pages = { url = 'http://x/p.html', format = 'flat' }").expect("TOML");
+        let environment =
+            Environment::from([("ENVFORGE_ONNXRUNTIME_INDEX".to_owned(), "flat+http://y".to_owned())]);
+        let all = PackageIndexes::of(&environment, config, named);
+        let of = |name: &str| all.of_framework[name].expose_secret();
+        assert_eq!(
+            (of("vllm"), of("jax"), of("onnxruntime")),
+            ("flat+http://u:hunter2@x/v{version}", "http://x/jax", "flat+http://y")
+        );
+        assert_eq!(all.named["pages"].expose_secret(), "flat+http://x/p.html");
+        for wrong in
+            ["vllm = { url = 'http://x', format = 'round' }", "vllm = { adress = 'http://x' }", "vllm = 1"]
+        {
+            let error = toml::from_str::<IndexConfig>(wrong).expect_err(wrong).to_string();
+            assert!(error.contains("expected an address, or `{ url = "), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_framework_with_a_setting_is_known() {
+        let names = crate::model::index_address::WITH_OWN_SETTING;
+        let environment =
+            names.map(|name| (format!("ENVFORGE_{}_INDEX", name.to_uppercase()), "http://x".to_owned()));
+        let all = PackageIndexes::of(&environment.into(), IndexConfig::default(), NamedIndexes::default());
+        let mut known = names;
+        known.sort_unstable();
+        assert_eq!(all.of_framework.keys().collect::<Vec<_>>(), known);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "the one place that reads environment and configuration")]
 
 mod config;
+mod configured_index;
 mod engine;
 mod environment;
 mod error;

@@ -7,12 +7,13 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use super::configured_index::ConfiguredIndex;
 use super::variables;
 
 /// `[indexes]`: addresses by name. They may hold credentials.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(transparent)]
-pub struct NamedIndexes(pub BTreeMap<String, SecretString>);
+pub struct NamedIndexes(pub BTreeMap<String, ConfiguredIndex>);
 
 /// The source of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -40,7 +41,8 @@ pub(super) fn indexes(
     configured: NamedIndexes,
     environment: &BTreeMap<String, String>,
 ) -> BTreeMap<String, SecretString> {
-    let mut all = configured.0;
+    let configured = configured.0.into_iter().map(|(name, index)| (name, index.into_text()));
+    let mut all: BTreeMap<_, _> = configured.collect();
     let set = environment.iter().filter(|(_, value)| !value.is_empty());
     all.extend(set.filter_map(|(name, value)| {
         let name = variables::NAMED_INDEX

@@ -3,6 +3,8 @@
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::model::index_address::FLAT;
+
 /// The login of a host.
 #[derive(Debug, Clone)]
 struct Login {
@@ -55,13 +57,14 @@ impl Netrc {
         Self(all)
     }
 
-    /// Returns the address with the login of its host, unless it has its own. `{cuda}` in it is kept.
+    /// Returns the address with the login of its host, unless it has its own. Its placeholders and form are kept.
     pub fn with_login(&self, address: &SecretString) -> SecretString {
         let text = address.expose_secret();
         let known = || {
-            let url = Url::parse(&text.replace("{cuda}", "cuda")).ok()?;
-            let bare = url.username().is_empty() && url.password().is_none();
             let (scheme, rest) = text.trim().split_once("://")?;
+            let plain = text.trim().strip_prefix(FLAT).unwrap_or(text);
+            let url = Url::parse(&plain.replace("{cuda}", "cuda").replace("{version}", "1.0")).ok()?;
+            let bare = url.username().is_empty() && url.password().is_none();
             if !bare || !matches!(url.scheme(), "http" | "https") {
                 return None;
             }
@@ -89,6 +92,7 @@ mod tests {
         let netrc = Netrc::parse(TEXT);
         let with = |address: &str| netrc.with_login(&address.into()).expose_secret().to_owned();
         assert_eq!(with("https://wheels.test/{cuda}/x"), "https://me:hunter2%3A%40%2Fx@wheels.test/{cuda}/x");
+        assert_eq!(with("flat+http://other.test/v{version}"), "flat+http://you:s3@other.test/v{version}");
         assert_eq!(with("http://other.test:8080/simple"), "http://you:s3@other.test:8080/simple");
         for same in [
             "https://her:own@wheels.test/simple",

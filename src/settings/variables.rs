@@ -71,13 +71,14 @@ variables! {
     INDEX ["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"] "index.default"
         "The Python package index";
     FRAMEWORK_INDEX ["ENVFORGE_FRAMEWORK_INDEX"] "index.framework"
-        "The framework's own index; `{cuda}` stands for the variant";
-    VLLM_INDEX ["ENVFORGE_VLLM_INDEX"] "index.vllm" "The own index of vLLM; `{cuda}` stands for the variant";
+        "The framework's own index; `{cuda}` stands for the variant, `{version}` for the release";
+    VLLM_INDEX ["ENVFORGE_VLLM_INDEX"] "index.vllm"
+        "The own index of vLLM, or after `flat+` its release page; `{cuda}` and `{version}` as above";
     ONNXRUNTIME_INDEX ["ENVFORGE_ONNXRUNTIME_INDEX"] "index.onnxruntime" "The own index of ONNX Runtime";
     JAX_INDEX ["ENVFORGE_JAX_INDEX"] "index.jax" "The own index of JAX";
     TENSORFLOW_INDEX ["ENVFORGE_TENSORFLOW_INDEX"] "index.tensorflow" "The own index of TensorFlow";
     NAMED_INDEX ["ENVFORGE_INDEX_*"] "indexes.*"
-        "The index that a project calls by that name, in lower case with `-` for `_`";
+        "The index that a project calls by that name, in lower case with `-` for `_`; `flat+` precedes a page of links";
     NETRC ["NETRC"] "" "The file of logins by host, `~/.netrc` if unset";
 
     NETWORK ["ENVFORGE_NETWORK"] "network.mode" "Network mode of build containers: `bridge` or `host`";

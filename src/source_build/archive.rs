@@ -6,7 +6,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 
 use super::error::SourceError;
-use crate::fetch::{Download, Fetcher, Transfer};
+use crate::fetch::{Download, Fetcher, Transfer, open_verified};
 use crate::model::address::Address;
 use crate::model::compat::tables::SourceBuild;
 use crate::packages::{ResolverContext, SourceDist};
@@ -25,8 +25,8 @@ pub async fn release_archive(
 ) -> Result<Utf8PathBuf, SourceError> {
     let name = row.archive.clone();
     let sha256 = row.sha256.clone().ok_or_else(|| SourceError::NoHash { archive: name.clone() })?;
-    if let Some(path) = store.find(&sha256)? {
-        return Ok(path);
+    if open_verified(store, &sha256)?.is_some() {
+        return Ok(store.blob_path(&sha256)?);
     }
     if addresses.is_empty() {
         return Err(SourceError::NoAddress { archive: name });
@@ -41,8 +41,8 @@ pub async fn source_archive(
     source: &SourceDist,
 ) -> Result<Utf8PathBuf, SourceError> {
     let SourceDist { locked, address } = source;
-    if let Some(path) = tools.store.find(&locked.sha256)? {
-        return Ok(path);
+    if open_verified(tools.store, &locked.sha256)?.is_some() {
+        return Ok(tools.store.blob_path(&locked.sha256)?);
     }
     let (name, sha256) = (locked.file.clone(), locked.sha256.clone());
     let download = Download { name, addresses: vec![address.clone()], sha256, size: locked.size };
@@ -155,6 +155,16 @@ mod tests {
         let path = f.archive().await.expect("continued");
         assert_eq!(fs_err::read(path).expect("read"), b"whole archive");
         f.archive().await.expect("from the cache");
+    }
+
+    #[tokio::test]
+    async fn damaged_archive_of_the_cache_is_downloaded_again() {
+        let f = fixture().await;
+        let body = ResponseTemplate::new(200).set_body_bytes(b"whole archive".as_slice());
+        Mock::given(f.at()).respond_with(body).expect(1).mount(&f.server).await;
+        let place = f.store.put(&sha256_hex(b"whole archive"), b"whole archive").expect("stored");
+        fs_err::write(&place, b"other").expect("ours");
+        assert_eq!(fs_err::read(f.archive().await.expect("again")).expect("read"), b"whole archive");
     }
 
     #[tokio::test]

@@ -87,6 +87,7 @@ pub async fn compile(
     loop {
         let build = ImageBuildRequest {
             context: what.context(image, jobs)?,
+            context_secret: tools.store.context_secret()?,
             secrets: Vec::new(),
             build_args: BTreeMap::new(),
             labels: BTreeMap::new(),

@@ -16,6 +16,9 @@ pub enum StoreError {
         /// The system's error, with the path.
         cause: std::io::Error,
     },
+    /// A file could not be copied out of the cache; the cause names the file.
+    #[error(transparent)]
+    Copy(std::io::Error),
     /// A text that is not a SHA-256.
     #[error("invalid SHA-256 `{found}` (expected 64 lower-case hex digits)")]
     NotADigest {
@@ -60,6 +63,7 @@ impl Failure for StoreError {
                     "{fix}, or use other directories: set `ENVFORGE_CACHE_DIR` for downloads, `ENVFORGE_STATE_DIR` for locks and reports"
                 )]
             }
+            Self::Copy(cause) => cause.hints(),
             Self::Report { file, .. } => vec![format!("remove `{file}`, then verify the image again")],
             Self::NotADigest { .. } | Self::WrongContent { .. } => Vec::new(),
         }

@@ -8,11 +8,12 @@ use camino::Utf8Path;
 use super::error::StoreError;
 use crate::host::process_owner::{owner_of, unique_name};
 use crate::model::bounded::{read_bounded, too_large};
+use crate::model::sha256::HashingWriter;
 
 /// Prefix of temporary files in the cache.
 pub(super) const TEMPORARY: &str = "envforge-";
 /// Prefix of temporary files next to the file they become.
-const HIDDEN: &str = ".envforge-";
+pub(super) const HIDDEN: &str = ".envforge-";
 
 /// Reads a file of at most `most` bytes. A pipe or device, which may never end, is an error.
 pub(super) fn read_file(path: &Utf8Path, most: u64) -> std::io::Result<Vec<u8>> {
@@ -31,6 +32,14 @@ pub(super) fn read_file(path: &Utf8Path, most: u64) -> std::io::Result<Vec<u8>> 
 /// The same for a text.
 pub(super) fn read_text(path: &Utf8Path, most: u64) -> std::io::Result<String> {
     String::from_utf8(read_file(path, most)?).map_err(|error| Error::new(ErrorKind::InvalidData, error))
+}
+
+/// Removes a file that may be gone.
+pub(super) fn remove_file(path: &Utf8Path) -> std::io::Result<()> {
+    match fs_err::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Creates the directory of a file.
@@ -60,21 +69,29 @@ pub fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Copies a file completely or not at all. Not a hard link: changes of the copy must not reach the original.
-pub(crate) fn copy_atomically(from: &Utf8Path, to: &Utf8Path) -> std::io::Result<()> {
+/// Copies a file completely or not at all, hashed while it is copied: one of other bytes than that SHA-256 is not copied. Not a
+/// hard link: changes of the copy must not reach the original.
+pub(crate) fn copy_verified(from: &Utf8Path, to: &Utf8Path, sha256: &str) -> Result<(), StoreError> {
+    let failed = StoreError::Copy;
     let folder = to.parent().unwrap_or(to);
-    fs_err::create_dir_all(folder)?;
-    let error = |kind, text: String| std::io::Error::new(kind, format!("cannot write `{to}`: {text}"));
+    fs_err::create_dir_all(folder).map_err(failed)?;
+    let error = |kind, text: String| Error::new(kind, format!("cannot write `{to}`: {text}"));
     // A bare error is of the new file: fs-err names the other one.
-    let named = |cause: std::io::Error| match cause.raw_os_error() {
-        Some(_) => error(cause.kind(), cause.to_string()),
-        None => cause,
+    let named = |cause: Error| match cause.raw_os_error() {
+        Some(_) => failed(error(cause.kind(), cause.to_string())),
+        None => failed(cause),
     };
     remove_orphans(folder, HIDDEN);
-    let mut source = fs_err::File::open(from)?;
-    let mut file =
-        temporary_file(HIDDEN, folder).map_err(|cause| error(cause.kind(), cause.kind().to_string()))?;
-    std::io::copy(&mut source, file.as_file_mut()).map_err(named)?;
+    let mut source = fs_err::File::open(from).map_err(failed)?;
+    let mut file = temporary_file(HIDDEN, folder)
+        .map_err(|cause| failed(error(cause.kind(), cause.kind().to_string())))?;
+    let mut copy = HashingWriter::new(file.as_file_mut());
+    std::io::copy(&mut source, &mut copy).map_err(named)?;
+    let found = copy.finish();
+    if found != sha256 {
+        return Err(StoreError::WrongContent { wanted: sha256.to_owned(), found });
+    }
+    file.as_file().sync_data().map_err(named)?;
     set_readable(file.as_file()).map_err(named)?;
     file.persist(to).map_err(|error| named(error.error))?;
     Ok(())

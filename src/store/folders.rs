@@ -7,11 +7,14 @@ use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::StoreError;
-use super::files::{TEMPORARY, make_parent, read_file, remove_orphans, temporary_file, write_atomically};
+use super::files::{
+    TEMPORARY, make_parent, read_file, remove_file, remove_orphans, temporary_file, write_atomically,
+};
 use super::limits::{LARGEST_BLOB, LARGEST_STATE};
 use super::lock::{Holder, StoreLock};
+use super::seal_key::SealKey;
 use crate::host::process_owner::unique_name;
-use crate::model::sha256::{is_sha256_hex, sha256_hex};
+use crate::model::sha256::{HashingWriter, is_sha256_hex, sha256_hex};
 
 /// Temporary files younger than this may belong to a running process.
 const LEFTOVER_AGE: Duration = Duration::from_hours(24);
@@ -21,12 +24,13 @@ const LEFTOVER_AGE: Duration = Duration::from_hours(24);
 pub struct Store {
     cache: Utf8PathBuf,
     state: Utf8PathBuf,
+    pub(super) seal: SealKey,
 }
 
 impl Store {
     /// Opens the two directories, creates them if necessary, and removes files of killed processes.
     pub fn open(cache: &Utf8Path, state: &Utf8Path) -> Result<Self, StoreError> {
-        let store = Self { cache: cache.to_owned(), state: state.to_owned() };
+        let store = Self { cache: cache.to_owned(), state: state.to_owned(), seal: SealKey::default() };
         for folder in [cache.join("sha256"), cache.join("partial"), cache.join("temp"), state.join("locks")] {
             fs_err::create_dir_all(folder)
                 .map_err(StoreError::file("cannot create the directories of envforge"))?;
@@ -46,9 +50,14 @@ impl Store {
     }
 
     fn sweep_leftovers(&self, now: SystemTime) {
-        remove_orphans(&self.cache.join("temp"), TEMPORARY);
         for folder in ["temp", "partial"] {
-            let Ok(entries) = fs_err::read_dir(self.cache.join(folder)) else { continue };
+            let folder = self.cache.join(folder);
+            // A link of a restored cache may lead to files of the user, which would all be old enough.
+            if !fs_err::symlink_metadata(&folder).is_ok_and(|found| found.is_dir()) {
+                continue;
+            }
+            remove_orphans(&folder, TEMPORARY);
+            let Ok(entries) = fs_err::read_dir(&folder) else { continue };
             for entry in entries.flatten() {
                 let age =
                     entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| now.duration_since(t).ok());
@@ -69,10 +78,12 @@ impl Store {
         Ok(self.cache.join("sha256").join(&sha256[..2]).join(sha256))
     }
 
-    /// Returns the blob with that hash, if it is cached. It was verified when it was stored.
+    /// Returns the file of the blob with that hash, if there is one. Its bytes are whatever the cache was filled with: who uses
+    /// them hashes them. A link is none.
     pub fn find(&self, sha256: &str) -> Result<Option<Utf8PathBuf>, StoreError> {
         let path = self.blob_path(sha256)?;
-        Ok(path.is_file().then_some(path))
+        let is_file = fs_err::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+        Ok(is_file.then_some(path))
     }
 
     /// Reads a blob and verifies it again; a damaged one is removed and counts as absent.
@@ -90,7 +101,7 @@ impl Store {
     pub(crate) fn discard(&self, sha256: &str) -> Result<(), StoreError> {
         let path = self.blob_path(sha256)?;
         tracing::warn!(%path, "removing a damaged file from the cache");
-        fs_err::remove_file(&path).map_err(StoreError::file("cannot remove a damaged file from the cache"))
+        remove_file(&path).map_err(StoreError::file("cannot remove a damaged file from the cache"))
     }
 
     /// Stores bytes in the cache under their hash, which is verified.
@@ -104,12 +115,28 @@ impl Store {
         Ok(path)
     }
 
-    /// Moves a complete, verified file of the same disk into the cache under its hash.
+    /// Moves a complete, verified file of the same disk into the cache under its hash. Its bytes reach the disk before its name.
     pub(crate) fn adopt(&self, file: &Utf8Path, sha256: &str) -> Result<Utf8PathBuf, StoreError> {
         let path = self.blob_path(sha256)?;
         make_parent(&path)?;
-        fs_err::rename(file, &path).map_err(StoreError::file("cannot write the cache"))?;
+        let synced = fs_err::File::open(file).and_then(|file| file.sync_data());
+        synced
+            .and_then(|()| fs_err::rename(file, &path))
+            .map_err(StoreError::file("cannot write the cache"))?;
         Ok(path)
+    }
+
+    /// Copies a file of another place into the cache, hashed while it is copied.
+    pub(crate) fn take(&self, file: &Utf8Path, sha256: &str) -> Result<Utf8PathBuf, StoreError> {
+        let failed = |cause| StoreError::File { purpose: "cannot copy a file into the cache", cause };
+        let passing = self.temp_file()?;
+        let mut copy = HashingWriter::new(passing.as_file());
+        std::io::copy(&mut fs_err::File::open(file).map_err(failed)?, &mut copy).map_err(failed)?;
+        let found = copy.finish();
+        if found != sha256 {
+            return Err(StoreError::WrongContent { wanted: sha256.to_owned(), found });
+        }
+        self.adopt(Utf8Path::from_path(passing.path()).expect("the cache's path is UTF-8"), sha256)
     }
 
     /// The path of an unfinished download of that hash.
@@ -163,6 +190,11 @@ impl Store {
     pub async fn lock(&self, name: &str) -> Result<StoreLock, StoreError> {
         self.lock_with(name, |holder| tracing::warn!("waiting for {holder}, which holds the lock `{name}`"))
             .await
+    }
+
+    /// The same with the reason in the warning: `which compiles byte code`.
+    pub async fn lock_with_reason(&self, name: &str, reason: &str) -> Result<StoreLock, StoreError> {
+        self.lock_with(name, |holder| tracing::warn!("waiting for {holder}, {reason}")).await
     }
 
     /// The same with another report of the holder.
@@ -240,20 +272,63 @@ mod tests {
     }
 
     #[test]
+    fn link_in_place_of_a_blob_is_none_and_is_replaced() {
+        let f = fixture();
+        let (hash, precious) = (sha256_hex(b"hello"), f.store.state.join("precious"));
+        fs_err::write(&precious, b"hello").expect("ours");
+        let path = f.store.blob_path(&hash).expect("a path");
+        fs_err::create_dir_all(path.parent().expect("a folder")).expect("ours");
+        std::os::unix::fs::symlink(&precious, &path).expect("ours");
+        assert_eq!(f.store.find(&hash).expect("find"), None);
+        assert_eq!(f.store.read(&hash).expect("read"), None);
+        let passing = f.store.cache.join("temp/one");
+        fs_err::write(&passing, b"hello").expect("ours");
+        f.store.adopt(&passing, &hash).expect("moved");
+        assert!(!path.is_symlink() && f.store.read(&hash).expect("read").is_some());
+        assert_eq!(fs_err::read(precious).expect("untouched"), b"hello");
+    }
+
+    #[test]
+    fn folder_of_old_files_behind_a_link_is_not_swept() {
+        let f = fixture();
+        let precious = f.store.state.join("precious");
+        fs_err::create_dir_all(&precious).expect("ours");
+        fs_err::write(precious.join("old"), b"").expect("ours");
+        let yesterday = SystemTime::now() - LEFTOVER_AGE - Duration::from_mins(1);
+        let file = std::fs::File::options().write(true).open(precious.join("old")).expect("open");
+        file.set_modified(yesterday).expect("age");
+        for folder in ["temp", "partial"] {
+            fs_err::remove_dir(f.store.cache.join(folder)).expect("ours");
+            std::os::unix::fs::symlink(&precious, f.store.cache.join(folder)).expect("ours");
+        }
+        Store::open(f.store.cache_dir(), f.store.state_dir()).expect("open again");
+        assert!(precious.join("old").exists());
+    }
+
+    #[test]
+    fn file_is_taken_into_the_cache_with_its_hash_only() {
+        let f = fixture();
+        let from = f.store.state.join("from");
+        fs_err::write(&from, b"hello").expect("ours");
+        let error = f.store.take(&from, &sha256_hex(b"other")).expect_err("refused");
+        assert!(matches!(error, StoreError::WrongContent { .. }), "{error}");
+        assert_eq!(files_below(f.store.cache_dir()), Vec::<String>::new());
+        let hash = sha256_hex(b"hello");
+        f.store.take(&from, &hash).expect("taken");
+        assert_eq!(f.store.read(&hash).expect("read").expect("there"), "hello");
+    }
+
+    #[test]
     fn files_of_a_restored_cache_are_read_up_to_a_bound_and_pipes_are_not() {
         let f = fixture();
         let hash = sha256_hex(b"hello");
         let blob = f.store.put(&hash, b"hello").expect("put");
         let record = f.store.state.join("built-images/aa");
         f.store.write_state("built-images/aa", b"lock").expect("write");
-        for path in [&blob, &record] {
-            // A terabyte of zeros, which takes no space on the disk.
-            fs_err::OpenOptions::new()
-                .write(true)
-                .open(path)
-                .expect("ours")
-                .set_len(1 << 40)
-                .expect("sparse");
+        for (path, length) in [(&blob, LARGEST_BLOB + 1), (&record, LARGEST_STATE + 1)] {
+            // Zeros take no space on the disk.
+            let file = fs_err::OpenOptions::new().write(true).open(path).expect("ours");
+            file.set_len(length).expect("sparse");
         }
         let read = [f.store.read(&hash).map(drop), f.store.read_state("built-images/aa").map(drop)];
         for (error, path) in read.into_iter().zip([&blob, &record]) {
@@ -336,7 +411,7 @@ mod tests {
         let waiting = f.store.lock_with("base", |holder| reports.push(holder.to_string()));
         let waited = tokio::time::timeout(Duration::from_millis(1600), waiting).await;
         assert!(waited.is_err(), "still held");
-        assert_eq!(reports, [format!("process {}", std::process::id())]);
+        assert_eq!(reports, ["another task of this command"]);
         drop(held);
         f.store.lock_with("base", |holder| panic!("{holder} holds a free lock")).await.expect("free");
     }

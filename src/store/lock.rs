@@ -25,6 +25,7 @@ pub(super) struct Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.pid {
+            Some(pid) if pid == std::process::id() => f.write_str("another task of this command"),
             Some(pid) => write!(f, "process {pid}"),
             None => f.write_str("another process"),
         }

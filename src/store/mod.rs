@@ -3,9 +3,11 @@
 //! Owns atomic writes: a reader sees a complete file or none.
 //!
 //! ```text
-//! CACHE/sha256/ab/abcdef…   a blob, complete and once verified
+//! CACHE/sha256/ab/abcdef…   a blob, complete; hashed when it is used
+//! CACHE/layers/…            what was made of blobs, as sealed records
 //! CACHE/partial/abcdef…     an unfinished download; flock'ed by the process that writes it
 //! CACHE/temp/…              temporary files; old ones are removed when the store is opened
+//! STATE/cache-key           the key of the seals, of this directory alone
 //! STATE/locks/NAME          flock'ed while held; contains the process id of the holder
 //! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, newest-indexes, projects,
 //!                           reports and trusted-projects
@@ -22,16 +24,19 @@ mod lock;
 mod newest_indexes;
 pub(crate) mod packed_layers;
 pub(crate) mod reports;
+mod seal_key;
+mod sealed;
 mod trusted_projects;
 pub(crate) mod unused;
 pub(crate) mod vendor_base;
 pub mod vendor_dir;
 
 pub use error::StoreError;
-pub(crate) use files::copy_atomically;
+pub(crate) use files::copy_verified;
 pub use files::write_atomically;
 pub use folders::Store;
 pub use lock::StoreLock;
 pub(crate) use lock::wait_for_lock;
 pub(crate) use newest_indexes::{newest_index, remember_index};
+pub(crate) use sealed::SealedRecords;
 pub(crate) use trusted_projects::{is_trusted, remember_trusted};

@@ -1,16 +1,12 @@
 //! Compressed layers by the digest of their tar: digest and size, and the repositories that have them.
 //!
-//! A record is believed, as those of assembled layers are: a false one cannot put other content into an image, because engines
-//! compare what they pull with the digest of the tar.
-#![expect(clippy::disallowed_methods, reason = "edge: reads records of the cache")]
+//! A record is sealed, as those of assembled layers are: one that was not written here is none.
 
-use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
-use super::files::write_atomically;
 use super::folders::Store;
-use crate::model::bounded::read_bounded;
+use super::sealed::SealedRecords;
 use crate::model::image::manifest::BlobDescriptor;
 
 /// The most of a record, bytes.
@@ -38,8 +34,8 @@ struct Record {
 /// Returns what is known of a layer, by the digest of its tar (hex) and the version of the compressed form.
 pub(crate) fn packed_layer(store: &Store, sha256: &str, layout: u32) -> Option<PackedLayer> {
     // What cannot be read is made again.
-    let file = fs_err::File::open(path(store, sha256, layout)).ok()?;
-    let record: Record = serde_json::from_slice(&read_bounded(file, LARGEST).ok()?).ok()?;
+    let text = records(store).read(&name_of(sha256, layout), LARGEST)?;
+    let record: Record = serde_json::from_slice(&text).ok()?;
     let Record { digest, size, repositories } = record;
     Some(PackedLayer { blob: BlobDescriptor { digest: digest.parse().ok()?, size }, repositories })
 }
@@ -61,11 +57,15 @@ pub(crate) fn remember_packed(
     repositories.drain(..repositories.len().saturating_sub(REPOSITORIES));
     let record = Record { digest: blob.digest.to_string(), size: blob.size, repositories };
     let text = serde_json::to_vec(&record).expect("plain values are JSON");
-    write_atomically(&path(store, sha256, layout), &text)
+    records(store).write(&name_of(sha256, layout), &text)
 }
 
-fn path(store: &Store, sha256: &str, layout: u32) -> Utf8PathBuf {
-    store.cache_dir().join("layers").join("packed").join(format!("{sha256}-{layout}.json"))
+fn records(store: &Store) -> SealedRecords {
+    SealedRecords::new(store, "layers/packed")
+}
+
+fn name_of(sha256: &str, layout: u32) -> String {
+    format!("{sha256}-{layout}.json")
 }
 
 #[cfg(test)]
@@ -89,7 +89,9 @@ mod tests {
         assert_eq!(packed_layer(&store, "aa", 2), None);
         remember_packed(&store, ("aa", 1), &other, "box/1").expect("written");
         assert_eq!(packed_layer(&store, "aa", 1).expect("known").repositories, ["box/1"]);
-        fs_err::write(path(&store, "aa", 1), "{").expect("written");
+        let forged = format!(r#"{{"digest":"{}","size":4,"repositories":[]}}"#, blob.digest);
+        let place = records(&store).path(&name_of("aa", 1));
+        crate::store::write_atomically(&place, forged.as_bytes()).expect("written");
         assert_eq!(packed_layer(&store, "aa", 1), None);
     }
 }

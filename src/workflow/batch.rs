@@ -181,7 +181,25 @@ fn table(entries: &[Entry<'_>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, table};
+    use super::{Entry, Report, table};
+    use crate::model::markdown::{documented_fields, printed_fields};
+
+    #[test]
+    fn every_field_is_documented() {
+        let report = Report { schema: 1, builds: Vec::new() };
+        let documented = documented_fields("envforge build pytorch-cuda:2.8-cu128 jax-cuda:0.7");
+        assert_eq!(printed_fields(&report), documented);
+        let entry = Entry {
+            spec: "cuda:12",
+            exit: 0,
+            error: None,
+            hints: Vec::new(),
+            plan: Some("layers"),
+            build: None,
+        };
+        let fields = ["error", "exit", "hints", "plan", "spec"].map(str::to_owned);
+        assert_eq!(printed_fields(&entry), fields.into());
+    }
 
     #[test]
     fn the_table_has_a_line_for_each_spec() {

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::base::Base;
 use crate::engine::{GpuSelection, ImageBuildRequest, ImageInfo, TemporaryTag};
-use crate::model::image::plan::{BaseSource, BuildPlan, asked_for, plan};
+use crate::model::image::plan::{BaseSource, BuildPlan, plan, summarize};
 use crate::model::lock::Lock;
 use crate::model::request;
 use crate::model::stack::Stack;
@@ -27,6 +26,7 @@ use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::digest_of;
 use crate::workflow::context_files::files;
 use crate::workflow::custom_base::NamedBase;
+use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus;
@@ -93,7 +93,8 @@ pub(crate) async fn build_one(
             scratch_tag: scratch.name().to_owned(),
             ..image_request(session, &locked.lock, &plan, wanted)?
         };
-        build_image(session, &locked.base, request).await?
+        let subject = Subject { session, lock: &locked.lock, base: &locked.base, wanted };
+        build_image(subject, request).await?
     };
     seconds.build = started.elapsed().as_secs_f64();
     remember_built(&session.store, &image.id, &locked.lock.hash())?;
@@ -176,6 +177,7 @@ fn image_request(
 ) -> Result<ImageBuildRequest, CommandError> {
     Ok(ImageBuildRequest {
         context: plan.context.clone(),
+        context_secret: session.store.context_secret()?,
         secrets: secrets(session, lock, &wanted.indexes)?,
         build_args: session.settings.network.proxies.clone(),
         labels: BTreeMap::new(),
@@ -185,15 +187,20 @@ fn image_request(
     })
 }
 
-async fn build_image(
-    session: &Session<'_>,
-    base: &Base,
-    request: ImageBuildRequest,
-) -> Result<ImageInfo, CommandError> {
-    base.check_unchanged(&*session.engine).await?;
-    let image = session.engine.build(request, Arc::clone(&session.reporter)).await?;
-    base.check_unchanged(&*session.engine).await?;
-    Ok(image)
+/// Builds the image; what is damaged in the cache is fetched once more.
+async fn build_image(subject: Subject<'_>, request: ImageBuildRequest) -> Result<ImageInfo, CommandError> {
+    let Subject { session, base, .. } = subject;
+    let mut replaced = Replaced::default();
+    loop {
+        base.check_unchanged(&*session.engine).await?;
+        match session.engine.build(request.clone(), Arc::clone(&session.reporter)).await {
+            Ok(image) => {
+                base.check_unchanged(&*session.engine).await?;
+                return Ok(image);
+            }
+            Err(error) => replaced.again(error.into(), subject).await?,
+        }
+    }
 }
 
 /// Layers and context, for `--dry-run`.
@@ -203,7 +210,7 @@ fn dry_run_text(plan: &BuildPlan, lock: &Lock) -> String {
         text.extend(["  ", &layer.title, "\n"]);
     }
     if !lock.apt.is_empty() {
-        text.extend(["  packages of the distribution: ", &asked_for(&lock.added.apt), "\n"]);
+        text.extend(["  packages of the distribution: ", &summarize(&lock.added.apt), "\n"]);
     }
     for copy in &lock.added.copy {
         text.extend(["  copy ", &copy.from, " to ", &copy.to, "\n"]);

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 
-use crate::model::address::Address;
 use crate::model::image::context::ContextEntry;
 use crate::model::image::plan::CachedFile;
+use crate::model::index_address::IndexAddress;
 use crate::model::lock::{AllowedSource, Lock, LockedCheck, LockedRun, UserAdditions};
 use crate::model::project::{
     AllowSourceEntry, Environment, Requirement, RunStep, Shell, bare_name, is_apt_name, requirement_name,
@@ -34,7 +34,7 @@ pub(crate) struct BuildRequest {
     /// The project's files, below `copy/`.
     pub(crate) copies: Vec<ContextEntry>,
     /// Further package indexes, and those of single packages.
-    pub(crate) indexes: BTreeMap<String, Address>,
+    pub(crate) indexes: BTreeMap<String, IndexAddress>,
     /// The Python requirements, with where they stand.
     pub(crate) origins: Vec<Requirement>,
     /// SHA-256 hashes that requirement files allow, by package.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use secrecy::ExposeSecret as _;
 
 use crate::engine::Secret;
-use crate::model::address::Address;
+use crate::model::index_address::IndexAddress;
 use crate::model::lock::Lock;
 use crate::packages::index_secrets;
 use crate::settings::NamedSecret;
@@ -19,7 +19,7 @@ use crate::workflow::session::Session;
 pub(crate) fn secrets(
     session: &Session<'_>,
     lock: &Lock,
-    further: &BTreeMap<String, Address>,
+    further: &BTreeMap<String, IndexAddress>,
 ) -> Result<Vec<Secret>, CommandError> {
     let mut secrets = index_secrets(&session.index, lock, further);
     secrets.extend(user_secrets(session, lock)?);

@@ -81,6 +81,8 @@ mod tests {
     use super::*;
     use crate::failure::Exit;
     use crate::model::image::info::ImageInfo;
+    use crate::model::image_digest::Digest;
+    use crate::model::markdown::{documented_fields, printed_fields};
     use crate::model::verdict::{ImageExpectations, judge};
 
     /// A build whose required check came out so, with the reason why its tag is unverified.
@@ -125,6 +127,17 @@ mod tests {
         assert!(undecided.rejection().is_none(), "it can be used, as without a GPU");
         let required = Built { required_gpu: true, tags: Vec::new(), ..undecided };
         assert_eq!(required.failure().map(|error| error.exit()), Some(Exit::Outside));
+    }
+
+    #[test]
+    fn every_field_is_documented() {
+        let pushed = vec![Pushed { reference: "box.test/a:1".to_owned(), digest: Digest::of(b"x") }];
+        let built = Built { pushed, ..built(r#""outcome":"passed""#, Some("nothing ran on a GPU")) };
+        let documented = documented_fields("envforge build pytorch-cuda:2.8-cu128");
+        assert_eq!(printed_fields(&built), documented);
+        let stages = ["build", "checks", "content", "lock"].map(str::to_owned);
+        assert_eq!(printed_fields(&built.seconds), stages.into());
+        assert_eq!(printed_fields(&built.pushed[0]), ["digest", "reference"].map(str::to_owned).into());
     }
 
     #[test]

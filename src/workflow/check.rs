@@ -100,7 +100,7 @@ async fn run(
             request.command = words(&[agent, level.as_str(), "--json", "--expect", EXPECT, "--user", USER]);
             request.command.extend(without_file_checks());
             as_root(&mut request);
-            let forbidden = session.forbidden();
+            let forbidden = session.forbidden_strings();
             let files = file_checks(subject.image, &forbidden, own);
             let (code, files) = tokio::try_join!(run(request), run(files))?;
             let required = required(lock, level);

@@ -1,26 +1,24 @@
 //! What the context is made of, made present in the cache.
-#![expect(clippy::disallowed_methods, reason = "reads sizes of cached files")]
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use camino::Utf8PathBuf;
 
 use crate::agent;
 use crate::base::Base;
 use crate::engine::TemporaryTag;
 use crate::model::image::plan::{BaseSource, CachedFile, ContextFiles, plan};
 use crate::model::lock::{Lock, LockedSource};
-use crate::packages::{
-    LocalWheel, PackagesError, ResolverContext, UvSource, WheelSource, gather_debs, gather_uv,
-};
+use crate::packages::{LocalWheel, PackagesError, ResolverContext, WheelSource};
 use crate::source_build::{Compilation, PackageBuild, SourceError, built_once, compile};
+use crate::store::Store;
 use crate::workflow::assemble::{Assembly, assemble};
 use crate::workflow::base::check_processor;
 use crate::workflow::build_machine::build_machine;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
-use crate::workflow::package_sources::{deb_mirrors, package_settings, package_tools};
+use crate::workflow::gathered::gathered;
+use crate::workflow::package_sources::{package_settings, package_tools};
 use crate::workflow::session::Session;
 
 /// Makes everything the context needs present in the cache.
@@ -31,12 +29,8 @@ pub(crate) async fn files(
     bottom: BaseSource,
     wanted: &BuildRequest,
 ) -> Result<ContextFiles, CommandError> {
-    let (store, fetch) = (&session.store, &session.fetch);
-    let settings = package_settings(session, &lock.stack, &wanted.indexes);
-    let mirrors = deb_mirrors(session, base, &lock.stack, &settings);
-    gather_debs(lock, store, fetch, &mirrors, Arc::clone(&session.reporter)).await?;
-    let source = UvSource { engine: &*session.engine, base_reference: &base.reference, settings: &settings };
-    let uv = gather_uv(lock, &source, store, fetch, Arc::clone(&session.reporter)).await?;
+    let store = &session.store;
+    let uv = gathered(session, lock, base, wanted).await?;
     let debs = lock.system.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
     let unpacked = lock.unpacked.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
     let apt = lock.apt.iter().map(|deb| store.blob_path(&deb.sha256)).collect::<Result<_, _>>()?;
@@ -61,16 +55,15 @@ pub(crate) async fn files(
         copies,
         wheels,
         local,
-        uv: cached_file(uv)?,
+        uv: cached_file(store, uv.file_name().unwrap_or_default())?,
         agent: Bytes::from_static(agent::AGENT),
     })
 }
 
-/// A file of the cache, which is named by its SHA-256.
-pub(crate) fn cached_file(path: Utf8PathBuf) -> Result<CachedFile, CommandError> {
-    let bytes = fs_err::read(&path)?;
-    let sha256 = crate::model::sha256::sha256_hex(&bytes);
-    Ok(CachedFile { size: bytes.len() as u64, sha256, path })
+/// A file of the cache by its SHA-256, with which it is compared when it is sent.
+pub(crate) fn cached_file(store: &Store, sha256: &str) -> Result<CachedFile, CommandError> {
+    let path = store.blob_path(sha256)?;
+    Ok(CachedFile { size: fs_err::metadata(&path)?.len(), sha256: sha256.to_owned(), path })
 }
 
 /// The image that a source distribution is built in: the layers below the user's packages.
@@ -121,7 +114,7 @@ pub(crate) async fn built(
 ) -> Result<LocalWheel, CommandError> {
     let below = lock.without_user_layers();
     let build = PackageBuild { below: &below, source };
-    let archive = cached_file(tools.store.blob_path(&source.sha256)?)?;
+    let archive = cached_file(tools.store, &source.sha256)?;
     let jobs = build_machine(session).cores.unwrap_or(1);
     let lock = build.builder_lock();
     let builder = Builder { lock: &lock, base, wanted, jobs };

@@ -36,7 +36,8 @@ pub(crate) fn check_downloads(session: &Session<'_>, wheels: &[&LockedWheel]) ->
     check_folder(session.store.cache_dir().as_str(), need)
 }
 
-fn check_folder(folder: &str, need: u64) -> Result<(), CommandError> {
+/// Refuses if the disk of that directory cannot hold so many more bytes.
+pub(crate) fn check_folder(folder: &str, need: u64) -> Result<(), CommandError> {
     let Ok(found) = rustix::fs::statvfs(folder) else { return Ok(()) };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     if free < need {

@@ -77,7 +77,7 @@ impl LocalWheels {
     }
 
     /// Takes the wheel that was lacking.
-    pub(crate) fn give(&mut self, wheel: LocalWheel) {
+    pub(crate) fn add_wheel(&mut self, wheel: LocalWheel) {
         self.given.push(wheel);
     }
 
@@ -135,7 +135,7 @@ pub(crate) fn validate(settings: &Settings, stack: &Stack, source: &LockOptions)
         return Err(RequestError::WheelOfPublished { name: stack.name.clone() }.into());
     }
     for file in &source.wheel {
-        LocalWheel::judge(&settings.paths.current_dir.join(file), stack)?;
+        LocalWheel::validate(&settings.paths.current_dir.join(file), stack)?;
     }
     Ok(())
 }

@@ -96,7 +96,7 @@ pub(crate) async fn lock_for(
     let base = base_of(session, stack, named, source, same_base).await?;
     if supplied.lacks_a_wheel() {
         let wheel = Box::pin(wheel_from_source(session, &supplied.stack, &base, wanted)).await?;
-        supplied.give(wheel);
+        supplied.add_wheel(wheel);
     }
     let lock = resolve_lock(session, supplied, wanted, &base, kept).await?;
     report_index_changes(session, before.as_deref(), &lock);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::base::{Base, Distribution, Mirrors, discover};
 use crate::model::address::Address;
+use crate::model::index_address::IndexAddress;
 use crate::model::stack::Stack;
 use crate::packages::{Archive, IndexSettings, PackageSettings, ResolverContext, vendor_root};
 use crate::workflow::session::Session;
@@ -49,7 +50,7 @@ pub(crate) fn package_tools<'a>(
 pub(crate) fn package_settings(
     session: &Session<'_>,
     stack: &Stack,
-    further: &BTreeMap<String, Address>,
+    further: &BTreeMap<String, IndexAddress>,
 ) -> PackageSettings {
     let archives = Distribution::of(&stack.suite).and_then(|distribution| {
         let found = mirrors(session, distribution)?;

@@ -4,8 +4,8 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::model::address::Address;
 use crate::model::bounded::read_bounded;
+use crate::model::index_address::IndexAddress;
 use crate::model::project::{
     Environment, FILE, Place, ProjectError, ProjectFile, Requirement, from_pyproject, from_requirements,
     requirement_name,
@@ -135,7 +135,7 @@ pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Place> {
 }
 
 /// The address of a further index, with the login of its host.
-pub(crate) fn index_address(text: &SecretString, settings: &Settings) -> Result<Address, RequestError> {
+pub(crate) fn index_address(text: &SecretString, settings: &Settings) -> Result<IndexAddress, RequestError> {
     let address = settings.index.netrc.with_login(text).expose_secret().parse();
     address.map_err(|cause| RequestError::Address { setting: "[indexes]", cause })
 }

@@ -20,9 +20,9 @@ use crate::workflow::session::Session;
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Pushed {
     /// The tag that was pushed.
-    reference: String,
+    pub(super) reference: String,
     /// What the registry knows it by.
-    digest: Digest,
+    pub(super) digest: Digest,
 }
 
 impl Pushed {
@@ -46,7 +46,7 @@ pub(crate) async fn check_push_access(
     targets: &[ImageRef],
 ) -> Result<(), CommandError> {
     for target in targets {
-        match session.registry.may_push(target).await {
+        match session.registry.check_push_access(target).await {
             Err(error) if error.is_unreachable() => {
                 let text = format!("{}: cannot check push access before the build", error.reason());
                 session.reporter.report(Event::Warning { text });

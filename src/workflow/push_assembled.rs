@@ -1,14 +1,10 @@
 //! An image that was put together here, straight from wheels and the cache into a registry: no engine compresses it again.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::assemble::LAYOUT_VERSION;
-use crate::container_layers::{LayerError, keep_layers_of};
-use crate::engine::EngineError;
-use crate::failure::{Exit, Failure};
 use crate::model::image::manifest::{BlobDescriptor, MANIFEST_TYPE, manifest};
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
@@ -16,40 +12,10 @@ use crate::registry::{Blob, BlobOrigin, ManifestDocument, Registry};
 use crate::report::Reporter;
 use crate::store::Store;
 use crate::store::packed_layers::{PackedLayer, packed_layer, remember_packed};
-use crate::workflow::assemble::{LayerSource, Recipe, RecipeLayer, RemadeLayer};
+use crate::workflow::assemble::{Recipe, RemadeLayer};
 use crate::workflow::error::CommandError;
+use crate::workflow::image_parts::{MissingParts, bring_base};
 use crate::workflow::session::Session;
-
-/// Parts that are named in an error.
-const NAMED: usize = 10;
-
-/// Neither the cache nor the engine nor the registry has parts of an image.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot push the image: not in the cache any more:{}", lines(parts))]
-pub(crate) struct MissingParts {
-    parts: Vec<String>,
-}
-
-impl Failure for MissingParts {
-    fn exit(&self) -> Exit {
-        Exit::Outside
-    }
-
-    fn hints(&self) -> Vec<String> {
-        vec![
-            "build the image again with `envforge build --locked`, which brings them back, then push it"
-                .to_owned(),
-        ]
-    }
-}
-
-fn lines(parts: &[String]) -> String {
-    let mut text: String = parts.iter().take(NAMED).flat_map(|part| ["\n  - ", part]).collect();
-    if let Some(more @ 1..) = parts.len().checked_sub(NAMED) {
-        let _ = write!(text, "\n  - and {more} more");
-    }
-    text
-}
 
 /// Puts an image into the repository of a reference, under its digest and these tags.
 pub(crate) async fn push_assembled(
@@ -120,21 +86,6 @@ fn layer_blob(layer: RemadeLayer, known: Option<PackedLayer>, target: &ImageRef)
     }
 }
 
-/// Brings the layers of a base into the cache that only the engine has.
-async fn bring_base(session: &Session<'_>, recipe: &Recipe) -> Result<(), CommandError> {
-    let is_absent = |layer: &RecipeLayer| {
-        let layer = RemadeLayer { layer: layer.clone(), store: session.store.clone() };
-        matches!(layer.layer.source, LayerSource::Base { .. }) && !layer.missing().is_empty()
-    };
-    if !recipe.layers.iter().any(is_absent) {
-        return Ok(());
-    }
-    match keep_layers_of(&*session.engine, &session.store, &recipe.base).await {
-        Err(LayerError::Engine(EngineError::NoSuchImage { .. })) => Ok(()),
-        kept => Ok(kept?),
-    }
-}
-
 /// An error that names what is missing for the layers that the registry lacks.
 async fn check_complete(
     (store, registry): (&Store, &Registry),
@@ -157,17 +108,19 @@ async fn check_complete(
             parts.extend(missing);
         }
     }
-    if parts.is_empty() { Ok(()) } else { Err(MissingParts { parts }.into()) }
+    if parts.is_empty() { Ok(()) } else { Err(MissingParts { purpose: "push", parts }.into()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Exit;
     use crate::fetch::{FetchSettings, Fetcher};
     use crate::model::sha256::sha256_hex;
     use crate::registry::test_registry::TestRegistry;
     use crate::report::NullReporter;
     use crate::settings::image_registry::RegistrySettings;
+    use crate::workflow::assemble::{LayerSource, RecipeLayer};
 
     struct Fixture {
         server: TestRegistry,

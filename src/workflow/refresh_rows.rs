@@ -8,21 +8,29 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 
 use crate::fetch::Fetcher;
+use crate::model::address::Address;
 use crate::model::bounded::read_text_bounded;
 use crate::model::compat::Matrix;
+use crate::model::compat::coupled::CoupledRelease;
 use crate::model::compat::tables::{Channel, Variant};
 use crate::model::versions::{FrameworkVersion, Machine};
 use crate::packages::ToolOutput;
-use crate::refresh::{DraftRow, NewRelease, Published, draft, newer, targets};
+use crate::refresh::{
+    DraftRow, NewRelease, Published, draft, draft_coupled, listed, metadata, newer, targets, upload_days,
+};
 use crate::report::{Event, Reporter};
 use crate::workflow::error::CommandError;
 
+/// More than any page of an index.
+pub(crate) const PAGE_LIMIT: u64 = 64 << 20;
 /// The most of a file of rows, bytes: the largest has 200 kilobytes.
 const LARGEST_FILE: u64 = 64 << 20;
 
 /// Writes drafts into a folder of compat files.
 pub(crate) struct RowDrafts<'a> {
     pub(crate) fetcher: &'a Fetcher,
+    /// The default index.
+    pub(crate) index: &'a Address,
     pub(crate) folder: &'a Utf8Path,
     pub(crate) reporter: &'a dyn Reporter,
 }
@@ -49,7 +57,7 @@ impl RowDrafts<'_> {
                 "the index lacks {missing} of {} known builds of `{package}`: no rows are written from it",
                 known.len()
             );
-            self.reporter.report(Event::Warning { text });
+            self.warn(text);
             return Ok(0);
         }
         let mut new: BTreeMap<FrameworkVersion, Vec<&Published>> = BTreeMap::new();
@@ -59,13 +67,63 @@ impl RowDrafts<'_> {
             }
         }
         let mut drafts = Vec::new();
+        let days = if new.is_empty() { BTreeMap::new() } else { self.days(package).await };
         for (version, wheels) in &new {
+            let released = first_day(&days, wheels);
             for machine in [Machine::X86_64, Machine::Aarch64] {
-                let release = NewRelease { framework, package, version, machine, wheels, targets: None };
+                let targets = None;
+                let release = NewRelease { framework, package, version, machine, wheels, released, targets };
                 drafts.extend(self.drafted(release).await);
             }
         }
         self.write(framework, &drafts)
+    }
+
+    /// Appends the drafts of new releases of a coupled package, whose page this is.
+    pub(crate) async fn append_coupled(
+        &self,
+        package: &str,
+        rows: &[&CoupledRelease],
+        page: &str,
+    ) -> Result<usize, CommandError> {
+        let newest = rows.iter().flat_map(|row| &row.versions).max();
+        let all = listed(page, &self.page(package));
+        let known =
+            |version: &&FrameworkVersion| all.iter().any(|wheel| wheel.name.version == version.to_string());
+        let missing = rows.iter().flat_map(|row| &row.versions).filter(|version| !known(version)).count();
+        if missing > 0 {
+            self.warn(format!(
+                "the index lacks {missing} known releases of `{package}`: no rows are written from it"
+            ));
+            return Ok(0);
+        }
+        let mut new: BTreeMap<FrameworkVersion, Vec<Published>> = BTreeMap::new();
+        for wheel in all.into_iter().filter(|wheel| !wheel.yanked) {
+            let version: Option<FrameworkVersion> = wheel.name.version.parse().ok();
+            if let Some(version) = version.filter(|version| newest.is_some_and(|newest| version > newest)) {
+                new.entry(version).or_default().push(Published { wheel, metadata: None });
+            }
+        }
+        let days = if new.is_empty() { BTreeMap::new() } else { self.days(package).await };
+        let mut drafts = Vec::new();
+        for (version, wheels) in &mut new {
+            // The requirement does not depend on Python or processor.
+            if let Some(one) = wheels.iter_mut().find(|one| one.wheel.name.machines().next().is_some()) {
+                one.metadata = metadata(self.fetcher, &one.wheel).await.ok();
+            }
+            let wheels: Vec<_> = wheels.iter().collect();
+            drafts.extend(draft_coupled(package, version, &wheels, first_day(&days, &wheels)));
+        }
+        self.write("companions", &drafts)
+    }
+
+    /// The upload days of a package's files.
+    async fn days(&self, package: &str) -> BTreeMap<String, String> {
+        upload_days(self.fetcher, &self.page(package), PAGE_LIMIT).await
+    }
+
+    fn page(&self, package: &str) -> Address {
+        self.index.join(&format!("{package}/"))
     }
 
     /// Returns the row of a release with the GPU code of its libraries, where they can be read.
@@ -78,7 +136,7 @@ impl RowDrafts<'_> {
             Err(why) => {
                 let why = ToolOutput::of(&why);
                 let text = format!("cannot read the GPU architectures of {}: {why}", first.wheel.file);
-                self.reporter.report(Event::Warning { text });
+                self.warn(text);
                 None
             }
         };
@@ -109,7 +167,16 @@ impl RowDrafts<'_> {
         Ok(new.len())
     }
 
+    fn warn(&self, text: String) {
+        self.reporter.report(Event::Warning { text });
+    }
+
     fn note(&self, text: String) {
         self.reporter.report(Event::Note { text });
     }
+}
+
+/// The first day on which one of the wheels was uploaded.
+fn first_day<'a>(days: &'a BTreeMap<String, String>, wheels: &[&Published]) -> Option<&'a str> {
+    wheels.iter().filter_map(|one| days.get(&one.wheel.file)).min().map(String::as_str)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize as _;
 
-use crate::model::address::Address;
+use crate::model::index_address::IndexAddress;
 use crate::model::lock::{DEFAULT_INDEX, FRAMEWORK_INDEX, PackageIndex};
 use crate::model::project::{IndexEntry, Packages, PythonEntry, requirement_name};
 use crate::settings::Settings;
@@ -20,7 +20,7 @@ pub(crate) struct RequestedIndexes {
     /// Packages that come from one index only, sorted by name.
     pub(crate) pinned: Vec<PackageIndex>,
     /// Addresses of both kinds by name, as the user configured them, else as the project knows them.
-    pub(crate) addresses: BTreeMap<String, Address>,
+    pub(crate) addresses: BTreeMap<String, IndexAddress>,
 }
 
 impl RequestedIndexes {
@@ -30,7 +30,7 @@ impl RequestedIndexes {
         for entry in &packages.indexes {
             let (name, known) = match &**entry {
                 IndexEntry::Named(name) => (name, None),
-                IndexEntry::Known(index) => (&index.name, Some(index.url.as_str().into())),
+                IndexEntry::Known(index) => (&index.name, Some(index.format.written(&index.url).into())),
             };
             let text = settings.index.named.get(name).cloned().or(known);
             let text = text.ok_or_else(|| unknown_index(name, settings))?;

@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
     }
 
     /// What must be found nowhere in an image: addresses and credentials of this machine's settings.
-    pub(crate) fn forbidden(&self) -> Vec<String> {
+    pub(crate) fn forbidden_strings(&self) -> Vec<String> {
         let mirrors = &self.settings.mirrors;
         let mirrors = [
             &mirrors.debian,

@@ -58,7 +58,7 @@ async fn release_wheel(
     let addresses = archive_addresses(session.settings, row)?;
     let reporter = Arc::clone(&session.reporter);
     let archive = release_archive(row, &addresses, &session.store, &session.fetch, reporter).await?;
-    let archive = cached_file(archive)?;
+    let archive = cached_file(&session.store, archive.file_name().unwrap_or_default())?;
     let settings = package_settings(session, &recipe.builder(), &wanted.indexes);
     let tools = package_tools(session, &settings);
     base.check_unchanged(&*session.engine).await?;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use secrecy::SecretString;
 
-use crate::model::address::Address;
 use crate::model::bounded::read_bounded;
 use crate::model::image::plan::CachedFile;
+use crate::model::index_address::IndexAddress;
 use crate::model::lock::vendor_files::{VendorFile, items};
 use crate::model::lock::{IndexKind, Lock};
 use crate::model::stack::Stack;
@@ -88,7 +88,7 @@ pub(crate) async fn gone_upstream(
 }
 
 /// The further indexes of a lock that are configured here.
-fn further(lock: &Lock, settings: &Settings) -> Result<BTreeMap<String, Address>, CommandError> {
+fn further(lock: &Lock, settings: &Settings) -> Result<BTreeMap<String, IndexAddress>, CommandError> {
     let configured = |name: &String| Some((name.clone(), settings.index.named.get(name)?));
     let parsed = |(name, text): (String, &SecretString)| Ok((name, index_address(text, settings)?));
     lock.further_indexes().filter_map(configured).map(parsed).collect()
@@ -138,12 +138,7 @@ pub(crate) fn take(
                 wheels.push((wheel.file.clone(), CachedFile { path, size, sha256 }));
             }
             (Ok(path), item) if store.find(item.sha256())?.is_none() => {
-                let passing = store.temp_file()?;
-                fs_err::copy(&path, passing.path())?;
-                let kept = Utf8Path::from_path(passing.path()).map(Utf8Path::to_owned);
-                if let Some(kept) = kept {
-                    store.adopt(&kept, item.sha256())?;
-                }
+                store.take(&path, item.sha256())?;
             }
             (Ok(_), _) => {}
         }

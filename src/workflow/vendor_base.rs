@@ -12,7 +12,7 @@ use crate::model::versions::Machine;
 use crate::report::Event;
 use crate::store::vendor_base::{Record, check_tags, digest, read, record_path, records};
 use crate::store::vendor_dir::{VendorError, hash, verify_file};
-use crate::store::{copy_atomically, write_atomically};
+use crate::store::{copy_verified, write_atomically};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
@@ -45,7 +45,7 @@ pub(crate) async fn save(
     session.engine.save(&tag, path.to_owned()).await?;
     let archive = hash(&mut fs_err::File::open(path)?)?;
     let bytes = fs_err::metadata(path)?.len();
-    copy_atomically(path, &folder.join(place(&archive)))?;
+    copy_verified(path, &folder.join(place(&archive)), &archive)?;
     let record = Record { digest: digest.to_owned(), name: base.name.clone(), machine, archive };
     let text = toml::to_string(&record).expect("texts");
     write_atomically(&record_path(folder, digest, machine), text.as_bytes())?;

@@ -3,24 +3,12 @@
 Reads /envforge/sources, writes stdout. Both hold for each distribution a line `D <files>` and for each file a line
 `F <bytes of its path> <bytes of its content>`, path and content. Files that do not compile are left out of the answer:
 templates and modules for other versions, which fail at import too. Runs with -I -S: no site, no `.pth`, no environment.
-
-Up to Python 3.10 the order of a constant set follows the hash seed, which -I would discard, and which objects a stream
-refers back to follows what the process did before: a seed of 0 and a stream without references (marshal version 2) make
-byte code the same each time. compile.py does the same.
 """
-import marshal
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from importlib.machinery import SourceFileLoader
-from importlib.util import cache_from_source, source_hash
-
-
-# Byte code is a function of the source.
-IS_PURE = sys.version_info >= (3, 11)
-# Bytes before the code object.
-HEADER = 16
+from importlib.util import cache_from_source
 
 
 def read_frames(stream):
@@ -42,28 +30,18 @@ def frames(files):
     return b"".join(parts)
 
 
-def compiled(path, content):
-    """Byte code that is never checked against its source (PEP 552, unchecked hash), as py_compile writes it."""
-    from importlib._bootstrap_external import _code_to_hash_pyc
-
-    name = os.fsdecode(path)
-    code = SourceFileLoader("<py_compile>", name).source_to_code(content, name)
-    whole = bytes(_code_to_hash_pyc(code, source_hash(content), False))
-    return whole if IS_PURE else whole[:HEADER] + marshal.dumps(marshal.loads(whole[HEADER:]), 2)
-
-
 def one_distribution():
     done = []
     for path, content in read_frames(sys.stdin.buffer):
         try:
             done.append((os.fsencode(cache_from_source(os.fsdecode(path))), compiled(path, content)))
-        except (SyntaxError, ValueError, UnicodeDecodeError, RecursionError, MemoryError):
+        except NOT_COMPILED:
             pass
     sys.stdout.buffer.write(frames(done))
 
 
 def in_a_process(files):
-    options, env = (["-I", "-S"], {}) if IS_PURE else (["-S", "-s"], {"PYTHONHASHSEED": "0"})
+    options, env = (["-I", "-S"], {}) if HAS_STEADY_REFERENCES else (["-S", "-s"], {"PYTHONHASHSEED": "0"})
     return subprocess.run(
         [sys.executable, *options, __file__, "one"], input=frames(files), stdout=subprocess.PIPE, check=True, env=env
     ).stdout

@@ -2,16 +2,14 @@
 
 Arguments: folders, or `--since FILE` and the site-packages whose distributions, if installed after that file was made, are
 all that is compiled: what one small package costs must not grow with the image.
-Byte code is of the kind that is never checked against file times (PEP 552, unchecked hash). What a process compiled
-before can show in what it compiles next, so the files are dealt to a fixed number of workers in a fixed order. Up to
-Python 3.10 byte code is written without references for the same reason (see byte_code.py); the hash seed is the caller's.
+Byte code is of the kind that is never checked against file times (PEP 552, unchecked hash).
+The files are dealt to a fixed number of workers. Up to Python 3.10 the hash seed is the caller's.
 """
 import csv
-import marshal
 import os
-import py_compile
 import sys
 from glob import glob
+from importlib._bootstrap_external import _calc_mode, _write_atomic
 from importlib.util import cache_from_source
 
 WORKERS = 8
@@ -51,24 +49,17 @@ def sources(arguments):
             yield path
 
 
-def without_references(path):
-    """Writes the code object of a file again in the form whose bytes do not show what the process did before."""
-    with open(path, "r+b") as file:
-        head = file.read(16)
-        code = marshal.loads(file.read())
-        file.seek(0)
-        file.write(head + marshal.dumps(code, 2))
-        file.truncate()
-
-
 def compile_all(paths):
     for path in paths:
+        with open(path, "rb") as file:
+            content = file.read()
         try:
-            made = py_compile.compile(path, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-            if made and sys.version_info < (3, 11):
-                without_references(made)
-        except (SyntaxError, ValueError, UnicodeDecodeError):
-            pass  # templates and files of other Python versions: they fail at import too
+            code = compiled(path, content)
+        except NOT_COMPILED:
+            continue
+        target = cache_from_source(path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        _write_atomic(target, code, _calc_mode(path))
 
 
 def main():

@@ -22,17 +22,23 @@ if [ -d /run/envforge/vendor ]; then
     offline="--offline --no-index --find-links /run/envforge/vendor"
     ENVFORGE_FRAMEWORK_INDEX=${ENVFORGE_FRAMEWORK_INDEX:-none}
 fi
+# An address may hold a `?` or `*`.
+set -f
+default=${UV_DEFAULT_INDEX:-}
+unset UV_DEFAULT_INDEX
 for file in "$@"; do
+    # The framework's own indexes serve exactly these. Everything else comes from the default one or further ones, whichever has
+    # the file: the hashes, which are required below, say which one it must be. Which index a package comes from was chosen when
+    # it was locked.
     case "$file" in
-    # The framework's own index serves exactly these; everything else comes from the default one.
-    *.framework.txt) index=${ENVFORGE_FRAMEWORK_INDEX:?the build secret index must export ENVFORGE_FRAMEWORK_INDEX} ;;
-    *) index=${UV_DEFAULT_INDEX:-} ;;
-    esac
-    # Everything else may come from further indexes, whichever has the file: the hashes, which are required below, say which one it
-    # must be. Which index a package comes from was chosen when it was locked.
-    case "$file" in
-    *.framework.txt) further= ;;
-    *) further=${ENVFORGE_INDEXES:-} ;;
+    *.framework.txt)
+        index=
+        further=${ENVFORGE_FRAMEWORK_INDEX:?the build secret index must export ENVFORGE_FRAMEWORK_INDEX}
+        ;;
+    *)
+        index=$default
+        further=${ENVFORGE_INDEXES:-}
+        ;;
     esac
     # What somebody built is in no index: it lies beside its requirement file.
     from=$offline
@@ -40,10 +46,30 @@ for file in "$@"; do
     *.local.txt) from=${offline:-"--offline --no-index --find-links /run/envforge/wheels/local"} ;;
     esac
     if [ -n "$from" ]; then index= further=; fi
+    # Pages of links have `flat+` before their address; uv takes them apart from the indexes.
+    indexes=
+    pages=
+    for address in $further; do
+        case "$address" in
+        flat+*) pages=$pages${pages:+,}${address#flat+} ;;
+        *) indexes="$indexes${indexes:+ }$address" ;;
+        esac
+    done
+    # The first of the framework's own takes the place of the default one; with pages alone there is none.
+    case "$file" in
+    *.framework.txt)
+        if [ -n "$indexes" ]; then
+            index=${indexes%% *}
+        elif [ -n "$pages" ]; then
+            from=--no-index
+        fi
+        ;;
+    esac
     # shellcheck disable=SC2086
-    env ${index:+UV_DEFAULT_INDEX="$index"} ${further:+UV_INDEX="$further" UV_INDEX_STRATEGY=unsafe-best-match} /run/envforge/uv pip install --python /opt/env/bin/python --no-deps \
-        --only-binary :all: --require-hashes $from --requirements "/run/envforge/$file"
+    env ${index:+UV_DEFAULT_INDEX="$index"} ${indexes:+UV_INDEX="$indexes" UV_INDEX_STRATEGY=unsafe-best-match} ${pages:+UV_FIND_LINKS="$pages"} \
+        /run/envforge/uv pip install --python /opt/env/bin/python --no-deps --only-binary :all: --require-hashes $from --requirements "/run/envforge/$file"
 done
+set +f
 # Compiled once, here: without byte code Jupyter takes twice as long to start, and /opt/env is read-only later.
 # Without site: a `.pth` file of a package would run.
 # shellcheck disable=SC2086

@@ -7,13 +7,14 @@ The family: pytorch-cuda:2.8-cu128 and 2.9-cu128, each plain, with one package m
 Disk is the sum of the images' layers as the engine tells their sizes, each layer counted once. The six pip images are built one after the other on one
 common image with the distribution's packages and removed at once, so the machine needs room for one of them at a time;
 what they would share is counted once. Needs Docker with BuildKit and about 45 GB of disk; removes the images it made.
-Prints a Markdown table for docs/src/benchmarks.md.
+Prints a Markdown table for docs/src/benchmarks.md. With `--ours` the pip images are left out.
 """
 import json
 import pathlib
 import re
 import socket
 import subprocess
+import sys
 import tempfile
 import tomllib
 
@@ -96,6 +97,8 @@ def main():
         folder = pathlib.Path(temp)
         our_seconds, our_bytes, base, locks = ours(folder)
         print(f"envforge: {our_seconds:.0f} s, {our_bytes / 1e9:.2f} GB", flush=True)
+        if "--ours" in sys.argv[1:]:
+            return
         pip_seconds, pip_bytes = theirs(folder, base, locks)
     print("| measurement | envforge | pip Dockerfiles | ratio | bound |\n|---|---|---|---|---|")
     print(f"| six images on disk | {our_bytes / 1e9:.1f} GB | {pip_bytes / 1e9:.1f} GB | {our_bytes / pip_bytes:.2f} | 0.5 |")

@@ -133,7 +133,8 @@ def folder_bytes(folder):
 
 def kept_bytes():
     """Bytes of the layers that containers made, which lie among the downloads."""
-    records = [json.loads(file.read_text()) for file in (cache_folder() / "layers").glob("*.json")]
+    # The first line of a record is its seal.
+    records = [json.loads(file.read_text().split("\n", 1)[1]) for file in (cache_folder() / "layers").glob("*.json")]
     layers = {layer["sha256"]: layer["size"] for record in records if isinstance(record, list) for layer in record}
     return sum(layers.values())
 
@@ -151,10 +152,43 @@ def image_bytes(reference):
     return int(run(["docker", "image", "inspect", "-f", "{{.Size}}", reference])[1])
 
 
+def measure_theirs(folder, base, lock, is_warm):
+    """Seconds of the pip build, of its step alone, with one package more, of uv's step, and the size of pip's image."""
+    pip_dockerfile(folder, base, lock, [])
+    if not is_warm:
+        pip_build(folder, no_cache=True)  # warms pip's cache
+        forget_pip_layers()
+    pip = pip_build(folder, no_cache=True)
+    size = image_bytes(PIP_TAG) / 1e9
+    forget_pip_layers()
+    pip_dockerfile(folder, base, lock, [PURE])
+    pip_more = pip_build(folder, no_cache=False)  # its apt layer is cached, pip's is not
+    forget_pip_layers()
+    uv_dockerfile(folder, base, lock, [])
+    pip_build(folder, no_cache=False)  # warms uv's cache, and the layers below its step
+    forget_pip_layers()
+    uv = pip_build(folder, no_cache=False)
+    forget_pip_layers()
+    pip_dockerfile(folder, base, lock, [])
+    pip_step = pip_build(folder, no_cache=False)  # its apt layer is cached: what envforge's full build is beside
+    forget_pip_layers()
+    return {"pip": pip, "step": pip_step, "more": pip_more, "uv": uv, "size": size}
+
+
+def compared(name, ours, theirs, bound, unit="s", digits=0):
+    """A row with the ratio; without theirs, which was not measured, a row of ours alone."""
+    mine = f"{ours:.{digits}f} {unit}"
+    if theirs is None:
+        return (name, mine, "", "", bound)
+    ratio = ours / theirs
+    return (name, mine, f"{theirs:.{2 if unit == 'GB' else 0}f} {unit}", f"{ratio:.{3 if ratio < 0.1 or unit == 'GB' else 2}f}", bound)
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("spec")
     arguments.add_argument("--warm", action="store_true", help="pip's download cache is warm already")
+    arguments.add_argument("--ours", action="store_true", help="leave pip and uv out: seconds without ratios")
     arguments = arguments.parse_args()
     spec = arguments.spec
     rows = [("`plan`, whole process", f"{plan_milliseconds(spec):.1f} ms", "", "", "10 ms")]
@@ -168,35 +202,21 @@ def main():
             made.append(first["image"])
             lock = tomllib.loads(lockfile.read_text())
             base = first["base"]
-            pip_dockerfile(folder, base, lock, [])
-            if not arguments.warm:
-                pip_build(folder, no_cache=True)  # warms pip's cache
-                forget_pip_layers()
-            pip = pip_build(folder, no_cache=True)
-            pip_size = image_bytes(PIP_TAG)
-            forget_pip_layers()
-            pip_dockerfile(folder, base, lock, [PURE])
-            pip_more = pip_build(folder, no_cache=False)  # its apt layer is cached, pip's is not
-            forget_pip_layers()
-            uv_dockerfile(folder, base, lock, [])
-            pip_build(folder, no_cache=False)  # warms uv's cache, and the layers below its step
-            forget_pip_layers()
-            uv = pip_build(folder, no_cache=False)
-            forget_pip_layers()
-            pip_dockerfile(folder, base, lock, [])
-            pip_step = pip_build(folder, no_cache=False)  # its apt layer is cached: what envforge's full build is beside
-            forget_pip_layers()
+            theirs = {}
+            if not arguments.ours:
+                theirs = measure_theirs(folder, base, lock, arguments.warm)
             forget_layers()
             cold, built = full_build(spec, lockfile, first["image"])
             warm, built = full_build(spec, lockfile, first["image"])
             size = image_bytes(built["image"])
             for name, ours, bound in (("cold", cold, "0.45"), ("warm", warm, "0.40")):
-                rows.append((f"full build, layer caches {name}", f"{ours:.0f} s", f"{pip:.0f} s", f"{ours / pip:.2f}", bound))
-                rows.append((f"the same beside pip's step alone", f"{ours:.0f} s", f"{pip_step:.0f} s", f"{ours / pip_step:.2f}", ""))
-                rows.append((f"the same beside uv's step alone", f"{ours:.0f} s", f"{uv:.0f} s", f"{ours / uv:.2f}", "1"))
+                rows.append(compared(f"full build, layer caches {name}", ours, theirs.get("pip"), bound))
+                if theirs:
+                    rows.append(compared("the same beside pip's step alone", ours, theirs["step"], ""))
+                    rows.append(compared("the same beside uv's step alone", ours, theirs["uv"], "1"))
             extra = folder_bytes(cache_folder() / "layers") + kept_bytes()
             rows.append(("disk beside wheels and engine", f"{extra / 1e9:.2f} GB", "", "", "1 GB"))
-            rows.append(("image size", f"{size / 1e9:.2f} GB", f"{pip_size / 1e9:.2f} GB", f"{size / pip_size:.3f}", "1.0"))
+            rows.append(compared("image size", size / 1e9, theirs.get("size"), "1.0", "GB", 2))
             rows.append(("its checks, apart", f"{built['seconds']['checks']:.0f} s", "", "", ""))
             project = temp / "project"
             project.mkdir()
@@ -204,8 +224,8 @@ def main():
             more, added = project_build(project, spec, [BEFORE, PURE])
             made.append(added["image"])
             image = added["seconds"]["build"]
-            rows.append(("one small package more, the image", f"{image:.1f} s", f"{pip_more:.0f} s", f"{image / pip_more:.3f}", "0.1"))
-            rows.append(("one small package more, to the new tag", f"{more:.1f} s", f"{pip_more:.0f} s", f"{more / pip_more:.3f}", "5 s"))
+            rows.append(compared("one small package more, the image", image, theirs.get("more"), "1.5 s", digits=1))
+            rows.append(compared("one small package more, to the new tag", more, theirs.get("more"), "4 s", digits=1))
         finally:
             for image in dict.fromkeys([*made, PIP_TAG]):
                 subprocess.run(["docker", "rmi", "-f", image], capture_output=True)

@@ -19,6 +19,8 @@ cleanup() {
     [ -n "${OVERLAY2_ROOT:-}" ] || rm -rf "$root"
 }
 trap cleanup EXIT
+# Other users reach the socket, as with any engine.
+chmod 711 "$work"
 
 ip link add "$bridge" mtu 1400 type bridge
 ip addr add "$subnet.1/24" dev "$bridge"

@@ -6,9 +6,20 @@ use std::process::{Command, Stdio};
 /// Packages of the standard library; `test` has modules that do not compile.
 const PACKAGES: [&str; 5] = ["json", "email", "asyncio", "unittest", "lib2to3"];
 
-/// The steps, with the file of sources where a test may write.
-fn step(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("templates/steps").join(name)
+/// Sets of constants that two functions share. The words of one are known to the process of one step alone, those of the other
+/// to the other's: by that the interpreter decides whether both functions have one object.
+const SETS: &str = r#"
+def first(word):
+    return word in {"QUOTE_MINIMAL", "DictReader"} or word in {"thread_name_prefix", "communicate"}
+
+def second(word):
+    return word in {"QUOTE_MINIMAL", "DictReader"} or word in {"thread_name_prefix", "communicate"} or word in {1, True}
+"#;
+
+/// A step as it runs: after the part that both builders share.
+fn step(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates/steps");
+    ["one_module.py", name].map(|part| std::fs::read_to_string(folder.join(part)).expect("a step")).concat()
 }
 
 fn output(command: &mut Command) -> Vec<u8> {
@@ -66,21 +77,25 @@ fn assert_both_give_the_same(python: &str) {
         distributions.push(modules(&site.join(name)));
     }
     assert!(distributions.len() > 3, "{python}: {distributions:?}");
+    std::fs::write(site.join("sets.py"), SETS).expect("ours");
+    distributions.push(vec![site.join("sets.py")]);
     // In another order than compile.py goes through them.
     distributions.reverse();
     let sources = folder.path().join("sources");
     std::fs::write(&sources, frames(&distributions)).expect("ours");
-    let script = std::fs::read_to_string(step("byte_code.py")).expect("a step");
-    let script = script.replace("/envforge/sources", sources.to_str().expect("UTF-8"));
+    let script = step("byte_code.py").replace("/envforge/sources", sources.to_str().expect("UTF-8"));
     let step_here = folder.path().join("byte_code.py");
     std::fs::write(&step_here, script).expect("ours");
+    let compile_here = folder.path().join("compile.py");
+    std::fs::write(&compile_here, step("compile.py")).expect("ours");
     let answer = output(Command::new(python).args(["-I", "-S"]).arg(&step_here));
     output(
         Command::new(python)
             .args(["-S", "-s"])
-            .arg(step("compile.py"))
+            .arg(&compile_here)
             .arg(&site)
             .env_clear()
+            .env("PATH", std::env::var_os("PATH").expect("a PATH"))
             .env("PYTHONHASHSEED", "0"),
     );
     let mut rest = answer.as_slice();
@@ -114,9 +129,9 @@ fn both_builders_give_the_same_byte_code() {
 }
 
 #[test]
-#[ignore = "needs Python 3.8, 3.9 and 3.10 on the PATH (python3.8 …): cargo test --test cli -- --ignored old_pythons"]
-fn both_builders_give_the_same_byte_code_of_old_pythons() {
-    for python in ["python3.8", "python3.9", "python3.10"] {
+#[ignore = "needs Python 3.8, 3.9, 3.10, 3.12 and 3.13 on the PATH (python3.8 …): cargo test --test cli -- --ignored other_pythons"]
+fn both_builders_give_the_same_byte_code_of_other_pythons() {
+    for python in ["python3.8", "python3.9", "python3.10", "python3.12", "python3.13"] {
         assert_both_give_the_same(python);
     }
 }

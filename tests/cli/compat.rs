@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::matrix::matrix_archive;
-use crate::program::Program;
+use crate::program::{Program, Run};
 use crate::{AMBIENT, envforge};
 
 #[test]
@@ -31,6 +31,65 @@ fn lint_reports_faults_by_row() {
     let run = envforge(&["compat", "lint", folder.path().to_str().expect("UTF-8")]);
     assert_eq!(run.code, 2, "{}", run.stderr);
     assert!(run.stderr.contains("`driver.toml` line 1"), "{}", run.stderr);
+}
+
+/// Lints the committed files with one text of one file replaced.
+fn lint_with(file: &str, text: &str, other: &str) -> Run {
+    let folder = tempfile::tempdir().expect("a folder");
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/compat")).expect("the files") {
+        let path = entry.expect("a file").path();
+        std::fs::copy(&path, folder.path().join(path.file_name().expect("a name"))).expect("ours");
+    }
+    let path = folder.path().join(file);
+    let before = std::fs::read_to_string(&path).expect("a file");
+    assert!(before.contains(text), "`{text}` is not in {file}");
+    std::fs::write(&path, before.replacen(text, other, 1)).expect("ours");
+    envforge(&["compat", "lint", folder.path().to_str().expect("UTF-8")])
+}
+
+/// Every fault of a row has its file and the row, in lint and so in the build.
+#[test]
+fn lint_reports_malformed_contradicting_and_circular_rows_with_file_and_row() {
+    let mamba = "package = \"mamba-ssm\"\nversions = [\"2.2.3.post2\", \"2.2.4\", \"2.2.6.post2\"]";
+    let torch = "companions = { torchvision = \"0.26.0\", torchaudio = \"2.11.0\" }";
+    for (file, text, other, code, words) in [
+        ("jit.toml", "[[jit]]", "[[jit]]\nfastest = true", 2, "`jit.toml` line"),
+        ("vllm.toml", "toolkit = \"13.0.3\"", "toolkit = \"13\"", 2, "`vllm.toml` line"),
+        (
+            "vllm.toml",
+            "last = \"0.1.3\"",
+            "last = \"0.3.3\"",
+            1,
+            "vllm.toml: known_version vllm 0.0.1 to 0.3.3: contradiction: no row here, a row in vllm.toml: variant vllm",
+        ),
+        (
+            "vllm.toml",
+            "last = \"0.1.3\"",
+            "last = \"0.1.4\"",
+            1,
+            "vllm.toml: known_version vllm 0.1.4: contradiction: a reason for 0.1.4 here, another one in vllm.toml: \
+             known_version vllm 0.0.1 to 0.1.4",
+        ),
+        (
+            "pytorch.toml",
+            torch,
+            "companions = { torchvision = \"0.26.0\", torchaudio = \"2.11.0\", vllm = \"0.20.0\" }",
+            1,
+            "vllm.toml: variant vllm 0.20.0 cu130 x86_64: its companions require each other in a circle",
+        ),
+        (
+            "companions.toml",
+            mamba,
+            "package = \"mamba-ssm\"\ntorch = \"==2.9.0\"\nversions = [\"2.2.3.post2\", \"2.2.4\", \"2.2.6.post2\"]",
+            1,
+            "companions.toml: coupled_release mamba-ssm 2.2.3.post2 page: contradiction: built for torch",
+        ),
+    ] {
+        let run = lint_with(file, text, other);
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert_eq!(run.code, code, "{said}");
+        assert!(said.contains(words), "`{words}` is not in: {said}");
+    }
 }
 
 #[test]

@@ -73,7 +73,15 @@ fn python(folder: &std::path::Path, args: &[&str]) {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
-const COMPILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/steps/compile.py");
+/// Compiles below `folder` with the step of the Dockerfile builder.
+fn compile(folder: &std::path::Path, args: &[&str]) {
+    let step = concat!(
+        include_str!("../../templates/steps/one_module.py"),
+        include_str!("../../templates/steps/compile.py")
+    );
+    let args: Vec<_> = ["-c", step].iter().chain(args).copied().collect();
+    python(folder, &args);
+}
 
 /// One small package more must not cost a look at every file of the image.
 #[test]
@@ -97,7 +105,7 @@ fn byte_code_is_compiled_for_newly_installed_modules() {
     std::thread::sleep(std::time::Duration::from_millis(50));
     std::fs::write(folder.path().join("since"), "").expect("ours");
     install("new", "comma, b");
-    python(folder.path(), &[COMPILE, "--since", "since", "site"]);
+    compile(folder.path(), &["--since", "since", "site"]);
     assert_eq!(kinds(&folder.path().join("site/new")), [1]);
     assert!(!folder.path().join("site/old/__pycache__").exists());
     assert!(!folder.path().join("bin/__pycache__").exists(), "a script is no module");
@@ -112,7 +120,7 @@ fn timestamp_byte_code_of_a_wheel_is_recompiled() {
     python(folder.path(), &["-c", stale]);
     std::fs::write(folder.path().join("without.py"), "x = 2\n").expect("ours");
     assert_eq!(kinds(folder.path()), [0]);
-    python(folder.path(), &[COMPILE, "."]);
+    compile(folder.path(), &["."]);
     // 1: by the source's hash, and never checked.
     assert_eq!(kinds(folder.path()), [1, 1]);
 }

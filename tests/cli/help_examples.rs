@@ -94,6 +94,9 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("docker logs trainer 2>&1 | envforge doctor --explain -", Prints("no-code-for-gpu")),
     ("envforge doctor --report > report.json", Prints("\"container_toolkit\"")),
     ("envforge export dockerfile pytorch-cuda:2.8-cu128 ./image", Prints("/work/./image")),
+    ("envforge export oci pytorch-cuda:2.8-cu128 ./torch.tar", Needs(Containers)),
+    ("envforge export oci ./image", Needs(Containers)),
+    ("skopeo copy oci-archive:./torch.tar docker://registry.example.com/team/torch:2.8", Needs(OtherProgram)),
     ("envforge export compose ./compose", Prints("/work/./compose")),
     ("envforge export dockerfile ./image", Prints("/work/./image")),
     ("DOCKER_BUILDKIT=1 docker build -t torch ./image", Needs(OtherProgram)),
@@ -156,6 +159,8 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge plan -e train", Prints("pytorch-cuda:2.8.0-cu128-py3.11")),
     ("envforge plan pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\" --driver 580.95.05", Prints("-cu126-")),
     ("envforge plan pytorch-cuda:2.8 --gpu sm_90 --gpu sm_80 --json", Prints("\"verdict\"")),
+    ("envforge import torch.tar torch:2.8", Needs(Containers)),
+    ("envforge verify torch:2.8-unverified", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest", Needs(Containers)),
@@ -311,8 +316,10 @@ fn every_command_but_those_of_containers_has_an_example_that_runs() {
         without.push((name, reasons.into_iter().collect::<Vec<_>>()));
     }
     let without: Vec<_> = without.iter().map(|(name, needs)| (name.as_str(), needs.as_slice())).collect();
-    let expected: [(&str, &[Need]); 5] = [
+    let expected: [(&str, &[Need]); 7] = [
         ("envforge compat refresh", &[RealIndex]),
+        ("envforge export oci", &[Containers, OtherProgram]),
+        ("envforge import", &[Containers]),
         ("envforge logs", &[Shell]),
         ("envforge outdated", &[Containers]),
         ("envforge push", &[Containers]),

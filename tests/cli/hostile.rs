@@ -4,6 +4,7 @@
 //! Every kind has a case `harmless` that is accepted: it shows that the others are refused for what they contain.
 
 mod answers;
+mod caches;
 mod case;
 mod images;
 mod project;
@@ -32,6 +33,11 @@ fn hostile_projects_are_refused() {
 #[test]
 fn hostile_answers_are_refused_without_a_leak() {
     run_kind("answers", 10, answers::attempt);
+}
+
+#[test]
+fn hostile_caches_are_not_believed() {
+    run_kind("caches", 12, caches::attempt);
 }
 
 #[test]

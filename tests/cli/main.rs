@@ -37,6 +37,7 @@ mod bare;
 mod book;
 mod byte_code;
 mod ci_templates;
+mod companions;
 mod compat;
 mod dependencies;
 mod doctor;

@@ -320,6 +320,25 @@ fn directory_with_a_newer_lock_is_reported() {
 }
 
 #[test]
+fn wheel_of_a_release_page_is_gathered_from_the_page() {
+    let mut scene = Scene::new();
+    let page = Index::local(vec![two()]);
+    page.serve_page("/v2.8.0/files.html");
+    scene.index.delete(&two().file);
+    scene.lock.wheels[1].index = IndexKind::Framework;
+    scene.write_lock();
+    scene.program.set("ENVFORGE_FRAMEWORK_INDEX", format!("flat+{}/v{{version}}/files.html", page.url()));
+    scene.vendor();
+    scene.assert_found(&["--upstream"], 0, &[]);
+    assert!(
+        page.seen().iter().all(|seen| !seen.path.contains("/demo-two/")),
+        "it has no page for each package"
+    );
+    page.serve("/v2.8.0/files.html", b"<html></html>".to_vec());
+    scene.assert_found(&["--upstream"], 0, &[format!("gone     {}", two().file)]);
+}
+
+#[test]
 fn upstream_changes_are_reported_but_are_not_damage() {
     let scene = Scene::filled();
     scene.index.yank(&one().file);

@@ -107,7 +107,7 @@ fn texts_contain_no_inverted_phrases() {
         of_files(root, document, "md", of_document, &mut all);
     }
     all.retain(|_, hits| !hits.is_empty());
-    assert!(all.is_empty(), "phrases that ENGLISH.md replaces: {all:#?}");
+    assert!(all.is_empty(), "inverted phrases: {all:#?}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Bases built from the distribution's packages by a real engine, from a real mirror.
 
+use std::io::BufRead as _;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -52,7 +54,8 @@ impl Fixture {
         let means = BaseTools { engine, registry: &registry, store, fetch, reporter };
         let base = prepare(&means, request).await.expect("a base");
         let seconds = started.elapsed().as_secs_f64();
-        let size = base.archive.as_ref().map(|path| std::fs::metadata(path).expect("archive").len());
+        let size =
+            base.archive.as_ref().map(|archive| std::fs::metadata(&archive.path).expect("archive").len());
         tracing::info!(seconds, size, reference = base.reference, "base");
         base
     }
@@ -100,7 +103,7 @@ async fn built_twice(name: &str, suite: &str) {
         first.reference,
         format!("envforge-base:{}", &first.content.as_deref().expect("content")[..16])
     );
-    let bytes = std::fs::File::open(first.archive.as_ref().expect("archive")).expect("archive");
+    let bytes = std::fs::File::open(&first.archive.as_ref().expect("archive").path).expect("archive");
     assert_eq!(content_digest_of_tar(std::io::BufReader::new(bytes)).ok(), first.content);
     first.check_unchanged(&f.engine).await.expect("the tag is ours");
 
@@ -160,4 +163,73 @@ async fn debian_12_built_twice_is_the_same() {
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 async fn debian_13_built_twice_is_the_same() {
     built_twice("debian:13", "trixie").await;
+}
+
+/// A server of a folder on loopback.
+struct Mirror {
+    server: std::process::Child,
+    address: String,
+}
+
+impl Mirror {
+    fn of(folder: &Utf8PathBuf) -> Self {
+        let mut server = Command::new("python3")
+            .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", folder.as_str()])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("python3");
+        let mut line = String::new();
+        let said = server.stdout.take().expect("it is piped");
+        std::io::BufReader::new(said).read_line(&mut line).expect("its first line");
+        let port = line.split("port ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a port");
+        Self { server, address: format!("http://127.0.0.1:{port}/") }
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        drop(self.server.kill());
+        drop(self.server.wait());
+    }
+}
+
+/// Ubuntu's archive cannot be reached here: one with Debian's packages stands for it. Its signed index is read in `suite_tests`.
+#[tokio::test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+async fn ubuntu_is_built_from_an_archive_of_the_test() {
+    let f = Fixture::new().await;
+    let debian = f.base(&f.store("state-one"), &request("debian:12", "bookworm", None)).await;
+    let archive = f.root.join("archive");
+    for deb in &debian.packages {
+        let (hash, place) = (&deb.sha256, archive.join(&deb.path));
+        std::fs::create_dir_all(place.parent().expect("a folder")).expect("ours");
+        std::fs::hard_link(f.root.join("cache/sha256").join(&hash[..2]).join(hash), place).expect("ours");
+    }
+    let mirror = Mirror::of(&archive);
+    let mirrors = MirrorSources { ubuntu: Some(mirror.address.clone()), ..MirrorSources::default() };
+    let mut locked = debian.locked();
+    "ubuntu:22.04".clone_into(&mut locked.name);
+    let wanted = BaseRequest { mirrors, ..request("ubuntu:22.04", "jammy", Some(&locked)) };
+    // Another cache: each package comes from the archive.
+    let store = Store::open(&f.root.join("other-cache"), &f.root.join("state-two")).expect("a store");
+    let ubuntu = f.base(&store, &wanted).await;
+    assert_eq!((ubuntu.suite.as_str(), &ubuntu.packages), ("jammy", &debian.packages));
+    assert_eq!(ubuntu.content, debian.content, "the same packages, the same files");
+    assert_eq!(
+        f.run(&ubuntu, "dpkg --audit; dpkg -l | grep -c ^ii").await,
+        ubuntu.packages.len().to_string()
+    );
+
+    // A package that the archive changed is refused by its hash.
+    let changed = &debian.packages[0];
+    let place = archive.join(&changed.path);
+    std::fs::remove_file(&place).expect("ours");
+    std::fs::write(&place, vec![0; usize::try_from(changed.size).expect("small")]).expect("ours");
+    let store = Store::open(&f.root.join("third-cache"), &f.root.join("state-three")).expect("a store");
+    let registry = Registry::new(f.fetch.clone(), RegistrySettings::default());
+    let (engine, fetch, reporter) = (&f.engine, &f.fetch, Arc::new(NullReporter));
+    let means = BaseTools { engine, registry: &registry, store: &store, fetch, reporter };
+    let error = format!("{:?}", prepare(&means, &wanted).await.expect_err("refused"));
+    assert!(error.contains(&changed.name), "{error}");
 }

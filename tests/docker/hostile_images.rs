@@ -17,16 +17,15 @@ const MEMORY: u64 = 200 << 10;
 /// Labels that make the checks start the image's Python.
 const CLAIM: &str = "LABEL io.envforge.name=pytorch-cuda:2.8.0-cu128-py3.11";
 
-/// The base after a command that reads those bytes.
-fn made(name: &str, command: &str, input: &[u8], changes: &[&str]) -> ChangedImage {
-    let bases = docker(&["images", "--format", "{{.Repository}}:{{.Tag}}", "envforge-base"]);
-    ChangedImage::of(bases.lines().next().expect("the lock made a base"), name, command, input, changes)
+/// The base of the scene's lock after a command that reads those bytes.
+fn made(scene: &Scene, name: &str, command: &str, input: &[u8], changes: &[&str]) -> ChangedImage {
+    ChangedImage::of(&scene.base(), name, command, input, changes)
 }
 
 /// The base with that program as the Python of its environment, and further changes of its configuration.
-fn with_python(name: &str, python: &str, changes: &[&str]) -> ChangedImage {
+fn with_python(scene: &Scene, name: &str, python: &str, changes: &[&str]) -> ChangedImage {
     let command = "mkdir -p /opt/env/bin && cat >/opt/env/bin/python && chmod 755 /opt/env/bin/python";
-    made(name, command, python.as_bytes(), changes)
+    made(scene, name, command, python.as_bytes(), changes)
 }
 
 /// Verifies an image and asserts that it was ended in time, with little memory, and left nothing.
@@ -65,7 +64,7 @@ fn scene() -> Scene {
 fn each_is_ended(programs: &[(&str, &str)]) {
     let scene = scene();
     for (name, python) in programs {
-        let image = with_python(name, python, &[CLAIM]);
+        let image = with_python(&scene, name, python, &[CLAIM]);
         let run = verify(&scene, &image);
         assert_ne!(run.code, 0, "{name}: {}{}", run.stdout, run.stderr);
         // The machine still starts processes.
@@ -104,7 +103,7 @@ fn disk_and_memory_of_the_machine_are_not_filled() {
         ("fills", "#!/bin/sh\nexec cat /dev/zero >/tmp/zero\n"),
         ("eats", "#!/bin/sh\nexec tail /dev/zero\n"),
     ] {
-        let image = with_python(name, python, &[CLAIM]);
+        let image = with_python(&scene, name, python, &[CLAIM]);
         let run = verify(&scene, &image);
         assert_ne!(run.code, 0, "{name}: {}{}", run.stdout, run.stderr);
         docker(&["version"]);
@@ -134,7 +133,7 @@ fn preloaded_library_and_agent_of_the_image_do_not_answer_for_the_agent() {
     assert!(built.expect("cc starts").success());
     let bytes = std::fs::read(&library).expect("built");
     let changes = ["ENV LD_PRELOAD=/evil.so", "ENV LD_AUDIT=/evil.so", CLAIM];
-    let image = made("preloads", "cat >/evil.so", &bytes, &changes);
+    let image = made(&scene, "preloads", "cat >/evil.so", &bytes, &changes);
     let run = verify(&scene, &image);
     assert!(
         !format!("{}{}", run.stdout, run.stderr).contains("planted-preload"),
@@ -150,7 +149,7 @@ fn preloaded_library_and_agent_of_the_image_do_not_answer_for_the_agent() {
     let command = "mkdir -p /envforge /opt/envforge && cat >/envforge/agent && chmod 755 /envforge/agent && cp /envforge/agent /opt/envforge/agent && cp /envforge/agent /bin/start";
     let changes =
         ["ENTRYPOINT [\"/bin/start\"]", "CMD [\"/bin/start\"]", "HEALTHCHECK CMD /bin/start", CLAIM];
-    let image = made("answers", command, agent.as_bytes(), &changes);
+    let image = made(&scene, "answers", command, agent.as_bytes(), &changes);
     let run = verify(&scene, &image);
     assert!(!run.stdout.contains("planted-agent"), "{}", run.stdout);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("one JSON object");
@@ -178,7 +177,7 @@ fn code_of_an_image_finds_no_network_no_login_and_no_writable_root() {
         grep -q '^NoNewPrivs:\t1' /proc/self/status || said=\"$said FOUND-PRIVILEGES\"\n\
         echo \"ImportError: LOOKED$said\" >&2\n\
         exit 1\n";
-    let image = with_python("looks", python, &[CLAIM, "USER 0:0", "VOLUME /data"]);
+    let image = with_python(&scene, "looks", python, &[CLAIM, "USER 0:0", "VOLUME /data"]);
     let run = verify(&scene, &image);
     assert!(run.stdout.contains("LOOKED"), "its code ran: {}{}", run.stdout, run.stderr);
     assert!(!run.stdout.contains("FOUND-"), "{}", run.stdout);

@@ -161,7 +161,7 @@ async fn layer_that_cannot_be_read_or_is_another_leaves_nothing() {
     let good = layer("a", f.salt);
     for (bad, says) in [
         (ImageLayer { content: Some(Arc::new(Unreadable)), ..layer("b", f.salt) }, "the disk is gone"),
-        (ImageLayer { size: 1, ..layer("b", f.salt) }, "bytes instead of 1"),
+        (ImageLayer { size: 1, ..layer("b", f.salt) }, "more than 1 bytes"),
         (ImageLayer { diff_id: layer("x", f.salt).diff_id, ..layer("b", f.salt) }, "sha256:"),
     ] {
         let tag = TemporaryTag::new(&f.engine);

@@ -1,7 +1,7 @@
 //! `--base IMAGE` of images the matrix does not know, made here of a bootstrapped Debian 12 with a few files more.
 
 use crate::engine::docker;
-use crate::scene::{SPEC, Scene, TAG, python_in};
+use crate::scene::{SPEC, Scene, TAG, base_of_lock, python_in};
 
 /// An image made of a base by a command, removed with this value, and with it the private tag it got as a base.
 struct Made(&'static str);
@@ -36,8 +36,7 @@ impl Drop for Made {
 fn debian_12(scene: &Scene) -> String {
     scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap", "--lockfile", "plain.lock"]);
     let text = std::fs::read_to_string(scene.program.path("plain.lock")).expect("the lock");
-    let lock: toml::Table = text.parse().expect("TOML");
-    format!("envforge-base:{}", &lock["base"]["content"].as_str().expect("a content digest")[..16])
+    base_of_lock(&text)
 }
 
 #[test]

@@ -8,15 +8,13 @@ use serde_json::Value;
 
 use crate::engine::docker;
 use crate::registry::{CuttingProxy, PASSWORD, Registry, USER};
-use crate::scene::{SPEC, Scene, files_below, interrupt_when};
+use crate::scene::{SPEC, Scene, base_of_lock, files_below, interrupt_when};
 
 /// The small build's base as the engine has it, made from packages by a first lock.
 fn bootstrapped_base(scene: &Scene) -> String {
     scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap", "--lockfile", "bootstrap.lock"]);
     let text = std::fs::read_to_string(scene.program.path("bootstrap.lock")).expect("the lock");
-    let lock: toml::Table = text.parse().expect("TOML");
-    let content = lock["base"]["content"].as_str().expect("a content digest").to_owned();
-    format!("envforge-base:{}", &content[..16])
+    base_of_lock(&text)
 }
 
 /// Lets the program log in by the environment, without TLS.

@@ -1,6 +1,11 @@
-//! Several specs in one build: two at a time, one failing does not stop the other, a table at the end.
+//! Several builds: of one call, with a table at the end, and of two processes that need the same large layer.
 
+use std::io::{BufRead as _, BufReader, Read as _};
+
+use crate::engine::{bridge_address, docker};
+use crate::index::Index;
 use crate::scene::{SPEC, Scene, TAG};
+use crate::wheels::WheelSpec;
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
@@ -21,5 +26,68 @@ fn filter_builds_the_variants_it_matches() {
     let scene = Scene::new();
     let run = scene.succeed(&["build", "--all-supported", SPEC, "--dry-run"]);
     assert!(run.stdout.contains("checks before the tag"), "{}", run.stdout);
+    scene.assert_nothing_left();
+}
+
+/// Text that does not become smaller than six bits a character.
+fn incompressible(characters: usize) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(ALPHABET[(state >> 58) as usize])
+    };
+    (0..characters).map(|_| next()).collect()
+}
+
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn build_waits_for_a_large_layer_that_another_process_makes() {
+    let scene = Scene::new();
+    let large = WheelSpec::new("large-package", "1.0").file("large_package.txt", &incompressible(48 << 20));
+    let index = Index::on(bridge_address(), vec![large.build()]);
+    let scene = scene.set("ENVFORGE_INDEX_INTERNAL", format!("{}/simple", index.url()));
+    let project = format!(
+        "schema = 1\nname = 'small'\nspec = '{SPEC}'\n[packages]\nindexes = ['internal']\npython = ['large-package']\n"
+    );
+    std::fs::write(scene.program.path("envforge.toml"), project).expect("a file of ours");
+    let tag = scene.succeed(&["build"]).stdout.lines().next().expect("a tag").to_owned();
+
+    // Another process makes the large layer, which the engine lacks.
+    docker(&["rmi", &tag]);
+    let locks = std::fs::read_dir(scene.program.path("state/locks")).expect("locks");
+    let of_wheels = locks
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("wheels-")));
+    let of_wheels: Vec<_> = of_wheels.collect();
+    assert!(!of_wheels.is_empty(), "one layer is large");
+    let hold = || -> Vec<std::fs::File> {
+        let held = |path: &std::path::PathBuf| {
+            let file = std::fs::File::open(path).expect("the lock");
+            file.lock().expect("nobody holds it");
+            file
+        };
+        of_wheels.iter().map(held).collect()
+    };
+    let held = hold();
+    let mut child = scene.program.command(&["build"]).spawn().expect("it starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("standard error is caught"));
+    let mut said = String::new();
+    while !said.contains("which makes a layer of this image") {
+        assert_ne!(stderr.read_line(&mut said).expect("text"), 0, "it did not wait: {said}");
+    }
+    drop(held);
+    stderr.read_to_string(&mut said).expect("text");
+    assert!(child.wait().expect("a child of ours").success(), "{said}");
+
+    // The engine has it: nothing to wait for, though it is held.
+    docker(&["tag", &tag, "large-kept:1"]);
+    docker(&["rmi", &tag]);
+    let held = hold();
+    scene.succeed(&["build"]);
+    drop(held);
+    docker(&["rmi", &tag, "large-kept:1"]);
     scene.assert_nothing_left();
 }

@@ -67,8 +67,7 @@ fn verify_compares_an_image_with_its_lock() {
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn foreign_image_runs_in_the_sandbox() {
     let scene = Scene::locked();
-    let base = docker(&["images", "--format", "{{.Repository}}:{{.Tag}}", "envforge-base"]);
-    let base = base.lines().next().expect("the lock made a base").to_owned();
+    let base = scene.base();
     let run = scene.succeed(&["verify", &base, "--json"]);
     let report = json(&run.stdout);
     assert_eq!((&report["verdict"], &report["executed"]), (&"static-only".into(), &false.into()));

@@ -24,6 +24,7 @@ async fn connected(daemon: &FakeDaemon) -> Docker {
 fn build() -> ImageBuildRequest {
     ImageBuildRequest {
         context: Vec::new(),
+        context_secret: Vec::new(),
         secrets: Vec::new(),
         build_args: std::collections::BTreeMap::new(),
         labels: std::collections::BTreeMap::new(),
@@ -114,6 +115,32 @@ async fn error_inside_a_successful_response_is_reported() {
     assert_eq!(error.to_string(), "the pull of `debian:12` failed: manifest unknown");
 }
 
+/// The engine is asked on a socket; what it says is bounded all the same.
+#[tokio::test]
+async fn endless_line_of_a_transfer_is_refused() {
+    let long = format!(r#"{{"status":"{}","id":"aa"}}"#, "x".repeat(3 << 20));
+    let folder = tempfile::tempdir().unwrap();
+    let archive = camino::Utf8PathBuf::from_path_buf(folder.path().join("a.tar")).unwrap();
+    fs_err::write(&archive, b"").unwrap();
+    let daemon = FakeDaemon::start("/images/", stream(&[&long], true));
+    let docker = connected(&daemon).await;
+    let quiet = || Arc::new(NullReporter);
+    let errors = [
+        docker.pull(debian_12(), quiet()).await.map(|_| ()).unwrap_err(),
+        docker.push("box:5000/a:1", None, quiet()).await.map(|_| ()).unwrap_err(),
+        docker
+            .import(archive.clone(), &sha256_hex(b""), "envforge-x:1", quiet())
+            .await
+            .map(|_| ())
+            .unwrap_err(),
+        docker.load(archive, quiet()).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().ends_with("a line of its answer is longer than 1 MiB"), "{error}");
+        assert_eq!(error.exit(), Exit::Outside);
+    }
+}
+
 #[tokio::test]
 async fn cut_connection_is_reported_as_lost() {
     let daemon = FakeDaemon::start("/images/create", stream(&[LAYER], false));
@@ -128,16 +155,38 @@ async fn cut_connection_is_reported_as_lost() {
 }
 
 #[tokio::test]
+async fn archive_of_other_content_is_not_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = camino::Utf8PathBuf::from_path_buf(folder.path().join("a.tar")).unwrap();
+    fs_err::write(&archive, b"damaged").unwrap();
+    // One that answers before it has read the archive, and one that says nothing.
+    for answer in [stream(&[r#"{"status":"sha256:aa"}"#], true), stream(&[], false)] {
+        let daemon = FakeDaemon::start("/images/create", answer);
+        let docker = connected(&daemon).await;
+        let wanted = sha256_hex(b"whole");
+        let error = docker.import(archive.clone(), &wanted, "envforge-x:1", Arc::new(NullReporter)).await;
+        let Err(EngineError::OtherContent { path, found, .. }) = error else { panic!("{error:?}") };
+        assert_eq!((path, found), (archive.clone(), sha256_hex(b"damaged")));
+    }
+}
+
+#[tokio::test]
 async fn import_without_an_image_is_reported_as_lost() {
     let folder = tempfile::tempdir().unwrap();
     let archive = camino::Utf8PathBuf::from_path_buf(folder.path().join("a.tar")).unwrap();
     fs_err::write(&archive, b"").unwrap();
     let daemon = FakeDaemon::start("/images/create", stream(&[], true));
     let docker = connected(&daemon).await;
-    let error = docker.import(archive.clone(), "envforge-x:1", Arc::new(NullReporter)).await.unwrap_err();
+    let error = docker
+        .import(archive.clone(), &sha256_hex(b""), "envforge-x:1", Arc::new(NullReporter))
+        .await
+        .unwrap_err();
     assert!(matches!(error, EngineError::Lost { .. }), "{error}");
     fs_err::remove_file(&archive).unwrap();
-    let error = docker.import(archive.clone(), "envforge-x:1", Arc::new(NullReporter)).await.unwrap_err();
+    let error = docker
+        .import(archive.clone(), &sha256_hex(b""), "envforge-x:1", Arc::new(NullReporter))
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains(archive.as_str()), "{error}");
 }
 

@@ -20,6 +20,7 @@ use envforge::engine::{
     Images as _, Network, ReachedLimit, RunLimits, RunRequest, Runner as _, Secret,
 };
 use envforge::model::image::context::{ContextContent, ContextEntry};
+use envforge::model::sha256::sha256_hex;
 use envforge::report::{Event, NullReporter, Reporter};
 
 /// One static program that does what the tests need of a system.
@@ -130,7 +131,8 @@ async fn base(docker: &Docker, name: &str) -> Image {
     let folder = tempfile::tempdir().unwrap();
     let archive = system_tar(utf8(folder.path()));
     let image = Image { tag: format!("envforge-enginetest-{name}:{}", std::process::id()) };
-    docker.import(archive, &image.tag, Arc::new(NullReporter)).await.unwrap();
+    let sha256 = sha256_hex(&fs_err::read(&archive).unwrap());
+    docker.import(archive, &sha256, &image.tag, Arc::new(NullReporter)).await.unwrap();
     image
 }
 
@@ -369,6 +371,7 @@ fn build_request(image: &Image, name: &str, lines: &str) -> (ImageBuildRequest, 
             entry("data/deep/a", "from the context".to_owned()),
             entry("data/empty", String::new()),
         ],
+        context_secret: Vec::new(),
         secrets: Vec::new(),
         build_args: std::collections::BTreeMap::new(),
         labels: [("io.envforge.test".to_owned(), "yes".to_owned())].into(),
@@ -395,11 +398,7 @@ async fn build_sends_its_context_and_reports_its_steps() {
     request.context.push(ContextEntry {
         path: "big".to_owned(),
         mode: 0o644,
-        content: ContextContent::File {
-            path: file,
-            size: bytes.len() as u64,
-            sha256: envforge::model::sha256::sha256_hex(&bytes),
-        },
+        content: ContextContent::File { path: file, size: bytes.len() as u64, sha256: sha256_hex(&bytes) },
     });
     let seen = Arc::new(Seen::default());
     let info = docker.build(request.clone(), seen.clone()).await.unwrap();

@@ -70,6 +70,7 @@ def has(module):
 
 
 def inventory():
+    """What the machine is, by nvidia-smi and the agent: driver, GPUs, health."""
     facts = [shell("nvidia-smi", "-q"), shell("nvidia-smi", "topo", "-m"), shell("ldd", "--version"), shell("uname", "-a"),
              shell(sys.executable, "-m", "pip", "list", "--format=json")]
     runs = [agent(["run", "driver", "health"])]
@@ -77,6 +78,7 @@ def inventory():
 
 
 def groups():
+    """Each group of checks on a GPU, alone."""
     runs = [agent(["run", group]) for group in GROUPS]
     return runs, all_good(*runs), []
 
@@ -88,6 +90,7 @@ def new_groups():
 
 
 def perf():
+    """Level perf but for the minute of products: every speed once."""
     runs = [agent(["perf", "--stage", "perf", "--skip", "speed-sustained"])]
     return runs, all_good(*runs), []
 
@@ -164,6 +167,7 @@ FAULTS = {"invisible": json.loads(os.environ.get("FAKE_INVISIBLE", "{}"))}
 
 
 def sanitizer():
+    """compute-sanitizer over our kernels: memcheck, racecheck, initcheck, synccheck."""
     program = shutil.which(os.environ.get("SANITIZER", "compute-sanitizer"))
     if not program:
         return [], [], [{"skipped": "compute-sanitizer is not installed"}]
@@ -328,7 +332,7 @@ def loop():
         for line in result["checks"]:
             seen.setdefault(line["id"], set()).add(line["outcome"])
     bad = all_good(*runs) + [f"{name} was {', '.join(sorted(outcomes))}" for name, outcomes in seen.items() if len(outcomes) > 1]
-    return runs[:2], bad, [{"rounds": len(runs) - 1, "quick_seconds": quick["seconds"]}]
+    return runs[:2], bad, [{"rounds": len(runs) - 1, "quick_seconds": quick["seconds"], "quick_bound": 10}]
 
 
 STEPS = {

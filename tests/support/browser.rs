@@ -17,6 +17,24 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 /// These keys, as `WebDriver` names them.
 pub(crate) const SHIFT_ENTER: &str = "\u{e008}\u{e007}";
 
+/// A driver and its port; `None`: it ended without one.
+fn driver_with_port(profile: &TempDir) -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver");
+    driver.arg("--port=0").env("TMPDIR", profile.path()).env("HOME", profile.path());
+    driver.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut driver = driver.spawn().expect("chromedriver starts: install chromium and chromium-driver");
+    let said = BufReader::new(driver.stdout.take().expect("standard output is caught"));
+    let port = said
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok());
+    if port.is_none() {
+        drop(driver.kill());
+        drop(driver.wait());
+    }
+    Some((driver, port?))
+}
+
 /// A browser with an empty profile; it ends with this value.
 pub(crate) struct Browser {
     driver: Child,
@@ -29,16 +47,9 @@ impl Browser {
     /// Starts it. Pages of this machine never go through a proxy.
     pub(crate) fn start() -> Self {
         let profile = tempfile::Builder::new().prefix("envforge-browser-").tempdir().expect("a folder");
-        let mut driver = Command::new("chromedriver");
-        driver.arg("--port=0").env("TMPDIR", profile.path()).env("HOME", profile.path());
-        driver.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut driver = driver.spawn().expect("chromedriver starts: install chromium and chromium-driver");
-        let said = BufReader::new(driver.stdout.take().expect("standard output is caught"));
-        let port = said
-            .lines()
-            .map_while(Result::ok)
-            .find_map(|line| line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok());
-        let port = port.expect("chromedriver names its port");
+        // It chooses a port for IPv4 and then wants the same for IPv6, which another program may have.
+        let (driver, port) =
+            (0..5).find_map(|_| driver_with_port(&profile)).expect("chromedriver names its port");
         let mut browser = Self { driver, port, session: String::new(), _profile: profile };
         // Root has no sandbox, and a container's /dev/shm is small.
         let args = [

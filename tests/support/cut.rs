@@ -2,9 +2,10 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use crate::engine::engine_socket;
 
 #[derive(Default)]
 struct State {
@@ -83,11 +84,6 @@ fn die(state: &Shared) {
     for stream in state.open.drain(..) {
         let _ = stream.shutdown(std::net::Shutdown::Both);
     }
-}
-
-fn engine_socket() -> PathBuf {
-    let host = std::env::var("DOCKER_HOST").unwrap_or_default();
-    host.strip_prefix("unix://").unwrap_or("/var/run/docker.sock").into()
 }
 
 fn forward(mut client: UnixStream, state: &Shared) {

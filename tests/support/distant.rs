@@ -3,10 +3,11 @@
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
+use crate::engine::engine_socket;
+
 /// Listens as long as the test program runs; gives what to set as `DOCKER_HOST`.
 pub(crate) fn distant_engine() -> String {
-    let host = std::env::var("DOCKER_HOST").unwrap_or_default();
-    let socket = host.strip_prefix("unix://").unwrap_or("/var/run/docker.sock").to_owned();
+    let socket = engine_socket();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     std::thread::spawn(move || {

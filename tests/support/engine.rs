@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Runs the docker client; the test fails if it fails.
@@ -68,6 +68,12 @@ pub(crate) fn bridge_address() -> IpAddr {
         }
     }
     panic!("the default bridge has no address: {text}")
+}
+
+/// The socket of the engine that the tests use: that of `DOCKER_HOST`, or the default one.
+pub(crate) fn engine_socket() -> PathBuf {
+    let host = std::env::var("DOCKER_HOST").unwrap_or_default();
+    host.strip_prefix("unix://").unwrap_or("/var/run/docker.sock").into()
 }
 
 /// The records of the engine's build cache, by id, but for those that are mounted while building: downloads, and what

@@ -36,6 +36,8 @@ pub(crate) struct Seen {
     pub(crate) path: String,
     /// The credentials it carried, as sent.
     pub(crate) authorization: Option<String>,
+    /// Whether it wants pages in their JSON form alone.
+    pub(crate) json: bool,
 }
 
 #[derive(Default)]
@@ -110,9 +112,17 @@ impl Index {
         }
     }
 
-    /// Serves bytes at a path, whatever they are.
+    /// Serves bytes at a path, whatever they are; with `#json` at its end, to requests for the JSON form of the page.
     pub(crate) fn serve(&self, path: &str, bytes: Vec<u8>) {
         self.shared.lock().files.insert(path.to_owned(), bytes);
+    }
+
+    /// Serves one page with links to all wheels of now at a path, as release pages are.
+    pub(crate) fn serve_page(&self, path: &str) {
+        let mut state = self.shared.lock();
+        let wheels: Vec<_> = state.wheels.values().flatten().cloned().collect();
+        let text = page(&wheels, &state.yanked);
+        state.files.insert(path.to_owned(), text.into_bytes());
     }
 
     /// Makes requests fail whose path contains that text.
@@ -210,7 +220,7 @@ fn answer(mut stream: &TcpStream, shared: &Shared) -> std::io::Result<()> {
             drop(shared.changed.wait_while(shared.lock(), stalled));
             return Ok(());
         }
-        _ => content(&request.path, &shared.lock()),
+        _ => content(&request, &shared.lock()),
     };
     let middle = body.len() / 2;
     let pause = || {
@@ -239,25 +249,30 @@ fn read_request(stream: &TcpStream) -> std::io::Result<Option<Seen>> {
     let Some(first) = lines.next().transpose()? else { return Ok(None) };
     let mut words = first.split(' ').map(str::to_owned);
     let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(None) };
-    let mut authorization = None;
+    let (mut authorization, mut json) = (None, false);
     for line in lines {
         let line = line?;
         if line.is_empty() {
             break;
         }
+        json |= line.eq_ignore_ascii_case("accept: application/vnd.pypi.simple.v1+json");
         if let Some((name, value)) = line.split_once(':')
             && name.eq_ignore_ascii_case("authorization")
         {
             authorization = Some(value.trim().to_owned());
         }
     }
-    Ok(Some(Seen { method, path, authorization }))
+    Ok(Some(Seen { method, path, authorization, json }))
 }
 
 /// Status, media type and body of a path. Any folder may precede the project (`/cu118/torch/`).
-fn content(path: &str, state: &State) -> (u16, &'static str, Vec<u8>) {
-    let path = path.split(['?', '#']).next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
+fn content(request: &Seen, state: &State) -> (u16, &'static str, Vec<u8>) {
+    let path =
+        request.path.split(['?', '#']).next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    if let Some(bytes) = state.files.get(&format!("{path}#json")).filter(|_| request.json) {
+        return (200, "application/vnd.pypi.simple.v1+json", bytes.clone());
+    }
     if let Some(bytes) = state.files.get(&path) {
         return (200, "application/octet-stream", bytes.clone());
     }

@@ -34,12 +34,18 @@ impl Registry {
         Self::start(LOOPBACK, PASSWORD_WANTED)
     }
 
+    /// One on a free port of that address, with more lines of configuration.
     pub(crate) fn start(address: IpAddr, more: &str) -> Self {
-        let folder = tempfile::Builder::new().prefix("envforge-registry-").tempdir().expect("a folder");
-        std::fs::write(folder.path().join("htpasswd"), HTPASSWD).expect("a file of ours");
         let free = TcpListener::bind((address, 0)).expect("a free port");
         let port = free.local_addr().expect("an address").port();
         drop(free);
+        Self::at((address, port), more)
+    }
+
+    /// One on that address and port, with more lines of configuration.
+    pub(crate) fn at((address, port): (IpAddr, u16), more: &str) -> Self {
+        let folder = tempfile::Builder::new().prefix("envforge-registry-").tempdir().expect("a folder");
+        std::fs::write(folder.path().join("htpasswd"), HTPASSWD).expect("a file of ours");
         if more.contains("tls:") {
             sign_a_certificate(folder.path(), address);
         }

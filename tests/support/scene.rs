@@ -103,6 +103,8 @@ impl Scene {
             .with("ENVFORGE_CACHE_DIR", SHARED_CACHE.to_string_lossy())
             .with("ENVFORGE_FRAMEWORK_INDEX", format!("{}/{{cuda}}", index.url()));
         copy_folder(&SHARED_CACHE.join("records-of-bases"), &program.path("state/base"));
+        // One key for all states: else each scene would make every layer of the shared cache anew.
+        std::fs::write(program.path("state/cache-key"), [7; 32]).expect("a file of ours");
         Self { index, program, keeps_bases: true, before, cache_before: build_cache(), _alone: alone }
     }
 
@@ -192,6 +194,11 @@ impl Scene {
         run.stderr
     }
 
+    /// The base of that lock as the engine has it.
+    pub(crate) fn base(&self) -> String {
+        base_of_lock(&self.lock())
+    }
+
     /// The one lock in the state folder, as text.
     pub(crate) fn lock(&self) -> String {
         std::fs::read_to_string(self.lock_path()).expect("a file of ours")
@@ -208,6 +215,12 @@ impl Scene {
         assert_eq!(locks.len(), 1, "one lock in {state:?}");
         locks[0].clone()
     }
+}
+
+/// The tag that the engine has for the bootstrapped base of a lock.
+pub(crate) fn base_of_lock(lock: &str) -> String {
+    let lock: toml::Table = lock.parse().expect("TOML");
+    format!("envforge-base:{}", &lock["base"]["content"].as_str().expect("a content digest")[..16])
 }
 
 impl Drop for Scene {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::engine::docker;
+use crate::engine::{docker, engine_socket};
 use crate::program::Run;
 use crate::scene::{SPEC, Scene, TAG};
 
@@ -113,7 +113,7 @@ impl Shells {
         // Folders of the checkout may be closed to others.
         let binary = folder.join("envforge");
         std::fs::copy(env!("CARGO_BIN_EXE_envforge"), &binary).expect("a file of ours");
-        let socket = std::fs::metadata("/var/run/docker.sock").expect("the engine's socket");
+        let socket = std::fs::metadata(engine_socket()).expect("the engine's socket");
         let group = std::os::unix::fs::MetadataExt::gid(&socket).to_string();
         let mut command =
             self.scene.program.command_of(Path::new("setpriv"), &["--reuid", &id, "--regid", &id]);

@@ -2,15 +2,12 @@
 #![expect(clippy::disallowed_methods, reason = "writes the pages")]
 
 mod candidates;
-mod docs;
-mod json_output;
-mod lists;
-mod schema;
 
 use crate::failure::Exit;
 use crate::model::compat::Matrix;
 use crate::model::request::Generate;
 use crate::model::resolve::{rules_text, support_text};
+use crate::reference;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
@@ -28,7 +25,7 @@ pub(super) async fn generate(request: &Generate, settings: &Settings) -> Result<
         }
         Generate::Candidates(kinds, prefix) => candidates::print(kinds, prefix, settings).await,
         Generate::Docs(commands, dir) => {
-            for (name, page) in commands.iter().cloned().chain(docs::pages()) {
+            for (name, page) in commands.iter().cloned().chain(reference::pages()) {
                 let path = dir.join(name);
                 fs_err::create_dir_all(path.parent().unwrap_or(dir))?;
                 fs_err::write(&path, page)?;

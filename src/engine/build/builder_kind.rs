@@ -10,6 +10,7 @@ use super::classic_secrets::PODMAN_SECRET;
 use super::context_tar::stream;
 use crate::engine::error::EngineError;
 use crate::engine::info::BuilderKind;
+use crate::engine::sent_file::Refusal;
 use crate::engine::transport::daemon::Daemon;
 use crate::engine::transport::upgrade::grpc;
 use crate::model::image::context::ContextEntry;
@@ -34,7 +35,7 @@ pub(in crate::engine) async fn builder_kind(daemon: &Daemon) -> Result<BuilderKi
     ];
     let exporting = AtomicBool::new(false);
     let mut output = PlainOutput::new(&NullReporter, &exporting);
-    let answer = match send_build(daemon, &query, stream(&context), &mut output).await {
+    let answer = match send_build(daemon, &query, stream(&context, &Refusal::default()), &mut output).await {
         Err(EngineError::BuildFailed { text, .. } | EngineError::Refused { text, .. }) => text,
         Err(other) => return Err(other),
         Ok(()) => String::new(),

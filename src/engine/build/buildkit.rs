@@ -58,7 +58,7 @@ pub(super) async fn build_in_session(
             () = &mut watch => solve.await,
         }
     };
-    solved.map(drop).map_err(|status| failure(&status, progress.failed_output()))
+    solved.map(drop).map_err(|status| session.refusal.or(failure(&status, progress.failed_output())))
 }
 
 async fn control(daemon: &Daemon) -> Result<Control, EngineError> {
@@ -146,6 +146,7 @@ mod tests {
     fn request() -> ImageBuildRequest {
         ImageBuildRequest {
             context: Vec::new(),
+            context_secret: Vec::new(),
             secrets: Vec::new(),
             build_args: [("HTTPS_PROXY".to_owned(), "p".to_owned())].into(),
             labels: [("a".to_owned(), "b".to_owned())].into(),

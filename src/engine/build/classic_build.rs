@@ -14,6 +14,7 @@ use super::types::ImageBuildRequest;
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
 use crate::engine::info::EngineInfo;
+use crate::engine::sent_file::Refusal;
 use crate::engine::transport::classify_error::{refused, step_failure};
 use crate::model::program_version::PODMAN_CACHED_MOUNTS;
 use crate::model::request::network::Network;
@@ -44,12 +45,14 @@ pub(super) async fn build_classic(
         }
         with_bound_secrets(request)
     };
+    let refusal = Refusal::default();
     let mut output = PlainOutput::new(reporter, exporting);
-    let sent = send_build(&docker.daemon, &query(request, info), stream(&context), &mut output).await;
+    let sent =
+        send_build(&docker.daemon, &query(request, info), stream(&context, &refusal), &mut output).await;
     let lines = output.finish(sent.as_ref().err().map(ToString::to_string).as_deref());
     sent.map_err(|error| match error {
-        EngineError::BuildFailed { text, .. } => step_failure(text, lines),
-        other => other,
+        EngineError::BuildFailed { text, .. } => refusal.or(step_failure(text, lines)),
+        other => refusal.or(other),
     })
 }
 

@@ -5,23 +5,27 @@
 
 use std::io::{self, Read, Write};
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use futures_util::Stream;
 use tokio::sync::mpsc;
 
 use super::walk::{Item, walk};
+use crate::engine::sent_file::{Comparison, Refusal};
 use crate::model::image::context::{ContextContent, ContextEntry};
 
 /// Bytes of one chunk; the channel's depth limits the memory use.
 const CHUNK: usize = 256 * 1024;
 
 /// Streams the tar of these entries. An error ends the stream, so that a partial context is never complete.
-pub(super) fn stream(entries: &[ContextEntry]) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let items = walk(entries);
+pub(super) fn stream(
+    entries: &[ContextEntry],
+    refusal: &Refusal,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let (items, refusal) = (walk(entries), refusal.clone());
     let (sender, mut chunks) = mpsc::channel(4);
     tokio::task::spawn_blocking(move || {
         let out = io::BufWriter::with_capacity(CHUNK, Chunks(sender.clone()));
-        if let Err(error) = write(&items, out) {
+        if let Err(error) = write(&items, out, &refusal) {
             // The receiver is gone if the build has ended.
             let _ = sender.blocking_send(Err(error));
         }
@@ -43,7 +47,7 @@ impl Write for Chunks {
     }
 }
 
-fn write(items: &[Item], out: impl Write) -> io::Result<()> {
+fn write(items: &[Item], out: impl Write, refusal: &Refusal) -> io::Result<()> {
     let mut tar = tar::Builder::new(out);
     for item in items {
         let mut header = tar::Header::new_gnu();
@@ -61,29 +65,56 @@ fn write(items: &[Item], out: impl Write) -> io::Result<()> {
         header.set_size(entry.size());
         match &entry.content {
             ContextContent::Bytes(bytes) => tar.append_data(&mut header, &entry.path, bytes.as_ref())?,
-            ContextContent::File { path, size, .. } => {
+            ContextContent::File { path, size, sha256 } => {
                 let file = fs_err::File::open(path)?;
-                tar.append_data(&mut header, &entry.path, Exactly { file, left: *size })?;
+                let comparison = Comparison::new(path, sha256, refusal);
+                let exact = Exactly { file, left: *size, comparison: Some(comparison), ready: Bytes::new() };
+                tar.append_data(&mut header, &entry.path, exact)?;
             }
         }
     }
     tar.into_inner()?.flush()
 }
 
-/// A file with the size recorded in the context.
+/// A file with the size and hash recorded in the context.
 struct Exactly {
     file: fs_err::File,
     left: u64,
+    /// Until the file was compared.
+    comparison: Option<Comparison>,
+    ready: Bytes,
+}
+
+impl Exactly {
+    /// The next piece; an empty one is the end.
+    fn piece(&mut self) -> io::Result<Bytes> {
+        let Some(comparison) = &mut self.comparison else { return Ok(Bytes::new()) };
+        while self.left > 0 {
+            let mut piece = vec![0; CHUNK];
+            let length = (&mut self.file).take(self.left).read(&mut piece)?;
+            if length == 0 {
+                let text = format!("`{}` was truncated while sending", self.file.path().display());
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+            }
+            self.left -= length as u64;
+            piece.truncate(length);
+            if let Some(piece) = comparison.push(piece.into()) {
+                return Ok(piece);
+            }
+        }
+        let last = comparison.finish()?.unwrap_or_default();
+        self.comparison = None;
+        Ok(last)
+    }
 }
 
 impl Read for Exactly {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = (&mut self.file).take(self.left).read(buffer)?;
-        if length == 0 && self.left > 0 && !buffer.is_empty() {
-            let text = format!("`{}` was truncated while sending", self.file.path().display());
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        if self.ready.is_empty() && !buffer.is_empty() {
+            self.ready = self.piece()?;
         }
-        self.left -= length as u64;
+        let length = self.ready.len().min(buffer.len());
+        self.ready.split_to(length).copy_to_slice(&mut buffer[..length]);
         Ok(length)
     }
 }
@@ -91,11 +122,12 @@ impl Read for Exactly {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::sha256::sha256_hex;
     use camino::Utf8PathBuf;
     use futures_util::StreamExt;
 
     async fn collect(entries: &[ContextEntry]) -> io::Result<Vec<u8>> {
-        let mut chunks = std::pin::pin!(stream(entries));
+        let mut chunks = std::pin::pin!(stream(entries, &Refusal::default()));
         let mut all = Vec::new();
         while let Some(chunk) = chunks.next().await {
             all.extend_from_slice(&chunk?);
@@ -107,7 +139,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = Utf8PathBuf::from_path_buf(folder.path().join("f")).unwrap();
         fs_err::write(&path, bytes).unwrap();
-        let content = ContextContent::File { path, size, sha256: String::new() };
+        let content = ContextContent::File { path, size, sha256: sha256_hex(bytes) };
         (folder, ContextEntry { path: "debs/f".to_owned(), mode: 0o644, content })
     }
 
@@ -132,6 +164,15 @@ mod tests {
         let size = big.len() as u64;
         let wanted = [("Dockerfile", 0o755, 6), ("debs", 0o755, 0), ("debs/f", 0o644, size)];
         assert_eq!(seen, wanted.map(|(path, mode, size)| (path.to_owned(), mode, size)));
+    }
+
+    #[tokio::test]
+    async fn file_of_other_content_ends_the_stream() {
+        let (_folder, mut changed) = file(5, b"12345");
+        let ContextContent::File { sha256, .. } = &mut changed.content else { panic!("a file") };
+        *sha256 = sha256_hex(b"54321");
+        let error = collect(&[changed]).await.unwrap_err();
+        assert!(error.to_string().ends_with("has other content than expected"), "{error}");
     }
 
     #[tokio::test]

@@ -18,9 +18,10 @@ use futures_util::Stream;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Request, Response, Status};
 
-use super::sync::{ContextSync, SHARED_KEY};
+use super::sync::{ContextSync, context_key};
 use super::types::{ImageBuildRequest, Secret};
 use crate::engine::error::EngineError;
+use crate::engine::sent_file::Refusal;
 use crate::engine::transport::daemon::Daemon;
 use crate::engine::transport::upgrade::grpc;
 
@@ -31,6 +32,8 @@ const SECRET: usize = 500 * 1024;
 pub(super) struct Session {
     /// Its id in the build request.
     pub(super) id: String,
+    /// What was refused of the context.
+    pub(super) refusal: Refusal,
     _server: AbortOnDropHandle<()>,
 }
 
@@ -39,18 +42,20 @@ impl Session {
     pub(super) async fn open(daemon: &Daemon, request: &ImageBuildRequest) -> Result<Self, EngineError> {
         let secrets = SecretBytes::new(&request.secrets)?;
         let id = format!("{:032x}", rand::random::<u128>());
+        let key = context_key(&request.context, &request.context_secret);
         let headers = [
             ("X-Docker-Expose-Session-Uuid", id.as_str()),
             ("X-Docker-Expose-Session-Name", "envforge"),
-            ("X-Docker-Expose-Session-Sharedkey", SHARED_KEY),
+            ("X-Docker-Expose-Session-Sharedkey", key.as_str()),
             ("X-Docker-Expose-Session-Grpc-Method", "/moby.filesync.v1.FileSync/DiffCopy"),
             ("X-Docker-Expose-Session-Grpc-Method", "/moby.buildkit.secrets.v1.Secrets/GetSecret"),
         ];
+        let refusal = Refusal::default();
         let pipe = grpc(&daemon.dialer, "/session", &headers).await?;
         let router = tonic::transport::Server::builder()
             .add_service(HealthServer::new(Alive))
             .add_service(SecretsServer::new(secrets))
-            .add_service(FileSyncServer::new(ContextSync::new(&request.context)));
+            .add_service(FileSyncServer::new(ContextSync::new(&request.context, &refusal)));
         let server = tokio::spawn(async move {
             // One connection only: the session lives as long as this stream is open.
             let incoming = futures_util::stream::iter([Ok::<_, std::io::Error>(pipe)]);
@@ -58,7 +63,7 @@ impl Session {
                 tracing::debug!(%error, "build session ended");
             }
         });
-        Ok(Self { id, _server: AbortOnDropHandle::new(server) })
+        Ok(Self { id, refusal, _server: AbortOnDropHandle::new(server) })
     }
 }
 

@@ -32,6 +32,8 @@ impl std::fmt::Debug for Secret {
 pub struct ImageBuildRequest {
     /// The context, including `Dockerfile`.
     pub context: Vec<ContextEntry>,
+    /// What keeps others from knowing the key under which the daemon keeps the context's files: of this machine alone.
+    pub context_secret: Vec<u8>,
     /// Secrets of the build.
     pub secrets: Vec<Secret>,
     /// Docker's predefined proxy arguments only (`HTTPS_PROXY`…).
@@ -53,6 +55,7 @@ impl ImageBuildRequest {
         let secret = |id: &&str| Secret { id: (*id).to_owned(), bytes: Bytes::from_static(b"s") };
         Self {
             context: vec![ContextEntry::text("Dockerfile", "FROM x")],
+            context_secret: b"of this machine".to_vec(),
             secrets: secrets.iter().map(secret).collect(),
             build_args: [("HTTPS_PROXY".to_owned(), "p q".to_owned())].into(),
             labels: [].into(),

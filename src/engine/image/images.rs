@@ -6,29 +6,24 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bollard::errors::Error;
-use bollard::models::{CreateImageInfo, PushImageInfo};
-use bollard::query_parameters::{
-    CreateImageOptionsBuilder, ImportImageOptions, ListImagesOptionsBuilder, PushImageOptionsBuilder,
-    RemoveImageOptions, TagImageOptionsBuilder,
-};
+use bollard::query_parameters::{ListImagesOptionsBuilder, RemoveImageOptions, TagImageOptionsBuilder};
 use camino::Utf8PathBuf;
-use futures_util::{Stream, StreamExt as _};
 
 use super::inspect::image_info;
 use super::layered::LayeredImage;
 use super::load_layers::load_layers;
 use super::names::split_tag;
-use super::progress::{ProgressStep, PullProgress, PushProgress, upload};
+use super::progress::{ProgressStep, TransferProgress, upload};
 use super::types::{Images, PullRequest};
 use crate::engine::archive_file::write_archive;
 use crate::engine::cleanup::{finish_on_a_thread, retry_while_unavailable};
 use crate::engine::container::files::read_paths;
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
-use crate::engine::transport::classify_error::is_absent;
-use crate::engine::transport::daemon::Daemon;
+use crate::engine::sent_file::{Comparison, Refusal, compare, compared};
+use crate::engine::transport::classify_error::{is_absent, is_incomplete, is_null, refused};
 use crate::engine::transport::login::login;
+use crate::engine::transport::messages::{Post, Progress, archive_headers, empty};
 use crate::model::image::info::ImageInfo;
 use crate::model::image_digest::Digest;
 use crate::registry::Credential;
@@ -41,6 +36,11 @@ impl Images for Docker {
         let image = match self.daemon.client.inspect_image(reference).await {
             Ok(image) => image,
             Err(error) if is_absent(&error) => return Ok(None),
+            // containerd's store has images without their blobs: pulled for another processor, or cut.
+            Err(error) if self.info.keeps_blobs && is_incomplete(&error) => {
+                let text = "it has only a part of this image: pull or load it again";
+                return Err(refused(&during, text));
+            }
             Err(error) => return Err(self.daemon.fault(&during, error)),
         };
         // By id: the tag may move between the two requests.
@@ -48,6 +48,7 @@ impl Images for Docker {
         match self.daemon.client.image_history(&id).await {
             Ok(history) => Ok(Some(image_info(image, history))),
             Err(error) if is_absent(&error) => Ok(None),
+            Err(error) if self.info.keeps_blobs && is_null(&error) => Ok(Some(image_info(image, Vec::new()))),
             Err(error) => Err(self.daemon.fault(&during, error)),
         }
     }
@@ -60,7 +61,12 @@ impl Images for Docker {
         let mut all = Vec::new();
         for summary in found {
             // An image removed in the meantime is absent.
-            all.extend(self.image(&summary.id).await?);
+            match self.image(&summary.id).await {
+                Err(error) if self.info.keeps_blobs => {
+                    tracing::warn!(image = summary.id, %error, "leaving out an image");
+                }
+                found => all.extend(found?),
+            }
         }
         Ok(all)
     }
@@ -98,19 +104,22 @@ impl Images for Docker {
         let reference = pull.reference.as_str();
         let (id, text) = (format!("pull:{reference}"), format!("pull {reference}"));
         let step = ProgressStep::begin(reporter.as_ref(), id, text);
-        let mut options = CreateImageOptionsBuilder::new().from_image(reference);
+        let mut query = vec![("fromImage", reference)];
         // Without a tag the daemon would pull every tag of the name.
         if !reference.contains('@') && split_tag(reference).1.is_none() {
-            options = options.tag("latest");
+            query.push(("tag", "latest"));
         }
         if pull.machine != self.info.machine {
-            options = options.platform(pull.machine.platform());
+            query.push(("platform", pull.machine.platform()));
         }
-        let credential = pull.credential.as_ref().map(login);
-        let messages = self.daemon.client.create_image(Some(options.build()), None, credential);
-        let mut progress = PullProgress::default();
-        let during = format!("the pull of `{reference}`");
-        let followed = follow(&self.daemon, &during, messages, |message| {
+        let mut progress = TransferProgress::default();
+        let post = Post {
+            during: &format!("the pull of `{reference}`"),
+            path: self.daemon.path("/images/create", &query),
+            headers: login(pull.credential.as_ref()),
+            body: empty(),
+        };
+        let followed = self.daemon.follow(post, |message| {
             if let Some((done, total)) = progress.update(message) {
                 step.progress(done, Some(total));
             }
@@ -131,52 +140,57 @@ impl Images for Docker {
         let (id, text) = (format!("push:{reference}"), format!("push {reference}"));
         let step = ProgressStep::begin(reporter.as_ref(), id, text);
         let (name, tag) = split_tag(reference);
-        let options = PushImageOptionsBuilder::new().tag(tag.unwrap_or("latest")).build();
-        let messages = self.daemon.client.push_image(name, Some(options), credential.map(login));
-        let mut messages = std::pin::pin!(messages);
         let during = format!("the push of `{reference}`");
-        let (mut progress, mut digest, mut failed) = (PushProgress::default(), None, None);
-        while let Some(message) = messages.next().await {
-            match message {
-                Ok(message) => {
-                    digest = pushed_digest(&message).or(digest);
-                    if let Some((done, total)) = progress.update(&message) {
-                        step.progress(done, Some(total));
-                    }
-                }
-                Err(error) => {
-                    failed = Some(of_registry(self.daemon.fault(&during, error)));
-                    break;
-                }
+        let post = Post {
+            during: &during,
+            path: self.daemon.path(&format!("/images/{name}/push"), &[("tag", tag.unwrap_or("latest"))]),
+            headers: login(credential),
+            body: empty(),
+        };
+        let (mut progress, mut digest) = (TransferProgress::default(), None);
+        let followed = self.daemon.follow(post, |message| {
+            digest = pushed_digest(message).or(digest.take());
+            if let Some((done, total)) = progress.update(message) {
+                step.progress(done, Some(total));
             }
-        }
-        let unnamed = || EngineError::Lost { during, cause: "the engine returned no digest".to_owned() };
-        step.end(failed.map_or_else(|| digest.ok_or_else(unnamed), Err))
+        });
+        let result = followed.await.map_err(of_registry);
+        let unnamed = || EngineError::Lost {
+            during: during.clone(),
+            cause: "the engine returned no digest".to_owned(),
+        };
+        step.end(result.and_then(|()| digest.ok_or_else(unnamed)))
     }
 
     async fn import(
         &self,
         archive: Utf8PathBuf,
+        sha256: &str,
         tag: &str,
         reporter: Arc<dyn Reporter>,
     ) -> Result<ImageInfo, EngineError> {
+        let refusal = Refusal::default();
+        let comparison = Comparison::new(&archive, sha256, &refusal);
         let id = format!("import:{tag}");
         let step = ProgressStep::begin(reporter.as_ref(), id.clone(), format!("import {tag}"));
-        let body = bollard::body_try_stream(upload(&archive, id, Arc::clone(&reporter)).await?);
+        let pieces = upload(&archive, id, Arc::clone(&reporter)).await?;
+        let body = bollard::body_try_stream(compared(pieces, comparison));
         let (name, version) = split_tag(tag);
-        let options = CreateImageOptionsBuilder::new()
-            .from_src("-")
-            .repo(name)
-            .tag(version.unwrap_or("latest"))
-            .build();
-        let messages = self.daemon.client.create_image(Some(options), Some(body), None);
-        let mut created = None;
+        let query = [("fromSrc", "-"), ("repo", name), ("tag", version.unwrap_or("latest"))];
         let during = format!("the import of `{archive}`");
-        let followed = follow(&self.daemon, &during, messages, |message| {
+        let path = self.daemon.path("/images/create", &query);
+        let post = Post { during: &during, path, headers: archive_headers(), body };
+        let mut created = None;
+        let followed = self.daemon.follow(post, |message| {
             let id = message.status.clone().filter(|status| status.starts_with("sha256:"));
             created = id.or(created.take());
         });
-        let result = match followed.await {
+        let followed = followed.await.map_err(|error| refusal.or(error));
+        let followed = match followed {
+            Ok(()) if !refusal.has_whole_file() => compare(&archive, sha256).await,
+            followed => followed,
+        };
+        let result = match followed {
             Err(error) => Err(error),
             Ok(()) => match created {
                 Some(id) => created_image(self, &id).await,
@@ -195,16 +209,7 @@ impl Images for Docker {
         let id = format!("load:{archive}");
         let step = ProgressStep::begin(reporter.as_ref(), id.clone(), "load the image".to_owned());
         let body = bollard::body_try_stream(upload(&archive, id, Arc::clone(&reporter)).await?);
-        let messages = self.daemon.client.import_image(ImportImageOptions::default(), body, None);
-        let mut messages = std::pin::pin!(messages);
-        let mut result = Ok(());
-        while let Some(message) = messages.next().await {
-            if let Err(error) = message {
-                result = Err(self.daemon.fault("loading an image", error));
-                break;
-            }
-        }
-        step.end(result)
+        step.end(self.daemon.load(body).await)
     }
 
     async fn load_layers(
@@ -236,22 +241,8 @@ pub(in crate::engine) async fn created_image(
     docker.image(reference).await?.ok_or_else(absent)
 }
 
-/// Reads a message stream to its end; an error inside it is an error, regardless of the HTTP status.
-async fn follow(
-    daemon: &Daemon,
-    during: &str,
-    messages: impl Stream<Item = Result<CreateImageInfo, Error>>,
-    mut each: impl FnMut(&CreateImageInfo),
-) -> Result<(), EngineError> {
-    let mut messages = std::pin::pin!(messages);
-    while let Some(message) = messages.next().await {
-        each(&message.map_err(|error| daemon.fault(during, error))?);
-    }
-    Ok(())
-}
-
 /// Returns the digest of the last line of a push: `TAG: digest: sha256:… size: N`.
-fn pushed_digest(message: &PushImageInfo) -> Option<Digest> {
+fn pushed_digest(message: &Progress) -> Option<Digest> {
     let (_, rest) = message.status.as_deref()?.split_once(": digest: ")?;
     rest.split_whitespace().next()?.parse().ok()
 }
@@ -270,7 +261,9 @@ mod tests {
 
     #[test]
     fn pushed_digest_parses_the_last_line() {
-        let status = |text: &str| PushImageInfo { status: Some(text.to_owned()), ..PushImageInfo::default() };
+        let status = |text: &str| -> Progress {
+            serde_json::from_value(serde_json::json!({ "status": text })).expect("a message")
+        };
         let digest = Digest::of(b"x");
         assert_eq!(pushed_digest(&status(&format!("2.8: digest: {digest} size: 1570"))), Some(digest));
         assert_eq!(pushed_digest(&status("The push refers to repository [box/a]")), None);

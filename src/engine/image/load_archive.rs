@@ -8,12 +8,10 @@ use serde_json::{Value, json};
 
 use crate::engine::image::layered::ImageLayer;
 use crate::engine::image::names::split_tag;
+use crate::model::image::manifest::{CONFIG_TYPE, INDEX_TYPE, LAYOUT_FILE, MANIFEST_TYPE, blob_path};
 use crate::model::sha256::sha256_hex;
 
-const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
-const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
-const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 
 /// Writes the layers that the engine lacks. The archive is closed by [`write_end`].
 pub(super) fn write_layers<W: Write>(
@@ -24,10 +22,10 @@ pub(super) fn write_layers<W: Write>(
         let content = layer.content.as_ref().ok_or_else(|| {
             std::io::Error::other(format!("the engine lost layer {} of the base", layer.diff_id))
         })?;
-        let header = header(&blob(&layer.diff_id), layer.size)?;
+        let header = header(&blob_path(&layer.diff_id), layer.size)?;
         let out = tar.get_mut();
         out.write_all(header.as_bytes())?;
-        let mut counted = Counted { out: &mut *out, written: 0 };
+        let mut counted = Counted { out: &mut *out, layer, written: 0 };
         content.write_to(&mut counted)?;
         let (found, wanted) = (counted.written, layer.size);
         if found != wanted {
@@ -63,11 +61,12 @@ pub(super) fn write_end<W: Write>(
         "org.opencontainers.image.ref.name": split_tag(tag).1.unwrap_or("latest"),
     });
     let index = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [in_index] }).to_string();
-    let names: Vec<_> = all.iter().map(|layer| blob(&layer.diff_id)).collect();
-    let list = json!([{ "Config": blob(&config_digest), "RepoTags": [tag], "Layers": names }]).to_string();
-    append(&mut tar, &blob(&config_digest), config)?;
-    append(&mut tar, &blob(&manifest_digest), manifest.as_bytes())?;
-    append(&mut tar, "oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    let names: Vec<_> = all.iter().map(|layer| blob_path(&layer.diff_id)).collect();
+    let list =
+        json!([{ "Config": blob_path(&config_digest), "RepoTags": [tag], "Layers": names }]).to_string();
+    append(&mut tar, &blob_path(&config_digest), config)?;
+    append(&mut tar, &blob_path(&manifest_digest), manifest.as_bytes())?;
+    append(&mut tar, "oci-layout", LAYOUT_FILE.as_bytes())?;
     append(&mut tar, "index.json", index.as_bytes())?;
     append(&mut tar, "manifest.json", list.as_bytes())?;
     tar.into_inner()?.flush()
@@ -75,11 +74,6 @@ pub(super) fn write_end<W: Write>(
 
 fn entry(media_type: &str, digest: &str, size: u64) -> Value {
     json!({ "mediaType": media_type, "digest": digest, "size": size })
-}
-
-/// The path of a blob: `blobs/sha256/…`.
-fn blob(digest: &str) -> String {
-    format!("blobs/{}", digest.replace(':', "/"))
 }
 
 fn append(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8]) -> std::io::Result<()> {
@@ -96,19 +90,61 @@ fn header(path: &str, size: u64) -> std::io::Result<tar::Header> {
     Ok(header)
 }
 
-/// A writer that counts.
-struct Counted<W> {
+/// A writer of a layer that counts. What exceeds the layer's size is never passed on: it would be the next file of the archive.
+struct Counted<'a, W> {
     out: W,
+    layer: &'a ImageLayer,
     written: u64,
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for Counted<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let ImageLayer { title, size, .. } = self.layer;
+        if bytes.len() as u64 > size - self.written {
+            return Err(std::io::Error::other(format!("layer {title} has more than {size} bytes")));
+        }
         let count = self.out.write(bytes)?;
         self.written += count as u64;
         Ok(count)
     }
     fn flush(&mut self) -> std::io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::image::layered::LayerContent;
+
+    struct Text(&'static str);
+
+    impl LayerContent for Text {
+        fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
+            out.write_all(self.0.as_bytes())
+        }
+    }
+
+    /// The archive of a layer that should have three bytes, and the error.
+    fn written(text: &'static str) -> (Vec<u8>, Option<String>) {
+        let content: Option<Arc<dyn LayerContent>> = Some(Arc::new(Text(text)));
+        let (title, diff_id) = ("torch".to_owned(), format!("sha256:{}", sha256_hex(b"abc")));
+        let mut tar = tar::Builder::new(Vec::new());
+        let layers = [ImageLayer { title, diff_id, size: 3, content }];
+        let error = write_layers(&mut tar, &layers).err().map(|error| error.to_string());
+        (std::mem::take(tar.get_mut()), error)
+    }
+
+    #[test]
+    fn layer_of_another_size_is_an_error_and_nothing_of_it_becomes_another_file() {
+        let (archive, error) = written("abc");
+        assert_eq!((archive.len(), error), (1024, None));
+        assert_eq!(&archive[512..515], b"abc");
+        let (archive, error) = written("abcd");
+        assert_eq!((archive.len(), error.as_deref()), (512, Some("layer torch has more than 3 bytes")));
+        let (_, error) = written("ab");
+        assert_eq!(error.as_deref(), Some("layer torch has 2 bytes instead of 3"));
     }
 }

@@ -1,21 +1,25 @@
 //! Gives the engine an image layer by layer: only what it lacks, the next part sent while the last one is applied.
 //!
-//! A graph driver knows a layer by the chain of all below it, so what the engine has is a common beginning. Each part is an
-//! image of its own under a scratch tag, which a killed run leaves to `orphans`.
+//! A graph driver knows a layer by the chain of all below it, so what the engine has is a common beginning. containerd's store
+//! knows the blobs that came with an image: there, only images that were loaded here, with these blobs, are such a beginning. Each
+//! part is an image of its own under a scratch tag, which a killed run leaves to `orphans`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bollard::query_parameters::ListImagesOptionsBuilder;
+use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::layered::{ConfigOf, ImageLayer, LayeredImage, plain_config};
+use super::layered::{ImageLayer, LayeredImage, plain_config};
 use super::load_part::Part;
 use super::progress::ProgressStep;
 use super::temporary_tag::TemporaryTag;
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
-use crate::engine::transport::classify_error::is_absent;
+use crate::engine::transport::classify_error::{is_absent, is_incomplete};
+use crate::model::image::plan::LOCK_LABEL;
 use crate::report::Reporter;
 
 /// Layers that are ready go together up to this many bytes: more would wait for the engine's disk twice.
@@ -34,13 +38,22 @@ pub(super) async fn load_layers(
     let mut result = Loading::new(docker, chains, &reporter).run(&mut source).await;
     if let Err(EngineError::Refused { .. }) = &result {
         // `docker image prune` may take a layer away that no tag holds: then everything above the base is sent.
-        let base = source.received.iter().take_while(|layer| layer.content.is_none());
-        let base = base.map(|layer| layer.diff_id.clone()).collect();
-        source.used = 0;
-        result = Loading::new(docker, vec![base], &reporter).run(&mut source).await;
+        result = source.send_again(docker, &reporter).await;
     }
-    let (parts, result) = match result {
-        Ok(parts) => (parts, finish(docker, &source.received, config, (&scratch_tag, &reporter)).await),
+    let loaded = async {
+        let mut parts = result?;
+        let config = config(&ids_of(&source.received));
+        finish(docker, &source.received, config.clone(), (&scratch_tag, &reporter)).await?;
+        if docker.info.keeps_blobs && !is_complete(docker, &scratch_tag, &source.received).await? {
+            // A beginning that was pulled has other blobs.
+            parts = source.send_again(docker, &reporter).await?;
+            finish(docker, &source.received, config, (&scratch_tag, &reporter)).await?;
+        }
+        Ok(parts)
+    };
+    let loaded = loaded.await;
+    let (parts, result) = match loaded {
+        Ok(parts) => (parts, Ok(())),
         Err(error) => (Vec::new(), Err(error)),
     };
     step.end(result)?;
@@ -58,6 +71,18 @@ struct Source {
 }
 
 impl Source {
+    /// Sends every layer that is not the engine's own, whatever it has.
+    async fn send_again<'a>(
+        &mut self,
+        docker: &'a Docker,
+        reporter: &'a Arc<dyn Reporter>,
+    ) -> Result<Vec<TemporaryTag<'a>>, EngineError> {
+        let base = self.received.iter().take_while(|layer| layer.content.is_none());
+        let base = base.map(|layer| layer.diff_id.clone()).collect();
+        self.used = 0;
+        Loading::new(docker, vec![base], reporter).run(self).await
+    }
+
     /// The next layer, once it is there.
     async fn next(&mut self) -> Option<ImageLayer> {
         if self.used == self.received.len() {
@@ -172,13 +197,13 @@ fn joined(
 async fn finish(
     docker: &Docker,
     layers: &[ImageLayer],
-    config: ConfigOf,
+    config: Bytes,
     (tag, reporter): (&str, &Arc<dyn Reporter>),
 ) -> Result<(), EngineError> {
     let part = Part {
         layers: layers.to_vec(),
         start: layers.len(),
-        config: config(&ids_of(layers)),
+        config,
         tag: tag.to_owned(),
         parent: None,
         reporter: Arc::clone(reporter),
@@ -187,15 +212,29 @@ async fn finish(
     part.load(docker, sent).await
 }
 
-/// The layers of every image of the engine.
+/// Whether the engine has an image with these layers; it cannot describe one that lacks blobs.
+async fn is_complete(docker: &Docker, tag: &str, layers: &[ImageLayer]) -> Result<bool, EngineError> {
+    match docker.daemon.client.inspect_image(tag).await {
+        Ok(found) => Ok(found.root_fs.and_then(|fs| fs.layers) == Some(ids_of(layers))),
+        Err(error) if is_incomplete(&error) || is_absent(&error) => Ok(false),
+        Err(error) => Err(docker.daemon.fault("inspecting an image", error)),
+    }
+}
+
+/// The layers of the images of the engine that new images can stand on.
 async fn chains(docker: &Docker) -> Result<Vec<Vec<String>>, EngineError> {
-    let images = docker.daemon.client.list_images(Some(ListImagesOptionsBuilder::new().build())).await;
+    let mut options = ListImagesOptionsBuilder::new();
+    let filters = HashMap::from([("label", vec![LOCK_LABEL])]);
+    if docker.info.keeps_blobs {
+        options = options.filters(&filters);
+    }
+    let images = docker.daemon.client.list_images(Some(options.build())).await;
     let images = images.map_err(|error| docker.daemon.fault("listing images", error))?;
     let mut chains = Vec::new();
     for image in images {
         match docker.daemon.client.inspect_image(&image.id).await {
             Ok(found) => chains.extend(found.root_fs.and_then(|fs| fs.layers)),
-            Err(error) if is_absent(&error) => {}
+            Err(error) if is_absent(&error) || docker.info.keeps_blobs && is_incomplete(&error) => {}
             Err(error) => return Err(docker.daemon.fault("inspecting an image", error)),
         }
     }

@@ -3,9 +3,8 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use bollard::query_parameters::ImportImageOptions;
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
+use futures_util::stream;
 use tokio::sync::{mpsc, oneshot};
 
 use super::layered::ImageLayer;
@@ -18,7 +17,6 @@ use crate::report::Reporter;
 /// Bytes of a piece of a request, and pieces that may wait for the connection.
 const PIECE: usize = 256 << 10;
 const WAITING: usize = 8;
-const DURING: &str = "loading an image";
 
 /// One request: the layers from `start` on of an image.
 pub(super) struct Part {
@@ -53,15 +51,7 @@ impl Part {
             waiting.recv().await.map(|piece| (Ok::<_, std::io::Error>(piece), waiting))
         });
         let body = bollard::body_try_stream(body);
-        let messages = docker.daemon.client.import_image(ImportImageOptions::default(), body, None);
-        let mut messages = std::pin::pin!(messages);
-        let mut result = Ok(());
-        while let Some(message) = messages.next().await {
-            if let Err(error) = message {
-                result = Err(docker.daemon.fault(DURING, error));
-                break;
-            }
-        }
+        let result = docker.daemon.load(body).await;
         // What could not be written is the cause of what the engine then says.
         match writer.await {
             Ok(Err(error)) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(EngineError::File(error)),

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bollard::models::{CreateImageInfo, PushImageInfo};
 use bytes::Bytes;
 use camino::Utf8Path;
 use futures_util::{Stream, TryStreamExt};
 use tokio_util::io::ReaderStream;
 
 use crate::engine::error::EngineError;
+use crate::engine::transport::messages::Progress;
 use crate::report::{Event, Reporter};
 
 /// Bytes read at once when an archive is sent.
@@ -86,51 +86,44 @@ impl ByteCount {
     }
 }
 
-/// The sum of the layers of a pull.
+/// Layers whose progress is summed: the engine names them.
+const MOST_LAYERS: usize = 1000;
+
+/// The sum of the layers of a pull or push.
 #[derive(Debug, Default)]
-pub(super) struct PullProgress {
+pub(super) struct TransferProgress {
     layers: BTreeMap<String, (u64, u64)>,
 }
 
-impl PullProgress {
+impl TransferProgress {
     /// Adds one message; returns done and total bytes if they changed.
-    pub(super) fn update(&mut self, message: &CreateImageInfo) -> Option<(u64, u64)> {
-        let id = message.id.clone()?;
+    pub(super) fn update(&mut self, message: &Progress) -> Option<(u64, u64)> {
+        let id = message.id.as_ref()?;
         let size = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
-        let detail = message.progress_detail.as_ref();
-        match message.status.as_deref()? {
+        let detail = message.amount.as_ref();
+        let layer = match message.status.as_deref()? {
             "Downloading" => {
                 let (done, total) = (size(detail?.current)?, size(detail?.total).unwrap_or(0));
-                self.layers.insert(id, (done, total.max(done)));
+                (done, total.max(done))
+            }
+            // The tar around a layer makes it slightly longer than announced.
+            "Pushing" => {
+                let total = size(detail?.total).filter(|total| *total > 0)?;
+                (size(detail?.current)?.min(total), total)
             }
             "Download complete" | "Pull complete" => {
-                let (_, total) = *self.layers.get(&id)?;
-                self.layers.insert(id, (total, total));
+                let (_, total) = *self.layers.get(id)?;
+                (total, total)
             }
             _ => return None,
+        };
+        if self.layers.len() < MOST_LAYERS || self.layers.contains_key(id) {
+            self.layers.insert(id.clone(), layer);
         }
-        Some(self.layers.values().fold((0, 0), |(done, total), layer| (done + layer.0, total + layer.1)))
-    }
-}
-
-/// The sum of the layers of a push. The client library omits layer ids, so the size identifies a layer.
-#[derive(Debug, Default)]
-pub(super) struct PushProgress {
-    layers: BTreeMap<u64, u64>,
-}
-
-impl PushProgress {
-    /// Adds one message; returns done and total bytes if they changed.
-    pub(super) fn update(&mut self, message: &PushImageInfo) -> Option<(u64, u64)> {
-        if message.status.as_deref() != Some("Pushing") {
-            return None;
-        }
-        let detail = message.progress_detail.as_ref()?;
-        let size = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
-        let total = size(detail.total).filter(|total| *total > 0)?;
-        // The tar around a layer makes it slightly longer than announced.
-        self.layers.insert(total, size(detail.current)?.min(total));
-        Some((self.layers.values().sum(), self.layers.keys().sum()))
+        let sum = |(done, total): (u64, u64), layer: &(u64, u64)| {
+            (done.saturating_add(layer.0), total.saturating_add(layer.1))
+        };
+        Some(self.layers.values().fold((0, 0), sum))
     }
 }
 
@@ -140,8 +133,8 @@ mod tests {
 
     #[test]
     fn pull_progress_sums_layers() {
-        let mut progress = PullProgress::default();
-        let message = |line: &str| serde_json::from_str::<CreateImageInfo>(line).expect("a recorded message");
+        let mut progress = TransferProgress::default();
+        let message = |line: &str| serde_json::from_str::<Progress>(line).expect("a recorded message");
         let mut take = |line| progress.update(&message(line));
         assert_eq!(take(r#"{"status":"Pulling from library/debian","id":"12"}"#), None);
         let first = r#"{"status":"Downloading","progressDetail":{"current":10,"total":100},"id":"aa"}"#;
@@ -154,8 +147,8 @@ mod tests {
 
     #[test]
     fn push_progress_sums_layers() {
-        let mut progress = PushProgress::default();
-        let message = |line: &str| serde_json::from_str::<PushImageInfo>(line).expect("a recorded message");
+        let mut progress = TransferProgress::default();
+        let message = |line: &str| serde_json::from_str::<Progress>(line).expect("a recorded message");
         let mut take = |line| progress.update(&message(line));
         assert_eq!(take(r#"{"status":"Preparing","progressDetail":{},"id":"aa"}"#), None);
         let first = r#"{"status":"Pushing","progressDetail":{"current":10,"total":100},"id":"aa"}"#;
@@ -164,5 +157,16 @@ mod tests {
         assert_eq!(take(second), Some((60, 150)));
         assert_eq!(take(r#"{"status":"Pushing","progressDetail":{"current":60},"id":"cc"}"#), None);
         assert_eq!(take(r#"{"status":"Layer already exists","progressDetail":{},"id":"dd"}"#), None);
+    }
+
+    #[test]
+    fn layers_without_end_are_counted_up_to_a_bound() {
+        let mut progress = TransferProgress::default();
+        for id in 0..2 * MOST_LAYERS {
+            let line =
+                format!(r#"{{"status":"Pushing","progressDetail":{{"current":1,"total":2}},"id":"{id}"}}"#);
+            progress.update(&serde_json::from_str(&line).expect("a message"));
+        }
+        assert_eq!(progress.layers.len(), MOST_LAYERS);
     }
 }

@@ -47,10 +47,11 @@ pub trait Images: Send + Sync {
         credential: Option<&Credential>,
         reporter: Arc<dyn Reporter>,
     ) -> Result<Digest, EngineError>;
-    /// Creates a tagged image with one layer from a tar file.
+    /// Creates a tagged image with one layer from a tar file, which is compared with its SHA-256 (hex) while it is sent.
     async fn import(
         &self,
         archive: Utf8PathBuf,
+        sha256: &str,
         tag: &str,
         reporter: Arc<dyn Reporter>,
     ) -> Result<ImageInfo, EngineError>;

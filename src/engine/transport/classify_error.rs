@@ -13,6 +13,16 @@ pub(in crate::engine) fn is_absent(error: &Error) -> bool {
     matches!(error, Error::DockerResponseServerError { status_code: 404, .. })
 }
 
+/// Whether a description lacks what every image has: containerd's store describes one without its blobs like that.
+pub(in crate::engine) fn is_incomplete(error: &Error) -> bool {
+    matches!(error, Error::JsonDataError { message, .. } if message.contains("missing field"))
+}
+
+/// Whether the answer is `null`: containerd's store has no list where the configuration has none.
+pub(in crate::engine) fn is_null(error: &Error) -> bool {
+    matches!(error, Error::JsonDataError { message, .. } if message.starts_with("invalid type: null"))
+}
+
 /// Maps an error that occurred during `during`.
 pub(in crate::engine) fn fault(address: &Address, during: &str, error: Error) -> EngineError {
     match error {

@@ -7,7 +7,6 @@ use crate::engine::transport::address::Address;
 use crate::engine::transport::classify_error::fault;
 use crate::engine::transport::dial::Connector;
 use crate::engine::transport::http::Http;
-use crate::engine::transport::login::url_safe_login;
 
 /// A daemon's client. Cheap to clone; every request opens its own connection.
 #[derive(Debug, Clone)]
@@ -49,8 +48,7 @@ impl Daemon {
 }
 
 fn client(http: &Http, address: &Address, version: &ClientVersion) -> Result<bollard::Docker, EngineError> {
-    let client = http.bollard(version).map_err(|error| fault(address, "connecting", error))?;
-    Ok(client.with_request_modifier(url_safe_login))
+    http.bollard(version).map_err(|error| fault(address, "connecting", error))
 }
 
 #[cfg(test)]

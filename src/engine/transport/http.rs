@@ -25,7 +25,7 @@ const ANSWER: u64 = 24 * 60 * 60;
 const HOST: &str = "http://engine";
 
 /// bollard's unnamed type of a request body.
-type Body = Either<
+pub(in crate::engine) type Body = Either<
     Full<Bytes>,
     StreamBody<Pin<Box<dyn Stream<Item = Result<http_body::Frame<Bytes>, io::Error>> + Send>>>,
 >;
@@ -58,12 +58,11 @@ impl Http {
     pub(in crate::engine) async fn post(
         &self,
         path_and_query: &str,
-        content_type: &str,
-        body: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+        headers: http::HeaderMap,
+        body: Body,
     ) -> Result<(http::StatusCode, BoxStream<'static, Result<Bytes, Error>>), Error> {
-        let request = http::Request::post(format!("{HOST}{path_and_query}"))
-            .header(http::header::CONTENT_TYPE, content_type)
-            .body(bollard::body_try_stream(body))?;
+        let mut request = http::Request::post(format!("{HOST}{path_and_query}")).body(body)?;
+        *request.headers_mut() = headers;
         let answer = self.0.request(request).await?;
         let status = answer.status();
         Ok((status, answer.into_body().into_data_stream().map_err(Error::from).boxed()))

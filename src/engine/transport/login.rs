@@ -1,8 +1,9 @@
 //! A registry login in the one request header that carries it.
 
-use bollard::BollardRequest;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
 use bollard::auth::DockerCredentials;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use secrecy::ExposeSecret as _;
 
 use crate::registry::{Credential, Login};
@@ -12,8 +13,19 @@ const LOGIN: &str = "x-registry-auth";
 /// The daemon's address of its default registry.
 const DEFAULT_SERVER: &str = "https://index.docker.io/v1/";
 
+/// Returns the header with a login, or with that of nobody. The daemon ignores a login in another alphabet of base64.
+pub(in crate::engine) fn login(credential: Option<&Credential>) -> HeaderMap {
+    let login = credential.map_or_else(DockerCredentials::default, credentials);
+    let json = serde_json::to_string(&login).expect("a login has texts only");
+    let mut value = HeaderValue::from_str(&URL_SAFE.encode(json)).expect("base64 is ASCII");
+    value.set_sensitive(true);
+    let mut headers = HeaderMap::new();
+    headers.insert(LOGIN, value);
+    headers
+}
+
 /// Converts a credential for the daemon.
-pub(in crate::engine) fn login(credential: &Credential) -> DockerCredentials {
+fn credentials(credential: &Credential) -> DockerCredentials {
     let server = if credential.registry == "docker.io" { DEFAULT_SERVER } else { &credential.registry };
     let mut login =
         DockerCredentials { serveraddress: Some(server.to_owned()), ..DockerCredentials::default() };
@@ -28,42 +40,26 @@ pub(in crate::engine) fn login(credential: &Credential) -> DockerCredentials {
     login
 }
 
-/// Rewrites the login header as URL-safe base64. The daemon ignores a login in another alphabet; bollard 0.21 writes the
-/// plain one, which differs for passwords with `?`, `>`, `~` or letters outside ASCII.
-pub(in crate::engine) fn url_safe_login(mut request: BollardRequest) -> BollardRequest {
-    if let Some(value) = request.headers().get(LOGIN).and_then(|value| value.to_str().ok()) {
-        let text = value.replace('+', "-").replace('/', "_");
-        if let Ok(mut value) = HeaderValue::from_str(&text) {
-            value.set_sensitive(true);
-            request.headers_mut().insert(LOGIN, value);
-        }
-    }
-    request
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use secrecy::SecretString;
 
+    fn read(headers: &HeaderMap) -> DockerCredentials {
+        assert!(headers[LOGIN].is_sensitive());
+        let json = URL_SAFE.decode(headers[LOGIN].as_bytes()).expect("what the daemon reads");
+        serde_json::from_slice(&json).expect("JSON")
+    }
+
     #[test]
     fn login_reaches_the_daemon_with_any_password() {
-        use base64::Engine as _;
         for password in ["plain", "~~~", "a?b>c~", "pässwörd???"] {
             let credential = Credential {
                 registry: "box:5000".to_owned(),
                 login: Login::Password { user: "ann".to_owned(), password: SecretString::from(password) },
             };
-            let json = serde_json::to_string(&login(&credential)).expect("serialises");
-            let plain = base64::engine::general_purpose::STANDARD.encode(json);
-            let body = bollard::body_full(bytes::Bytes::new());
-            let request =
-                http::Request::builder().header("X-Registry-Auth", plain).body(body).expect("a request");
-            let request = url_safe_login(request);
-            let sent = request.headers()[LOGIN].to_str().expect("ASCII");
-            let read = base64::engine::general_purpose::URL_SAFE.decode(sent).expect("what the daemon reads");
-            let read: DockerCredentials = serde_json::from_slice(&read).expect("JSON");
-            assert_eq!(read.password.as_deref(), Some(password));
+            assert_eq!(read(&login(Some(&credential))).password.as_deref(), Some(password));
         }
+        assert_eq!(read(&login(None)).username, None);
     }
 }

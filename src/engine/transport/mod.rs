@@ -7,6 +7,7 @@ pub(super) mod dial;
 pub(super) mod discovery;
 pub(super) mod http;
 pub(super) mod login;
+pub(super) mod messages;
 mod ssh;
 mod tls;
 pub(super) mod upgrade;

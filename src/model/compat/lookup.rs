@@ -172,6 +172,12 @@ impl Matrix {
         self.stacks.iter().filter(move |row| row.python == python)
     }
 
+    /// Returns the NumPy limit of a variant, if known: its framework's, or that of the PyTorch it is built on.
+    pub fn numpy_limit_of(&self, variant: &Variant) -> Option<&NumpyLimit> {
+        let own = self.numpy_limit(&variant.framework, &variant.version);
+        own.or_else(|| self.numpy_limit("pytorch", &variant.companions.get("torch")?.parse().ok()?))
+    }
+
     /// Returns the NumPy limit of this framework version, if known.
     pub fn numpy_limit(&self, framework: &str, version: &FrameworkVersion) -> Option<&NumpyLimit> {
         self.numpy_limits.iter().find(|row| {
@@ -292,6 +298,19 @@ mod tests {
         let limit = |text: &str| matrix.numpy_limit("pytorch", &version(text)).unwrap().numpy.clone();
         assert_eq!(limit("2.2.2"), Some("<2".to_owned()));
         assert_eq!(limit("2.3.0"), None);
+    }
+
+    /// The METADATA of vLLM 0.2.1 and of PyTorch 2.0.1 have no bound: a lock had NumPy 2.4, with which PyTorch raises.
+    #[test]
+    fn vllm_has_the_numpy_limit_of_its_torch() {
+        let matrix = Matrix::current();
+        let of_torch = |wanted: &str| {
+            let is_it = |row: &&Variant| row.companions.get("torch").is_some_and(|torch| torch == wanted);
+            let row = matrix.variants.iter().filter(|row| row.framework == "vllm").find(is_it).unwrap();
+            matrix.numpy_limit_of(row).unwrap().numpy.clone()
+        };
+        assert_eq!(of_torch("2.0.1"), Some("<2".to_owned()));
+        assert_eq!(of_torch("2.3.0"), None);
     }
 
     #[test]

@@ -82,7 +82,8 @@ row!(SourceBuild, |row| format!("{}.toml", row.framework), |row| {
     format!("source_build {} {} {} {}", row.framework, row.version, row.cuda, row.machine)
 });
 row!(KnownVersion, |row| format!("{}.toml", row.framework), |row| {
-    format!("known_version {} {}", row.framework, row.version)
+    let last = row.last.as_ref().map(|last| format!(" to {last}")).unwrap_or_default();
+    format!("known_version {} {}{last}", row.framework, row.version)
 });
 row!(Companion, |_| "pytorch.toml".into(), |row| format!("companion {} {}", row.package, row.version));
 row!(NumpyLimit, |row| format!("{}.toml", row.framework), |row| {

@@ -109,6 +109,9 @@ pub struct Product {
     pub framework: String,
     /// The package that carries it: `torch`; `None` for the toolkit alone.
     pub package: Option<String>,
+    /// Packages of the framework on the default index that carry no row; their releases have a reason.
+    #[serde(default)]
+    pub other_packages: Vec<String>,
     /// Other names users give it.
     #[serde(default)]
     pub aliases: Vec<String>,
@@ -682,18 +685,31 @@ impl JitCompiler {
     }
 }
 
-/// A version that exists without variant rows.
+/// A version, or a range of them, that exists without variant rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownVersion {
     /// The framework: `pytorch`.
     pub framework: String,
-    /// The version.
+    /// The version, or the first of a range.
     pub version: FrameworkVersion,
+    /// The last version of the range.
+    pub last: Option<FrameworkVersion>,
     /// The known facts, for messages.
     pub what: String,
     /// Where the row comes from.
     pub source: String,
+}
+
+impl KnownVersion {
+    /// Returns the last version that the row covers.
+    pub fn last(&self) -> &FrameworkVersion {
+        self.last.as_ref().unwrap_or(&self.version)
+    }
+    /// Whether the row covers a version of its framework.
+    pub fn covers(&self, version: &FrameworkVersion) -> bool {
+        (&self.version..=self.last()).contains(&version)
+    }
 }
 
 /// A companion release and the Pythons it has wheels for.

@@ -14,6 +14,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod wsl;
+mod xid;
 
 pub use diagnose::diagnose;
 pub use entry::{Diagnosis, KnownError};

@@ -1,12 +1,13 @@
 //! All rows in one order.
 
 use super::entry::KnownError;
-use super::{containers, cuda, libraries, several_gpus, start, wsl};
+use super::{containers, cuda, libraries, several_gpus, start, wsl, xid};
 
 /// Returns all rows, specific ones before general ones.
 pub fn entries() -> impl Iterator<Item = &'static KnownError> {
-    wsl::ENTRIES
+    xid::ENTRIES
         .iter()
+        .chain(wsl::ENTRIES)
         .chain(start::ENTRIES)
         .chain(several_gpus::ENTRIES)
         .chain(containers::ENTRIES)

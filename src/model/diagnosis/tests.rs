@@ -11,6 +11,27 @@ const TEXTS: &[(&str, &str)] = &[
         "no-gpu-runtime",
         r#"docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]]."#,
     ),
+    (
+        "xid-bus",
+        "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+    ),
+    ("xid-memory", "NVRM: Xid (PCI:0000:3b:00): 48, pid=2, name=python, An uncorrectable double bit error"),
+    ("xid-memory", "NVRM: Xid (PCI:0000:3b:00): 94, pid=2, name=python, Contained: SM (0x1)."),
+    ("xid-nvlink", "NVRM: Xid (PCI:0000:3b:00): 74, pid=2, NVLink: fatal error detected on link 4"),
+    (
+        "xid-firmware",
+        "NVRM: Xid (PCI:0000:01:00): 119, pid=1, name=python, Timeout after 45s of waiting for RPC response from GPU0 GSP!",
+    ),
+    ("xid-firmware", "NVRM: Xid (PCI:0000:01:00): 62, 0000"),
+    (
+        "xid-program",
+        "NVRM: Xid (PCI:0000:3b:00): 31, pid=812, name=python, Ch 00000008, intr 10000000. MMU Fault",
+    ),
+    ("xid-program", "NVRM: Xid (0000:01:00): 13, 0005 00000000 0000502d 00000104 00000000 00000100"),
+    (
+        "xid",
+        "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
+    ),
     ("no-gpu-runtime", r#"could not select device driver "nvidia" with capabilities: [[gpu]]"#),
     ("no-cdi-support", r#"could not select device driver "cdi" with capabilities: []"#),
     ("runtime-not-registered", "docker: Error response from daemon: Unknown runtime specified nvidia."),

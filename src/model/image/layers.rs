@@ -28,7 +28,7 @@ fn one_layer(lock: &Lock, layer: WheelLayer) -> Option<(LayerPlan, Vec<ContextEn
         ),
         WheelLayer::Stack => (ComponentKind::Stack, "stack", "developer stack".to_owned()),
         WheelLayer::User => {
-            (ComponentKind::User, "user", format!("requested packages: {}", asked_for(&lock.added.python)))
+            (ComponentKind::User, "user", format!("requested packages: {}", summarize(&lock.added.python)))
         }
     };
     let mut entries = Vec::new();
@@ -53,7 +53,7 @@ fn one_layer(lock: &Lock, layer: WheelLayer) -> Option<(LayerPlan, Vec<ContextEn
 const KINDS: [(IndexKind, &str); 3] =
     [(IndexKind::Default, ""), (IndexKind::Framework, ".framework"), (IndexKind::Local, ".local")];
 /// The requested packages in a line: of a long list the first ten.
-pub(crate) fn asked_for(names: &[String]) -> String {
+pub(crate) fn summarize(names: &[String]) -> String {
     const SHOWN: usize = 10;
     let shown = names[..names.len().min(SHOWN)].join(", ");
     match names.len().saturating_sub(SHOWN) {

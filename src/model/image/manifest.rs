@@ -5,10 +5,15 @@
 use serde_json::{Value, json};
 
 use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
+use crate::model::versions::Machine;
 
 /// Media type of a manifest.
 pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
-const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
+/// Media type of an index of images.
+pub const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
+/// Media type of a configuration.
+pub const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 /// What a manifest says of a blob.
@@ -41,9 +46,49 @@ pub fn manifest(config: &BlobDescriptor, layers: &[BlobDescriptor]) -> Vec<u8> {
     .into_bytes()
 }
 
+/// The directory of blobs in an image layout.
+pub const BLOBS: &str = "blobs/sha256";
+
+/// Returns the path of a blob in an image layout: `blobs/sha256/…`.
+pub fn blob_path(digest: &str) -> String {
+    format!("{BLOBS}/{}", digest.trim_start_matches("sha256:"))
+}
+
+/// The file `oci-layout` of an image layout.
+pub const LAYOUT_FILE: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
+
+/// Returns the `index.json` of a layout that holds one image, with its name as Docker and containerd read it.
+pub fn layout_index(manifest: &BlobDescriptor, machine: Machine, name: Option<&ImageRef>) -> Vec<u8> {
+    let mut image = manifest.json(MANIFEST_TYPE);
+    image["platform"] = json!({ "architecture": machine.debian(), "os": "linux" });
+    if let Some(name) = name {
+        image["annotations"] = json!({
+            "io.containerd.image.name": format!("{}/{}:{}", name.registry(), name.repository(), name.tag().unwrap_or("latest")),
+            "org.opencontainers.image.ref.name": name.tag().unwrap_or("latest"),
+        });
+    }
+    json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [image] }).to_string().into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn index_names_the_image_and_its_platform() {
+        let index = |name: Option<&ImageRef>| -> Value {
+            let text = layout_index(&BlobDescriptor::of(b"manifest"), Machine::X86_64, name);
+            serde_json::from_slice(&text).expect("JSON")
+        };
+        let name = "pytorch-cuda:2.8-cu128-unverified".parse().expect("a reference");
+        let image = &index(Some(&name))["manifests"][0];
+        assert_eq!(image["platform"]["architecture"], "amd64");
+        let annotations = &image["annotations"];
+        assert_eq!(annotations["org.opencontainers.image.ref.name"], "2.8-cu128-unverified");
+        let full = "docker.io/library/pytorch-cuda:2.8-cu128-unverified";
+        assert_eq!(annotations["io.containerd.image.name"], full);
+        assert!(index(None)["manifests"][0].get("annotations").is_none());
+    }
 
     #[test]
     fn manifest_is_a_function_of_configuration_and_layers() {

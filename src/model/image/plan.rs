@@ -23,7 +23,7 @@ use crate::model::lock::{Lock, LockedDeb};
 pub use crate::model::image::context_files::{BaseSource, CachedFile, ContextFiles};
 pub use crate::model::image::description::BuildPlan;
 pub use crate::model::image::labels::{LOCK_LABEL, UNVERIFIED, name};
-pub(crate) use crate::model::image::layers::asked_for;
+pub(crate) use crate::model::image::layers::summarize;
 pub use crate::model::image::variables::{environment, environment_of};
 
 /// The plan for a lock.
@@ -96,7 +96,7 @@ fn description(lock: &Lock, mut layers: Vec<LayerPlan>, files: &ContextFiles) ->
         layers,
         toolkit,
         apt: (!lock.apt.is_empty())
-            .then(|| AptDescription { packages: lock.apt.len(), names: asked_for(&lock.added.apt) }),
+            .then(|| AptDescription { packages: lock.apt.len(), names: summarize(&lock.added.apt) }),
         vendored,
         indexes: lock.further_indexes().next().is_some(),
         copies: copies(lock),
@@ -171,7 +171,13 @@ fn steps() -> Vec<ContextEntry> {
     vec![
         ContextEntry::text("steps/system.sh", include_str!("../../../templates/steps/system.sh")),
         ContextEntry::text("steps/wheels.sh", include_str!("../../../templates/steps/wheels.sh")),
-        ContextEntry::text("steps/compile.py", include_str!("../../../templates/steps/compile.py")),
+        ContextEntry::text(
+            "steps/compile.py",
+            concat!(
+                include_str!("../../../templates/steps/one_module.py"),
+                include_str!("../../../templates/steps/compile.py")
+            ),
+        ),
     ]
 }
 

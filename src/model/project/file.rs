@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::model::index_address::IndexFormat;
 use crate::model::project::spanned::SpannedValue;
 use crate::model::required_version::RequiredVersion;
 use crate::model::spec::Flavour;
@@ -186,7 +187,7 @@ pub struct SourceWithBuild {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "expected the name of an index, or `{ name = \"...\", url = \"https://...\" }`"
+    expecting = "expected the name of an index, or `{ name = \"...\", url = \"https://...\" }` (`format = \"flat\"` for a page of links)"
 )]
 pub enum IndexEntry {
     /// A name of `[indexes]` in the user's configuration, which may contain credentials.
@@ -203,6 +204,9 @@ pub struct Index {
     pub name: String,
     /// Its URL, without credentials.
     pub url: String,
+    /// `simple` (a page for each package) or `flat` (one page with links to all files). Default: simple.
+    #[serde(default)]
+    pub format: IndexFormat,
 }
 
 /// Files to copy into the image.

@@ -23,6 +23,17 @@ pub struct Export {
     pub target: TargetOptions,
 }
 
+/// A request for `export oci`.
+#[derive(Debug, Clone)]
+pub struct ExportOci {
+    /// The image, spec or lock file; `None`: the project's.
+    pub image: Option<String>,
+    /// The directory, or the file that ends in `.tar`.
+    pub target: Utf8PathBuf,
+    /// The project.
+    pub project: ProjectOptions,
+}
+
 /// The formats of `export`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {

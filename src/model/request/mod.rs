@@ -7,6 +7,7 @@ mod doctor;
 mod export;
 mod global;
 mod images;
+mod import;
 mod init;
 mod list;
 mod lock;
@@ -24,9 +25,10 @@ pub use build::{Build, BuilderChoice};
 pub use compat::{CompatLint, CompatRefresh, CompatShow, CompatSite, CompatUse};
 pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
-pub use export::{Export, ExportFormat};
+pub use export::{Export, ExportFormat, ExportOci};
 pub use global::{GlobalOptions, ProgressMode};
 pub use images::{Diff, Inspect, Prune, Size, SizeBy};
+pub use import::Import;
 pub use init::Init;
 pub use list::List;
 pub use lock::{Lock, LockOptions};
@@ -60,6 +62,8 @@ pub enum Command {
     Verify(Verify),
     /// `push`.
     Push(Push),
+    /// `import`.
+    Import(Import),
     /// `shell`.
     Shell(Shell),
     /// `ps`.
@@ -82,6 +86,8 @@ pub enum Command {
     Prune(Prune),
     /// `export`, to one of its formats.
     Export(ExportFormat, Export),
+    /// `export oci`.
+    ExportOci(ExportOci),
     /// `doctor`.
     Doctor(Doctor),
     /// `compat lint`.

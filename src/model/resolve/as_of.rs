@@ -30,6 +30,7 @@ pub(super) fn matrix_as_of(matrix: &Matrix, moment: &str) -> Matrix {
     past.known_versions.extend(later.into_values().map(|row| KnownVersion {
         framework: row.framework.clone(),
         version: row.version.clone(),
+        last: None,
         what: format!("published on {}, after the requested date", row.released),
         source: row.source.clone(),
     }));

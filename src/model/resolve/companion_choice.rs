@@ -8,9 +8,11 @@ use std::str::FromStr as _;
 use pep508_rs::{Requirement, VersionOrUrl};
 use serde::Serialize;
 
+use super::as_of::matrix_as_of;
 use super::candidate::{ResolveRequest, cuda_of};
 use super::choose::{is_selectable, solve};
 use super::companion_fit::{Mismatch, Surroundings, satisfies};
+use super::companion_pins::pin_violation;
 use super::distance::DistanceMetric;
 use super::options::ResolveOptions;
 use super::refusal::{Alternative, RuleViolation, Unsatisfiable};
@@ -80,10 +82,21 @@ pub fn companions(
     request: CompanionRequest<'_>,
     stack: &Stack,
 ) -> Result<Vec<CompanionChoice>, Box<Unsatisfiable>> {
-    let Some(surroundings) = Surroundings::of(stack, request.matrix) else { return Ok(Vec::new()) };
+    let now = request.matrix;
+    let past = request.options.as_of.as_deref().map(|moment| matrix_as_of(now, moment));
+    let request = CompanionRequest { matrix: past.as_ref().unwrap_or(now), ..request };
+    let Some(surroundings) = Surroundings::of(stack, request.matrix) else {
+        return Ok(traps(request.requirements, request.matrix));
+    };
     let (mut choices, mut refusals, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
     for text in request.requirements {
+        let Some((name, versions)) = named(text) else { continue };
+        refusals.extend(pin_violation(&name, &versions, stack, request.matrix));
         let Some(wish) = Wish::of(text, request.matrix) else { continue };
+        if let Some(violation) = wish.later(now) {
+            refusals.push(violation);
+            continue;
+        }
         match wish.choose(&surroundings, stack) {
             Choice::Fits(choice) => choices.push(*choice),
             Choice::Build(mut choice) => {
@@ -106,6 +119,23 @@ pub fn companions(
     alternatives.truncate(3);
     alternatives.sort_by_key(|alternative| alternative.distance);
     Err(Box::new(Unsatisfiable { spec: Box::new(request.spec.clone()), refusals, alternatives }))
+}
+
+/// Returns name and versions of a requirement; `None` for one on an address.
+fn named(text: &str) -> Option<(String, String)> {
+    let parsed: Requirement = Requirement::from_str(text).ok()?;
+    let versions = match parsed.version_or_url {
+        Some(VersionOrUrl::VersionSpecifier(specifiers)) => specifiers.to_string(),
+        Some(VersionOrUrl::Url(_)) => return None,
+        None => String::new(),
+    };
+    Some((parsed.name.to_string(), versions))
+}
+
+/// Returns the requested packages whose name misleads, for a stack without torch: what else fits is not known there.
+fn traps(requirements: &[String], matrix: &Matrix) -> Vec<CompanionChoice> {
+    let wishes = requirements.iter().filter_map(|text| Wish::of(text, matrix));
+    wishes.filter(|wish| wish.package.trap.is_some()).map(|wish| wish.on_the_index()).collect()
 }
 
 /// `envforge plan pytorch-cuda:2.8.0-cu128 --with 'flash-attn>=2.8'`.
@@ -132,16 +162,9 @@ enum Choice {
 impl<'a> Wish<'a> {
     /// Returns the request for a package that the matrix knows.
     fn of(text: &str, matrix: &'a Matrix) -> Option<Self> {
-        let parsed: Requirement = Requirement::from_str(text).ok()?;
-        let name = parsed.name.to_string();
-        let versions = match parsed.version_or_url {
-            Some(VersionOrUrl::VersionSpecifier(specifiers)) => specifiers.to_string(),
-            Some(VersionOrUrl::Url(_)) => return None,
-            None => String::new(),
-        };
+        let (name, versions) = named(text)?;
         let package = matrix.coupled_packages.iter().find(|row| row.package == name)?;
-        let rows = matrix.coupled_releases.iter().filter(|row| row.package == name).collect();
-        Some(Self { package, versions, rows })
+        Some(Self { package, versions, rows: rows(&name, matrix) })
     }
 
     /// Returns the releases that the request covers, newest first, wheels before sources.
@@ -156,25 +179,32 @@ impl<'a> Wish<'a> {
         all
     }
 
-    /// Returns the newest release with a wheel that fits.
+    /// Returns the newest release with a wheel that fits. One whose torch nothing says is taken only if it is requested by version.
     fn wheel(&self, around: &Surroundings) -> Option<(&'a FrameworkVersion, &'a CoupledRelease)> {
+        let exact = self.versions.starts_with("==");
         let mut all = self.releases().into_iter().filter(|(_, row)| row.place != WheelPlace::Sdist);
-        all.find(|(_, row)| around.mismatches(row).is_empty())
+        all.find(|(_, row)| around.mismatches(row).is_empty() && (exact || is_established(row)))
+    }
+
+    /// Returns the choice of a package of which the matrix knows the name, but no requested release: the index decides.
+    fn on_the_index(&self) -> CompanionChoice {
+        CompanionChoice {
+            package: self.package.package.clone(),
+            version: None,
+            from: CompanionSource::PackageIndex,
+            wheel: None,
+            because: format!("releases not in the matrix; published: {}", self.package.published),
+            nearest: None,
+            warning: self.warning(),
+            source: self.package.source.clone(),
+        }
     }
 
     fn choose(&self, around: &Surroundings, stack: &Stack) -> Choice {
         let name = &self.package.package;
         let choice = |version: Option<String>, from, because: String, source: &str| {
-            Box::new(CompanionChoice {
-                package: name.clone(),
-                version,
-                from,
-                wheel: None,
-                because,
-                nearest: None,
-                warning: self.warning(),
-                source: source.to_owned(),
-            })
+            let source = source.to_owned();
+            Box::new(CompanionChoice { version, from, because, source, ..self.on_the_index() })
         };
         if let Some(own) = stack.companions.get(name) {
             let fits = self.versions.is_empty()
@@ -203,7 +233,8 @@ impl<'a> Wish<'a> {
             return Choice::Fits(fits);
         }
         let all = self.releases();
-        if let Some((version, row)) = all.iter().find(|(_, row)| row.place == WheelPlace::Sdist) {
+        let source = |row: &CoupledRelease| row.place == WheelPlace::Sdist && row.doubt.is_none();
+        if let Some((version, row)) = all.iter().find(|(_, row)| source(row)) {
             let why = self.newest_mismatch(around).map_or_else(String::new, |why| format!("; {why}"));
             let needs =
                 self.package.build.as_ref().map_or_else(String::new, |needs| format!("; needs {needs}"));
@@ -216,11 +247,24 @@ impl<'a> Wish<'a> {
             ));
         }
         if all.is_empty() {
-            // The matrix knows the name, but not this release: the index decides.
-            let because = format!("releases not in the matrix; published: {}", self.package.published);
-            return Choice::Fits(choice(None, CompanionSource::PackageIndex, because, &self.package.source));
+            return Choice::Fits(Box::new(self.on_the_index()));
         }
         Choice::None(self.violation(around))
+    }
+
+    /// Returns the violation of a request whose every release was published after the requested date. `now`: the matrix with all rows.
+    fn later(&self, now: &'a Matrix) -> Option<RuleViolation> {
+        let known = !self.rows.is_empty() && !self.releases().is_empty();
+        let all = Self {
+            package: self.package,
+            versions: self.versions.clone(),
+            rows: rows(&self.package.package, now),
+        };
+        let (version, row) = (!known).then(|| all.releases().into_iter().next_back())??;
+        let day = row.released.as_deref()?;
+        let text =
+            format!("{} {version}: published on {day}, after the requested date", self.package.package);
+        Some(RuleViolation::new(Rule::CompanionMismatch, text, &row.source))
     }
 
     fn warning(&self) -> Option<String> {
@@ -229,11 +273,15 @@ impl<'a> Wish<'a> {
         Some(format!("{}: {trap}{instead}", self.package.package))
     }
 
-    /// Returns release and reason of the newest wheel that does not fit.
+    /// Returns release and reason of the newest wheel that does not fit, or of the newest source that cannot be used.
     fn newest_mismatch(&self, around: &Surroundings) -> Option<String> {
-        let mut wheels = self.releases().into_iter().filter(|(_, row)| row.place != WheelPlace::Sdist);
-        let (version, row) = wheels.next()?;
-        let reasons: Vec<_> = around.mismatches(row).into_iter().map(|one| one.text).collect();
+        let all = self.releases();
+        let wheel = all.iter().find(|(_, row)| row.place != WheelPlace::Sdist);
+        let (version, row) = wheel.or_else(|| all.iter().find(|(_, row)| row.doubt.is_some()))?;
+        let mut reasons: Vec<_> = around.mismatches(row).into_iter().map(|one| one.text).collect();
+        if !is_established(row) {
+            reasons.push("names no torch, and its symbols were not compared".to_owned());
+        }
         Some(format!("{} {version} {}", self.package.package, reasons.join(" and ")))
     }
 
@@ -244,6 +292,16 @@ impl<'a> Wish<'a> {
         let text = format!("{what} of {} fits this stack: {why}", self.package.package);
         RuleViolation::new(Rule::CompanionMismatch, text, source)
     }
+}
+
+/// Returns the releases of a package.
+fn rows<'a>(package: &str, matrix: &'a Matrix) -> Vec<&'a CoupledRelease> {
+    matrix.coupled_releases.iter().filter(|row| row.package == package).collect()
+}
+
+/// Whether something says which torch a release belongs to: its requirement, its name or its symbols.
+fn is_established(row: &CoupledRelease) -> bool {
+    row.abi != AbiClass::Undeclared || !row.loads.is_empty()
 }
 
 fn on_page(row: &CoupledRelease) -> String {
@@ -257,6 +315,9 @@ fn on_index(row: &CoupledRelease, around: &Surroundings) -> String {
     let why = match row.abi {
         AbiClass::Pinned | AbiClass::Range => format!("its requirement accepts torch {torch}"),
         AbiClass::Stable => "built with the stable ABI of libtorch".to_owned(),
+        AbiClass::Undeclared if row.loads.is_empty() => {
+            "its requirement names no torch, and its symbols were not compared: it may not load".to_owned()
+        }
         AbiClass::Undeclared => {
             format!("its requirement names no torch; every symbol it needs is in torch {torch}")
         }

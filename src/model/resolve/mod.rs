@@ -9,6 +9,7 @@ mod candidate;
 mod choose;
 mod companion_choice;
 mod companion_fit;
+mod companion_pins;
 mod distance;
 mod driver_range;
 mod listing;

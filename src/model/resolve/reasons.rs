@@ -231,7 +231,7 @@ fn driver_reason(candidate: &Candidate<'_>) -> Option<Reason> {
 
 fn numpy_reason(candidate: &Candidate<'_>) -> Option<Reason> {
     let variant = candidate.variant;
-    let limit = candidate.question.matrix.numpy_limit(&variant.framework, &variant.version)?;
+    let limit = candidate.question.matrix.numpy_limit_of(variant)?;
     Some(reason("numpy", limit.numpy.as_ref()?, limit.why.clone(), &limit.source))
 }
 

@@ -4,66 +4,62 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A rule that a combination can violate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// The product name is unknown.
-    UnknownName,
-    /// The version of the product is unknown.
-    UnknownVersion,
-    /// The version is not published for this CUDA or processor.
-    VariantUnpublished,
-    /// The framework has no wheel for this Python.
-    PythonUnsupported,
-    /// No base has this Python.
-    NoBaseForPython,
-    /// The driver is older than the CUDA requires.
-    DriverTooOld,
-    /// The driver does not support the GPU: too new or too old for it.
-    DriverDropsGpu,
-    /// The binary has no code for the GPU.
-    GpuNotInBinary,
-    /// The CUDA toolkit no longer supports the GPU.
-    ToolkitDropsGpu,
-    /// The cuDNN build has no code for the GPU.
-    CudnnDropsGpu,
-    /// The compiler that the framework calls at run time has no target for the GPU.
-    JitLacksGpu,
-    /// A requested package is coupled to another torch or CUDA.
-    CompanionMismatch,
-    /// The base's C library is older than the binary requires.
-    GlibcTooOld,
-    /// nvcc supports none of the base's host compilers.
-    HostCompilerTooNew,
-    /// No configured source has that nvcc.
-    ToolkitUnavailable,
-    /// The numpy that the binary requires has no wheel for this Python.
-    NumpyAbi,
+/// Declares each rule once, with its name in JSON and documentation.
+macro_rules! rules {
+    ($($(#[$doc:meta])* $rule:ident = $id:literal,)+) => {
+        /// A rule that a combination can violate.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Rule {
+            $($(#[$doc])* #[serde(rename = $id)] $rule,)+
+        }
+
+        impl Rule {
+            /// All rules.
+            pub const ALL: &[Self] = &[$(Self::$rule),+];
+
+            /// Returns the name in JSON and documentation: `gpu-not-in-binary`.
+            pub fn id(self) -> &'static str {
+                match self {
+                    $(Self::$rule => $id,)+
+                }
+            }
+        }
+    };
 }
 
-impl Rule {
-    /// Returns the name in JSON and documentation: `gpu-not-in-binary`.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::UnknownName => "unknown-name",
-            Self::UnknownVersion => "unknown-version",
-            Self::VariantUnpublished => "variant-unpublished",
-            Self::PythonUnsupported => "python-unsupported",
-            Self::NoBaseForPython => "no-base-for-python",
-            Self::DriverTooOld => "driver-too-old",
-            Self::DriverDropsGpu => "driver-drops-gpu",
-            Self::GpuNotInBinary => "gpu-not-in-binary",
-            Self::ToolkitDropsGpu => "toolkit-drops-gpu",
-            Self::CudnnDropsGpu => "cudnn-drops-gpu",
-            Self::JitLacksGpu => "jit-lacks-gpu",
-            Self::CompanionMismatch => "companion-mismatch",
-            Self::GlibcTooOld => "glibc-too-old",
-            Self::HostCompilerTooNew => "host-compiler-too-new",
-            Self::ToolkitUnavailable => "toolkit-unavailable",
-            Self::NumpyAbi => "numpy-abi",
-        }
-    }
+rules! {
+    /// The product name is unknown.
+    UnknownName = "unknown-name",
+    /// The version of the product is unknown.
+    UnknownVersion = "unknown-version",
+    /// The version is not published for this CUDA or processor.
+    VariantUnpublished = "variant-unpublished",
+    /// The framework has no wheel for this Python.
+    PythonUnsupported = "python-unsupported",
+    /// No base has this Python.
+    NoBaseForPython = "no-base-for-python",
+    /// The driver is older than the CUDA requires.
+    DriverTooOld = "driver-too-old",
+    /// The driver does not support the GPU: too new or too old for it.
+    DriverDropsGpu = "driver-drops-gpu",
+    /// The binary has no code for the GPU.
+    GpuNotInBinary = "gpu-not-in-binary",
+    /// The CUDA toolkit no longer supports the GPU.
+    ToolkitDropsGpu = "toolkit-drops-gpu",
+    /// The cuDNN build has no code for the GPU.
+    CudnnDropsGpu = "cudnn-drops-gpu",
+    /// The compiler that the framework calls at run time has no target for the GPU.
+    JitLacksGpu = "jit-lacks-gpu",
+    /// A requested package is coupled to another torch or CUDA.
+    CompanionMismatch = "companion-mismatch",
+    /// The base's C library is older than the binary requires.
+    GlibcTooOld = "glibc-too-old",
+    /// nvcc supports none of the base's host compilers.
+    HostCompilerTooNew = "host-compiler-too-new",
+    /// No configured source has that nvcc.
+    ToolkitUnavailable = "toolkit-unavailable",
+    /// The numpy that the binary requires has no wheel for this Python.
+    NumpyAbi = "numpy-abi",
 }
 
 impl fmt::Display for Rule {

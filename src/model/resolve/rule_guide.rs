@@ -201,6 +201,7 @@ mod tests {
     #[test]
     fn every_rule_is_explained_once_and_rejects_its_example() {
         let rules: BTreeSet<_> = GUIDES.iter().map(|guide| guide.rule).collect();
+        assert_eq!(rules, Rule::ALL.iter().copied().collect());
         assert_eq!(rules.len(), GUIDES.len());
         for guide in &GUIDES {
             let refusal =

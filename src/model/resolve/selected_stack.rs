@@ -19,7 +19,7 @@ pub(super) fn build_stack(candidate: &Candidate<'_>, base: &Base, trail: &Reject
     companions.retain(|package, _| !missing.iter().any(|(name, _)| name == package));
     let flavour = question.spec.flavour;
     let suffix = if flavour == Flavour::Devel { "-devel" } else { "" };
-    let numpy = question.matrix.numpy_limit(&variant.framework, &variant.version);
+    let numpy = question.matrix.numpy_limit_of(variant);
     let choice = candidate.needs_nvcc().then(|| nvcc(candidate)).flatten();
     let devel = choice.as_ref().filter(|_| flavour == Flavour::Devel);
     // The version of the toolkit alone is its CUDA.

@@ -105,6 +105,7 @@ fn faults_of_a_day_get_their_verdicts() {
         ("memory", "gemm-fp32-own", VerdictStatus::Undecided),
         ("taken", "gemm-fp32-own", VerdictStatus::Undecided),
         ("fault", "gemm-fp32-own", VerdictStatus::Failed),
+        ("stub", "driver", VerdictStatus::Failed),
     ];
     let mut seen = 0;
     for (name, step) in kept().iter().filter(|(name, _)| name.ends_with("/negatives.json")) {
@@ -156,4 +157,35 @@ fn whole_run_of_a_day_earns_the_tag_that_the_policy_gives() {
         seen += 1;
     }
     assert!(seen > 0);
+}
+
+/// The documents say what has run on a GPU, and so do the checks: a day on a real one changes both.
+#[test]
+fn documents_and_checks_say_what_has_run_on_a_gpu() {
+    let real: Vec<_> = kept().into_iter().filter(|(name, _)| !name.contains("/gpu/fakes/")).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (file, sentence) in [
+        ("README.md", "No check has run on a real GPU yet"),
+        ("docs/src/introduction.md", "No check has run on a real GPU yet"),
+        ("docs/src/how-to/verify.md", "No check has run on a real GPU yet"),
+        ("kernels/README.md", "**Not run on a GPU yet:** everything of this table"),
+    ] {
+        let text = fs_err::read_to_string(root.join(file)).expect("readable");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            text.contains(sentence),
+            real.is_empty(),
+            "{file}: {} steps of real GPUs are kept",
+            real.len()
+        );
+    }
+    for check in CheckId::ALL {
+        let is_named = check.proves().contains("not run on a GPU yet");
+        assert_eq!(is_named, check.is_unproven(), "{check}: its row in kernels/README.md");
+        let has_passed = real.iter().any(|(_, step)| {
+            let lines = runs(step).flat_map(|run| run["checks"].as_array().expect("checks"));
+            lines.filter(|line| line["id"] == check.as_str()).any(|line| line["outcome"] == "passed")
+        });
+        assert!(!(has_passed && check.is_unproven()), "{check} has passed on a GPU: give it its requirement");
+    }
 }

@@ -249,7 +249,8 @@ mod tests {
         files.iter().map(read).collect()
     }
 
-    /// A library is called exactly where the lock has it: read from the file names of the wheels, not from their projects.
+    /// A library is called exactly where the lock has it: read from the file names of the wheels, not from their projects. What the
+    /// wheels of whole rows hold is compared in `src/packages/locked_rows_tests.rs`.
     #[test]
     fn committed_locks_require_the_libraries_that_their_wheels_have() {
         let locks = committed();
@@ -272,67 +273,6 @@ mod tests {
                 });
                 for check in checks {
                     assert_eq!(has(lock, check), locked, "{name}: {library}, {check}");
-                }
-            }
-        }
-    }
-
-    /// Rows of products and what each of their wheels holds, as `tests/fixtures/wheels/list.py` read it from the wheels.
-    #[expect(clippy::disallowed_methods, reason = "reads a committed file")]
-    fn wheels_of_rows() -> BTreeMap<String, Vec<(String, Vec<String>)>> {
-        let file =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/wheels/libraries.txt");
-        let text = fs_err::read_to_string(file).expect("readable");
-        let mut rows = BTreeMap::<String, Vec<_>>::new();
-        let mut row = String::new();
-        for line in text.lines() {
-            match line.trim().split_once(": ") {
-                None => line.clone_into(&mut row),
-                Some((wheel, libraries)) => {
-                    let libraries =
-                        libraries.split(' ').filter(|name| *name != "-").map(str::to_owned).collect();
-                    rows.entry(row.clone()).or_default().push((wheel.to_owned(), libraries));
-                }
-            }
-        }
-        rows
-    }
-
-    /// The oldest and the newest row of each product, and the files inside their wheels: a check that calls a library is
-    /// required where a wheel holds that library.
-    #[test]
-    fn oldest_and_newest_rows_require_the_libraries_that_their_wheels_hold() {
-        // By the name of the file, by the wheel that has it on its own, and the checks.
-        let libraries = [("cudart", 0), ("cublas", 1), ("cudnn", 2), ("nccl", 3), ("nvrtc", 4)]
-            .map(|(name, at)| (name, LIBRARIES[at]));
-        let matrix = crate::model::compat::Matrix::current();
-        let rows = wheels_of_rows();
-        assert!(rows.len() >= 13, "{}", rows.len());
-        for (row, wheels) in &rows {
-            let [product, version, cuda] = row.split(' ').collect::<Vec<_>>()[..] else { panic!("{row}") };
-            let known = matrix.variants.iter().find(|known| {
-                known.framework == product
-                    && known.version.to_string() == version
-                    && known.cuda.to_string() == cuda
-            });
-            let known = known.unwrap_or_else(|| panic!("{row} is not in the matrix"));
-            let names: Vec<_> = wheels.iter().map(|(name, _)| name.as_str()).collect();
-            let mut lock = lock_of(&names);
-            product.clone_into(&mut lock.stack.framework);
-            lock.stack.shared.clone_from(&known.shared);
-            for (name, (part, checks)) in libraries {
-                let holds = |own: bool| {
-                    let of_kind = wheels.iter().filter(|(wheel, _)| wheel.starts_with("nvidia-") != own);
-                    of_kind.flat_map(|(_, libraries)| libraries).any(|library| library == name)
-                };
-                let is_shared = known.shared.iter().any(|library| library == part);
-                // PyTorch's own copies of the runtime and of NVRTC are no part that a stack names.
-                assert!(
-                    is_shared || !holds(true) || ["cudart", "nvrtc"].contains(&name),
-                    "{row}: {name} is inside"
-                );
-                for check in checks {
-                    assert_eq!(has(&lock, check), holds(false) || is_shared, "{row}: {name}, {check}");
                 }
             }
         }

@@ -1,9 +1,12 @@
-//! The files of a layer of byte code, from what is kept of each wheel.
+//! Byte code of wheels: the modules to compile, and the files of the layer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::assemble::{AssembleError, Conflicts, LayerFile, LayerPlan};
-use crate::container_layers::byte_code::SourceFile;
+use crate::assemble::{AssembleError, Conflicts, Installation, LayerFile, LayerPlan};
+use crate::container_layers::byte_code::{Distribution, SourceFile};
+
+/// The most that the modules of a wheel have together, bytes: they are read into memory.
+const MOST_MODULES: usize = 512 << 20;
 
 /// The byte code of a wheel, and the paths that the wheel leaves out.
 pub(super) type WheelCode<'a> = (BTreeSet<&'a str>, Vec<SourceFile>);
@@ -32,6 +35,24 @@ fn module_of(code: &SourceFile) -> Option<String> {
     let (folder, name) = code.path.trim_start_matches('/').rsplit_once("/__pycache__/")?;
     let stem = name.strip_suffix(".pyc")?.rsplit_once('.')?.0;
     Some(format!("{folder}/{stem}.py"))
+}
+
+/// Returns the modules of a wheel: the Python files below site-packages.
+pub(super) fn modules(installation: &Installation, minor: u8) -> Result<Distribution, AssembleError> {
+    let packages = format!("opt/env/lib/python3.{minor}/site-packages/");
+    let (mut sources, mut size) = (Vec::new(), 0);
+    for file in installation.files() {
+        let is_module = file.path.starts_with(&packages) && file.path.strip_suffix(".py").is_some();
+        if is_module && let Some(content) = installation.read(file)? {
+            size += content.len();
+            if size > MOST_MODULES {
+                let reason = format!("its modules have more than {} MiB", MOST_MODULES >> 20);
+                return Err(installation.wheel().refused(vec![reason]));
+            }
+            sources.push(SourceFile { path: format!("/{}", file.path), content: content.into() });
+        }
+    }
+    Ok(Distribution { wheel: installation.wheel().sha256().to_owned(), sources })
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::assemble::{AssembleError, LayerDigests, LayerPlan, TarDigest, write_plain};
+use crate::assemble::{AssembleError, LayerDigests, LayerPlan, TarDigest, write_known, write_plain};
 use crate::container_layers::{KeptLayer, keep_plan};
-use crate::engine::{EngineError, ImageLayer, LayerContent, LayeredImage, plain_config};
+use crate::engine::{ConfigOf, EngineError, ImageLayer, LayerContent, LayeredImage, plain_config};
+use crate::failure::Failure;
 use crate::model::image::component::ComponentKind;
 use crate::model::image::config::MadeLayer;
 use crate::model::lock::LayerRecord;
@@ -130,7 +131,7 @@ struct Planned(LayerPlan);
 
 impl LayerContent for Planned {
     fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        write_plain(&self.0, out, &mut |_| {}).map(drop).map_err(io_error)
+        write_known(&self.0, out).map_err(io_error)
     }
 }
 
@@ -142,10 +143,10 @@ pub(super) fn io_error(error: AssembleError) -> std::io::Error {
     }
 }
 
-/// The error of a layer that an engine was given, taken out of the engine's error.
-pub(super) fn of_layer(error: EngineError) -> CommandError {
+/// The error of a layer's content that an engine was given, taken out of the engine's error.
+pub(crate) fn of_layer<E: Failure + Send + Sync + 'static>(error: EngineError) -> CommandError {
     match error {
-        EngineError::File(cause) => match cause.downcast::<AssembleError>() {
+        EngineError::File(cause) => match cause.downcast::<E>() {
             Ok(error) => error.into(),
             Err(cause) => EngineError::File(cause).into(),
         },
@@ -154,7 +155,7 @@ pub(super) fn of_layer(error: EngineError) -> CommandError {
 }
 
 /// Runs work that reads and hashes on a thread of its own.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CommandError> {
     Ok(tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other)?)
@@ -162,15 +163,16 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 /// An image of these layers alone, for a step that runs in it.
 pub(super) fn plain_image(layers: &[ImageLayer], tag: &str, machine: Machine) -> LayeredImage {
+    let config: ConfigOf = Box::new(move |ids| plain_config(machine, ids));
+    whole_image(layers, config, tag, "load the layers below")
+}
+
+/// An image whose layers are all there.
+pub(crate) fn whole_image(layers: &[ImageLayer], config: ConfigOf, tag: &str, title: &str) -> LayeredImage {
     let (sender, receiver) = mpsc::channel(layers.len().max(1));
     for layer in layers {
         // The channel has room for all of them.
         let _ = sender.try_send(layer.clone());
     }
-    LayeredImage {
-        layers: receiver,
-        config: Box::new(move |ids| plain_config(machine, ids)),
-        scratch_tag: tag.to_owned(),
-        title: "load the layers below".to_owned(),
-    }
+    LayeredImage { layers: receiver, config, scratch_tag: tag.to_owned(), title: title.to_owned() }
 }

@@ -1,18 +1,20 @@
 //! The wheels of a lock as files: downloaded where they are missing, opened and hashed when their bytes are needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8PathBuf;
+use tokio::sync::mpsc;
 
 use crate::assemble::{
-    AssembleError, Conflicts, Installation, LayerPlan, Listing, ListingCache, Wheel, write_plain,
+    AssembleError, Conflicts, Installation, LayerPlan, Listing, ListingCache, Wheel, write_known,
 };
 use crate::engine::LayerContent;
 use crate::model::lock::{IndexKind, LockedWheel};
-use crate::packages::{WheelSource, wheel_addresses};
+use crate::packages::{PackageSettings, WheelAddresses, WheelSource, wheel_addresses};
+use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::layer::{blocking, io_error};
 use crate::workflow::assemble::request::Assembly;
 use crate::workflow::assemble::system::System;
@@ -36,21 +38,74 @@ struct OneWheel {
 }
 
 impl LockedWheels {
-    /// Downloads the wheels that neither the cache nor a vendor folder has. Reads none.
-    pub(super) async fn gather(image: Assembly<'_>, system: &System<'_>) -> Result<Self, CommandError> {
+    /// As [`LockedWheels::gather`], before the image has a Python: `None` if uv in the image has to locate wheels.
+    pub(super) async fn gather_early(
+        image: Assembly<'_>,
+        caches: &WheelCaches,
+    ) -> Result<Option<Self>, CommandError> {
+        match Self::download(image, None, caches).await? {
+            Some(opened) => Self::of(image, opened).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Downloads the wheels that neither the cache nor a vendor folder has, and prepares each while the others are downloaded.
+    pub(super) async fn gather(
+        image: Assembly<'_>,
+        system: &System<'_>,
+        caches: &WheelCaches,
+    ) -> Result<Self, CommandError> {
+        let opened = Self::download(image, Some(system), caches).await?;
+        Self::of(image, opened.unwrap_or_default())
+    }
+
+    /// Downloads the missing wheels and returns those that were opened meanwhile. `None`: nothing was downloaded, since uv in the
+    /// image has to locate wheels and there is no image yet.
+    async fn download(
+        image: Assembly<'_>,
+        system: Option<&System<'_>>,
+        caches: &WheelCaches,
+    ) -> Result<Option<BTreeMap<String, Installation>>, CommandError> {
         let Assembly { session, lock, wanted, .. } = image;
-        let vendored: BTreeMap<&str, &Utf8PathBuf> =
-            wanted.vendored.iter().map(|(_, file)| (file.sha256.as_str(), &file.path)).collect();
+        let vendored: BTreeSet<&str> = wanted.vendored.iter().map(|(_, file)| file.sha256.as_str()).collect();
         let mut missing = Vec::new();
         for wheel in &lock.wheels {
-            let is_here =
-                vendored.contains_key(wheel.sha256.as_str()) || session.store.find(&wheel.sha256)?.is_some();
-            if !is_here {
+            if !vendored.contains(wheel.sha256.as_str()) && session.store.find(&wheel.sha256)?.is_none() {
                 missing.push(wheel);
             }
         }
+        if missing.is_empty() {
+            return Ok(Some(BTreeMap::new()));
+        }
         disk_space::check_downloads(session, &missing)?;
-        download(image, system, &missing).await?;
+        let settings = package_settings(session, &lock.stack, &wanted.indexes);
+        let Some(known) = addresses(image, &settings, system, &missing).await? else { return Ok(None) };
+        let source = WheelSource {
+            stack: &lock.stack,
+            index: &settings.index,
+            fetcher: &session.fetch,
+            known: Some(&known),
+        };
+        let missing = missing.as_slice();
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let download = async move {
+            let arrived = |sha256: &str| {
+                // A receiver that is gone prepares nothing: the build does.
+                let _ = sender.send(sha256.to_owned());
+            };
+            source.gather_each(missing, &session.store, Arc::clone(&session.reporter), &arrived).await
+        };
+        let prepared = caches.prepare(&session.store, missing, receiver);
+        let (done, opened) = tokio::join!(download, prepared);
+        done?;
+        Ok(Some(opened))
+    }
+
+    /// The wheels of the lock, all of which are here. Reads none.
+    fn of(image: Assembly<'_>, mut opened: BTreeMap<String, Installation>) -> Result<Self, CommandError> {
+        let Assembly { session, lock, wanted, .. } = image;
+        let vendored: BTreeMap<&str, &Utf8PathBuf> =
+            wanted.vendored.iter().map(|(_, file)| (file.sha256.as_str(), &file.path)).collect();
         let mut wheels = Vec::new();
         for locked in &lock.wheels {
             let of_folder = vendored.get(locked.sha256.as_str());
@@ -61,13 +116,14 @@ impl LockedWheels {
             let read = |cause| AssembleError::Read { file: locked.file.clone(), cause };
             let size = fs_err::metadata(&path).map_err(read)?.len();
             let (locked, minor) = (locked.clone(), lock.stack.python.minor);
+            let opened = opened.remove(&locked.sha256);
             wheels.push(OneWheel {
                 path,
                 vendored: of_folder.is_some(),
                 locked,
                 size,
                 minor,
-                opened: Mutex::default(),
+                opened: Mutex::new(opened),
             });
         }
         Ok(Self(Arc::new(wheels)))
@@ -104,7 +160,7 @@ impl LockedWheels {
     ) -> Result<Vec<Listing>, CommandError> {
         let mut found = Vec::new();
         for wheel in self.0.iter() {
-            found.push(if read { None } else { cache.find(&wheel.locked)? });
+            found.push(if read { None } else { cache.find(&wheel.locked) });
         }
         let unknown: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_none()).collect();
         let wheels = self.clone();
@@ -138,39 +194,27 @@ impl LayerOfWheels {
 impl LayerContent for LayerOfWheels {
     fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let plan = self.plan().map_err(std::io::Error::other)?;
-        write_plain(&plan, out, &mut |_| {}).map(drop).map_err(io_error)
+        write_known(&plan, out).map_err(io_error)
     }
 }
 
-/// Downloads wheels into the cache. Without an index in the settings, uv in the image says where they are.
-async fn download(
+/// The addresses of wheels that no setting gives: without an index in the settings, uv in the image locates them. `None`: there is no
+/// image yet.
+async fn addresses(
     image: Assembly<'_>,
-    system: &System<'_>,
+    settings: &PackageSettings,
+    system: Option<&System<'_>>,
     missing: &[&LockedWheel],
-) -> Result<(), CommandError> {
-    if missing.is_empty() {
-        return Ok(());
+) -> Result<Option<WheelAddresses>, CommandError> {
+    let is_of_default =
+        |wheel: &&&LockedWheel| wheel.index == IndexKind::Default && wheel.index_name.is_none();
+    let of_default: Vec<&LockedWheel> = missing.iter().filter(is_of_default).copied().collect();
+    if settings.index.default.is_some() || of_default.is_empty() {
+        return Ok(Some(WheelAddresses::new()));
     }
-    let Assembly { session, lock, wanted, .. } = image;
-    let settings = package_settings(session, &lock.stack, &wanted.indexes);
-    let of_default: Vec<&LockedWheel> = missing
-        .iter()
-        .copied()
-        .filter(|wheel| wheel.index == IndexKind::Default && wheel.index_name.is_none())
-        .collect();
-    let known = if settings.index.default.is_none() && !of_default.is_empty() {
-        let tools = package_tools(session, &settings);
-        Some(wheel_addresses(&tools, system.tag.name(), &system.uv, &of_default).await?)
-    } else {
-        None
-    };
-    let source = WheelSource {
-        stack: &lock.stack,
-        index: &settings.index,
-        fetcher: &session.fetch,
-        known: known.as_ref(),
-    };
-    Ok(source.gather(missing, &session.store, Arc::clone(&session.reporter)).await?)
+    let Some(system) = system else { return Ok(None) };
+    let tools = package_tools(image.session, settings);
+    Ok(Some(wheel_addresses(&tools, system.tag.name(), &system.uv, &of_default).await?))
 }
 
 /// Does something for each of these on all cores; the results are in their order.

@@ -2,6 +2,7 @@
 //!
 //! Layers are made lowest first and given to the engine while the next ones are made.
 
+mod arrivals;
 mod byte_code_layer;
 mod files;
 mod layer;
@@ -10,15 +11,16 @@ mod recipe;
 mod remade_layer;
 mod request;
 mod run_steps;
+mod shared_layers;
 mod system;
 mod toolkit;
 mod wheels;
 
+pub(crate) use layer::{blocking, of_layer, whole_image};
 pub(crate) use recipe::{LayerSource, Recipe, RecipeLayer};
 pub(crate) use remade_layer::RemadeLayer;
 pub(crate) use request::{Assembly, ImageRecords};
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
@@ -30,13 +32,16 @@ use crate::model::image::component::ComponentKind;
 use crate::model::image::config::{MadeLayer, config};
 use crate::model::lock::LayerRecord;
 use crate::model::sha256::sha256_hex;
+use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::files::{copied_files, own_files};
-use crate::workflow::assemble::layer::{Made, of_layer};
+use crate::workflow::assemble::layer::Made;
+use crate::workflow::assemble::locked_wheels::LockedWheels;
 use crate::workflow::assemble::run_steps::run_steps;
 use crate::workflow::assemble::system::{base_layers, base_recipe, more, system};
 use crate::workflow::assemble::toolkit::toolkit;
 use crate::workflow::assemble::wheels::WheelLayers;
 use crate::workflow::build_secrets::user_secrets;
+use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 
@@ -57,23 +62,15 @@ pub(crate) async fn assemble(image: Assembly<'_>) -> Result<(ImageInfo, ImageRec
     Ok((image, records))
 }
 
-/// The image without the commands of the project. A damaged wheel of the cache is downloaded once more; one of a vendor folder
-/// is the user's.
+/// The image without the commands of the project. What is damaged in the cache is fetched or made once more.
 async fn undamaged(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), CommandError> {
-    let Assembly { session, wanted, .. } = image;
-    let mut replaced = BTreeSet::new();
+    let Assembly { session, lock, base, wanted, .. } = image;
+    let mut replaced = Replaced::default();
     loop {
-        let error = match Box::pin(layered(image)).await {
+        match Box::pin(layered(image)).await {
             Ok(done) => return Ok(done),
-            Err(error) => error,
-        };
-        let Some(AssembleError::WrongHash { wanted: sha256, .. }) = error.downcast_ref() else {
-            return Err(error);
-        };
-        if !wanted.vendored.is_empty() || !replaced.insert(sha256.clone()) {
-            return Err(error);
+            Err(error) => Box::pin(replaced.again(error, Subject { session, lock, base, wanted })).await?,
         }
-        session.store.discard(sha256)?;
     }
 }
 
@@ -89,8 +86,11 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         reporter: Arc::clone(&session.reporter),
         no_cache,
     };
-    let system = system(image, &tools, &base).await?;
-    let wheels = WheelLayers::open(image, &tools, &system).await?;
+    let of_base = base_layers(session, &base, &locked.reference).await?;
+    let caches = WheelCaches::of(&session.store, lock.stack.python.minor);
+    let (system, early) =
+        tokio::try_join!(system(image, &tools, &base, &of_base), LockedWheels::gather_early(image, &caches))?;
+    let wheels = WheelLayers::open(image, &tools, (&system, early), caches).await?;
     let mut below = system.made.clone();
     let apt = more(session, &tools, &system, plan).await?;
     // The loader's cache, which the toolkit's step writes, lists the libraries of these packages too.
@@ -101,7 +101,7 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         // It links to every CUDA library, also to those that lie with the framework.
         below.extend(wheels.group(ComponentKind::Cuda).await?);
         below.extend(wheels.group(ComponentKind::Framework).await?);
-        let layers = base_layers(&base).into_iter().chain(below.iter().map(|made| made.layer.clone()));
+        let layers = of_base.iter().cloned().chain(below.iter().map(|made| made.layer.clone()));
         let kept = toolkit(session, &tools, layers.collect(), plan, &system.directories).await?;
         below.push(Made::kept(session, ComponentKind::Toolkit, "/usr/local/cuda", &kept)?);
     }
@@ -125,7 +125,7 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
     };
     let make = async {
         let line = Line { layers: sender, all: Arc::clone(&all) };
-        for layer in base_layers(&base) {
+        for layer in of_base.clone() {
             line.send_layer(layer).await;
         }
         line.send_each(below).await;
@@ -146,7 +146,7 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
     };
     let load = async {
         let loaded = session.engine.load_layers(request, Arc::clone(&session.reporter)).await;
-        loaded.map_err(of_layer)
+        loaded.map_err(of_layer::<AssembleError>)
     };
     let ((), image) = tokio::try_join!(make, load)?;
     system.tag.remove().await?;

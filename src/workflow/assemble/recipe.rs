@@ -1,15 +1,13 @@
 //! How an image that was put together here is made again, layer by layer, for a registry: a record in the cache.
-#![expect(clippy::disallowed_methods, reason = "reads the cache")]
 
 use camino::Utf8PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::assemble::LAYOUT_VERSION;
-use crate::model::bounded::read_bounded;
 use crate::model::image::manifest::BlobDescriptor;
 use crate::model::lock::LockedWheel;
 use crate::model::sha256::{is_sha256_hex, sha256_hex};
-use crate::store::{Store, StoreError, write_atomically};
+use crate::store::{SealedRecords, Store, StoreError};
 
 /// The most of a recipe, bytes: one of 126 wheels has some 60 KB.
 const LARGEST: u64 = 16 << 20;
@@ -89,13 +87,12 @@ impl Recipe {
     /// Keeps it for the image of that id.
     pub(super) fn keep(&self, store: &Store, image: &str) -> Result<(), StoreError> {
         let text = serde_json::to_vec(self).expect("plain values are JSON");
-        write_atomically(&path(store, image), &text)
+        records(store).write(&name_of(image), &text)
     }
 
     /// The recipe of an image; `None`: it was not put together here, or by another version.
     pub(crate) fn of(store: &Store, image: &str) -> Option<Self> {
-        let file = fs_err::File::open(path(store, image)).ok()?;
-        let recipe: Self = serde_json::from_slice(&read_bounded(file, LARGEST).ok()?).ok()?;
+        let recipe: Self = serde_json::from_slice(&records(store).read(&name_of(image), LARGEST)?).ok()?;
         let is_digest = |text: &str| text.strip_prefix("sha256:").is_some_and(is_sha256_hex);
         let is_whole = |layer: &RecipeLayer| {
             is_digest(&layer.diff_id) && layer.packed.as_ref().is_none_or(|(digest, _)| is_digest(digest))
@@ -117,10 +114,13 @@ impl RecipeLayer {
     }
 }
 
-fn path(store: &Store, image: &str) -> Utf8PathBuf {
+fn records(store: &Store) -> SealedRecords {
+    SealedRecords::new(store, "layers/recipes")
+}
+
+fn name_of(image: &str) -> String {
     // An engine names its images as it likes.
-    let name = sha256_hex(image.as_bytes());
-    store.cache_dir().join("layers").join("recipes").join(format!("{name}.json"))
+    format!("{}.json", sha256_hex(image.as_bytes()))
 }
 
 #[cfg(test)]
@@ -139,6 +139,9 @@ mod tests {
         recipe.keep(&store, "sha256:image").expect("written");
         assert_eq!(Recipe::of(&store, "sha256:image").as_ref(), Some(&recipe));
         assert_eq!(Recipe::of(&store, "sha256:other"), None);
+        let place = records(&store).path(&name_of("sha256:forged"));
+        crate::store::write_atomically(&place, &serde_json::to_vec(&recipe).expect("JSON")).expect("written");
+        assert_eq!(Recipe::of(&store, "sha256:forged"), None, "a recipe without a seal is none");
         for damaged in [
             Recipe { layout: 0, ..recipe.clone() },
             Recipe {

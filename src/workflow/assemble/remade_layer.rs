@@ -28,6 +28,10 @@ impl BlobContent for RemadeLayer {
         if digests.plain.diff_id == self.layer.diff_id {
             return Ok(());
         }
+        if self.layer.source == LayerSource::Kept {
+            // The next build makes it again.
+            self.store.discard(self.layer.hex()).map_err(io::Error::other)?;
+        }
         let (found, wanted) = (digests.plain.diff_id, &self.layer.diff_id);
         Err(io::Error::other(format!("the cache has other content: {found} instead of {wanted}")))
     }
@@ -183,6 +187,7 @@ mod tests {
         assert!(tar_of(&layer).expect("packed") == tar);
         fs_err::write(path, "other").expect("damaged");
         assert!(tar_of(&layer).expect_err("damaged").to_string().contains("the cache has other content"));
+        assert_eq!(layer.missing(), ["the layer `a layer`"], "it is removed");
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(super) async fn run_steps(
     }
     let request = ImageBuildRequest {
         context: vec![ContextEntry::text("Dockerfile", dockerfile)],
+        context_secret: session.store.context_secret()?,
         secrets,
         build_args: session.settings.network.proxies.clone(),
         labels: std::collections::BTreeMap::new(),

@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 
+use crate::assemble::AssembleError;
+use crate::base::BaseArchive;
 use crate::container_layers::directories::{Directories, directories};
-use crate::container_layers::{Step, Tools, step_layers};
-use crate::engine::{ImageInfo, ImageLayer, TemporaryTag};
+use crate::container_layers::{KeptLayer, Step, Tools, keep_layers_of, step_layers};
+use crate::engine::{EngineError, ImageInfo, ImageLayer, TemporaryTag};
+use crate::fetch::open_verified;
 use crate::model::image::component::ComponentKind;
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::BuildPlan;
 use crate::model::image::render::packages_step;
-use crate::workflow::assemble::layer::{Made, plain_image};
+use crate::store::Store;
+use crate::workflow::assemble::layer::{Made, blocking, of_layer, plain_image};
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer};
 use crate::workflow::assemble::request::Assembly;
 use crate::workflow::error::CommandError;
@@ -42,6 +46,7 @@ pub(super) async fn system<'a>(
     image: Assembly<'a>,
     tools: &Tools<'_>,
     base: &ImageInfo,
+    base_layers: &[ImageLayer],
 ) -> Result<System<'a>, CommandError> {
     let Assembly { session, lock, base: locked, plan, .. } = image;
     let step = Step {
@@ -62,9 +67,13 @@ pub(super) async fn system<'a>(
     }
     let tag = TemporaryTag::new(&*session.engine);
     let layers: Vec<ImageLayer> =
-        base_layers(base).into_iter().chain(made.iter().map(|made| made.layer.clone())).collect();
+        base_layers.iter().cloned().chain(made.iter().map(|made| made.layer.clone())).collect();
     let request = plain_image(&layers, tag.name(), lock.stack.machine);
-    let image = session.engine.load_layers(request, Arc::clone(&session.reporter)).await?;
+    let image = session
+        .engine
+        .load_layers(request, Arc::clone(&session.reporter))
+        .await
+        .map_err(of_layer::<AssembleError>)?;
     let directories = directories(tools, tag.name(), &image.layers).await?;
     let program = plan.context.iter().find_map(|entry| match &entry.content {
         ContextContent::File { path, .. } if entry.path == "tools/uv" => Some(path.clone()),
@@ -95,24 +104,62 @@ pub(super) async fn more(
     layers.iter().map(made).collect()
 }
 
-pub(super) fn base_layers(base: &ImageInfo) -> Vec<ImageLayer> {
+/// The layers of the base, which the engine has. One that keeps the blobs of each image gets them with the image: those of the
+/// base may be compressed otherwise.
+pub(super) async fn base_layers(
+    session: &Session<'_>,
+    base: &ImageInfo,
+    reference: &str,
+) -> Result<Vec<ImageLayer>, CommandError> {
     let layer = |diff_id: &String| ImageLayer {
         title: "base".to_owned(),
         diff_id: diff_id.clone(),
         size: 0,
         content: None,
     };
-    base.layers.iter().map(layer).collect()
+    let mut layers: Vec<_> = base.layers.iter().map(layer).collect();
+    if session.engine.info().keeps_blobs {
+        for layer in &mut layers {
+            let kept = kept_base_layer(session, &layer.diff_id, reference).await?;
+            layer.size = kept.size;
+            layer.content = Some(Arc::new(kept.content(&session.store)?));
+        }
+    }
+    Ok(layers)
+}
+
+/// A layer of the base in the cache, taken out of the engine where it is absent.
+async fn kept_base_layer(
+    session: &Session<'_>,
+    diff_id: &str,
+    reference: &str,
+) -> Result<KeptLayer, CommandError> {
+    let (store, sha256) = (session.store.clone(), diff_id.trim_start_matches("sha256:").to_owned());
+    // Its size stands in the manifest, also where the engine has the layer: a damaged file would give another image.
+    let mut found = verified_size(&store, &sha256).await?;
+    if found.is_none() {
+        keep_layers_of(&*session.engine, &store, reference).await?;
+        found = verified_size(&store, &sha256).await?;
+    }
+    let gone = || EngineError::NoSuchImage { reference: reference.to_owned() };
+    Ok(KeptLayer { sha256, size: found.ok_or_else(gone)? })
+}
+
+/// The size of a file of the cache, if it is there with that SHA-256.
+async fn verified_size(store: &Store, sha256: &str) -> Result<Option<u64>, CommandError> {
+    let (store, sha256) = (store.clone(), sha256.to_owned());
+    let file = blocking(move || open_verified(&store, &sha256)).await??;
+    Ok(file.map(|file| file.metadata()).transpose()?.map(|found| found.len()))
 }
 
 /// The layers of the base for a recipe. The archive of a bootstrapped base is its one layer.
-pub(super) fn base_recipe(base: &ImageInfo, archive: Option<&Utf8PathBuf>) -> Vec<RecipeLayer> {
+pub(super) fn base_recipe(base: &ImageInfo, archive: Option<&BaseArchive>) -> Vec<RecipeLayer> {
     let archive = archive.filter(|_| base.layers.len() == 1);
     let layer = |diff_id: &String| RecipeLayer {
         title: "base".to_owned(),
         diff_id: diff_id.clone(),
         packed: None,
-        source: LayerSource::Base { archive: archive.cloned() },
+        source: LayerSource::Base { archive: archive.map(|archive| archive.path.clone()) },
     };
     base.layers.iter().map(layer).collect()
 }

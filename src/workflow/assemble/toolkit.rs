@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::assemble::AssembleError;
 use crate::container_layers::directories::Directories;
 use crate::container_layers::toolkit::{Toolkit, toolkit_layer};
 use crate::container_layers::{KeptLayer, Tools};
 use crate::engine::{ContainerFile, ImageLayer, TemporaryTag};
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::BuildPlan;
-use crate::packages::PackagesError;
-use crate::workflow::assemble::layer::plain_image;
+use crate::workflow::assemble::layer::{of_layer, plain_image};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
@@ -31,11 +31,20 @@ pub(super) async fn toolkit(
         return Ok(kept);
     }
     let request = plain_image(&below, tag.name(), session.engine.info().machine);
-    session.engine.load_layers(request, Arc::clone(&session.reporter)).await?;
+    session
+        .engine
+        .load_layers(request, Arc::clone(&session.reporter))
+        .await
+        .map_err(of_layer::<AssembleError>)?;
     let mut files = Vec::new();
     for (entry, sha256) in debs(plan) {
-        let gone = || PackagesError::DebGone { name: entry.path.clone(), version: String::new() };
-        let bytes = session.store.read(sha256)?.ok_or_else(gone)?;
+        // It was there when the build began: a damaged one is removed by the store.
+        let damaged = || AssembleError::WrongHash {
+            file: entry.path.clone(),
+            wanted: sha256.clone(),
+            found: "a damaged file".to_owned(),
+        };
+        let bytes = session.store.read(sha256)?.ok_or_else(damaged)?;
         files.push(ContainerFile { path: format!("/run/envforge/{}", entry.path), mode: 0o644, bytes });
     }
     let layer = toolkit_layer(tools, toolkit, files).await?;

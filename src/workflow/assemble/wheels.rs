@@ -1,22 +1,26 @@
 //! The wheels of an image as layers, each group with its byte code above it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::assemble::{
-    AssembleError, Conflict, Conflicts, DigestCache, Installation, LayerKey, ListingCache, WheelGroup,
-    digest_layers, group_wheels,
+    AssembleError, Conflict, Conflicts, LayerKey, WheelGroup, digest_layers, group_wheels,
 };
 use crate::container_layers::Tools;
-use crate::container_layers::byte_code::{Distribution, Interpreter, SourceFile, compile, kept};
+use crate::container_layers::byte_code::{Interpreter, SourceFile, compile, kept};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::{Lock, LockedWheel, WheelLayer};
+use crate::model::sha256::sha256_hex;
 use crate::report::{Event, Reporter};
-use crate::workflow::assemble::byte_code_layer::byte_code_layer;
+use crate::store::StoreLock;
+use crate::workflow::assemble::arrivals::WheelCaches;
+use crate::workflow::assemble::byte_code_layer::{byte_code_layer, modules};
 use crate::workflow::assemble::layer::{Made, blocking};
 use crate::workflow::assemble::locked_wheels::{LayerOfWheels, LockedWheels};
 use crate::workflow::assemble::recipe::{LayerSource, RecipeWheel};
 use crate::workflow::assemble::request::Assembly;
+use crate::workflow::assemble::shared_layers::claim;
 use crate::workflow::assemble::system::System;
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
@@ -42,7 +46,9 @@ pub(super) struct WheelLayers<'a> {
     wheels: LockedWheels,
     conflicts: Arc<Conflicts>,
     groups: Vec<WheelGroup>,
-    digests: DigestCache,
+    caches: WheelCaches,
+    /// Held until the engine has the layers.
+    _claims: Vec<StoreLock>,
 }
 
 impl<'a> WheelLayers<'a> {
@@ -50,32 +56,54 @@ impl<'a> WheelLayers<'a> {
     pub(super) async fn open(
         image: Assembly<'a>,
         tools: &'a Tools<'a>,
-        system: &'a System<'a>,
+        (system, early): (&'a System<'a>, Option<LockedWheels>),
+        caches: WheelCaches,
     ) -> Result<Self, CommandError> {
         let Assembly { session, lock, .. } = image;
-        let wheels = LockedWheels::gather(image, system).await?;
-        let lists =
-            ListingCache::new(&tools.store.cache_dir().join("layers/wheels"), lock.stack.python.minor);
-        let listings = wheels.listings(&lists, tools.no_cache).await?;
+        let wheels = match early {
+            Some(wheels) => wheels,
+            None => LockedWheels::gather(image, system, &caches).await?,
+        };
+        let listings = wheels.listings(&caches.lists, tools.no_cache).await?;
         let conflicts = Arc::new(Conflicts::find(&listings)?);
         report(&conflicts, lock, &*tools.reporter)?;
         let room = room(system.image.layers.len(), lock.added.run.len());
         let groups = group_wheels(&lock.wheels, &wheels.sizes(), room);
-        let digests = DigestCache::new(&tools.store.cache_dir().join("layers/digests"));
         let python = python_of(lock);
-        let made = Self { tools, system, lock, python, wheels, conflicts, groups, digests };
+        let unclaimed = Vec::new();
+        let made =
+            Self { tools, system, lock, python, wheels, conflicts, groups, caches, _claims: unclaimed };
+        let claims = claim(tools.store, made.large_new_layers().await?).await?;
         disk_space::check_engine(session, made.new_bytes().await?)?;
-        Ok(made)
+        Ok(Self { _claims: claims, ..made })
+    }
+
+    /// The keys of large layers that the engine lacks.
+    async fn large_new_layers(&self) -> Result<BTreeSet<String>, CommandError> {
+        let known = self.known_layers().await?;
+        let mut keys = BTreeSet::new();
+        for group in self.groups.iter().filter(|group| group.is_large()) {
+            let key = self.key(group);
+            if !self.caches.digests.find(&key).is_some_and(|digests| known.contains(&digests.plain.diff_id)) {
+                keys.insert(key.hash());
+            }
+        }
+        Ok(keys)
+    }
+
+    /// The diff IDs of all layers of envforge's images on the engine.
+    async fn known_layers(&self) -> Result<BTreeSet<String>, CommandError> {
+        let images = self.tools.engine.images(LOCK_LABEL).await?;
+        Ok(images.into_iter().flat_map(|image| image.layers).collect())
     }
 
     /// Bytes of the layers that no image of envforge on the engine has.
     async fn new_bytes(&self) -> Result<u64, CommandError> {
-        let images = self.tools.engine.images(LOCK_LABEL).await?;
-        let has = |diff_id: &String| images.iter().any(|image| image.layers.contains(diff_id));
+        let known = self.known_layers().await?;
         let mut bytes = 0;
         for group in &self.groups {
-            bytes += match self.digests.find(&self.key(group))? {
-                Some(digests) if has(&digests.plain.diff_id) => 0,
+            bytes += match self.caches.digests.find(&self.key(group)) {
+                Some(digests) if known.contains(&digests.plain.diff_id) => 0,
                 Some(digests) => digests.plain.size,
                 None => disk_space::unpacked(group.size),
             };
@@ -103,7 +131,7 @@ impl<'a> WheelLayers<'a> {
         for group in groups {
             let (wheels, members) = (self.wheels.clone(), group.wheels.clone());
             layers.push(LayerOfWheels { wheels, members, conflicts: Arc::clone(&self.conflicts) });
-            known.push(if self.tools.no_cache { None } else { self.digests.find(&self.key(group))? });
+            known.push(if self.tools.no_cache { None } else { self.caches.digests.find(&self.key(group)) });
         }
         let unknown: Vec<LayerOfWheels> = layers
             .iter()
@@ -123,7 +151,7 @@ impl<'a> WheelLayers<'a> {
                 digests
             } else {
                 let digests = computed.next().expect("one for each that was unknown");
-                self.digests.put(&self.key(group), &digests)?;
+                self.caches.digests.put(&self.key(group), &digests)?;
                 digests
             };
             let source = LayerSource::Wheels {
@@ -152,14 +180,13 @@ impl<'a> WheelLayers<'a> {
 
     /// The layer of byte code of these wheels, if they have modules.
     async fn byte_code(&self, kind: ComponentKind, wheels: &[usize]) -> Result<Option<Made>, CommandError> {
-        let (mut code, mut missing) = (Vec::new(), Vec::new());
-        for at in wheels {
-            let wheel = &self.lock.wheels[*at].sha256;
-            let known = if self.tools.no_cache { None } else { kept(self.tools.store, wheel, &self.python) };
-            match known {
-                Some(known) => code.push((*at, known)),
-                None => missing.push(*at),
-            }
+        let (mut code, mut missing) = self.kept_code(wheels);
+        let mut _alone = None;
+        if !missing.is_empty() {
+            // Another build may be compiling the same wheels.
+            let lock = format!("byte-code-{}", &sha256_hex(self.python.as_bytes())[..16]);
+            _alone = Some(self.tools.store.lock_with_reason(&lock, "which compiles byte code").await?);
+            (code, missing) = self.kept_code(wheels);
         }
         let (opened, minor) = (self.wheels.clone(), self.lock.stack.python.minor);
         let distributions = blocking(move || {
@@ -181,6 +208,20 @@ impl<'a> WheelLayers<'a> {
         let title = format!("byte code of {}", kind.name());
         let source = LayerSource::ByteCode { python: self.python.clone(), wheels: self.recipe_of(&order) };
         Made::planned(kind, &title, plan, source).await.map(Some)
+    }
+
+    /// The byte code that the cache has, by wheel, and the wheels whose byte code it lacks.
+    fn kept_code(&self, wheels: &[usize]) -> (Vec<(usize, Vec<SourceFile>)>, Vec<usize>) {
+        let (mut code, mut missing) = (Vec::new(), Vec::new());
+        for at in wheels {
+            let wheel = &self.lock.wheels[*at].sha256;
+            let known = if self.tools.no_cache { None } else { kept(self.tools.store, wheel, &self.python) };
+            match known {
+                Some(known) => code.push((*at, known)),
+                None => missing.push(*at),
+            }
+        }
+        (code, missing)
     }
 
     /// The same wheels for a recipe.
@@ -216,27 +257,6 @@ fn report(conflicts: &Conflicts, lock: &Lock, reporter: &dyn Reporter) -> Result
         reporter.report(Event::Note { text: format!("{}{rest}", line(first)) });
     }
     Ok(())
-}
-
-/// The most that the modules of a wheel have together, bytes: they are read into memory.
-const MOST_MODULES: usize = 512 << 20;
-
-/// The modules of a wheel: what Python may import from site-packages.
-fn modules(installation: &Installation, minor: u8) -> Result<Distribution, AssembleError> {
-    let packages = format!("opt/env/lib/python3.{minor}/site-packages/");
-    let (mut sources, mut size) = (Vec::new(), 0);
-    for file in installation.files() {
-        let is_module = file.path.starts_with(&packages) && file.path.strip_suffix(".py").is_some();
-        if is_module && let Some(content) = installation.read(file)? {
-            size += content.len();
-            if size > MOST_MODULES {
-                let reason = format!("its modules have more than {} MiB", MOST_MODULES >> 20);
-                return Err(installation.wheel().refused(vec![reason]));
-            }
-            sources.push(SourceFile { path: format!("/{}", file.path), content: content.into() });
-        }
-    }
-    Ok(Distribution { wheel: installation.wheel().sha256().to_owned(), sources })
 }
 
 /// The packages of the image's Python: its byte code changes with no other.

@@ -9,7 +9,9 @@ mod mount_check;
 mod open;
 mod outcome;
 mod project;
+mod rows;
 mod serve;
+mod service_urls;
 mod ssh_client;
 mod volumes;
 
@@ -22,6 +24,9 @@ pub(crate) use crate::shell::labels::Shell;
 pub(crate) use open::{open, shells};
 pub(crate) use outcome::{OpenOutcome, Started, Then};
 pub(crate) use project::project_of;
+#[cfg(test)]
+pub(crate) use rows::{GpuRow, PortRow};
+pub(crate) use rows::{ShellRow, shell_rows};
 pub(crate) use serve::until_ended;
 pub(crate) use ssh_client::forget_client;
 pub(crate) use volumes::ETC_LABEL;

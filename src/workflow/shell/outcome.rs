@@ -2,7 +2,7 @@
 
 use crate::engine::{Attached, Program};
 use crate::shell::Tunnels;
-use crate::workflow::shell::serve::ServiceUrls;
+use crate::workflow::shell::service_urls::ServiceUrls;
 
 /// What came of the call.
 pub(crate) enum OpenOutcome {

@@ -1,26 +1,25 @@
 //! JupyterLab, SSH and VS Code of a container: what they need is gathered before it starts, and told once they answer.
 #![expect(clippy::disallowed_methods, reason = "reads public keys, writes the client's configuration")]
 
-use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use camino::Utf8Path;
 use futures_util::StreamExt as _;
-use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::engine::{Containers, Output, Port, Program};
 use crate::model::request::{self, ServiceOptions};
-use crate::report::{Event, Printer};
+use crate::report::Event;
 use crate::settings::Settings;
 use crate::shell::labels::{Shell, container_name};
 use crate::shell::{Jupyter, Services, ShellError, Ssh, User, token, url, vscode_uri};
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::RunError;
 use crate::workflow::session::Session;
+use crate::workflow::shell::service_urls::ServiceUrls;
 use crate::workflow::shell::ssh_client::{client, forget_client, home, printed};
 
 /// Where the search for a free port begins.
@@ -28,32 +27,6 @@ const JUPYTER: u16 = 8888;
 const SSH: u16 = 2222;
 /// How long a service may take to answer, and how often it is asked.
 const READY: (Duration, Duration) = (Duration::from_mins(2), Duration::from_millis(40));
-
-/// What can be opened, for people and programs.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct ServiceUrls {
-    schema: u32,
-    pub(crate) name: String,
-    jupyter: Option<String>,
-    ssh: Option<String>,
-    vscode: Option<String>,
-}
-
-impl ServiceUrls {
-    /// Prints it: one line each, or JSON.
-    pub(crate) fn print(&self, settings: &Settings) {
-        if settings.output.json {
-            return Printer.json(self);
-        }
-        let lines: Vec<_> = [&self.jupyter, &self.ssh, &self.vscode].into_iter().flatten().collect();
-        if lines.is_empty() {
-            Printer.text(&self.name);
-        }
-        for line in lines {
-            Printer.text(line);
-        }
-    }
-}
 
 impl ServiceOptions {
     /// True if anything is to be served.
@@ -168,7 +141,7 @@ pub(super) async fn begin(
         told.ssh = Some(client(session, &args.services, (name, container), ssh.port, user).await?);
     }
     told.vscode = args.services.vscode.then(|| vscode(name));
-    open(session, &args.services, &told);
+    told.open(session, &args.services);
     Ok(told)
 }
 
@@ -212,7 +185,7 @@ pub(super) async fn of_running(
         told.ssh = Some(client(session, args, (&shell.name, id), port("ssh")?, user).await?);
     }
     told.vscode = args.vscode.then(|| vscode(&shell.name));
-    open(session, args, &told);
+    told.open(session, args);
     Ok(told)
 }
 
@@ -243,33 +216,6 @@ async fn answers(address: IpAddr, port: u16, ask: &[u8], expected: &[u8]) -> Res
         }
     };
     tokio::time::timeout(READY.0, heard).await.map_err(|_| ShellError::Silent { port })
-}
-
-/// Opens what `--open` asks for. The address with the token goes through a file of the caller's own: the arguments of a
-/// program can be read by everybody on this machine.
-fn open(session: &Session<'_>, args: &ServiceOptions, told: &ServiceUrls) {
-    if !args.open {
-        return;
-    }
-    let opened = (|| -> std::io::Result<()> {
-        if let Some(url) = &told.jupyter {
-            let mut page = tempfile::Builder::new().prefix("envforge-").suffix(".html").tempfile()?;
-            write!(page, "<meta http-equiv=\"refresh\" content=\"0; url={url}\">")?;
-            let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-            std::process::Command::new(program).arg(page.path()).status()?;
-            // A browser that runs already reads it after the program has ended.
-            std::thread::sleep(Duration::from_secs(3));
-        }
-        if let Some(command) = &told.vscode {
-            let mut words = command.split(' ');
-            std::process::Command::new(words.next().unwrap_or_default()).args(words).status()?;
-        }
-        Ok(())
-    })();
-    if let Err(error) = opened {
-        let text = format!("cannot open the URL: {error}");
-        session.reporter.report(Event::Warning { text });
-    }
 }
 
 /// Waits until somebody ends the call, or the container ends by itself.

@@ -1,4 +1,4 @@
-//! The arrows that LAYOUT.md allows: strata, what `cli` may import, and no circle.
+//! The arrows of CONTRIBUTING.md: strata, what `cli` may import, and no circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,17 +17,15 @@ const STRATA: [&[&str]; 6] = [
         "base",
         "container_layers",
         "engine",
-        "evidence",
         "fetch",
-        "fleet",
         "host",
         "packages",
         "pages",
         "project_files",
+        "reference",
         "refresh",
         "registry",
         "report",
-        "sandbox",
         "shell",
         "source_build",
         "store",

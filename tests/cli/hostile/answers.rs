@@ -41,6 +41,11 @@ fn one() -> Wheel {
     WheelSpec::new("demo-one", "1.0").file("demo_one.py", "ONE = 1\n").build()
 }
 
+/// The SHA-256 of the wheel that the lock names.
+pub(super) fn one_hash() -> String {
+    sha256(&one().bytes)
+}
+
 fn uv() -> Wheel {
     WheelSpec::new("uv", "1.0").file("uv-1.0.data/scripts/uv", "a program\n").build()
 }
@@ -52,7 +57,7 @@ fn answer(path: &str, kind: &str, bytes: Vec<u8>) -> Answer {
 }
 
 /// What a good index and a good registry answer.
-fn correct() -> Vec<Answer> {
+pub(super) fn correct() -> Vec<Answer> {
     let mut all = Vec::new();
     for wheel in [one(), uv()] {
         let page = format!("<a href=\"/files/{0}#sha256={1}\">{0}</a>", wheel.file, sha256(&wheel.bytes));
@@ -113,7 +118,7 @@ pub(super) fn attempt(case: &Case) -> Vec<Outcome> {
 }
 
 /// Gathers a vendor folder from the index.
-fn ask_index(scene: &Scene, at: SocketAddr) -> (i32, String) {
+pub(super) fn ask_index(scene: &Scene, at: SocketAddr) -> (i32, String) {
     let mut lock = super::project::lock();
     (lock.tools[0].file, lock.tools[0].sha256) = (uv().file, sha256(&uv().bytes));
     lock.wheels[0].sha256 = sha256(&one().bytes);

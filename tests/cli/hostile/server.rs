@@ -31,6 +31,14 @@ pub(super) struct Answer {
     pub(super) bytes: Option<Vec<u8>>,
 }
 
+impl Answer {
+    /// These bytes, for requests of that path.
+    pub(super) fn plain(path: &str, bytes: Vec<u8>) -> Self {
+        let (path, bytes) = (path.to_owned(), Some(bytes));
+        Self { path, status: 200, head: Vec::new(), body: String::new(), length: None, endless: false, bytes }
+    }
+}
+
 fn ok() -> u16 {
     200
 }

@@ -1,5 +1,5 @@
 # An ONNX Runtime without a GPU. FAKE_ONNXRUNTIME=1.17 does not know the option `use_tf32` and, as that release does,
-# falls back to the CPU provider.
+# falls back to the CPU provider. FAKE_WRONG=matmul: a product is another.
 import os
 
 
@@ -17,4 +17,6 @@ class InferenceSession:
         return self.providers
 
     def run(self, outputs, inputs):
-        return [inputs["a"] @ inputs["b"]]
+        product = inputs["a"] @ inputs["b"]
+        product.rows[0][0] += os.environ.get("FAKE_WRONG") == "matmul"
+        return [product]

@@ -108,6 +108,7 @@ def cupy():
 
 
 def numba():
+    global cuda  # Among the globals, where Numba's simulator of a GPU looks for it.
     from numba import cuda
 
     need(cuda.is_available(), "Numba sees no GPU")

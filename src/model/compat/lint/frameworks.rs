@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::rows::Row;
-use super::super::tables::{Channel, Matrix, Product, SourceFloor, Variant};
+use super::super::tables::{Channel, KnownVersion, Matrix, Product, SourceFloor, Variant};
 use super::code::{known, same_minor};
 use super::fault::{Faults, Problem};
 use crate::model::versions::{FrameworkVersion, LibraryVersion};
@@ -20,13 +20,28 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
     products(matrix, faults);
     for row in &matrix.known_versions {
         product(matrix, row, &row.framework, faults);
-        let same = |variant: &&Variant| variant.framework == row.framework && variant.version == row.version;
-        if let Some(variant) = matrix.variants.iter().find(same) {
-            faults.contradiction(row, "no row".to_owned(), variant, "a row".to_owned());
-        }
+        known_version(matrix, row, faults);
     }
     for row in &matrix.numpy_limits {
         product(matrix, row, &row.framework, faults);
+    }
+}
+
+/// Checks that no row contradicts the reason for its absence, and that a version has one reason only.
+fn known_version(matrix: &Matrix, row: &KnownVersion, faults: &mut Faults) {
+    if let Some(last) = row.last.as_ref().filter(|last| **last <= row.version) {
+        faults.contradiction(row, format!("from {}", row.version), row, format!("to {last}"));
+    }
+    let same = |variant: &&Variant| variant.framework == row.framework && row.covers(&variant.version);
+    if let Some(variant) = matrix.variants.iter().find(same) {
+        faults.contradiction(row, "no row".to_owned(), variant, "a row".to_owned());
+    }
+    let before = matrix.known_versions.iter().take_while(|other| !std::ptr::eq(*other, row));
+    let mut of_framework = before.filter(|other| other.framework == row.framework);
+    if let Some(other) =
+        of_framework.find(|other| other.version <= *row.last() && row.version <= *other.last())
+    {
+        faults.contradiction(row, format!("a reason for {}", row.version), other, "another one".to_owned());
     }
 }
 

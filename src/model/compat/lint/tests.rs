@@ -141,9 +141,22 @@ catches! {
         |m| m.variants[0].framework = "caffe".into() => "variant caffe 1.12.0 cu102 x86_64", "`caffe`";
     two_defaults_of_one_release:
         |m| m.variants[1].channel = Channel::Default => "variant pytorch 1.12.0 cu113 x86_64", "channel default";
+    a_range_of_known_versions_around_a_row: |m| {
+        let row = m.known_versions.iter_mut().find(|row| row.framework == "numba" && row.last.is_some());
+        row.unwrap().last = Some("0.14.0".parse().unwrap());
+    } => "known_version numba 0.0.0 to 0.14.0", "no row here, a row in numba.toml: variant numba 0.14.0";
+    a_range_of_known_versions_that_ends_before_it_begins: |m| {
+        let row = m.known_versions.iter_mut().find(|row| row.framework == "numba" && row.last.is_some());
+        row.unwrap().last = Some("0.0".parse().unwrap());
+    } => "known_version numba 0.0.0 to 0.0", "from 0.0.0 here, to 0.0";
+    two_reasons_for_one_version: |m| {
+        let row = m.known_versions.iter_mut().find(|row| row.framework == "numba" && row.last.is_some());
+        row.unwrap().last = Some("0.0.12".parse().unwrap());
+    } => "known_version numba 0.0.12", "another one in numba.toml: known_version numba 0.0.0 to 0.0.12";
     a_known_version_that_has_rows: |m| m.known_versions.push(KnownVersion {
         framework: "pytorch".into(),
         version: "2.8.0".parse().unwrap(),
+        last: None,
         what: "exists".into(),
         source: "test".into(),
     }) => "known_version pytorch 2.8.0", "no row here, a row in";

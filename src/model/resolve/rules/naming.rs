@@ -67,10 +67,7 @@ pub(crate) fn known_versions<'a>(
     let near = nearest_versions(question, product, asked);
     let near = near.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let (text, source) = match known_version(question, product, asked) {
-        Some(row) => (
-            format!("{name} {} exists, but is not in the matrix: {}", row.version, row.what),
-            row.source.clone(),
-        ),
+        Some(row) => (absent(name, row), row.source.clone()),
         None => (
             match all.last() {
                 Some(oldest) if asked < *oldest => {
@@ -84,6 +81,14 @@ pub(crate) fn known_versions<'a>(
     Err(vec![RuleViolation::new(Rule::UnknownVersion, format!("{text}; closest: {near}"), &source)])
 }
 
+/// Returns the text about a version, or a range of them, without rows.
+fn absent(name: &str, row: &KnownVersion) -> String {
+    match &row.last {
+        None => format!("{name} {} exists, but is not in the matrix: {}", row.version, row.what),
+        Some(last) => format!("{name} {} to {last} are not in the matrix: {}", row.version, row.what),
+    }
+}
+
 /// Returns the known facts about a version without rows.
 pub(crate) fn known_version<'a>(
     question: &ResolveRequest<'a>,
@@ -95,7 +100,10 @@ pub(crate) fn known_version<'a>(
         .known_versions
         .iter()
         .filter(|row| row.framework == product.framework)
-        .filter(|row| covers(asked, &row.version) || covers(&row.version, asked))
+        .filter(|row| {
+            let near = covers(asked, &row.version) || covers(&row.version, asked);
+            near || row.covers(asked) || covers(asked, row.last())
+        })
         .max_by(|a, b| a.version.cmp(&b.version))
 }
 

@@ -68,7 +68,7 @@ pub(super) fn no_base_for_python(candidate: &Candidate<'_>) -> Option<RuleViolat
 /// Rejects a Python without a wheel of the numpy line that the binary requires.
 pub(super) fn numpy_abi(candidate: &Candidate<'_>) -> Option<RuleViolation> {
     let matrix = candidate.question.matrix;
-    let limit = matrix.numpy_limit(&candidate.variant.framework, &candidate.variant.version)?;
+    let limit = matrix.numpy_limit_of(candidate.variant)?;
     let needed = limit.numpy.as_deref()?;
     let line = if needed == "<2" || needed.starts_with("<1.") { "1.x" } else { return None };
     let mut lines = matrix.stacks_of(candidate.python).peekable();

@@ -7,6 +7,7 @@ use proptest::sample::select;
 
 use super::naive;
 use crate::model::compat::Matrix;
+use crate::model::compat::tables::Variant;
 use crate::model::resolve::candidate::ResolveRequest;
 use crate::model::resolve::choose::solve;
 use crate::model::resolve::{ResolveOptions, RuleViolation, resolve};
@@ -174,6 +175,27 @@ proptest! {
         small.variants.retain(|_| { at += 1; kept >> (at % 61) & 1 == 1 });
         if let Ok(stack) = answer_of(&spec, &target, &small, &options) {
             // A source build is for an unpublished variant only.
+            let answer = answer_of(&spec, &target, full, &options);
+            prop_assert!(answer.is_ok() || stack.source_build.is_some(), "lost {}: {:?}", stack.name, answer.err());
+        }
+    }
+
+    /// One variant alone against all variants of its release: the case that random matrices seldom meet.
+    #[test]
+    fn further_variants_of_a_release_keep_the_solution(
+        at in 0..Matrix::current().variants.len(), target in any_target(), options in any_base(),
+    ) {
+        let full = Matrix::current();
+        let only = &full.variants[at];
+        let product = full.products.iter().find(|product| product.framework == only.framework);
+        let spec = Spec {
+            version: Some(only.version.clone()), ..Spec::of(&product.expect("a product of the row").name)
+        };
+        let target = Target { machine: only.machine, ..target };
+        let mut small = full.clone();
+        let other = |row: &Variant| row.framework == only.framework && row.version == only.version && row != only;
+        small.variants.retain(|row| !other(row));
+        if let Ok(stack) = answer_of(&spec, &target, &small, &options) {
             let answer = answer_of(&spec, &target, full, &options);
             prop_assert!(answer.is_ok() || stack.source_build.is_some(), "lost {}: {:?}", stack.name, answer.err());
         }

@@ -229,6 +229,7 @@ fn known_version_without_rows_reports_facts_and_alternatives() {
     matrix.known_versions = vec![crate::model::compat::tables::KnownVersion {
         framework: "pytorch".to_owned(),
         version: "1.6.0".parse().expect("a version"),
+        last: None,
         what: "published for CUDA 9.2, 10.1 and 10.2".to_owned(),
         source: "a test".to_owned(),
     }];

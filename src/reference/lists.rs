@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use envforge_protocol::status::groups;
 use envforge_protocol::{CheckId, Level, Scope, SkipReason, Stage};
 
-use crate::commands::shell::OWN_FAILURE;
-use crate::failure::Exit;
+use crate::failure::{Exit, SHELL_FAILURE};
 use crate::model::diagnosis::entries;
 use crate::model::markdown::{MarkdownPage, code, sentence};
 use crate::packages::catalogue;
@@ -105,7 +104,7 @@ pub(super) fn exit_codes() -> String {
         }),
     );
     page.paragraph(&format!(
-        "`envforge shell` ends with the exit code of the program in the container, and with {OWN_FAILURE} where \
+        "`envforge shell` ends with the exit code of the program in the container, and with {SHELL_FAILURE} where \
          envforge itself failed.",
     ));
     page.finish()

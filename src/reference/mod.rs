@@ -1,14 +1,18 @@
-//! `generate docs`: the pages of the reference that are not the argument parser's, by path.
+//! The book's reference, made from the lists that the program uses. The pages of commands come from the argument parser.
 
-use super::schema::schema_page;
-use super::{json_output, lists};
+mod json_output;
+mod lists;
+mod schema;
+
+use self::schema::schema_page;
 use crate::model::compat::Matrix;
 use crate::model::markdown::{MarkdownPage, code, sentence};
 use crate::model::project;
 use crate::model::resolve::{rules_text, support_text};
 use crate::settings::{VARIABLES, config_schema};
 
-pub(super) fn pages() -> Vec<(String, String)> {
+/// Returns the pages by file name.
+pub(crate) fn pages() -> Vec<(String, String)> {
     let all = [
         ("project-file.md", project_file()),
         ("settings.md", settings()),

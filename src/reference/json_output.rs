@@ -63,6 +63,81 @@ const OBJECTS: &[Object] = &[
         &[("file", "its path"), ("fits", "true if it is up to date"), ("differences", "each difference")],
     ),
     (
+        "envforge build pytorch-cuda:2.8-cu128",
+        "an image that was built and checked",
+        &[
+            ("name", "the image's name"),
+            ("tags", "tags it got; empty if a check failed"),
+            ("pushed", "with `--push`, each `reference` with `digest`; otherwise left out"),
+            ("image", "id of the image"),
+            ("size", "bytes"),
+            ("base", "reference of the base image"),
+            ("lock", "hash of the lock"),
+            ("lock_file", "path of the lock file"),
+            ("content", "content digest, with `--locked` or `--push`; null otherwise"),
+            ("verified", "true if every required check ran on a GPU that counts"),
+            ("unverified_because", "why its tags end in `-unverified`; otherwise left out"),
+            ("seconds", "duration of `lock`, `build`, `checks` and `content`"),
+            ("verdict", "the report, as that of `verify`"),
+        ],
+    ),
+    (
+        "envforge build pytorch-cuda:2.8-cu128 jax-cuda:0.7",
+        "several images",
+        &[(
+            "builds",
+            "each `spec` with `exit`, `error` and `hints`, and `build` as above; with `--dry-run` `plan`, a text",
+        )],
+    ),
+    (
+        "envforge outdated",
+        "changes that a new lock would make; `lock --diff` prints the same",
+        &[
+            ("file", "path of the lock file"),
+            ("created", "when the lock was made"),
+            ("because", "each reason why the lock is out of date"),
+            ("changes", "each `part` and `name` with `from` and `to`"),
+        ],
+    ),
+    (
+        "envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8",
+        "where an image was pushed",
+        &[
+            ("image", "id of the image"),
+            ("verified", "true if its tags are verified ones"),
+            ("pushed", "each `reference` with `digest`"),
+        ],
+    ),
+    (
+        "envforge export oci pytorch-cuda:2.8-cu128 image.tar",
+        "the layout that was written",
+        &[
+            ("image", "id of the image"),
+            ("path", "the directory or file"),
+            ("digest", "digest of the manifest, the image's digest in a registry"),
+            ("size", "bytes of all blobs"),
+        ],
+    ),
+    (
+        "envforge import image.tar torch:2.8",
+        "the image that the engine has now",
+        &[
+            ("image", "id of the image"),
+            ("tag", "its tag"),
+            ("digest", "digest of the layout's manifest, the image's digest in a registry"),
+        ],
+    ),
+    (
+        "envforge shell pytorch-cuda:2.8-cu128 --jupyter",
+        "the services of a container, once they answer; also those of `--detach`",
+        &[
+            ("name", "name of the container"),
+            ("jupyter", "address with its token, or null"),
+            ("ssh", "command, or null"),
+            ("vscode", "address that VS Code opens, or null"),
+        ],
+    ),
+    (
         "envforge vendor ./vendor",
         "a directory for offline builds",
         &[
@@ -195,6 +270,15 @@ const OBJECTS: &[Object] = &[
             ("edition", "version of the matrix"),
             ("rows", "number of rows"),
             ("faults", "each fault with its row"),
+        ],
+    ),
+    (
+        "envforge compat refresh onnxruntime",
+        "differences between the matrix and the package index",
+        &[
+            ("edition", "version of the matrix"),
+            ("rows", "number of rows that were compared"),
+            ("findings", "each difference: `kind` with its fields"),
         ],
     ),
     (

@@ -1,0 +1,55 @@
+//! The key of the seals of records: a file of the state directory that its owner alone can read.
+
+use std::io::{ErrorKind, Write as _};
+use std::sync::{Arc, OnceLock};
+
+use camino::Utf8Path;
+use ring::hmac;
+
+use super::files::{HIDDEN, read_file, remove_file, temporary_file};
+
+/// The file in the state directory.
+pub(super) const KEY: &str = "cache-key";
+/// How often it is read or made before something must be wrong.
+const ATTEMPTS: usize = 3;
+/// Its size in bytes.
+const SIZE: usize = 32;
+
+/// The key of a store, read or made when it is first needed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SealKey(Arc<OnceLock<hmac::Key>>);
+
+impl SealKey {
+    /// Returns the key of a state directory.
+    pub(super) fn get(&self, state: &Utf8Path) -> std::io::Result<&hmac::Key> {
+        if let Some(key) = self.0.get() {
+            return Ok(key);
+        }
+        let bytes = key_bytes(state)?;
+        Ok(self.0.get_or_init(|| hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
+    }
+}
+
+/// The bytes of the key; the first process that needs it makes it.
+fn key_bytes(state: &Utf8Path) -> std::io::Result<Vec<u8>> {
+    let path = state.join(KEY);
+    for _ in 0..ATTEMPTS {
+        match read_file(&path, SIZE as u64) {
+            Ok(bytes) if bytes.len() == SIZE => return Ok(bytes),
+            // Cut by a full disk: what it sealed is made again.
+            Ok(_) => remove_file(&path)?,
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => remove_file(&path)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        // A temporary file can be read by its owner only.
+        let mut file = temporary_file(HIDDEN, state)?;
+        file.write_all(&rand::random::<[u8; SIZE]>())?;
+        file.as_file().sync_data()?;
+        match file.persist_noclobber(&path) {
+            Err(error) if error.error.kind() != ErrorKind::AlreadyExists => return Err(error.error),
+            _ => {}
+        }
+    }
+    Err(std::io::Error::other(format!("`{path}` is a link, or another process replaces it again and again")))
+}

@@ -1,0 +1,137 @@
+//! Work on wheels that have arrived while others are still downloaded: their files are listed, and the digests of those with a
+//! layer of their own are computed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use futures_util::StreamExt as _;
+use futures_util::stream::poll_fn;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::assemble::{
+    AssembleError, Conflicts, DigestCache, Installation, LayerKey, LayerPlan, Listing, ListingCache, Wheel,
+    digest_layers, has_own_layer,
+};
+use crate::model::lock::LockedWheel;
+use crate::store::Store;
+use crate::workflow::assemble::layer::blocking;
+
+/// What is known of the wheels of one Python, in the cache.
+#[derive(Clone)]
+pub(super) struct WheelCaches {
+    /// The files of each wheel.
+    pub(super) lists: ListingCache,
+    /// The digests of layers.
+    pub(super) digests: DigestCache,
+    /// The minor version of the Python.
+    pub(super) minor: u8,
+}
+
+impl WheelCaches {
+    /// Returns the caches in a store.
+    pub(super) fn of(store: &Store, minor: u8) -> Self {
+        Self { lists: ListingCache::of(store, minor), digests: DigestCache::of(store), minor }
+    }
+
+    /// Prepares each wheel whose SHA-256 is received, on all cores, until the sender is dropped, and returns the opened ones.
+    ///
+    /// A wheel that cannot be prepared is left to the build, which opens it again and reports the error.
+    pub(super) async fn prepare(
+        &self,
+        store: &Store,
+        wheels: &[&LockedWheel],
+        mut arrived: UnboundedReceiver<String>,
+    ) -> BTreeMap<String, Installation> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        let wheel = |sha256: &String| wheels.iter().find(|wheel| wheel.sha256 == *sha256).copied().cloned();
+        poll_fn(|context| arrived.poll_recv(context))
+            .filter_map(|sha256| std::future::ready(wheel(&sha256)))
+            .map(|locked| async move {
+                let path = store.blob_path(&locked.sha256).ok()?;
+                let (caches, sha256) = (self.clone(), locked.sha256.clone());
+                match blocking(move || caches.prepare_one(&path, &locked)).await {
+                    Ok(Ok(opened)) => Some((sha256, opened)),
+                    Ok(Err(error)) => {
+                        tracing::debug!(%sha256, %error, "cannot prepare a downloaded wheel");
+                        None
+                    }
+                    Err(_) => None,
+                }
+            })
+            .buffer_unordered(cores)
+            .filter_map(std::future::ready)
+            .collect()
+            .await
+    }
+
+    /// Opens a wheel, lists it and computes the digests of its layer.
+    fn prepare_one(&self, path: &Utf8Path, locked: &LockedWheel) -> Result<Installation, AssembleError> {
+        let read = |cause| AssembleError::Read { file: locked.file.clone(), cause };
+        let size = fs_err::metadata(path).map_err(read)?.len();
+        let opened = Installation::of(Arc::new(Wheel::open(path, locked)?), self.minor)?;
+        if self.lists.find(locked).is_none() {
+            self.lists.put(locked, &Listing::of(&opened)?)?;
+        }
+        // Nearly always no path gives way to another distribution's: else the layer has another key, and its digests are computed
+        // later.
+        let key = LayerKey::new(self.minor).wheel(&locked.sha256, BTreeSet::new());
+        if has_own_layer(size) && self.digests.find(&key).is_none() {
+            let plan = LayerPlan::new(&[&opened], &Conflicts::default(), BTreeMap::new())?;
+            for digests in digest_layers(&[plan], &|_, _| {})? {
+                self.digests.put(&key, &digests)?;
+            }
+        }
+        Ok(opened)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::assemble::made_wheel::{MadeEntry, MadeWheel};
+    use crate::assemble::samples::locked;
+    use crate::model::lock::WheelLayer;
+
+    /// Puts a wheel into the cache that holds one file of that size.
+    fn wheel(store: &Store, name: &str, entry: MadeEntry) -> LockedWheel {
+        let bytes = MadeWheel::new(name).entry(entry).build();
+        let locked = locked(name, WheelLayer::Framework, &bytes);
+        store.put(&locked.sha256, &bytes).expect("written");
+        locked
+    }
+
+    #[tokio::test]
+    async fn arrived_wheels_are_listed_and_large_ones_have_digests() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = camino::Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let large = wheel(&store, "large", MadeEntry::new("a.bin", &vec![0; 33 << 20]).stored());
+        let small = wheel(&store, "small", MadeEntry::new("b.bin", b"b"));
+        let broken = wheel(&store, "broken", MadeEntry { crc32: 1, ..MadeEntry::new("../c", b"c") });
+        let later = wheel(&store, "later", MadeEntry::new("d.bin", b"d"));
+        let all = [&large, &small, &broken, &later];
+        let (sender, receiver) = unbounded_channel();
+        for one in [&large, &small, &broken] {
+            sender.send(one.sha256.clone()).expect("it listens");
+        }
+        sender.send("0".repeat(64)).expect("it listens");
+        drop(sender);
+
+        let caches = WheelCaches::of(&store, 11);
+        let opened = caches.prepare(&store, &all, receiver).await;
+        assert_eq!(opened.keys().collect::<BTreeSet<_>>(), BTreeSet::from([&large.sha256, &small.sha256]));
+        let listed = |wheel: &LockedWheel| caches.lists.find(wheel).is_some();
+        assert_eq!(all.map(listed), [true, true, false, false]);
+        let digests = |wheel: &LockedWheel| {
+            let key = LayerKey::new(11).wheel(&wheel.sha256, BTreeSet::new());
+            caches.digests.find(&key)
+        };
+        let plan = LayerPlan::new(&[&opened[&large.sha256]], &Conflicts::default(), BTreeMap::new());
+        let expected = digest_layers(&[plan.expect("a layer")], &|_, _| {}).expect("digests");
+        assert_eq!(digests(&large).as_ref(), expected.first());
+        assert_eq!(digests(&small), None, "it shares a layer with others");
+    }
+}

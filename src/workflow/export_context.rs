@@ -1,0 +1,201 @@
+//! The context of a build as a directory that any engine can build, for `export`.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use camino::Utf8Path;
+
+use crate::base::BaseArchive;
+use crate::failure::{Exit, Failure};
+use crate::model::image::context::{ContextContent, ContextEntry};
+use crate::model::image::plan::{BaseSource, BuildPlan, CachedFile, plan};
+use crate::model::lock::Lock;
+use crate::model::project::Shell;
+use crate::model::request;
+use crate::settings::Settings;
+use crate::store::{copy_verified, write_atomically};
+use crate::workflow::base::check_processor;
+use crate::workflow::build_request::wanted;
+use crate::workflow::context_files::files;
+use crate::workflow::custom_base::named_base;
+use crate::workflow::damaged::{Replaced, Subject};
+use crate::workflow::error::CommandError;
+use crate::workflow::lock::{LockedBuild, lock_for};
+use crate::workflow::session::Session;
+use crate::workflow::stack::stack;
+
+/// Written last: a directory that holds it is a complete export.
+pub(crate) const MARK: &str = ".envforge-export";
+
+/// The contents of an export.
+pub(crate) struct Exported {
+    pub(crate) lock: Lock,
+    pub(crate) shell: Shell,
+    pub(crate) plan: BuildPlan,
+    pub(crate) bottom: BaseSource,
+    pub(crate) published: bool,
+}
+
+/// Locks the requested image and writes its context, with the lock file, into a directory.
+pub(crate) async fn exported(
+    args: &request::Export,
+    dir: &Utf8Path,
+    settings: &Settings,
+) -> Result<Exported, CommandError> {
+    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+    let named = named_base(settings, &wanted.source, &wanted.target).await?;
+    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
+    let session = Session::open(settings, Some(&wanted.source)).await?;
+    let LockedBuild { lock, base, .. } = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
+    check_processor(&session, &lock.stack)?;
+    let bottom = match &base.archive {
+        Some(BaseArchive { path, sha256 }) => BaseSource::Archive(CachedFile {
+            size: fs_err::metadata(path)?.len(),
+            sha256: sha256.clone(),
+            path: path.clone(),
+        }),
+        None => BaseSource::Image(base.published.clone().unwrap_or_else(|| base.reference.clone())),
+    };
+    let plan = plan(&lock, files(&session, &lock, &base, bottom.clone(), &wanted).await?);
+    let (mut replaced, subject) =
+        (Replaced::default(), Subject { session: &session, lock: &lock, base: &base, wanted: &wanted });
+    while let Err(error) = write_folder(dir, &plan.context) {
+        replaced.again(error, subject).await?;
+    }
+    let write = |name: &str, text: &str| write_atomically(&dir.join(name), text.as_bytes());
+    write("envforge.lock", &lock.to_toml())?;
+    write(".dockerignore", "envforge.lock\n.dockerignore\n.envforge-export\n")?;
+    write(MARK, &format!("{}\n", plan.image.lock))?;
+    Ok(Exported { lock, shell: wanted.shell, plan, bottom, published: base.published.is_some() })
+}
+
+/// Refuses a directory that holds anything but an earlier export, and that only with `force`.
+pub(crate) fn check_empty(dir: &Utf8Path, force: bool) -> Result<(), CommandError> {
+    let refuse = || NotEmpty { dir: dir.to_string() };
+    match fs_err::read_dir(dir) {
+        Ok(mut entries) => {
+            let ours = dir.join(MARK).is_file();
+            if entries.next().is_some() && !(force && ours) { Err(refuse().into()) } else { Ok(()) }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes the entries below `dir`, each through a temporary name, files of the cache compared with their hash. A link in place
+/// of a file is replaced, one in place of a directory below `dir` is an error: it would lead elsewhere.
+fn write_folder(dir: &Utf8Path, entries: &[ContextEntry]) -> Result<(), CommandError> {
+    for entry in entries {
+        let path = dir.join(&entry.path);
+        check_no_link(dir, &entry.path)?;
+        match &entry.content {
+            ContextContent::Bytes(bytes) => write_atomically(&path, bytes)?,
+            ContextContent::File { path: from, sha256, .. } => copy_verified(from, &path, sha256)?,
+        }
+        fs_err::set_permissions(&path, std::fs::Permissions::from_mode(entry.mode))?;
+    }
+    Ok(())
+}
+
+/// Refuses a path below a directory whose folders, each with a `/` after it, lead through a link.
+pub(crate) fn check_no_link(dir: &Utf8Path, path: &str) -> Result<(), CommandError> {
+    for (end, _) in path.match_indices('/') {
+        let folder = dir.join(&path[..end]);
+        if fs_err::symlink_metadata(&folder).is_ok_and(|found| found.is_symlink()) {
+            return Err(LinkInside { link: folder.to_string() }.into());
+        }
+    }
+    Ok(())
+}
+
+/// The directory to write to has a link that leads elsewhere.
+#[derive(Debug, thiserror::Error)]
+#[error("`{link}` is a symbolic link; an export is written to directories only")]
+struct LinkInside {
+    link: String,
+}
+
+impl Failure for LinkInside {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["remove the link, or export to another directory".to_owned()]
+    }
+}
+
+/// The directory to write to holds something else.
+#[derive(Debug, thiserror::Error)]
+#[error("directory `{dir}` is not empty")]
+pub(crate) struct NotEmpty {
+    pub(crate) dir: String,
+}
+
+impl Failure for NotEmpty {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["use an empty or new directory, or add --force".to_owned()]
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make links")]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::*;
+    use crate::model::sha256::sha256_hex;
+
+    struct Fixture {
+        root: Utf8PathBuf,
+        _folder: tempfile::TempDir,
+    }
+
+    /// A directory `export`, and a file `precious` beside it.
+    fn fixture() -> Fixture {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        fs_err::create_dir_all(root.join("export")).expect("ours");
+        fs_err::create_dir_all(root.join("elsewhere")).expect("ours");
+        fs_err::write(root.join("precious"), "kept").expect("ours");
+        Fixture { root, _folder: folder }
+    }
+
+    fn entry(path: &str) -> ContextEntry {
+        ContextEntry::text(path, "exported")
+    }
+
+    #[test]
+    fn link_in_place_of_a_file_is_replaced_and_not_followed() {
+        let f = fixture();
+        std::os::unix::fs::symlink(f.root.join("precious"), f.root.join("export/Dockerfile")).expect("ours");
+        write_folder(&f.root.join("export"), &[entry("Dockerfile")]).expect("written");
+        assert_eq!(fs_err::read_to_string(f.root.join("precious")).expect("ours"), "kept");
+        let written = f.root.join("export/Dockerfile");
+        assert!(!written.is_symlink() && fs_err::read_to_string(written).expect("ours") == "exported");
+    }
+
+    #[test]
+    fn link_in_place_of_a_directory_is_refused() {
+        let f = fixture();
+        std::os::unix::fs::symlink(f.root.join("elsewhere"), f.root.join("export/steps")).expect("ours");
+        let error = write_folder(&f.root.join("export"), &[entry("steps/a/system.sh")]).expect_err("refused");
+        assert!(error.to_string().contains("export/steps` is a symbolic link"), "{error}");
+        assert_eq!(fs_err::read_dir(f.root.join("elsewhere")).expect("ours").count(), 0);
+    }
+
+    #[test]
+    fn file_of_the_cache_is_exported_with_its_hash_only() {
+        let f = fixture();
+        let export = |sha256: String| {
+            let content = ContextContent::File { path: f.root.join("precious"), size: 4, sha256 };
+            write_folder(&f.root.join("export"), &[ContextEntry { content, ..entry("debs/a.deb") }])
+        };
+        export(sha256_hex(b"other")).expect_err("other content");
+        assert!(!f.root.join("export/debs/a.deb").exists());
+        export(sha256_hex(b"kept")).expect("written");
+    }
+}

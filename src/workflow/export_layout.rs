@@ -1,0 +1,235 @@
+//! An assembled image as an OCI image layout, straight from wheels and the cache: no engine compresses it again.
+
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use crate::archive::image_layout::{BlobDirectory, LayoutWriter, parent_of};
+use crate::failure::{Exit, Failure};
+use crate::model::image::manifest::{BlobDescriptor, layout_index, manifest};
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
+use crate::model::versions::Machine;
+use crate::registry::BlobContent as _;
+use crate::report::in_step;
+use crate::store::Store;
+use crate::workflow::assemble::{LayerSource, Recipe, RecipeLayer, RemadeLayer};
+use crate::workflow::disk_space;
+use crate::workflow::error::CommandError;
+use crate::workflow::image_parts::{MissingParts, bring_base};
+use crate::workflow::session::Session;
+
+const STEP: &str = "layout";
+
+/// Why an image cannot be written as a layout.
+#[derive(Debug, thiserror::Error)]
+enum LayoutError {
+    /// The target holds something.
+    #[error("`{target}` already exists")]
+    Exists { target: Utf8PathBuf },
+    /// The image was not assembled on this machine.
+    #[error("cannot export `{image}`: it was not assembled on this machine")]
+    NotAssembled { image: String },
+    /// A file of the layout cannot be written.
+    #[error("cannot write `{target}`: {cause}")]
+    Write { target: Utf8PathBuf, cause: std::io::Error },
+}
+
+impl Failure for LayoutError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Exists { .. } => Exit::Usage,
+            Self::NotAssembled { .. } | Self::Write { .. } => Exit::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Exists { .. } => vec!["use another name, or an empty directory".to_owned()],
+            Self::NotAssembled { .. } => vec![
+                "build it here with `envforge build --locked`, without `run` steps and `--builder dockerfile`".to_owned(),
+                "save an image of another builder with `docker save`".to_owned(),
+            ],
+            Self::Write { cause, .. } => cause.hints(),
+        }
+    }
+}
+
+/// A written layout.
+pub(crate) struct Written {
+    /// The digest of the manifest: that of the image in a registry.
+    pub(crate) digest: Digest,
+    /// Bytes of all blobs.
+    pub(crate) size: u64,
+}
+
+/// Writes the image of that engine's id under its name to a directory, or to a tar if `target` ends in `.tar`.
+pub(crate) async fn export_layout(
+    session: &Session<'_>,
+    (image, name): (&str, &str),
+    machine: Machine,
+    target: &Utf8Path,
+) -> Result<Written, CommandError> {
+    let not_assembled = || LayoutError::NotAssembled { image: name.to_owned() };
+    let recipe = Recipe::of(&session.store, image).ok_or_else(not_assembled)?;
+    bring_base(session, &recipe).await?;
+    let name = name.parse::<ImageRef>().ok().filter(|name| name.tag().is_some());
+    let text = format!("write {} layers to {target}", recipe.layers.len());
+    let written = write(&session.store, &recipe, (machine, name.as_ref()), target);
+    in_step(&*session.reporter, STEP, text, written).await
+}
+
+async fn write(
+    store: &Store,
+    recipe: &Recipe,
+    (machine, name): (Machine, Option<&ImageRef>),
+    target: &Utf8Path,
+) -> Result<Written, CommandError> {
+    let layers: Vec<Arc<RemadeLayer>> = recipe
+        .layers
+        .iter()
+        .map(|layer| Arc::new(RemadeLayer { layer: layer.clone(), store: store.clone() }))
+        .collect();
+    let parts: Vec<String> = layers.iter().flat_map(|layer| layer.missing()).collect();
+    if !parts.is_empty() {
+        return Err(MissingParts { purpose: "export", parts }.into());
+    }
+    let failed = |cause: std::io::Error| match cause.kind() {
+        std::io::ErrorKind::AlreadyExists => LayoutError::Exists { target: target.to_owned() },
+        _ => LayoutError::Write { target: target.to_owned(), cause },
+    };
+    let layout = LayoutWriter::create(target).map_err(failed)?;
+    disk_space::check_folder(parent_of(target).as_str(), recipe.layers.iter().map(packed_size).sum())?;
+    let blobs = layout.blobs();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let written = stream::iter(layers).map(|layer| add_layer(blobs.clone(), layer)).buffered(cores);
+    let written: Vec<BlobDescriptor> = written.try_collect().await.map_err(failed)?;
+    let config = blobs.add(|out| out.write_all(recipe.config.as_bytes())).map_err(failed)?;
+    let text = manifest(&config, &written);
+    let document = blobs.add(|out| out.write_all(&text)).map_err(failed)?;
+    let index = layout_index(&document, machine, name);
+    let size = written.iter().chain([&config, &document]).map(|blob| blob.size).sum();
+    let done = tokio::task::spawn_blocking(move || layout.finish(&index)).await;
+    done.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(failed)?;
+    Ok(Written { digest: document.digest, size })
+}
+
+async fn add_layer(blobs: BlobDirectory, layer: Arc<RemadeLayer>) -> std::io::Result<BlobDescriptor> {
+    let made = tokio::task::spawn_blocking(move || blobs.add(|out| layer.write_to(out))).await;
+    made.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+}
+
+/// The bytes of a layer in its compressed form, about.
+fn packed_size(layer: &RecipeLayer) -> u64 {
+    match (&layer.packed, &layer.source) {
+        (Some((_, size)), _) => *size,
+        (None, LayerSource::Wheels { wheels, .. }) => {
+            wheels.iter().filter_map(|wheel| wheel.locked.size).sum()
+        }
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests read the layout")]
+mod tests {
+    use super::*;
+    use crate::model::image_digest::Digest;
+    use crate::model::sha256::sha256_hex;
+
+    struct Fixture {
+        root: Utf8PathBuf,
+        store: Store,
+        _folder: tempfile::TempDir,
+    }
+
+    fn fixture() -> Fixture {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        fs_err::create_dir(root.join("out")).expect("made");
+        Fixture { root, store, _folder: folder }
+    }
+
+    impl Fixture {
+        /// A layer that the cache has.
+        fn layer(&self, title: &str) -> RecipeLayer {
+            let tar = title.repeat(100_000).into_bytes();
+            let sha256 = sha256_hex(&tar);
+            self.store.put(&sha256, &tar).expect("stored");
+            let diff_id = format!("sha256:{sha256}");
+            RecipeLayer { title: title.to_owned(), diff_id, packed: None, source: LayerSource::Kept }
+        }
+
+        async fn write(&self, layers: &[&RecipeLayer], target: &str) -> Result<Written, CommandError> {
+            let layers = layers.iter().map(|layer| (*layer).clone()).collect();
+            let recipe = Recipe::new("{}".to_owned(), "debian:12".to_owned(), layers);
+            let name = "torch:1-unverified".parse().expect("a reference");
+            write(&self.store, &recipe, (Machine::X86_64, Some(&name)), &self.root.join("out").join(target))
+                .await
+        }
+
+        fn written(&self) -> usize {
+            fs_err::read_dir(self.root.join("out")).expect("readable").count()
+        }
+    }
+
+    #[tokio::test]
+    async fn layout_holds_the_image_that_a_push_would_send() {
+        let f = fixture();
+        let layers = [f.layer("system"), f.layer("torch")];
+        let written = f.write(&[&layers[0], &layers[1]], "image").await.expect("written");
+        let blob = |digest: &str| {
+            let path = f.root.join("out/image/blobs/sha256").join(digest.trim_start_matches("sha256:"));
+            let bytes = fs_err::read(path).expect("a blob");
+            assert_eq!(Digest::of(&bytes).as_str(), digest);
+            bytes
+        };
+        let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).expect("JSON");
+        let index = json(&fs_err::read(f.root.join("out/image/index.json")).expect("there"));
+        assert_eq!(index["manifests"][0]["digest"], written.digest.as_str());
+        let manifest = json(&blob(written.digest.as_str()));
+        assert_eq!(blob(manifest["config"]["digest"].as_str().expect("a digest")), b"{}");
+        let packed = manifest["layers"].as_array().expect("layers");
+        assert_eq!(packed.len(), 2);
+        for (packed, made) in packed.iter().zip(&layers) {
+            let bytes = blob(packed["digest"].as_str().expect("a digest"));
+            let mut tar = Vec::new();
+            let mut plain = flate2::read::MultiGzDecoder::new(bytes.as_slice());
+            std::io::Read::read_to_end(&mut plain, &mut tar).expect("gzip");
+            assert_eq!(sha256_hex(&tar), made.hex());
+        }
+        let again = f.write(&[&layers[0], &layers[1]], "image.tar").await.expect("written");
+        assert_eq!(again.digest, written.digest);
+        assert_eq!(f.written(), 2);
+    }
+
+    #[tokio::test]
+    async fn missing_parts_are_named_and_nothing_is_left() {
+        let f = fixture();
+        let (there, gone) = (f.layer("system"), f.layer("torch"));
+        f.store.discard(gone.hex()).expect("removed");
+        let error = f.write(&[&there, &gone], "image").await.err().expect("missing");
+        let text = "cannot export the image: not in the cache any more:\n  - the layer `torch`";
+        assert_eq!((error.to_string().as_str(), error.exit()), (text, Exit::Outside));
+        assert_eq!(f.written(), 0);
+    }
+
+    #[tokio::test]
+    async fn other_content_of_the_cache_ends_the_export() {
+        let f = fixture();
+        let mut layer = f.layer("system");
+        let other = f.layer("other");
+        let path = f.store.blob_path(layer.hex()).expect("a path");
+        fs_err::copy(f.store.blob_path(other.hex()).expect("a path"), path).expect("copied");
+        layer.title = "damaged".to_owned();
+        let error = f.write(&[&layer], "image.tar").await.err().expect("refused").to_string();
+        assert!(error.contains("the cache has other content"), "{error}");
+        assert_eq!(f.written(), 0);
+        fs_err::write(f.root.join("out/image.tar"), b"mine").expect("written");
+        let error = f.write(&[&other], "image.tar").await.err().expect("refused");
+        assert!(error.to_string().ends_with("image.tar` already exists"), "{error}");
+        assert_eq!(error.exit(), Exit::Usage);
+    }
+}

@@ -1,0 +1,58 @@
+//! The parts of an assembled image outside the engine: what its layers are made of, and what of it is missing.
+
+use std::fmt::Write as _;
+
+use crate::container_layers::{LayerError, keep_layers_of};
+use crate::engine::EngineError;
+use crate::failure::{Exit, Failure};
+use crate::workflow::assemble::{LayerSource, Recipe, RecipeLayer, RemadeLayer};
+use crate::workflow::error::CommandError;
+use crate::workflow::session::Session;
+
+/// Parts that are named in an error.
+const NAMED: usize = 10;
+
+/// Neither the cache nor the engine nor the registry has parts of an image.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {purpose} the image: not in the cache any more:{}", lines(parts))]
+pub(crate) struct MissingParts {
+    /// The verb that needs them.
+    pub(crate) purpose: &'static str,
+    pub(crate) parts: Vec<String>,
+}
+
+impl Failure for MissingParts {
+    fn exit(&self) -> Exit {
+        Exit::Outside
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let then = self.purpose;
+        vec![format!(
+            "build the image again with `envforge build --locked`, which brings them back, then {then} it"
+        )]
+    }
+}
+
+fn lines(parts: &[String]) -> String {
+    let mut text: String = parts.iter().take(NAMED).flat_map(|part| ["\n  - ", part]).collect();
+    if let Some(more @ 1..) = parts.len().checked_sub(NAMED) {
+        let _ = write!(text, "\n  - and {more} more");
+    }
+    text
+}
+
+/// Brings the layers of a base into the cache that only the engine has.
+pub(crate) async fn bring_base(session: &Session<'_>, recipe: &Recipe) -> Result<(), CommandError> {
+    let is_absent = |layer: &RecipeLayer| {
+        let layer = RemadeLayer { layer: layer.clone(), store: session.store.clone() };
+        matches!(layer.layer.source, LayerSource::Base { .. }) && !layer.missing().is_empty()
+    };
+    if !recipe.layers.iter().any(is_absent) {
+        return Ok(());
+    }
+    match keep_layers_of(&*session.engine, &session.store, &recipe.base).await {
+        Err(LayerError::Engine(EngineError::NoSuchImage { .. })) => Ok(()),
+        kept => Ok(kept?),
+    }
+}

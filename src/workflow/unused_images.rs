@@ -1,0 +1,103 @@
+//! Images, volumes and cached files that no lock in use refers to: found and removed for `prune`.
+#![expect(clippy::disallowed_methods, reason = "asks the clock for the age of files of the cache")]
+
+use std::time::SystemTime;
+
+use crate::engine::ImageInfo;
+use crate::model::image::plan::LOCK_LABEL;
+use crate::store::known_locks::{LocksInUse, in_use, known_lock};
+use crate::store::unused::{CacheFile, remove, unused as unused_files};
+use crate::workflow::error::CommandError;
+use crate::workflow::session::Session;
+use crate::workflow::shell::ETC_LABEL;
+
+/// Whatever `prune` may remove.
+pub(crate) struct Unused<'a> {
+    pub(crate) images: Vec<&'a ImageInfo>,
+    /// Volumes of `shell` that belong to images which are gone, or among these.
+    pub(crate) volumes: Vec<String>,
+    pub(crate) files: Vec<CacheFile>,
+}
+
+/// Finds unused images among all of envforge's, their volumes and, if `cache`, unused files of the cache.
+pub(crate) async fn unused<'a>(
+    session: &Session<'_>,
+    all: &'a [ImageInfo],
+    cache: bool,
+) -> Result<Unused<'a>, CommandError> {
+    let used = in_use(&session.store);
+    // An image of another state folder belongs to another user.
+    let ours = |image: &&ImageInfo| {
+        !is_in_use(image, all, &used) && known_lock(&session.store, lock_of(image)).is_some()
+    };
+    let images: Vec<_> = all.iter().filter(ours).collect();
+    let volumes = stale_volumes(session, &images).await?;
+    let files = if cache { unused_files(&session.store, SystemTime::now()) } else { Vec::new() };
+    Ok(Unused { images, volumes, files })
+}
+
+/// Removes files first, then each image by its tags (by id without one), then volumes.
+pub(crate) async fn remove_unused(session: &Session<'_>, unused: &Unused<'_>) -> Result<(), CommandError> {
+    remove(&unused.files)?;
+    for image in &unused.images {
+        if image.tags.is_empty() {
+            session.engine.remove_image(&image.id).await?;
+        }
+        for tag in &image.tags {
+            session.engine.remove_image(tag).await?;
+        }
+    }
+    for volume in &unused.volumes {
+        session.containers.remove_volume(volume).await?;
+    }
+    Ok(())
+}
+
+/// Volumes that hold /etc for users of an image which is gone, or is among these.
+async fn stale_volumes(session: &Session<'_>, unused: &[&ImageInfo]) -> Result<Vec<String>, CommandError> {
+    let mut stale = Vec::new();
+    for (volume, image) in session.containers.volumes(ETC_LABEL).await? {
+        if unused.iter().any(|one| one.id == image) || session.engine.image(&image).await?.is_none() {
+            stale.push(volume);
+        }
+    }
+    Ok(stale)
+}
+
+/// Whether a lock in use refers to it, and no later image of that lock, in either schema, has taken its tags.
+pub(crate) fn is_in_use(image: &ImageInfo, all: &[ImageInfo], used: &LocksInUse) -> bool {
+    let Some(lock) = used.get(lock_of(image)) else { return false };
+    let is_tagged = |other: &ImageInfo| used.get(lock_of(other)) == Some(lock) && !other.tags.is_empty();
+    !image.tags.is_empty() || !all.iter().any(is_tagged)
+}
+
+/// The lock hash of the image's label.
+pub(crate) fn lock_of(image: &ImageInfo) -> &str {
+    image.labels.get(LOCK_LABEL).map_or("", String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_whose_tags_went_to_a_later_one_of_its_lock_is_not_in_use() {
+        let image = |id: &str, lock: &str, tags: &[&str]| ImageInfo {
+            id: id.to_owned(),
+            labels: [(LOCK_LABEL.to_owned(), lock.to_owned())].into(),
+            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            ..ImageInfo::default()
+        };
+        let all = [
+            image("old", "a", &[]),
+            image("new", "a", &["x:1"]),
+            image("failed", "b", &[]),
+            image("other", "c", &["y:1"]),
+            image("of schema 1", "a of schema 1", &[]),
+        ];
+        let used = [("a", "a"), ("a of schema 1", "a"), ("b", "b")];
+        let used = used.map(|(hash, lock)| (hash.to_owned(), lock.to_owned())).into();
+        let expected = [false, true, true, false, false];
+        assert_eq!(all.each_ref().map(|image| is_in_use(image, &all, &used)), expected);
+    }
+}
