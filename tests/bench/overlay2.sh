@@ -6,7 +6,10 @@
 # Needs root and dockerd. The daemon beside this machine's own has its own bridge, folders and pid; all of it is removed at the end.
 set -euo pipefail
 bridge=envforge-bench subnet=172.31.77
-work=$(mktemp -d /tmp/envforge-overlay2.XXXXXX)
+work=/tmp/envforge-overlay2
+# One at a time: a second one waits until bridge and rules of the first are gone.
+exec 9>"$work.lock"
+flock 9
 root=${OVERLAY2_ROOT:-/var/lib/envforge-bench}
 rules=("POSTROUTING -t nat -s $subnet.0/24 ! -o $bridge -j MASQUERADE" "FORWARD -i $bridge -j ACCEPT" "FORWARD -o $bridge -j ACCEPT")
 cleanup() {
@@ -20,7 +23,7 @@ cleanup() {
 }
 trap cleanup EXIT
 # Other users reach the socket, as with any engine.
-chmod 711 "$work"
+mkdir -m 711 "$work"
 
 ip link add "$bridge" mtu 1400 type bridge
 ip addr add "$subnet.1/24" dev "$bridge"
@@ -30,8 +33,8 @@ echo '{}' >"$work/daemon.json"
 # Never --bridge none: it takes the bridge of the daemon beside it away.
 setsid dockerd --config-file "$work/daemon.json" --host "unix://$work/docker.sock" --data-root "$root" --exec-root "$work/exec" \
     --pidfile "$work/pid" --bridge "$bridge" --mtu 1400 --iptables=false --ip-masq=false --storage-driver overlay2 \
-    >"$work/log" 2>&1 &
+    >"$work/log" 2>&1 9>&- &
 export DOCKER_HOST=unix://$work/docker.sock
 for _ in $(seq 60); do docker info >/dev/null 2>&1 && break || sleep 0.5; done
 docker info >/dev/null 2>&1 || { tail -5 "$work/log"; exit 1; }
-"$@"
+"$@" 9>&-

@@ -4,10 +4,11 @@
 //! cache and state are empty. Mirrors, package index and CA certificates are those of this machine, as for any newcomer.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::blocks::{Session, blocks, matches, sessions};
 use crate::engine::{docker, engine_socket};
+use crate::program::Run;
 use crate::scene::Scene;
 
 const CONTAINER: &str = "envforge-newcomer";
@@ -58,6 +59,8 @@ impl Newcomer {
                 .any(|start| name.starts_with(start))
                 || name.ends_with("_PROXY")
         };
+        // Local wheels of this machine are no index.
+        let of_network = |name: &str| of_network(name) && !name.eq_ignore_ascii_case("PIP_FIND_LINKS");
         variables.extend(
             std::env::vars()
                 .filter(|(name, _)| of_network(name))
@@ -80,10 +83,9 @@ impl Newcomer {
 
     /// Types what a page shows, and compares the output: `…` stands for any lines, times are not compared.
     fn follows(&self, session: &Session) {
-        let output = types(self.folder.join("work"), &session.command);
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let Run { code, stdout: text, .. } = types(self.folder.join("work"), &session.command);
         let refuses = session.output.first().is_some_and(|line| line.starts_with("cannot resolve"));
-        assert_eq!(output.status.success(), !refuses, "`{}`: {text}", session.command);
+        assert_eq!(code != 0, refuses, "`{}`: {text}", session.command);
         let shown: Vec<_> = session.output.iter().map(|line| timeless(line)).collect();
         if !shown.is_empty() {
             let printed: Vec<_> = text.lines().map(timeless).collect();
@@ -130,20 +132,18 @@ fn newcomer_follows_the_readme_and_the_first_pages() {
     assert_eq!(typed, 16, "commands of the pages");
 }
 
-/// Types a command in a folder.
-fn types(folder: impl AsRef<Path>, command: &str) -> Output {
+/// Types a command in a folder; both streams are in `stdout`.
+fn types(folder: impl AsRef<Path>, command: &str) -> Run {
     let folder = folder.as_ref().to_string_lossy();
     let command = format!("exec 2>&1; {command}");
     let args = ["exec", "--workdir", &folder, CONTAINER, "sh", "-c", &command];
-    Command::new("docker").args(args).output().expect("docker starts")
+    Run::of(&Command::new("docker").args(args).output().expect("docker starts"))
 }
 
-/// Types a command that must succeed; gives what it prints.
-fn succeed(folder: impl AsRef<Path>, command: &str) -> String {
-    let output = types(folder, command);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "`{command}`: {text}");
-    text
+/// Types a command that must succeed.
+fn succeed(folder: impl AsRef<Path>, command: &str) {
+    let run = types(folder, command);
+    assert_eq!(run.code, 0, "`{command}`: {}", run.stdout);
 }
 
 /// A line without times: seconds and how long something is up.

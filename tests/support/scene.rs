@@ -9,7 +9,9 @@ use std::process::Child;
 use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::engine::{Inventory, bridge_address, build_cache, docker, free_build_cache, keep_layers};
+use crate::engine::{
+    Inventory, bridge_address, build_cache, docker, engine_socket, free_build_cache, keep_layers,
+};
 use crate::framework::TORCH_2_7_CU118;
 use crate::index::Index;
 use crate::program::{Program, Run};
@@ -110,8 +112,9 @@ impl Scene {
 
     /// One test at a time, whichever runner started it, for as long as the result lives.
     pub(crate) fn wait_for_the_engine() -> File {
-        // Beside no target folder: checkouts of one machine share its engine.
-        let path = std::env::temp_dir().join("envforge-docker-tests.lock");
+        // Beside no target folder: checkouts of one machine share its engines.
+        let engine = engine_socket().to_string_lossy().replace('/', "-");
+        let path = std::env::temp_dir().join(format!("envforge-docker-tests{engine}.lock"));
         let file = File::create(path).expect("the temporary folder is writable");
         file.lock().expect("the file system has locks");
         file
