@@ -1,4 +1,5 @@
 //! Prints the tables of symbols of libraries: `tables SITE LIBRARY...`. Paths below `SITE` are written relative to it.
+#![expect(clippy::disallowed_methods, reason = "reads libraries")]
 
 use std::fs::File;
 use std::io::Write as _;

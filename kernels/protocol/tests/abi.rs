@@ -1,4 +1,5 @@
 //! Libraries that a C compiler makes here, audited as an extension is: what the loader would refuse is found, and nothing else.
+#![expect(clippy::disallowed_methods, reason = "compiles libraries and reads them")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -183,7 +184,12 @@ fn stripped_extension_is_read_by_its_program_headers() {
 fn damaged_tables_are_errors_and_never_panic() {
     let built = Built::new("damaged");
     let script = format!("-Wl,--version-script={}", built.folder.join("versions").display());
-    let whole = bytes(&library(&built.folder, "libdamaged.so", &[OF_TORCH, VERSIONED].concat(), &[&script, "-l:libc10.so"]));
+    let whole = bytes(&library(
+        &built.folder,
+        "libdamaged.so",
+        &[OF_TORCH, VERSIONED].concat(),
+        &[&script, "-l:libc10.so"],
+    ));
     let read = object(whole.as_slice()).expect("a library");
     assert!(read.symbols.len() > 1 && read.version_definitions == ["NEW_1.2", "NEW_1.10"], "{read:?}");
     let mut errors = 0;
@@ -208,7 +214,9 @@ fn text_of_tables_reads_back() {
     let built = Built::new("text");
     let all: Vec<_> = built.world(&built.extension(EXTENSION, &["-l:libversioned.so"])).tables().to_vec();
     let mut text = String::new();
-    all.iter().for_each(|one| one.write(&mut text));
+    for one in &all {
+        one.write(&mut text);
+    }
     assert_eq!(tables(&text), Ok(all));
     assert_eq!(tables("library a\nnonsense b\n").map_err(|error| error.line), Err(2));
 }

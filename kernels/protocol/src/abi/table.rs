@@ -28,7 +28,7 @@ pub struct Table {
     pub undefined: BTreeSet<String>,
     /// The symbols it has for others: `NAME@VERSION` for each version, `NAME` too where a reference without version finds it.
     pub exports: BTreeSet<String>,
-    /// Beginnings of names, or of versions after `@`, that it is taken to have: for a library that is not at hand.
+    /// What it is taken to have, for a library that is not at hand: beginnings of names, `@VERSION`, `@FAMILY_*`.
     pub assumed: BTreeSet<String>,
 }
 
@@ -122,20 +122,23 @@ impl Table {
     pub fn answers(&self, symbol: &str) -> bool {
         let (name, version) =
             symbol.split_once('@').map_or((symbol, None), |(name, version)| (name, Some(version)));
-        let is_assumed = |start: &String| match start.strip_prefix('@') {
-            Some(start) => version.is_some_and(|version| version.starts_with(start)),
-            None => name.starts_with(start),
+        let is_assumed = |assumed: &String| match assumed.strip_prefix('@') {
+            Some(family) => version.is_some_and(|version| match family.strip_suffix('*') {
+                Some(start) => version.starts_with(start),
+                None => version == family,
+            }),
+            None => name.starts_with(assumed),
         };
         if self.exports.contains(symbol) || self.assumed.iter().any(is_assumed) {
             return true;
         }
-        let Some(version) = version else { return false };
-        if self.version_definitions.is_empty() {
-            // A library without versions answers a reference with one.
-            return self.exports.contains(name);
+        if version.is_none() {
+            return false;
         }
-        // Of a library that is not at hand only the versions are known.
-        self.exports.is_empty() && self.version_definitions.contains(version)
+        // A symbol without any version answers a reference with one.
+        let versioned = format!("{name}@");
+        let has_version = self.exports.range(versioned.clone()..).next();
+        self.exports.contains(name) && !has_version.is_some_and(|one| one.starts_with(&versioned))
     }
 
     /// Appends the table as lines.
@@ -153,21 +156,25 @@ impl Table {
             exports,
             assumed,
         } = self;
-        let mut line = |word: &str, value: &str| {
-            // A string takes all.
-            let _ = writeln!(text, "{word} {value}");
+        let mut lines = |word: &str, values: &mut dyn Iterator<Item = &str>| {
+            for value in values {
+                // A string takes all.
+                let _ = writeln!(text, "{word} {value}");
+            }
         };
-        line("library", path);
-        line("machine", &machine.to_string());
-        soname.iter().for_each(|one| line("soname", one));
-        needed.iter().for_each(|one| line("needs", one));
-        rpath.iter().for_each(|one| line("rpath", one));
-        runpath.iter().for_each(|one| line("runpath", one));
-        version_needs.iter().for_each(|one| line("asks", &format!("{} {}", one.library, one.version)));
-        version_definitions.iter().for_each(|one| line("defines", one));
-        undefined.iter().for_each(|one| line("-", one));
-        exports.iter().for_each(|one| line("+", one));
-        assumed.iter().for_each(|one| line("assumed", one));
+        lines("library", &mut std::iter::once(path.as_str()));
+        lines("machine", &mut std::iter::once(machine.to_string().as_str()));
+        lines("soname", &mut soname.iter().map(String::as_str));
+        lines("needs", &mut needed.iter().map(String::as_str));
+        lines("rpath", &mut rpath.iter().map(String::as_str));
+        lines("runpath", &mut runpath.iter().map(String::as_str));
+        let asks: Vec<_> =
+            version_needs.iter().map(|one| format!("{} {}", one.library, one.version)).collect();
+        lines("asks", &mut asks.iter().map(String::as_str));
+        lines("defines", &mut version_definitions.iter().map(String::as_str));
+        lines("-", &mut undefined.iter().map(String::as_str));
+        lines("+", &mut exports.iter().map(String::as_str));
+        lines("assumed", &mut assumed.iter().map(String::as_str));
     }
 }
 

@@ -179,21 +179,23 @@ impl World {
         missing
             .map(|symbol| Finding::MissingSymbol {
                 symbol: symbol.clone(),
-                near: self.near(symbol, scope),
+                near: self.near(symbol, index, scope),
                 needed_by: table.path.clone(),
             })
             .collect()
     }
 
-    /// A symbol of the same function with other arguments or the other C++ ABI, and the library that has it.
-    fn near(&self, symbol: &str, scope: &[usize]) -> Option<(String, String)> {
+    /// A symbol of the same function with other arguments or the other C++ ABI, and the library that has it: the one with the
+    /// longest common beginning, of all libraries but the asking one.
+    fn near(&self, symbol: &str, asking: usize, scope: &[usize]) -> Option<(String, String)> {
         let stem = stem(symbol)?;
-        scope.iter().find_map(|index| {
-            let table = &self.tables[*index];
+        let others = scope.iter().filter(|index| **index != asking).map(|index| &self.tables[*index]);
+        let near = others.flat_map(|table| {
             let from = table.exports.range(stem.to_owned()..).take_while(|one| one.starts_with(stem));
-            let near = from.filter(|one| !one.contains('@')).max_by_key(|one| shared(one, symbol))?;
-            Some((near.clone(), table.file().to_owned()))
-        })
+            from.filter(|one| !one.contains('@')).map(move |one| (one, table))
+        });
+        let (near, table) = near.max_by_key(|(one, _)| shared(one, symbol))?;
+        Some((near.clone(), table.file().to_owned()))
     }
 }
 
@@ -214,7 +216,9 @@ fn stem(symbol: &str) -> Option<&str> {
             break;
         }
     }
-    (parts > 0).then(|| &symbol[..symbol.len() - rest.len()])
+    // Constructors and destructors are functions of their own.
+    let kind = usize::from(is_nested && rest.starts_with(['C', 'D']));
+    (parts > 0).then(|| &symbol[..symbol.len() - rest.len() + kind])
 }
 
 /// The number of first bytes that two names share.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Dynamic, Entries, Segment, Source, at_address, entries, offset_of, segments, text};
-use super::{u16_at, u32_at, u64_at};
+use super::dynamic::{Dynamic, Entries, Segment, at_address, entries, offset_of, segments, text};
+use super::source::{Source, u16_at, u32_at, u64_at};
 
 const DT_HASH: u64 = 4;
 const DT_SYMTAB: u64 = 6;
@@ -18,7 +18,7 @@ const DT_VERDEFNUM: u64 = 0x6fff_fffd;
 const DT_VERNEED: u64 = 0x6fff_fffe;
 const DT_VERNEEDNUM: u64 = 0x6fff_ffff;
 const SYMBOL: u64 = 24;
-/// More symbols than any library has: libtorch_cpu.so has some 200,000.
+/// More symbols than any library has: `libtorch_cpu.so` has some 200,000.
 const MOST: u64 = 10_000_000;
 /// More versions than any library needs or defines.
 const MOST_VERSIONS: u64 = 4096;
@@ -78,7 +78,7 @@ pub struct VersionNeed {
 /// A shared library, as the dynamic loader sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Object {
-    /// The processor, as ELF numbers it: 62 is x86_64, 183 aarch64.
+    /// The processor, as ELF numbers it: 62 is `x86_64`, 183 aarch64.
     pub machine: u16,
     /// Its dynamic section.
     pub dynamic: Dynamic,
@@ -105,7 +105,6 @@ pub fn object(file: &(impl Source + ?Sized)) -> Result<Object, ElfError> {
     let machine = u16_at(&header, 18).ok_or(ElfError::NotElf)?;
     let segments = segments(file).ok_or(ElfError::Damaged("program headers"))?;
     let entries = entries(file, &segments).ok_or(ElfError::Damaged("dynamic section"))?;
-    let entries = entries.ok_or(ElfError::NoSymbols)?;
     let at = entries.first(DT_SYMTAB).ok_or(ElfError::NoSymbols)?;
     let tables = Tables { file, segments: &segments, entries: &entries };
     let count = tables.count(&header, at).ok_or(ElfError::Damaged("symbol count"))?;
@@ -115,14 +114,13 @@ pub fn object(file: &(impl Source + ?Sized)) -> Result<Object, ElfError> {
     let versions = tables.version_indexes(count)?;
     let strings = entries.strings(file, &segments).ok_or(ElfError::Damaged("string table"))?;
     let dynamic = entries.dynamic(&strings).ok_or(ElfError::Damaged("string table"))?;
-    let (named, version_needs) = tables.needs(&strings).ok_or(ElfError::Damaged("version needs"))?;
+    let needs = tables.needs(&strings).ok_or(ElfError::Damaged("version needs"))?;
     let defined = tables.definitions(&strings).ok_or(ElfError::Damaged("version definitions"))?;
     let defined_names = defined.iter().map(|one| (one.index, one.name.clone()));
-    let names: BTreeMap<u16, String> = named.into_iter().chain(defined_names).collect();
+    let names: BTreeMap<u16, String> = needs.names.into_iter().chain(defined_names).collect();
     let mut symbols = Vec::new();
     for (index, entry) in table.chunks_exact(24).enumerate().skip(1) {
-        let one = symbol(entry, &strings).ok_or(ElfError::Damaged("symbol table"))?;
-        let Some(mut one) = one else { continue };
+        let Some(mut one) = symbol(entry, &strings)? else { continue };
         if let Some(version) = versions.as_ref().and_then(|all| u16_at(all, index * 2)) {
             // 0 and 1 are "local" and "unversioned".
             one.version = Some(version & 0x7fff)
@@ -133,26 +131,30 @@ pub fn object(file: &(impl Source + ?Sized)) -> Result<Object, ElfError> {
         symbols.push(one);
     }
     let version_definitions = defined.into_iter().filter(|one| !one.is_base).map(|one| one.name).collect();
-    Ok(Object { machine, dynamic, symbols, version_needs, version_definitions })
+    Ok(Object { machine, dynamic, symbols, version_needs: needs.strong, version_definitions })
 }
 
-/// A symbol of the table; `Ok(None)`-like for those that no other library sees.
-fn symbol(entry: &[u8], strings: &[u8]) -> Option<Option<Symbol>> {
-    let (binding, visibility, section) = (entry.get(4)? >> 4, entry.get(5)? & 3, u16_at(entry, 6)?);
-    let is_defined = section != 0;
+/// A symbol of the table; `None` for those that no other library sees.
+fn symbol(entry: &[u8], strings: &[u8]) -> Result<Option<Symbol>, ElfError> {
+    const DAMAGED: ElfError = ElfError::Damaged("symbol table");
+    let (binding, visibility) = (entry[4] >> 4, entry[5] & 3);
+    let is_defined = u16_at(entry, 6).ok_or(DAMAGED)? != 0;
     // Global, weak and unique; hidden ones are the library's own.
     if !matches!(binding, 1 | 2 | 10) || (is_defined && matches!(visibility, 1 | 2)) {
-        return Some(None);
+        return Ok(None);
     }
-    let name = text(strings, u64::from(u32_at(entry, 0)?))?;
-    let is_weak = binding == 2;
-    Some((!name.is_empty()).then_some(Symbol {
-        name,
-        version: None,
-        is_defined,
-        is_weak,
-        is_hidden_version: false,
-    }))
+    let name = u32_at(entry, 0).and_then(|at| text(strings, u64::from(at))).ok_or(DAMAGED)?;
+    let (version, is_weak, is_hidden_version) = (None, binding == 2, false);
+    Ok((!name.is_empty()).then_some(Symbol { name, version, is_defined, is_weak, is_hidden_version }))
+}
+
+/// The versions that the library needs.
+#[derive(Default)]
+struct Needs {
+    /// Their names by index.
+    names: Vec<(u16, String)>,
+    /// Those that must be there.
+    strong: Vec<VersionNeed>,
 }
 
 /// A version that the library defines.
@@ -242,10 +244,9 @@ impl<S: Source + ?Sized> Tables<'_, S> {
         self.at(at, count * 2).map(Some).ok_or(ElfError::Damaged("table of versions"))
     }
 
-    /// The names of needed versions by index, and the needs that must be met.
-    fn needs(&self, strings: &[u8]) -> Option<(Vec<(u16, String)>, Vec<VersionNeed>)> {
-        let (mut named, mut needs) = (Vec::new(), Vec::new());
-        let Some(start) = self.entries.first(DT_VERNEED) else { return Some((named, needs)) };
+    fn needs(&self, strings: &[u8]) -> Option<Needs> {
+        let mut needs = Needs::default();
+        let Some(start) = self.entries.first(DT_VERNEED) else { return Some(needs) };
         let mut at = offset_of(self.segments, start)?;
         for _ in 0..self.entries.first(DT_VERNEEDNUM)?.min(MOST_VERSIONS) {
             let head = self.file.read(at, 16)?;
@@ -254,15 +255,15 @@ impl<S: Source + ?Sized> Tables<'_, S> {
             for _ in 0..count {
                 let entry = self.file.read(inner, 16)?;
                 let version = text(strings, u64::from(u32_at(&entry, 8)?))?;
-                named.push((u16_at(&entry, 6)? & 0x7fff, version.clone()));
+                needs.names.push((u16_at(&entry, 6)? & 0x7fff, version.clone()));
                 if u16_at(&entry, 4)? & WEAK_VERSION == 0 {
-                    needs.push(VersionNeed { library: library.clone(), version });
+                    needs.strong.push(VersionNeed { library: library.clone(), version });
                 }
                 inner = inner.checked_add(u64::from(u32_at(&entry, 12)?))?;
             }
             at = at.checked_add(u64::from(u32_at(&head, 12)?))?;
         }
-        Some((named, needs))
+        Some(needs)
     }
 
     fn definitions(&self, strings: &[u8]) -> Option<Vec<Definition>> {
