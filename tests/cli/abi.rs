@@ -51,7 +51,7 @@ impl Scene {
         let mut lock = crate::verify::lock();
         lock.wheels = vec![locked(&torch)];
         let name = format!("{}-x86_64.lock", lock.stack.name.replace(':', "_"));
-        let file = program.path(&format!("state/locks-of-specs/{name}"));
+        let file = program.path(format!("state/locks-of-specs/{name}"));
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("ours");
         std::fs::write(file, lock.to_toml()).expect("ours");
         let index = Index::local(vec![torch]);
