@@ -37,6 +37,14 @@ Examples:
 
 A matrix archive is a tar file, optionally gzipped, of the files in compat/. It is linted before use; lock files record it.";
 
+const ABI_EXAMPLES: &str = "\
+Examples:
+  envforge compat abi ./my_extension-1.0-cp311-cp311-linux_x86_64.whl --spec pytorch-cuda:2.8-cu128
+
+Reads symbol tables only; nothing of the wheel runs. The lock of the spec must exist (`envforge lock`). Exit code 1 if a library of
+the wheel would not load: a symbol, library or version is missing, or it is for another processor. Symbols of glibc are compared by
+version; those of the C++ library and of Python are taken to be there, and `verify` compares them in the image (check extension-abi).";
+
 const SITE_EXAMPLES: &str = "\
 Examples:
   envforge compat site public    index.html and one page for each GPU model
@@ -55,6 +63,8 @@ pub enum CompatCommand {
     Use(CompatUseArgs),
     /// Print matching rows with all fields and sources.
     Show(CompatShowArgs),
+    /// Check whether the libraries of a wheel load with the locked PyTorch and CUDA.
+    Abi(CompatAbiArgs),
     /// Write the matrix as HTML pages: which variants run on which GPU and driver.
     Site(CompatSiteArgs),
 }
@@ -108,6 +118,20 @@ pub struct CompatShowArgs {
     pub row: String,
 }
 
+/// Arguments of `compat abi`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = ABI_EXAMPLES)]
+pub struct CompatAbiArgs {
+    /// Wheel to check.
+    pub wheel: Utf8PathBuf,
+    /// Spec whose lock the wheel is checked against [default: current project].
+    #[arg(long, value_name = "SPEC")]
+    pub spec: Option<String>,
+    /// Lock file [default: the spec's or the project's].
+    #[arg(long, value_name = "FILE")]
+    pub lockfile: Option<Utf8PathBuf>,
+}
+
 /// Arguments of `compat site`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = SITE_EXAMPLES)]
@@ -115,6 +139,8 @@ pub struct CompatSiteArgs {
     /// Output directory.
     pub dir: Utf8PathBuf,
 }
+
+into_request!(CompatAbiArgs => CompatAbi { wheel, spec, lockfile });
 
 into_request!(CompatSiteArgs => CompatSite { dir });
 

@@ -31,7 +31,8 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub use build::BuildArgs;
 pub use compat::{
-    CompatCommand, CompatLintArgs, CompatRefreshArgs, CompatShowArgs, CompatSiteArgs, CompatUseArgs,
+    CompatAbiArgs, CompatCommand, CompatLintArgs, CompatRefreshArgs, CompatShowArgs, CompatSiteArgs,
+    CompatUseArgs,
 };
 pub use containers::{LogsArgs, PsArgs, StopArgs};
 pub use doctor::DoctorArgs;
@@ -214,6 +215,7 @@ impl From<Command> for request::Command {
             Command::Compat(CompatCommand::Refresh(args)) => Self::CompatRefresh(args.into()),
             Command::Compat(CompatCommand::Use(args)) => Self::CompatUse(args.into()),
             Command::Compat(CompatCommand::Show(args)) => Self::CompatShow(args.into()),
+            Command::Compat(CompatCommand::Abi(args)) => Self::CompatAbi(args.into()),
             Command::Compat(CompatCommand::Site(args)) => Self::CompatSite(args.into()),
             Command::Generate(command) => Self::Generate(generate::request(command, Cli::command())),
         }

@@ -1,5 +1,6 @@
 //! One file per verb: each reads top to bottom like the diagram in `lib.rs` and joins core, edges and reporter.
 
+mod abi;
 mod build;
 mod compat;
 mod containers;
@@ -78,6 +79,7 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::CompatLint(request) => compat::lint(&request, settings)?,
         Command::CompatUse(request) => compat::use_archive(&request, settings)?,
         Command::CompatShow(request) => compat::show(&request, settings),
+        Command::CompatAbi(request) => until_interrupted(abi::abi(&request, settings), output)?,
         Command::CompatSite(request) => compat::site(&request, settings)?,
         Command::CompatRefresh(request) => until_interrupted(refresh::refresh(&request, settings), output)?,
         Command::Doctor(request) => until_interrupted(doctor::doctor(&request, settings), output)?,

@@ -1,5 +1,6 @@
 //! The pure core: no clock, disk, network or environment. Imports nothing from the edges.
 
+pub(crate) mod abi;
 pub mod address;
 pub(crate) mod bounded;
 pub(crate) mod bounded_tar;

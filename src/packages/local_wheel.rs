@@ -38,6 +38,13 @@ pub struct LocalWheel {
     metadata: String,
 }
 
+/// Parses the name of a wheel's file.
+pub(crate) fn wheel_name(path: &Utf8Path) -> Result<WheelName, PackagesError> {
+    let file = path.file_name().unwrap_or_default();
+    let detail = || "its name is not a wheel name".to_owned();
+    file.parse().map_err(|()| PackagesError::NotAWheel { file: path.to_string(), detail: detail() })
+}
+
 impl LocalWheel {
     /// Rejects a file that is not a wheel for that stack, and caches nothing of it.
     pub fn validate(path: &Utf8Path, stack: &Stack) -> Result<(), PackagesError> {
@@ -55,8 +62,7 @@ impl LocalWheel {
     ) -> Result<Self, PackagesError> {
         let file = path.file_name().unwrap_or_default();
         let no_wheel = |detail: String| PackagesError::NotAWheel { file: path.to_string(), detail };
-        let parts: WheelName =
-            file.parse().map_err(|()| no_wheel("its name is not a wheel name".to_owned()))?;
+        let parts = wheel_name(path)?;
         let source = fs_err::File::open(path).map_err(|error| no_wheel(error.to_string()))?;
         let metadata = metadata(source).map_err(no_wheel)?;
         let (sha256, size) = hashed()?;

@@ -50,6 +50,7 @@ pub(crate) use index_page::{Link, links};
 pub use local_wheel::LocalWheel;
 #[cfg(test)]
 pub(crate) use local_wheel::tests::wheel as test_wheel;
+pub(crate) use local_wheel::wheel_name;
 pub use pylock::SourceDist;
 pub use request::{PackageRequest, ResolverContext};
 pub use resolve::{ResolvedPackages, resolve_packages};

@@ -264,6 +264,21 @@ const OBJECTS: &[Object] = &[
         ],
     ),
     (
+        "envforge compat abi ./my_extension-1.0-cp311-cp311-linux_x86_64.whl --spec pytorch-cuda:2.8-cu128",
+        "the libraries of a wheel, and why they do not load with the locked PyTorch and CUDA",
+        &[
+            ("wheel", "file name of the wheel"),
+            ("name", "name of the lock's image"),
+            ("lock", "path of the lock file"),
+            ("fits", "true if every library loads"),
+            (
+                "libraries",
+                "each `library` with its `findings` (`kind`: `missing-symbol`, `missing-library`, `missing-version`, \
+                 `other-processor` or `unreadable`; `text`) and the `optional` libraries without which it was not judged",
+            ),
+        ],
+    ),
+    (
         "envforge compat lint",
         "faults of the matrix",
         &[

@@ -59,6 +59,7 @@ pub(crate) mod source_packages;
 pub(crate) mod speed_baseline;
 pub(crate) mod stack;
 pub(crate) mod supported;
+pub(crate) mod symbol_tables;
 pub(crate) mod tags;
 pub(crate) mod target;
 pub(crate) mod unused_images;

@@ -28,7 +28,7 @@ const DISTRIBUTIONS: [&str; 7] = [
     "second==1.0",
 ];
 /// Library, source, and what it is compiled with. The parts of cuDNN are it again.
-const LIBRARIES: [(&str, &str, &str); 7] = [
+const LIBRARIES: [(&str, &str, &str); 8] = [
     ("nvidia/cuda_runtime/lib/libcudart.so.12", "fake_image.c", "-DVERSION_OF_CUDART=12080"),
     ("nvidia/cublas/lib/libcublas.so.12", "fake_image.c", "-DVERSION_OF_CUBLAS=120804"),
     ("nvidia/cublas/lib/libcublasLt.so.12", "fake_image.c", "-DVERSION_OF_CUBLAS=120804"),
@@ -36,6 +36,7 @@ const LIBRARIES: [(&str, &str, &str); 7] = [
     ("nvidia/nccl/lib/libnccl.so.2", "fake_image.c", "-DVERSION_OF_NCCL=22703 -DARCH=90"),
     ("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "fake_libnvrtc.c", ""),
     ("torch/lib/libtorch_cuda.so", "fake_image.c", "-DARCH=90"),
+    ("torch/lib/libc10.so", "fake_image.c", "-Wl,-soname,libc10.so"),
 ];
 const PARTS: [&str; 6] = ["graph", "ops", "cnn", "adv", "heuristic", "engines_runtime_compiled"];
 
@@ -112,6 +113,7 @@ impl Tree {
             let part = tree.package(&format!("nvidia/cudnn/lib/libcudnn_{part}.so.9"));
             fs_err::copy(library, part).expect("copied");
         }
+        extension(&tree, "int start(void) { return 0; }");
         tree.shared("of b");
         tree.write("home/dev/.profile", "");
         tree.modes();
@@ -201,7 +203,7 @@ fn answers(tree: &mut Tree, old: &str, new: &str) {
 }
 
 /// The check, and what makes it fail.
-const BREAKS: [(&str, Break); 26] = [
+const BREAKS: [(&str, Break); 27] = [
     ("framework-version", |tree| answers(tree, "version=2.8.0", "version=2.7.1")),
     ("framework-cuda", |tree| answers(tree, "cuda=12.8", "cuda=12.6")),
     ("cudnn-version", |tree| answers(tree, "cudnn=91002", "cudnn=91001")),
@@ -214,6 +216,10 @@ const BREAKS: [(&str, Break); 26] = [
     ("linker-closure", |tree| {
         let other = tree.package("torch/lib/libother.so");
         compile("fake_image.c", "-Wl,--no-as-needed -lgone", &other);
+    }),
+    ("extension-abi", |tree| {
+        let asks = |name: &str| format!("extern int {name}(void); int start(void) {{ return {name}(); }}");
+        extension(tree, &asks("_ZN3c104cuda9SetDeviceEa"));
     }),
     ("one-cuda", |tree| {
         tree.write("opt/env/lib/libcufft.so.11", "");
@@ -245,6 +251,23 @@ const BREAKS: [(&str, Break); 26] = [
     ("leftovers", |tree| tree.write("etc/machine-id", "0123456789abcdef\n")),
     ("secrets", |tree| tree.write("etc/netrc", SECRET)),
 ];
+
+/// Compiles an extension of torch from that text.
+fn extension(tree: &Tree, source: &str) {
+    let text = tree.outside().join("extension.c");
+    fs_err::write(&text, source).expect("written");
+    let out = tree.package("vision/_C.so");
+    fs_err::create_dir_all(out.parent().expect("a folder")).expect("made");
+    let output = Command::new("cc")
+        .args(["-shared", "-fPIC", "-nostdlib", "-Wl,--no-as-needed", "-l:libc10.so", "-o"])
+        .arg(&out)
+        .arg(&text)
+        .arg(format!("-L{}", tree.package("torch/lib").display()))
+        .arg("-Wl,-rpath,$ORIGIN/../torch/lib")
+        .output()
+        .expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
 
 /// Compiles one of the libraries with other flags.
 fn recompiled(tree: &mut Tree, at: usize, flags: &str) {

@@ -14,6 +14,7 @@ use crate::pages::example_code;
 use crate::program::Run;
 use crate::vendor::{base_tag, lock_and_index};
 use crate::verify::{H200, Scene, cdi, report};
+use crate::wheels::WheelSpec;
 
 /// What becomes of an example.
 enum Outcome {
@@ -43,6 +44,9 @@ enum Need {
 use Need::{Containers, OtherProgram, RealIndex, Shell, Terminal};
 use Outcome::{Needs, Prints, Silent};
 
+const ABI_EXAMPLE: &str =
+    "envforge compat abi ./my_extension-1.0-cp311-cp311-linux_x86_64.whl --spec pytorch-cuda:2.8-cu128";
+
 const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge", Prints("next step")),
     ("envforge plan pytorch-cuda:2.8-cu128", Prints("pytorch-cuda:2.8.0-cu128-py3.11")),
@@ -65,6 +69,10 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge build pytorch-cuda:2.8-cu128 --dry-run", Prints("wheels/")),
     ("envforge build pytorch-cuda:2.8-cu128 pytorch-cuda:2.9-cu128", Needs(Containers)),
     ("envforge build --all-supported pytorch-cuda:2.8", Needs(Containers)),
+    (
+        ABI_EXAMPLE,
+        Prints("my_extension-1.0-cp311-cp311-linux_x86_64.whl fits pytorch-cuda:2.8.0-cu128-py3.11"),
+    ),
     ("envforge compat lint", Prints(" 0 faults")),
     ("envforge compat lint ./compat", Prints(" 0 faults")),
     ("envforge compat show \"variant jax 0.8.0\"", Prints("source = ")),
@@ -233,6 +241,9 @@ fn scene() -> (Scene, Index) {
     write("work/old.lock", &older.to_toml());
     let name = format!("{}-x86_64.lock", of_spec.stack.name.replace(':', "_"));
     write(&format!("state/locks-of-specs/{name}"), &of_spec.to_toml());
+    // Without a library.
+    let extension = WheelSpec::new("my-extension", "1.0").tag("cp311-cp311-linux_x86_64").build();
+    std::fs::write(scene.program.path("work").join(&extension.file), &extension.bytes).expect("ours");
     let compat = Path::new(env!("CARGO_MANIFEST_DIR")).join("compat");
     std::os::unix::fs::symlink(compat, scene.program.path("work/compat")).expect("a link");
     (scene, index)

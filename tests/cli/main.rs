@@ -28,6 +28,7 @@ mod terminal;
 #[path = "../support/wheels.rs"]
 mod wheels;
 
+mod abi;
 mod agent_gpu;
 mod agent_mutations;
 mod agent_own_mutations;

@@ -130,7 +130,8 @@ pub(crate) fn lock_and_index() -> (Lock, Index) {
     (lock, Index::local(vec![one(), two(), uv]))
 }
 
-fn locked(wheel: &Wheel) -> LockedWheel {
+/// A wheel of the default index, as a lock names it.
+pub(crate) fn locked(wheel: &Wheel) -> LockedWheel {
     LockedWheel {
         name: wheel.project.clone(),
         version: wheel.file.split('-').nth(1).expect("a version").to_owned(),

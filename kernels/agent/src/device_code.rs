@@ -9,8 +9,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use envforge_protocol::LibraryCode;
+use envforge_protocol::elf::Source;
 
-use super::elf::Source;
 use super::fatbin::{self, Code};
 use super::nvrtc::Target;
 use super::walk;

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::elf::{self, Source, u16_at, u32_at, u64_at};
+use envforge_protocol::elf::{self, Source, u16_at, u32_at, u64_at};
+
 use super::kernels::Capability;
 
 const MAGIC: u32 = 0xBA55_ED50;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::elf::{self, Dynamic};
+use envforge_protocol::abi::may_be_missing;
+use envforge_protocol::elf::{self, Dynamic};
+
 use super::walk;
 
 /// Folders the loader searches by itself; ld.so.conf of Debian and Ubuntu adds the first two.
@@ -17,34 +19,6 @@ pub(crate) const SYSTEM: [&str; 8] = [
     "usr/lib64",
     "lib",
     "usr/lib",
-];
-
-/// Sonames that come from the driver or optional network hardware, never from the image: the file that may lack them
-/// (empty: any) and the soname's beginning.
-const ALLOWED: [(&str, &str); 17] = [
-    ("", "libcuda.so"),
-    ("", "libnvidia-"),
-    ("", "libnvcuvid.so"),
-    ("libcufile_rdma", "libibverbs"),
-    ("libcufile_rdma", "libmlx5"),
-    ("libcufile_rdma", "librdmacm"),
-    ("nvshmem_", ""),
-    // torchaudio plays and decodes with a system library if there is one, and says so if not.
-    ("libtorchaudio_sox", "libsox"),
-    ("_torchaudio_sox", "libsox"),
-    ("_torio_ffmpeg", "libav"),
-    ("libtorio_ffmpeg", "libav"),
-    // torchcodec has itself once for each FFmpeg, and takes the one that the system has.
-    ("libtorchcodec_", "libav"),
-    ("libtorchcodec_", "libsw"),
-    // It loads this one when a HEIC picture is to be read, and says then what it needs.
-    ("libtorchcodec_heic", "libheif"),
-    // One of three thread pools of Numba, for the CPU; it takes another where this one is missing.
-    ("tbbpool", "libtbb"),
-    // CuPy contracts tensors by cuTENSOR where that is installed beside it.
-    ("cutensor.cpython", "libcutensor"),
-    // ONNX Runtime works through TensorRT where that is installed beside it.
-    ("libonnxruntime_providers_tensorrt", "libnv"),
 ];
 
 /// What the loader knows: folders it searches by itself, and what it would find there.
@@ -97,7 +71,7 @@ impl Loader {
                     || loaded.contains(soname.as_str())
                     || self.by_path(path, dynamic, soname)
                     || soname.starts_with("ld-linux");
-                if !found && !is_allowed(file, soname) {
+                if !found && !may_be_missing(file, soname) {
                     let shown = path.strip_prefix(&self.root).unwrap_or(path);
                     missing.push(format!("/{} needs {soname}", shown.display()));
                 }
@@ -117,10 +91,6 @@ impl Loader {
             }
         })
     }
-}
-
-fn is_allowed(file: &str, soname: &str) -> bool {
-    ALLOWED.iter().any(|(user, wanted)| file.starts_with(user) && soname.starts_with(wanted))
 }
 
 #[cfg(test)]
@@ -152,12 +122,5 @@ mod tests {
         assert_eq!(loader.missing(&objects), Vec::<String>::new());
         objects.insert(at("env/a/three.so"), object(&["libgone.so.9"], &["$ORIGIN"]));
         assert_eq!(loader.missing(&objects), ["/env/a/three.so needs libgone.so.9"]);
-    }
-
-    #[test]
-    fn only_the_named_files_may_lack_network_libraries() {
-        assert!(is_allowed("libcufile_rdma.so.1", "libibverbs.so.1"));
-        assert!(!is_allowed("libnccl.so.2", "libibverbs.so.1"));
-        assert!(!is_allowed("libtorch_cuda.so", "libcudart.so.12"));
     }
 }

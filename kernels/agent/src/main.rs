@@ -17,7 +17,6 @@ mod checks;
 mod device_code;
 mod digest;
 mod dlopen;
-mod elf;
 mod fatbin;
 mod gpu;
 mod holder;

@@ -182,6 +182,10 @@ checks! {
     LinkerClosure "linker-closure" Static Static {
         LinkerClosure "linker-closure" Own EveryImage, "every library that a binary needs is found; the driver's libraries are excluded, and those of `[verify] may-lack` may be missing and are reported", "";
     }
+    /// Symbols of extensions of torch.
+    ExtensionAbi "extension-abi" Static Static {
+        ExtensionAbi "extension-abi" Own EveryImage, "every library that uses torch finds the symbols and versions that it asks for in torch, CUDA, the C++ library, Python and glibc; read from the symbol tables, nothing is loaded", "";
+    }
     /// Copies of CUDA.
     OneCuda "one-cuda" Static Static {
         OneCuda "one-cuda" Own EveryImage, "the image has one copy of each CUDA library", "";

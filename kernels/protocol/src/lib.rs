@@ -4,9 +4,11 @@
 //! file, the lines of `agent code`, the content digest's format and the status codes of NVIDIA's libraries. Pure and without dependencies.
 #![forbid(unsafe_code)]
 
+pub mod abi;
 mod capability;
 mod check;
 pub mod content;
+pub mod elf;
 mod expectation;
 pub mod json;
 mod library_code;

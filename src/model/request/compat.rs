@@ -22,6 +22,17 @@ pub struct CompatRefresh {
     pub write: Option<Utf8PathBuf>,
 }
 
+/// A request for `compat abi`.
+#[derive(Debug, Clone)]
+pub struct CompatAbi {
+    /// The wheel.
+    pub wheel: Utf8PathBuf,
+    /// The spec whose lock it is held against; without one the project's.
+    pub spec: Option<String>,
+    /// Another lock file.
+    pub lockfile: Option<Utf8PathBuf>,
+}
+
 /// A request for `compat site`.
 #[derive(Debug, Clone)]
 pub struct CompatSite {

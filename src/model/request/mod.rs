@@ -22,7 +22,7 @@ mod vendor;
 mod verify;
 
 pub use build::{Build, BuilderChoice};
-pub use compat::{CompatLint, CompatRefresh, CompatShow, CompatSite, CompatUse};
+pub use compat::{CompatAbi, CompatLint, CompatRefresh, CompatShow, CompatSite, CompatUse};
 pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
 pub use export::{Export, ExportFormat, ExportOci};
@@ -98,6 +98,8 @@ pub enum Command {
     CompatUse(CompatUse),
     /// `compat show`.
     CompatShow(CompatShow),
+    /// `compat abi`.
+    CompatAbi(CompatAbi),
     /// `compat site`.
     CompatSite(CompatSite),
     /// `generate`.

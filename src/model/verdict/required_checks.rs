@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(
             static_checks(&lock).join(" "),
             "framework-version framework-cuda cudnn-version nccl-version triton-version framework-architectures \
-             distributions pip-check shared-paths linker-closure one-cuda cublas-load cublaslt-load loader-path user compiler leftovers \
-             secrets image-user image-addresses"
+             distributions pip-check shared-paths linker-closure extension-abi one-cuda cublas-load cublaslt-load loader-path user \
+             compiler leftovers secrets image-user image-addresses"
         );
         assert_eq!(
             gpu_checks(&lock, true).join(" "),

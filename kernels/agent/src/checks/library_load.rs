@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::path::Path;
 
-use envforge_protocol::{CheckId, Expectation, Key, Outcome, SkipReason};
+use envforge_protocol::{CheckId, Expectation, Key, Outcome, SkipReason, elf};
 
 use super::{Options, display_path, errored};
 use crate::dlopen::Library;
 use crate::libraries::{self, SearchPaths};
 use crate::report::Report;
-use crate::{elf, versions};
+use crate::versions;
 
 pub(crate) fn cudart(options: &Options) -> Vec<Report> {
     run(CheckId::CudartLoad, "cudart", options)

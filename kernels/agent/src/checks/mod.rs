@@ -4,6 +4,7 @@ mod code_for_target;
 mod compiler;
 mod cudnn_parts;
 mod distributions;
+mod extension_abi;
 mod framework;
 mod gpu;
 mod leftovers;
@@ -169,6 +170,12 @@ pub(crate) const GROUPS: &[Group] = &[
         limit: Duration::from_mins(2),
         as_user: false,
         run: linker_closure::run,
+    },
+    Group {
+        id: CheckGroup::ExtensionAbi,
+        limit: Duration::from_mins(1),
+        as_user: false,
+        run: extension_abi::run,
     },
     Group { id: CheckGroup::OneCuda, limit: Duration::from_mins(1), as_user: false, run: one_cuda::run },
     Group {
@@ -347,7 +354,7 @@ mod tests {
             let root = root.path().canonicalize().expect("there");
             let options = Options { root, expect: Some(expect), ..Options::default() };
             // Those that only read: what loads or starts something has a process of its own.
-            for run in [code_for_target::run, loader_path::run, linker_closure::run, one_cuda::run, leftovers::run] {
+            for run in [code_for_target::run, loader_path::run, linker_closure::run, extension_abi::run, one_cuda::run, leftovers::run] {
                 let reports = run(&options);
                 prop_assert!(!reports.is_empty() && reports.iter().all(|report| !report.detail.is_empty()));
             }

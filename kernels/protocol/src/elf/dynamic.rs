@@ -1,20 +1,20 @@
-//! What an ELF file needs to be loaded: its dynamic section, read with every access checked.
-//!
-//! A file that is cut, or no ELF file, gives `None`: nothing here may panic on what an image holds.
+//! The dynamic section, and the program headers that lead to it.
 
 use std::collections::BTreeMap;
 
+use super::source::{Source, u16_at, u32_at, u64_at};
+
 /// The dynamic section of a 64-bit little-endian ELF file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Dynamic {
+pub struct Dynamic {
     /// Sonames it needs, in order.
-    pub(crate) needed: Vec<String>,
+    pub needed: Vec<String>,
     /// RPATH entries, unexpanded.
-    pub(crate) rpath: Vec<String>,
+    pub rpath: Vec<String>,
     /// RUNPATH entries, unexpanded.
-    pub(crate) runpath: Vec<String>,
+    pub runpath: Vec<String>,
     /// Its own soname.
-    pub(crate) soname: Option<String>,
+    pub soname: Option<String>,
 }
 
 const PT_LOAD: u32 = 1;
@@ -26,51 +26,18 @@ const DT_SONAME: u64 = 14;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
-/// Reads pieces of a file by offset. `read` gives at most `len` bytes from `offset`.
-pub(crate) trait Source {
-    fn read(&self, offset: u64, len: usize) -> Option<Vec<u8>>;
-}
-
-impl Source for std::fs::File {
-    fn read(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
-        use std::os::unix::fs::FileExt;
-        let mut bytes = vec![0; len];
-        self.read_exact_at(&mut bytes, offset).ok()?;
-        Some(bytes)
-    }
-}
-
-impl Source for [u8] {
-    fn read(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
-        let start = usize::try_from(offset).ok()?;
-        self.get(start..start.checked_add(len)?).map(<[u8]>::to_vec)
-    }
-}
-
 /// Larger tables than any real library has are refused.
-const LARGEST: u64 = 64 << 20;
-
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
-}
+const LARGEST: u64 = 256 << 20;
 
 /// A program header, as far as it is needed.
-struct Segment {
+pub(super) struct Segment {
     kind: u32,
     offset: u64,
     address: u64,
     size: u64,
 }
 
-fn segments(file: &(impl Source + ?Sized)) -> Option<Vec<Segment>> {
+pub(super) fn segments(file: &(impl Source + ?Sized)) -> Option<Vec<Segment>> {
     let header = file.read(0, 64)?;
     // Magic, 64 bit, little endian.
     if header.get(..6)? != [0x7f, b'E', b'L', b'F', 2, 1] {
@@ -95,10 +62,22 @@ fn segments(file: &(impl Source + ?Sized)) -> Option<Vec<Segment>> {
 }
 
 /// The dynamic section; `None` for what is no ELF file or is broken, an empty one for a static program.
-pub(crate) fn dynamic(file: &(impl Source + ?Sized)) -> Option<Dynamic> {
+pub fn dynamic(file: &(impl Source + ?Sized)) -> Option<Dynamic> {
     let segments = segments(file)?;
-    let Some(section) = segments.iter().find(|segment| segment.kind == PT_DYNAMIC) else {
+    let entries = entries(file, &segments)?;
+    if entries.0.is_empty() {
         return Some(Dynamic::default());
+    }
+    entries.dynamic(&entries.strings(file, &segments)?)
+}
+
+/// The entries of the dynamic section by tag.
+pub(super) struct Entries(BTreeMap<u64, Vec<u64>>);
+
+/// Reads the entries of the dynamic section; a static program has none.
+pub(super) fn entries(file: &(impl Source + ?Sized), segments: &[Segment]) -> Option<Entries> {
+    let Some(section) = segments.iter().find(|segment| segment.kind == PT_DYNAMIC) else {
+        return Some(Entries(BTreeMap::new()));
     };
     if section.size > LARGEST {
         return None;
@@ -112,56 +91,74 @@ pub(crate) fn dynamic(file: &(impl Source + ?Sized)) -> Option<Dynamic> {
         }
         entries.entry(tag).or_default().push(u64_at(entry, 8)?);
     }
-    let first = |tag: u64| entries.get(&tag).and_then(|values| values.first()).copied();
-    let strings = strings(file, &segments, first(DT_STRTAB)?, first(DT_STRSZ)?)?;
-    let text = |offset: u64| {
-        let rest = strings.get(usize::try_from(offset).ok()?..)?;
-        let end = rest.iter().position(|byte| *byte == 0)?;
-        Some(String::from_utf8_lossy(&rest[..end]).into_owned())
-    };
-    let all = |tag: u64| -> Option<Vec<String>> {
-        entries.get(&tag).into_iter().flatten().map(|offset| text(*offset)).collect()
-    };
-    let folders = |tag: u64| -> Option<Vec<String>> {
-        let lists = all(tag)?;
-        Some(
-            lists
-                .iter()
-                .flat_map(|list| list.split(':'))
-                .filter(|f| !f.is_empty())
-                .map(str::to_owned)
-                .collect(),
-        )
-    };
-    Some(Dynamic {
-        needed: all(DT_NEEDED)?,
-        rpath: folders(DT_RPATH)?,
-        runpath: folders(DT_RUNPATH)?,
-        soname: all(DT_SONAME)?.into_iter().next(),
-    })
+    Some(Entries(entries))
 }
 
-fn strings(file: &(impl Source + ?Sized), segments: &[Segment], address: u64, size: u64) -> Option<Vec<u8>> {
+impl Entries {
+    pub(super) fn first(&self, tag: u64) -> Option<u64> {
+        self.0.get(&tag).and_then(|values| values.first()).copied()
+    }
+
+    pub(super) fn strings(&self, file: &(impl Source + ?Sized), segments: &[Segment]) -> Option<Vec<u8>> {
+        at_address(file, segments, self.first(DT_STRTAB)?, self.first(DT_STRSZ)?)
+    }
+
+    pub(super) fn dynamic(&self, strings: &[u8]) -> Option<Dynamic> {
+        let all = |tag: u64| -> Option<Vec<String>> {
+            self.0.get(&tag).into_iter().flatten().map(|offset| text(strings, *offset)).collect()
+        };
+        let folders = |tag: u64| -> Option<Vec<String>> {
+            let lists = all(tag)?;
+            let folders = lists.iter().flat_map(|list| list.split(':')).filter(|folder| !folder.is_empty());
+            Some(folders.map(str::to_owned).collect())
+        };
+        Some(Dynamic {
+            needed: all(DT_NEEDED)?,
+            rpath: folders(DT_RPATH)?,
+            runpath: folders(DT_RUNPATH)?,
+            soname: all(DT_SONAME)?.into_iter().next(),
+        })
+    }
+}
+
+/// The string at that offset of a string table.
+pub(super) fn text(strings: &[u8], offset: u64) -> Option<String> {
+    let rest = strings.get(usize::try_from(offset).ok()?..)?;
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    Some(String::from_utf8_lossy(&rest[..end]).into_owned())
+}
+
+/// The place in the file of an address.
+pub(super) fn offset_of(segments: &[Segment], address: u64) -> Option<u64> {
     let inside = |segment: &&Segment| {
         segment.kind == PT_LOAD && address >= segment.address && address - segment.address < segment.size
     };
     let segment = segments.iter().find(inside)?;
+    segment.offset.checked_add(address - segment.address)
+}
+
+pub(super) fn at_address(
+    file: &(impl Source + ?Sized),
+    segments: &[Segment],
+    address: u64,
+    size: u64,
+) -> Option<Vec<u8>> {
     if size > LARGEST {
         return None;
     }
-    file.read(segment.offset.checked_add(address - segment.address)?, usize::try_from(size).ok()?)
+    file.read(offset_of(segments, address)?, usize::try_from(size).ok()?)
 }
 
 /// How long the file must at least be to be loaded; `None` for what is no ELF file or is broken. The loader maps a
 /// shorter one all the same, and the process dies of SIGBUS when it touches what is not there.
-pub(crate) fn extent(file: &(impl Source + ?Sized)) -> Option<u64> {
+pub fn extent(file: &(impl Source + ?Sized)) -> Option<u64> {
     let loaded = segments(file)?.into_iter().filter(|segment| segment.kind == PT_LOAD);
     let ends = loaded.map(|segment| segment.offset.checked_add(segment.size)).collect::<Option<Vec<_>>>()?;
     Some(ends.into_iter().max().unwrap_or(0))
 }
 
 /// Offset and size of the section of that name; `Ok(None)` if the file has none, `Err` if it cannot be told.
-pub(crate) fn section(file: &(impl Source + ?Sized), name: &str) -> Result<Option<(u64, u64)>, String> {
+pub fn section(file: &(impl Source + ?Sized), name: &str) -> Result<Option<(u64, u64)>, String> {
     let header = file.read(0, 64).ok_or("it is shorter than a header")?;
     if header[..6] != [0x7f, b'E', b'L', b'F', 2, 1] {
         return Err("not a 64-bit ELF file".to_owned());
@@ -190,12 +187,9 @@ pub(crate) fn section(file: &(impl Source + ?Sized), name: &str) -> Result<Optio
 mod tests {
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "reads this test program")]
     fn own() -> Vec<u8> {
-        let path = std::env::current_exe().expect("a program");
-        let file = std::fs::File::open(path).expect("readable");
-        // The head of a test program is enough: its dynamic section may lie far behind, so take it whole.
-        let len = usize::try_from(file.metadata().expect("size").len()).expect("fits");
-        Source::read(&file, 0, len).expect("read")
+        std::fs::read(std::env::current_exe().expect("a program")).expect("readable")
     }
 
     #[test]

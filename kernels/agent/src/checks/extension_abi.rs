@@ -1,0 +1,202 @@
+//! Proves that the libraries of the environment that use torch find every symbol and version they ask for.
+//!
+//! Works on tables of symbols alone: nothing is loaded. Libraries that are missing as a whole are the matter of
+//! `linker-closure`; an extension that lacks one is not judged here.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use envforge_protocol::CheckId;
+use envforge_protocol::abi::{
+    Finding, GLOBAL_DEPENDENCIES, Place, Table, World, asks_for_torch, driver_libraries,
+};
+use envforge_protocol::elf::{self, ElfError};
+
+use super::{Options, display_path, errored};
+use crate::linker::SYSTEM;
+use crate::report::Report;
+use crate::walk;
+
+const ID: CheckId = CheckId::ExtensionAbi;
+/// Folders of site-packages whose libraries are no extensions of torch; those that one needs are read all the same.
+const NO_EXTENSIONS: [&str; 3] = ["torch", "nvidia", "triton"];
+
+pub(crate) fn run(options: &Options) -> Vec<Report> {
+    let expected = match options.expectation_if_given() {
+        Ok(expected) => expected,
+        Err(problem) => return errored(&[ID], &problem),
+    };
+    let has_torch = |packages: &PathBuf| packages.join("torch/lib").is_dir();
+    let Some(packages) = packages_of(options).into_iter().find(has_torch) else {
+        return vec![Report::of_problems(ID, "0 extensions: torch is not installed", &[])];
+    };
+    let (extensions, mut problems) = extensions(&packages);
+    let (mut judged, mut others, mut allowed) = (0, 0, BTreeSet::new());
+    if !extensions.is_empty() {
+        let world = world(options, &packages, &extensions);
+        for extension in &extensions {
+            let findings = world.audit(&extension.path);
+            if findings.iter().any(|one| matches!(one, Finding::MissingLibrary { .. })) {
+                others += 1;
+                continue;
+            }
+            judged += 1;
+            if !findings.is_empty() && expected.may_lack.contains(extension.file()) {
+                allowed.insert(extension.file());
+                continue;
+            }
+            problems.extend(findings.iter().map(ToString::to_string));
+        }
+    }
+    let mut good = format!("{judged} extensions find every symbol");
+    if others > 0 {
+        let _ = write!(good, "; {others} lack a library and were not judged");
+    }
+    if !allowed.is_empty() {
+        let names: Vec<_> = allowed.into_iter().collect();
+        let _ = write!(good, "; may fail to load (`[verify] may-lack`): {}", names.join(", "));
+    }
+    let hint = "use the release of the package that was built for this torch (`envforge compat abi` checks a wheel), or list the \
+                library's file name in `[verify] may-lack` of envforge.toml if your code never loads it";
+    vec![Report::of_problems(ID, good, &problems).hint(hint)]
+}
+
+/// The folders of installed packages of the locked environment.
+fn packages_of(options: &Options) -> Vec<PathBuf> {
+    let pythons = std::fs::read_dir(options.environment().join("lib")).into_iter().flatten().flatten();
+    let mut folders: Vec<_> = pythons.map(|python| python.path().join("site-packages")).collect();
+    folders.sort();
+    folders
+}
+
+/// The libraries of other packages that use torch, and those that cannot be read.
+fn extensions(packages: &Path) -> (Vec<Table>, Vec<String>) {
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    let Ok(entries) = std::fs::read_dir(packages) else { return (found, problems) };
+    for entry in entries.flatten() {
+        if NO_EXTENSIONS.iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
+        let mut look = |path: &Path| match read(packages, path) {
+            Some(Ok(table)) if asks_for_torch(&table) => found.push(table),
+            // A program or data of another kind, or a library for a chip or firmware.
+            None | Some(Ok(_) | Err(ElfError::NotElf | ElfError::OtherClass | ElfError::NoSymbols)) => {}
+            Some(Err(error @ ElfError::Damaged(_))) => {
+                problems.push(format!("{}: {error}", relative(packages, path)));
+            }
+        };
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => walk::visit(&path, &mut look),
+            Ok(kind) if kind.is_file() => look(&path),
+            _ => {}
+        }
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    (found, problems)
+}
+
+fn relative(packages: &Path, path: &Path) -> String {
+    path.strip_prefix(packages).unwrap_or(path).display().to_string()
+}
+
+/// The table of a library; `None` for a file that is not called one or cannot be opened.
+fn read(packages: &Path, path: &Path) -> Option<Result<Table, ElfError>> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !name.contains(".so") {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    Some(elf::object(&file).map(|object| Table::new(relative(packages, path), object)))
+}
+
+/// Everything that the extensions meet: all that they and torch need, found as the loader would find it.
+fn world(options: &Options, packages: &Path, extensions: &[Table]) -> World {
+    let mut found =
+        Found { packages, root: &options.root, by_name: BTreeMap::new(), world: World::default() };
+    walk::visit(packages, &mut |path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.contains(".so") {
+            found.by_name.entry(name.to_owned()).or_default().push(path.to_owned());
+        }
+    });
+    let mut wanted: VecDeque<String> = VecDeque::new();
+    let machine = extensions.first().map_or(0, |one| one.machine);
+    for driver in driver_libraries(machine) {
+        found.world.add(Place::System, driver);
+    }
+    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    if let Some(interpreter) = resolved(&options.root, &options.python()) {
+        found.add(&interpreter, Place::System, &mut seen, &mut wanted);
+    }
+    wanted.extend(extensions.iter().map(|one| one.file().to_owned()));
+    wanted.push_back(GLOBAL_DEPENDENCIES.to_owned());
+    wanted.extend(found.by_name.keys().filter(|name| name.starts_with("_C.")).cloned());
+    let mut asked = BTreeSet::new();
+    while let Some(soname) = wanted.pop_front() {
+        if !asked.insert(soname.clone()) {
+            continue;
+        }
+        for path in found.by_name.get(&soname).cloned().unwrap_or_default() {
+            found.add(&path, Place::Packages, &mut seen, &mut wanted);
+        }
+        let folders = SYSTEM.iter().map(|folder| options.root.join(folder).join(&soname));
+        if let Some(path) = folders.into_iter().find_map(|path| resolved(&options.root, &path)) {
+            found.add(&path, Place::System, &mut seen, &mut wanted);
+        }
+    }
+    let python = options.python();
+    let interpreter = resolved(&options.root, &python).map(|path| display_path(&options.root, &path));
+    let is_global = |one: &Table| {
+        Some(&one.path) == interpreter.as_ref() || one.path == format!("torch/lib/{GLOBAL_DEPENDENCIES}")
+    };
+    let is_root = |one: &Table| is_global(one) || one.path.starts_with("torch/_C.");
+    found.world.load(is_root, is_global);
+    found.world
+}
+
+/// A world that grows by what its libraries need.
+struct Found<'a> {
+    packages: &'a Path,
+    root: &'a Path,
+    /// The libraries of site-packages by file name.
+    by_name: BTreeMap<String, Vec<PathBuf>>,
+    world: World,
+}
+
+impl Found<'_> {
+    fn add(
+        &mut self,
+        path: &Path,
+        place: Place,
+        seen: &mut BTreeSet<PathBuf>,
+        wanted: &mut VecDeque<String>,
+    ) {
+        if !seen.insert(path.to_owned()) {
+            return;
+        }
+        let Some(object) = File::open(path).ok().and_then(|file| elf::object(&file).ok()) else { return };
+        wanted.extend(object.dynamic.needed.iter().cloned());
+        let shown = match place {
+            Place::Packages => relative(self.packages, path),
+            Place::System => display_path(self.root, path),
+        };
+        self.world.add(place, Table::new(shown, object));
+    }
+}
+
+/// The file that a path of the image leads to; links are those of the image, not of the file system around it.
+fn resolved(root: &Path, path: &Path) -> Option<PathBuf> {
+    const LINKS: usize = 16;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(target) = std::fs::read_link(&path) else { return path.is_file().then_some(path) };
+        path = match target.strip_prefix("/") {
+            Ok(inside) => root.join(inside),
+            Err(_) => path.parent()?.join(target),
+        };
+    }
+    None
+}

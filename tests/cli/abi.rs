@@ -1,0 +1,138 @@
+//! `compat abi`: the libraries of a wheel against the locked wheels of an index of the test.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::index::Index;
+use crate::made_wheel::MadeWheel;
+use crate::program::{Program, Run};
+use crate::vendor::locked;
+use crate::wheels::Wheel;
+use crate::{assert_message, program};
+
+const SPEC: &str = "pytorch-cuda:2.8-cu128";
+const TORCH: &str = "torch-2.8.0-cp311-cp311-manylinux_2_28_x86_64.whl";
+const EXTENSION: &str = "my_extension-1.0-cp311-cp311-linux_x86_64.whl";
+const FITS: &str = "extern int _ZN3c104cuda9SetDeviceEab(void); extern int PyErr_Occurred(void);
+    int start(void) { return _ZN3c104cuda9SetDeviceEab() + PyErr_Occurred(); }";
+
+/// A lock with one wheel of torch, which an index has, and a wheel to check.
+struct Scene {
+    program: Program,
+    index: Index,
+}
+
+fn library(folder: &Path, name: &str, source: &str, flags: &[&str]) -> Vec<u8> {
+    let (text, out) = (folder.join("source.c"), folder.join(name));
+    std::fs::write(&text, source).expect("ours");
+    let output = Command::new("cc")
+        .args(["-shared", "-fPIC", "-nostdlib", "-o"])
+        .args([&out, &text])
+        .arg(format!("-L{}", folder.display()))
+        .args(flags)
+        .output()
+        .expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::read(out).expect("read")
+}
+
+impl Scene {
+    fn new() -> Self {
+        let program = program();
+        let folder = program.path("built");
+        std::fs::create_dir_all(&folder).expect("ours");
+        let of_torch = "int _ZN3c104cuda9SetDeviceEab(void) { return 0; }";
+        let c10 = library(&folder, "libc10.so", of_torch, &["-Wl,-soname,libc10.so"]);
+        let bytes = MadeWheel::new("torch").file("torch/lib/libc10.so", &c10).build();
+        let torch =
+            Wheel { project: "torch".to_owned(), file: TORCH.to_owned(), bytes, metadata: String::new() };
+        let mut lock = crate::verify::lock();
+        lock.wheels = vec![locked(&torch)];
+        let name = format!("{}-x86_64.lock", lock.stack.name.replace(':', "_"));
+        let file = program.path(format!("state/locks-of-specs/{name}"));
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("ours");
+        std::fs::write(file, lock.to_toml()).expect("ours");
+        let index = Index::local(vec![torch]);
+        let program = program.with("ENVFORGE_INDEX", format!("{}/simple", index.url()));
+        Self { program, index }
+    }
+
+    /// Checks a wheel with a library of that source and with those bytes changed.
+    fn check(&self, source: &str, change: impl Fn(&mut Vec<u8>), more: &[&str]) -> Run {
+        let needs = ["-Wl,--no-as-needed", "-l:libc10.so", "-Wl,-rpath,$ORIGIN/../torch/lib"];
+        let mut extension = library(&self.program.path("built"), "_C.so", source, &needs);
+        change(&mut extension);
+        let wheel = MadeWheel::new("my_extension").file("my_extension/_C.so", &extension).build();
+        std::fs::write(self.program.path(EXTENSION), wheel).expect("ours");
+        self.program.run(&[&["compat", "abi", EXTENSION, "--spec", SPEC], more].concat())
+    }
+}
+
+#[test]
+fn wheel_that_fits_is_reported_and_tables_are_made_once() {
+    let scene = Scene::new();
+    let run = scene.check(FITS, |_| {}, &[]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(run.stdout, format!("{EXTENSION} fits pytorch-cuda:2.8.0-cu128-py3.11\n"));
+    assert!(run.stderr.contains(&format!("reading the symbols of {TORCH}")), "{}", run.stderr);
+    assert_eq!(scene.index.take_downloads().len(), 1);
+    let again = scene.check(FITS, |_| {}, &[]);
+    assert_eq!(again.code, 0, "{}{}", again.stdout, again.stderr);
+    assert!(!again.stderr.contains("reading the symbols"), "{}", again.stderr);
+}
+
+#[test]
+fn missing_symbol_is_named_with_exit_code_1() {
+    let scene = Scene::new();
+    let run = scene.check(&FITS.replace("SetDeviceEab", "SetDeviceEa"), |_| {}, &[]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    let finding = "my_extension/_C.so needs undefined symbol _ZN3c104cuda9SetDeviceEa (libc10.so has _ZN3c104cuda9SetDeviceEab)";
+    let verdict = format!("{EXTENSION} does not fit pytorch-cuda:2.8.0-cu128-py3.11");
+    assert_eq!(run.stdout.lines().collect::<Vec<_>>(), [finding, &verdict]);
+    let json = scene.check(&FITS.replace("SetDeviceEab", "SetDeviceEa"), |_| {}, &["--json"]);
+    let value: Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!((json.code, &value["fits"]), (1, &Value::Bool(false)));
+    assert_eq!(value["libraries"][0]["findings"][0]["kind"], "missing-symbol");
+}
+
+#[test]
+fn newer_glibc_and_other_processor_are_findings() {
+    let scene = Scene::new();
+    let arm = |bytes: &mut Vec<u8>| bytes[18] = 183;
+    let run = scene.check(FITS, arm, &[]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.starts_with("built for aarch64, not for x86_64\n"), "{}", run.stdout);
+    // A C library of the future, to link with.
+    let folder = scene.program.path("built");
+    std::fs::write(folder.join("map"), "GLIBC_2.99 { global: later; };").expect("ours");
+    let map = format!("-Wl,--version-script={}", folder.join("map").display());
+    library(&folder, "libc.so.6", "int later(void) { return 0; }", &["-Wl,-soname,libc.so.6", &map]);
+    let later = format!("{FITS} extern int later(void); int more(void) {{ return later(); }}");
+    let text = folder.join("source.c");
+    std::fs::write(&text, &later).expect("ours");
+    let extension = library(
+        &folder,
+        "_C.so",
+        &later,
+        &["-Wl,--no-as-needed", "-l:libc10.so", "-l:libc.so.6", "-Wl,-rpath,$ORIGIN/../torch/lib"],
+    );
+    let run = scene.check(FITS, |bytes| bytes.clone_from(&extension), &[]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    let finding = "my_extension/_C.so needs version GLIBC_2.99 of libc.so.6, which has GLIBC_2.36";
+    assert_eq!(run.stdout.lines().next(), Some(finding));
+}
+
+#[test]
+fn damaged_table_is_a_finding_and_another_file_an_error() {
+    let scene = Scene::new();
+    // The offset of the program headers.
+    let run = scene.check(FITS, |bytes| bytes[32..40].fill(0xff), &[]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.starts_with("my_extension/_C.so: damaged program headers\n"), "{}", run.stdout);
+    std::fs::write(scene.program.path(EXTENSION), "no zip").expect("ours");
+    let run = scene.program.run(&["compat", "abi", EXTENSION, "--spec", SPEC]);
+    assert_message(&run, 2, &[EXTENSION, "not a zip file"]);
+    assert_message(&scene.program.run(&["compat", "abi", "a.txt", "--spec", SPEC]), 2, &["wheel name"]);
+}
