@@ -23,6 +23,8 @@ use super::zip_entry::ZipEntry;
 const HEAD: u64 = 64 << 20;
 /// The beginning that is read first: it tells where the tables are.
 const FIRST: u64 = 4096;
+/// Bytes that are kept behind the beginning of a missing part.
+const AROUND: u64 = 1 << 20;
 /// Passes through one library: its head, its dynamic section, and tables that a tool has moved to its end.
 const PASSES: usize = 8;
 
@@ -77,8 +79,8 @@ fn add(all: &mut std::io::Result<LibraryTables>, entry: &ZipEntry, one: Result<T
     let Ok(found) = all else { return };
     match one {
         Ok(table) => found.tables.push(table),
-        // Text that is called a library, as linker scripts are; a library of another class is for another machine.
-        Err(Unreadable::Elf(ElfError::NotElf)) => {}
+        // Text that is called a library, as linker scripts are; a library of another class or without symbols is for a chip.
+        Err(Unreadable::Elf(ElfError::NotElf | ElfError::OtherClass | ElfError::NoSymbols)) => {}
         Err(Unreadable::Elf(error)) => drop(found.unreadable.insert(entry.name.clone(), error.to_string())),
         Err(Unreadable::Zip(reason)) => drop(found.unreadable.insert(entry.name.clone(), reason.to_owned())),
         Err(Unreadable::Io(error)) => *all = Err(error),
@@ -101,8 +103,9 @@ fn table(source: &File, entry: &ZipEntry) -> Result<Table, Unreadable> {
         let Some((at, length)) = parts.missed.get() else {
             return read.map(|object| Table::new(installed(&entry.name), object)).map_err(Unreadable::Elf);
         };
-        // Whatever lies in the head is kept on the way to the first missing part.
-        let mut wanted = vec![(at, length)];
+        // What lies around a missing part is asked for next: tables that a tool has moved lie together. Whatever lies in the
+        // head is kept on the way to the first of them.
+        let mut wanted = vec![(at, length.max(AROUND.min(entry.size - at)))];
         if pass == 0 {
             wanted.push((0, HEAD.min(entry.size)));
         }

@@ -1,9 +1,9 @@
 //! `compat abi`: whether the libraries of a wheel fit a lock.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
+use envforge_protocol::abi::Finding;
 use serde::Serialize;
 
 use crate::assemble::{AssembleError, library_tables};
@@ -11,6 +11,7 @@ use crate::failure::Exit;
 use crate::model::abi::{AuditedLibrary, audit};
 use crate::model::compat::Matrix;
 use crate::model::request::{self, LockOptions, ProjectOptions, TargetOptions};
+use crate::model::visible::visible_line;
 use crate::packages::{PackagesError, wheel_name};
 use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
@@ -46,12 +47,14 @@ struct LibraryReport<'a> {
 struct FindingReport {
     kind: &'static str,
     text: String,
+    #[serde(skip)]
+    is_fatal: bool,
 }
 
 pub(super) async fn abi(args: &request::CompatAbi, settings: &Settings) -> Result<Exit, CommandError> {
     let path = settings.paths.current_dir.join(&args.wheel);
     let file = path.file_name().unwrap_or_default();
-    let package = wheel_name(&path)?.package;
+    let name = wheel_name(&path)?;
     let source = LockOptions { lockfile: args.lockfile.clone(), ..LockOptions::default() };
     let target = TargetOptions::default();
     let wanted = wanted(args.spec.as_deref(), &ProjectOptions::default(), &source, &target, settings)?;
@@ -59,26 +62,37 @@ pub(super) async fn abi(args: &request::CompatAbi, settings: &Settings) -> Resul
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let lock_file = lock_path(settings, &stack, &wanted.source);
     let Some(lock) = read_lock(&lock_file)? else {
-        return Err(LockingError::Stale { file: lock_file.to_string(), differences: Vec::new() }.into());
+        return Err(LockingError::Missing { file: lock_file.to_string() }.into());
     };
     let own = library_tables(&path).map_err(|error| unreadable(error, &path))?;
     let reporter = reporter(settings.output);
     let text = format!("using the lock file of {}: {lock_file}", lock.records.created);
     reporter.report(Event::Note { text });
-    let locked = tables_of_lock(&lock, &package, settings, &reporter).await?;
+    let locked = tables_of_lock(&lock, &name.package, settings, &reporter).await?;
     let bases = named.iter().map(|named| &named.row).chain(&Matrix::current().bases);
     // Of a base without a row only the least that its framework needs is known.
     let of_base = bases.into_iter().find(|base| base.name == lock.stack.base).map(|base| &base.glibc);
     let glibc = of_base.unwrap_or(&lock.stack.glibc);
     let audited = audit(&lock.stack, glibc, locked, &own.tables);
-    let fits = own.unreadable.is_empty() && audited.iter().all(|one| one.findings.is_empty());
+    let stack = &lock.stack;
+    let has_other_tags = !name.fits(stack.python, stack.machine);
+    let other_tags = has_other_tags.then(|| {
+        let python = format!("Python {} on {}", stack.python, stack.machine);
+        format!(
+            "its tags are `{}` on `{}`, and the lock has {python}",
+            name.python_tag(),
+            name.platform_tag()
+        )
+    });
+    let is_bad = |one: &AuditedLibrary| one.findings.iter().any(Finding::is_fatal);
+    let fits = other_tags.is_none() && own.unreadable.is_empty() && !audited.iter().any(is_bad);
+    let libraries = libraries(file, other_tags, &audited, &own.unreadable);
     if settings.output.json {
-        let libraries = libraries(&audited, &own.unreadable);
         let (name, lock) = (lock.stack.name.as_str(), lock_file.as_str());
         Printer.json(&AbiReport { schema: 1, wheel: file, name, lock, fits, libraries });
     } else {
-        print(&audited, &own.unreadable, settings);
-        let verdict = if fits { "fits" } else { "does not fit" };
+        print(&libraries, settings);
+        let verdict = if fits { "is compatible with" } else { "is not compatible with" };
         Printer.text(&format!("{file} {verdict} {}", lock.stack.name));
     }
     Ok(if fits { Exit::Done } else { Exit::No })
@@ -94,46 +108,66 @@ fn unreadable(error: AssembleError, path: &Utf8Path) -> CommandError {
     }
 }
 
+/// The report of each library, after that of the wheel's own tags.
 fn libraries<'a>(
+    wheel: &'a str,
+    other_tags: Option<String>,
     audited: &'a [AuditedLibrary],
     unreadable: &'a BTreeMap<String, String>,
 ) -> Vec<LibraryReport<'a>> {
+    let of_tags = other_tags.map(|text| LibraryReport {
+        library: wheel,
+        findings: vec![FindingReport {
+            kind: "other-tags",
+            text: format!("{wheel}: {text}"),
+            is_fatal: true,
+        }],
+        optional: Vec::new(),
+    });
     let read = audited.iter().map(|one| LibraryReport {
         library: &one.library,
         findings: one
             .findings
             .iter()
-            .map(|finding| FindingReport { kind: finding.kind(), text: finding.to_string() })
+            .map(|finding| FindingReport {
+                kind: finding.kind(),
+                text: finding.to_string(),
+                is_fatal: finding.is_fatal(),
+            })
             .collect(),
         optional: one.optional.iter().map(String::as_str).collect(),
     });
     let unread = unreadable.iter().map(|(library, reason)| LibraryReport {
         library,
-        findings: vec![FindingReport { kind: "unreadable", text: format!("{library}: {reason}") }],
+        findings: vec![FindingReport {
+            kind: "unreadable",
+            text: format!("{library}: {reason}"),
+            is_fatal: true,
+        }],
         optional: Vec::new(),
     });
-    read.chain(unread).collect()
+    of_tags.into_iter().chain(read).chain(unread).collect()
 }
 
 /// The findings, each once: a wheel often has one function in many libraries.
-fn print(audited: &[AuditedLibrary], unreadable: &BTreeMap<String, String>, settings: &Settings) {
-    let mut text = String::new();
-    for one in libraries(audited, unreadable) {
-        for finding in &one.findings {
-            let _ = writeln!(text, "{}", finding.text);
-        }
-    }
-    if !text.is_empty() {
-        Printer.text(text.trim_end());
+fn print(libraries: &[LibraryReport<'_>], settings: &Settings) {
+    let fatal = |one: &&FindingReport| one.is_fatal;
+    let findings = libraries.iter().flat_map(|one| one.findings.iter().filter(fatal));
+    let lines: BTreeSet<_> = findings.map(|one| visible_line(&one.text)).collect();
+    for line in lines {
+        Printer.text(&line);
     }
     if settings.output.quiet {
         return;
     }
-    let waiting = audited.iter().filter(|one| !one.optional.is_empty());
-    for one in waiting {
-        let optional: Vec<_> = one.optional.iter().map(String::as_str).collect();
-        Printer.say(&format!("{}: not judged without {}", one.library, optional.join(", ")));
+    for one in libraries {
+        for finding in one.findings.iter().filter(|one| !one.is_fatal) {
+            Printer.say(&visible_line(&finding.text));
+        }
+        if !one.optional.is_empty() {
+            Printer.say(&format!("{}: not judged without {}", one.library, one.optional.join(", ")));
+        }
     }
-    let bad = audited.iter().filter(|one| !one.findings.is_empty()).count() + unreadable.len();
-    Printer.say(&format!("{} libraries, {bad} do not load", audited.len() + unreadable.len()));
+    let bad = libraries.iter().filter(|one| one.findings.iter().any(|one| one.is_fatal)).count();
+    Printer.say(&format!("{} libraries, {bad} do not load", libraries.len()));
 }

@@ -47,7 +47,7 @@ impl WheelName {
     }
 
     /// Its platform tag: `manylinux_2_28_x86_64`.
-    pub(super) fn platform_tag(&self) -> &str {
+    pub(crate) fn platform_tag(&self) -> &str {
         &self.platforms
     }
 

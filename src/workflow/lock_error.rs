@@ -33,6 +33,12 @@ pub enum LockingError {
         /// The differences; empty: there is no lock file.
         differences: Vec<String>,
     },
+    /// A command that only reads found no lock file.
+    #[error("lock file not found: {file}")]
+    Missing {
+        /// The lock file.
+        file: String,
+    },
     /// `--upgrade-package` of a package that is not locked.
     #[error("package not found in {file}: `{}`", packages.join("`, `"))]
     NotLocked {
@@ -90,7 +96,7 @@ impl Failure for LockingError {
     fn exit(&self) -> Exit {
         match self {
             Self::Stale { .. } | Self::Declined { .. } => Exit::No,
-            Self::NotLocked { .. } => Exit::Usage,
+            Self::NotLocked { .. } | Self::Missing { .. } => Exit::Usage,
             Self::NvccOutOfReach { cause, .. } => cause.exit(),
             Self::Conflict { cause, .. } => cause.exit(),
         }
@@ -104,6 +110,7 @@ impl Failure for LockingError {
             Self::Stale { .. } => {
                 vec!["run `envforge lock` to update it, or omit `--locked`".to_owned()]
             }
+            Self::Missing { .. } => vec!["run `envforge lock SPEC`, or give one with --lockfile".to_owned()],
             Self::NotLocked { .. } => {
                 vec!["check the spelling; add new packages to envforge.toml or with --with".to_owned()]
             }

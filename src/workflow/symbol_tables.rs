@@ -54,7 +54,7 @@ pub(crate) async fn tables_of_lock(
     source.gather(&unknown, &store, Arc::clone(reporter)).await?;
     for wheel in unknown {
         reporter.report(Event::Note { text: format!("reading the symbols of {}", wheel.file) });
-        all.extend(made(&records, &store, wheel)?);
+        all.extend(made(&records, &store, wheel, reporter)?);
     }
     Ok(all)
 }
@@ -67,11 +67,23 @@ fn recorded(records: &SealedRecords, sha256: &str) -> Option<Vec<Table>> {
 }
 
 /// Reads the tables from a wheel of the cache and records them.
-fn made(records: &SealedRecords, store: &Store, wheel: &LockedWheel) -> Result<Vec<Table>, CommandError> {
+/// One with a library that cannot be read is not recorded, and named each time: other wheels may need that library.
+fn made(
+    records: &SealedRecords,
+    store: &Store,
+    wheel: &LockedWheel,
+    reporter: &Arc<dyn Reporter>,
+) -> Result<Vec<Table>, CommandError> {
     // Its bytes are hashed first: the record stands for the locked wheel.
     let none = || std::io::Error::other(format!("`{}` is damaged in the cache", wheel.file));
     open_verified(store, &wheel.sha256)?.ok_or_else(none)?;
     let found = library_tables(&store.blob_path(&wheel.sha256)?)?;
+    for (library, reason) in &found.unreadable {
+        reporter.report(Event::Note { text: format!("cannot read {library} of {}: {reason}", wheel.file) });
+    }
+    if !found.unreadable.is_empty() {
+        return Ok(found.tables);
+    }
     let mut text = String::new();
     for table in &found.tables {
         table.write(&mut text);

@@ -89,8 +89,8 @@ fn contradictions(release: &Release) -> Vec<String> {
     for (wheel, libraries) in &release.answers {
         let found = audited(release, wheel);
         for (library, said) in libraries {
-            let findings: Vec<_> =
-                found.get(library).into_iter().flatten().map(ToString::to_string).collect();
+            let findings = found.get(library).into_iter().flatten().filter(|one| one.is_fatal());
+            let findings: Vec<_> = findings.map(ToString::to_string).collect();
             let named = said.rsplit_once("undefined symbol: ").map_or("", |(_, symbol)| symbol);
             let symbol = named.split([',', ' ']).next().unwrap_or_default();
             // Whose own initializer ended the process was linked before: the loader resolves all symbols first.

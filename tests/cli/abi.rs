@@ -75,7 +75,7 @@ fn wheel_that_fits_is_reported_and_tables_are_made_once() {
     let scene = Scene::new();
     let run = scene.check(FITS, |_| {}, &[]);
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
-    assert_eq!(run.stdout, format!("{EXTENSION} fits pytorch-cuda:2.8.0-cu128-py3.11\n"));
+    assert_eq!(run.stdout, format!("{EXTENSION} is compatible with pytorch-cuda:2.8.0-cu128-py3.11\n"));
     assert!(run.stderr.contains(&format!("reading the symbols of {TORCH}")), "{}", run.stderr);
     assert_eq!(scene.index.take_downloads().len(), 1);
     let again = scene.check(FITS, |_| {}, &[]);
@@ -89,7 +89,7 @@ fn missing_symbol_is_named_with_exit_code_1() {
     let run = scene.check(&FITS.replace("SetDeviceEab", "SetDeviceEa"), |_| {}, &[]);
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
     let finding = "my_extension/_C.so needs undefined symbol _ZN3c104cuda9SetDeviceEa (libc10.so has _ZN3c104cuda9SetDeviceEab)";
-    let verdict = format!("{EXTENSION} does not fit pytorch-cuda:2.8.0-cu128-py3.11");
+    let verdict = format!("{EXTENSION} is not compatible with pytorch-cuda:2.8.0-cu128-py3.11");
     assert_eq!(run.stdout.lines().collect::<Vec<_>>(), [finding, &verdict]);
     let json = scene.check(&FITS.replace("SetDeviceEab", "SetDeviceEa"), |_| {}, &["--json"]);
     let value: Value = serde_json::from_str(&json.stdout).expect("JSON");
@@ -103,7 +103,11 @@ fn newer_glibc_and_other_processor_are_findings() {
     let arm = |bytes: &mut Vec<u8>| bytes[18] = 183;
     let run = scene.check(FITS, arm, &[]);
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-    assert!(run.stdout.starts_with("built for aarch64, not for x86_64\n"), "{}", run.stdout);
+    assert!(
+        run.stdout.starts_with("my_extension/_C.so is built for aarch64, not for x86_64\n"),
+        "{}",
+        run.stdout
+    );
     // A C library of the future, to link with.
     let folder = scene.program.path("built");
     std::fs::write(folder.join("map"), "GLIBC_2.99 { global: later; };").expect("ours");
@@ -135,4 +139,20 @@ fn damaged_table_is_a_finding_and_another_file_an_error() {
     let run = scene.program.run(&["compat", "abi", EXTENSION, "--spec", SPEC]);
     assert_message(&run, 2, &[EXTENSION, "not a zip file"]);
     assert_message(&scene.program.run(&["compat", "abi", "a.txt", "--spec", SPEC]), 2, &["wheel name"]);
+}
+
+#[test]
+fn wheel_for_another_python_and_a_spec_without_lock_are_reported() {
+    let scene = Scene::new();
+    assert_eq!(scene.check(FITS, |_| {}, &[]).code, 0);
+    let other = EXTENSION.replace("cp311", "cp312");
+    std::fs::rename(scene.program.path(EXTENSION), scene.program.path(&other)).expect("ours");
+    let run = scene.program.run(&["compat", "abi", &other, "--spec", SPEC]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    let finding = format!(
+        "{other}: its tags are `cp312-cp312` on `linux_x86_64`, and the lock has Python 3.11 on x86_64\n"
+    );
+    assert!(run.stdout.starts_with(&finding), "{}", run.stdout);
+    let run = scene.program.run(&["compat", "abi", &other, "--spec", "pytorch-cuda:2.9-cu128"]);
+    assert_message(&run, 2, &["lock file not found", "envforge lock SPEC"]);
 }

@@ -71,7 +71,9 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge build --all-supported pytorch-cuda:2.8", Needs(Containers)),
     (
         ABI_EXAMPLE,
-        Prints("my_extension-1.0-cp311-cp311-linux_x86_64.whl fits pytorch-cuda:2.8.0-cu128-py3.11"),
+        Prints(
+            "my_extension-1.0-cp311-cp311-linux_x86_64.whl is compatible with pytorch-cuda:2.8.0-cu128-py3.11",
+        ),
     ),
     ("envforge compat lint", Prints(" 0 faults")),
     ("envforge compat lint ./compat", Prints(" 0 faults")),

@@ -121,6 +121,59 @@ fn missing_library_and_path_of_another_wheel_are_reported() {
 }
 
 #[test]
+fn symbol_of_a_library_that_the_package_loads_first_is_not_fatal() {
+    let built = Built::new("first");
+    let extension =
+        built.extension(&EXTENSION.replace("own()", "first()").replace("int own", "int first"), &[]);
+    let first = library(&built.folder, "libfirst.so", "int first(void) { return 3; }", &[]);
+    let mut world = built.world(&extension);
+    assert!(world.audit("own/ext.so")[0].is_fatal(), "nobody has it");
+    world.add(Place::Packages, table(&first, "own/libfirst.so"));
+    let found = world.audit("own/ext.so");
+    let text = "own/ext.so needs first of own/libfirst.so, which must be loaded before it";
+    assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), [text]);
+    assert!(!found[0].is_fatal());
+}
+
+#[test]
+fn module_beside_all_packages_finds_its_libraries_and_no_path_leads_out_of_them() {
+    let built = Built::new("top");
+    let top = library(
+        &built.folder,
+        "top.so",
+        "",
+        &["-Wl,--no-as-needed", "-l:libown.so", "-Wl,-rpath,$ORIGIN/own.libs"],
+    );
+    let out = library(
+        &built.folder,
+        "out.so",
+        "",
+        &["-Wl,--no-as-needed", "-l:libown.so", "-Wl,-rpath,$ORIGIN/../../own.libs"],
+    );
+    let mut world = built.world(&built.extension(EXTENSION, &[]));
+    world.add(Place::Packages, table(&top, "top.so"));
+    world.add(Place::Packages, table(&out, "out/out.so"));
+    assert_eq!(world.audit("top.so"), []);
+    let missing =
+        Finding::MissingLibrary { soname: "libown.so".to_owned(), needed_by: "out/out.so".to_owned() };
+    assert_eq!(world.audit("out/out.so"), [missing]);
+}
+
+#[test]
+fn symbol_of_torch_is_missing_beside_a_missing_library() {
+    let built = Built::new("beside");
+    library(&built.folder, "libgone.so", "int other(void) { return 0; }", &["-Wl,-soname,libgone.so.13"]);
+    let asks = EXTENSION
+        .replace("SetDeviceEab", "SetDeviceEa")
+        .replace("own()", "other()")
+        .replace("int own", "int other");
+    let extension = built.extension(&asks, &["-l:libgone.so"]);
+    let found = built.world(&extension).audit("own/ext.so");
+    let held: Vec<_> = found.iter().filter(|one| one.holds_without_a_library()).map(Finding::kind).collect();
+    assert_eq!((found.len(), held), (3, vec!["missing-symbol"]), "{found:?}");
+}
+
+#[test]
 fn missing_version_is_reported_with_the_newest() {
     let built = Built::new("version");
     let asks = format!("{EXTENSION} extern int versioned(void); int more(void) {{ return versioned(); }}");
@@ -146,8 +199,9 @@ fn other_processor_is_reported() {
     let mut world = built.world(&extension);
     world.add(Place::Packages, arm);
     let found = world.audit("own/ext.so");
-    assert_eq!(found, [Finding::OtherProcessor { found: 183, wanted: 62 }]);
-    assert_eq!(found[0].to_string(), "built for aarch64, not for x86_64");
+    let library = "own/ext.so".to_owned();
+    assert_eq!(found, [Finding::OtherProcessor { library, found: 183, wanted: 62 }]);
+    assert_eq!(found[0].to_string(), "own/ext.so is built for aarch64, not for x86_64");
 }
 
 #[test]
@@ -207,6 +261,38 @@ fn damaged_tables_are_errors_and_never_panic() {
         broken[at] = kept;
     }
     assert!(errors > 100, "{errors} of them are noticed");
+}
+
+/// Names that overlap in the string table, or a list that ends nowhere, would fill any memory.
+#[test]
+fn tables_of_kilobytes_do_not_become_gigabytes() {
+    let built = Built::new("bomb");
+    let script = format!("-Wl,--version-script={}", built.folder.join("versions").display());
+    let many: String = (0..300).map(|index| format!("int f{index}(void) {{ return 0; }}\n")).collect();
+    let long = format!("int {}(void) {{ return 0; }}", "a".repeat(20_000));
+    let path = library(&built.folder, "libbomb.so", &[&many, long.as_str(), VERSIONED].concat(), &[&script]);
+    let whole = bytes(&path);
+    assert!(object(whole.as_slice()).is_ok());
+    // Every symbol gets the longest name.
+    let at = whole.windows(20_000).position(|part| part.iter().all(|byte| *byte == b'a')).expect("the name");
+    let sections =
+        usize::try_from(u64::from_le_bytes(whole[40..48].try_into().expect("eight"))).expect("small");
+    let mut bomb = whole.clone();
+    let (mut dynsym, mut dynstr) = (0..0, 0);
+    for header in whole[sections..].chunks_exact(64) {
+        let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight"));
+        let place = |at: usize| usize::try_from(number(at)).expect("small");
+        match header[4] {
+            11 => dynsym = place(24)..place(24) + place(32),
+            3 if number(8) & 2 != 0 => dynstr = place(24),
+            _ => {}
+        }
+    }
+    let name = u32::try_from(at - dynstr).expect("small").to_le_bytes();
+    for symbol in bomb[dynsym].chunks_exact_mut(24).skip(1) {
+        symbol[..4].copy_from_slice(&name);
+    }
+    assert_eq!(object(bomb.as_slice()), Err(ElfError::Damaged("string table")));
 }
 
 #[test]

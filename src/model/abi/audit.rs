@@ -58,11 +58,10 @@ fn audited(world: &World, table: &Table) -> AuditedLibrary {
         }
     }
     if !optional.is_empty() {
-        // Symbols that it may miss are those of the missing library.
+        // Other symbols that it may miss are those of the missing library.
         findings.retain(|finding| match finding {
             Finding::MissingLibrary { soname, .. } => !optional.contains(soname),
-            Finding::MissingSymbol { .. } => false,
-            Finding::OtherProcessor { .. } | Finding::MissingVersion { .. } => true,
+            other => other.holds_without_a_library(),
         });
     }
     AuditedLibrary { library: table.path.clone(), findings, optional }

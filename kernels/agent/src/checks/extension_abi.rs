@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use envforge_protocol::CheckId;
 use envforge_protocol::abi::{
-    Finding, GLOBAL_DEPENDENCIES, Place, Table, World, asks_for_torch, driver_libraries,
+    Finding, GLOBAL_DEPENDENCIES, Place, Table, World, asks_for_torch, driver_libraries, is_only_tried,
 };
 use envforge_protocol::elf::{self, ElfError};
 
@@ -32,31 +32,43 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
     let Some(packages) = packages_of(options).into_iter().find(has_torch) else {
         return vec![Report::of_problems(ID, "0 extensions: torch is not installed", &[])];
     };
-    let (extensions, mut problems) = extensions(&packages);
-    let (mut judged, mut others, mut allowed) = (0, 0, BTreeSet::new());
+    let (extensions, damaged) = extensions(&packages);
+    let (mut judged, mut others, mut allowed, mut problems) = (0, 0, BTreeSet::new(), BTreeSet::new());
+    for (path, reason) in &damaged {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        if expected.may_lack.contains(file) {
+            allowed.insert(file);
+        } else {
+            problems.insert(reason.clone());
+        }
+    }
     if !extensions.is_empty() {
         let world = world(options, &packages, &extensions);
         for extension in &extensions {
-            let findings = world.audit(&extension.path);
-            if findings.iter().any(|one| matches!(one, Finding::MissingLibrary { .. })) {
-                others += 1;
-                continue;
+            let mut findings = world.audit(&extension.path);
+            let lacks_a_library = findings.iter().any(|one| matches!(one, Finding::MissingLibrary { .. }));
+            if lacks_a_library {
+                findings.retain(Finding::holds_without_a_library);
             }
-            judged += 1;
-            if !findings.is_empty() && expected.may_lack.contains(extension.file()) {
+            let may_fail = || expected.may_lack.contains(extension.file()) || is_only_tried(&extension.path);
+            if !findings.iter().any(Finding::is_fatal) {
+                *(if lacks_a_library { &mut others } else { &mut judged }) += 1;
+            } else if may_fail() {
                 allowed.insert(extension.file());
-                continue;
+            } else {
+                let fatal = findings.iter().filter(|one| one.is_fatal());
+                problems.extend(fatal.map(ToString::to_string));
             }
-            problems.extend(findings.iter().map(ToString::to_string));
         }
     }
+    let problems: Vec<_> = problems.into_iter().collect();
     let mut good = format!("{judged} extensions find every symbol");
     if others > 0 {
         let _ = write!(good, "; {others} lack a library and were not judged");
     }
     if !allowed.is_empty() {
         let names: Vec<_> = allowed.into_iter().collect();
-        let _ = write!(good, "; may fail to load (`[verify] may-lack`): {}", names.join(", "));
+        let _ = write!(good, "; may fail to load: {}", names.join(", "));
     }
     let hint = "use the release of the package that was built for this torch (`envforge compat abi` checks a wheel), or list the \
                 library's file name in `[verify] may-lack` of envforge.toml if your code never loads it";
@@ -71,10 +83,10 @@ fn packages_of(options: &Options) -> Vec<PathBuf> {
     folders
 }
 
-/// The libraries of other packages that use torch, and those that cannot be read.
-fn extensions(packages: &Path) -> (Vec<Table>, Vec<String>) {
-    let (mut found, mut problems) = (Vec::new(), Vec::new());
-    let Ok(entries) = std::fs::read_dir(packages) else { return (found, problems) };
+/// The libraries of other packages that use torch, and path and reason of those that cannot be read.
+fn extensions(packages: &Path) -> (Vec<Table>, Vec<(String, String)>) {
+    let (mut found, mut damaged) = (Vec::new(), Vec::new());
+    let Ok(entries) = std::fs::read_dir(packages) else { return (found, damaged) };
     for entry in entries.flatten() {
         if NO_EXTENSIONS.iter().any(|name| entry.file_name() == *name) {
             continue;
@@ -84,7 +96,9 @@ fn extensions(packages: &Path) -> (Vec<Table>, Vec<String>) {
             // A program or data of another kind, or a library for a chip or firmware.
             None | Some(Ok(_) | Err(ElfError::NotElf | ElfError::OtherClass | ElfError::NoSymbols)) => {}
             Some(Err(error @ ElfError::Damaged(_))) => {
-                problems.push(format!("{}: {error}", relative(packages, path)));
+                let path = relative(packages, path);
+                let reason = format!("{path}: {error}");
+                damaged.push((path, reason));
             }
         };
         let path = entry.path();
@@ -95,7 +109,15 @@ fn extensions(packages: &Path) -> (Vec<Table>, Vec<String>) {
         }
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
-    (found, problems)
+    (found, damaged)
+}
+
+/// Whether a library is a module of another Python: `x.cpython-310-x86_64-linux-gnu.so` beside Python 3.11.
+fn is_of_another_python(packages: &Path, name: &str) -> bool {
+    let Some((_, tag)) = name.split_once(".cpython-") else { return false };
+    let python = packages.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    let wanted = python.and_then(|name| name.strip_prefix("python")).map(|version| version.replace('.', ""));
+    wanted.is_some_and(|wanted| tag.split(['-', '.']).next() != Some(wanted.as_str()))
 }
 
 fn relative(packages: &Path, path: &Path) -> String {
@@ -105,7 +127,7 @@ fn relative(packages: &Path, path: &Path) -> String {
 /// The table of a library; `None` for a file that is not called one or cannot be opened.
 fn read(packages: &Path, path: &Path) -> Option<Result<Table, ElfError>> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if !name.contains(".so") {
+    if !name.contains(".so") || is_of_another_python(packages, name) {
         return None;
     }
     let file = File::open(path).ok()?;
@@ -154,6 +176,16 @@ fn world(options: &Options, packages: &Path, extensions: &[Table]) -> World {
     };
     let is_root = |one: &Table| is_global(one) || one.path.starts_with("torch/_C.");
     found.world.load(is_root, is_global);
+    let lacks_symbols = |one: &Table| {
+        let findings = found.world.audit(&one.path);
+        findings.iter().any(|one| matches!(one, Finding::MissingSymbol { .. }))
+    };
+    if extensions.iter().any(lacks_symbols) {
+        // A package may load a library first that nothing asks for by its name.
+        for path in found.by_name.clone().into_values().flatten() {
+            found.add(&path, Place::Packages, &mut seen, &mut wanted);
+        }
+    }
     found.world
 }
 

@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Finding {
     /// The library is for another processor.
     OtherProcessor {
+        /// The library.
+        library: String,
         /// The processor it is for.
         found: u16,
         /// The processor it would run on.
@@ -39,7 +41,21 @@ pub enum Finding {
         /// The library that asks for it.
         needed_by: String,
     },
+    /// Nothing that the loader finds by itself has a symbol, but another installed library has: a package that loads that one
+    /// first works.
+    SymbolOfAnother {
+        /// The symbol, as the loader names it.
+        symbol: String,
+        /// The library that has it.
+        library: String,
+        /// The library that asks for it.
+        needed_by: String,
+    },
 }
+
+/// What the symbols of torch begin with.
+pub(super) const OF_TORCH: [&str; 7] =
+    ["_ZN3c10", "_ZNK3c10", "_ZN2at", "_ZNK2at", "_ZN5torch", "_ZNK5torch", "aoti_torch_"];
 
 impl Finding {
     /// The kind, as JSON names it.
@@ -49,6 +65,21 @@ impl Finding {
             Self::MissingLibrary { .. } => "missing-library",
             Self::MissingVersion { .. } => "missing-version",
             Self::MissingSymbol { .. } => "missing-symbol",
+            Self::SymbolOfAnother { .. } => "symbol-of-another",
+        }
+    }
+
+    /// Whether the library cannot be loaded, whatever its package loads before.
+    pub const fn is_fatal(&self) -> bool {
+        !matches!(self, Self::SymbolOfAnother { .. })
+    }
+
+    /// Whether the finding remains if a missing library of the system is installed, which may have other symbols.
+    pub fn holds_without_a_library(&self) -> bool {
+        match self {
+            Self::OtherProcessor { .. } | Self::MissingVersion { .. } => true,
+            Self::MissingSymbol { symbol, .. } => OF_TORCH.iter().any(|start| symbol.starts_with(start)),
+            Self::MissingLibrary { .. } | Self::SymbolOfAnother { .. } => false,
         }
     }
 
@@ -72,8 +103,8 @@ fn processor(machine: u16) -> String {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OtherProcessor { found, wanted } => {
-                write!(f, "built for {}, not for {}", processor(*found), processor(*wanted))
+            Self::OtherProcessor { library, found, wanted } => {
+                write!(f, "{library} is built for {}, not for {}", processor(*found), processor(*wanted))
             }
             Self::MissingLibrary { soname, needed_by } => write!(f, "{needed_by} needs {soname}"),
             Self::MissingVersion { library, version, newest, needed_by } => {
@@ -83,6 +114,9 @@ impl fmt::Display for Finding {
             Self::MissingSymbol { symbol, near, needed_by } => {
                 write!(f, "{needed_by} needs undefined symbol {symbol}")?;
                 near.as_ref().map_or(Ok(()), |(near, library)| write!(f, " ({library} has {near})"))
+            }
+            Self::SymbolOfAnother { symbol, library, needed_by } => {
+                write!(f, "{needed_by} needs {symbol} of {library}, which must be loaded before it")
             }
         }
     }

@@ -11,6 +11,6 @@ mod table;
 mod world;
 
 pub use finding::Finding;
-pub use optional::may_be_missing;
+pub use optional::{is_only_tried, may_be_missing};
 pub use table::{GLOBAL_DEPENDENCIES, Table, TableError, asks_for_torch, driver_libraries, tables};
 pub use world::{Place, World};

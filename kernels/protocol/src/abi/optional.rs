@@ -33,6 +33,15 @@ pub fn may_be_missing(file: &str, soname: &str) -> bool {
     ALLOWED.iter().any(|(user, wanted)| file.starts_with(user) && soname.starts_with(wanted))
 }
 
+/// Libraries that their package imports only if they fit: torchao works in Python alone where its library is for another torch
+/// (pull request 2908 of pytorch/ao).
+const TRIED: [&str; 1] = ["torchao/_C"];
+
+/// Whether the package of the library at that path of site-packages works without it.
+pub fn is_only_tried(path: &str) -> bool {
+    TRIED.iter().any(|start| path.starts_with(start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +51,11 @@ mod tests {
         assert!(may_be_missing("libcufile_rdma.so.1", "libibverbs.so.1"));
         assert!(!may_be_missing("libnccl.so.2", "libibverbs.so.1"));
         assert!(!may_be_missing("libtorch_cuda.so", "libcudart.so.12"));
+    }
+
+    #[test]
+    fn only_the_named_libraries_may_fail_to_load() {
+        assert!(is_only_tried("torchao/_C.abi3.so"));
+        assert!(!is_only_tried("torchvision/_C.so"));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use super::finding::OF_TORCH;
 use crate::elf::{Object, VersionNeed};
 
 /// What the dynamic loader knows of one library.
@@ -51,10 +52,8 @@ pub fn driver_libraries(machine: u16) -> [Table; 2] {
 
 /// Whether a library uses torch.
 pub fn asks_for_torch(table: &Table) -> bool {
-    const SYMBOLS: [&str; 7] =
-        ["_ZN3c10", "_ZNK3c10", "_ZN2at", "_ZNK2at", "_ZN5torch", "_ZNK5torch", "aoti_torch_"];
     table.needed.iter().any(|soname| soname.starts_with("libtorch") || soname.starts_with("libc10"))
-        || SYMBOLS.iter().any(|start| {
+        || OF_TORCH.iter().any(|start| {
             let next = table.undefined.range((*start).to_owned()..).next();
             next.is_some_and(|symbol| symbol.starts_with(start))
         })

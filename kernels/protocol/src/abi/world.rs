@@ -83,13 +83,15 @@ impl World {
         let running = self.global.first().or(self.loaded.first());
         let wanted = running.map_or(found, |one| self.tables[*one].machine);
         if found != wanted {
-            return vec![Finding::OtherProcessor { found, wanted }];
+            let library = self.tables[root].path.clone();
+            return vec![Finding::OtherProcessor { library, found, wanted }];
         }
         let (closure, mut findings) = self.closure(root);
         let scope: Vec<usize> = self.global.iter().chain(&closure).copied().collect();
-        let new = closure.iter().filter(|index| !self.loaded.contains(index) && !self.is_of_system(**index));
-        for index in new {
-            let versions = self.missing_versions(*index);
+        let system: BTreeSet<usize> = self.system.values().copied().collect();
+        let is_new = |index: &usize| !self.loaded.contains(index) && !system.contains(index);
+        for index in closure.iter().filter(|index| **index == root || is_new(*index)) {
+            let versions = self.missing_versions(*index, &closure);
             let is_explained = |finding: &Finding| {
                 let Finding::MissingSymbol { symbol, .. } = finding else { return false };
                 symbol.split_once('@').is_some_and(|(_, of)| versions.iter().any(|one| one.is_of_version(of)))
@@ -102,14 +104,15 @@ impl World {
         unique.into_iter().collect()
     }
 
-    fn is_of_system(&self, index: usize) -> bool {
-        self.system.values().any(|one| *one == index)
-    }
-
     /// A library and all that it needs, breadth first as the loader does it, and what is missing.
     fn closure(&self, root: usize) -> (Vec<usize>, Vec<Finding>) {
         let (mut found, mut findings, mut queue) =
             (vec![root], Vec::new(), VecDeque::from([(root, Vec::new())]));
+        let names = |index: usize| {
+            let table = &self.tables[index];
+            [Some(table.file()), table.soname.as_deref()].into_iter().flatten().map(move |name| (name, index))
+        };
+        let mut known: BTreeMap<&str, usize> = names(root).collect();
         // An RPATH holds for the needs of its needs, too: each library carries those on its way.
         while let Some((index, inherited)) = queue.pop_front() {
             let table = &self.tables[index];
@@ -120,11 +123,15 @@ impl World {
                 expanded(table, &table.runpath).collect()
             };
             for soname in &table.needed {
-                let known = found.iter().copied().find(|one| self.tables[*one].is_called(soname));
-                let next = known.or_else(|| self.find(soname, &folders, table.machine));
-                match next {
+                if known.contains_key(soname.as_str()) {
+                    continue;
+                }
+                match self.find(soname, &folders, table.machine) {
                     Some(next) if found.contains(&next) => {}
                     Some(next) => {
+                        for (name, index) in names(next) {
+                            known.entry(name).or_insert(index);
+                        }
                         found.push(next);
                         queue.push_back((next, passed.clone()));
                     }
@@ -150,13 +157,14 @@ impl World {
         loaded.or_else(|| by_path().filter(fits)).or_else(|| of_system().filter(fits))
     }
 
-    fn missing_versions(&self, index: usize) -> Vec<Finding> {
+    /// The versions that none of the libraries of that name has: one that is loaded, or that comes along.
+    fn missing_versions(&self, index: usize, closure: &[usize]) -> Vec<Finding> {
         let table = &self.tables[index];
-        let folders: Vec<_> = expanded(table, table.rpath.iter().chain(&table.runpath)).collect();
         let mut findings = Vec::new();
         for need in &table.version_needs {
-            let Some(other) = self.find(&need.library, &folders, table.machine) else { continue };
-            let definitions = &self.tables[other].version_definitions;
+            let mut all = self.loaded.iter().chain(closure).map(|one| &self.tables[*one]);
+            let Some(other) = all.find(|one| one.is_called(&need.library)) else { continue };
+            let definitions = &other.version_definitions;
             // The loader lets a library pass that defines no version at all.
             if definitions.is_empty() || definitions.contains(&need.version) {
                 continue;
@@ -177,10 +185,13 @@ impl World {
             |symbol: &&String| !scope.iter().any(|library| self.tables[*library].answers(symbol));
         let missing = table.undefined.iter().filter(is_missing).take(REPORTED);
         missing
-            .map(|symbol| Finding::MissingSymbol {
-                symbol: symbol.clone(),
-                near: self.near(symbol, index, scope),
-                needed_by: table.path.clone(),
+            .map(|symbol| {
+                let (symbol, needed_by) = (symbol.clone(), table.path.clone());
+                let mut others = self.paths.values().map(|one| &self.tables[*one]);
+                if let Some(other) = others.find(|one| one.answers(&symbol)) {
+                    return Finding::SymbolOfAnother { symbol, library: other.path.clone(), needed_by };
+                }
+                Finding::MissingSymbol { near: self.near(&symbol, index, scope), symbol, needed_by }
             })
             .collect()
     }
@@ -241,17 +252,18 @@ fn expanded<'a>(
     table: &'a Table,
     folders: impl IntoIterator<Item = &'a String>,
 ) -> impl Iterator<Item = String> {
-    let origin = table.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let origin = table.path.rsplit_once('/').map_or(".", |(folder, _)| folder);
     folders.into_iter().map(move |one| one.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", origin))
 }
 
-/// A path without `.`, `..` and double slashes.
+/// A path without `.`, double slashes and `..`, but for those that lead out of site-packages.
 fn normalised(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
             "" | "." => {}
-            ".." => drop(parts.pop()),
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            ".." if path.starts_with('/') => {}
             other => parts.push(other),
         }
     }

@@ -1,5 +1,6 @@
 //! The dynamic section, and the program headers that lead to it.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::source::{Source, u16_at, u32_at, u64_at};
@@ -17,6 +18,9 @@ pub struct Dynamic {
     pub soname: Option<String>,
 }
 
+/// Bytes of a program header, and of a section header.
+const PROGRAM_HEADER: u16 = 56;
+pub(super) const SECTION_HEADER: u16 = 64;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const DT_NEEDED: u64 = 1;
@@ -44,7 +48,7 @@ pub(super) fn segments(file: &(impl Source + ?Sized)) -> Option<Vec<Segment>> {
         return None;
     }
     let (offset, size, count) = (u64_at(&header, 32)?, u16_at(&header, 54)?, u16_at(&header, 56)?);
-    if size < 56 {
+    if size != PROGRAM_HEADER {
         return None;
     }
     let table = file.read(offset, usize::from(size) * usize::from(count))?;
@@ -104,8 +108,10 @@ impl Entries {
     }
 
     pub(super) fn dynamic(&self, strings: &[u8]) -> Option<Dynamic> {
+        let budget = Budget::of(strings);
         let all = |tag: u64| -> Option<Vec<String>> {
-            self.0.get(&tag).into_iter().flatten().map(|offset| text(strings, *offset)).collect()
+            let offsets = self.0.get(&tag).into_iter().flatten();
+            offsets.map(|offset| text(strings, *offset).filter(|name| budget.takes(name))).collect()
         };
         let folders = |tag: u64| -> Option<Vec<String>> {
             let lists = all(tag)?;
@@ -121,11 +127,31 @@ impl Entries {
     }
 }
 
-/// The string at that offset of a string table.
+/// The string at that offset of a string table. None has a control character: what is printed and cached has one name a line.
 pub(super) fn text(strings: &[u8], offset: u64) -> Option<String> {
     let rest = strings.get(usize::try_from(offset).ok()?..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;
-    Some(String::from_utf8_lossy(&rest[..end]).into_owned())
+    let name = String::from_utf8_lossy(&rest[..end]);
+    (!name.contains(char::is_control)).then(|| name.into_owned())
+}
+
+/// The bytes of names that may still be copied out of a string table: names that overlap could fill any memory.
+pub(super) struct Budget(Cell<usize>);
+
+impl Budget {
+    /// One for that table. Real libraries copy about its size, and some bytes of versions for each symbol.
+    pub(super) fn of(strings: &[u8]) -> Self {
+        const FACTOR: usize = 4;
+        const LEAST: usize = 1 << 20;
+        Self(Cell::new(strings.len().saturating_mul(FACTOR).saturating_add(LEAST)))
+    }
+
+    /// Whether that name may still be copied.
+    pub(super) fn takes(&self, name: &str) -> bool {
+        let left = self.0.get().checked_sub(name.len());
+        self.0.set(left.unwrap_or(0));
+        left.is_some()
+    }
 }
 
 /// The place in the file of an address.
@@ -166,7 +192,8 @@ pub fn section(file: &(impl Source + ?Sized), name: &str) -> Result<Option<(u64,
     let table = || -> Option<Vec<Vec<u8>>> {
         let (offset, size, count) = (u64_at(&header, 40)?, u16_at(&header, 58)?, u16_at(&header, 60)?);
         let table = file.read(offset, usize::from(size) * usize::from(count))?;
-        (size >= 64 && count > 0).then(|| table.chunks_exact(usize::from(size)).map(<[u8]>::to_vec).collect())
+        (size == SECTION_HEADER && count > 0)
+            .then(|| table.chunks_exact(usize::from(size)).map(<[u8]>::to_vec).collect())
     };
     let table = table().ok_or("it has no table of sections")?;
     let place = |entry: &[u8]| Some((u64_at(entry, 24)?, u64_at(entry, 32)?));

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::dynamic::{Dynamic, Entries, Segment, at_address, entries, offset_of, segments, text};
+use super::dynamic::{
+    Budget, Dynamic, Entries, SECTION_HEADER, Segment, at_address, entries, offset_of, segments, text,
+};
 use super::source::{Source, u16_at, u32_at, u64_at};
 
 const DT_HASH: u64 = 4;
@@ -118,6 +120,7 @@ pub fn object(file: &(impl Source + ?Sized)) -> Result<Object, ElfError> {
     let defined = tables.definitions(&strings).ok_or(ElfError::Damaged("version definitions"))?;
     let defined_names = defined.iter().map(|one| (one.index, one.name.clone()));
     let names: BTreeMap<u16, String> = needs.names.into_iter().chain(defined_names).collect();
+    let budget = Budget::of(&strings);
     let mut symbols = Vec::new();
     for (index, entry) in table.chunks_exact(24).enumerate().skip(1) {
         let Some(mut one) = symbol(entry, &strings)? else { continue };
@@ -127,6 +130,9 @@ pub fn object(file: &(impl Source + ?Sized)) -> Result<Object, ElfError> {
                 .filter(|index| *index > 1)
                 .and_then(|index| names.get(&index).cloned());
             one.is_hidden_version = version & 0x8000 != 0 && one.is_defined;
+        }
+        if !budget.takes(&one.name) || !one.version.as_ref().is_none_or(|version| budget.takes(version)) {
+            return Err(ElfError::Damaged("string table"));
         }
         symbols.push(one);
     }
@@ -206,7 +212,7 @@ impl<S: Source + ?Sized> Tables<'_, S> {
         while index < MOST {
             let entry = u32_at(&self.at(place, 4)?, 0)?;
             index += 1;
-            place += 4;
+            place = place.checked_add(4)?;
             if entry & 1 == 1 {
                 return Some(index);
             }
@@ -218,7 +224,7 @@ impl<S: Source + ?Sized> Tables<'_, S> {
     fn in_sections(&self, header: &[u8], symbols: u64) -> Option<u64> {
         const DYNSYM: u32 = 11;
         let (offset, size, count) = (u64_at(header, 40)?, u16_at(header, 58)?, u16_at(header, 60)?);
-        if size < 64 || count == 0 {
+        if size != SECTION_HEADER || count == 0 {
             return None;
         }
         let table = self.file.read(offset, usize::from(size) * usize::from(count))?;
@@ -256,12 +262,23 @@ impl<S: Source + ?Sized> Tables<'_, S> {
                 let entry = self.file.read(inner, 16)?;
                 let version = text(strings, u64::from(u32_at(&entry, 8)?))?;
                 needs.names.push((u16_at(&entry, 6)? & 0x7fff, version.clone()));
+                if needs.names.len() > usize::from(u16::MAX) {
+                    return None;
+                }
                 if u16_at(&entry, 4)? & WEAK_VERSION == 0 {
                     needs.strong.push(VersionNeed { library: library.clone(), version });
                 }
-                inner = inner.checked_add(u64::from(u32_at(&entry, 12)?))?;
+                let next = u64::from(u32_at(&entry, 12)?);
+                if next == 0 {
+                    break;
+                }
+                inner = inner.checked_add(next)?;
             }
-            at = at.checked_add(u64::from(u32_at(&head, 12)?))?;
+            let next = u64::from(u32_at(&head, 12)?);
+            if next == 0 {
+                break;
+            }
+            at = at.checked_add(next)?;
         }
         Some(needs)
     }
@@ -276,7 +293,11 @@ impl<S: Source + ?Sized> Tables<'_, S> {
             let (name, is_base) =
                 (text(strings, u64::from(u32_at(&names, 0)?))?, u16_at(&head, 2)? & BASE_VERSION != 0);
             defined.push(Definition { index: u16_at(&head, 4)? & 0x7fff, name, is_base });
-            at = at.checked_add(u64::from(u32_at(&head, 16)?))?;
+            let next = u64::from(u32_at(&head, 16)?);
+            if next == 0 {
+                break;
+            }
+            at = at.checked_add(next)?;
         }
         Some(defined)
     }
