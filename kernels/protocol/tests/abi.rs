@@ -268,9 +268,14 @@ fn damaged_tables_are_errors_and_never_panic() {
 fn tables_of_kilobytes_do_not_become_gigabytes() {
     let built = Built::new("bomb");
     let script = format!("-Wl,--version-script={}", built.folder.join("versions").display());
-    let many: String = (0..300).map(|index| format!("int f{index}(void) {{ return 0; }}\n")).collect();
+    let many: Vec<_> = (0..300).map(|index| format!("int f{index}(void) {{ return 0; }}")).collect();
     let long = format!("int {}(void) {{ return 0; }}", "a".repeat(20_000));
-    let path = library(&built.folder, "libbomb.so", &[&many, long.as_str(), VERSIONED].concat(), &[&script]);
+    let path = library(
+        &built.folder,
+        "libbomb.so",
+        &[many.join("\n").as_str(), &long, VERSIONED].join("\n"),
+        &[&script],
+    );
     let whole = bytes(&path);
     assert!(object(whole.as_slice()).is_ok());
     // Every symbol gets the longest name.

@@ -90,7 +90,7 @@ impl World {
         let scope: Vec<usize> = self.global.iter().chain(&closure).copied().collect();
         let system: BTreeSet<usize> = self.system.values().copied().collect();
         let is_new = |index: &usize| !self.loaded.contains(index) && !system.contains(index);
-        for index in closure.iter().filter(|index| **index == root || is_new(*index)) {
+        for index in closure.iter().filter(|index| **index == root || is_new(index)) {
             let versions = self.missing_versions(*index, &closure);
             let is_explained = |finding: &Finding| {
                 let Finding::MissingSymbol { symbol, .. } = finding else { return false };
