@@ -73,7 +73,7 @@ fn each_is_ended(programs: &[(&str, &str)]) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker, fills both cores and waits for the limit, two minutes: cargo test --features docker --test docker -- --ignored fork_bomb"]
 fn fork_bomb_is_ended() {
     each_is_ended(&[("forks", "#!/bin/sh\nbomb() { bomb | bomb & }\nbomb\nsleep 100000\n")]);
 }
