@@ -1,13 +1,13 @@
 //! `compat abi`: the libraries of a wheel against the locked wheels of an index of the test.
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
 use crate::index::Index;
 use crate::made_wheel::MadeWheel;
 use crate::program::{Program, Run};
+use crate::shared_library::shared_library;
 use crate::vendor::locked;
 use crate::wheels::Wheel;
 use crate::{assert_message, program};
@@ -25,17 +25,7 @@ struct Scene {
 }
 
 fn library(folder: &Path, name: &str, source: &str, flags: &[&str]) -> Vec<u8> {
-    let (text, out) = (folder.join("source.c"), folder.join(name));
-    std::fs::write(&text, source).expect("ours");
-    let output = Command::new("cc")
-        .args(["-shared", "-fPIC", "-nostdlib", "-o"])
-        .args([&out, &text])
-        .arg(format!("-L{}", folder.display()))
-        .args(flags)
-        .output()
-        .expect("a C compiler");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    std::fs::read(out).expect("read")
+    std::fs::read(shared_library(folder, name, source, flags)).expect("read")
 }
 
 impl Scene {
@@ -114,8 +104,6 @@ fn newer_glibc_and_other_processor_are_findings() {
     let map = format!("-Wl,--version-script={}", folder.join("map").display());
     library(&folder, "libc.so.6", "int later(void) { return 0; }", &["-Wl,-soname,libc.so.6", &map]);
     let later = format!("{FITS} extern int later(void); int more(void) {{ return later(); }}");
-    let text = folder.join("source.c");
-    std::fs::write(&text, &later).expect("ours");
     let extension = library(
         &folder,
         "_C.so",

@@ -12,6 +12,8 @@ use envforge_protocol::{CheckId, Stage};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::shared_library::shared_library;
+
 const PACKAGES: &str = "opt/env/lib/python3.11/site-packages";
 const SECRET: &str = "hunter2-of-the-build-host";
 /// What an interpreter with a good framework answers the agent's script.
@@ -254,19 +256,12 @@ const BREAKS: [(&str, Break); 27] = [
 
 /// Compiles an extension of torch from that text.
 fn extension(tree: &Tree, source: &str) {
-    let text = tree.outside().join("extension.c");
-    fs_err::write(&text, source).expect("written");
+    let folder = format!("-L{}", tree.package("torch/lib").display());
+    let needs = ["-Wl,--no-as-needed", "-l:libc10.so", "-Wl,-rpath,$ORIGIN/../torch/lib", &folder];
+    let built = shared_library(&tree.outside(), "_C.so", source, &needs);
     let out = tree.package("vision/_C.so");
     fs_err::create_dir_all(out.parent().expect("a folder")).expect("made");
-    let output = Command::new("cc")
-        .args(["-shared", "-fPIC", "-nostdlib", "-Wl,--no-as-needed", "-l:libc10.so", "-o"])
-        .arg(&out)
-        .arg(&text)
-        .arg(format!("-L{}", tree.package("torch/lib").display()))
-        .arg("-Wl,-rpath,$ORIGIN/../torch/lib")
-        .output()
-        .expect("a C compiler");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs_err::copy(built, out).expect("copied");
 }
 
 /// Compiles one of the libraries with other flags.

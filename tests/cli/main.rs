@@ -23,6 +23,8 @@ mod made_wheel;
 mod matrix;
 #[path = "../support/program.rs"]
 mod program;
+#[path = "../support/shared_library.rs"]
+mod shared_library;
 #[path = "../support/terminal.rs"]
 mod terminal;
 #[path = "../support/wheels.rs"]

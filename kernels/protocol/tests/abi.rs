@@ -6,6 +6,10 @@ use std::process::Command;
 
 use envforge_protocol::abi::{Finding, Place, Table, World, tables};
 use envforge_protocol::elf::{ElfError, object};
+use shared_library::shared_library as library;
+
+#[path = "../../../tests/support/shared_library.rs"]
+mod shared_library;
 
 /// A fresh folder of that name.
 fn folder(name: &str) -> PathBuf {
@@ -13,21 +17,6 @@ fn folder(name: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("made");
     folder
-}
-
-/// Compiles a library in that folder.
-fn library(folder: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
-    let (text, out) = (folder.join(format!("{name}.c")), folder.join(name));
-    std::fs::write(&text, source).expect("written");
-    let output = Command::new("cc")
-        .args(["-shared", "-fPIC", "-nostdlib", "-o"])
-        .args([&out, &text])
-        .arg(format!("-L{}", folder.display()))
-        .args(flags)
-        .output()
-        .expect("a C compiler");
-    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-    out
 }
 
 fn bytes(path: &Path) -> Vec<u8> {
@@ -127,7 +116,7 @@ fn symbol_of_a_library_that_the_package_loads_first_is_not_fatal() {
         built.extension(&EXTENSION.replace("own()", "first()").replace("int own", "int first"), &[]);
     let first = library(&built.folder, "libfirst.so", "int first(void) { return 3; }", &[]);
     let mut world = built.world(&extension);
-    assert!(world.audit("own/ext.so")[0].is_fatal(), "nobody has it");
+    assert!(world.audit("own/ext.so")[0].is_fatal(), "no library has it");
     world.add(Place::Packages, table(&first, "own/libfirst.so"));
     let found = world.audit("own/ext.so");
     let text = "own/ext.so needs first of own/libfirst.so, which must be loaded before it";

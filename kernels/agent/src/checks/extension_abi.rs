@@ -43,9 +43,7 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
         }
     }
     if !extensions.is_empty() {
-        let world = world(options, &packages, &extensions);
-        for extension in &extensions {
-            let mut findings = world.audit(&extension.path);
+        for (extension, mut findings) in audited(options, &packages, &extensions) {
             let lacks_a_library = findings.iter().any(|one| matches!(one, Finding::MissingLibrary { .. }));
             if lacks_a_library {
                 findings.retain(Finding::holds_without_a_library);
@@ -134,39 +132,63 @@ fn read(packages: &Path, path: &Path) -> Option<Result<Table, ElfError>> {
     Some(elf::object(&file).map(|object| Table::new(relative(packages, path), object)))
 }
 
+/// The findings of each extension.
+fn audited<'a>(
+    options: &Options,
+    packages: &Path,
+    extensions: &'a [Table],
+) -> Vec<(&'a Table, Vec<Finding>)> {
+    let mut found = found(options, packages, extensions);
+    let audit = |world: &World| -> Vec<_> {
+        extensions.iter().map(|extension| (extension, world.audit(&extension.path))).collect()
+    };
+    let audited = audit(&found.world);
+    let mut findings = audited.iter().flat_map(|(_, findings)| findings);
+    if !findings.any(|one| matches!(one, Finding::MissingSymbol { .. })) {
+        return audited;
+    }
+    // A package may load a library first that no other one needs by its name.
+    found.add_all();
+    audit(&found.world)
+}
+
 /// Everything that the extensions meet: all that they and torch need, found as the loader would find it.
-fn world(options: &Options, packages: &Path, extensions: &[Table]) -> World {
-    let mut found =
-        Found { packages, root: &options.root, by_name: BTreeMap::new(), world: World::default() };
+fn found<'a>(options: &'a Options, packages: &'a Path, extensions: &[Table]) -> Found<'a> {
+    let mut found = Found {
+        packages,
+        root: &options.root,
+        by_name: BTreeMap::new(),
+        seen: BTreeSet::new(),
+        wanted: VecDeque::new(),
+        world: World::default(),
+    };
     walk::visit(packages, &mut |path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.contains(".so") {
             found.by_name.entry(name.to_owned()).or_default().push(path.to_owned());
         }
     });
-    let mut wanted: VecDeque<String> = VecDeque::new();
     let machine = extensions.first().map_or(0, |one| one.machine);
     for driver in driver_libraries(machine) {
         found.world.add(Place::System, driver);
     }
-    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
     if let Some(interpreter) = resolved(&options.root, &options.python()) {
-        found.add(&interpreter, Place::System, &mut seen, &mut wanted);
+        found.add(&interpreter, Place::System);
     }
-    wanted.extend(extensions.iter().map(|one| one.file().to_owned()));
-    wanted.push_back(GLOBAL_DEPENDENCIES.to_owned());
-    wanted.extend(found.by_name.keys().filter(|name| name.starts_with("_C.")).cloned());
+    found.wanted.extend(extensions.iter().map(|one| one.file().to_owned()));
+    found.wanted.push_back(GLOBAL_DEPENDENCIES.to_owned());
+    found.wanted.extend(found.by_name.keys().filter(|name| name.starts_with("_C.")).cloned());
     let mut asked = BTreeSet::new();
-    while let Some(soname) = wanted.pop_front() {
+    while let Some(soname) = found.wanted.pop_front() {
         if !asked.insert(soname.clone()) {
             continue;
         }
         for path in found.by_name.get(&soname).cloned().unwrap_or_default() {
-            found.add(&path, Place::Packages, &mut seen, &mut wanted);
+            found.add(&path, Place::Packages);
         }
         let folders = SYSTEM.iter().map(|folder| options.root.join(folder).join(&soname));
         if let Some(path) = folders.into_iter().find_map(|path| resolved(&options.root, &path)) {
-            found.add(&path, Place::System, &mut seen, &mut wanted);
+            found.add(&path, Place::System);
         }
     }
     let python = options.python();
@@ -176,17 +198,7 @@ fn world(options: &Options, packages: &Path, extensions: &[Table]) -> World {
     };
     let is_root = |one: &Table| is_global(one) || one.path.starts_with("torch/_C.");
     found.world.load(is_root, is_global);
-    let lacks_symbols = |one: &Table| {
-        let findings = found.world.audit(&one.path);
-        findings.iter().any(|one| matches!(one, Finding::MissingSymbol { .. }))
-    };
-    if extensions.iter().any(lacks_symbols) {
-        // A package may load a library first that nothing asks for by its name.
-        for path in found.by_name.clone().into_values().flatten() {
-            found.add(&path, Place::Packages, &mut seen, &mut wanted);
-        }
-    }
-    found.world
+    found
 }
 
 /// A world that grows by what its libraries need.
@@ -195,22 +207,27 @@ struct Found<'a> {
     root: &'a Path,
     /// The libraries of site-packages by file name.
     by_name: BTreeMap<String, Vec<PathBuf>>,
+    /// The files that were read.
+    seen: BTreeSet<PathBuf>,
+    /// The libraries that those need.
+    wanted: VecDeque<String>,
     world: World,
 }
 
 impl Found<'_> {
-    fn add(
-        &mut self,
-        path: &Path,
-        place: Place,
-        seen: &mut BTreeSet<PathBuf>,
-        wanted: &mut VecDeque<String>,
-    ) {
-        if !seen.insert(path.to_owned()) {
+    /// Adds every further library of site-packages.
+    fn add_all(&mut self) {
+        for path in std::mem::take(&mut self.by_name).into_values().flatten() {
+            self.add(&path, Place::Packages);
+        }
+    }
+
+    fn add(&mut self, path: &Path, place: Place) {
+        if !self.seen.insert(path.to_owned()) {
             return;
         }
         let Some(object) = File::open(path).ok().and_then(|file| elf::object(&file).ok()) else { return };
-        wanted.extend(object.dynamic.needed.iter().cloned());
+        self.wanted.extend(object.dynamic.needed.iter().cloned());
         let shown = match place {
             Place::Packages => relative(self.packages, path),
             Place::System => display_path(self.root, path),
