@@ -289,6 +289,22 @@ fn tables_of_kilobytes_do_not_become_gigabytes() {
     assert_eq!(object(bomb.as_slice()), Err(ElfError::Damaged("string table")));
 }
 
+/// The list of versions ends at its last entry, whatever length it claims.
+#[test]
+fn version_list_that_claims_more_entries_is_read_once() {
+    let built = Built::new("versions");
+    let asks = format!("{EXTENSION} extern int versioned(void); int more(void) {{ return versioned(); }}");
+    let mut changed = bytes(&built.extension(&asks, &["-l:libversioned.so"]));
+    let needs = object(changed.as_slice()).expect("a library").version_needs;
+    let sections =
+        usize::try_from(u64::from_le_bytes(changed[40..48].try_into().expect("eight"))).expect("small");
+    let of_needs = |header: &&[u8]| header[4..8] == 0x6fff_fffe_u32.to_le_bytes();
+    let header = changed[sections..].chunks_exact(64).find(of_needs).expect("version needs");
+    let at = usize::try_from(u64::from_le_bytes(header[24..32].try_into().expect("eight"))).expect("small");
+    changed[at + 2..at + 4].copy_from_slice(&u16::MAX.to_le_bytes());
+    assert_eq!(object(changed.as_slice()).expect("a library").version_needs, needs);
+}
+
 #[test]
 fn text_of_tables_reads_back() {
     let built = Built::new("text");
