@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::agent;
 use crate::base::Base;
 use crate::engine::TemporaryTag;
+use crate::model::compat::Matrix;
 use crate::model::image::plan::{BaseSource, CachedFile, ContextFiles, plan};
 use crate::model::lock::{Lock, LockedSource};
 use crate::packages::{LocalWheel, PackagesError, ResolverContext, WheelSource};
@@ -113,9 +114,10 @@ pub(crate) async fn built(
     source: &LockedSource,
 ) -> Result<LocalWheel, CommandError> {
     let below = lock.without_user_layers();
-    let build = PackageBuild { below: &below, source };
+    let recipe = Matrix::current().source_recipe(&source.name, &source.version);
+    let build = PackageBuild { below: &below, source, recipe };
     let archive = cached_file(tools.store, &source.sha256)?;
-    let jobs = build_machine(session).cores.unwrap_or(1);
+    let jobs = build.jobs(build_machine(session));
     let lock = build.builder_lock();
     let builder = Builder { lock: &lock, base, wanted, jobs };
     let make = async {

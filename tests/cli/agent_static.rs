@@ -256,8 +256,14 @@ const BREAKS: [(&str, Break); 27] = [
 
 /// Compiles an extension of torch from that text.
 fn extension(tree: &Tree, source: &str) {
+    extension_with(tree, source, &[]);
+}
+
+/// The same, linked with further libraries.
+fn extension_with(tree: &Tree, source: &str, more: &[&str]) {
     let folder = format!("-L{}", tree.package("torch/lib").display());
     let needs = ["-Wl,--no-as-needed", "-l:libc10.so", "-Wl,-rpath,$ORIGIN/../torch/lib", &folder];
+    let needs = [&needs, more].concat();
     let built = shared_library(&tree.outside(), "_C.so", source, &needs);
     let out = tree.package("vision/_C.so");
     fs_err::create_dir_all(out.parent().expect("a folder")).expect("made");
@@ -267,6 +273,24 @@ fn extension(tree: &Tree, source: &str) {
 /// Compiles one of the libraries with other flags.
 fn recompiled(tree: &mut Tree, at: usize, flags: &str) {
     compile(LIBRARIES[at].1, flags, &tree.package(LIBRARIES[at].0));
+}
+
+/// Torch loads the run-time compiler of CUDA wheels itself, so an extension meets it that names no path to it.
+#[test]
+fn extension_meets_the_libraries_that_torch_loads_itself() {
+    let outcome = |symbol: &str| {
+        let tree = Tree::good();
+        tree.distribution("torch", "2.8.0+cu128");
+        let library = tree.package("nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
+        fs_err::copy(library, tree.outside().join("libnvrtc.so.12")).expect("copied");
+        let source = format!("extern int {symbol}(void); int start(void) {{ return {symbol}(); }}");
+        extension_with(&tree, &source, &["-l:libnvrtc.so.12"]);
+        tree.checked().remove("extension-abi").expect("a check")
+    };
+    assert_eq!(outcome("nvrtcVersion").0, "passed");
+    let (failed, why) = outcome("nvrtcGone");
+    assert_eq!(failed, "failed", "{why}");
+    assert!(why.contains("nvrtcGone"), "{why}");
 }
 
 /// Checks that the CLI makes itself: `model::verdict`'s own tests break them.

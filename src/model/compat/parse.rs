@@ -12,7 +12,7 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, ValueDeserializer};
 
-use super::coupled::{CoupledPackage, CoupledRelease};
+use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe};
 use super::lint::{self, Fault};
 use super::rows::{Row, every_table};
 use super::tables::{

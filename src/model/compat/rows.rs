@@ -2,7 +2,7 @@
 //!
 //! Owns the labels of rows in messages. Must not check rows: that is `lint`. Also compiled into `build.rs`.
 
-use super::coupled::{CoupledPackage, CoupledRelease, WheelPlace};
+use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe, WheelPlace};
 use super::tables::{
     Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
     DriverBranch, ForwardCompat, Gpu, JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit,
@@ -104,6 +104,10 @@ row!(CoupledRelease, |_| "companions.toml".into(), |row| {
     };
     format!("coupled_release {} {versions} {place}{torch}", row.package)
 });
+row!(SourceRecipe, |_| "recipes.toml".into(), |row| {
+    let versions: Vec<_> = row.versions.iter().map(ToString::to_string).collect();
+    format!("source_recipe {} {}", row.package, versions.join(", "))
+});
 row!(JitCompiler, |_| "jit.toml".into(), |row| {
     let name = row.framework.as_deref().or(row.triton.as_deref().map(|_| "triton"));
     let from = row.triton.clone().or(row.first.as_ref().map(ToString::to_string));
@@ -150,6 +154,7 @@ macro_rules! every_table {
             jit: JitCompiler => jit,
             coupled_package: CoupledPackage => coupled_packages,
             coupled_release: CoupledRelease => coupled_releases,
+            source_recipe: SourceRecipe => source_recipes,
         }
     };
 }

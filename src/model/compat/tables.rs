@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::coupled::{CoupledPackage, CoupledRelease};
+use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe};
 use crate::model::versions::{
     ComputeCapability, CudaApiVersion, CudaVariant, DriverVersion, FrameworkVersion, GlibcVersion,
     LibraryVersion, Machine, PythonVersion, ToolkitVersion,
@@ -79,6 +79,8 @@ pub struct Matrix {
     pub coupled_packages: Vec<CoupledPackage>,
     /// Their releases.
     pub coupled_releases: Vec<CoupledRelease>,
+    /// How source distributions that compile CUDA code are built.
+    pub source_recipes: Vec<SourceRecipe>,
     /// The same as variants, for the rules: derived, see `from_source.rs`.
     pub source_variants: Vec<Variant>,
 }
