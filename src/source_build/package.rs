@@ -222,7 +222,9 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
+    use crate::model::compat::Matrix;
     use crate::model::lock::{IndexKind, sample};
+    use crate::model::target::TargetGpu;
     use crate::source_build::build::tests::{cached, text_of};
 
     fn tar_of(files: &[(&str, &str)]) -> Vec<u8> {
@@ -335,6 +337,75 @@ mod tests {
         });
     }
 
+    fn recipe() -> SourceRecipe {
+        let recipe = Matrix::current().source_recipe("flash-attn", "2.8.3.post2").expect("a row");
+        SourceRecipe { patches: vec!["extension-gpu-targets.py".to_owned()], ..recipe.clone() }
+    }
+
+    /// The image below, for GPUs of these capabilities.
+    fn below(gpus: &[&str]) -> Lock {
+        let mut below = sample::lock().without_user_layers();
+        let gpu = |code: &&str| TargetGpu { name: None, compute_capability: code.parse().expect("a code") };
+        below.stack.target.gpus = gpus.iter().map(gpu).collect();
+        below.stack.requires.gpu = ["7.0", "8.0", "9.0"].map(|code| code.parse().expect("a code")).to_vec();
+        below
+    }
+
+    #[test]
+    fn every_recipe_has_its_patches() {
+        for name in Matrix::current().source_recipes.iter().flat_map(|recipe| &recipe.patches) {
+            assert!(patch_text(name).is_some_and(|text| !text.is_empty()), "{name}");
+        }
+    }
+
+    #[test]
+    fn recipe_forces_the_compilation_for_the_targets_it_has_code_for() {
+        let (recipe, source) = (recipe(), source());
+        let environment = |gpus: &[&str]| {
+            let below = below(gpus);
+            let build = PackageBuild { below: &below, source: &source, recipe: Some(&recipe) };
+            text_of(&build.compilation(cached("d"), cached("2")), "source/environment")
+        };
+        let text = environment(&["8.6", "8.0", "9.0"]);
+        for line in [
+            "FLASH_ATTENTION_FORCE_BUILD='TRUE'",
+            "FLASH_ATTN_CUDA_ARCHS='80;90'",
+            "TORCH_CUDA_ARCH_LIST='8.0;8.6;9.0'",
+        ] {
+            assert!(text.contains(&format!("export {line}\n")), "{line}: {text}");
+        }
+        // The image is for older GPUs, too, which this package has no code for.
+        let any = environment(&[]);
+        assert!(any.contains("FLASH_ATTN_CUDA_ARCHS='80;90'"), "{any}");
+        assert!(any.contains("TORCH_CUDA_ARCH_LIST='8.0;9.0'"), "{any}");
+    }
+
+    #[test]
+    fn obstacles_are_named_all_at_once() {
+        let (recipe, source) = (recipe(), source());
+        let obstacles = |below: &Lock, recipe| PackageBuild { below, source: &source, recipe }.obstacles();
+        let mut old = below(&["7.5", "8.0"]);
+        old.stack.nvcc = None;
+        let found = obstacles(&old, Some(&recipe));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("no nvcc") && found[1].contains("7.5"), "{found:?}");
+        assert!(obstacles(&old, None).is_empty(), "nothing is known of it");
+    }
+
+    #[test]
+    fn compilers_are_as_many_as_the_memory_holds() {
+        let (below, source) = (below(&[]), source());
+        let recipe = SourceRecipe { job_memory_gb: Some(9), ..recipe() };
+        let jobs = |recipe, cores, memory_gb| {
+            PackageBuild { below: &below, source: &source, recipe }.jobs(BuildMachine { cores, memory_gb })
+        };
+        assert_eq!(jobs(Some(&recipe), Some(16), Some(64)), 7);
+        assert_eq!(jobs(Some(&recipe), Some(2), Some(64)), 2);
+        assert_eq!(jobs(Some(&recipe), Some(16), Some(4)), 1);
+        assert_eq!(jobs(Some(&recipe), Some(16), None), 16);
+        assert_eq!(jobs(None, Some(16), Some(4)), 16);
+    }
+
     #[test]
     fn key_contains_all_inputs() {
         with(|build| {
@@ -347,6 +418,11 @@ mod tests {
             let mut below = build.below.clone();
             below.wheels[0].sha256 = "f".repeat(64);
             assert_ne!(PackageBuild { below: &below, ..build }.key(), key);
+            let mut recipe = recipe();
+            let with = PackageBuild { recipe: Some(&recipe), ..build }.key();
+            assert_ne!(with, key);
+            recipe.patches.clear();
+            assert_ne!(PackageBuild { recipe: Some(&recipe), ..build }.key(), with);
         });
     }
 }

@@ -66,6 +66,7 @@ mod refusals;
 mod rust_tokens;
 mod several;
 mod signals;
+mod source_patches;
 mod specs;
 mod vendor;
 mod verify;
