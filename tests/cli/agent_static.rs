@@ -293,6 +293,26 @@ fn extension_meets_the_libraries_that_torch_loads_itself() {
     assert!(why.contains("nvrtcGone"), "{why}");
 }
 
+#[test]
+fn libraries_that_are_never_loaded_or_only_tried_do_not_fail() {
+    let outcome = |path: &str| {
+        let tree = Tree::good();
+        let gone = "_ZN3c104cuda9SetDeviceEa";
+        extension(&tree, &format!("extern int {gone}(void); int start(void) {{ return {gone}(); }}"));
+        let out = tree.package(path);
+        fs_err::create_dir_all(out.parent().expect("a folder")).expect("made");
+        fs_err::rename(tree.package("vision/_C.so"), out).expect("moved");
+        tree.checked().remove("extension-abi").expect("a check")
+    };
+    let (passed, text) = outcome("torchao/_C.abi3.so");
+    assert_eq!(passed, "passed", "{text}");
+    assert!(text.contains("may fail to load: _C.abi3.so"), "{text}");
+    let (passed, text) = outcome("vision/_C.cpython-27-x86_64-linux-gnu.so");
+    assert_eq!(passed, "passed", "{text}");
+    assert!(text.starts_with("0 extensions"), "{text}");
+    assert_eq!(outcome("vision/_C.abi3.so").0, "failed");
+}
+
 /// Checks that the CLI makes itself: `model::verdict`'s own tests break them.
 const OF_THE_CLI: [&str; 3] = ["image-user", "image-addresses", "agent"];
 
