@@ -5,9 +5,9 @@
 use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe, WheelPlace};
 use super::tables::{
     Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
-    DriverBranch, ForwardCompat, Gpu, JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit,
-    NvccPackage, NvccRepository, NvccVendor, NvccWheels, Product, Profilers, SourceBuild, SourceFloor,
-    Toolkit, UnmeasuredLibrary, Variant,
+    DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, JitCompiler, KnownVersion, Matrix, MinorFloor,
+    NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor, NvccWheels, Product, Profilers,
+    SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary, Variant,
 };
 
 /// A row of the matrix, whatever its table.
@@ -77,6 +77,9 @@ row!(Variant, |row| format!("{}.toml", row.framework), |row| {
 });
 row!(SourceFloor, |row| format!("{}.toml", row.framework), |row| {
     format!("source_floor {} {}", row.framework, row.line)
+});
+row!(DeviceCodeSize, |row| format!("{}.toml", row.framework), |row| {
+    format!("device_code {} {} {} {}", row.framework, row.version, row.cuda, row.machine)
 });
 row!(SourceBuild, |row| format!("{}.toml", row.framework), |row| {
     format!("source_build {} {} {} {}", row.framework, row.version, row.cuda, row.machine)
@@ -150,6 +153,7 @@ macro_rules! every_table {
             nvcc_vendor: NvccVendor => nvcc_vendor,
             profilers: Profilers => profilers,
             source_floor: SourceFloor => source_floors,
+            device_code: DeviceCodeSize => device_code,
             source_build: SourceBuild => source_builds,
             jit: JitCompiler => jit,
             coupled_package: CoupledPackage => coupled_packages,
