@@ -60,7 +60,7 @@ impl TestRegistry {
         self.state.lock().expect("no test panics with it")
     }
 
-    /// The next `times` requests of that method do this instead.
+    /// The next `times` requests of that method, or of that method and address so far as it is given, do this instead.
     pub(crate) fn wrong(&self, method: &str, times: usize, wrong: Wrong) {
         self.state().faults.push((method.to_owned(), times, wrong));
     }
@@ -147,7 +147,8 @@ async fn answer(
     let wrong = {
         let mut state = state.lock().expect("no test panics with it");
         state.requests.push((head.method.clone(), head.target.clone(), login.clone()));
-        let fault = state.faults.iter_mut().find(|(method, times, _)| *method == head.method && *times > 0);
+        let request = format!("{} {}", head.method, head.target);
+        let fault = state.faults.iter_mut().find(|(of, times, _)| request.starts_with(of) && *times > 0);
         fault.map(|(_, times, wrong)| {
             *times -= 1;
             wrong.clone()

@@ -4,32 +4,24 @@ use crate::container_layers::KeptLayer;
 use crate::engine::plain_config;
 use crate::model::image::config::ConfiguredLayers;
 use crate::model::versions::Machine;
-use crate::registry::RegistryError;
-use crate::report::Event;
 use crate::settings::image_registry::LayerRepository;
 use crate::workflow::assemble::{
     FinishedLayerError, FinishedLayers, FinishedStep, LayerSource, Recipe, RecipeLayer,
 };
 use crate::workflow::error::CommandError;
-use crate::workflow::layer_sources::{is_final, reference_of};
+use crate::workflow::layer_sources::{is_final, is_refusal, reference_of};
 use crate::workflow::push_assembled::push_recipe;
 
 /// Puts the layers of an image that was built into the repository, as far as it lacks them. One that is not writable or down
 /// costs a warning; one that has other layers under the same inputs is an error.
 pub(crate) async fn publish_layers(finished: &FinishedLayers, machine: Machine) -> Result<(), CommandError> {
-    let repository = finished.sources.repository().filter(|repository| repository.write);
-    let Some(repository) = repository else { return Ok(()) };
+    let Some(repository) = finished.sources.writable() else { return Ok(()) };
     for step in finished.steps().into_iter().filter(|step| !step.is_published) {
-        match publish(finished, (repository, machine), &step).await {
-            Ok(()) => {}
-            Err(error) if error.downcast_ref().is_some_and(|error: &RegistryError| !is_final(error)) => {
-                let name = &repository.repository;
-                let text = format!("cannot put layers into `{name}`: {error}");
-                finished.reporter.report(Event::Warning { text });
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        }
+        let Err(error) = publish(finished, (repository, machine), &step).await else { continue };
+        let Some(refused) = error.downcast_ref().filter(|error| !is_final(error)) else { return Err(error) };
+        let text = format!("cannot put layers into `{}`: {}", repository.repository, refused.reason());
+        finished.sources.give_up(text, refused, &*finished.reporter);
+        return Ok(());
     }
     Ok(())
 }
@@ -41,7 +33,11 @@ async fn publish(
 ) -> Result<(), CommandError> {
     let target = reference_of(repository, &step.key);
     let diff_ids: Vec<String> = step.layers.iter().map(KeptLayer::diff_id).collect();
-    if let Some(published) = finished.registry.published(&target).await? {
+    let published = match finished.registry.published(&target).await {
+        Err(error) if is_refusal(&error) => None,
+        published => published?,
+    };
+    if let Some(published) = published {
         let there = serde_json::from_slice::<ConfiguredLayers>(&published.config);
         let there = there.map(|config| config.rootfs.diff_ids).unwrap_or_default();
         let there: Vec<String> = there.iter().map(ToString::to_string).collect();

@@ -9,7 +9,7 @@ use crate::fetch::{FetchSettings, Fetcher};
 use crate::model::lock::LayerRecord;
 use crate::model::sha256::sha256_hex;
 use crate::registry::Registry;
-use crate::registry::test_registry::TestRegistry;
+use crate::registry::test_registry::{TestRegistry, Wrong};
 use crate::report::Reporter;
 use crate::settings::image_registry::RegistrySettings;
 use crate::store::Store;
@@ -77,6 +77,22 @@ impl TeamMachine {
         publish_layers(&finished, Machine::X86_64).await
     }
 
+    /// The files below the cache, with content.
+    fn files(&self) -> Vec<String> {
+        let (mut folders, mut files) = (vec![self.store.cache_dir().to_owned()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in folder.read_dir_utf8().expect("a folder").flatten() {
+                let found = entry.metadata().expect("it is there");
+                if found.is_dir() {
+                    folders.push(entry.path().to_owned());
+                } else if found.len() > 0 {
+                    files.push(entry.path().to_string());
+                }
+            }
+        }
+        files
+    }
+
     fn warnings(&self) -> Vec<String> {
         self.warnings.0.lock().expect("no test panics with it").clone()
     }
@@ -103,8 +119,7 @@ async fn second_machine_takes_what_the_lock_records_and_sends_nothing() {
     for layer in &layers {
         assert!(second.store.read(&layer.sha256).expect("readable").is_some());
     }
-    let left = second.store.cache_dir().join("sha256").read_dir_utf8().expect("a folder").count();
-    assert!(left <= 2, "compressed layers are not kept");
+    assert_eq!(second.files().len(), 2, "compressed layers are not kept: {:?}", second.files());
     publish_layers(&finished, Machine::X86_64).await.expect("nothing to do");
     assert_eq!(server.count("PATCH"), sent);
     assert_eq!(finished.find(&"cd".repeat(32), "apt").await.expect("silent"), None, "a layer it lacks");
@@ -146,7 +161,15 @@ async fn wrong_layer_is_an_error_and_nothing_of_it_is_kept() {
     let second = machine(&server.host);
     let finished = second.finished(&[&layers[0], &layers[1]], (false, false));
     let error = finished.find(KEY, "system").await.expect_err("refused");
-    assert!(error.to_string().contains("digest mismatch"), "{error}");
+    assert!(error.to_string().contains("serves a wrong layer (system)"), "{error}");
+    assert_eq!(second.files(), Vec::<String>::new());
+    // More bytes than it lists.
+    let endless = good.repeat(1 + (2 << 20) / good.len());
+    server.state().blobs.insert(blob.clone(), endless);
+    let error = finished.find(KEY, "system").await.expect_err("refused");
+    assert!(error.to_string().contains("found more than"), "{error}");
+    assert_eq!(second.files(), Vec::<String>::new());
+    server.state().blobs.insert(blob.clone(), good);
     // A blob of its digest with another tar in it: the manifest and the configuration lie.
     let other = first.layer("another");
     let key = "cd".repeat(32);
@@ -164,7 +187,7 @@ async fn wrong_layer_is_an_error_and_nothing_of_it_is_kept() {
     let error = finished.find(KEY, "system").await.expect_err("refused");
     assert!(error.to_string().contains("serves a wrong layer (system)"), "{error}");
     assert!(error.hints().iter().any(|hint| hint.contains("[registry] layers")), "{:?}", error.hints());
-    assert_eq!(second.store.find(&layers[0].sha256).expect("readable"), None);
+    assert_eq!(second.files(), Vec::<String>::new());
     // Documents that are none.
     server.state().manifests.insert(format!("layers-{KEY}"), b"{\"config\":{}}".to_vec());
     assert_eq!(finished.find(KEY, "system").await.expect("a warning"), None);
@@ -173,11 +196,15 @@ async fn wrong_layer_is_an_error_and_nothing_of_it_is_kept() {
 
 #[tokio::test]
 async fn registry_that_fails_costs_one_warning_and_is_not_asked_again() {
-    for status in ["401 Unauthorized", "403 Forbidden", "500 Internal Server Error", "429 Too Many Requests"]
-    {
+    for (status, write) in [
+        ("401 Unauthorized", false),
+        ("403 Forbidden", false),
+        ("500 Internal Server Error", true),
+        ("429 Too Many Requests", true),
+    ] {
         let (server, _, layers) = published().await;
         let second = machine(&server.host);
-        let finished = second.finished(&[&layers[0], &layers[1]], (true, false));
+        let finished = second.finished(&[&layers[0], &layers[1]], (write, false));
         server.answers("GET", usize::MAX, status);
         let asked = server.count("GET");
         for key in [KEY, &"cd".repeat(32)] {
@@ -185,6 +212,9 @@ async fn registry_that_fails_costs_one_warning_and_is_not_asked_again() {
         }
         assert_eq!(second.warnings().len(), 1, "{status}: {:?}", second.warnings());
         assert!(server.count("GET") <= asked + 2, "{status}");
+        let hint = format!("; log in with `docker login {}`", server.host);
+        assert_eq!(second.warnings()[0].contains(&hint), !write, "{status}: {:?}", second.warnings());
+        finished.made(KEY, "system", &layers).expect("ours");
         publish_layers(&finished, Machine::X86_64).await.expect("not asked");
         assert_eq!(second.warnings().len(), 1, "{status}");
     }
@@ -196,6 +226,44 @@ async fn registry_that_fails_costs_one_warning_and_is_not_asked_again() {
     let warnings = second.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("127.0.0.1:9"), "{warnings:?}");
     assert!(warnings[0].ends_with("layers are made here instead of taken from there"), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn repository_that_only_refuses_reading_is_still_written() {
+    for may_write in [true, false] {
+        let server = TestRegistry::start().await;
+        let first = machine(&server.host);
+        server.answers("GET /v2/team/layers/manifests/", usize::MAX, "403 Forbidden");
+        if !may_write {
+            server.answers("POST", usize::MAX, "403 Forbidden");
+        }
+        let finished = first.finished(&[], (true, false));
+        assert_eq!(finished.find(KEY, "system").await.expect("it may not exist yet"), None);
+        assert_eq!(first.warnings(), Vec::<String>::new());
+        finished.made(KEY, "system", &[first.layer("system")]).expect("ours");
+        publish_layers(&finished, Machine::X86_64).await.expect("published, or a warning");
+        assert_eq!(server.state().manifests.contains_key(&format!("layers-{KEY}")), may_write);
+        let warnings = first.warnings();
+        assert_eq!(warnings.len(), usize::from(!may_write), "{warnings:?}");
+        let has_hint = |text: &String| text.contains("cannot put layers") && text.contains("docker login");
+        assert!(warnings.iter().all(has_hint), "{warnings:?}");
+    }
+}
+
+#[tokio::test]
+async fn cut_download_is_repeated_and_one_that_stays_cut_costs_a_warning() {
+    for (times, is_found) in [(1, true), (usize::MAX, false)] {
+        let (server, _, layers) = published().await;
+        let manifest = server.state().manifests[&format!("layers-{KEY}")].clone();
+        let document: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
+        let blob = document["layers"][1]["digest"].as_str().expect("a digest");
+        server.wrong(&format!("GET /v2/team/layers/blobs/{blob}"), times, Wrong::NoAnswer);
+        let second = machine(&server.host);
+        let finished = second.finished(&[&layers[0], &layers[1]], (false, false));
+        let found = finished.find(KEY, "system").await.expect("found, or a warning");
+        assert_eq!(found, is_found.then_some(layers));
+        assert_eq!(second.warnings().len(), usize::from(!is_found), "{:?}", second.warnings());
+    }
 }
 
 #[tokio::test]

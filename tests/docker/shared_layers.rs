@@ -65,7 +65,7 @@ fn second_machine_takes_the_layers_of_the_first_and_refuses_wrong_ones() {
     // A registry that serves wrong layers.
     damage_layers(&registry);
     let scene = on_machine(scene, "third");
-    scene.fail(&build, 3, &["digest mismatch"]);
+    scene.fail(&build, 3, &["serves a wrong layer"]);
     drop(registry);
 
     // A registry that is down costs one warning.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use camino::Utf8PathBuf;
 
 use crate::container_layers::{KeptLayer, LayerError, keep_packed};
+use crate::fetch::FetchError;
 use crate::model::image::config::ConfiguredLayers;
 use crate::model::image::manifest::BlobDescriptor;
 use crate::model::image_ref::ImageRef;
@@ -86,8 +87,8 @@ impl FinishedLayers {
     /// of them.
     pub(crate) fn new(session: &Session<'_>, recorded: &[LayerRecord], collects: bool) -> Self {
         let parts = (session.store.clone(), session.registry.clone(), Arc::clone(&session.reporter));
-        let writes = session.layer_sources.repository().is_some_and(|repository| repository.write);
-        Self::of_parts(parts, session.layer_sources.clone(), recorded, collects || writes)
+        let collects = collects || session.layer_sources.writable().is_some();
+        Self::of_parts(parts, session.layer_sources.clone(), recorded, collects)
     }
 
     pub(crate) fn of_parts(
@@ -247,22 +248,35 @@ impl FinishedLayers {
             let found = format!("a layer of {} bytes, which is larger than its tar", blob.size);
             return Err(FinishedLayerError::Invalid { from: image.to_string(), found }.into());
         }
+        // Another build may be downloading the same layer, and removes the compressed file.
+        let sha256 = diff_id.trim_start_matches("sha256:").to_owned();
+        let _alone = store.lock(&format!("finished-{}", &sha256[..16])).await?;
+        if store.find(&sha256)?.is_some() {
+            return Ok(true);
+        }
         disk_space::check_folder(store.cache_dir().as_str(), blob.size.saturating_add(size.unwrap_or(0)))?;
+        let wrong = |wanted: String, found: String| {
+            let (from, title) = (image.to_string(), title.to_owned());
+            Err(FinishedLayerError::OtherContent { from, title, wanted, found }.into())
+        };
         let packed = match registry.fetch_blob(image, (blob, title), store, reporter).await {
             Ok(packed) => packed,
+            Err(RegistryError::WrongDigest { wanted, found, .. }) => {
+                return wrong(wanted.to_string(), found.to_string());
+            }
+            Err(RegistryError::Unreachable { source: FetchError::TooLarge { limit, .. }, .. }) => {
+                return wrong(blob.digest.to_string(), format!("more than {limit} bytes"));
+            }
             Err(error @ RegistryError::NotFound { .. }) => {
                 tracing::debug!(%error, title, "made here: the registry lost a layer");
                 return Ok(false);
             }
             Err(error) => return sources.fail(error, &**reporter).map(|()| false),
         };
-        let (store, sha256) = (store.clone(), diff_id.trim_start_matches("sha256:").to_owned());
+        let store = store.clone();
         match blocking(move || keep_packed(&store, &packed, &sha256, size)).await? {
             Ok(_) => Ok(true),
-            Err(LayerError::OtherLayer { wanted, found }) => {
-                let (from, title) = (image.to_string(), title.to_owned());
-                Err(FinishedLayerError::OtherContent { from, title, wanted, found }.into())
-            }
+            Err(LayerError::OtherLayer { wanted, found }) => wrong(wanted, found),
             Err(error) => Err(error.into()),
         }
     }

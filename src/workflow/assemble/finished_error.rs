@@ -1,5 +1,7 @@
 //! Why finished layers of another machine are refused.
 
+use camino::Utf8Path;
+
 use crate::failure::{Exit, Failure};
 
 /// Why finished layers of another machine are refused. Nothing of them was used.
@@ -30,7 +32,7 @@ pub(crate) enum FinishedLayerError {
         made: String,
     },
     /// The bytes of a layer are not those of its digest.
-    #[error("`{from}` serves a wrong layer ({title}): it has the content {found} instead of {wanted}")]
+    #[error("`{from}` serves a wrong layer ({title}): expected {wanted}, found {found}")]
     OtherContent {
         /// A reference.
         from: String,
@@ -38,7 +40,7 @@ pub(crate) enum FinishedLayerError {
         title: String,
         /// The digest that was looked for.
         wanted: String,
-        /// That of its tar, or why it has none.
+        /// That of its bytes, or why it has none.
         found: String,
     },
     /// Its documents are not those of finished layers.
@@ -61,6 +63,11 @@ impl Failure for FinishedLayerError {
         | Self::OtherThanMade { from, .. }
         | Self::OtherContent { from, .. }
         | Self::Invalid { from, .. }) = self;
+        if Utf8Path::new(from).is_absolute() {
+            return vec![format!(
+                "delete `{from}/layers`, then run `envforge vendor {from} --layers` online"
+            )];
+        }
         vec![
             format!("find out who wrote `{from}`, then delete it there: nothing of it was used"),
             "unset `[registry] layers` (ENVFORGE_LAYERS) to build without it".to_owned(),
