@@ -10,7 +10,7 @@ use crate::model::lock::LayerRecord;
 use crate::model::sha256::sha256_hex;
 use crate::registry::Registry;
 use crate::registry::test_registry::{TestRegistry, Wrong};
-use crate::report::Reporter;
+use crate::report::{Event, Reporter};
 use crate::settings::image_registry::RegistrySettings;
 use crate::store::Store;
 use crate::workflow::layer_sources::LayerSources;
