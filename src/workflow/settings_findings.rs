@@ -62,7 +62,7 @@ pub(crate) fn settings_findings(settings: &Settings) -> Vec<HostFinding> {
     }
     if let Some(layers) = &settings.registry.layers {
         let access = if layers.write { "read and written" } else { "read only" };
-        let trusted = if layers.trusted { ", trusted without a lock file" } else { "" };
+        let trusted = if layers.trusted { ", trusted" } else { "" };
         all.push(ok("layers", format!("finished layers: {} ({access}{trusted})", layers.repository)));
     }
     for (name, value) in &settings.network.proxies {

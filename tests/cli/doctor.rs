@@ -310,7 +310,7 @@ fn repository_of_layers_is_shown_with_its_rights() {
         let line = format!("ok       finished layers: box:5000/team/layers ({rights})\n");
         assert!(run.stdout.contains(&line), "`{line}` is missing in:\n{}", run.stdout);
     };
-    shown(&program, "read only, trusted without a lock file");
+    shown(&program, "read only, trusted");
     program.set("ENVFORGE_LAYERS_TRUSTED", "false");
     program.set("ENVFORGE_LAYERS_WRITE", "true");
     shown(&program, "read and written");

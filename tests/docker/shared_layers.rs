@@ -69,17 +69,14 @@ fn second_machine_takes_the_layers_of_the_first_and_refuses_wrong_ones() {
     drop(registry);
 
     // A registry that is down costs one warning.
-    let scene = scene.set("ENVFORGE_CACHE_DIR", scene_path(&scene, "fourth/cache"));
+    let cache = scene.program.path("fourth/cache");
+    let scene = scene.set("ENVFORGE_CACHE_DIR", cache.to_string_lossy());
     let run = scene.succeed(&build);
     assert_eq!(image(), first);
     assert_eq!(run.stderr.matches(WARNING).count(), 1, "{}", run.stderr);
     let (steps, compiled) = made_in_containers(&scene, "fourth");
     assert!(steps > 0 && compiled > 0, "made here");
     scene.assert_only_tags_added();
-}
-
-fn scene_path(scene: &Scene, name: &str) -> String {
-    scene.program.path(name).to_string_lossy().into_owned()
 }
 
 #[test]
