@@ -4,20 +4,44 @@ use std::path::Path;
 
 use crate::engine::docker;
 use crate::registry::Registry;
-use crate::scene::{SPEC, Scene, TAG, copy_folder, files_below};
+use crate::scene::{SPEC, Scene, TAG, copy_folder, files_below, shared_cache};
 
 const LOCK: &str = "team.lock";
 const WARNING: &str = "layers are made here instead of taken from there";
 
-/// The same scene on another machine: cache and state of that name, with nothing but the record of the base, which the engine has.
+/// The same scene on another machine: cache and state of that name, with nothing but the record of the base, which the engine
+/// has, and downloads. The engine loses the image.
 fn on_machine(scene: Scene, name: &str) -> Scene {
     let (cache, state) =
         (scene.program.path(format!("{name}/cache")), scene.program.path(format!("{name}/state")));
     copy_folder(&scene.program.path("state/base"), &state.join("base"));
-    docker(&["rmi", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
+    give_downloads(&cache, &std::fs::read_to_string(scene.program.path(LOCK)).expect("a lock"));
+    for tag in [TAG, "pytorch-cuda:2.7-cu118-unverified"] {
+        if !docker(&["images", "-q", tag]).is_empty() {
+            docker(&["rmi", tag]);
+        }
+    }
     scene
         .set("ENVFORGE_CACHE_DIR", cache.to_string_lossy())
         .set("ENVFORGE_STATE_DIR", state.to_string_lossy())
+}
+
+/// Puts the files of the shared cache into another, without the layers that a lock records: downloads take minutes.
+fn give_downloads(cache: &Path, lock: &str) {
+    let shared = shared_cache().join("sha256");
+    let (mut given, mut left_out) = (0, 0);
+    for file in files_below(&shared) {
+        let name = file.file_name().expect("a name").to_string_lossy();
+        if lock.contains(&format!("diff-id = \"sha256:{name}\"")) {
+            left_out += 1;
+            continue;
+        }
+        let target = cache.join("sha256").join(file.strip_prefix(&shared).expect("it lies there"));
+        std::fs::create_dir_all(target.parent().expect("a folder")).expect("a folder of ours");
+        std::fs::hard_link(&file, target).expect("the same file system");
+        given += 1;
+    }
+    assert!(given > 0 && left_out > 0, "{given} files, {left_out} layers");
 }
 
 /// What a machine made in containers: records of steps, and compiled wheels.
@@ -69,8 +93,7 @@ fn second_machine_takes_the_layers_of_the_first_and_refuses_wrong_ones() {
     drop(registry);
 
     // A registry that is down costs one warning.
-    let cache = scene.program.path("fourth/cache");
-    let scene = scene.set("ENVFORGE_CACHE_DIR", cache.to_string_lossy());
+    let scene = on_machine(scene, "fourth");
     let run = scene.succeed(&build);
     assert_eq!(image(), first);
     assert_eq!(run.stderr.matches(WARNING).count(), 1, "{}", run.stderr);
