@@ -37,13 +37,12 @@ pub(crate) fn check(folder: &Utf8Path) -> (usize, Vec<VendorProblem>) {
         if !is_sha256_hex(&name) {
             continue;
         }
-        match read(folder, &name) {
-            Some(layers) => all.extend(layers),
-            None => {
-                let (file, path) = ("a record of layers".to_owned(), Some(format!("{LAYERS}/{name}")));
-                problems.push(VendorProblem { what: DAMAGED, file, path });
-            }
-        }
+        let Some(layers) = read(folder, &name) else {
+            let (file, path) = ("a record of layers".to_owned(), Some(format!("{LAYERS}/{name}")));
+            problems.push(VendorProblem { what: DAMAGED, file, path });
+            continue;
+        };
+        all.extend(layers);
     }
     let wrong = |sha256: &String| {
         let what = verify_file(folder, sha256).err()?;
