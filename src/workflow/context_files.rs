@@ -13,7 +13,7 @@ use crate::model::lock::{Lock, LockedSource};
 use crate::packages::{LocalWheel, PackagesError, ResolverContext, WheelSource};
 use crate::source_build::{Compilation, PackageBuild, SourceError, built_once, compile};
 use crate::store::Store;
-use crate::workflow::assemble::{Assembly, assemble};
+use crate::workflow::assemble::{Assembly, FinishedLayers, assemble};
 use crate::workflow::base::check_processor;
 use crate::workflow::build_machine::build_machine;
 use crate::workflow::build_request::BuildRequest;
@@ -98,8 +98,17 @@ pub(crate) async fn compiled<'a>(
     let what = what(files.uv.clone());
     let plan = plan(lock, ContextFiles { copies: Vec::new(), ..files });
     let scratch = TemporaryTag::new(&*session.engine);
-    let image =
-        Assembly { session, lock, base, plan: &plan, wanted, scratch_tag: scratch.name(), no_cache: false };
+    let finished = FinishedLayers::new(session, &[], false);
+    let image = Assembly {
+        session,
+        lock,
+        base,
+        plan: &plan,
+        wanted,
+        scratch_tag: scratch.name(),
+        no_cache: false,
+        finished: &finished,
+    };
     Box::pin(assemble(image)).await?;
     let wheel = compile(tools, scratch.name(), &what, jobs).await?;
     scratch.remove().await?;
