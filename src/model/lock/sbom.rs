@@ -1,12 +1,15 @@
 //! The lock as an SPDX 2.3 document: every package of the image with its version and SHA-256.
 //!
-//! Licenses and download locations are unknown and marked `NOASSERTION`.
+//! Download locations are unknown and marked `NOASSERTION`, and so are licenses but that of a product whose licence restricts whom the image
+//! may be passed on to.
 
 use serde_json::{Value, json};
 
 use super::types::{Lock, LockedDeb};
 
 const NONE: &str = "NOASSERTION";
+/// What the document calls the licence of the product.
+const LICENCE: &str = "LicenseRef-product";
 
 impl Lock {
     /// Returns the bill of materials of the image with that name, as SPDX JSON. The same lock gives the same document.
@@ -36,13 +39,12 @@ impl Lock {
         }
         for (number, wheel) in self.wheels.iter().enumerate() {
             let url = format!("pkg:pypi/{}@{}", encoded(&wheel.name), encoded(&wheel.version));
-            packages.push(package(
-                &format!("wheel-{number}"),
-                &wheel.name,
-                &wheel.version,
-                &wheel.sha256,
-                &url,
-            ));
+            let id = format!("wheel-{number}");
+            let mut package = package(&id, &wheel.name, &wheel.version, &wheel.sha256, &url);
+            if self.stack.licence.is_some() && wheel.name == self.stack.package {
+                package["licenseDeclared"] = json!(LICENCE);
+            }
+            packages.push(package);
         }
         for (number, tool) in self.tools.iter().enumerate() {
             let url = format!("pkg:pypi/{}@{}", encoded(&tool.name), encoded(&tool.version));
@@ -59,7 +61,7 @@ impl Lock {
         relationships.extend(
             packages[1..].iter().map(|package| related("SPDXRef-image", "CONTAINS", &package["SPDXID"])),
         );
-        json!({
+        let mut document = json!({
             "spdxVersion": "SPDX-2.3",
             "dataLicense": "CC0-1.0",
             "SPDXID": "SPDXRef-DOCUMENT",
@@ -71,7 +73,12 @@ impl Lock {
             },
             "packages": packages,
             "relationships": relationships,
-        })
+        });
+        if let Some(licence) = &self.stack.licence {
+            let text = format!("The text is in the product's wheel: {licence}");
+            document["hasExtractedLicensingInfos"] = json!([{ "licenseId": LICENCE, "name": licence, "extractedText": text }]);
+        }
+        document
     }
 }
 

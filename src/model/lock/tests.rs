@@ -116,6 +116,7 @@ fn canonical_form_follows_from_the_lock_file_as_documented() {
             "/stack/glibc",
             "/stack/status",
             "/stack/experimental",
+            "/stack/licence",
             "/stack/requires",
             "/stack/matrix",
             "/stack/reasons",

@@ -36,6 +36,9 @@ pub struct PlanReport {
     pub channel: Option<Channel>,
     /// Whether the variant is experimental upstream.
     pub experimental: bool,
+    /// The licence of the product, if it restricts whom the image may be passed on to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub licence: Option<String>,
     /// The resolved versions.
     pub stack: Option<StackReport>,
     /// The requirements of the result.
@@ -187,6 +190,7 @@ pub fn plan_report(
         platform: target.machine.platform(),
         channel: None,
         experimental: false,
+        licence: None,
         stack: None,
         requires: None,
         target: TargetReport {
@@ -213,6 +217,7 @@ fn accept(report: &mut PlanReport, stack: &Stack, provider: &str) {
     report.name = Some(stack.name.clone());
     report.channel = Some(stack.channel);
     report.experimental = stack.experimental;
+    report.licence.clone_from(&stack.licence);
     report.reasons.clone_from(&stack.reasons);
     report.stack = Some(StackReport {
         framework: FrameworkReport { name: stack.framework.clone(), version: stack.version.clone() },

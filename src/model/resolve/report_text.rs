@@ -57,6 +57,9 @@ pub fn plan_text(stack: &Stack) -> String {
     if let Some(numpy) = &stack.numpy {
         out += &field("numpy", numpy);
     }
+    if let Some(licence) = &stack.licence {
+        out += &field("licence", &format!("{licence}: read it before you pass the image on"));
+    }
     out += &field("Python", &format!("{} on {}", stack.python, stack.base));
     out += &field("flavour", &stack.flavour.to_string());
     out += &field("platform", stack.machine.platform());
