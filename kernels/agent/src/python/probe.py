@@ -47,6 +47,8 @@ def minor(number):
 def runtime():
     try:
         return minor(number("libcudart.so.*", "cudaRuntimeGetVersion", True))
+    except FileNotFoundError:
+        raise
     except OSError:
         # The runtime of CUDA 11 wants a driver before it answers: its wheel knows.
         return ".".join(version("nvidia-cuda-runtime-cu11").split(".")[:2])
