@@ -7,7 +7,8 @@ use std::path::Path;
 
 /// Writes `products.rs`: an expression of name and text for each `.py` file of the folder, by name.
 pub(crate) fn write(folder: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
-    let mut files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, std::io::Error>>()?;
+    let mut files =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, std::io::Error>>()?;
     files.retain(|path| path.extension().is_some_and(|extension| extension == "py"));
     files.sort();
     let mut text = "&[\n".to_owned();

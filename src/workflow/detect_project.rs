@@ -85,7 +85,8 @@ const FIRST: [&str; 4] = ["pytorch", "tensorflow", "jax", "vllm"];
 /// The packages that stand for each product.
 fn packages() -> Vec<(&'static str, &'static Product)> {
     let matrix = Matrix::current();
-    let mut all: Vec<_> = matrix.products.iter().filter_map(|product| Some((product.package.as_deref()?, product))).collect();
+    let mut all: Vec<_> =
+        matrix.products.iter().filter_map(|product| Some((product.package.as_deref()?, product))).collect();
     for row in &matrix.variants {
         let product = matrix.products.iter().find(|product| product.framework == row.framework);
         all.extend(row.package.as_deref().zip(product));

@@ -61,7 +61,10 @@ pub(crate) async fn check_push_access(
 /// Warns before a push of an image whose licence restricts whom it may be passed on to.
 pub(crate) fn warn_of_licence(session: &Session<'_>, stack: &Stack) {
     if let Some(licence) = &stack.licence {
-        let text = format!("{} is under the {licence}: whoever can pull the image must be allowed to have it", stack.product);
+        let text = format!(
+            "{} is under the {licence}: whoever can pull the image must be allowed to have it",
+            stack.product
+        );
         session.reporter.report(Event::Warning { text });
     }
 }

@@ -34,7 +34,8 @@ mod tests {
         assert!(names().is_sorted() && names().count() > 0);
         for name in names() {
             let script = script(name).expect("listed");
-            for part in ["def facts():", "say(\"version\", ", "attempt(\"cuda\", ", "def kernel():", "need("] {
+            for part in ["def facts():", "say(\"version\", ", "attempt(\"cuda\", ", "def kernel():", "need("]
+            {
                 assert!(script.contains(part), "{name}: {part}");
             }
             let program = program(name).expect("listed");
@@ -44,7 +45,10 @@ mod tests {
             }
             for call in script.split("raise SkipCheck(").skip(1) {
                 let reason = call.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-                assert!(reason.is_some_and(|(reason, _)| SkipReason::parse(reason).is_some()), "{name}: {call:.40}");
+                assert!(
+                    reason.is_some_and(|(reason, _)| SkipReason::parse(reason).is_some()),
+                    "{name}: {call:.40}"
+                );
             }
         }
     }

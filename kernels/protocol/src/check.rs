@@ -34,8 +34,8 @@ pub enum Requirement {
 }
 
 use Requirement::{
-    Cudnn, EveryImage, Framework, ListedGpus, Nccl, Nvcc, Optional, TorchCompile, TorchOr,
-    Triton, Unproven, Wheel,
+    Cudnn, EveryImage, Framework, ListedGpus, Nccl, Nvcc, Optional, TorchCompile, TorchOr, Triton, Unproven,
+    Wheel,
 };
 
 /// The images that a check applies to.

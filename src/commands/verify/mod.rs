@@ -126,7 +126,9 @@ async fn give(
                 reward.tags.push(tag.clone());
             }
             if args.push {
-                lock.iter().for_each(|lock| warn_of_licence(session, &lock.stack));
+                if let Some(lock) = lock {
+                    warn_of_licence(session, &lock.stack);
+                }
                 let known = image.tags.iter().filter(|tag| !tag.ends_with(UNVERIFIED)).cloned();
                 for target in pushable(&known.chain(earned).collect::<Vec<_>>())? {
                     reward.pushed.extend(push_verified(session, image, &target).await?);

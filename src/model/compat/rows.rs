@@ -114,9 +114,11 @@ row!(Base, |_| "bases.toml".into(), |row| format!("base {}", row.name));
 row!(DeveloperStack, |_| "python_stack.toml".into(), |row| {
     format!("stack {} numpy {}", row.python, row.numpy_line)
 });
-row!(Product, |row| row.package.as_ref().map_or("components.toml".into(), |_| format!("{}.toml", row.framework)), |row| {
-    format!("product {}", row.name)
-});
+row!(
+    Product,
+    |row| row.package.as_ref().map_or("components.toml".into(), |_| format!("{}.toml", row.framework)),
+    |row| { format!("product {}", row.name) }
+);
 
 /// Calls `$then!` with every table: its name in the TOML files, its row, its field of [`Matrix`].
 macro_rules! every_table {

@@ -76,7 +76,8 @@ impl Lock {
         });
         if let Some(licence) = &self.stack.licence {
             let text = format!("The text is in the product's wheel: {licence}");
-            document["hasExtractedLicensingInfos"] = json!([{ "licenseId": LICENCE, "name": licence, "extractedText": text }]);
+            document["hasExtractedLicensingInfos"] =
+                json!([{ "licenseId": LICENCE, "name": licence, "extractedText": text }]);
         }
         document
     }

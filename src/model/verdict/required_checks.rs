@@ -182,6 +182,7 @@ mod tests {
         let mut lock = sample::lock();
         for framework in ["cupy", "numba", "jax", "tensorflow", "onnxruntime"] {
             framework.clone_into(&mut lock.stack.framework);
+            framework.clone_into(&mut lock.stack.package);
             let all = gpu_checks(&lock, true);
             assert!(all.iter().any(|id| id == "framework-matmul"), "{framework}");
             assert!(!all.iter().any(|id| id == "framework-ddp" || id == "framework-autocast"), "{framework}");

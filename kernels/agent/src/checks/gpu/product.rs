@@ -19,12 +19,11 @@ pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
 fn start(options: &Options, _: &[CheckId]) -> Result<(PathBuf, Vec<String>), CheckFailure> {
     let python = python::interpreter(options)?;
     let expected = options.expectation_if_given().map_err(CheckFailure::error)?;
-    let name = match expected.value(Key::Framework) {
-        Some(name) => Some(name),
-        None => products::names().find(|name| python::has(&python, name)),
-    };
+    let present = || products::names().find(|name| python::has(&python, name));
+    let name = expected.value(Key::Framework).or_else(present);
     let Some(program) = name.and_then(products::program) else {
-        let text = "the agent has no kernel of its own for what is in the image; see the checks `framework-*`";
+        let text =
+            "the agent has no kernel of its own for what is in the image; see the checks `framework-*`";
         return Err(CheckFailure::skip(SkipReason::NotOffered, text));
     };
     Ok((python, vec![python::program_file(&program)?]))
