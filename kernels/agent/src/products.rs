@@ -34,10 +34,11 @@ mod tests {
         assert!(names().is_sorted() && names().count() > 0);
         for name in names() {
             let script = script(name).expect("listed");
-            for part in ["def facts():", "say(\"version\", ", "attempt(\"cuda\", ", "def kernel():", "need("]
-            {
+            for part in ["def facts():", "say(\"version\", ", "def kernel():", "need("] {
                 assert!(script.contains(part), "{name}: {part}");
             }
+            let says_cuda = ["attempt(\"cuda\", ", "of_torch("].iter().any(|part| script.contains(part));
+            assert!(says_cuda, "{name}");
             let program = program(name).expect("listed");
             let parse = "import ast,sys; ast.parse(sys.argv[1])";
             if let Ok(status) = Command::new("python3").args(["-c", parse, &program]).status() {
