@@ -62,7 +62,7 @@ pub(crate) async fn check_push_access(
 pub(crate) fn warn_of_licence(session: &Session<'_>, stack: &Stack) {
     if let Some(licence) = &stack.licence {
         let text = format!(
-            "{} is under the {licence}: whoever can pull the image must be allowed to have it",
+            "`{}` is under a restrictive licence ({licence}): ensure that everyone who can pull the image may use it",
             stack.product
         );
         session.reporter.report(Event::Warning { text });

@@ -9,7 +9,7 @@ use envforge_protocol::CheckId;
 use crate::real::unpacked;
 
 /// Runs a script of the agent with the fake frameworks; returns each check's outcome and detail.
-fn outcomes(script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> BTreeMap<String, String> {
+pub(crate) fn outcomes(script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> BTreeMap<String, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new("python3")
         .arg("-B")
@@ -122,26 +122,6 @@ fn triton_kernel_multiplies_matrices() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-}
-
-/// The script of a product between its runner and the call, as the agent writes it.
-#[test]
-fn kernel_of_a_product_is_compared_with_the_processor() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let read = |name: &str| {
-        std::fs::read_to_string(root.join("kernels/agent/src/python").join(name)).expect("readable")
-    };
-    let program = format!("{}{}\nrun(kernel)\n", read("product_gpu.py"), read("products/warp.py"));
-    let folder = tempfile::tempdir().expect("folder");
-    let file = folder.path().join("program.py");
-    std::fs::write(&file, program).expect("written");
-    let run = |name: &str, value: &str| {
-        let file = file.to_str().expect("text");
-        outcomes(file, &["product-kernel"], &[(name, value)]).remove("product-kernel").expect("a line")
-    };
-    assert!(run("FAKE_COUNT", "1").starts_with("passed a kernel compiled for this GPU: 1000 elements"));
-    assert_eq!(run("FAKE_WRONG", "product"), "failed AssertionError: the kernel's result is wrong");
-    assert_eq!(run("FAKE_COUNT", "0"), "failed AssertionError: Warp sees no GPU");
 }
 
 /// The way to give tokens to vLLM changed with 0.4.

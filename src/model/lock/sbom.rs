@@ -150,5 +150,23 @@ mod tests {
         assert_eq!(packages[4]["checksums"][0]["checksumValue"], lock.wheels[0].sha256.as_str());
         assert_eq!(document["relationships"].as_array().expect("a list").len(), packages.len());
         assert_eq!(lock.spdx("x"), document, "the same each time");
+        assert!(!document.to_string().contains("LicenseRef"), "{document}");
+    }
+
+    #[test]
+    fn restrictive_licence_is_declared_for_the_wheel_of_the_product_alone() {
+        let mut lock = sample::lock();
+        lock.wheels.push(lock.wheels[0].clone());
+        lock.wheels[1].name = "another".to_owned();
+        lock.stack.licence = Some("Agreement for Torch".to_owned());
+        let document = lock.spdx("x");
+        let packages = document["packages"].as_array().expect("a list");
+        let declared: Vec<_> =
+            packages.iter().filter(|package| package["licenseDeclared"] != "NOASSERTION").collect();
+        assert_eq!(declared.len(), 1, "{declared:?}");
+        assert_eq!((&declared[0]["name"], &declared[0]["licenseDeclared"]), (&"torch".into(), &super::LICENCE.into()));
+        let text = &document["hasExtractedLicensingInfos"][0];
+        assert_eq!((&text["licenseId"], &text["name"]), (&super::LICENCE.into(), &"Agreement for Torch".into()));
+        assert!(text["extractedText"].as_str().is_some_and(|text| text.contains("in the product's wheel")), "{text}");
     }
 }

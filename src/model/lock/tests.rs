@@ -136,6 +136,18 @@ fn canonical_form_follows_from_the_lock_file_as_documented() {
     }
 }
 
+#[test]
+fn lock_names_a_restrictive_licence() {
+    let mut lock = crate::model::lock::sample::lock();
+    assert!(!lock.to_toml().contains("licence"));
+    let hash = lock.hash();
+    lock.stack.licence = Some("Agreement".to_owned());
+    let text = lock.to_toml();
+    assert!(text.contains("licence = \"Agreement\"\n"), "{text}");
+    assert_eq!(Lock::from_toml("x.lock", &text).expect("reads"), lock);
+    assert_eq!(lock.hash(), hash, "a name of the licence changes no image");
+}
+
 fn remove_empty(value: &mut Value) {
     match value {
         Value::Object(members) => {

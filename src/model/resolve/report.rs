@@ -37,7 +37,6 @@ pub struct PlanReport {
     /// Whether the variant is experimental upstream.
     pub experimental: bool,
     /// The licence of the product, if it restricts whom the image may be passed on to.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub licence: Option<String>,
     /// The resolved versions.
     pub stack: Option<StackReport>,

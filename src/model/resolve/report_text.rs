@@ -58,7 +58,7 @@ pub fn plan_text(stack: &Stack) -> String {
         out += &field("numpy", numpy);
     }
     if let Some(licence) = &stack.licence {
-        out += &field("licence", &format!("{licence}: read it before you pass the image on"));
+        out += &field("licence", &format!("{licence}; read it before sharing the image"));
     }
     out += &field("Python", &format!("{} on {}", stack.python, stack.base));
     out += &field("flavour", &stack.flavour.to_string());
