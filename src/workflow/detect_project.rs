@@ -138,6 +138,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn packages_of_the_matrix_stand_for_their_products() {
+        let product = |package: &str| {
+            let row = packages().into_iter().find(|(name, _)| *name == package);
+            row.map(|(_, product)| product.name.as_str())
+        };
+        for (package, name) in [
+            ("torch", "pytorch-cuda"),
+            ("cupy-cuda12x", "cupy-cuda"),
+            ("onnxruntime-gpu", "onnxruntime-cuda"),
+            ("numba-cuda", "numba-cuda"),
+            ("warp-lang", "warp-cuda"),
+            ("cudf-cu13", "cudf-cuda"),
+            ("cuml-cu12", "cuml-cuda"),
+            ("faiss-gpu-cu12", "faiss-cuda"),
+            ("sglang", "sglang-cuda"),
+            ("tensorrt", "tensorrt-cuda"),
+        ] {
+            assert_eq!(product(package), Some(name), "{package}");
+        }
+        assert_eq!(product("numpy"), None);
+        let first: Vec<_> = packages().into_iter().map(|(_, product)| product.framework.as_str()).collect();
+        assert_eq!(
+            first.first(),
+            Some(&"pytorch"),
+            "a project of PyTorch that also has Faiss is one of PyTorch"
+        );
+    }
+
+    #[test]
     fn conditions_on_a_release_are_those_of_requirements() {
         assert_eq!(clauses("torch[x] >= 2.6, <2.8 ; python_version > '3'"), [">=2.6", "<2.8"]);
         assert_eq!(clauses("torch (>=2)"), [">=2"]);

@@ -37,12 +37,15 @@ fn gaps(product: &Product, rows: &[Variant]) -> Vec<String> {
     if !product.rows || product.package.is_none() || built_in().contains(name) {
         return Vec::new();
     }
-    let files =
-        [format!("kernels/agent/src/python/products/{name}.py"), format!("tests/fixtures/ok/{name}/case.toml")];
+    let files = [
+        format!("kernels/agent/src/python/products/{name}.py"),
+        format!("tests/fixtures/ok/{name}/case.toml"),
+    ];
     let mut gaps: Vec<_> = files.iter().filter(|file| !root().join(file).is_file()).cloned().collect();
     let Ok(script) = std::fs::read_to_string(root().join(&files[0])) else { return gaps };
     let rows = || rows.iter().filter(|row| row.framework == *name);
-    let promised = [("cudnn", rows().any(|row| row.cudnn.is_some())), ("nccl", rows().any(|row| row.nccl.is_some()))];
+    let promised =
+        [("cudnn", rows().any(|row| row.cudnn.is_some())), ("nccl", rows().any(|row| row.nccl.is_some()))];
     for (fact, is_promised) in promised {
         let reports = [&format!("attempt(\"{fact}\""), "of_torch(", "libraries()"];
         if is_promised && !reports.iter().any(|call| script.contains(*call)) {
@@ -55,8 +58,7 @@ fn gaps(product: &Product, rows: &[Variant]) -> Vec<String> {
 #[test]
 fn every_product_has_a_check_script_and_a_case() {
     let matrix = Matrix::embedded();
-    let gaps: Vec<_> =
-        matrix.products.iter().flat_map(|product| gaps(product, &matrix.variants)).collect();
+    let gaps: Vec<_> = matrix.products.iter().flat_map(|product| gaps(product, &matrix.variants)).collect();
     assert_eq!(gaps, Vec::<String>::new());
     let frameworks: BTreeSet<_> = matrix.products.iter().map(|product| product.framework.clone()).collect();
     assert!(scripted().is_subset(&frameworks), "a script of no product: {:?}", scripted());

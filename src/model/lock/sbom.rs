@@ -164,9 +164,18 @@ mod tests {
         let declared: Vec<_> =
             packages.iter().filter(|package| package["licenseDeclared"] != "NOASSERTION").collect();
         assert_eq!(declared.len(), 1, "{declared:?}");
-        assert_eq!((&declared[0]["name"], &declared[0]["licenseDeclared"]), (&"torch".into(), &super::LICENCE.into()));
+        assert_eq!(
+            (&declared[0]["name"], &declared[0]["licenseDeclared"]),
+            (&"torch".into(), &super::LICENCE.into())
+        );
         let text = &document["hasExtractedLicensingInfos"][0];
-        assert_eq!((&text["licenseId"], &text["name"]), (&super::LICENCE.into(), &"Agreement for Torch".into()));
-        assert!(text["extractedText"].as_str().is_some_and(|text| text.contains("in the product's wheel")), "{text}");
+        assert_eq!(
+            (&text["licenseId"], &text["name"]),
+            (&super::LICENCE.into(), &"Agreement for Torch".into())
+        );
+        assert!(
+            text["extractedText"].as_str().is_some_and(|text| text.contains("in the product's wheel")),
+            "{text}"
+        );
     }
 }
