@@ -14,7 +14,9 @@ pub(crate) fn write(folder: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     let mut text = "&[\n".to_owned();
     for path in files {
         let name = path.file_stem().and_then(|name| name.to_str()).ok_or("a file name is not text")?;
-        writeln!(text, "    ({name:?}, include_str!({:?})),", fs::canonicalize(&path)?)?;
+        let path = fs::canonicalize(&path)?;
+        let path = path.to_str().ok_or("a path is not UTF-8")?;
+        writeln!(text, "    ({name:?}, include_str!({path:?})),")?;
     }
     fs::write(out.join("products.rs"), text + "]\n")?;
     Ok(())
