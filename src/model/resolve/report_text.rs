@@ -14,6 +14,8 @@ use crate::model::wrap::wrap_hanging;
 const NAMES: usize = 15;
 
 pub(super) fn field(name: &str, text: &str) -> String {
+    // A name as wide as the column still needs a space after it.
+    let name = format!("{name} ");
     wrap_hanging(&format!("  {name:<NAMES$}"), text)
 }
 
