@@ -8,6 +8,8 @@ use std::{env, fs};
 
 #[path = "build/agent.rs"]
 mod agent;
+#[path = "build/product_scripts.rs"]
+mod product_scripts;
 
 #[expect(dead_code, unreachable_pub, reason = "shared with the program, which uses the rest")]
 #[path = "src/failure.rs"]

@@ -12,7 +12,7 @@ pub(crate) fn embed() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=kernels/protocol/src");
     println!("cargo::rerun-if-changed=kernels/cuda");
     println!("cargo::rerun-if-changed=kernels/ptx");
-    println!("cargo::rerun-if-changed=build/agent.rs");
+    println!("cargo::rerun-if-changed=build");
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?).join("agent");
     if let Some(given) = env::var_os("ENVFORGE_AGENT") {
@@ -20,6 +20,9 @@ pub(crate) fn embed() -> Result<(), Box<dyn Error>> {
         fs::copy(&given, &out)?;
         return Ok(());
     }
+    let scripts = source(&root, "agent", "main.rs").with_file_name("python/products");
+    // The agent finds the list in this script's `OUT_DIR`, as under cargo.
+    crate::product_scripts::write(&scripts, out.parent().unwrap_or(&root))?;
     let protocol = out.with_file_name("libenvforge_protocol.rlib");
     let library = ["--crate-name", "envforge_protocol", "--crate-type", "rlib"];
     compile(&root, &library, &source(&root, "protocol", "lib.rs"), &protocol)?;

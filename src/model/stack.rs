@@ -180,6 +180,9 @@ pub struct Stack {
     pub status: Status,
     /// Whether upstream or the row calls it experimental.
     pub experimental: bool,
+    /// The licence of the product, if it restricts whom the image may be passed on to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub licence: Option<String>,
     /// The base system: `debian:12`.
     pub base: String,
     /// Its suite: `bookworm`.

@@ -6,18 +6,9 @@ use std::cmp::Ordering;
 use camino::Utf8Path;
 
 use crate::model::compat::Matrix;
+use crate::model::compat::tables::Product;
 use crate::model::project::{DetectedProject, FILE, from_pyproject, from_requirements, is_apt_name};
 use crate::workflow::error::CommandError;
-
-/// The package that stands for each product.
-const PRODUCTS: [(&str, &str); 6] = [
-    ("torch", "pytorch-cuda"),
-    ("tensorflow", "tensorflow-cuda"),
-    ("jax", "jax-cuda"),
-    ("vllm", "vllm-cuda"),
-    ("cupy-cuda12x", "cupy-cuda"),
-    ("onnxruntime-gpu", "onnxruntime-cuda"),
-];
 
 /// Returns the requirement files, groups and apt packages of the folder.
 pub(crate) fn detect(folder: &Utf8Path) -> Result<DetectedProject, CommandError> {
@@ -65,7 +56,7 @@ pub(crate) fn specs(found: &DetectedProject, folder: &Utf8Path) -> Vec<String> {
     }
     let wanted = |package: &str| all.iter().find(|requirement| requirement.name == package);
     let Some((product, wish)) =
-        PRODUCTS.iter().find_map(|(package, product)| Some((product, wanted(package)?)))
+        packages().into_iter().find_map(|(package, product)| Some((product, wanted(package)?)))
     else {
         return vec!["pytorch-cuda".to_owned()];
     };
@@ -75,18 +66,35 @@ pub(crate) fn specs(found: &DetectedProject, folder: &Utf8Path) -> Vec<String> {
     {
         let (version, cuda) = pinned.trim_start_matches('=').split_once('+').unwrap_or((pinned, ""));
         let cuda = if cuda.starts_with("cu") { format!("-{cuda}") } else { String::new() };
-        return vec![format!("{product}:{}{cuda}", version.trim())];
+        return vec![format!("{}:{}{cuda}", product.name, version.trim())];
     }
-    let framework = product.trim_end_matches("-cuda");
-    let variants = Matrix::current().variants.iter().filter(|variant| variant.framework == framework);
+    let variants = Matrix::current().variants.iter().filter(|variant| variant.framework == product.framework);
     let mut versions: Vec<_> = variants.map(|variant| &variant.version).collect();
     versions.sort();
     versions.dedup();
     versions.retain(|version| clauses.iter().all(|clause| allows(clause, version.parts())));
     if clauses.is_empty() || versions.is_empty() {
-        return vec![(*product).to_owned()];
+        return vec![product.name.clone()];
     }
-    versions.iter().rev().map(|version| format!("{product}:{version}")).collect()
+    versions.iter().rev().map(|version| format!("{}:{version}", product.name)).collect()
+}
+
+/// Frameworks that are meant if a project names several: the first of these, else the first by name.
+const FIRST: [&str; 4] = ["pytorch", "tensorflow", "jax", "vllm"];
+
+/// The packages that stand for each product.
+fn packages() -> Vec<(&'static str, &'static Product)> {
+    let matrix = Matrix::current();
+    let mut all: Vec<_> =
+        matrix.products.iter().filter_map(|product| Some((product.package.as_deref()?, product))).collect();
+    for row in &matrix.variants {
+        let product = matrix.products.iter().find(|product| product.framework == row.framework);
+        all.extend(row.package.as_deref().zip(product));
+    }
+    let place = |framework: &str| FIRST.iter().position(|first| *first == framework).unwrap_or(FIRST.len());
+    all.sort_by_key(|(package, product)| (place(&product.framework), product.framework.as_str(), *package));
+    all.dedup_by_key(|(package, _)| *package);
+    all
 }
 
 /// The conditions on the version in a requirement: `>=2.6` and `<2.8` of `torch[x]>=2.6,<2.8; python_version > '3'`.
@@ -128,6 +136,35 @@ fn allows(clause: &str, release: &[u32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packages_of_the_matrix_stand_for_their_products() {
+        let product = |package: &str| {
+            let row = packages().into_iter().find(|(name, _)| *name == package);
+            row.map(|(_, product)| product.name.as_str())
+        };
+        for (package, name) in [
+            ("torch", "pytorch-cuda"),
+            ("cupy-cuda12x", "cupy-cuda"),
+            ("onnxruntime-gpu", "onnxruntime-cuda"),
+            ("numba-cuda", "numba-cuda"),
+            ("warp-lang", "warp-cuda"),
+            ("cudf-cu13", "cudf-cuda"),
+            ("cuml-cu12", "cuml-cuda"),
+            ("faiss-gpu-cu12", "faiss-cuda"),
+            ("sglang", "sglang-cuda"),
+            ("tensorrt", "tensorrt-cuda"),
+        ] {
+            assert_eq!(product(package), Some(name), "{package}");
+        }
+        assert_eq!(product("numpy"), None);
+        let first: Vec<_> = packages().into_iter().map(|(_, product)| product.framework.as_str()).collect();
+        assert_eq!(
+            first.first(),
+            Some(&"pytorch"),
+            "a project of PyTorch that also has Faiss is one of PyTorch"
+        );
+    }
 
     #[test]
     fn conditions_on_a_release_are_those_of_requirements() {

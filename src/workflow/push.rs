@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::engine::ImageInfo;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
+use crate::model::stack::Stack;
 use crate::registry::RegistryError;
 use crate::report::Event;
 use crate::workflow::assemble::Recipe;
@@ -55,6 +56,17 @@ pub(crate) async fn check_push_access(
         }
     }
     Ok(())
+}
+
+/// Warns before a push of an image whose licence restricts whom it may be passed on to.
+pub(crate) fn warn_of_licence(session: &Session<'_>, stack: &Stack) {
+    if let Some(licence) = &stack.licence {
+        let text = format!(
+            "`{}` is under a restrictive licence ({licence}): ensure that everyone who can pull the image may use it",
+            stack.product
+        );
+        session.reporter.report(Event::Warning { text });
+    }
 }
 
 /// Pushes an image under its tags in registries: from wheels and the cache if it was put together here, else through the

@@ -14,7 +14,7 @@ const LIST: &str = include_str!("../fixtures/gpu/mutations.txt");
 /// Checks that report and never fail.
 const REPORTS: [&str; 2] = ["host-health", "nccl-transport"];
 /// Checks that a framework in Python makes.
-const NO_MUTATION: [&str; 12] = [
+const NO_MUTATION: [&str; 13] = [
     "framework-matmul",
     "framework-conv",
     "framework-autocast",
@@ -27,6 +27,7 @@ const NO_MUTATION: [&str; 12] = [
     "framework-triton",
     "framework-ddp",
     "framework-generate",
+    "product-kernel",
 ];
 
 /// Level full on two GPUs that compute.

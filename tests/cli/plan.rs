@@ -43,6 +43,7 @@ fn plan_json_has_the_documented_fields() {
         "platform",
         "channel",
         "experimental",
+        "licence",
         "stack",
         "requires",
         "target",
@@ -176,6 +177,15 @@ fn fifty_parallel_plans_are_identical() {
         .collect();
     assert_eq!(said[0].0, Some(0));
     assert!(said.iter().all(|one| *one == said[0]), "all 50 say the same");
+}
+
+#[test]
+fn restrictive_licence_is_planned() {
+    let (code, licensed) = plan(&["tensorrt-cuda:8.6-py3.10"]);
+    assert_eq!(code, 0, "{licensed}");
+    assert!(licensed["licence"].as_str().is_some_and(|text| text.contains("NVIDIA TensorRT")), "{licensed}");
+    let (_, free) = plan(&["warp-cuda:1.19"]);
+    assert_eq!(free["licence"], Value::Null);
 }
 
 #[test]

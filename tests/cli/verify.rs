@@ -155,8 +155,8 @@ fn executed_kernels_earn_the_verified_tag() {
     assert_eq!(report["gpus"][0], H200);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn push_adds_the_verified_tag_to_the_same_digest() {
+/// A registry that has the image under its digest and takes the tag `1` so often; its repository and the digest.
+async fn registry_with_the_image(puts: u64) -> (wiremock::MockServer, String, Digest) {
     let registry = wiremock::MockServer::start().await;
     let manifest = r#"{"schemaVersion":2,"config":{"digest":"sha256:"#.to_owned() + &"b".repeat(64) + "\"}}";
     let digest = Digest::of(manifest.as_bytes());
@@ -171,9 +171,15 @@ async fn push_adds_the_verified_tag_to_the_same_digest() {
         .and(path(format!("{manifests}/1")))
         .and(body_string(manifest))
         .respond_with(ResponseTemplate::new(201))
-        .expect(1)
+        .expect(puts)
         .mount(&registry)
         .await;
+    (registry, name, digest)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn push_adds_the_verified_tag_to_the_same_digest() {
+    let (_registry, name, digest) = registry_with_the_image(1).await;
     let lock = lock();
     let daemon = GpuDaemon {
         tags: vec![format!("{name}:1-unverified")],
@@ -202,6 +208,29 @@ async fn push_adds_the_verified_tag_to_the_same_digest() {
     let scene = Scene::new(cdi(report(&lock, H200, true)), &lock);
     let run = scene.verify(&["--push"]);
     assert_message(&run, 2, &["nothing to push: no tag names a registry"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn push_of_a_restrictive_licence_warns() {
+    let warning = "is under a restrictive licence (Agreement)";
+    let (registry, name, digest) = registry_with_the_image(2).await;
+    for licence in [None, Some("Agreement".to_owned())] {
+        let mut lock = lock();
+        lock.stack.licence.clone_from(&licence);
+        let daemon = GpuDaemon {
+            tags: vec![format!("{name}:1-unverified")],
+            digests: vec![format!("{name}@{digest}")],
+            ..cdi(report(&lock, H200, true))
+        };
+        let scene = Scene::new(daemon, &lock);
+        let run = scene.verify(&["--push"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_eq!(run.stderr.matches(warning).count(), usize::from(licence.is_some()), "{}", run.stderr);
+        let target = format!("{}/team/other:1", registry.address());
+        let run = scene.program.run(&["push", SPEC, &target]);
+        assert_eq!(run.code, 3, "this registry takes no upload: {}", run.stderr);
+        assert_eq!(run.stderr.matches(warning).count(), usize::from(licence.is_some()), "{}", run.stderr);
+    }
 }
 
 #[test]

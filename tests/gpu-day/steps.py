@@ -16,7 +16,7 @@ ROOT = os.environ.get("ROOT", "/")
 HERE = os.path.dirname(os.path.abspath(__file__))
 GROUPS = "driver health memory gemm-own gemm-cublas gemm-large conv-own conv-cudnn nccl framework-gpu framework-full framework-train framework-ddp".split()
 # Those that came later and have run on no GPU.
-NEW_GROUPS = "math-libraries nccl-more nccl-processes memory-all memory-mapped memory-ipc framework-generate".split()
+NEW_GROUPS = "math-libraries nccl-more nccl-processes memory-all memory-mapped memory-ipc framework-generate product".split()
 # A skip for one of these reasons is as expected: the machine or the Python lacks something.
 GOOD_SKIPS = {"one-gpu", "compute-capability", "not-in-stack", "not-in-image", "not-offered", "not-reported", "no-expectation"}
 OTHERS = ["tensorflow", "jax", "cupy", "numba", "onnxruntime"]

@@ -17,6 +17,7 @@ mod compile;
 mod digest;
 mod emulated;
 mod headers;
+mod product_scripts;
 mod ptx;
 mod ptx_execution;
 mod ptx_machine;

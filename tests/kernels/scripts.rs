@@ -9,7 +9,11 @@ use envforge_protocol::CheckId;
 use crate::real::unpacked;
 
 /// Runs a script of the agent with the fake frameworks; returns each check's outcome and detail.
-fn outcomes(script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> BTreeMap<String, String> {
+pub(crate) fn outcomes(
+    script: &str,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> BTreeMap<String, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new("python3")
         .arg("-B")

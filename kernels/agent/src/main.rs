@@ -26,6 +26,7 @@ mod linker;
 mod nvrtc;
 mod parallel;
 mod probe;
+mod products;
 mod reference;
 mod report;
 mod sha256;

@@ -28,7 +28,8 @@ pub(crate) fn run(groups: &[&Group], stage: Stage, options: &Options, exclusive:
 /// Whether the group shares its GPUs with no other: those that run a framework, take all of the memory or start processes of
 /// their own. They are the last groups of their stage.
 fn runs_alone(group: CheckGroup) -> bool {
-    group == CheckGroup::FrameworkGpu || (group.stage() == Stage::Gpu && group.level() == Level::Full)
+    matches!(group, CheckGroup::FrameworkGpu | CheckGroup::Product)
+        || (group.stage() == Stage::Gpu && group.level() == Level::Full)
 }
 
 fn in_order<T: Sync, R: Send>(items: &[T], lanes: usize, each: impl Fn(&T) -> Vec<R> + Sync) -> Vec<R> {

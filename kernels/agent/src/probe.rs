@@ -4,15 +4,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::products;
+
 const SCRIPT: &str = include_str!("python/probe.py");
 
-/// The frameworks it can ask, by the names of the lock.
-pub(crate) const NAMES: [&str; 7] = ["torch", "tensorflow", "jax", "cupy", "numba", "onnxruntime", "vllm"];
+/// The frameworks that it asks itself, by the names of the lock; the others have a script in `python/products/`.
+const NAMES: [&str; 7] = ["torch", "tensorflow", "jax", "cupy", "numba", "onnxruntime", "vllm"];
+
+/// Whether a framework can be asked.
+pub(crate) fn knows(name: &str) -> bool {
+    NAMES.contains(&name) || products::script(name).is_some()
+}
 
 /// Returns the framework's own facts, or the reason why it cannot be imported.
 pub(crate) fn framework(python: &Path, name: &str) -> Result<BTreeMap<String, String>, String> {
     let output = Command::new(python)
         .args(["-c", SCRIPT, name])
+        .args(products::script(name))
         .env("CUDA_VISIBLE_DEVICES", "")
         .env("HOME", "/tmp")
         .stdin(Stdio::null())

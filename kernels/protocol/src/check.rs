@@ -15,10 +15,10 @@ pub enum Requirement {
     Wheel(&'static str),
     /// If the stack has nvcc.
     Nvcc,
-    /// If the stack has a framework other than these.
-    FrameworkExcept(&'static [&'static str]),
-    /// If the stack has one of these frameworks.
-    FrameworkIn(&'static [&'static str]),
+    /// If the stack has a framework.
+    Framework,
+    /// If the stack has PyTorch or one of these frameworks.
+    TorchOr(&'static [&'static str]),
     /// If the stack has one of these frameworks, and the GPUs that its binary has code for are known.
     ListedGpus(&'static [&'static str]),
     /// If the stack has cuDNN.
@@ -34,8 +34,8 @@ pub enum Requirement {
 }
 
 use Requirement::{
-    Cudnn, EveryImage, FrameworkExcept, FrameworkIn, ListedGpus, Nccl, Nvcc, Optional, TorchCompile, Triton,
-    Unproven, Wheel,
+    Cudnn, EveryImage, Framework, ListedGpus, Nccl, Nvcc, Optional, TorchCompile, TorchOr, Triton, Unproven,
+    Wheel,
 };
 
 /// The images that a check applies to.
@@ -49,14 +49,12 @@ pub enum Scope {
 
 use Scope::{Any, Own};
 
-/// Frameworks that include PyTorch.
-const WITH_TORCH: &[&str] = &["pytorch", "vllm"];
 /// Frameworks whose binary reports the GPUs it has code for.
 const LISTS_GPUS: &[&str] = &["pytorch", "tensorflow"];
-/// Frameworks without a convolution of their own.
-const NO_CONVOLUTION: &[&str] = &["cupy", "numba", "onnxruntime"];
-/// Frameworks without automatic mixed precision that the agent could test.
-const NO_AUTOCAST: &[&str] = &["cupy", "numba", "onnxruntime", "tensorflow", "jax"];
+/// Frameworks besides PyTorch whose products of matrices the agent tests.
+const MULTIPLIES: &[&str] = &["tensorflow", "jax", "cupy", "numba", "onnxruntime"];
+/// Those whose convolution it tests, too.
+const CONVOLVES: &[&str] = &["tensorflow", "jax"];
 
 /// Declares groups and checks: `Group "name" Stage Level { Check "id" Scope Requirement, "proves", "bound"; }`.
 macro_rules! checks {
@@ -159,8 +157,8 @@ const WARNS: &str = "warns, never fails";
 checks! {
     /// The framework's versions.
     Framework "framework" Static Static {
-        FrameworkVersion "framework-version" Any FrameworkExcept(&[]), BUILD, "";
-        FrameworkCuda "framework-cuda" Any FrameworkExcept(&[]), BUILD, "";
+        FrameworkVersion "framework-version" Any Framework, BUILD, "";
+        FrameworkCuda "framework-cuda" Any Framework, BUILD, "";
         CudnnVersion "cudnn-version" Any Cudnn, VERSIONS, "";
         NcclVersion "nccl-version" Any Nccl, VERSIONS, "";
         TritonVersion "triton-version" Any Triton, VERSIONS, "";
@@ -316,11 +314,15 @@ checks! {
     }
     /// The framework on a GPU.
     FrameworkGpu "framework-gpu" Gpu Quick {
-        FrameworkMatmul "framework-matmul" Any FrameworkExcept(&[]), FRAMEWORK, FRAMEWORK_BOUND;
-        FrameworkConv "framework-conv" Any FrameworkExcept(NO_CONVOLUTION), FRAMEWORK, FRAMEWORK_BOUND;
-        FrameworkAutocast "framework-autocast" Any FrameworkExcept(NO_AUTOCAST), FRAMEWORK, FRAMEWORK_BOUND;
+        FrameworkMatmul "framework-matmul" Any TorchOr(MULTIPLIES), FRAMEWORK, FRAMEWORK_BOUND;
+        FrameworkConv "framework-conv" Any TorchOr(CONVOLVES), FRAMEWORK, FRAMEWORK_BOUND;
+        FrameworkAutocast "framework-autocast" Any TorchOr(&[]), FRAMEWORK, FRAMEWORK_BOUND;
         FrameworkGraph "framework-graph" Any Optional, FRAMEWORK, FRAMEWORK_BOUND;
         FrameworkMemory "framework-memory" Any Optional, FRAMEWORK, FRAMEWORK_BOUND;
+    }
+    /// A kernel of the product's own, for products that have a script in `agent/src/python/products/`. It has not run on a GPU.
+    Product "product" Gpu Quick {
+        ProductKernel "product-kernel" Any Unproven, "the product runs one of its own kernels, and the result is the processor's: each has a script in `agent/src/python/products/` (not run on a GPU yet: a failure is reported and fails no image)", "exact; 1e-5 where it rounds";
     }
     /// The further libraries of CUDA. No check of it has run on a GPU, nor of the next three.
     MathLibraries "math-libraries" Gpu Full {
@@ -364,7 +366,7 @@ checks! {
     }
     /// Distributed training: its ranks are processes of their own, so no other may hold a GPU in exclusive mode.
     FrameworkDdp "framework-ddp" Gpu Full {
-        FrameworkDdp "framework-ddp" Any FrameworkIn(WITH_TORCH), FULL, "compiled 1e-3; gradients of DDP 1e-4";
+        FrameworkDdp "framework-ddp" Any TorchOr(&[]), FULL, "compiled 1e-3; gradients of DDP 1e-4";
     }
     /// vLLM, which takes most of the memory.
     FrameworkGenerate "framework-generate" Gpu Full {

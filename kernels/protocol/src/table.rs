@@ -16,9 +16,9 @@ impl Requirement {
                 "images with a locked wheel `{name}`, or with that library in the framework's own wheel"
             ),
             Self::Nvcc => "images with nvcc".to_owned(),
-            Self::FrameworkExcept([]) => "images with a framework".to_owned(),
-            Self::FrameworkExcept(names) => format!("images with a framework other than {}", list(names)),
-            Self::FrameworkIn(names) => format!("images with {}", list(names)),
+            Self::Framework => "images with a framework".to_owned(),
+            Self::TorchOr([]) => "images with PyTorch".to_owned(),
+            Self::TorchOr(names) => format!("images with PyTorch, {}", list(names)),
             Self::ListedGpus(names) => format!("images with {} whose GPUs the matrix lists", list(names)),
             Self::Cudnn => "images of a framework with cuDNN".to_owned(),
             Self::Nccl => "images of a framework with NCCL".to_owned(),

@@ -111,7 +111,7 @@ row!(SourceRecipe, |_| "recipes.toml".into(), |row| {
     let versions: Vec<_> = row.versions.iter().map(ToString::to_string).collect();
     format!("source_recipe {} {}", row.package, versions.join(", "))
 });
-row!(JitCompiler, |_| "jit.toml".into(), |row| {
+row!(JitCompiler, |row| format!("{}.toml", row.framework.as_deref().unwrap_or("jit")), |row| {
     let name = row.framework.as_deref().or(row.triton.as_deref().map(|_| "triton"));
     let from = row.triton.clone().or(row.first.as_ref().map(ToString::to_string));
     let major = row.cuda_major.map_or_else(String::new, |major| format!(" cu{major}"));
@@ -121,7 +121,11 @@ row!(Base, |_| "bases.toml".into(), |row| format!("base {}", row.name));
 row!(DeveloperStack, |_| "python_stack.toml".into(), |row| {
     format!("stack {} numpy {}", row.python, row.numpy_line)
 });
-row!(Product, |_| "products.toml".into(), |row| format!("product {}", row.name));
+row!(
+    Product,
+    |row| row.package.as_ref().map_or("components.toml".into(), |_| format!("{}.toml", row.framework)),
+    |row| { format!("product {}", row.name) }
+);
 
 /// Calls `$then!` with every table: its name in the TOML files, its row, its field of [`Matrix`].
 macro_rules! every_table {

@@ -119,6 +119,8 @@ pub struct Product {
     /// Other names users give it.
     #[serde(default)]
     pub aliases: Vec<String>,
+    /// The name of its licence, if that restricts whom its binaries may be passed on to.
+    pub licence: Option<String>,
     /// Whether the matrix has rows of it.
     pub rows: bool,
     /// Where the row comes from.

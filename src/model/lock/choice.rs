@@ -79,6 +79,7 @@ impl<'a> StackChoice<'a> {
             channel,
             status: _,
             experimental: _,
+            licence: _,
             base,
             suite,
             requires: _,

@@ -1,12 +1,15 @@
 //! The lock as an SPDX 2.3 document: every package of the image with its version and SHA-256.
 //!
-//! Licenses and download locations are unknown and marked `NOASSERTION`.
+//! Download locations are unknown and marked `NOASSERTION`, and so are licenses but that of a product whose licence restricts whom the image
+//! may be passed on to.
 
 use serde_json::{Value, json};
 
 use super::types::{Lock, LockedDeb};
 
 const NONE: &str = "NOASSERTION";
+/// What the document calls the licence of the product.
+const LICENCE: &str = "LicenseRef-product";
 
 impl Lock {
     /// Returns the bill of materials of the image with that name, as SPDX JSON. The same lock gives the same document.
@@ -36,13 +39,12 @@ impl Lock {
         }
         for (number, wheel) in self.wheels.iter().enumerate() {
             let url = format!("pkg:pypi/{}@{}", encoded(&wheel.name), encoded(&wheel.version));
-            packages.push(package(
-                &format!("wheel-{number}"),
-                &wheel.name,
-                &wheel.version,
-                &wheel.sha256,
-                &url,
-            ));
+            let id = format!("wheel-{number}");
+            let mut package = package(&id, &wheel.name, &wheel.version, &wheel.sha256, &url);
+            if self.stack.licence.is_some() && wheel.name == self.stack.package {
+                package["licenseDeclared"] = json!(LICENCE);
+            }
+            packages.push(package);
         }
         for (number, tool) in self.tools.iter().enumerate() {
             let url = format!("pkg:pypi/{}@{}", encoded(&tool.name), encoded(&tool.version));
@@ -59,7 +61,7 @@ impl Lock {
         relationships.extend(
             packages[1..].iter().map(|package| related("SPDXRef-image", "CONTAINS", &package["SPDXID"])),
         );
-        json!({
+        let mut document = json!({
             "spdxVersion": "SPDX-2.3",
             "dataLicense": "CC0-1.0",
             "SPDXID": "SPDXRef-DOCUMENT",
@@ -71,7 +73,13 @@ impl Lock {
             },
             "packages": packages,
             "relationships": relationships,
-        })
+        });
+        if let Some(licence) = &self.stack.licence {
+            let text = format!("The text is in the product's wheel: {licence}");
+            document["hasExtractedLicensingInfos"] =
+                json!([{ "licenseId": LICENCE, "name": licence, "extractedText": text }]);
+        }
+        document
     }
 }
 
@@ -142,5 +150,32 @@ mod tests {
         assert_eq!(packages[4]["checksums"][0]["checksumValue"], lock.wheels[0].sha256.as_str());
         assert_eq!(document["relationships"].as_array().expect("a list").len(), packages.len());
         assert_eq!(lock.spdx("x"), document, "the same each time");
+        assert!(!document.to_string().contains("LicenseRef"), "{document}");
+    }
+
+    #[test]
+    fn restrictive_licence_is_declared_for_the_wheel_of_the_product_alone() {
+        let mut lock = sample::lock();
+        lock.wheels.push(lock.wheels[0].clone());
+        lock.wheels[1].name = "another".to_owned();
+        lock.stack.licence = Some("Agreement for Torch".to_owned());
+        let document = lock.spdx("x");
+        let packages = document["packages"].as_array().expect("a list");
+        let declared: Vec<_> =
+            packages.iter().filter(|package| package["licenseDeclared"] != "NOASSERTION").collect();
+        assert_eq!(declared.len(), 1, "{declared:?}");
+        assert_eq!(
+            (&declared[0]["name"], &declared[0]["licenseDeclared"]),
+            (&"torch".into(), &super::LICENCE.into())
+        );
+        let text = &document["hasExtractedLicensingInfos"][0];
+        assert_eq!(
+            (&text["licenseId"], &text["name"]),
+            (&super::LICENCE.into(), &"Agreement for Torch".into())
+        );
+        assert!(
+            text["extractedText"].as_str().is_some_and(|text| text.contains("in the product's wheel")),
+            "{text}"
+        );
     }
 }

@@ -116,6 +116,7 @@ fn canonical_form_follows_from_the_lock_file_as_documented() {
             "/stack/glibc",
             "/stack/status",
             "/stack/experimental",
+            "/stack/licence",
             "/stack/requires",
             "/stack/matrix",
             "/stack/reasons",
@@ -133,6 +134,18 @@ fn canonical_form_follows_from_the_lock_file_as_documented() {
         let canonical: Value = serde_json::from_str(&canonical_json(&lock)).expect("JSON");
         assert_eq!(canonical, value, "{file}");
     }
+}
+
+#[test]
+fn lock_names_a_restrictive_licence() {
+    let mut lock = crate::model::lock::sample::lock();
+    assert!(!lock.to_toml().contains("licence"));
+    let hash = lock.hash();
+    lock.stack.licence = Some("Agreement".to_owned());
+    let text = lock.to_toml();
+    assert!(text.contains("licence = \"Agreement\"\n"), "{text}");
+    assert_eq!(Lock::from_toml("x.lock", &text).expect("reads"), lock);
+    assert_eq!(lock.hash(), hash, "a name of the licence changes no image");
 }
 
 fn remove_empty(value: &mut Value) {

@@ -135,7 +135,7 @@ fn base_reason(candidate: &Candidate<'_>, base: &Base, trail: &RejectedCandidate
 /// Returns the reasons for the bundled libraries and those that the row pins.
 fn library_reasons(candidate: &Candidate<'_>) -> Vec<Reason> {
     let variant = candidate.variant;
-    let pinned = !variant.install.is_empty();
+    let pinned = !variant.install.is_empty() || !variant.parts.is_empty();
     let (own, toolkit) = match (pinned, candidate.product.package.is_some()) {
         (_, false) => return Vec::new(),
         _ if variant.channel == Channel::Source => {

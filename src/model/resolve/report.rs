@@ -37,6 +37,8 @@ pub struct PlanReport {
     pub channel: Option<Channel>,
     /// Whether the variant is experimental upstream.
     pub experimental: bool,
+    /// The licence of the product, if it restricts whom the image may be passed on to.
+    pub licence: Option<String>,
     /// The resolved versions.
     pub stack: Option<StackReport>,
     /// The requirements of the result.
@@ -198,6 +200,7 @@ pub fn plan_report(
         platform: target.machine.platform(),
         channel: None,
         experimental: false,
+        licence: None,
         stack: None,
         requires: None,
         target: TargetReport {
@@ -225,6 +228,7 @@ fn accept(report: &mut PlanReport, stack: &Stack, provider: &str) {
     report.name = Some(stack.name.clone());
     report.channel = Some(stack.channel);
     report.experimental = stack.experimental;
+    report.licence.clone_from(&stack.licence);
     report.reasons.clone_from(&stack.reasons);
     report.stack = Some(StackReport {
         framework: FrameworkReport { name: stack.framework.clone(), version: stack.version.clone() },

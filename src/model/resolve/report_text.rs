@@ -14,6 +14,8 @@ use crate::model::wrap::wrap_hanging;
 const NAMES: usize = 15;
 
 pub(super) fn field(name: &str, text: &str) -> String {
+    // A name as wide as the column still needs a space after it.
+    let name = format!("{name} ");
     wrap_hanging(&format!("  {name:<NAMES$}"), text)
 }
 
@@ -56,6 +58,9 @@ pub fn plan_text(stack: &Stack) -> String {
     }
     if let Some(numpy) = &stack.numpy {
         out += &field("numpy", numpy);
+    }
+    if let Some(licence) = &stack.licence {
+        out += &field("licence", &format!("{licence}; read it before sharing the image"));
     }
     out += &field("Python", &format!("{} on {}", stack.python, stack.base));
     out += &field("flavour", &stack.flavour.to_string());

@@ -44,8 +44,8 @@ fn is_required(check: CheckId, lock: &Lock) -> bool {
             lock.wheels.iter().any(|wheel| is_part(name, &wheel.name)) || is_shared(name, stack)
         }
         Requirement::Nvcc => stack.nvcc.is_some(),
-        Requirement::FrameworkExcept(names) => !stack.is_toolkit() && !is_one_of(names),
-        Requirement::FrameworkIn(names) => is_one_of(names),
+        Requirement::Framework => !stack.is_toolkit(),
+        Requirement::TorchOr(names) => torch(stack).is_some() || is_one_of(names),
         Requirement::ListedGpus(names) => !stack.requires.gpu.is_empty() && is_one_of(names),
         Requirement::Cudnn => !stack.is_toolkit() && stack.cudnn.is_some(),
         Requirement::Nccl => !stack.is_toolkit() && stack.nccl.is_some(),
@@ -64,14 +64,18 @@ fn is_shared(part: &str, stack: &Stack) -> bool {
     part.strip_prefix("nvidia-").is_some_and(|library| stack.shared.iter().any(|name| name == library))
 }
 
+/// The release of PyTorch in the stack: the framework itself, or what it is built on.
+fn torch(stack: &Stack) -> Option<String> {
+    let own = (stack.package == "torch").then(|| stack.version.to_string());
+    own.or_else(|| stack.companions.get("torch").cloned())
+}
+
 /// Whether the stack contains a PyTorch that compiles with the stack's Python.
 fn torch_compiles(stack: &Stack) -> bool {
-    let own = (stack.package == "torch").then(|| stack.version.to_string());
-    let torch = own.or_else(|| stack.companions.get("torch").cloned());
     let refuses = |version: &str| {
         COMPILES_BEFORE.iter().any(|(line, first)| version.starts_with(line) && stack.python >= *first)
     };
-    torch.is_some_and(|version| !refuses(&version))
+    torch(stack).is_some_and(|version| !refuses(&version))
 }
 
 #[cfg(test)]
@@ -178,6 +182,7 @@ mod tests {
         let mut lock = sample::lock();
         for framework in ["cupy", "numba", "jax", "tensorflow", "onnxruntime"] {
             framework.clone_into(&mut lock.stack.framework);
+            framework.clone_into(&mut lock.stack.package);
             let all = gpu_checks(&lock, true);
             assert!(all.iter().any(|id| id == "framework-matmul"), "{framework}");
             assert!(!all.iter().any(|id| id == "framework-ddp" || id == "framework-autocast"), "{framework}");

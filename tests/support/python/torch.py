@@ -37,13 +37,30 @@ class Tensor:
     def __pow__(self, exponent):
         return self
 
+    def pow(self, exponent):
+        return Tensor(self.value**exponent)
+
+    def sqrt(self):
+        return Tensor(self.value**0.5)
+
+    def __add__(self, other):
+        return Tensor(self.value + other)
+
+    def __truediv__(self, other):
+        return Tensor(self.value / other.value)
+
+    def cuda(self):
+        return Tensor(self.value, self.dtype, True)
+
     def __matmul__(self, other):
         return Tensor(2.0 if WRONG == "matmul" and self.is_on_gpu else 1.0)
 
     def __float__(self):
         return float(self.value)
 
-    def mean(self):
+    def mean(self, *axis, **options):
+        if axis:
+            return Tensor(self.value)
         Loss.steps += WRONG != "training"
         return Tensor(1.0 / (1 + Loss.steps))
 
@@ -159,6 +176,7 @@ class Held:
 cuda = SimpleNamespace(
     held=0,
     device_count=lambda: len(GPUS),
+    is_available=lambda: bool(GPUS),
     get_device_name=lambda gpu: GPUS[int(str(gpu)[-1])][0],
     get_device_capability=lambda gpu: GPUS[int(str(gpu)[-1])][1],
     device=on,
@@ -283,6 +301,10 @@ def Generator():
 
 
 def rand(*shape, generator=None):
+    return Tensor(1.0)
+
+
+def randn(*shape, dtype=None):
     return Tensor(1.0)
 
 

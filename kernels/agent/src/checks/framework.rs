@@ -18,7 +18,7 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
     };
     let skipped = |reason, text: &str| IDS.iter().map(|id| Report::skipped(*id, reason, text)).collect();
     let name = expected.value(Key::Framework).unwrap_or("torch").to_owned();
-    if !probe::NAMES.contains(&name.as_str()) {
+    if !probe::knows(&name) {
         return skipped(SkipReason::NotOffered, "the agent cannot query this framework");
     }
     let alone = expected.value(Key::Framework).is_none();

@@ -1,5 +1,6 @@
 # Asks the image's Python what one framework is: one import, since it takes seconds. Prints `key=value` lines, `end=` last.
-# Works without a GPU: what needs one is not asked. The framework's name is the first argument.
+# Works without a GPU: what needs one is not asked. The framework's name is the first argument; the second, if any, is the script of a
+# product (products/), whose `facts` is asked.
 import ctypes
 import glob
 import importlib
@@ -44,7 +45,13 @@ def minor(number):
 
 
 def runtime():
-    return minor(number("libcudart.so.*", "cudaRuntimeGetVersion", True))
+    try:
+        return minor(number("libcudart.so.*", "cudaRuntimeGetVersion", True))
+    except FileNotFoundError:
+        raise
+    except OSError:
+        # The runtime of CUDA 11 wants a driver before it answers: its wheel knows.
+        return ".".join(version("nvidia-cuda-runtime-cu11").split(".")[:2])
 
 
 def of_one_major(built):
@@ -193,6 +200,10 @@ def vllm():
 
 
 PROBES = {probe.__name__: probe for probe in (torch, tensorflow, jax, cupy, numba, onnxruntime, vllm)}
+
+if len(sys.argv) > 2:
+    exec(sys.argv[2])
+    PROBES[sys.argv[1]] = facts  # noqa: F821: the script defines it
 
 say("python", "%d.%d" % sys.version_info[:2])
 PROBES[sys.argv[1]]()

@@ -7,6 +7,8 @@ use crate::model::compat::tables::{Channel, KnownVersion, Matrix};
 fn planted(plant: impl FnOnce(&mut Matrix)) -> Vec<Fault> {
     let mut matrix = Matrix::current().clone();
     matrix.variants.sort_by_key(|row| row.framework != "pytorch");
+    matrix.products.sort_by_key(|row| (row.framework != "pytorch", row.framework != "tensorflow"));
+    matrix.jit.sort_by_key(|row| (row.triton.is_none(), row.framework.as_deref() == Some("tensorflow")));
     plant(&mut matrix);
     faults(&matrix)
 }
@@ -214,7 +216,7 @@ catches! {
     a_jit_compiler_of_nothing:
         |m| m.jit[0].triton = None => "jit any ", "either `framework` or `triton`";
     two_jit_compilers_of_one_release:
-        |m| m.jit.last_mut().unwrap().first = Some("2.19.0".parse().unwrap()) => "jit tensorflow 2.19.0", "in jit.toml: jit tensorflow 2.14.0";
+        |m| m.jit.last_mut().unwrap().first = Some("2.19.0".parse().unwrap()) => "jit tensorflow 2.19.0", "in tensorflow.toml: jit tensorflow 2.14.0";
     a_jit_compiler_that_ends_before_it_begins:
         |m| m.jit.last_mut().unwrap().last = Some("2.1.0".parse().unwrap()) => "jit tensorflow 2.20.0", "to 2.1.0";
     a_gpu_missing_above_the_newest:

@@ -32,6 +32,7 @@ mod memory_mapped;
 mod outcome;
 mod pattern;
 mod process;
+mod product;
 mod python;
 pub(crate) mod speed;
 mod speed_more;
@@ -61,6 +62,7 @@ pub(crate) const GROUPS: &[Group] = &[
     group!(ConvCudnn, 120, convolution::run_cudnn),
     group!(Nccl, 120, collective::run),
     group!(FrameworkGpu, 120, python::run_quick, true),
+    group!(Product, 120, product::run, true),
 ];
 
 /// The further groups of level full.

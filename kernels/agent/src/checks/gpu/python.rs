@@ -44,6 +44,14 @@ pub(crate) fn run_generate(options: &Options, say: &mut dyn FnMut(Report)) {
 }
 
 fn run(options: &Options, ids: &[CheckId], say: &mut dyn FnMut(Report)) {
+    run_program(options, ids, start, say);
+}
+
+/// What finds the interpreter and its arguments before the ids; the first is the program, a file that is removed afterwards.
+type Start = fn(&Options, &[CheckId]) -> Result<(PathBuf, Vec<String>), CheckFailure>;
+
+/// Runs a program in the image's own Python, on the GPUs that the image has code for.
+pub(super) fn run_program(options: &Options, ids: &[CheckId], start: Start, say: &mut dyn FnMut(Report)) {
     // PyTorch names the GPUs it uses itself; the others use the first.
     let (gpus, visible) = match machine(options) {
         Ok((_, devices)) => {
@@ -76,9 +84,7 @@ fn visible(devices: &[Facts], listed: Option<&str>) -> String {
 
 /// Returns the interpreter and its arguments before the ids.
 fn start(options: &Options, ids: &[CheckId]) -> Result<(PathBuf, Vec<String>), CheckFailure> {
-    let python = options
-        .any_python()
-        .ok_or_else(|| CheckFailure::skip(SkipReason::NotInImage, "Python is not in the image"))?;
+    let python = interpreter(options)?;
     let expected = options.expectation_if_given().map_err(CheckFailure::error)?;
     let other = expected.value(Key::Framework).filter(|name| OTHER_NAMES.contains(name));
     let torch = match (expected.value(Key::Framework), other) {
@@ -90,8 +96,6 @@ fn start(options: &Options, ids: &[CheckId]) -> Result<(PathBuf, Vec<String>), C
     if generates && !has(&python, "vllm") {
         return Err(CheckFailure::skip(SkipReason::NotInImage, "vLLM is not in the image"));
     }
-    // A file, not `-c`: the ranks that a script starts read it again, and Triton reads its kernels there.
-    let file = std::env::temp_dir().join(format!("envforge-framework-{}.py", std::process::id()));
     let script = if generates {
         VLLM
     } else if torch {
@@ -99,14 +103,27 @@ fn start(options: &Options, ids: &[CheckId]) -> Result<(PathBuf, Vec<String>), C
     } else {
         OTHERS
     };
-    std::fs::write(&file, script)
-        .map_err(|error| CheckFailure::error(format!("{}: {error}", file.display())))?;
+    let file = program_file(script)?;
     let more = (!torch && !generates).then(|| other.unwrap_or("-").to_owned());
-    Ok((python, std::iter::once(file.display().to_string()).chain(more).collect()))
+    Ok((python, std::iter::once(file).chain(more).collect()))
+}
+
+/// Returns the image's Python.
+pub(super) fn interpreter(options: &Options) -> Result<PathBuf, CheckFailure> {
+    let python = options.any_python();
+    python.ok_or_else(|| CheckFailure::skip(SkipReason::NotInImage, "Python is not in the image"))
+}
+
+/// Writes a program to a file, not for `-c`: the ranks that it starts read it again, and Triton and Warp read their kernels there.
+pub(super) fn program_file(program: &str) -> Result<String, CheckFailure> {
+    let file = std::env::temp_dir().join(format!("envforge-framework-{}.py", std::process::id()));
+    let written = std::fs::write(&file, program);
+    written.map_err(|error| CheckFailure::error(format!("{}: {error}", file.display())))?;
+    Ok(file.display().to_string())
 }
 
 /// Whether a module is there; it is not imported.
-fn has(python: &PathBuf, module: &str) -> bool {
+pub(super) fn has(python: &PathBuf, module: &str) -> bool {
     let script = format!("import importlib.util as u,sys; sys.exit(u.find_spec('{module}') is None)");
     let status =
         Command::new(python).args(["-c", &script]).stdin(Stdio::null()).stderr(Stdio::null()).status();

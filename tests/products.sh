@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Two rows of each product that has a script in kernels/agent/src/python/products/ (the oldest and the newest of the fixture of locked rows) are
+# built and checked, one image at a time, and removed. Needs an engine and about 15 GB of disk; without a GPU the level is static.
+# usage: [ENVFORGE=target/debug/envforge] tests/products.sh [warp|cudf|cuml|faiss|sglang|tensorrt]...
+# Exit code 1: an image was not built, or a check failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+envforge=${ENVFORGE:-target/debug/envforge}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+products=("$@")
+if [ $# -eq 0 ]; then
+    for script in kernels/agent/src/python/products/*.py; do products+=("$(basename "$script" .py)"); done
+fi
+code=0
+for product in "${products[@]}"; do
+    specs=$(sed -n "s/^row \($product-cuda:[^ ]*\) .*/\1/p" tests/fixtures/wheels/rows.txt)
+    [ -n "$specs" ] || { echo "no row of $product in tests/fixtures/wheels/rows.txt" >&2; exit 2; }
+    for spec in $specs; do
+        began=$(date +%s)
+        tag="envforge-products-test:$product"
+        if "$envforge" build "$spec" --target any --tag "$tag" --lockfile "$folder/$product.lock" >"$folder/log" 2>&1; then
+            echo "ok $spec $(($(date +%s) - began)) s"
+        else
+            code=1
+            echo "FAILED $spec $(($(date +%s) - began)) s"
+            tail -40 "$folder/log"
+        fi
+        "${DOCKER:-docker}" images --quiet --filter "reference=$tag*" | sort -u | xargs -r "${DOCKER:-docker}" rmi --force >/dev/null
+        rm -f "$folder/$product.lock"
+    done
+done
+exit $code
