@@ -1,7 +1,8 @@
 //! The patches that come with envforge.
 
 /// Built-in patches by the names used in rows.
-const PATCHES: [(&str, &str); 2] = [
+const PATCHES: [(&str, &str); 3] = [
+    ("extension-cpp-standard.py", include_str!("../../templates/patches/extension-cpp-standard.py")),
     ("extension-gpu-targets.py", include_str!("../../templates/patches/extension-gpu-targets.py")),
     (
         "pytorch-2.8-cuda11-driver-entry-point.py",

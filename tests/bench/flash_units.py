@@ -19,7 +19,7 @@ from torch.utils.cpp_extension import include_paths
 tarfile.open("/source.tar.gz").extractall("/tmp/source")
 (root,) = pathlib.Path("/tmp/source").iterdir()
 includes = [root / "csrc/flash_attn", root / "csrc/flash_attn/src", root / "csrc/cutlass/include", *include_paths(), sysconfig.get_path("include")]
-flags = ["-O3", "-std=c++17", "--expt-relaxed-constexpr", "--expt-extended-lambda", "--use_fast_math",
+flags = ["-O3", "-std=c++20", "--expt-relaxed-constexpr", "--expt-extended-lambda", "--use_fast_math",
     "-Xcompiler", "-fPIC", "-DTORCH_EXTENSION_NAME=flash_attn_2_cuda", *(f"-U__CUDA_NO_{name}__" for name in
     ("HALF_OPERATORS", "HALF_CONVERSIONS", "HALF2_OPERATORS", "BFLOAT16_CONVERSIONS"))]
 target = sys.argv[1].removeprefix("sm_")
