@@ -192,6 +192,26 @@ mod tests {
     }
 
     #[test]
+    fn product_is_required_to_multiply_only_with_pytorch() {
+        let mut lock = sample::lock();
+        lock.stack.companions.clear();
+        "tensorrt".clone_into(&mut lock.stack.framework);
+        "tensorrt".clone_into(&mut lock.stack.package);
+        let of_framework = |lock: &Lock| -> Vec<_> {
+            gpu_checks(lock, true).into_iter().filter(|id| id.starts_with("framework-")).collect()
+        };
+        assert!(!of_framework(&lock).iter().any(|id| id == "framework-matmul"), "{:?}", of_framework(&lock));
+        assert!(static_checks(&lock).iter().any(|id| id == "framework-cuda"));
+        "sglang".clone_into(&mut lock.stack.framework);
+        "sglang".clone_into(&mut lock.stack.package);
+        lock.stack.companions = BTreeMap::from([("torch".to_owned(), "2.8.0".to_owned())]);
+        for check in ["framework-matmul", "framework-conv", "framework-autocast", "framework-ddp"] {
+            assert!(of_framework(&lock).iter().any(|id| id == check), "{check}");
+        }
+        assert!(!gpu_checks(&lock, true).iter().any(|id| id == "product-kernel"), "it has not run on a GPU");
+    }
+
+    #[test]
     fn level_quick_leaves_out_slow_checks() {
         let lock = sample::lock();
         let (quick, full) = (gpu_checks(&lock, false), gpu_checks(&lock, true));
