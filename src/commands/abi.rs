@@ -73,7 +73,8 @@ pub(super) async fn abi(args: &request::CompatAbi, settings: &Settings) -> Resul
     // Of a base without a row only the least that its framework needs is known.
     let of_base = bases.into_iter().find(|base| base.name == lock.stack.base).map(|base| &base.glibc);
     let glibc = of_base.unwrap_or(&lock.stack.glibc);
-    let audited = audit(&lock.stack, glibc, locked, &own.tables);
+    let torch = lock.wheels.iter().find(|wheel| wheel.name == "torch").map(|wheel| wheel.version.as_str());
+    let audited = audit(&lock.stack, glibc, torch, locked, &own.tables);
     let stack = &lock.stack;
     let has_other_tags = !name.fits(stack.python, stack.machine);
     let other_tags = has_other_tags.then(|| {

@@ -117,7 +117,7 @@ fn source(name: &str, version: &str, archive: &File) -> Result<SourceDist, Packa
     let sha256 = archive.hashes.sha256.clone().filter(|hash| is_sha256_hex(hash));
     let sha256 = sha256.ok_or_else(|| lacks("SHA-256"))?;
     let (name, version, size) = (name.to_owned(), version.to_owned(), archive.size);
-    let locked = LockedSource { name, version, file, sha256, size, build: Vec::new() };
+    let locked = LockedSource { name, version, file, sha256, size, build: Vec::new(), recipe: None };
     Ok(SourceDist { locked, address })
 }
 
@@ -217,9 +217,9 @@ mod tests {
         );
         let (wheels, sources) = both(&sdist, "foo-bar").expect("taken");
         assert_eq!((wheels.len(), sources.len()), (0, 1));
-        let LockedSource { name, version, file, sha256, size, build } = sources[0].locked.clone();
+        let LockedSource { name, version, file, sha256, size, build, recipe } = sources[0].locked.clone();
         assert_eq!((name.as_str(), version.as_str(), file.as_str()), ("foo-bar", "1", "Foo.Bar-1.tar.gz"));
-        assert_eq!((sha256, size, build.len()), (hash.clone(), Some(9), 0));
+        assert_eq!((sha256, size, build.len(), recipe), (hash.clone(), Some(9), 0, None));
         assert_eq!(sources[0].address.origin(), "http://i.test");
         let wheel = format!(
             "wheels = [{{ name = \"foo_bar-1-py3-none-any.whl\", hashes = {{ sha256 = \"{hash}\" }} }}]\n{sdist}"

@@ -61,13 +61,21 @@ pub enum SourceError {
         #[source]
         cause: Box<PackagesError>,
     },
-    /// The image lacks what packages are compiled with, or its GPUs are too old for them.
+    /// The image lacks what packages are compiled with, or its GPUs are not theirs.
     #[error("cannot build from source:{}", .reasons.iter().map(|reason| format!("\n  {reason}")).collect::<String>())]
     Unfit {
         /// Every reason.
         reasons: Vec<String>,
-        /// Whether the flavour lacks nvcc.
-        devel: bool,
+        /// The spec with nvcc, if the image lacks it.
+        devel: Option<String>,
+        /// Whether other GPUs would help.
+        gpus: bool,
+    },
+    /// The lock names a recipe that this version of envforge does not have.
+    #[error("cannot rebuild {name}: the lock file names another recipe than this version of envforge has")]
+    OtherRecipe {
+        /// The package.
+        name: String,
     },
     /// The source builds do not converge.
     #[error("source builds do not converge: dependencies change on every pass")]
@@ -107,6 +115,7 @@ impl Failure for SourceError {
             | Self::NoPatch { .. }
             | Self::Distribution { .. }
             | Self::Unfit { .. }
+            | Self::OtherRecipe { .. }
             | Self::Unsettled
             | Self::OtherWheel { .. } => Exit::No,
             Self::BuildRequires { cause, .. } => cause.exit(),
@@ -136,7 +145,7 @@ impl Failure for SourceError {
                     .to_owned(),
                 "select fewer GPU targets with `--gpu` (they need less memory)".to_owned(),
             ],
-            Self::OtherWheel { .. } => vec![
+            Self::OtherWheel { .. } | Self::OtherRecipe { .. } => vec![
                 "copy the wheel from the machine that created the lock file: `envforge vendor DIR` there, `build --offline DIR` here".to_owned(),
                 "or lock that package again: `envforge lock -P PACKAGE`".to_owned(),
             ],
@@ -144,10 +153,11 @@ impl Failure for SourceError {
                 "select a version with fewer build requirements (they are installed as wheels next to this framework)".to_owned(),
             ],
             Self::BuildRequires { cause, .. } => cause.hints(),
-            Self::Unfit { devel: true, .. } => {
-                vec!["use the flavour with nvcc: add `-devel` to the spec (`pytorch-cuda:2.8-cu128-devel`)".to_owned()]
+            Self::Unfit { devel, gpus, .. } => {
+                let devel = devel.iter().map(|spec| format!("build the flavour with nvcc: {spec}"));
+                let gpus = gpus.then(|| "select GPUs that the package supports: `--gpu sm_80`".to_owned());
+                devel.chain(gpus).collect()
             }
-            Self::Unfit { devel: false, .. } => vec!["select other GPUs with `--gpu`".to_owned()],
             Self::Unsettled => vec!["specify compatible versions of these packages".to_owned()],
             Self::Packages(error) => error.hints(),
             Self::Engine(error) => error.hints(),

@@ -37,28 +37,55 @@ pub struct PackageBuild<'a> {
     pub below: &'a Lock,
     /// The source distribution, with its build requirements.
     pub source: &'a LockedSource,
-    /// How this release is built, if its set-up script was read.
+    /// How this archive is built, if its set-up script was read.
     pub recipe: Option<&'a SourceRecipe>,
+    /// The targets of the image's nvcc; empty: unknown.
+    pub nvcc_targets: &'a [ComputeCapability],
 }
 
 impl<'a> PackageBuild<'a> {
-    /// Returns why it cannot be built in this image: no nvcc, GPUs that its code is not for.
+    /// Returns why it cannot be built in this image: no nvcc, or GPUs that it or nvcc has no code for.
     pub fn obstacles(&self) -> Vec<String> {
         let (Some(recipe), stack) = (self.recipe, &self.below.stack) else { return Vec::new() };
         let LockedSource { name, version, .. } = self.source;
         let mut all = Vec::new();
         if stack.nvcc.is_none() {
-            all.push(format!("{name} {version} compiles CUDA code, and this flavour has no nvcc"));
+            all.push(format!("{name} {version} compiles CUDA code: flavour `{}` lacks nvcc", stack.flavour));
         }
-        let old = stack.target.capabilities().into_iter().filter(|code| Some(*code) < recipe.oldest_gpu);
-        all.extend(old.map(|code| {
-            let oldest = recipe.oldest_gpu.map_or_else(String::new, ComputeCapability::dotted);
-            format!(
-                "{name} {version} has no code for compute capability {}, only for {oldest} and newer",
-                code.dotted()
-            )
-        }));
+        let gpus = self.gpus();
+        if gpus.is_empty() {
+            all.push(format!("{name} {version} compiles CUDA code: no GPU is known for this image"));
+        }
+        for gpu in gpus {
+            let dotted = gpu.dotted();
+            if let Some(oldest) = recipe.oldest_gpu.filter(|oldest| gpu < *oldest) {
+                let oldest = oldest.dotted();
+                all.push(format!(
+                    "{name} {version} supports compute capability {oldest} and newer, not {dotted}"
+                ));
+            } else if self.target_for(gpu).is_none() {
+                let nvcc = stack.toolkit_minor();
+                all.push(format!(
+                    "{name} {version} cannot be compiled for {dotted}: nvcc {nvcc} lacks that target"
+                ));
+            }
+        }
         all
+    }
+
+    /// The GPUs that the image is for: those of the target, else all that the framework has code for.
+    fn gpus(&self) -> Vec<ComputeCapability> {
+        let stack = &self.below.stack;
+        let named = stack.target.capabilities();
+        if named.is_empty() { stack.requires.gpu.clone() } else { named }
+    }
+
+    /// The newest target of nvcc whose code runs on a GPU.
+    fn target_for(&self, gpu: ComputeCapability) -> Option<ComputeCapability> {
+        if self.nvcc_targets.is_empty() {
+            return Some(gpu);
+        }
+        self.nvcc_targets.iter().filter(|target| target.cubin_runs_on(gpu)).max().copied()
     }
 
     /// Returns the number of parallel compilers: one for each processor, limited by memory.
@@ -74,7 +101,7 @@ impl<'a> PackageBuild<'a> {
         let Self { below, source, .. } = self;
         let debs = below.base.packages.iter().chain(below.debs()).map(|deb| &deb.sha256);
         let wheels = below.wheels.iter().map(|wheel| &wheel.sha256);
-        let what = json!({
+        let mut what = json!({
             "archive": source.sha256,
             "build": source.build,
             "stack": &below.stack.name,
@@ -82,9 +109,11 @@ impl<'a> PackageBuild<'a> {
             "base": [&below.base.name, below.base.digest.as_deref().unwrap_or_default()],
             "below": debs.chain(wheels).collect::<Vec<_>>(),
             "environment": self.environment("0"),
-            "patches": self.patches().iter().map(|name| patch_text(name)).collect::<Vec<_>>(),
             "step": STEP,
         });
+        if !self.patches().is_empty() {
+            what["patches"] = texts(self.patches()).into();
+        }
         sha256_hex(what.to_string().as_bytes())
     }
 
@@ -118,11 +147,9 @@ impl<'a> PackageBuild<'a> {
 
     /// Returns the build's environment as shell lines: the variables read by builds of CUDA extensions.
     fn environment(&self, jobs: &str) -> String {
-        let stack = &self.below.stack;
-        let named = stack.target.capabilities();
-        let targets = if named.is_empty() { &stack.requires.gpu } else { &named };
-        let oldest = self.recipe.and_then(|recipe| recipe.oldest_gpu);
-        let targets: Vec<_> = targets.iter().filter(|code| Some(**code) >= oldest).collect();
+        let mut targets: Vec<_> = self.gpus().into_iter().filter_map(|gpu| self.target_for(gpu)).collect();
+        targets.sort_unstable();
+        targets.dedup();
         let mut families: Vec<_> = targets.iter().map(|code| format!("{}0", code.major)).collect();
         families.dedup();
         let dotted: Vec<_> = targets.iter().map(|code| code.dotted()).collect();
@@ -139,6 +166,16 @@ impl<'a> PackageBuild<'a> {
             text
         })
     }
+}
+
+/// SHA-256 over what a recipe does to a build, hex.
+pub fn recipe_sha256(recipe: &SourceRecipe) -> String {
+    let what = json!({ "environment": recipe.environment, "patches": texts(&recipe.patches) });
+    sha256_hex(what.to_string().as_bytes())
+}
+
+fn texts(patches: &[String]) -> Vec<Option<&'static str>> {
+    patches.iter().map(|name| patch_text(name)).collect()
 }
 
 #[derive(Default, Deserialize)]
@@ -224,7 +261,10 @@ mod tests {
     use super::*;
     use crate::model::compat::Matrix;
     use crate::model::lock::{IndexKind, sample};
-    use crate::model::target::TargetGpu;
+    use crate::model::resolve::{ResolveOptions, resolve};
+    use crate::model::stack::Nvcc;
+    use crate::model::target::{Target, TargetGpu};
+    use crate::model::versions::Machine;
     use crate::source_build::build::tests::{cached, text_of};
 
     fn tar_of(files: &[(&str, &str)]) -> Vec<u8> {
@@ -305,13 +345,14 @@ mod tests {
             sha256: "d".repeat(64),
             size: Some(25_901),
             build: lacks,
+            recipe: None,
         }
     }
 
     fn with(check: impl FnOnce(PackageBuild<'_>)) {
         let lock = sample::lock().without_user_layers();
         let source = source();
-        check(PackageBuild { below: &lock, source: &source, recipe: None });
+        check(PackageBuild { below: &lock, source: &source, recipe: None, nvcc_targets: &[] });
     }
 
     #[test]
@@ -338,7 +379,8 @@ mod tests {
     }
 
     fn recipe() -> SourceRecipe {
-        let recipe = Matrix::current().source_recipe("flash-attn", "2.8.3.post2").expect("a row");
+        let mut rows = Matrix::current().source_recipes.iter();
+        let recipe = rows.find(|row| row.package == "flash-attn").expect("a row");
         SourceRecipe { patches: vec!["extension-gpu-targets.py".to_owned()], ..recipe.clone() }
     }
 
@@ -347,8 +389,12 @@ mod tests {
         let mut below = sample::lock().without_user_layers();
         let gpu = |code: &&str| TargetGpu { name: None, compute_capability: code.parse().expect("a code") };
         below.stack.target.gpus = gpus.iter().map(gpu).collect();
-        below.stack.requires.gpu = ["7.0", "8.0", "9.0"].map(|code| code.parse().expect("a code")).to_vec();
+        below.stack.requires.gpu = codes(&["7.0", "8.0", "9.0"]);
         below
+    }
+
+    fn codes(codes: &[&str]) -> Vec<ComputeCapability> {
+        codes.iter().map(|code| code.parse().expect("a code")).collect()
     }
 
     #[test]
@@ -359,14 +405,15 @@ mod tests {
     }
 
     #[test]
-    fn recipe_forces_the_compilation_for_the_targets_it_has_code_for() {
+    fn recipe_forces_the_compilation_for_targets_that_nvcc_has() {
         let (recipe, source) = (recipe(), source());
-        let environment = |gpus: &[&str]| {
-            let below = below(gpus);
-            let build = PackageBuild { below: &below, source: &source, recipe: Some(&recipe) };
+        let environment = |gpus: &[&str], nvcc: &[&str]| {
+            let (below, nvcc_targets) = (below(gpus), codes(nvcc));
+            let recipe = Some(&recipe);
+            let build = PackageBuild { below: &below, source: &source, recipe, nvcc_targets: &nvcc_targets };
             text_of(&build.compilation(cached("d"), cached("2")), "source/environment")
         };
-        let text = environment(&["8.6", "8.0", "9.0"]);
+        let text = environment(&["8.6", "8.0", "9.0"], &[]);
         for line in [
             "FLASH_ATTENTION_FORCE_BUILD='TRUE'",
             "FLASH_ATTN_CUDA_ARCHS='80;90'",
@@ -374,22 +421,44 @@ mod tests {
         ] {
             assert!(text.contains(&format!("export {line}\n")), "{line}: {text}");
         }
-        // The image is for older GPUs, too, which this package has no code for.
-        let any = environment(&[]);
-        assert!(any.contains("FLASH_ATTN_CUDA_ARCHS='80;90'"), "{any}");
-        assert!(any.contains("TORCH_CUDA_ARCH_LIST='8.0;9.0'"), "{any}");
+        // This nvcc is older than the GPU; code of an older member of its generation runs there.
+        let text = environment(&["10.3", "8.9"], &["8.0", "8.6", "10.0"]);
+        assert!(text.contains("TORCH_CUDA_ARCH_LIST='8.6;10.0'"), "{text}");
+        assert!(environment(&[], &[]).contains("TORCH_CUDA_ARCH_LIST='7.0;8.0;9.0'"));
     }
 
     #[test]
     fn obstacles_are_named_all_at_once() {
         let (recipe, source) = (recipe(), source());
-        let obstacles = |below: &Lock, recipe| PackageBuild { below, source: &source, recipe }.obstacles();
-        let mut old = below(&["7.5", "8.0"]);
+        let obstacles = |below: &Lock, recipe, nvcc: &[&str]| {
+            let nvcc_targets = codes(nvcc);
+            PackageBuild { below, source: &source, recipe, nvcc_targets: &nvcc_targets }.obstacles()
+        };
+        let mut old = below(&["7.5", "8.0", "12.0"]);
         old.stack.nvcc = None;
-        let found = obstacles(&old, Some(&recipe));
-        assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].contains("no nvcc") && found[1].contains("7.5"), "{found:?}");
-        assert!(obstacles(&old, None).is_empty(), "nothing is known of it");
+        let found = obstacles(&old, Some(&recipe), &["8.0", "9.0"]);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].contains("lacks nvcc") && found[1].contains("not 7.5"), "{found:?}");
+        assert!(found[2].contains("compiled for 12.0"), "{found:?}");
+        assert!(obstacles(&old, None, &[]).is_empty(), "nothing is known of it");
+
+        // Without GPUs of the target the image is for all that the framework has code for.
+        let mut any = below(&[]);
+        any.stack.nvcc = sample_nvcc();
+        let found = obstacles(&any, Some(&recipe), &[]);
+        assert!(found.len() == 1 && found[0].contains("not 7.0"), "{found:?}");
+        any.stack.requires.gpu.clear();
+        assert!(obstacles(&any, Some(&recipe), &[])[0].contains("no GPU is known"));
+        let mut good = below(&["8.0"]);
+        good.stack.nvcc = sample_nvcc();
+        assert!(obstacles(&good, Some(&recipe), &["8.0"]).is_empty());
+    }
+
+    fn sample_nvcc() -> Option<Nvcc> {
+        let spec = "pytorch-cuda:2.15-cu132-devel".parse().expect("a spec");
+        let stack =
+            resolve(&spec, &Target::any(Machine::X86_64), Matrix::current(), &ResolveOptions::default());
+        stack.expect("resolves").nvcc
     }
 
     #[test]
@@ -397,7 +466,8 @@ mod tests {
         let (below, source) = (below(&[]), source());
         let recipe = SourceRecipe { job_memory_gb: Some(9), ..recipe() };
         let jobs = |recipe, cores, memory_gb| {
-            PackageBuild { below: &below, source: &source, recipe }.jobs(BuildMachine { cores, memory_gb })
+            let build = PackageBuild { below: &below, source: &source, recipe, nvcc_targets: &[] };
+            build.jobs(BuildMachine { cores, memory_gb })
         };
         assert_eq!(jobs(Some(&recipe), Some(16), Some(64)), 7);
         assert_eq!(jobs(Some(&recipe), Some(2), Some(64)), 2);
@@ -421,8 +491,10 @@ mod tests {
             let mut recipe = recipe();
             let with = PackageBuild { recipe: Some(&recipe), ..build }.key();
             assert_ne!(with, key);
+            let sha256 = recipe_sha256(&recipe);
             recipe.patches.clear();
             assert_ne!(PackageBuild { recipe: Some(&recipe), ..build }.key(), with);
+            assert_ne!(recipe_sha256(&recipe), sha256);
         });
     }
 }

@@ -11,7 +11,7 @@ use crate::model::compat::Matrix;
 use crate::model::image::plan::{BaseSource, CachedFile, ContextFiles, plan};
 use crate::model::lock::{Lock, LockedSource};
 use crate::packages::{LocalWheel, PackagesError, ResolverContext, WheelSource};
-use crate::source_build::{Compilation, PackageBuild, SourceError, built_once, compile};
+use crate::source_build::{Compilation, PackageBuild, SourceError, built_once, compile, recipe_sha256};
 use crate::store::Store;
 use crate::workflow::assemble::{Assembly, FinishedLayers, assemble};
 use crate::workflow::base::check_processor;
@@ -115,6 +115,15 @@ pub(crate) async fn compiled<'a>(
     Ok(wheel)
 }
 
+/// What decides the wheel of a source distribution above that image.
+pub(crate) fn package_build<'a>(below: &'a Lock, source: &'a LockedSource) -> PackageBuild<'a> {
+    let matrix = Matrix::current();
+    let recipe = matrix.source_recipe(&source.name, &source.sha256);
+    let compiler = matrix.compiler(&below.stack.toolkit);
+    let nvcc_targets = compiler.map_or(&[][..], |compiler| &compiler.targets);
+    PackageBuild { below, source, recipe, nvcc_targets }
+}
+
 /// Builds the wheel of a source distribution in the cache.
 pub(crate) async fn built(
     session: &Session<'_>,
@@ -123,8 +132,10 @@ pub(crate) async fn built(
     source: &LockedSource,
 ) -> Result<LocalWheel, CommandError> {
     let below = lock.without_user_layers();
-    let recipe = Matrix::current().source_recipe(&source.name, &source.version);
-    let build = PackageBuild { below: &below, source, recipe };
+    let build = package_build(&below, source);
+    if source.recipe != build.recipe.map(recipe_sha256) {
+        return Err(SourceError::OtherRecipe { name: source.name.clone() }.into());
+    }
     let archive = cached_file(tools.store, &source.sha256)?;
     let jobs = build.jobs(build_machine(session));
     let lock = build.builder_lock();

@@ -7,9 +7,9 @@ use crate::model::compat::Matrix;
 use crate::model::lock::{Lock, LockedSource, UserAdditions};
 use crate::packages::{LocalWheel, PackageRequest, ResolverContext, SourceDist, resolve_packages};
 use crate::report::Event;
-use crate::source_build::{PackageBuild, SourceError, build_requires, extra_requirements, source_archive};
+use crate::source_build::{SourceError, build_requires, extra_requirements, recipe_sha256, source_archive};
 use crate::workflow::base::check_processor;
-use crate::workflow::context_files::{LowerLayers, built};
+use crate::workflow::context_files::{LowerLayers, built, package_build};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
@@ -29,15 +29,14 @@ pub(crate) fn tell_of_sources(session: &Session<'_>, found: &[SourceDist]) {
 
 /// Checks, before anything is downloaded or compiled, that the image below can build all of them.
 fn check_recipes(below: &Lock, found: &[SourceDist]) -> Result<(), SourceError> {
-    let obstacles = |SourceDist { locked, .. }: &SourceDist| {
-        let recipe = Matrix::current().source_recipe(&locked.name, &locked.version);
-        PackageBuild { below, source: locked, recipe }.obstacles()
-    };
+    let obstacles = |SourceDist { locked, .. }: &SourceDist| package_build(below, locked).obstacles();
     let reasons: Vec<_> = found.iter().flat_map(obstacles).collect();
     if reasons.is_empty() {
         return Ok(());
     }
-    Err(SourceError::Unfit { reasons, devel: below.stack.nvcc.is_none() })
+    let devel = below.stack.nvcc.is_none().then(|| format!("{}-devel", below.spec));
+    let gpus = reasons.len() > usize::from(devel.is_some()) * found.len();
+    Err(SourceError::Unfit { reasons, devel, gpus })
 }
 
 /// Builds the wheels of the chosen source distributions and returns them with their records for the lock. `lower.lock` is
@@ -59,7 +58,7 @@ pub(crate) async fn wheels_of_sources(
             build_requires(&read_bounded(fs_err::File::open(&archive)?, LARGEST_ARCHIVE)?, &locked.file)?;
         let allowed = request.added.allow_source.iter().find(|allowed| allowed.name == locked.name);
         requires.extend(allowed.into_iter().flat_map(|allowed| allowed.build.clone()));
-        let recipe = Matrix::current().source_recipe(&locked.name, &locked.version);
+        let recipe = Matrix::current().source_recipe(&locked.name, &locked.sha256);
         requires.extend(recipe.into_iter().flat_map(|recipe| recipe.build_wheels.clone()));
         let added = UserAdditions { python: requires, allow_source: Vec::new(), ..request.added.clone() };
         let asked =
@@ -69,7 +68,7 @@ pub(crate) async fn wheels_of_sources(
             cause: Box::new(cause),
         })?;
         let build = extra_requirements(&lower.lock.without_user_layers(), &resolved.wheels);
-        let locked = LockedSource { build, ..locked.clone() };
+        let locked = LockedSource { build, recipe: recipe.map(recipe_sha256), ..locked.clone() };
         let wheel = built(session, tools, lower, &locked).await?;
         all.push((locked, wheel));
     }

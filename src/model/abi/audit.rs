@@ -19,10 +19,11 @@ pub(crate) struct AuditedLibrary {
     pub(crate) optional: BTreeSet<String>,
 }
 
-/// Audits the libraries of a wheel against the locked ones, on a base with that glibc.
+/// Audits the libraries of a wheel against the locked ones, with that torch among them, on a base with that glibc.
 pub(crate) fn audit(
     stack: &Stack,
     glibc: &GlibcVersion,
+    torch: Option<&str>,
     locked: Vec<Table>,
     own: &[Table],
 ) -> Vec<AuditedLibrary> {
@@ -40,9 +41,8 @@ pub(crate) fn audit(
     for table in locked.into_iter().chain(own.iter().cloned()) {
         world.add(Place::Packages, table);
     }
-    // A product on torch has it as a companion.
-    let torch = stack.companions.get("torch").cloned().unwrap_or_else(|| stack.version.to_string());
-    world.import_torch(torch_release(&torch).unwrap_or_default(), |one| one.path == python);
+    let torch = torch.and_then(torch_release).unwrap_or_default();
+    world.import_torch(torch, |one| one.path == python);
     own.iter().map(|table| audited(&world, table)).collect()
 }
 

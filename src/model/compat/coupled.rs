@@ -109,6 +109,8 @@ pub struct SourceRecipe {
     pub package: String,
     /// The releases whose set-up scripts were read, oldest first.
     pub versions: Vec<FrameworkVersion>,
+    /// SHA-256 of their archives, hex: another archive of the name has no recipe.
+    pub sha256: Vec<String>,
     /// Build requirements beyond those that the archive names.
     #[serde(default)]
     pub build_wheels: Vec<String>,

@@ -61,10 +61,11 @@ impl Matrix {
         self.capabilities.iter().find(|row| row.cc == cc)
     }
 
-    /// Returns how a release of a package is built from source, if its set-up script was read.
-    pub fn source_recipe(&self, package: &str, version: &str) -> Option<&SourceRecipe> {
-        let same = |one: &FrameworkVersion| one.to_string() == version;
-        self.source_recipes.iter().find(|row| row.package == package && row.versions.iter().any(same))
+    /// Returns how an archive of a package is built, by its SHA-256; `None`: its set-up script was not read.
+    pub fn source_recipe(&self, package: &str, sha256: &str) -> Option<&SourceRecipe> {
+        self.source_recipes
+            .iter()
+            .find(|row| row.package == package && row.sha256.iter().any(|one| one == sha256))
     }
 
     /// Returns the toolkit release with exactly this version.

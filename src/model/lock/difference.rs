@@ -190,7 +190,7 @@ mod tests {
         let source = |lock: &mut Lock| {
             let LockedTool { name: _, version, file, sha256 } = lock.tools[0].clone();
             let (name, build) = ("docopt".to_owned(), Vec::new());
-            lock.sources.push(LockedSource { name, version, file, sha256, size: None, build });
+            lock.sources.push(LockedSource { name, version, file, sha256, size: None, build, recipe: None });
         };
         assert_eq!(said(&source), ["source distribution: locked `docopt`, no longer requested"]);
         let base = said(&|lock| lock.base.name = "debian:13".to_owned());

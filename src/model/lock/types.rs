@@ -201,6 +201,9 @@ pub struct LockedSource {
     /// Build requirements that the image does not have in that version, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub build: Vec<LockedTool>,
+    /// SHA-256 of the recipe of the matrix that it is built by, hex; absent: without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<String>,
 }
 
 impl LockedSource {

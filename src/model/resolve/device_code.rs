@@ -7,21 +7,21 @@ use crate::model::compat::Matrix;
 use crate::model::stack::Stack;
 use crate::model::versions::ComputeCapability;
 
-/// The machine code that GPUs of the target run, of all device code of the image.
+/// The machine code that can run on the GPUs of the target, of all device code of the image. Packages of the user do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceCodeShare {
     /// All device code, MB.
     pub megabytes: u32,
     /// The number of libraries that have it.
     pub libraries: u32,
-    /// The machine code of each architecture that runs on the target, oldest first.
-    pub target: Vec<ArchitectureShare>,
+    /// What can run on each GPU of the target.
+    pub gpus: Vec<GpuShare>,
 }
 
-/// The machine code of one architecture.
+/// The machine code that can run on a GPU: of its generation, and not newer than it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ArchitectureShare {
-    /// The architecture.
+pub struct GpuShare {
+    /// The GPU.
     pub gpu: ComputeCapability,
     /// Its code, MB.
     pub megabytes: u32,
@@ -35,28 +35,21 @@ pub fn device_code_share(stack: &Stack, matrix: &Matrix) -> Option<DeviceCodeSha
             && row.cuda == stack.cuda
             && row.machine == stack.machine
     })?;
-    let mut run: Vec<_> =
-        stack.target.capabilities().into_iter().filter_map(|gpu| stack.requires.code_for(gpu)).collect();
-    run.sort_unstable();
-    run.dedup();
-    let share =
-        |gpu: ComputeCapability| Some(ArchitectureShare { gpu, megabytes: *row.machine_code.get(&gpu)? });
-    let target: Vec<_> = run.into_iter().filter_map(share).collect();
-    (!target.is_empty()).then_some(DeviceCodeShare {
-        megabytes: row.megabytes,
-        libraries: row.libraries,
-        target,
-    })
+    let share = |gpu: ComputeCapability| {
+        let runs = row.machine_code.iter().filter(|(code, _)| code.cubin_runs_on(gpu));
+        GpuShare { gpu, megabytes: runs.map(|(_, megabytes)| megabytes).sum() }
+    };
+    let gpus: Vec<_> = stack.target.capabilities().into_iter().map(share).collect();
+    (!gpus.is_empty()).then_some(DeviceCodeShare { megabytes: row.megabytes, libraries: row.libraries, gpus })
 }
 
 /// Returns the share as a part of a plan's text; empty without one.
 pub fn device_code_text(share: Option<&DeviceCodeShare>) -> String {
-    let Some(DeviceCodeShare { megabytes, libraries, target }) = share else { return String::new() };
-    let of = |one: &ArchitectureShare| {
-        let text = format!("{} of {megabytes} MB, in {libraries} libraries", one.megabytes);
-        field(&one.gpu.to_string(), &text)
+    let Some(DeviceCodeShare { megabytes, libraries, gpus }) = share else { return String::new() };
+    let of = |one: &GpuShare| {
+        field(&one.gpu.to_string(), &format!("{} of {megabytes} MB can run on it", one.megabytes))
     };
-    format!("\nDevice code of the image\n{}", target.iter().map(of).collect::<String>())
+    format!("\nDevice code of {libraries} libraries\n{}", gpus.iter().map(of).collect::<String>())
 }
 
 #[cfg(test)]
@@ -75,14 +68,16 @@ mod tests {
     }
 
     #[test]
-    fn target_runs_the_machine_code_of_its_architecture() {
-        let found = share("pytorch-cuda:2.15-cu132", &["9.0", "8.9", "8.6"]).expect("measured");
-        // 8.9 runs the code of 8.6, which the framework has.
-        let target: Vec<_> = found.target.iter().map(|one| one.gpu.dotted()).collect();
-        assert_eq!(target, ["8.6", "9.0"]);
-        assert!(found.target.iter().all(|one| 0 < one.megabytes && one.megabytes < found.megabytes));
+    fn code_of_a_generation_runs_on_its_newer_members() {
+        let found = share("pytorch-cuda:2.15-cu132", &["8.6", "8.9", "9.0"]).expect("measured");
+        let row = &Matrix::current().device_code[0];
+        let code = |gpu: &str| row.machine_code[&gpu.parse().expect("a code")];
+        let gpus: Vec<_> = found.gpus.iter().map(|one| (one.gpu.dotted(), one.megabytes)).collect();
+        let (old, all) = (code("8.0") + code("8.6"), code("8.0") + code("8.6") + code("8.9"));
+        let wanted = [("8.6", old), ("8.9", all), ("9.0", code("9.0"))];
+        assert_eq!(gpus, wanted.map(|(gpu, megabytes)| (gpu.to_owned(), megabytes)));
         let text = device_code_text(Some(&found));
-        assert!(text.contains(&format!("sm_90          {} of ", found.target[1].megabytes)), "{text}");
+        assert!(text.contains(&format!("sm_90          {} of {} MB", code("9.0"), row.megabytes)), "{text}");
     }
 
     #[test]

@@ -59,9 +59,18 @@ fn recipes(matrix: &Matrix, faults: &mut Faults) {
         if let Some(other) = matrix.source_recipes[..at].iter().find(twice) {
             faults.contradiction(row, "a release".to_owned(), other, "the same release".to_owned());
         }
-        for value in row.environment.values() {
+        for (name, value) in &row.environment {
+            let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+            faults.require(name.bytes().all(is_name), row, "name of a variable", name);
             let rest = value.replace("{families}", "");
             faults.require(!rest.contains(['{', '}']), row, "placeholder in", value);
+        }
+        let is_hash = |hash: &str| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        for hash in row.sha256.iter().filter(|hash| !is_hash(hash)) {
+            faults.require(false, row, "SHA-256", hash);
+        }
+        if row.sha256.len() != row.versions.len() {
+            faults.add(row, Problem::Missing { wanted: "`sha256` has one hash for each of `versions`" });
         }
     }
 }

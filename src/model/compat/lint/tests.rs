@@ -230,14 +230,21 @@ catches! {
     device_code_larger_than_its_sum:
         |m| m.device_code[0].megabytes = 9 => "device_code pytorch 2.15.0 cu132 x86_64", "9 MB in all here";
     device_code_of_an_unknown_capability:
-        |m| drop(m.device_code[0].machine_code.insert("4.0".parse().unwrap(), 0))
+        |m| { m.device_code[0].machine_code.insert("4.0".parse().unwrap(), 0); }
         => "device_code pytorch 2.15.0 cu132 x86_64", "capability `4.0`";
     device_code_of_no_architecture:
         |m| m.device_code[0].machine_code.clear() => "device_code pytorch 2.15.0 cu132 x86_64", "empty `machine_code`";
     a_recipe_for_a_release_that_is_not_published:
         |m| m.source_recipes[0].versions.push("9.9".parse().unwrap())
         => "source_recipe causal-conv1d 1.7.0, 9.9", "source distribution `9.9`";
-    a_recipe_for_no_release:
+    a_recipe_with_a_variable_that_is_no_name:
+        |m| drop(m.source_recipes[0].environment.insert("A;B".into(), "1".into()))
+        => "source_recipe causal-conv1d 1.7.0", "name of a variable `A;B`";
+    a_recipe_with_an_invalid_hash:
+        |m| m.source_recipes[0].sha256[0] = "c70a".into() => "source_recipe causal-conv1d 1.7.0", "SHA-256 `c70a`";
+    a_recipe_without_the_hash_of_a_release:
+        |m| m.source_recipes[0].sha256.clear() => "source_recipe causal-conv1d 1.7.0", "one hash for each";
+    a_recipe_without_releases:
         |m| m.source_recipes[0].versions.clear() => "source_recipe causal-conv1d ", "empty `versions`";
     two_recipes_for_a_release:
         |m| { let row = m.source_recipes[0].clone(); m.source_recipes.push(row); }
