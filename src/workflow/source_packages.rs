@@ -74,3 +74,45 @@ pub(crate) async fn wheels_of_sources(
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::{Exit, Failure as _};
+    use crate::model::compat::coupled::SourceRecipe;
+    use crate::model::lock::sample;
+
+    fn source(row: &SourceRecipe) -> SourceDist {
+        let version = row.versions[0].to_string();
+        let locked = LockedSource {
+            name: row.package.clone(),
+            file: format!("{}-{version}.tar.gz", row.package),
+            version,
+            sha256: row.sha256[0].clone(),
+            size: None,
+            build: Vec::new(),
+            recipe: None,
+        };
+        SourceDist { locked, address: "http://index.test/a.tar.gz".parse().expect("an address") }
+    }
+
+    #[test]
+    fn flavour_without_nvcc_and_old_gpus_are_refused_before_a_download() {
+        let below = sample::lock().without_user_layers();
+        assert!(below.stack.nvcc.is_none());
+        let recipes = &Matrix::current().source_recipes;
+        let all: Vec<_> = recipes.iter().map(source).collect();
+        let error = check_recipes(&below, &all).expect_err("no nvcc");
+        assert_eq!(error.exit(), Exit::No);
+        for row in recipes {
+            let reason = format!("{} {} compiles CUDA code", row.package, row.versions[0]);
+            assert!(error.to_string().contains(&reason), "{error}");
+        }
+        let hints = error.hints().join("\n");
+        assert!(hints.contains(&format!("{}-devel", below.spec)), "{hints}");
+        // An archive of another hash has no recipe, so nothing is known of it.
+        let mut other = source(&recipes[0]);
+        other.locked.sha256 = "0".repeat(64);
+        assert!(check_recipes(&below, &[other]).is_ok());
+    }
+}

@@ -111,7 +111,7 @@ fn newcomer_follows_the_readme_and_the_first_pages() {
     let readme = page("README.md");
     let first = readme.lines().find(|line| line.starts_with("    cargo run ")).expect("the first command");
     succeed(&clone, first.trim());
-    succeed(&clone, "cargo install --path .");
+    succeed(&clone, "cargo install --locked --path .");
 
     let mut typed = 0;
     for name in ["README.md", "docs/src/introduction.md", "docs/src/start.md"] {

@@ -116,7 +116,8 @@ fn saved_config(address: &str, tag: &str) -> String {
 /// The threads end with the test program.
 fn lead_to_the_registry(address: &str, port: u16) {
     let folder = folder(address);
-    if folder == Path::new("/var/run") {
+    // Those of `tests/engines.sh` have a folder of their own, eng-NAME.
+    if !folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("eng-")) {
         return;
     }
     let listener = UnixListener::bind(folder.join("registry.sock")).expect("a socket of ours");

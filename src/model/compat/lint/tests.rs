@@ -226,14 +226,14 @@ catches! {
         => "variant pytorch 2.0.0 cu117 x86_64", "triton 2.0.0 for Python 3.11 here, no such wheel in jit.toml";
 
     device_code_of_an_unknown_variant:
-        |m| m.device_code[0].version = "2.99".parse().unwrap() => "device_code pytorch 2.99 cu132 x86_64", "variant `2.99`";
+        |m| m.device_code[0].version = "2.99".parse().unwrap() => "device_code pytorch 2.99 cu128 x86_64", "variant `2.99`";
     device_code_larger_than_its_sum:
-        |m| m.device_code[0].megabytes = 9 => "device_code pytorch 2.15.0 cu132 x86_64", "9 MB in all here";
+        |m| m.device_code[0].megabytes = 9 => "device_code pytorch 2.8.0 cu128 x86_64", "9 MB in all here";
     device_code_of_an_unknown_capability:
         |m| { m.device_code[0].machine_code.insert("4.0".parse().unwrap(), 0); }
-        => "device_code pytorch 2.15.0 cu132 x86_64", "capability `4.0`";
-    device_code_of_no_architecture:
-        |m| m.device_code[0].machine_code.clear() => "device_code pytorch 2.15.0 cu132 x86_64", "empty `machine_code`";
+        => "device_code pytorch 2.8.0 cu128 x86_64", "capability `4.0`";
+    device_code_without_architectures:
+        |m| m.device_code[0].machine_code.clear() => "device_code pytorch 2.8.0 cu128 x86_64", "empty `machine_code`";
     a_recipe_for_a_release_that_is_not_published:
         |m| m.source_recipes[0].versions.push("9.9".parse().unwrap())
         => "source_recipe causal-conv1d 1.7.0, 9.9", "source distribution `9.9`";
