@@ -39,11 +39,7 @@ pub fn remember_taken(store: &Store, key: &str, layers: &[KeptLayer]) -> Result<
     taken(store).write(&name_of(key), &text)
 }
 
-fn recorded(
-    store: &Store,
-    records: &SealedRecords,
-    key: &str,
-) -> Result<Option<Vec<KeptLayer>>, StoreError> {
+fn recorded(store: &Store, records: &SealedRecords, key: &str) -> Result<Option<Vec<KeptLayer>>, StoreError> {
     let Some(bytes) = records.read(&name_of(key), LARGEST_RECORD) else { return Ok(None) };
     // A record that cannot be read is none: the layers are made again.
     let Ok(layers) = serde_json::from_slice::<Vec<KeptLayer>>(&bytes) else { return Ok(None) };

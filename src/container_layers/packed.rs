@@ -23,11 +23,12 @@ pub fn keep_packed(
     let mut file = store.temp_file()?;
     // Neither file names itself in its errors: one without a number is about the content.
     let packed = fs_err::File::open(packed)?.into_file();
-    let (found, size) =
-        unpack(packed, file.as_file_mut(), most).map_err(|cause| match (cause.raw_os_error(), cause.kind()) {
+    let (found, size) = unpack(packed, file.as_file_mut(), most).map_err(|cause| {
+        match (cause.raw_os_error(), cause.kind()) {
             (Some(_), _) | (None, ErrorKind::StorageFull) => LayerError::Io(cause),
             (None, _) => other(cause.to_string()),
-        })?;
+        }
+    })?;
     if found != sha256 {
         return Err(other(format!("sha256:{found}")));
     }

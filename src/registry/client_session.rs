@@ -158,7 +158,11 @@ impl<'a> RepositorySession<'a> {
         let refused = self.authorization.take();
         self.log_in(answer, &lookup).await?;
         let texts = [&refused, &self.authorization].map(|one| one.as_ref().map(ExposeSecret::expose_secret));
-        if texts[0].is_some() && texts[0] == texts[1] { Err(self.unauthorized(&lookup, false)) } else { Ok(lookup) }
+        if texts[0].is_some() && texts[0] == texts[1] {
+            Err(self.unauthorized(&lookup, false))
+        } else {
+            Ok(lookup)
+        }
     }
 
     /// The same session for uploads, however long one takes.

@@ -106,23 +106,28 @@ fn layer_repository(
     environment: &Environment,
     config: &RegistryConfig,
 ) -> Result<Option<LayerRepository>, SettingsError> {
+    let repository = variables::LAYERS.of(environment).or_else(|| config.layers.clone());
+    let repository = repository.map(|text| parsed_repository(&text)).transpose()?;
     let write = flag(variables::LAYERS_WRITE, environment, "ENVFORGE_LAYERS_WRITE")?;
     let trusted = flag(variables::LAYERS_TRUSTED, environment, "ENVFORGE_LAYERS_TRUSTED")?;
     let write = write.unwrap_or(config.layers_write);
     let trusted = trusted.unwrap_or(config.layers_trusted);
-    let Some(text) = variables::LAYERS.of(environment).or_else(|| config.layers.clone()) else {
-        let option = if write { "layers-write" } else { "layers-trusted" };
-        return if write || trusted { Err(SettingsError::LayersOfNoRepository { option }) } else { Ok(None) };
-    };
-    let repository = text.parse::<ImageRef>().ok();
+    match repository {
+        Some(repository) => Ok(Some(LayerRepository { repository, write, trusted })),
+        None if write => Err(SettingsError::LayersOfNoRepository { option: "layers-write" }),
+        None if trusted => Err(SettingsError::LayersOfNoRepository { option: "layers-trusted" }),
+        None => Ok(None),
+    }
+}
+
+fn parsed_repository(text: &str) -> Result<ImageRef, SettingsError> {
     let is_repository =
         |found: &ImageRef| found.names_registry() && found.tag().is_none() && found.digest().is_none();
-    let repository = repository.filter(is_repository).ok_or(SettingsError::Value {
+    text.parse::<ImageRef>().ok().filter(is_repository).ok_or_else(|| SettingsError::Value {
         setting: "[registry] layers (ENVFORGE_LAYERS)",
-        value: without_login(&text),
+        value: without_login(text),
         allowed: "HOST/NAME or HOST:PORT/NAME, without a tag",
-    })?;
-    Ok(Some(LayerRepository { repository, write, trusted }))
+    })
 }
 
 /// A value without what may be a login: somebody may write an address with one, and it would be printed.

@@ -88,7 +88,12 @@ async fn has_all(
     Ok(true)
 }
 
-fn other_than_made(target: &ImageRef, step: &FinishedStep, there: &[String], made: &[String]) -> CommandError {
+fn other_than_made(
+    target: &ImageRef,
+    step: &FinishedStep,
+    there: &[String],
+    made: &[String],
+) -> CommandError {
     let (from, title) = (target.to_string(), step.title.clone());
     FinishedLayerError::OtherThanMade { from, title, found: there.join(" "), made: made.join(" ") }.into()
 }
@@ -96,3 +101,6 @@ fn other_than_made(target: &ImageRef, step: &FinishedStep, there: &[String], mad
 #[cfg(test)]
 #[path = "publish_layers_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "wrong_layers_tests.rs"]
+mod wrong_layers_tests;

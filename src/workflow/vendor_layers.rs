@@ -4,8 +4,8 @@ use camino::Utf8Path;
 
 use crate::engine::TemporaryTag;
 use crate::model::image::plan::{BaseSource, plan};
-use crate::store::{Store, StoreError, vendor_layers};
 pub(crate) use crate::store::vendor_layers::check;
+use crate::store::{Store, StoreError, vendor_layers};
 use crate::workflow::assemble::{
     Assembly, FinishedLayers, FinishedStep, Purpose, assemble_without_runs, recorded,
 };

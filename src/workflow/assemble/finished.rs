@@ -79,7 +79,7 @@ impl FinishedLayers {
     }
 
     /// Whether the cache is to get every layer as a file: where they go to a registry or into a directory.
-    pub(super) fn collects(&self) -> bool {
+    pub(crate) fn collects(&self) -> bool {
         match self.purpose {
             Purpose::Build => self.sources.writable().is_some(),
             Purpose::Vendor => true,

@@ -53,7 +53,11 @@ impl FinishedLayers {
     }
 
     /// Brings layers that count into the cache; `None`: the registry failed.
-    pub(super) async fn take(&self, listed: &ListedLayers, title: &str) -> Result<Option<Vec<KeptLayer>>, CommandError> {
+    pub(super) async fn take(
+        &self,
+        listed: &ListedLayers,
+        title: &str,
+    ) -> Result<Option<Vec<KeptLayer>>, CommandError> {
         let store = &self.store;
         let mut kept = Vec::new();
         for (number, diff_id) in listed.diff_ids.iter().enumerate() {
@@ -64,11 +68,10 @@ impl FinishedLayers {
                         let (folder, store, sha256) = (folder.clone(), store.clone(), sha256.clone());
                         let title = title.to_owned();
                         blocking(move || {
-                            let path =
-                                verify_file(&folder, &sha256).map_err(|what| VendorError::Layers {
-                                    folder: folder.to_string(),
-                                    wrong: vec![VendorProblem::of(what, title, &sha256).text()],
-                                })?;
+                            let path = verify_file(&folder, &sha256).map_err(|what| VendorError::Layers {
+                                folder: folder.to_string(),
+                                wrong: vec![VendorProblem::of(what, title, &sha256).text()],
+                            })?;
                             Ok::<_, CommandError>(store.take(&path, &sha256).map(drop)?)
                         })
                         .await??;
