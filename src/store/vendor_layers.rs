@@ -115,6 +115,7 @@ pub(crate) fn check(folder: &Utf8Path) -> Result<(usize, Vec<VendorProblem>), Ve
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test damages files")]
 mod tests {
     use super::*;
     use crate::model::lock::vendor_files::place;

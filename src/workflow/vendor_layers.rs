@@ -94,6 +94,7 @@ fn copy_layers(
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test damages files")]
 mod tests {
     use super::*;
     use crate::container_layers::KeptLayer;

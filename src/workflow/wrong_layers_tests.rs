@@ -32,12 +32,12 @@ fn wrong_lists(machine: &TeamMachine, layers: &[KeptLayer]) -> Vec<Vec<KeptLayer
 /// Lets the registry list these blobs as the layers of the key.
 fn list(server: &TestRegistry, blobs: &[(String, u64)], layers: &[KeptLayer]) {
     let diff_ids: Vec<String> = layers.iter().map(KeptLayer::diff_id).collect();
-    let config = json!({"rootfs": {"type": "layers", "diff_ids": diff_ids}}).to_string().into_bytes();
+    let config = plain_config(Machine::X86_64, &diff_ids);
     let digest = Digest::of(&config).to_string();
     let blobs: Vec<_> = blobs.iter().map(|(digest, size)| json!({"digest": digest, "size": size})).collect();
     let manifest = json!({"config": {"digest": digest, "size": config.len()}, "layers": blobs});
     let mut state = server.state();
-    state.blobs.insert(digest, config);
+    state.blobs.insert(digest, config.to_vec());
     state.manifests.insert(format!("layers-{KEY}"), manifest.to_string().into_bytes());
 }
 
