@@ -243,7 +243,7 @@ async fn throwaway_image_takes_recorded_layers_alone_and_publishes_nothing() {
         assert_eq!(found, is_found.then(|| layers.clone()), "{}", recorded.len());
         assert!(!finished.collects());
         if !is_found {
-            let error = finished.made(KEY, "system", &[other.clone()]).expect_err("compared");
+            let error = finished.made(KEY, "system", std::slice::from_ref(&other)).expect_err("compared");
             assert!(error.to_string().contains("than this machine made of the same inputs"), "{error}");
         }
     }

@@ -169,6 +169,7 @@ fn stack(version: &str, cuda: &str, channel: Channel, companions: [(&str, &str);
         channel,
         status: Status::Stable,
         experimental: false,
+        licence: None,
         base: "debian:12".to_owned(),
         suite: "bookworm".to_owned(),
         requires: Requires { driver: None, driver_native: None, gpu: Vec::new(), ptx: Vec::new() },
