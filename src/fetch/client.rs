@@ -585,6 +585,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn temporary_download_resumes_and_touches_no_file_of_the_cache() {
+        let f = fixture().await;
+        let download = Download { addresses: vec![cutting_server(2).await.join("a.deb")], ..f.download() };
+        f.store.put(&download.sha256, CONTENT).expect("stored");
+        let cached = f.store.blob_path(&download.sha256).expect("a path");
+        let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
+        let done = f.fetcher.into_temporary(&f.store, &download, &transfer).await.expect("finished");
+        let path = done.path().to_owned();
+        assert_ne!(path, cached);
+        assert_ne!(path, f.store.partial_path(&download.sha256).expect("a path"));
+        assert_eq!(std::fs::metadata(&path).expect("it is there").len(), CONTENT.len() as u64);
+        drop(done);
+        assert!(!path.exists());
+        assert_eq!(f.store.read(&download.sha256).expect("readable").as_deref(), Some(CONTENT));
+    }
+
+    #[tokio::test]
+    async fn login_that_cannot_be_a_header_is_an_error_and_nothing_is_sent() {
+        let f = fixture().await;
+        f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
+        let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
+        let download = Download { login: Some("Bearer hunter2\n".into()), ..f.download() };
+        let error = f.fetcher.into_store(&f.store, &download, &transfer).await.expect_err("refused");
+        assert!(matches!(error, FetchError::UnusableLogin { .. }), "{error}");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        assert_eq!(f.requests().await, 0);
+        let download = Download { login: Some("Bearer hunter2".into()), ..download };
+        f.fetcher.into_store(&f.store, &download, &transfer).await.expect("a good one");
+    }
+
+    #[tokio::test]
     async fn failed_download_keeps_its_partial_file() {
         let f = fixture().await;
         let download = Download { addresses: vec![cutting_server(99).await.join("a.deb")], ..f.download() };
