@@ -119,7 +119,7 @@ async fn check(folder: &Utf8Path, upstream: bool, settings: &Settings) -> Result
             findings.extend(fault(folder, lock));
         }
     }
-    let (layers, wrong) = vendor_layers::check(folder);
+    let (layers, wrong) = vendor_layers::check(folder)?;
     findings.extend(wrong);
     let files = seen.len() + layers;
     let damaged = !findings.is_empty();

@@ -24,7 +24,23 @@ pub struct KeptLayer {
 
 /// The layers of a key (SHA-256, hex), if every one of them is in the cache.
 pub(super) fn find(store: &Store, key: &str) -> Result<Option<Vec<KeptLayer>>, StoreError> {
-    let Some(bytes) = records(store).read(&name_of(key), LARGEST_RECORD) else { return Ok(None) };
+    recorded(store, &records(store), key)
+}
+
+/// Layers of a key (SHA-256, hex) that were taken from another machine, if every one of them is in the cache. They may be used
+/// only where the lock records them, too.
+pub fn taken_before(store: &Store, key: &str) -> Result<Option<Vec<KeptLayer>>, StoreError> {
+    recorded(store, &taken(store), key)
+}
+
+/// Remembers layers that were taken from another machine under a key. They do not count as made here.
+pub fn remember_taken(store: &Store, key: &str, layers: &[KeptLayer]) -> Result<(), StoreError> {
+    let text = serde_json::to_vec(layers).expect("hashes and numbers");
+    taken(store).write(&name_of(key), &text)
+}
+
+fn recorded(store: &Store, records: &SealedRecords, key: &str) -> Result<Option<Vec<KeptLayer>>, StoreError> {
+    let Some(bytes) = records.read(&name_of(key), LARGEST_RECORD) else { return Ok(None) };
     // A record that cannot be read is none: the layers are made again.
     let Ok(layers) = serde_json::from_slice::<Vec<KeptLayer>>(&bytes) else { return Ok(None) };
     for layer in &layers {
@@ -64,6 +80,10 @@ pub fn keep_plan(store: &Store, plan: &LayerPlan) -> Result<KeptLayer, AssembleE
 
 fn records(store: &Store) -> SealedRecords {
     SealedRecords::new(store, "layers")
+}
+
+fn taken(store: &Store) -> SealedRecords {
+    SealedRecords::new(store, "layers/taken")
 }
 
 fn name_of(key: &str) -> String {

@@ -15,6 +15,7 @@ pub mod toolkit;
 
 pub use engine_layers::keep_layers_of;
 pub use error::LayerError;
-pub use kept::{KeptLayer, keep_plan};
+pub use kept::{KeptLayer, keep_plan, remember_taken, taken_before};
+pub use limits::LARGEST_FINISHED;
 pub use packed::keep_packed;
 pub use step::{Step, Tools, step_layers};

@@ -18,6 +18,7 @@ use super::error::{FetchError, chain};
 use super::partial::Partial;
 use super::redirect::{Hop, send};
 use super::settings::FetchSettings;
+use super::temporary::TemporaryDownload;
 use super::transfer::Transfer;
 use crate::model::address::Address;
 use crate::store::{Store, StoreError};
@@ -157,10 +158,39 @@ impl Fetcher {
             return Ok(path);
         };
         transfer.add(partial.length);
+        self.fill(&mut partial, download, transfer).await?;
+        adopted(store, &partial, download).await
+    }
+
+    /// Downloads a file that the cache is not to keep, verified. Resumes an interrupted download.
+    pub async fn into_temporary(
+        &self,
+        store: &Store,
+        download: &Download,
+        transfer: &Transfer,
+    ) -> Result<TemporaryDownload, FetchError> {
+        let mut partial = Partial::open_temporary(store, download).await?;
+        transfer.add(partial.length);
+        match self.fill(&mut partial, download, transfer).await {
+            Ok(()) => Ok(TemporaryDownload::of(partial)),
+            Err(error) => {
+                transfer.take_back(partial.length);
+                Err(error)
+            }
+        }
+    }
+
+    /// Completes a partial file from the first address that has it.
+    async fn fill(
+        &self,
+        partial: &mut Partial,
+        download: &Download,
+        transfer: &Transfer,
+    ) -> Result<(), FetchError> {
         let mut last = FetchError::Client { cause: format!("no download URL known for `{}`", download.name) };
         for address in &download.addresses {
-            match self.with_retries(&mut partial, download, address, transfer).await {
-                Ok(()) => return adopted(store, &partial, download).await,
+            match self.with_retries(partial, download, address, transfer).await {
+                Ok(()) => return Ok(()),
                 // The next mirror may have it, or may be up.
                 Err(
                     error @ (FetchError::NotFound { .. }
@@ -261,8 +291,9 @@ impl Fetcher {
         download: &Download,
     ) -> Result<reqwest::Response, FetchError> {
         let mut headers = HeaderMap::new();
-        let login = download.login.as_ref().map(ExposeSecret::expose_secret);
-        if let Some(mut login) = login.and_then(|login| HeaderValue::from_str(login).ok()) {
+        if let Some(login) = &download.login {
+            let unusable = |_| FetchError::UnusableLogin { address: address.clone() };
+            let mut login = HeaderValue::from_str(login.expose_secret()).map_err(unusable)?;
             login.set_sensitive(true);
             headers.insert(AUTHORIZATION, login);
         }
@@ -551,6 +582,37 @@ mod tests {
         let download = Download { addresses: vec![cutting_server(2).await.join("a.deb")], ..f.download() };
         let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
         f.fetcher.into_store(&f.store, &download, &transfer).await.expect("finished");
+    }
+
+    #[tokio::test]
+    async fn temporary_download_resumes_and_touches_no_file_of_the_cache() {
+        let f = fixture().await;
+        let download = Download { addresses: vec![cutting_server(2).await.join("a.deb")], ..f.download() };
+        f.store.put(&download.sha256, CONTENT).expect("stored");
+        let cached = f.store.blob_path(&download.sha256).expect("a path");
+        let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
+        let done = f.fetcher.into_temporary(&f.store, &download, &transfer).await.expect("finished");
+        let path = done.path().to_owned();
+        assert_ne!(path, cached);
+        assert_ne!(path, f.store.partial_path(&download.sha256).expect("a path"));
+        assert_eq!(std::fs::metadata(&path).expect("it is there").len(), CONTENT.len() as u64);
+        drop(done);
+        assert!(!path.exists());
+        assert_eq!(f.store.read(&download.sha256).expect("readable").as_deref(), Some(CONTENT));
+    }
+
+    #[tokio::test]
+    async fn login_that_cannot_be_a_header_is_an_error_and_nothing_is_sent() {
+        let f = fixture().await;
+        f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
+        let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
+        let download = Download { login: Some("Bearer hunter2\n".into()), ..f.download() };
+        let error = f.fetcher.into_store(&f.store, &download, &transfer).await.expect_err("refused");
+        assert!(matches!(error, FetchError::UnusableLogin { .. }), "{error}");
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        assert_eq!(f.requests().await, 0);
+        let download = Download { login: Some("Bearer hunter2".into()), ..download };
+        f.fetcher.into_store(&f.store, &download, &transfer).await.expect("a good one");
     }
 
     #[tokio::test]

@@ -17,6 +17,12 @@ pub enum FetchError {
         /// The client's message.
         cause: String,
     },
+    /// The login cannot be a header, such as one with a line break.
+    #[error("cannot send the login for `{address}`: it has a character that no header may have")]
+    UnusableLogin {
+        /// The requested address.
+        address: Address,
+    },
     /// The file does not exist on any server.
     #[error("`{name}` not found at `{address}`")]
     NotFound {
@@ -110,6 +116,7 @@ impl Failure for FetchError {
             Self::Store(error) => error.hints(),
             Self::Client { .. }
             | Self::NotFound { .. }
+            | Self::UnusableLogin { .. }
             | Self::Upload { .. }
             | Self::TooLarge { .. }
             | Self::Unreadable { .. } => Vec::new(),

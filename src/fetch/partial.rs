@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::download::Download;
 use super::error::FetchError;
 use super::transfer::Transfer;
-use crate::model::sha256::Sha256Hex;
+use crate::model::sha256::{Sha256Hex, sha256_hex};
 use crate::store::{Store, StoreError, wait_for_lock};
 
 /// An unfinished download, locked by one process or task at a time.
@@ -25,8 +25,22 @@ impl Partial {
     /// Opens and locks the partial file; `None` if the blob is in the cache, possibly by another process.
     pub(super) async fn open(store: &Store, download: &Download) -> Result<Option<Self>, FetchError> {
         let path = store.partial_path(&download.sha256)?;
+        Self::open_unless(path, || Ok(store.find(&download.sha256)?.is_some())).await
+    }
+
+    /// Opens and locks the partial file of a download that is no file of the cache. Its name is not that of a file with the
+    /// same hash, which may be a locked one: then a server that knows the hash had that file removed.
+    pub(super) async fn open_temporary(store: &Store, download: &Download) -> Result<Self, FetchError> {
+        let path = store.partial_path(&sha256_hex(format!("temporary {}", download.sha256).as_bytes()))?;
+        Ok(Self::open_unless(path, || Ok(false)).await?.expect("it is not looked for in the cache"))
+    }
+
+    async fn open_unless(
+        path: Utf8PathBuf,
+        is_there: impl Fn() -> Result<bool, FetchError>,
+    ) -> Result<Option<Self>, FetchError> {
         loop {
-            if store.find(&download.sha256)?.is_some() {
+            if is_there()? {
                 return Ok(None);
             }
             let Some(mut file) = open_own(&path).map_err(|cause| broken(&path, &cause))? else { continue };

@@ -141,7 +141,13 @@ impl<'a> RepositorySession<'a> {
         let lookup = self.renew_login(&answer).await?;
         let answer = self.attempt(&mut ask).await?;
         if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Err(self.unauthorized(&lookup));
+            // The token server accepted the login, and gave a token without these rights.
+            let has_token = matches!(
+                lookup.credential.as_ref().map(|credential| &credential.login),
+                Some(Login::Password { .. } | Login::IdentityToken(_))
+            ) && self.authorization.as_ref().is_some_and(is_bearer);
+            let may_be_absent = answer.status == StatusCode::FORBIDDEN || has_token;
+            return Err(self.unauthorized(&lookup, may_be_absent));
         }
         Ok(answer)
     }
@@ -152,7 +158,11 @@ impl<'a> RepositorySession<'a> {
         let refused = self.authorization.take();
         self.log_in(answer, &lookup).await?;
         let texts = [&refused, &self.authorization].map(|one| one.as_ref().map(ExposeSecret::expose_secret));
-        if texts[0].is_some() && texts[0] == texts[1] { Err(self.unauthorized(&lookup)) } else { Ok(lookup) }
+        if texts[0].is_some() && texts[0] == texts[1] {
+            Err(self.unauthorized(&lookup, false))
+        } else {
+            Ok(lookup)
+        }
     }
 
     /// The same session for uploads, however long one takes.
@@ -208,7 +218,7 @@ impl<'a> RepositorySession<'a> {
             answer.headers.get_all("www-authenticate").iter().filter_map(|value| value.to_str().ok());
         // A server that the registry redirected to is not the registry, and gets no login.
         if answer.origin != self.root.origin() {
-            return Err(self.unauthorized(lookup));
+            return Err(self.unauthorized(lookup, false));
         }
         let login = lookup.credential.as_ref().map(|credential| &credential.login);
         self.authorization = match (challenge(headers), login) {
@@ -219,7 +229,7 @@ impl<'a> RepositorySession<'a> {
             }
             (Some(Challenge::Basic) | None, _) => None,
         };
-        if self.authorization.is_none() { Err(self.unauthorized(lookup)) } else { Ok(()) }
+        if self.authorization.is_none() { Err(self.unauthorized(lookup, false)) } else { Ok(()) }
     }
 
     /// Requests a token from the token server that the registry specified.
@@ -272,7 +282,8 @@ impl<'a> RepositorySession<'a> {
         let answer = self.fetch.ask(&ask).await.map_err(unreachable)?;
         match answer.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST => {
-                return Err(self.unauthorized(lookup));
+                let may_be_absent = login.is_some() && answer.status == StatusCode::FORBIDDEN;
+                return Err(self.unauthorized(lookup, may_be_absent));
             }
             status if !status.is_success() => return Err(self.refused(&answer)),
             _ => {}
@@ -284,7 +295,15 @@ impl<'a> RepositorySession<'a> {
             .ok_or_else(|| odd("its token server returned no token"))
     }
 
-    fn unauthorized(&self, lookup: &Lookup) -> RegistryError {
+    /// The error of a request with the login of the session that is refused again.
+    pub(super) async fn denied(&self) -> RegistryError {
+        match look_up(self.settings, self.image.registry()).await {
+            Ok(lookup) => self.unauthorized(&lookup, false),
+            Err(error) => error,
+        }
+    }
+
+    fn unauthorized(&self, lookup: &Lookup, may_be_absent: bool) -> RegistryError {
         let login = lookup.credential.as_ref().map(|credential| match &credential.login {
             Login::Password { user, .. } => format!("the login of `{user}`"),
             Login::IdentityToken(_) | Login::RegistryToken(_) => "the stored token".to_owned(),
@@ -294,6 +313,7 @@ impl<'a> RepositorySession<'a> {
             repository: self.image.repository().to_owned(),
             login,
             trouble: lookup.trouble.clone(),
+            may_be_absent,
         }
     }
 
@@ -306,12 +326,18 @@ impl<'a> RepositorySession<'a> {
                 let seconds = answer.header("retry-after").and_then(|text| text.trim().parse().ok());
                 RegistryError::Busy { registry, seconds }
             }
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.unauthorized(&Lookup::default()),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                self.unauthorized(&Lookup::default(), answer.status == StatusCode::FORBIDDEN)
+            }
             status => {
                 RegistryError::Status { registry, status: status.to_string(), detail: detail(&answer.body) }
             }
         }
     }
+}
+
+fn is_bearer(authorization: &SecretString) -> bool {
+    authorization.expose_secret().starts_with("Bearer ")
 }
 
 /// Whether a token server may have the login of a registry: it is the registry itself, or reached over TLS and named by a

@@ -37,6 +37,9 @@ pub enum RegistryError {
         login: Option<String>,
         /// Why the stored login could not be read, if so.
         trouble: Option<String>,
+        /// Whether only rights are missing, which some registries say of a repository that does not exist: the login was
+        /// accepted, or none was asked for.
+        may_be_absent: bool,
     },
     /// The image does not exist.
     #[error("image `{reference}` not found in registry `{registry}`")]

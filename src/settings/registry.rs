@@ -106,24 +106,34 @@ fn layer_repository(
     environment: &Environment,
     config: &RegistryConfig,
 ) -> Result<Option<LayerRepository>, SettingsError> {
-    let Some(text) = variables::LAYERS.of(environment).or_else(|| config.layers.clone()) else {
-        return Ok(None);
-    };
-    let repository = text.parse::<ImageRef>().ok();
-    let is_repository =
-        |found: &ImageRef| found.names_registry() && found.tag().is_none() && found.digest().is_none();
-    let repository = repository.filter(is_repository).ok_or(SettingsError::Value {
-        setting: "[registry] layers (ENVFORGE_LAYERS)",
-        value: text,
-        allowed: "HOST/NAME or HOST:PORT/NAME, without a tag",
-    })?;
+    let repository = variables::LAYERS.of(environment).or_else(|| config.layers.clone());
+    let repository = repository.map(|text| parsed_repository(&text)).transpose()?;
     let write = flag(variables::LAYERS_WRITE, environment, "ENVFORGE_LAYERS_WRITE")?;
     let trusted = flag(variables::LAYERS_TRUSTED, environment, "ENVFORGE_LAYERS_TRUSTED")?;
-    Ok(Some(LayerRepository {
-        repository,
-        write: write.unwrap_or(config.layers_write),
-        trusted: trusted.unwrap_or(config.layers_trusted),
-    }))
+    let write = write.unwrap_or(config.layers_write);
+    let trusted = trusted.unwrap_or(config.layers_trusted);
+    match repository {
+        Some(repository) => Ok(Some(LayerRepository { repository, write, trusted })),
+        None if write => Err(SettingsError::LayersOfNoRepository { option: "layers-write" }),
+        None if trusted => Err(SettingsError::LayersOfNoRepository { option: "layers-trusted" }),
+        None => Ok(None),
+    }
+}
+
+fn parsed_repository(text: &str) -> Result<ImageRef, SettingsError> {
+    let is_repository =
+        |found: &ImageRef| found.names_registry() && found.tag().is_none() && found.digest().is_none();
+    text.parse::<ImageRef>().ok().filter(is_repository).ok_or_else(|| SettingsError::Value {
+        setting: "[registry] layers (ENVFORGE_LAYERS)",
+        value: without_login(text),
+        allowed: "HOST/NAME or HOST:PORT/NAME, without a tag",
+    })
+}
+
+/// A value without what may be a login: somebody may write an address with one, and it would be printed.
+fn without_login(text: &str) -> String {
+    let text = text.split('?').next().unwrap_or_default();
+    text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, rest)| format!("…@{rest}"))
 }
 
 fn flag(
@@ -209,8 +219,40 @@ mod tests {
             let error = of(&[("ENVFORGE_LAYERS", wrong)], "").expect_err("refused").to_string();
             assert!(error.contains("[registry] layers") && error.contains(wrong), "{error}");
         }
-        let error = of(&[("ENVFORGE_LAYERS", "r.test/l"), ("ENVFORGE_LAYERS_WRITE", "maybe")], "");
-        assert!(error.expect_err("refused").to_string().contains("ENVFORGE_LAYERS_WRITE"));
+        for repository in ["r.test/l", ""] {
+            let pairs = [("ENVFORGE_LAYERS", repository), ("ENVFORGE_LAYERS_WRITE", "maybe")];
+            let error = of(&pairs, "").expect_err("refused").to_string();
+            assert!(error.contains("ENVFORGE_LAYERS_WRITE"), "{error}");
+        }
+    }
+
+    #[test]
+    fn layers_are_written_and_trusted_only_with_a_repository() {
+        for option in ["layers-write", "layers-trusted"] {
+            let error = built(&[], &format!("[registry]\n{option} = true")).expect_err("refused");
+            let text = format!("`[registry] {option}` requires `[registry] layers` (ENVFORGE_LAYERS)");
+            assert_eq!(error.to_string(), text);
+            let set = built(&[("ENVFORGE_LAYERS", "r.test/l")], &format!("[registry]\n{option} = true"));
+            assert!(set.expect("settings").layers.is_some());
+        }
+        let variable = [("ENVFORGE_LAYERS_WRITE", "true")];
+        assert!(matches!(built(&variable, ""), Err(SettingsError::LayersOfNoRepository { .. })));
+        assert!(built(&[("ENVFORGE_LAYERS_WRITE", "false")], "").expect("settings").layers.is_none());
+    }
+
+    #[test]
+    fn login_in_a_wrong_repository_of_layers_is_not_printed() {
+        for wrong in [
+            "https://ann:hunter2@r.test/team/layers",
+            "ann:hunter2@r.test/team/layers",
+            "https://ann:hun@ter2:hunter2@r.test/team/layers",
+            "https://r.test/team/layers?token=hunter2",
+        ] {
+            let error = built(&[("ENVFORGE_LAYERS", wrong)], "").expect_err("refused");
+            let (text, debug) = (error.to_string(), format!("{error:?}"));
+            assert!(text.contains("r.test/team/layers"), "{text}");
+            assert!(!text.contains("hunter2") && !debug.contains("hunter2"), "{text} {debug}");
+        }
     }
 
     #[test]

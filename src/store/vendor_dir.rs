@@ -4,6 +4,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 
+use super::error::StoreError;
 use super::limits::LARGEST_LOCK;
 use crate::failure::{Exit, Failure};
 use crate::model::bounded::read_bounded;
@@ -16,6 +17,8 @@ pub(crate) const LOCKS: &str = "locks";
 
 /// The content does not match the name.
 pub(crate) const DAMAGED: &str = "damaged";
+/// There is nothing of that name.
+pub(crate) const MISSING: &str = "missing";
 
 /// Why a vendor directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +37,14 @@ pub enum VendorError {
         /// The problems, one line each.
         wrong: Vec<String>,
     },
+    /// Finished layers of the directory are missing or damaged.
+    #[error("vendor directory `{folder}` is incomplete or damaged:{}", list(wrong))]
+    Layers {
+        /// The directory.
+        folder: String,
+        /// The problems, one line each.
+        wrong: Vec<String>,
+    },
     /// The archive of a base image would set other tags than its own.
     #[error("`{file}` is not the archive of a base: expected one image with the tag `{tag}`, found: {found}")]
     Archive {
@@ -47,6 +58,9 @@ pub enum VendorError {
     /// A lock file of the directory is of a newer envforge.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// A file of the directory cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// A file of the directory cannot be read; the cause names it.
     #[error("cannot read the vendor directory: {0}")]
     Unreadable(std::io::Error),
@@ -59,7 +73,10 @@ pub(crate) fn list(lines: &[String]) -> String {
 impl Failure for VendorError {
     fn exit(&self) -> Exit {
         match self {
-            Self::NotVendored { .. } | Self::Damaged { .. } | Self::Archive { .. } => Exit::Usage,
+            Self::NotVendored { .. } | Self::Damaged { .. } | Self::Layers { .. } | Self::Archive { .. } => {
+                Exit::Usage
+            }
+            Self::Store(error) => error.exit(),
             Self::Lock(error) => error.exit(),
             Self::Unreadable(error) => error.exit(),
         }
@@ -71,6 +88,12 @@ impl Failure for VendorError {
             Self::Damaged { .. } => {
                 "run `envforge vendor DIR` online to restore missing files (delete damaged files first)"
             }
+            Self::Layers { folder, .. } => {
+                return vec![format!(
+                    "run `envforge vendor {folder} --layers` online to restore layers (delete damaged files first)"
+                )];
+            }
+            Self::Store(error) => return error.hints(),
             Self::Archive { .. } => "delete it and run `envforge vendor DIR` online",
             Self::Lock(error) => return error.hints(),
             Self::Unreadable(error) => return error.hints(),
@@ -112,10 +135,10 @@ pub(crate) fn verified(folder: &Utf8Path, item: VendorFile<'_>) -> Result<Utf8Pa
 pub(crate) fn verify_file(folder: &Utf8Path, sha256: &str) -> Result<Utf8PathBuf, &'static str> {
     let path = folder.join(place(sha256));
     // A device or pipe may never end, or never begin.
-    if !fs_err::metadata(&path).map_err(|_| "missing")?.is_file() {
+    if !fs_err::metadata(&path).map_err(|_| MISSING)?.is_file() {
         return Err(DAMAGED);
     }
-    let mut file = fs_err::File::open(&path).map_err(|_| "missing")?;
+    let mut file = fs_err::File::open(&path).map_err(|_| MISSING)?;
     let found = hash(&mut file).map_err(|_| DAMAGED)?;
     if found == sha256 { Ok(path) } else { Err(DAMAGED) }
 }

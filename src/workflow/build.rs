@@ -16,7 +16,7 @@ use crate::report::Event;
 use crate::store::built_images::remember_built;
 use crate::store::known_locks::remember_image;
 use crate::store::reports;
-use crate::workflow::assemble::{Assembly, FinishedLayers, assemble};
+use crate::workflow::assemble::{Assembly, FinishedLayers, Purpose, assemble, recorded};
 use crate::workflow::base::{check_agent_starts, check_processor};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::build_secrets::secrets;
@@ -73,9 +73,9 @@ pub(crate) async fn build_one(
 
     let started = Instant::now();
     let scratch = TemporaryTag::new(&*session.engine);
+    let finished = FinishedLayers::new(session, recorded(&locked.lock), Purpose::Build);
     let image = if is_assembled(session, args) {
         let scratch_tag = scratch.name();
-        let finished = FinishedLayers::new(session, image_records::recorded(&locked.lock), false);
         let how = Assembly {
             session,
             lock: &locked.lock,
@@ -88,7 +88,6 @@ pub(crate) async fn build_one(
         };
         let (image, records) = Box::pin(assemble(how)).await?;
         image_records::compare(session, &mut locked, records)?;
-        Box::pin(publish_layers(&finished, session.engine.info().machine)).await?;
         image
     } else {
         disk_space::check(session, &locked.lock)?;
@@ -141,6 +140,8 @@ pub(crate) async fn build_one(
             warn_of_licence(session, &locked.lock.stack);
             pushed = push(session, &image.id, &pushable(&given)?).await?;
         }
+        // Last: other layers of another machine are an error, but the image is checked and tagged.
+        Box::pin(publish_layers(&finished, session.engine.info().machine)).await?;
     }
     Ok(Done::Built(Box::new(Built {
         schema: 1,

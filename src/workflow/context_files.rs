@@ -13,7 +13,7 @@ use crate::model::lock::{Lock, LockedSource};
 use crate::packages::{LocalWheel, PackagesError, ResolverContext, WheelSource};
 use crate::source_build::{Compilation, PackageBuild, SourceError, built_once, compile, recipe_sha256};
 use crate::store::Store;
-use crate::workflow::assemble::{Assembly, FinishedLayers, assemble};
+use crate::workflow::assemble::{Assembly, FinishedLayers, Purpose, assemble, recorded};
 use crate::workflow::base::check_processor;
 use crate::workflow::build_machine::build_machine;
 use crate::workflow::build_request::BuildRequest;
@@ -98,7 +98,7 @@ pub(crate) async fn compiled<'a>(
     let what = what(files.uv.clone());
     let plan = plan(lock, ContextFiles { copies: Vec::new(), ..files });
     let scratch = TemporaryTag::new(&*session.engine);
-    let finished = FinishedLayers::new(session, &[], false);
+    let finished = FinishedLayers::new(session, recorded(lock), Purpose::Throwaway);
     let image = Assembly {
         session,
         lock,

@@ -23,6 +23,10 @@ pub(crate) struct LayerSources {
     refused: Arc<AtomicBool>,
     /// Whether the repository failed once: it is not asked again.
     failed: Arc<AtomicBool>,
+    /// Whether a layer that the repository lost was reported.
+    lost: Arc<AtomicBool>,
+    /// Whether it was reported that layers are written without a comparison.
+    unread: Arc<AtomicBool>,
 }
 
 impl LayerSources {
@@ -52,7 +56,7 @@ impl LayerSources {
         if is_final(&error) {
             return Err(error.into());
         }
-        if is_refusal(&error) && self.writable().is_some() {
+        if may_be_absent(&error) && self.writable().is_some() {
             tracing::debug!(%error, "not readable, or not there yet: the first layer may create it");
             self.refused.store(true, Ordering::Relaxed);
             return Ok(());
@@ -60,6 +64,28 @@ impl LayerSources {
         let text = format!("{}: layers are made here instead of taken from there", error.reason());
         self.give_up(text, &error, reporter);
         Ok(())
+    }
+
+    /// Reports the first layer that the repository lists and does not have: it is made here.
+    pub(crate) fn report_lost(&self, image: &ImageRef, title: &str, reporter: &dyn Reporter) {
+        if !self.lost.swap(true, Ordering::Relaxed) {
+            let text = format!(
+                "`{image}` lacks a layer that it lists ({title}): made here instead; a build with `layers-write` \
+                 puts it there again"
+            );
+            reporter.report(Event::Warning { text });
+        }
+    }
+
+    /// Reports once that layers are written that cannot be compared with those of the repository.
+    pub(crate) fn report_unread(&self, error: &RegistryError, reporter: &dyn Reporter) {
+        if !self.unread.swap(true, Ordering::Relaxed) {
+            let text = format!(
+                "{}: layers are put there without comparing them with those that may be there",
+                error.reason()
+            );
+            reporter.report(Event::Warning { text });
+        }
     }
 
     /// Reports the first failure of the repository, which is not asked again.
@@ -78,8 +104,13 @@ impl LayerSources {
 }
 
 /// Whether a registry refused a request for want of a login or of rights.
-pub(crate) fn is_refusal(error: &RegistryError) -> bool {
+fn is_refusal(error: &RegistryError) -> bool {
     matches!(error, RegistryError::Unauthorized { .. })
+}
+
+/// Whether a registry refused a request for want of rights alone: the repository may not exist yet.
+pub(crate) fn may_be_absent(error: &RegistryError) -> bool {
+    matches!(error, RegistryError::Unauthorized { may_be_absent: true, .. })
 }
 
 /// Whether an error is about wrong content, this machine's disk or its settings, which no other source makes good.
@@ -92,6 +123,7 @@ pub(crate) fn is_final(error: &RegistryError) -> bool {
             | RegistryError::Content { .. }
             | RegistryError::Certificate { .. }
             | RegistryError::DockerConfig { .. }
+            | RegistryError::Kind { .. }
     )
 }
 

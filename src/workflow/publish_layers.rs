@@ -3,13 +3,15 @@
 use crate::container_layers::KeptLayer;
 use crate::engine::plain_config;
 use crate::model::image::config::ConfiguredLayers;
+use crate::model::image::manifest::BlobDescriptor;
+use crate::model::image_ref::ImageRef;
 use crate::model::versions::Machine;
 use crate::settings::image_registry::LayerRepository;
 use crate::workflow::assemble::{
     FinishedLayerError, FinishedLayers, FinishedStep, LayerSource, Recipe, RecipeLayer,
 };
 use crate::workflow::error::CommandError;
-use crate::workflow::layer_sources::{is_final, is_refusal, reference_of};
+use crate::workflow::layer_sources::{is_final, may_be_absent, reference_of};
 use crate::workflow::push_assembled::push_recipe;
 
 /// Puts the layers of an image that was built into the repository, as far as it lacks them. One that is not writable or down
@@ -34,19 +36,24 @@ async fn publish(
     let target = reference_of(repository, &step.key);
     let diff_ids: Vec<String> = step.layers.iter().map(KeptLayer::diff_id).collect();
     let published = match finished.registry.published(&target).await {
-        Err(error) if is_refusal(&error) => None,
+        Err(error) if may_be_absent(&error) => {
+            finished.sources.report_unread(&error, &*finished.reporter);
+            None
+        }
         published => published?,
     };
     if let Some(published) = published {
-        let there = serde_json::from_slice::<ConfiguredLayers>(&published.config);
-        let there = there.map(|config| config.rootfs.diff_ids).unwrap_or_default();
-        let there: Vec<String> = there.iter().map(ToString::to_string).collect();
-        if there == diff_ids {
+        let there: Vec<String> = serde_json::from_slice::<ConfiguredLayers>(&published.config)
+            .map(|config| config.rootfs.diff_ids.iter().map(ToString::to_string).collect())
+            .unwrap_or_default();
+        let is_same = there == diff_ids;
+        if is_same && has_all(finished, &target, &published.layers).await? {
             return Ok(());
         }
-        let (from, title) = (target.to_string(), step.title.clone());
-        let (found, made) = (there.join(" "), diff_ids.join(" "));
-        return Err(FinishedLayerError::OtherThanMade { from, title, found, made }.into());
+        if !is_same {
+            return Err(other_than_made(&target, step, &there, &diff_ids));
+        }
+        tracing::debug!(%target, "puts layers there again that it lost");
     }
     let layer = |(number, diff_id): (usize, &String)| RecipeLayer {
         title: if diff_ids.len() == 1 {
@@ -67,6 +74,33 @@ async fn publish(
     Ok(())
 }
 
+/// Whether the repository has every layer that it lists.
+async fn has_all(
+    finished: &FinishedLayers,
+    target: &ImageRef,
+    layers: &[BlobDescriptor],
+) -> Result<bool, CommandError> {
+    for layer in layers {
+        if !finished.registry.has_blob(target, layer).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn other_than_made(
+    target: &ImageRef,
+    step: &FinishedStep,
+    there: &[String],
+    made: &[String],
+) -> CommandError {
+    let (from, title) = (target.to_string(), step.title.clone());
+    FinishedLayerError::OtherThanMade { from, title, found: there.join(" "), made: made.join(" ") }.into()
+}
+
 #[cfg(test)]
 #[path = "publish_layers_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "wrong_layers_tests.rs"]
+mod wrong_layers_tests;

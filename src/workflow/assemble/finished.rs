@@ -6,28 +6,28 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use camino::Utf8PathBuf;
-
-use crate::container_layers::{KeptLayer, LayerError, keep_packed};
-use crate::fetch::FetchError;
-use crate::model::image::config::ConfiguredLayers;
-use crate::model::image::manifest::BlobDescriptor;
-use crate::model::image_ref::ImageRef;
+use crate::container_layers::{KeptLayer, remember_taken, taken_before};
 use crate::model::lock::LayerRecord;
-use crate::registry::{Registry, RegistryError};
+use crate::registry::Registry;
 use crate::report::Reporter;
 use crate::store::Store;
-use crate::store::vendor_dir::{VendorError, VendorProblem, verify_file};
-use crate::store::vendor_layers;
 use crate::workflow::assemble::finished_error::FinishedLayerError;
-use crate::workflow::assemble::layer::blocking;
-use crate::workflow::disk_space;
+use crate::workflow::assemble::listed_layers::{ListedLayers, Place};
+use crate::workflow::assemble::shared_step::SharedStep;
 use crate::workflow::error::CommandError;
-use crate::workflow::layer_sources::{LayerSources, reference_of};
+use crate::workflow::layer_sources::LayerSources;
 use crate::workflow::session::Session;
 
-/// Bytes that a compressed layer may have beyond its tar.
-const EXCESS: u64 = 1 << 20;
+/// What an image is put together for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be used.
+    Build,
+    /// Its layers go into a vendor directory.
+    Vendor,
+    /// Something is compiled in it. Its layers may be others than those of its lock, and are published nowhere.
+    Throwaway,
+}
 
 /// The layers of an image that other machines can use: those that need a container.
 pub(crate) struct FinishedLayers {
@@ -35,9 +35,9 @@ pub(crate) struct FinishedLayers {
     pub(crate) registry: Registry,
     pub(crate) reporter: Arc<dyn Reporter>,
     pub(crate) sources: LayerSources,
-    /// Digests and sizes of tars that the lock records; empty: it records none.
-    recorded: BTreeMap<String, Option<u64>>,
-    collects: bool,
+    /// The layers that the lock records; empty: it records none.
+    recorded: Vec<LayerRecord>,
+    purpose: Purpose,
     state: Mutex<State>,
 }
 
@@ -61,49 +61,35 @@ pub(crate) struct FinishedStep {
     pub(crate) is_published: bool,
 }
 
-/// Layers that a place lists under a key.
-struct Listed {
-    place: Place,
-    /// The digests of their tars.
-    diff_ids: Vec<String>,
-}
-
-enum Place {
-    Folder(Utf8PathBuf),
-    Registry(ImageRef, Vec<BlobDescriptor>),
-}
-
-impl Place {
-    fn text(&self) -> String {
-        match self {
-            Self::Folder(folder) => folder.to_string(),
-            Self::Registry(image, _) => image.to_string(),
-        }
-    }
-}
-
 impl FinishedLayers {
-    /// Those of an image whose lock records these layers. Where they go to a registry, or `collects` is set, the cache gets all
-    /// of them.
-    pub(crate) fn new(session: &Session<'_>, recorded: &[LayerRecord], collects: bool) -> Self {
+    /// Those of an image whose lock records these layers.
+    pub(crate) fn new(session: &Session<'_>, recorded: &[LayerRecord], purpose: Purpose) -> Self {
         let parts = (session.store.clone(), session.registry.clone(), Arc::clone(&session.reporter));
-        let collects = collects || session.layer_sources.writable().is_some();
-        Self::of_parts(parts, session.layer_sources.clone(), recorded, collects)
+        Self::of_parts(parts, session.layer_sources.clone(), recorded, purpose)
     }
 
     pub(crate) fn of_parts(
         (store, registry, reporter): (Store, Registry, Arc<dyn Reporter>),
         sources: LayerSources,
         recorded: &[LayerRecord],
-        collects: bool,
+        purpose: Purpose,
     ) -> Self {
-        let recorded = recorded.iter().map(|layer| (layer.diff_id.clone(), layer.size)).collect();
-        Self { store, registry, reporter, sources, recorded, collects, state: Mutex::default() }
+        let recorded = recorded.to_vec();
+        Self { store, registry, reporter, sources, recorded, purpose, state: Mutex::default() }
     }
 
-    /// Whether the cache is to get every layer as a file.
-    pub(super) fn collects(&self) -> bool {
-        self.collects
+    /// Whether the cache is to get every layer as a file: where they go to a registry or into a directory.
+    pub(crate) fn collects(&self) -> bool {
+        match self.purpose {
+            Purpose::Build => self.sources.writable().is_some(),
+            Purpose::Vendor => true,
+            Purpose::Throwaway => false,
+        }
+    }
+
+    /// The size that the lock records of a tar.
+    pub(super) fn recorded_size(&self, diff_id: &str) -> Option<u64> {
+        self.recorded.iter().find(|layer| layer.diff_id == diff_id)?.size
     }
 
     /// Every layer so far.
@@ -116,33 +102,62 @@ impl FinishedLayers {
     }
 
     /// Returns the layers of a key that another machine has finished and that count; `None`: they are made here.
-    pub(crate) async fn find(&self, key: &str, title: &str) -> Result<Option<Vec<KeptLayer>>, CommandError> {
-        let listed = match self.in_folder(key) {
+    pub(crate) async fn find(
+        &self,
+        step: SharedStep,
+        key: &str,
+        title: &str,
+    ) -> Result<Option<Vec<KeptLayer>>, CommandError> {
+        if let Some(layers) = self.taken_before(step, key)? {
+            self.note(key, title, &layers, false);
+            return Ok(Some(layers));
+        }
+        let listed = match self.in_folder(key)? {
             Some(listed) => Some(listed),
             None => self.in_registry(key).await?,
         };
         let Some(listed) = listed else { return Ok(None) };
         let from = listed.place.text();
-        if !self.counts(&listed, title)? {
+        if !self.counts(step, &listed, title)? {
             tracing::debug!(title, %from, "made here, since the lock records no layers to compare them with");
             self.state().unproven.insert(key.to_owned(), (from, listed.diff_ids));
             return Ok(None);
         }
         let Some(layers) = Box::pin(self.take(&listed, title)).await? else { return Ok(None) };
         tracing::debug!(title, %from, "taken from there instead of made");
-        let is_published = matches!(listed.place, Place::Registry(..));
-        let (key, title) = (key.to_owned(), title.to_owned());
-        self.state().steps.push(FinishedStep { key, title, layers: layers.clone(), is_published });
+        remember_taken(&self.store, key, &layers)?;
+        self.note(key, title, &layers, matches!(listed.place, Place::Registry(..)));
         Ok(Some(layers))
+    }
+
+    /// Layers of this key that were taken earlier, if the lock records exactly these: its key and the digests were listed
+    /// together, but only the lock vouches for them.
+    fn taken_before(&self, step: SharedStep, key: &str) -> Result<Option<Vec<KeptLayer>>, CommandError> {
+        if self.recorded.is_empty() {
+            return Ok(None);
+        }
+        let Some(layers) = taken_before(&self.store, key)? else { return Ok(None) };
+        let recorded = step.recorded(&self.recorded);
+        let is_recorded = layers.iter().map(KeptLayer::diff_id).eq(recorded.iter().map(|one| &*one.diff_id))
+            && step.counts().contains(&layers.len());
+        Ok(is_recorded.then_some(layers))
     }
 
     /// Takes note of layers that the cache had or that were made here.
     pub(crate) fn made(&self, key: &str, title: &str, layers: &[KeptLayer]) -> Result<(), CommandError> {
         let diff_ids: Vec<String> = layers.iter().map(KeptLayer::diff_id).collect();
         self.compare(key, title, &diff_ids)?;
-        let (key, title, layers) = (key.to_owned(), title.to_owned(), layers.to_vec());
-        self.state().steps.push(FinishedStep { key, title, layers, is_published: false });
+        self.note(key, title, layers, false);
         Ok(())
+    }
+
+    /// One entry a key: after damage in the cache an image is put together again.
+    fn note(&self, key: &str, title: &str, layers: &[KeptLayer], is_published: bool) {
+        let mut state = self.state();
+        let old = state.steps.iter().position(|step| step.key == key).map(|at| state.steps.remove(at));
+        let is_published = is_published || old.is_some_and(|old| old.is_published && old.layers == layers);
+        let (key, title, layers) = (key.to_owned(), title.to_owned(), layers.to_vec());
+        state.steps.push(FinishedStep { key, title, layers, is_published });
     }
 
     /// Compares layers that were made here with those that were found under their key.
@@ -157,127 +172,34 @@ impl FinishedLayers {
         }
     }
 
-    /// Whether listed layers count. With records of the lock others are an error.
-    fn counts(&self, listed: &Listed, title: &str) -> Result<bool, FinishedLayerError> {
+    /// Whether listed layers count. With records of the lock they are exactly those of the step, in their order: others are an
+    /// error, but for an image of other layers.
+    fn counts(
+        &self,
+        step: SharedStep,
+        listed: &ListedLayers,
+        title: &str,
+    ) -> Result<bool, FinishedLayerError> {
+        let (from, title, number) = (listed.place.text(), title.to_owned(), listed.diff_ids.len());
+        let recorded = step.recorded(&self.recorded);
+        let is_recorded = listed.diff_ids.iter().eq(recorded.iter().map(|layer| &layer.diff_id));
+        if self.purpose != Purpose::Throwaway && !self.recorded.is_empty() && !is_recorded {
+            let other = listed.diff_ids.iter().zip(&recorded).find(|(one, layer)| **one != layer.diff_id);
+            let found = match other {
+                Some((found, _)) if number == recorded.len() => found.clone(),
+                _ => format!("{number} layers instead of {}", recorded.len()),
+            };
+            return Err(FinishedLayerError::NotRecorded { from, title, found });
+        }
+        if !step.counts().contains(&number) {
+            let found = format!("{number} layers ({title})");
+            return Err(FinishedLayerError::Invalid { from, found });
+        }
         if self.recorded.is_empty() {
-            let is_trusted = self.sources.repository().is_some_and(|found| found.trusted);
+            let is_trusted = self.sources.repository().is_some_and(|found| found.trusted)
+                && self.purpose != Purpose::Throwaway;
             return Ok(is_trusted && matches!(listed.place, Place::Registry(..)));
         }
-        match listed.diff_ids.iter().find(|diff_id| !self.recorded.contains_key(*diff_id)) {
-            None => Ok(true),
-            Some(found) => {
-                let (from, title, found) = (listed.place.text(), title.to_owned(), found.clone());
-                Err(FinishedLayerError::NotRecorded { from, title, found })
-            }
-        }
-    }
-
-    fn in_folder(&self, key: &str) -> Option<Listed> {
-        let folder = self.sources.folder.as_ref()?;
-        let layers = vendor_layers::read(folder, key)?;
-        let diff_ids = layers.iter().map(|sha256| format!("sha256:{sha256}")).collect();
-        Some(Listed { place: Place::Folder(folder.clone()), diff_ids })
-    }
-
-    async fn in_registry(&self, key: &str) -> Result<Option<Listed>, CommandError> {
-        let Some(repository) = self.sources.repository() else { return Ok(None) };
-        let image = reference_of(repository, key);
-        let published = match self.registry.published(&image).await {
-            Ok(published) => published,
-            Err(error) => {
-                self.sources.fail(error, &*self.reporter)?;
-                None
-            }
-        };
-        let Some(published) = published else { return Ok(None) };
-        let invalid = |found: String| FinishedLayerError::Invalid { from: image.to_string(), found };
-        let config: ConfiguredLayers =
-            serde_json::from_slice(&published.config).map_err(|error| invalid(error.to_string()))?;
-        let diff_ids: Vec<String> = config.rootfs.diff_ids.iter().map(ToString::to_string).collect();
-        if diff_ids.len() != published.layers.len() {
-            let (listed, there) = (diff_ids.len(), published.layers.len());
-            return Err(invalid(format!("{there} layers, {listed} in the configuration")).into());
-        }
-        Ok(Some(Listed { place: Place::Registry(image, published.layers), diff_ids }))
-    }
-
-    /// Brings layers that count into the cache; `None`: the registry failed.
-    async fn take(&self, listed: &Listed, title: &str) -> Result<Option<Vec<KeptLayer>>, CommandError> {
-        let store = &self.store;
-        let mut kept = Vec::new();
-        for (number, diff_id) in listed.diff_ids.iter().enumerate() {
-            let sha256 = diff_id.trim_start_matches("sha256:").to_owned();
-            if store.find(&sha256)?.is_none() {
-                match &listed.place {
-                    Place::Folder(folder) => {
-                        let (folder, store, sha256) = (folder.clone(), store.clone(), sha256.clone());
-                        let title = title.to_owned();
-                        blocking(move || {
-                            let path =
-                                verify_file(&folder, &sha256).map_err(|what| VendorError::Damaged {
-                                    folder: folder.to_string(),
-                                    wrong: vec![VendorProblem::of(what, title, &sha256).text()],
-                                })?;
-                            Ok::<_, CommandError>(store.take(&path, &sha256).map(drop)?)
-                        })
-                        .await??;
-                    }
-                    Place::Registry(image, blobs) => {
-                        if !self.fetch(image, (&blobs[number], diff_id), title).await? {
-                            return Ok(None);
-                        }
-                    }
-                }
-            }
-            let path = store.blob_path(&sha256)?;
-            kept.push(KeptLayer { size: fs_err::metadata(path)?.len(), sha256 });
-        }
-        Ok(Some(kept))
-    }
-
-    /// Downloads a layer and unpacks it into the cache; false: the registry failed.
-    async fn fetch(
-        &self,
-        image: &ImageRef,
-        (blob, diff_id): (&BlobDescriptor, &str),
-        title: &str,
-    ) -> Result<bool, CommandError> {
-        let Self { registry, store, reporter, sources, .. } = self;
-        let size = self.recorded.get(diff_id).copied().flatten();
-        if size.is_some_and(|size| blob.size > size.saturating_add(EXCESS)) {
-            let found = format!("a layer of {} bytes, which is larger than its tar", blob.size);
-            return Err(FinishedLayerError::Invalid { from: image.to_string(), found }.into());
-        }
-        // Another build may be downloading the same layer, and removes the compressed file.
-        let sha256 = diff_id.trim_start_matches("sha256:").to_owned();
-        let _alone = store.lock(&format!("finished-{}", &sha256[..16])).await?;
-        if store.find(&sha256)?.is_some() {
-            return Ok(true);
-        }
-        disk_space::check_folder(store.cache_dir().as_str(), blob.size.saturating_add(size.unwrap_or(0)))?;
-        let wrong = |wanted: String, found: String| {
-            let (from, title) = (image.to_string(), title.to_owned());
-            Err(FinishedLayerError::OtherContent { from, title, wanted, found }.into())
-        };
-        let packed = match registry.fetch_blob(image, (blob, title), store, reporter).await {
-            Ok(packed) => packed,
-            Err(RegistryError::WrongDigest { wanted, found, .. }) => {
-                return wrong(wanted.to_string(), found.to_string());
-            }
-            Err(RegistryError::Unreachable { source: FetchError::TooLarge { limit, .. }, .. }) => {
-                return wrong(blob.digest.to_string(), format!("more than {limit} bytes"));
-            }
-            Err(error @ RegistryError::NotFound { .. }) => {
-                tracing::debug!(%error, title, "made here: the registry lost a layer");
-                return Ok(false);
-            }
-            Err(error) => return sources.fail(error, &**reporter).map(|()| false),
-        };
-        let store = store.clone();
-        match blocking(move || keep_packed(&store, &packed, &sha256, size)).await? {
-            Ok(_) => Ok(true),
-            Err(LayerError::OtherLayer { wanted, found }) => wrong(wanted, found),
-            Err(error) => Err(error.into()),
-        }
+        Ok(is_recorded)
     }
 }

@@ -43,6 +43,16 @@ pub(crate) enum FinishedLayerError {
         /// That of its bytes, or why it has none.
         found: String,
     },
+    /// A layer that counts cannot be unpacked on this machine.
+    #[error("cannot unpack a layer of `{from}` ({title}): {cause}")]
+    Unpack {
+        /// A reference.
+        from: String,
+        /// What it holds.
+        title: String,
+        /// Why.
+        cause: std::io::Error,
+    },
     /// Its documents are not those of finished layers.
     #[error("`{from}` does not hold finished layers: {found}")]
     Invalid {
@@ -62,7 +72,10 @@ impl Failure for FinishedLayerError {
         let (Self::NotRecorded { from, .. }
         | Self::OtherThanMade { from, .. }
         | Self::OtherContent { from, .. }
-        | Self::Invalid { from, .. }) = self;
+        | Self::Invalid { from, .. }) = self
+        else {
+            return if let Self::Unpack { cause, .. } = self { cause.hints() } else { Vec::new() };
+        };
         if Utf8Path::new(from).is_absolute() {
             return vec![format!(
                 "delete `{from}/layers`, then run `envforge vendor {from} --layers` online"

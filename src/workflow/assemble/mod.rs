@@ -7,24 +7,29 @@ mod byte_code_layer;
 mod files;
 mod finished;
 mod finished_error;
+mod finished_source;
 mod layer;
+mod listed_layers;
 mod locked_wheels;
 mod recipe;
 mod remade_layer;
 mod request;
 mod run_steps;
 mod shared_layers;
+mod shared_step;
 mod system;
 mod toolkit;
 mod wheel_code;
 mod wheels;
 
-pub(crate) use finished::{FinishedLayers, FinishedStep};
+pub(crate) use finished::{FinishedLayers, FinishedStep, Purpose};
 pub(crate) use finished_error::FinishedLayerError;
 pub(crate) use layer::{blocking, of_layer, whole_image};
 pub(crate) use recipe::{LayerSource, Recipe, RecipeLayer};
 pub(crate) use remade_layer::RemadeLayer;
-pub(crate) use request::{Assembly, ImageRecords};
+pub(crate) use request::{Assembly, ImageRecords, LAYOUT, recorded};
+#[cfg(test)]
+pub(crate) use shared_step::SharedStep;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -7,6 +7,14 @@ use crate::workflow::assemble::finished::FinishedLayers;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::session::Session;
 
+/// Version of the form that images are put together in: raised when the same lock gives another image.
+pub(crate) const LAYOUT: u32 = 1;
+
+/// The layers that a lock records and that count for this version.
+pub(crate) fn recorded(lock: &Lock) -> &[LayerRecord] {
+    if lock.records.layout == Some(LAYOUT) { &lock.records.layers } else { &[] }
+}
+
 /// An image that is to be put together.
 #[derive(Clone, Copy)]
 pub(crate) struct Assembly<'a> {

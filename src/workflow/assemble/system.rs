@@ -18,6 +18,7 @@ use crate::store::Store;
 use crate::workflow::assemble::layer::{Made, blocking, of_layer, plain_image};
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer};
 use crate::workflow::assemble::request::Assembly;
+use crate::workflow::assemble::shared_step::SharedStep;
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
@@ -55,7 +56,7 @@ pub(super) async fn system<'a>(
         instructions: format!("{}\n{ENVIRONMENT}", packages_step("debs", "")),
         context: files_of(plan, &["debs/", "steps/", "tools/"]),
     };
-    let kept = finished_step(image, tools, ("system", step)).await?;
+    let kept = finished_step(image, tools, (SharedStep::System, "system", step)).await?;
     let mut made = Vec::new();
     for (number, layer) in kept.iter().enumerate() {
         let (kind, title) = if number == 0 {
@@ -100,7 +101,7 @@ pub(super) async fn more(
         context: files_of(plan, &["apt/", "steps/system.sh", "steps/compile.py"]),
     };
     let title = "distribution packages";
-    let layers = finished_step(image, tools, (title, step)).await?;
+    let layers = finished_step(image, tools, (SharedStep::Apt, title, step)).await?;
     let made = |layer| Made::kept(session, ComponentKind::Apt, title, layer);
     layers.iter().map(made).collect()
 }
@@ -109,12 +110,12 @@ pub(super) async fn more(
 async fn finished_step(
     image: Assembly<'_>,
     tools: &Tools<'_>,
-    (title, step): (&str, Step<'_>),
+    (shared, title, step): (SharedStep, &str, Step<'_>),
 ) -> Result<Vec<KeptLayer>, CommandError> {
     let key = step.key();
     if !tools.no_cache
         && step.kept(tools)?.is_none()
-        && let Some(layers) = image.finished.find(&key, title).await?
+        && let Some(layers) = image.finished.find(shared, &key, title).await?
     {
         return Ok(layers);
     }

@@ -11,6 +11,7 @@ use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::BuildPlan;
 use crate::workflow::assemble::layer::{of_layer, plain_image};
 use crate::workflow::assemble::request::Assembly;
+use crate::workflow::assemble::shared_step::SharedStep;
 use crate::workflow::error::CommandError;
 
 /// What the layer holds.
@@ -36,7 +37,7 @@ pub(super) async fn toolkit(
         return Ok(kept);
     }
     if !tools.no_cache
-        && let Some(mut layers) = finished.find(&key, TITLE).await?
+        && let Some(mut layers) = finished.find(SharedStep::Toolkit, &key, TITLE).await?
         && let Some(layer) = layers.pop()
     {
         return Ok(layer);

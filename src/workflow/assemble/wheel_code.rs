@@ -8,32 +8,35 @@ use crate::model::sha256::sha256_hex;
 use crate::workflow::assemble::byte_code_layer::{byte_code_layer, modules};
 use crate::workflow::assemble::layer::{Made, blocking};
 use crate::workflow::assemble::recipe::LayerSource;
+use crate::workflow::assemble::shared_step::SharedStep;
 use crate::workflow::assemble::wheels::WheelLayers;
 use crate::workflow::error::CommandError;
 
 impl WheelLayers<'_> {
-    /// The layer of byte code of these wheels, if they have modules.
+    /// The layer of byte code of these wheels, which have `below` layers, if they have modules.
     pub(super) async fn byte_code(
         &self,
         kind: ComponentKind,
+        below: usize,
         wheels: &[usize],
     ) -> Result<Option<Made>, CommandError> {
         let title = format!("byte code of {}", kind.name());
         let key = self.code_key(wheels);
         let (mut code, mut missing) = self.kept_code(wheels);
+        if !missing.is_empty()
+            && !self.tools.no_cache
+            && let Some(layers) =
+                self.finished.find(SharedStep::ByteCode { kind, below }, &key, &title).await?
+        {
+            let made = |layer| Made::kept(self.session, kind, &title, layer);
+            return layers.first().map(made).transpose();
+        }
         let mut _alone = None;
         if !missing.is_empty() {
             // Another build may be compiling the same wheels.
             let lock = format!("byte-code-{}", &sha256_hex(self.python.as_bytes())[..16]);
             _alone = Some(self.tools.store.lock_with_reason(&lock, "which compiles byte code").await?);
             (code, missing) = self.kept_code(wheels);
-        }
-        if !missing.is_empty()
-            && !self.tools.no_cache
-            && let Some(layers) = self.finished.find(&key, &title).await?
-        {
-            let made = |layer| Made::kept(self.session, kind, &title, layer);
-            return layers.first().map(made).transpose();
         }
         let (opened, minor) = (self.wheels.clone(), self.lock.stack.python.minor);
         let distributions = blocking(move || {

@@ -128,7 +128,7 @@ impl<'a> WheelLayers<'a> {
             self.groups.iter().filter(|group| component(group.layer) == kind).collect();
         let mut made = self.wheel_layers(kind, &groups).await?;
         let wheels: Vec<usize> = groups.iter().flat_map(|group| group.wheels.iter().copied()).collect();
-        made.extend(self.byte_code(kind, &wheels).await?);
+        made.extend(self.byte_code(kind, groups.len(), &wheels).await?);
         Ok(made)
     }
 
