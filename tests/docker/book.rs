@@ -96,7 +96,7 @@ impl Newcomer {
 
 impl Drop for Newcomer {
     fn drop(&mut self) {
-        drop(Command::new("docker").args(["rm", "-f", CONTAINER, "run1"]).output());
+        drop(Command::new("docker").args(["rm", "-f", CONTAINER, "envforge-run1"]).output());
     }
 }
 
