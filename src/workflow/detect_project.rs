@@ -79,21 +79,18 @@ pub(crate) fn specs(found: &DetectedProject, folder: &Utf8Path) -> Vec<String> {
     versions.iter().rev().map(|version| format!("{}:{version}", product.name)).collect()
 }
 
-/// Frameworks that are meant if a project names several: the first of these, else the first by name.
-const FIRST: [&str; 4] = ["pytorch", "tensorflow", "jax", "vllm"];
-
-/// The packages that stand for each product.
+/// The packages that stand for each product, in the order in which products are meant if a project names several.
 fn packages() -> Vec<(&'static str, &'static Product)> {
     let matrix = Matrix::current();
-    let mut all: Vec<_> =
-        matrix.products.iter().filter_map(|product| Some((product.package.as_deref()?, product))).collect();
-    for row in &matrix.variants {
-        let product = matrix.products.iter().find(|product| product.framework == row.framework);
-        all.extend(row.package.as_deref().zip(product));
+    let mut all = Vec::new();
+    for product in matrix.products_in_order() {
+        let rows = matrix.variants.iter().filter(|row| row.framework == product.framework);
+        let mut packages: Vec<_> = rows.filter_map(|row| row.package.as_deref()).collect();
+        packages.extend(product.package.as_deref());
+        packages.sort_unstable();
+        packages.dedup();
+        all.extend(packages.into_iter().map(|package| (package, product)));
     }
-    let place = |framework: &str| FIRST.iter().position(|first| *first == framework).unwrap_or(FIRST.len());
-    all.sort_by_key(|(package, product)| (place(&product.framework), product.framework.as_str(), *package));
-    all.dedup_by_key(|(package, _)| *package);
     all
 }
 
