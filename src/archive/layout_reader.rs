@@ -15,6 +15,7 @@ use super::limits::{LARGEST_LAYER, LARGEST_MANIFEST};
 use crate::failure::{Exit, Failure};
 use crate::model::bounded::{Bounded, read_bounded};
 use crate::model::bounded_tar::BoundedTar;
+use crate::model::image::config::{ConfiguredLayers, RootFs};
 use crate::model::image::manifest::{BlobDescriptor, blob_path};
 use crate::model::image_digest::Digest;
 use crate::model::sha256::{HashingReader, HashingWriter, Sha256Hex};
@@ -161,17 +162,6 @@ struct Entry {
     size: u64,
 }
 
-#[derive(Deserialize)]
-struct Config {
-    architecture: String,
-    rootfs: RootFs,
-}
-
-#[derive(Deserialize)]
-struct RootFs {
-    diff_ids: Vec<Digest>,
-}
-
 impl LayoutImage {
     /// Reads the one image of a layout; its layers are compared by [`LayoutLayer::check`].
     pub(crate) fn open(path: &Utf8Path) -> Result<Self, LayoutError> {
@@ -186,7 +176,7 @@ impl LayoutImage {
         }
         let manifest: Manifest = blobs.json(&blobs.document(image)?)?;
         let config = blobs.document(&manifest.config)?;
-        let Config { architecture, rootfs: RootFs { diff_ids } } = blobs.json(&config)?;
+        let ConfiguredLayers { architecture, rootfs: RootFs { diff_ids } } = blobs.json(&config)?;
         if manifest.layers.len() > MOST_LAYERS {
             let there = manifest.layers.len();
             return Err(blobs.invalid(format!("it has {there} layers, engines take {MOST_LAYERS}")));

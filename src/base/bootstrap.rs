@@ -303,7 +303,8 @@ fn download_of(deb: &LockedDeb, mirrors: &Mirrors) -> Download {
         let first = usize::from(!deb.path.starts_with("pool/updates/"));
         addresses.insert(first, security.join(&deb.path));
     }
-    Download { name: deb.name.clone(), addresses, sha256: deb.sha256.clone(), size: Some(deb.size) }
+    let (name, sha256) = (deb.name.clone(), deb.sha256.clone());
+    Download { name, addresses, sha256, size: Some(deb.size), login: None }
 }
 
 /// Converts a path below the store, which is UTF-8.

@@ -90,6 +90,7 @@ impl SuiteReader<'_> {
             addresses: if by_hash { vec![hashed, named.clone()] } else { vec![named.clone()] },
             sha256: promised.sha256.clone(),
             size: Some(promised.size),
+            login: None,
         };
         let path = self.fetch.into_store(self.store, &download, self.transfer).await?;
         let unreadable = |cause: std::io::Error| FetchError::Unreadable {

@@ -9,6 +9,7 @@ const EXAMPLES: &str = "\
 Examples:
   envforge vendor ./vendor                            download the locked files of the project
   envforge vendor pytorch-cuda:2.8-cu128 ./vendor
+  envforge vendor pytorch-cuda:2.8-cu128 ./vendor --layers
   envforge build --offline ./vendor                   build from them, offline
   envforge vendor ./vendor --check                    verify every file; exit 1 if one is damaged
   envforge vendor ./vendor --check --upstream         also report files the indexes deleted or changed";
@@ -24,6 +25,9 @@ pub struct VendorArgs {
     /// Verify the directory against its lock files.
     #[arg(long, conflicts_with = "spec")]
     pub check: bool,
+    /// Also add the finished layers, so that an offline build makes none in a container.
+    #[arg(long, conflicts_with = "check")]
+    pub layers: bool,
     /// With --check: also look up each wheel on its index.
     #[arg(long, requires = "check")]
     pub upstream: bool,
@@ -38,4 +42,4 @@ pub struct VendorArgs {
     pub target: TargetArgs,
 }
 
-into_request!(VendorArgs => Vendor { spec, dir, check, upstream, project, source, target });
+into_request!(VendorArgs => Vendor { spec, dir, check, layers, upstream, project, source, target });

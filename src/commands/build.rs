@@ -15,6 +15,7 @@ use crate::workflow::built::Built;
 use crate::workflow::confirm::can_ask;
 use crate::workflow::custom_base::{custom_base, named_base};
 use crate::workflow::error::CommandError;
+use crate::workflow::layer_sources::LayerSources;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::offer::chosen_product;
 use crate::workflow::own_images::is_outside_project;
@@ -102,6 +103,7 @@ fn without_network(
 ) -> Result<(), CommandError> {
     tell(session, folder);
     session.network = Network::None;
+    session.layer_sources = LayerSources::of_folder(folder.to_owned());
     wanted.source.locked = true;
     let path = lock_path(session.settings, stack, &wanted.source);
     if read_lock(&path)?.is_none()

@@ -4,8 +4,8 @@ use crate::failure::Exit;
 use crate::model::compat::Matrix;
 use crate::model::request::{self, LockOptions};
 use crate::model::resolve::{
-    companions_text, nearest_published, plan_report, plan_text, refusal_text, resolve, source_report,
-    source_text,
+    companions_text, device_code_share, device_code_text, nearest_published, plan_report, plan_text,
+    refusal_text, resolve, source_report, source_text,
 };
 use crate::model::spec::Spec;
 use crate::report::{Printer, reporter};
@@ -34,21 +34,25 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
         chosen = chosen_companions(&wanted, &spec, &stack, &options).map_err(|refusal| *refusal)?;
         Ok(stack)
     });
+    let share = answer.as_ref().ok().and_then(|stack| device_code_share(stack, matrix));
     if settings.output.json {
-        let report = plan_report(&wanted.spec, &spec, &target, "auto", &answer).with_companions(chosen);
+        let report = plan_report(&wanted.spec, &spec, &target, "auto", &answer)
+            .with_companions(chosen)
+            .with_device_code(share);
         let built = answer.as_ref().ok().and_then(|stack| source_report(stack, this_machine()));
         Printer.json(&match built {
             Some(source) => report.with_source(source, &nearest_published(&spec, &target, matrix, &options)),
             None => report,
         });
     } else {
+        let last = device_code_text(share.as_ref()) + &companions_text(&chosen);
         match &answer {
             Ok(stack) if stack.source_build.is_some() => {
                 let nearest = nearest_published(&spec, &target, matrix, &options);
                 let first = source_text(stack, &nearest, this_machine());
-                Printer.text(&(first + &plan_text(stack) + &companions_text(&chosen)));
+                Printer.text(&(first + &plan_text(stack) + &last));
             }
-            Ok(stack) => Printer.text(&(plan_text(stack) + &companions_text(&chosen))),
+            Ok(stack) => Printer.text(&(plan_text(stack) + &last)),
             Err(refusal) => Printer.say(&refusal_text(refusal, &target)),
         }
     }

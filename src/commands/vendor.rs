@@ -6,21 +6,21 @@ use camino::Utf8Path;
 use serde::Serialize;
 
 use crate::failure::Exit;
-use crate::model::lock::vendor_files::{items, place};
+use crate::model::lock::vendor_files::items;
 use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::vendor_base::fault;
 use crate::store::vendor_dir::{LOCKS, VendorError, VendorProblem, locks_of, verified};
-use crate::store::{StoreError, copy_verified, write_atomically};
+use crate::store::{StoreError, write_atomically};
 use crate::workflow::build_request::wanted;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock::lock_for;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
-use crate::workflow::vendor::{gather, gone_upstream};
-use crate::workflow::vendor_base;
+use crate::workflow::vendor::{copied, gather, gone_upstream};
+use crate::workflow::{vendor_base, vendor_layers};
 
 /// What `vendor --json` prints.
 #[derive(Serialize)]
@@ -53,38 +53,38 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
-    let locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
+    let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     gather(&session, &wanted, &locked).await?;
-    let lock = &locked.lock;
     let (mut new, mut bytes) = (0, 0);
-    let all = items(lock);
+    let all = items(&locked.lock);
     for item in &all {
-        let target = folder.join(place(item.sha256()));
         let from = session.store.blob_path(item.sha256())?;
         bytes += fs_err::metadata(&from)?.len();
-        // One that lies there is believed by its size here; `--check` reads it.
-        if fs_err::metadata(&target)
-            .is_ok_and(|found| fs_err::metadata(&from).is_ok_and(|own| own.len() == found.len()))
-        {
-            continue;
-        }
-        if let Err(error) = copy_verified(&from, &target, item.sha256()) {
-            if !matches!(error, StoreError::WrongContent { .. }) {
-                return Err(error.into());
+        let is_new = match copied(&from, &folder, item.sha256()) {
+            Err(error) if matches!(error.downcast_ref(), Some(StoreError::WrongContent { .. })) => {
+                // The cache had other bytes under that hash.
+                session.store.discard(item.sha256())?;
+                gather(&session, &wanted, &locked).await?;
+                copied(&from, &folder, item.sha256())?
             }
-            // The cache had other bytes under that hash.
-            session.store.discard(item.sha256())?;
-            gather(&session, &wanted, &locked).await?;
-            copy_verified(&from, &target, item.sha256())?;
-        }
-        new += 1;
+            copied => copied?,
+        };
+        new += usize::from(is_new);
     }
     let mut files = all.len();
-    if let Some(saved) = vendor_base::save(&session, &locked.base, lock.stack.machine, &folder).await? {
+    let machine = locked.lock.stack.machine;
+    if let Some(saved) = vendor_base::save(&session, &locked.base, machine, &folder).await? {
         files += 1;
         bytes += saved.bytes;
         new += usize::from(saved.new);
     }
+    if args.layers {
+        let saved = Box::pin(vendor_layers::save(&session, &wanted, &mut locked, &folder)).await?;
+        files += saved.files;
+        bytes += saved.bytes;
+        new += saved.new;
+    }
+    let lock = &locked.lock;
     let hash = lock.hash();
     write_atomically(&folder.join(LOCKS).join(format!("{hash}.lock")), lock.to_toml().as_bytes())?;
     if settings.output.json {
@@ -119,13 +119,16 @@ async fn check(folder: &Utf8Path, upstream: bool, settings: &Settings) -> Result
             findings.extend(fault(folder, lock));
         }
     }
+    let (layers, wrong) = vendor_layers::check(folder);
+    findings.extend(wrong);
+    let files = seen.len() + layers;
     let damaged = !findings.is_empty();
     if upstream {
         findings.extend(gone_upstream(&locks, settings).await?);
     }
     if settings.output.json {
         let (folder, findings) = (folder.as_str(), &findings);
-        Printer.json(&CheckReport { schema: 1, folder, files: seen.len(), findings });
+        Printer.json(&CheckReport { schema: 1, folder, files, findings });
     } else {
         let mut text = String::new();
         for finding in &findings {
@@ -139,7 +142,7 @@ async fn check(folder: &Utf8Path, upstream: bool, settings: &Settings) -> Result
         if !settings.output.quiet {
             Printer.say(&format!(
                 "{} files of {} locks read, {} findings",
-                seen.len(),
+                files,
                 locks.len(),
                 findings.len()
             ));

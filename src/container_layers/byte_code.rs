@@ -3,7 +3,7 @@
 //! A distribution's byte code is a function of its sources, their paths in the image and the Python: one fresh process each,
 //! without site, so no code of a wheel runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::error::LayerError;
 use super::limits::MOST_CODE;
 use super::step::Tools;
+use crate::assemble::LAYOUT_VERSION;
 use crate::engine::{ContainerFile, Network, RunRequest};
 use crate::model::sha256::sha256_hex;
 use crate::store::{SealedRecords, Store, StoreError};
@@ -66,6 +67,17 @@ pub fn kept(store: &Store, wheel: &str, identity: &str) -> Option<Vec<SourceFile
 /// Whether the cache has the byte code of a wheel, whole or not.
 pub fn is_kept(store: &Store, wheel: &str, identity: &str) -> bool {
     records(store).path(&name_of(wheel, identity)).is_file()
+}
+
+/// What the layer of the byte code of some wheels is a function of, as a hash: the Python, each wheel (SHA-256) and the paths
+/// that it leaves out.
+pub fn layer_key<'a>(identity: &str, wheels: impl Iterator<Item = (&'a str, BTreeSet<&'a str>)>) -> String {
+    let mut text = format!("byte code {LAYOUT} {LAYOUT_VERSION}\n{identity}\n{SCRIPT}\n");
+    for (sha256, left_out) in wheels {
+        text.extend([sha256, "\n"]);
+        text.extend(left_out.into_iter().flat_map(|path| [" ", path, "\n"]));
+    }
+    sha256_hex(text.as_bytes())
 }
 
 /// Compiles distributions and keeps the result.

@@ -43,6 +43,14 @@ pub enum LayerError {
         /// What it returned.
         found: String,
     },
+    /// A compressed layer has another content than its name says.
+    #[error("a layer has the content {found} instead of {wanted}")]
+    OtherLayer {
+        /// The digest of the tar that was looked for: `sha256:…`.
+        wanted: String,
+        /// The digest of its tar, or why it has none.
+        found: String,
+    },
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
@@ -54,7 +62,11 @@ impl Failure for LayerError {
             Self::Engine(error) => error.exit(),
             Self::Saved(error) => error.exit(),
             Self::Store(error) => error.exit(),
-            Self::Content { .. } | Self::Step { .. } | Self::ByteCode { .. } | Self::Io(_) => Exit::Outside,
+            Self::Content { .. }
+            | Self::Step { .. }
+            | Self::ByteCode { .. }
+            | Self::OtherLayer { .. }
+            | Self::Io(_) => Exit::Outside,
         }
     }
 
@@ -63,6 +75,7 @@ impl Failure for LayerError {
             Self::Engine(error) => error.hints(),
             Self::Saved(error) => error.hints(),
             Self::Store(error) => error.hints(),
+            Self::OtherLayer { .. } => vec!["do not use its source: nothing of it was used".to_owned()],
             Self::Content { .. } | Self::Step { .. } | Self::ByteCode { .. } | Self::Io(_) => {
                 vec![
                     "run the same command again with -v; `--builder dockerfile` builds without this step"

@@ -9,10 +9,12 @@ mod engine_layers;
 mod error;
 mod kept;
 mod limits;
+mod packed;
 mod step;
 pub mod toolkit;
 
 pub use engine_layers::keep_layers_of;
 pub use error::LayerError;
 pub use kept::{KeptLayer, keep_plan};
+pub use packed::keep_packed;
 pub use step::{Step, Tools, step_layers};

@@ -44,13 +44,31 @@ pub struct Step<'a> {
     pub context: Vec<ContextEntry>,
 }
 
+impl Step<'_> {
+    /// What the layers are a function of, as a hash: the image below, instructions and files.
+    pub fn key(&self) -> String {
+        let mut text = format!("{LAYOUT}\n{}\n{}\n", self.below.layers.join(" "), self.instructions);
+        for entry in &self.context {
+            let hash = match &entry.content {
+                ContextContent::Bytes(bytes) => sha256_hex(bytes),
+                ContextContent::File { sha256, .. } => sha256.clone(),
+            };
+            text.extend([&entry.path, " ", &hash, "\n"]);
+        }
+        sha256_hex(text.as_bytes())
+    }
+
+    /// The layers, if the cache has them.
+    pub fn kept(&self, tools: &Tools<'_>) -> Result<Option<Vec<KeptLayer>>, LayerError> {
+        Ok(if tools.no_cache { None } else { find(tools.store, &self.key())? })
+    }
+}
+
 /// Returns the layers of a step, lowest first: from the cache, or made now.
 pub async fn step_layers(tools: &Tools<'_>, step: Step<'_>) -> Result<Vec<KeptLayer>, LayerError> {
-    let key = key(&step);
+    let key = step.key();
     let _guard = tools.store.lock(&format!("layers-{}", &key[..16])).await?;
-    if !tools.no_cache
-        && let Some(layers) = find(tools.store, &key)?
-    {
+    if let Some(layers) = step.kept(tools)? {
         return Ok(layers);
     }
     let mut context = step.context;
@@ -80,17 +98,4 @@ pub async fn step_layers(tools: &Tools<'_>, step: Step<'_>) -> Result<Vec<KeptLa
     });
     let made = made.await.map_err(std::io::Error::other)??;
     Ok(keep(tools.store, &key, made)?)
-}
-
-/// The same for the same image below, instructions and files.
-fn key(step: &Step<'_>) -> String {
-    let mut text = format!("{LAYOUT}\n{}\n{}\n", step.below.layers.join(" "), step.instructions);
-    for entry in &step.context {
-        let hash = match &entry.content {
-            ContextContent::Bytes(bytes) => sha256_hex(bytes),
-            ContextContent::File { sha256, .. } => sha256.clone(),
-        };
-        text.extend([&entry.path, " ", &hash, "\n"]);
-    }
-    sha256_hex(text.as_bytes())
 }

@@ -10,7 +10,8 @@ use camino::Utf8PathBuf;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use http::{HeaderMap, Method};
 use reqwest::StatusCode;
-use reqwest::header::{CONTENT_RANGE, RANGE};
+use reqwest::header::{AUTHORIZATION, CONTENT_RANGE, HeaderValue, RANGE};
+use secrecy::ExposeSecret;
 
 use super::download::Download;
 use super::error::{FetchError, chain};
@@ -209,11 +210,11 @@ impl Fetcher {
     ) -> Result<(), FetchError> {
         let already_whole = partial.length > 0 && Some(partial.length) == download.size;
         if !already_whole {
-            let response = match self.request_named(address, partial.length, &download.name).await {
+            let response = match self.request_named(address, partial.length, download).await {
                 // The partial file does not belong to the file on the server.
                 Err(FetchError::Status { status, .. }) if status.starts_with("416") => {
                     partial.restart(transfer)?;
-                    self.request_named(address, 0, &download.name).await?
+                    self.request_named(address, 0, download).await?
                 }
                 other => other?,
             };
@@ -248,16 +249,23 @@ impl Fetcher {
 
     async fn request(&self, address: &Address, from: u64) -> Result<reqwest::Response, FetchError> {
         let name = address.url().path().rsplit('/').next().unwrap_or_default().to_owned();
-        self.request_named(address, from, &name).await
+        let addresses = vec![address.clone()];
+        let document = Download { name, addresses, sha256: String::new(), size: None, login: None };
+        self.request_named(address, from, &document).await
     }
 
     async fn request_named(
         &self,
         address: &Address,
         from: u64,
-        name: &str,
+        download: &Download,
     ) -> Result<reqwest::Response, FetchError> {
         let mut headers = HeaderMap::new();
+        let login = download.login.as_ref().map(ExposeSecret::expose_secret);
+        if let Some(mut login) = login.and_then(|login| HeaderValue::from_str(login).ok()) {
+            login.set_sensitive(true);
+            headers.insert(AUTHORIZATION, login);
+        }
         if from > 0 {
             let range = format!("bytes={from}-").parse().expect("digits are a valid header");
             headers.insert(RANGE, range);
@@ -269,7 +277,7 @@ impl Fetcher {
         match status {
             status if status.is_success() => Ok(response),
             StatusCode::NOT_FOUND | StatusCode::GONE => {
-                Err(FetchError::NotFound { name: name.to_owned(), address: address.clone() })
+                Err(FetchError::NotFound { name: download.name.clone(), address: address.clone() })
             }
             status => Err(FetchError::Status { address: address.clone(), status: status.to_string() }),
         }
@@ -342,6 +350,7 @@ mod tests {
                 addresses: vec![self.address().join("pool/a.deb")],
                 sha256: sha256_hex(CONTENT),
                 size: Some(CONTENT.len() as u64),
+                login: None,
             }
         }
         async fn answers(&self, response: ResponseTemplate, times: u64) {
@@ -582,6 +591,7 @@ mod tests {
                 addresses: vec![f.address().join(&format!("{length}.whl"))],
                 sha256: sha256_hex(&content),
                 size: Some(5),
+                login: None,
             };
             let done = f.fetcher.into_store(&f.store, &download, &transfer).await;
             assert_eq!(

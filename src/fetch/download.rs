@@ -1,5 +1,7 @@
 //! A file to download.
 
+use secrecy::SecretString;
+
 use crate::model::address::Address;
 
 /// A file to download into the cache.
@@ -13,4 +15,6 @@ pub struct Download {
     pub sha256: String,
     /// Its size, if known.
     pub size: Option<u64>,
+    /// The login for its addresses, as the header has it; a redirect takes it to no other server.
+    pub login: Option<SecretString>,
 }

@@ -72,6 +72,7 @@ fn download(deb: &LockedDeb, mirrors: &[Address]) -> Download {
         addresses: mirrors.iter().map(|mirror| mirror.join(&deb.path)).collect(),
         sha256: deb.sha256.clone(),
         size: Some(deb.size),
+        login: None,
     }
 }
 

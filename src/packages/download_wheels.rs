@@ -166,7 +166,7 @@ impl WheelSource<'_> {
                     }
                 };
                 let (name, sha256) = (wheel.file.clone(), wheel.sha256.clone());
-                Ok::<_, PackagesError>(Download { name, addresses, sha256, size: wheel.size })
+                Ok::<_, PackagesError>(Download { name, addresses, sha256, size: wheel.size, login: None })
             })
             .buffer_unordered(PARALLEL)
             .try_collect()

@@ -95,7 +95,7 @@ async fn fetch_wheel(
     let listed = String::from_utf8_lossy(&listed);
     let link = links(&listed, &page).find(|link| link.file == tool.file).ok_or_else(absent)?;
     let (name, sha256) = (tool.file.clone(), tool.sha256.clone());
-    let download = Download { name, addresses: vec![link.address], sha256, size: None };
+    let download = Download { name, addresses: vec![link.address], sha256, size: None, login: None };
     let transfer = Transfer::new(reporter, STEP, None);
     fetcher.into_store(store, &download, &transfer).await.map_err(|error| index_fault(error, &tool.file))?;
     Ok(())

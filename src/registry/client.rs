@@ -150,7 +150,7 @@ impl Registry {
         let digest = checked(image, &answer, image.digest())?;
         let published = match parsed(image, &answer)? {
             Manifest::Index(entries) => entries.into_iter().map(|entry| entry.platform).collect(),
-            Manifest::Image { config } => {
+            Manifest::Image { config, .. } => {
                 let answer = talk.get(&format!("blobs/{config}"), &[]).await?;
                 checked(image, &answer, Some(&config))?;
                 vec![platform_of_config(&answer.body).map_err(|error| unread(image, &answer, error))?]
@@ -165,7 +165,7 @@ impl Registry {
 }
 
 /// Verifies a document against the requested digest and the registry's header; returns its digest.
-fn checked(
+pub(super) fn checked(
     image: &ImageRef,
     answer: &HttpResponse,
     wanted: Option<&Digest>,
@@ -183,7 +183,7 @@ fn checked(
     }
 }
 
-fn parsed(image: &ImageRef, answer: &HttpResponse) -> Result<Manifest, RegistryError> {
+pub(super) fn parsed(image: &ImageRef, answer: &HttpResponse) -> Result<Manifest, RegistryError> {
     Manifest::parse(&answer.body).map_err(|error| unread(image, answer, error))
 }
 

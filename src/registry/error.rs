@@ -6,6 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::fetch::{FetchError, is_transient};
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ReferenceError;
+use crate::store::StoreError;
 
 /// The longest wait that a busy registry is granted, seconds.
 const LONGEST_WAIT: u64 = 20;
@@ -163,6 +164,9 @@ pub enum RegistryError {
         /// Why.
         cause: String,
     },
+    /// The cache failed while it took a blob.
+    #[error(transparent)]
+    Cache(#[from] StoreError),
     /// Docker's configuration cannot be read.
     #[error("cannot read `{file}`: {cause}")]
     DockerConfig {
@@ -192,6 +196,7 @@ impl Failure for RegistryError {
             | Self::NotARegistry { .. }
             | Self::WrongDigest { .. }
             | Self::Kind { .. } => Exit::Outside,
+            Self::Cache(error) => error.exit(),
         }
     }
 
@@ -227,6 +232,7 @@ impl Failure for RegistryError {
                 format!("set the public address of `{registry}` in its own configuration (behind a proxy: `X-Forwarded-Proto`)"),
             ],
             Self::Content { cause, .. } => cause.hints(),
+            Self::Cache(error) => error.hints(),
             Self::OtherBlob { .. } => vec!["delete `layers` in the cache directory, then build the image again".to_owned()],
             Self::NotARegistry { .. } => vec![
                 "check the name, HTTPS_PROXY and `[mirrors] images` (a proxy's login page or another host responds)".to_owned(),

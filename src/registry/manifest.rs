@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::model::image::manifest::BlobDescriptor;
 use crate::model::image_digest::Digest;
 use crate::model::versions::Machine;
 
@@ -22,6 +23,8 @@ pub(super) enum Manifest {
     Image {
         /// The configuration.
         config: Digest,
+        /// The layers, lowest first.
+        layers: Vec<BlobDescriptor>,
     },
 }
 
@@ -52,6 +55,8 @@ struct Document {
     media_type: Option<String>,
     manifests: Option<Vec<Entry>>,
     config: Option<Descriptor>,
+    #[serde(default)]
+    layers: Vec<Descriptor>,
 }
 
 #[derive(Deserialize)]
@@ -63,6 +68,8 @@ struct Entry {
 #[derive(Deserialize)]
 struct Descriptor {
     digest: Digest,
+    #[serde(default)]
+    size: u64,
 }
 
 /// A platform as an index and an image's configuration write it.
@@ -97,7 +104,11 @@ impl Manifest {
             return Ok(Self::Index(entries.collect()));
         }
         match document.config {
-            Some(config) => Ok(Self::Image { config: config.digest }),
+            Some(config) => {
+                let blob = |layer: Descriptor| BlobDescriptor { digest: layer.digest, size: layer.size };
+                let layers = document.layers.into_iter().map(blob).collect();
+                Ok(Self::Image { config: config.digest, layers })
+            }
             None if document.schema_version == Some(1) => {
                 Err(ManifestError::Kind("Docker image manifest, schema 1".to_owned()))
             }
@@ -161,13 +172,15 @@ mod tests {
     }
 
     #[test]
-    fn image_manifest_gives_its_configuration() {
+    fn image_manifest_gives_its_configuration_and_layers() {
         for kind in &ACCEPT[2..] {
             let text = format!(
-                r#"{{"schemaVersion":2,"mediaType":"{kind}","config":{{"digest":"{}","size":2}},"layers":[]}}"#,
-                digest("c")
+                r#"{{"schemaVersion":2,"mediaType":"{kind}","config":{{"digest":"{}","size":2}},"layers":[{{"digest":"{}","size":3}}]}}"#,
+                digest("c"),
+                digest("abc")
             );
-            assert_eq!(Manifest::parse(text.as_bytes()), Ok(Manifest::Image { config: digest("c") }));
+            let wanted = Manifest::Image { config: digest("c"), layers: vec![BlobDescriptor::of(b"abc")] };
+            assert_eq!(Manifest::parse(text.as_bytes()), Ok(wanted));
         }
         let config = br#"{"architecture":"arm64","os":"linux","variant":"v8","config":{}}"#;
         assert_eq!(platform_of_config(config).as_deref(), Ok("linux/arm64/v8"));

@@ -1,8 +1,9 @@
 //! Image registries: digests of tags, credentials and mirrors.
 //!
 //! Speaks the registry API (version 2; Docker and OCI documents): asks for digests, and uploads images whose blobs are made
-//! here. Pulling is the engine's work, which gets the reference and the credential from here. Pure: `manifest`, `challenge`,
-//! `docker_config`, `upload_location`. Edges: `client` and `client_session` (HTTP), `push` and `upload` (blobs), `helper` and
+//! here. Pulling an image is the engine's work, which gets the reference and the credential from here; single layers come
+//! into the cache. Pure: `manifest`, `challenge`,
+//! `docker_config`, `upload_location`. Edges: `client` and `client_session` (HTTP), `push`, `upload` and `pull` (blobs), `helper` and
 //! `lookup` (credential helpers), `trust` (certificates).
 
 mod blob;
@@ -18,6 +19,7 @@ mod helper;
 mod lookup;
 mod manifest;
 mod plain_http;
+mod pull;
 mod push;
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "starts a program")]
@@ -41,6 +43,7 @@ pub use blob::{Blob, BlobContent};
 pub use client::{Registry, ResolvedImage};
 pub use credential::{Credential, Login};
 pub use error::RegistryError;
+pub use pull::PublishedImage;
 pub use push::ManifestDocument;
 pub use retry::RetryPolicy;
 pub use upload::BlobOrigin;

@@ -60,7 +60,7 @@ impl TestRegistry {
         self.state.lock().expect("no test panics with it")
     }
 
-    /// The next `times` requests of that method do this instead.
+    /// The next `times` requests of that method, or of that method and address so far as it is given, do this instead.
     pub(crate) fn wrong(&self, method: &str, times: usize, wrong: Wrong) {
         self.state().faults.push((method.to_owned(), times, wrong));
     }
@@ -81,7 +81,7 @@ async fn serve(stream: TcpStream, state: &Mutex<State>, host: &str) {
     let mut stream = BufReader::new(stream);
     while let Some(head) = head(&mut stream).await {
         let (answer, close) = answer(&mut stream, &head, state, host).await;
-        let written = stream.get_mut().write_all(answer.as_bytes()).await;
+        let written = stream.get_mut().write_all(&answer).await;
         if close || written.is_err() {
             return;
         }
@@ -142,12 +142,13 @@ async fn answer(
     head: &Head,
     state: &Mutex<State>,
     host: &str,
-) -> (String, bool) {
+) -> (Vec<u8>, bool) {
     let login = head.headers.get("authorization").cloned();
     let wrong = {
         let mut state = state.lock().expect("no test panics with it");
         state.requests.push((head.method.clone(), head.target.clone(), login.clone()));
-        let fault = state.faults.iter_mut().find(|(method, times, _)| *method == head.method && *times > 0);
+        let request = format!("{} {}", head.method, head.target);
+        let fault = state.faults.iter_mut().find(|(of, times, _)| request.starts_with(of) && *times > 0);
         fault.map(|(_, times, wrong)| {
             *times -= 1;
             wrong.clone()
@@ -156,12 +157,12 @@ async fn answer(
     match wrong {
         Some(Wrong::Answer(answer)) => {
             body(stream, head, usize::MAX).await;
-            return (answer, false);
+            return (answer.into_bytes(), false);
         }
         Some(Wrong::Cut(most)) => {
             let body = body(stream, head, most).await;
             respond(head, login.as_deref(), &body, &mut state.lock().expect("no test panics with it"), host);
-            return (String::new(), true);
+            return (Vec::new(), true);
         }
         _ => {}
     }
@@ -171,12 +172,16 @@ async fn answer(
         state.uploads.clear();
     }
     let answer = respond(head, login.as_deref(), &body, &mut state, host);
-    if matches!(wrong, Some(Wrong::NoAnswer)) { (String::new(), true) } else { (answer, false) }
+    if matches!(wrong, Some(Wrong::NoAnswer)) { (Vec::new(), true) } else { (answer, false) }
 }
 
-fn respond(head: &Head, login: Option<&str>, body: &[u8], state: &mut State, host: &str) -> String {
-    let empty =
-        |status: &str, headers: &str| format!("HTTP/1.1 {status}\r\n{headers}content-length: 0\r\n\r\n");
+fn respond(head: &Head, login: Option<&str>, body: &[u8], state: &mut State, host: &str) -> Vec<u8> {
+    let empty = |status: &str, headers: &str| {
+        format!("HTTP/1.1 {status}\r\n{headers}content-length: 0\r\n\r\n").into_bytes()
+    };
+    let document = |bytes: &[u8]| {
+        [format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bytes.len()).as_bytes(), bytes].concat()
+    };
     let (path, query) = head.target.split_once('?').unwrap_or((&head.target, ""));
     let field = |name: &str| {
         let found = query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")));
@@ -186,7 +191,7 @@ fn respond(head: &Head, login: Option<&str>, body: &[u8], state: &mut State, hos
         let token = format!("token-{}", state.requests.len());
         state.token = Some(token.clone());
         let text = format!(r#"{{"token":"{token}"}}"#);
-        return format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len());
+        return document(text.as_bytes());
     }
     if let Some(token) = &state.token
         && login != Some(format!("Bearer {token}").as_str())
@@ -203,6 +208,8 @@ fn respond(head: &Head, login: Option<&str>, body: &[u8], state: &mut State, hos
     };
     match (head.method.as_str(), path.contains("/uploads/"), path.contains("/manifests/")) {
         ("HEAD", false, false) if state.blobs.contains_key(&name) => empty("200 OK", ""),
+        ("GET", false, _) if state.blobs.contains_key(&name) => document(&state.blobs[&name]),
+        ("GET", false, true) if state.manifests.contains_key(&name) => document(&state.manifests[&name]),
         ("POST", true, false) => {
             state.begun += 1;
             let upload = format!("upload-{}", state.begun);

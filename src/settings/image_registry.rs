@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 use secrecy::SecretString;
 
 use crate::model::image_mirrors::ImageMirrors;
+use crate::model::image_ref::ImageRef;
 
 /// A login from the environment.
 #[derive(Debug, Clone)]
@@ -14,6 +15,17 @@ pub struct EnvironmentLogin {
     pub user: String,
     /// The password.
     pub password: SecretString,
+}
+
+/// The repository of finished layers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerRepository {
+    /// Its registry and name, without a tag.
+    pub repository: ImageRef,
+    /// Whether builds put layers into it.
+    pub write: bool,
+    /// Whether its layers count where no lock file records them.
+    pub trusted: bool,
 }
 
 /// Network settings of image registries.
@@ -31,4 +43,6 @@ pub struct RegistrySettings {
     pub docker_config: Option<Utf8PathBuf>,
     /// Directories as `/etc/docker/certs.d`: a directory for each registry, with the authorities (`*.crt`) trusted for it.
     pub certificates: Vec<Utf8PathBuf>,
+    /// Where finished layers are looked for; `None`: nowhere.
+    pub layers: Option<LayerRepository>,
 }

@@ -7,9 +7,10 @@ use serde::Deserialize;
 
 use super::environment::Environment;
 use super::error::SettingsError;
-use super::image_registry::{EnvironmentLogin, RegistrySettings};
+use super::image_registry::{EnvironmentLogin, LayerRepository, RegistrySettings};
 use super::variables::{self, Variable};
 use crate::model::image_mirrors::ImageMirrors;
+use crate::model::image_ref::ImageRef;
 
 /// `[registry]`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -19,6 +20,17 @@ pub struct RegistryConfig {
     /// login without TLS.
     #[serde(default)]
     pub insecure: Vec<String>,
+    /// Repository of finished layers, `registry.example.com/team/envforge-layers`: builds take from it what would need a
+    /// container (system, `/usr/local/cuda`, byte code), if the lock file records the same digest.
+    #[serde(default)]
+    pub layers: Option<String>,
+    /// Put layers into that repository that it lacks: `true`. Byte code of all packages is among them.
+    #[serde(default)]
+    pub layers_write: bool,
+    /// Take layers of that repository that no lock file records: `true`. Whoever can push there then decides what new
+    /// images contain.
+    #[serde(default)]
+    pub layers_trusted: bool,
 }
 
 /// `[mirrors] images`: for each registry one mirror, or several in the order they are asked.
@@ -84,8 +96,49 @@ pub(super) fn registry_settings(
         insecure,
         login,
         auth_config: of(variables::AUTH_CONFIG).map(Into::into),
+        layers: layer_repository(environment, config)?,
         ..RegistrySettings::default()
     })
+}
+
+/// The repository of finished layers.
+fn layer_repository(
+    environment: &Environment,
+    config: &RegistryConfig,
+) -> Result<Option<LayerRepository>, SettingsError> {
+    let Some(text) = variables::LAYERS.of(environment).or_else(|| config.layers.clone()) else {
+        return Ok(None);
+    };
+    let repository = text.parse::<ImageRef>().ok();
+    let is_repository =
+        |found: &ImageRef| found.names_registry() && found.tag().is_none() && found.digest().is_none();
+    let repository = repository.filter(is_repository).ok_or(SettingsError::Value {
+        setting: "[registry] layers (ENVFORGE_LAYERS)",
+        value: text,
+        allowed: "HOST/NAME or HOST:PORT/NAME, without a tag",
+    })?;
+    let write = flag(variables::LAYERS_WRITE, environment, "ENVFORGE_LAYERS_WRITE")?;
+    let trusted = flag(variables::LAYERS_TRUSTED, environment, "ENVFORGE_LAYERS_TRUSTED")?;
+    Ok(Some(LayerRepository {
+        repository,
+        write: write.unwrap_or(config.layers_write),
+        trusted: trusted.unwrap_or(config.layers_trusted),
+    }))
+}
+
+fn flag(
+    variable: Variable,
+    environment: &Environment,
+    setting: &'static str,
+) -> Result<Option<bool>, SettingsError> {
+    match variable.of(environment).as_deref() {
+        None => Ok(None),
+        Some("true" | "1") => Ok(Some(true)),
+        Some("false" | "0") => Ok(Some(false)),
+        Some(other) => {
+            Err(SettingsError::Value { setting, value: other.to_owned(), allowed: "`true` or `false`" })
+        }
+    }
 }
 
 #[cfg(test)]
@@ -136,6 +189,28 @@ mod tests {
             assert!(settings.insecure.contains(&"box:5000".to_owned()), "{:?}", settings.insecure);
             assert_eq!(settings.login.expect("a login").registry, "localhost:5000");
         }
+    }
+
+    #[test]
+    fn repository_of_layers_is_read_only_and_untrusted_unless_it_is_set() {
+        let of = |pairs: &[(&str, &str)], text: &str| built(pairs, text).map(|settings| settings.layers);
+        let known = |text: &str, write, trusted| {
+            let repository = text.parse().expect("a reference");
+            Some(LayerRepository { repository, write, trusted })
+        };
+        assert_eq!(of(&[], "").expect("settings"), None);
+        let file = "[registry]\nlayers = 'box:5000/team/layers'";
+        assert_eq!(of(&[], file).expect("settings"), known("box:5000/team/layers", false, false));
+        let all = format!("{file}\nlayers-write = true\nlayers-trusted = true");
+        assert_eq!(of(&[], &all).expect("settings"), known("box:5000/team/layers", true, true));
+        let pairs = [("ENVFORGE_LAYERS", "r.test/l"), ("ENVFORGE_LAYERS_WRITE", "false")];
+        assert_eq!(of(&pairs, &all).expect("settings"), known("r.test/l", false, true));
+        for wrong in ["layers", "team/layers", "r.test/l:tag", "https://r.test/l", "r.test/UPPER"] {
+            let error = of(&[("ENVFORGE_LAYERS", wrong)], "").expect_err("refused").to_string();
+            assert!(error.contains("[registry] layers") && error.contains(wrong), "{error}");
+        }
+        let error = of(&[("ENVFORGE_LAYERS", "r.test/l"), ("ENVFORGE_LAYERS_WRITE", "maybe")], "");
+        assert!(error.expect_err("refused").to_string().contains("ENVFORGE_LAYERS_WRITE"));
     }
 
     #[test]

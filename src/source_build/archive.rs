@@ -31,8 +31,13 @@ pub async fn release_archive(
     if addresses.is_empty() {
         return Err(SourceError::NoAddress { archive: name });
     }
-    downloaded(Download { name, addresses: addresses.to_vec(), sha256, size: None }, store, fetcher, reporter)
-        .await
+    downloaded(
+        Download { name, addresses: addresses.to_vec(), sha256, size: None, login: None },
+        store,
+        fetcher,
+        reporter,
+    )
+    .await
 }
 
 /// Makes a source distribution present in the cache.
@@ -45,7 +50,8 @@ pub async fn source_archive(
         return Ok(tools.store.blob_path(&locked.sha256)?);
     }
     let (name, sha256) = (locked.file.clone(), locked.sha256.clone());
-    let download = Download { name, addresses: vec![address.clone()], sha256, size: locked.size };
+    let download =
+        Download { name, addresses: vec![address.clone()], sha256, size: locked.size, login: None };
     downloaded(download, tools.store, tools.fetcher, Arc::clone(&tools.reporter)).await
 }
 

@@ -61,6 +61,14 @@ pub enum SourceError {
         #[source]
         cause: Box<PackagesError>,
     },
+    /// The image lacks what packages are compiled with, or its GPUs are too old for them.
+    #[error("cannot build from source:{}", .reasons.iter().map(|reason| format!("\n  {reason}")).collect::<String>())]
+    Unfit {
+        /// Every reason.
+        reasons: Vec<String>,
+        /// Whether the flavour lacks nvcc.
+        devel: bool,
+    },
     /// The source builds do not converge.
     #[error("source builds do not converge: dependencies change on every pass")]
     Unsettled,
@@ -98,6 +106,7 @@ impl Failure for SourceError {
             | Self::NoAddress { .. }
             | Self::NoPatch { .. }
             | Self::Distribution { .. }
+            | Self::Unfit { .. }
             | Self::Unsettled
             | Self::OtherWheel { .. } => Exit::No,
             Self::BuildRequires { cause, .. } => cause.exit(),
@@ -135,6 +144,10 @@ impl Failure for SourceError {
                 "select a version with fewer build requirements (they are installed as wheels next to this framework)".to_owned(),
             ],
             Self::BuildRequires { cause, .. } => cause.hints(),
+            Self::Unfit { devel: true, .. } => {
+                vec!["use the flavour with nvcc: add `-devel` to the spec (`pytorch-cuda:2.8-cu128-devel`)".to_owned()]
+            }
+            Self::Unfit { devel: false, .. } => vec!["select other GPUs with `--gpu`".to_owned()],
             Self::Unsettled => vec!["specify compatible versions of these packages".to_owned()],
             Self::Packages(error) => error.hints(),
             Self::Engine(error) => error.hints(),

@@ -11,11 +11,15 @@ use serde_json::json;
 use super::error::SourceError;
 use crate::model::bounded::{Bounded, read_text_bounded};
 use crate::model::bounded_tar::BoundedTar;
+use crate::model::compat::coupled::SourceRecipe;
 use crate::model::image::plan::CachedFile;
 use crate::model::image::render::shell_word;
 use crate::model::lock::{Lock, LockedSource, LockedTool, LockedWheel, WheelLayer};
+use crate::model::resolve::BuildMachine;
 use crate::model::sha256::sha256_hex;
+use crate::model::versions::ComputeCapability;
 use crate::source_build::build::{Compilation, JOBS, STEP};
+use crate::source_build::patches::patch_text;
 
 /// More than any `pyproject.toml`.
 const LARGEST_PYPROJECT: u64 = 4 << 20;
@@ -23,6 +27,8 @@ const LARGEST_PYPROJECT: u64 = 4 << 20;
 const LARGEST_ARCHIVE: u64 = 8 << 30;
 /// Times in the wheel: the earliest of a zip archive.
 const EPOCH: &str = "315532800";
+/// Stands for the first member of each target's generation in [`SourceRecipe::environment`].
+const FAMILIES: &str = "{families}";
 
 /// A wheel to build of a source distribution.
 #[derive(Debug, Clone, Copy)]
@@ -31,12 +37,41 @@ pub struct PackageBuild<'a> {
     pub below: &'a Lock,
     /// The source distribution, with its build requirements.
     pub source: &'a LockedSource,
+    /// How this release is built, if its set-up script was read.
+    pub recipe: Option<&'a SourceRecipe>,
 }
 
-impl PackageBuild<'_> {
+impl<'a> PackageBuild<'a> {
+    /// Returns why it cannot be built in this image: no nvcc, GPUs that its code is not for.
+    pub fn obstacles(&self) -> Vec<String> {
+        let (Some(recipe), stack) = (self.recipe, &self.below.stack) else { return Vec::new() };
+        let LockedSource { name, version, .. } = self.source;
+        let mut all = Vec::new();
+        if stack.nvcc.is_none() {
+            all.push(format!("{name} {version} compiles CUDA code, and this flavour has no nvcc"));
+        }
+        let old = stack.target.capabilities().into_iter().filter(|code| Some(*code) < recipe.oldest_gpu);
+        all.extend(old.map(|code| {
+            let oldest = recipe.oldest_gpu.map_or_else(String::new, ComputeCapability::dotted);
+            format!(
+                "{name} {version} has no code for compute capability {}, only for {oldest} and newer",
+                code.dotted()
+            )
+        }));
+        all
+    }
+
+    /// Returns the number of parallel compilers: one for each processor, limited by memory.
+    pub fn jobs(&self, machine: BuildMachine) -> u64 {
+        let cores = machine.cores.unwrap_or(1);
+        let each = self.recipe.and_then(|recipe| recipe.job_memory_gb);
+        let fit = each.zip(machine.memory_gb).map(|(each, all)| all / u64::from(each).max(1));
+        fit.map_or(cores, |fit| fit.min(cores)).max(1)
+    }
+
     /// SHA-256 over everything that decides the wheel, except the number of parallel compilers.
     pub fn key(&self) -> String {
-        let Self { below, source } = self;
+        let Self { below, source, .. } = self;
         let debs = below.base.packages.iter().chain(below.debs()).map(|deb| &deb.sha256);
         let wheels = below.wheels.iter().map(|wheel| &wheel.sha256);
         let what = json!({
@@ -47,6 +82,7 @@ impl PackageBuild<'_> {
             "base": [&below.base.name, below.base.digest.as_deref().unwrap_or_default()],
             "below": debs.chain(wheels).collect::<Vec<_>>(),
             "environment": self.environment("0"),
+            "patches": self.patches().iter().map(|name| patch_text(name)).collect::<Vec<_>>(),
             "step": STEP,
         });
         sha256_hex(what.to_string().as_bytes())
@@ -54,7 +90,7 @@ impl PackageBuild<'_> {
 
     /// The image it is built in, as a lock: build requirements take the place of packages of their names.
     pub fn builder_lock(&self) -> Lock {
-        let Self { below, source } = self;
+        let Self { below, source, .. } = self;
         let mut lock = (*below).clone();
         lock.wheels.retain(|wheel| source.build.iter().all(|tool| tool.name != wheel.name));
         let tools = source.build.iter().map(LockedTool::as_wheel);
@@ -63,7 +99,7 @@ impl PackageBuild<'_> {
     }
 
     /// What is compiled.
-    pub fn compilation(&self, archive: CachedFile, uv: CachedFile) -> Compilation<'_> {
+    pub fn compilation(&self, archive: CachedFile, uv: CachedFile) -> Compilation<'a> {
         let LockedSource { name, version, file, .. } = self.source;
         Compilation {
             title: format!("{name} {version}"),
@@ -71,9 +107,13 @@ impl PackageBuild<'_> {
             file,
             archive,
             uv,
-            patches: &[],
+            patches: self.patches(),
             environment: self.environment(JOBS),
         }
+    }
+
+    fn patches(&self) -> &'a [String] {
+        self.recipe.map_or(&[], |recipe| &recipe.patches)
     }
 
     /// Returns the build's environment as shell lines: the variables read by builds of CUDA extensions.
@@ -81,13 +121,19 @@ impl PackageBuild<'_> {
         let stack = &self.below.stack;
         let named = stack.target.capabilities();
         let targets = if named.is_empty() { &stack.requires.gpu } else { &named };
-        let targets: Vec<_> = targets.iter().map(|code| code.dotted()).collect();
-        let all = [
+        let oldest = self.recipe.and_then(|recipe| recipe.oldest_gpu);
+        let targets: Vec<_> = targets.iter().filter(|code| Some(**code) >= oldest).collect();
+        let mut families: Vec<_> = targets.iter().map(|code| format!("{}0", code.major)).collect();
+        families.dedup();
+        let dotted: Vec<_> = targets.iter().map(|code| code.dotted()).collect();
+        let mut all = vec![
             ("SOURCE_DATE_EPOCH", EPOCH.to_owned()),
             ("PYTHONHASHSEED", "0".to_owned()),
             ("MAX_JOBS", jobs.to_owned()),
-            ("TORCH_CUDA_ARCH_LIST", targets.join(";")),
+            ("TORCH_CUDA_ARCH_LIST", dotted.join(";")),
         ];
+        let own = self.recipe.into_iter().flat_map(|recipe| &recipe.environment);
+        all.extend(own.map(|(name, value)| (name.as_str(), value.replace(FAMILIES, &families.join(";")))));
         all.iter().fold(String::new(), |mut text, (name, value)| {
             let _ = writeln!(text, "export {name}={}", shell_word(value));
             text
@@ -176,7 +222,9 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
+    use crate::model::compat::Matrix;
     use crate::model::lock::{IndexKind, sample};
+    use crate::model::target::TargetGpu;
     use crate::source_build::build::tests::{cached, text_of};
 
     fn tar_of(files: &[(&str, &str)]) -> Vec<u8> {
@@ -263,7 +311,7 @@ mod tests {
     fn with(check: impl FnOnce(PackageBuild<'_>)) {
         let lock = sample::lock().without_user_layers();
         let source = source();
-        check(PackageBuild { below: &lock, source: &source });
+        check(PackageBuild { below: &lock, source: &source, recipe: None });
     }
 
     #[test]
@@ -289,6 +337,75 @@ mod tests {
         });
     }
 
+    fn recipe() -> SourceRecipe {
+        let recipe = Matrix::current().source_recipe("flash-attn", "2.8.3.post2").expect("a row");
+        SourceRecipe { patches: vec!["extension-gpu-targets.py".to_owned()], ..recipe.clone() }
+    }
+
+    /// The image below, for GPUs of these capabilities.
+    fn below(gpus: &[&str]) -> Lock {
+        let mut below = sample::lock().without_user_layers();
+        let gpu = |code: &&str| TargetGpu { name: None, compute_capability: code.parse().expect("a code") };
+        below.stack.target.gpus = gpus.iter().map(gpu).collect();
+        below.stack.requires.gpu = ["7.0", "8.0", "9.0"].map(|code| code.parse().expect("a code")).to_vec();
+        below
+    }
+
+    #[test]
+    fn every_recipe_has_its_patches() {
+        for name in Matrix::current().source_recipes.iter().flat_map(|recipe| &recipe.patches) {
+            assert!(patch_text(name).is_some_and(|text| !text.is_empty()), "{name}");
+        }
+    }
+
+    #[test]
+    fn recipe_forces_the_compilation_for_the_targets_it_has_code_for() {
+        let (recipe, source) = (recipe(), source());
+        let environment = |gpus: &[&str]| {
+            let below = below(gpus);
+            let build = PackageBuild { below: &below, source: &source, recipe: Some(&recipe) };
+            text_of(&build.compilation(cached("d"), cached("2")), "source/environment")
+        };
+        let text = environment(&["8.6", "8.0", "9.0"]);
+        for line in [
+            "FLASH_ATTENTION_FORCE_BUILD='TRUE'",
+            "FLASH_ATTN_CUDA_ARCHS='80;90'",
+            "TORCH_CUDA_ARCH_LIST='8.0;8.6;9.0'",
+        ] {
+            assert!(text.contains(&format!("export {line}\n")), "{line}: {text}");
+        }
+        // The image is for older GPUs, too, which this package has no code for.
+        let any = environment(&[]);
+        assert!(any.contains("FLASH_ATTN_CUDA_ARCHS='80;90'"), "{any}");
+        assert!(any.contains("TORCH_CUDA_ARCH_LIST='8.0;9.0'"), "{any}");
+    }
+
+    #[test]
+    fn obstacles_are_named_all_at_once() {
+        let (recipe, source) = (recipe(), source());
+        let obstacles = |below: &Lock, recipe| PackageBuild { below, source: &source, recipe }.obstacles();
+        let mut old = below(&["7.5", "8.0"]);
+        old.stack.nvcc = None;
+        let found = obstacles(&old, Some(&recipe));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("no nvcc") && found[1].contains("7.5"), "{found:?}");
+        assert!(obstacles(&old, None).is_empty(), "nothing is known of it");
+    }
+
+    #[test]
+    fn compilers_are_as_many_as_the_memory_holds() {
+        let (below, source) = (below(&[]), source());
+        let recipe = SourceRecipe { job_memory_gb: Some(9), ..recipe() };
+        let jobs = |recipe, cores, memory_gb| {
+            PackageBuild { below: &below, source: &source, recipe }.jobs(BuildMachine { cores, memory_gb })
+        };
+        assert_eq!(jobs(Some(&recipe), Some(16), Some(64)), 7);
+        assert_eq!(jobs(Some(&recipe), Some(2), Some(64)), 2);
+        assert_eq!(jobs(Some(&recipe), Some(16), Some(4)), 1);
+        assert_eq!(jobs(Some(&recipe), Some(16), None), 16);
+        assert_eq!(jobs(None, Some(16), Some(4)), 16);
+    }
+
     #[test]
     fn key_contains_all_inputs() {
         with(|build| {
@@ -301,6 +418,11 @@ mod tests {
             let mut below = build.below.clone();
             below.wheels[0].sha256 = "f".repeat(64);
             assert_ne!(PackageBuild { below: &below, ..build }.key(), key);
+            let mut recipe = recipe();
+            let with = PackageBuild { recipe: Some(&recipe), ..build }.key();
+            assert_ne!(with, key);
+            recipe.patches.clear();
+            assert_ne!(PackageBuild { recipe: Some(&recipe), ..build }.key(), with);
         });
     }
 }

@@ -30,6 +30,7 @@ mod trusted_projects;
 pub(crate) mod unused;
 pub(crate) mod vendor_base;
 pub mod vendor_dir;
+pub(crate) mod vendor_layers;
 
 pub use error::StoreError;
 pub(crate) use files::copy_verified;

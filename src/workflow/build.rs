@@ -16,7 +16,7 @@ use crate::report::Event;
 use crate::store::built_images::remember_built;
 use crate::store::known_locks::remember_image;
 use crate::store::reports;
-use crate::workflow::assemble::{Assembly, assemble};
+use crate::workflow::assemble::{Assembly, FinishedLayers, assemble};
 use crate::workflow::base::{check_agent_starts, check_processor};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::build_secrets::secrets;
@@ -32,6 +32,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
 use crate::workflow::lock::{lock_for, raise_schema};
+use crate::workflow::publish_layers::publish_layers;
 use crate::workflow::push::{push, pushable, warn_of_licence};
 use crate::workflow::session::Session;
 use crate::workflow::tags::tags;
@@ -74,6 +75,7 @@ pub(crate) async fn build_one(
     let scratch = TemporaryTag::new(&*session.engine);
     let image = if is_assembled(session, args) {
         let scratch_tag = scratch.name();
+        let finished = FinishedLayers::new(session, image_records::recorded(&locked.lock), false);
         let how = Assembly {
             session,
             lock: &locked.lock,
@@ -82,9 +84,11 @@ pub(crate) async fn build_one(
             wanted,
             scratch_tag,
             no_cache: args.no_cache,
+            finished: &finished,
         };
         let (image, records) = Box::pin(assemble(how)).await?;
         image_records::compare(session, &mut locked, records)?;
+        Box::pin(publish_layers(&finished, session.engine.info().machine)).await?;
         image
     } else {
         disk_space::check(session, &locked.lock)?;

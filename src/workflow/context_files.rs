@@ -7,12 +7,13 @@ use bytes::Bytes;
 use crate::agent;
 use crate::base::Base;
 use crate::engine::TemporaryTag;
+use crate::model::compat::Matrix;
 use crate::model::image::plan::{BaseSource, CachedFile, ContextFiles, plan};
 use crate::model::lock::{Lock, LockedSource};
 use crate::packages::{LocalWheel, PackagesError, ResolverContext, WheelSource};
 use crate::source_build::{Compilation, PackageBuild, SourceError, built_once, compile};
 use crate::store::Store;
-use crate::workflow::assemble::{Assembly, assemble};
+use crate::workflow::assemble::{Assembly, FinishedLayers, assemble};
 use crate::workflow::base::check_processor;
 use crate::workflow::build_machine::build_machine;
 use crate::workflow::build_request::BuildRequest;
@@ -97,8 +98,17 @@ pub(crate) async fn compiled<'a>(
     let what = what(files.uv.clone());
     let plan = plan(lock, ContextFiles { copies: Vec::new(), ..files });
     let scratch = TemporaryTag::new(&*session.engine);
-    let image =
-        Assembly { session, lock, base, plan: &plan, wanted, scratch_tag: scratch.name(), no_cache: false };
+    let finished = FinishedLayers::new(session, &[], false);
+    let image = Assembly {
+        session,
+        lock,
+        base,
+        plan: &plan,
+        wanted,
+        scratch_tag: scratch.name(),
+        no_cache: false,
+        finished: &finished,
+    };
     Box::pin(assemble(image)).await?;
     let wheel = compile(tools, scratch.name(), &what, jobs).await?;
     scratch.remove().await?;
@@ -113,9 +123,10 @@ pub(crate) async fn built(
     source: &LockedSource,
 ) -> Result<LocalWheel, CommandError> {
     let below = lock.without_user_layers();
-    let build = PackageBuild { below: &below, source };
+    let recipe = Matrix::current().source_recipe(&source.name, &source.version);
+    let build = PackageBuild { below: &below, source, recipe };
     let archive = cached_file(tools.store, &source.sha256)?;
-    let jobs = build_machine(session).cores.unwrap_or(1);
+    let jobs = build.jobs(build_machine(session));
     let lock = build.builder_lock();
     let builder = Builder { lock: &lock, base, wanted, jobs };
     let make = async {

@@ -3,7 +3,7 @@
 use crate::agent;
 use crate::model::compat::Matrix;
 use crate::model::image::component::ComponentKind;
-use crate::model::lock::LayerRecord;
+use crate::model::lock::{LayerRecord, Lock};
 use crate::model::sha256::sha256_hex;
 use crate::report::Event;
 use crate::store::write_atomically;
@@ -15,6 +15,11 @@ use crate::workflow::session::Session;
 
 /// Version of the form that images are put together in: raised when the same lock gives another image.
 pub(crate) const LAYOUT: u32 = 1;
+
+/// The layers that a lock records and that count for this version.
+pub(crate) fn recorded(lock: &Lock) -> &[LayerRecord] {
+    if lock.records.layout == Some(LAYOUT) { &lock.records.layers } else { &[] }
+}
 
 /// Compares the digests of an image with those of its lock. With another agent or matrix, which the expectation file follows, only
 /// the layers below the agent's count; with another layout none. Writes them into a lock that has none that count.

@@ -29,7 +29,7 @@ pub(crate) async fn push_assembled(
 }
 
 /// The same from what the cache has.
-async fn push_recipe(
+pub(crate) async fn push_recipe(
     (store, registry): (&Store, &Registry),
     recipe: &Recipe,
     (target, tags): (&ImageRef, &[&str]),

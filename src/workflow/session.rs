@@ -19,6 +19,7 @@ use crate::report::{Reporter, reporter};
 use crate::settings::{NamedSecret, Settings};
 use crate::store::Store;
 use crate::workflow::error::CommandError;
+use crate::workflow::layer_sources::LayerSources;
 use crate::workflow::request_error::RequestError;
 
 /// Everything a command that works holds.
@@ -36,6 +37,8 @@ pub(crate) struct Session<'a> {
     pub(crate) accept_older: bool,
     pub(crate) vendor: VendorSettings,
     pub(crate) apt_sources: AptSources,
+    /// Where finished layers are looked for.
+    pub(crate) layer_sources: LayerSources,
 }
 
 impl<'a> Session<'a> {
@@ -63,6 +66,7 @@ impl<'a> Session<'a> {
             accept_older: source.is_some_and(|source| source.accept_older),
             vendor: vendor_settings(settings)?,
             apt_sources: AptSources::default(),
+            layer_sources: LayerSources::new(settings.registry.layers.clone()),
         })
     }
 
@@ -81,6 +85,7 @@ impl<'a> Session<'a> {
             accept_older: self.accept_older,
             vendor: self.vendor.clone(),
             apt_sources: self.apt_sources.clone(),
+            layer_sources: self.layer_sources.clone(),
         }
     }
 

@@ -60,6 +60,11 @@ pub(crate) fn settings_findings(settings: &Settings) -> Vec<HostFinding> {
     for (name, value) in &settings.index.named {
         all.push(address("further-index", &format!("package index `{name}`"), value.expose_secret()));
     }
+    if let Some(layers) = &settings.registry.layers {
+        let access = if layers.write { "read and written" } else { "read only" };
+        let trusted = if layers.trusted { ", trusted" } else { "" };
+        all.push(ok("layers", format!("finished layers: {} ({access}{trusted})", layers.repository)));
+    }
     for (name, value) in &settings.network.proxies {
         // A list of hosts holds no secret, and a proxy may be written without a scheme.
         let shown = match (name.as_str(), value.parse::<Address>()) {

@@ -3,10 +3,11 @@
 #![expect(clippy::disallowed_methods, reason = "edge: reads archives of the cache")]
 
 use crate::model::bounded::read_bounded;
-use crate::model::lock::{LockedSource, UserAdditions};
+use crate::model::compat::Matrix;
+use crate::model::lock::{Lock, LockedSource, UserAdditions};
 use crate::packages::{LocalWheel, PackageRequest, ResolverContext, SourceDist, resolve_packages};
 use crate::report::Event;
-use crate::source_build::{SourceError, build_requires, extra_requirements, source_archive};
+use crate::source_build::{PackageBuild, SourceError, build_requires, extra_requirements, source_archive};
 use crate::workflow::base::check_processor;
 use crate::workflow::context_files::{LowerLayers, built};
 use crate::workflow::error::CommandError;
@@ -26,6 +27,19 @@ pub(crate) fn tell_of_sources(session: &Session<'_>, found: &[SourceDist]) {
     }
 }
 
+/// Checks, before anything is downloaded or compiled, that the image below can build all of them.
+fn check_recipes(below: &Lock, found: &[SourceDist]) -> Result<(), SourceError> {
+    let obstacles = |SourceDist { locked, .. }: &SourceDist| {
+        let recipe = Matrix::current().source_recipe(&locked.name, &locked.version);
+        PackageBuild { below, source: locked, recipe }.obstacles()
+    };
+    let reasons: Vec<_> = found.iter().flat_map(obstacles).collect();
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    Err(SourceError::Unfit { reasons, devel: below.stack.nvcc.is_none() })
+}
+
 /// Builds the wheels of the chosen source distributions and returns them with their records for the lock. `lower.lock` is
 /// the lock without them.
 pub(crate) async fn wheels_of_sources(
@@ -36,6 +50,7 @@ pub(crate) async fn wheels_of_sources(
     found: &[SourceDist],
 ) -> Result<Vec<(LockedSource, LocalWheel)>, CommandError> {
     check_processor(session, request.stack)?;
+    check_recipes(lower.lock, found)?;
     let mut all = Vec::new();
     for source in found {
         let SourceDist { locked, .. } = source;
@@ -44,6 +59,8 @@ pub(crate) async fn wheels_of_sources(
             build_requires(&read_bounded(fs_err::File::open(&archive)?, LARGEST_ARCHIVE)?, &locked.file)?;
         let allowed = request.added.allow_source.iter().find(|allowed| allowed.name == locked.name);
         requires.extend(allowed.into_iter().flat_map(|allowed| allowed.build.clone()));
+        let recipe = Matrix::current().source_recipe(&locked.name, &locked.version);
+        requires.extend(recipe.into_iter().flat_map(|recipe| recipe.build_wheels.clone()));
         let added = UserAdditions { python: requires, allow_source: Vec::new(), ..request.added.clone() };
         let asked =
             PackageRequest { added: &added, previous: Some(lower.lock), fresh: &[], built: &[], ..*request };

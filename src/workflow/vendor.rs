@@ -10,15 +10,15 @@ use secrecy::SecretString;
 use crate::model::bounded::read_bounded;
 use crate::model::image::plan::CachedFile;
 use crate::model::index_address::IndexAddress;
-use crate::model::lock::vendor_files::{VendorFile, items};
+use crate::model::lock::vendor_files::{VendorFile, items, place};
 use crate::model::lock::{IndexKind, Lock};
 use crate::model::stack::Stack;
 use crate::packages::{UpstreamStatus, UvSource, WheelSource, gather_debs, gather_uv};
 use crate::report::Event;
 use crate::settings::Settings;
-use crate::store::Store;
 use crate::store::vendor_base::fault;
 use crate::store::vendor_dir::{LOCKS, VendorError, VendorProblem, locks_of, verified};
+use crate::store::{Store, copy_verified};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock::LockedBuild;
@@ -51,6 +51,17 @@ pub(crate) async fn gather(
     let wheels: Vec<_> = lock.wheels.iter().chain(&tools).chain(&sources).collect();
     source.gather(&wheels, store, Arc::clone(&session.reporter)).await?;
     Ok(())
+}
+
+/// Copies a file of the cache into a vendor directory; false: it was there. One that lies there is believed by its size here:
+/// `--check` reads it.
+pub(crate) fn copied(from: &Utf8Path, folder: &Utf8Path, sha256: &str) -> Result<bool, CommandError> {
+    let target = folder.join(place(sha256));
+    let own = fs_err::metadata(from)?.len();
+    if fs_err::metadata(&target).is_ok_and(|found| found.len() == own) {
+        return Ok(false);
+    }
+    Ok(copy_verified(from, &target, sha256).map(|()| true)?)
 }
 
 /// What the indexes have deleted, withdrawn or changed since.

@@ -51,10 +51,23 @@ impl Scene {
 
     /// Checks a wheel with a library of that source and with those bytes changed.
     fn check(&self, source: &str, change: impl Fn(&mut Vec<u8>), more: &[&str]) -> Run {
-        let needs = ["-Wl,--no-as-needed", "-l:libc10.so", "-Wl,-rpath,$ORIGIN/../torch/lib"];
-        let mut extension = library(&self.program.path("built"), "_C.so", source, &needs);
+        let mut extension = self.extension(source, &[]);
         change(&mut extension);
-        let wheel = MadeWheel::new("my_extension").file("my_extension/_C.so", &extension).build();
+        self.check_wheel(&extension, more)
+    }
+
+    /// Checks a wheel whose library is linked with others too.
+    fn check_linked(&self, source: &str, with: &[&str]) -> Run {
+        self.check_wheel(&self.extension(source, with), &[])
+    }
+
+    fn extension(&self, source: &str, with: &[&str]) -> Vec<u8> {
+        let needs = ["-Wl,--no-as-needed", "-l:libc10.so", "-Wl,-rpath,$ORIGIN/../torch/lib"];
+        library(&self.program.path("built"), "_C.so", source, &[&needs, with].concat())
+    }
+
+    fn check_wheel(&self, extension: &[u8], more: &[&str]) -> Run {
+        let wheel = MadeWheel::new("my_extension").file("my_extension/_C.so", extension).build();
         std::fs::write(self.program.path(EXTENSION), wheel).expect("ours");
         self.program.run(&[&["compat", "abi", EXTENSION, "--spec", SPEC], more].concat())
     }
@@ -71,6 +84,28 @@ fn wheel_that_fits_is_reported_and_tables_are_made_once() {
     let again = scene.check(FITS, |_| {}, &[]);
     assert_eq!(again.code, 0, "{}{}", again.stdout, again.stderr);
     assert!(!again.stderr.contains("reading the symbols"), "{}", again.stderr);
+}
+
+/// A base has what its Python depends on; a name that no such library has is missing all the same.
+#[test]
+fn libraries_that_the_python_of_a_base_needs_are_met() {
+    let scene = Scene::new();
+    let folder = scene.program.path("built");
+    for (soname, symbol) in
+        [("libz.so.1", "inflate"), ("libcrypt.so.1", "crypt_r"), ("libexpat.so.1", "XML_Parse")]
+    {
+        let stub = format!("int {symbol}(void) {{ return 0; }} int png_read(void) {{ return 0; }}");
+        library(&folder, soname, &stub, &[&format!("-Wl,-soname,{soname}")]);
+        let outcome = |symbol: &str| {
+            let source = format!("extern int {symbol}(void); int other(void) {{ return {symbol}(); }}");
+            scene.check_linked(&source, &[&format!("-l:{soname}")])
+        };
+        let run = outcome(symbol);
+        assert_eq!(run.code, 0, "{soname}: {}{}", run.stdout, run.stderr);
+        let run = outcome("png_read");
+        assert_eq!(run.code, 1, "{soname}: {}{}", run.stdout, run.stderr);
+        assert!(run.stdout.contains("png_read"), "{}", run.stdout);
+    }
 }
 
 #[test]

@@ -256,8 +256,14 @@ const BREAKS: [(&str, Break); 27] = [
 
 /// Compiles an extension of torch from that text.
 fn extension(tree: &Tree, source: &str) {
+    extension_with(tree, source, &[]);
+}
+
+/// The same, linked with further libraries.
+fn extension_with(tree: &Tree, source: &str, more: &[&str]) {
     let folder = format!("-L{}", tree.package("torch/lib").display());
     let needs = ["-Wl,--no-as-needed", "-l:libc10.so", "-Wl,-rpath,$ORIGIN/../torch/lib", &folder];
+    let needs = [&needs, more].concat();
     let built = shared_library(&tree.outside(), "_C.so", source, &needs);
     let out = tree.package("vision/_C.so");
     fs_err::create_dir_all(out.parent().expect("a folder")).expect("made");
@@ -267,6 +273,44 @@ fn extension(tree: &Tree, source: &str) {
 /// Compiles one of the libraries with other flags.
 fn recompiled(tree: &mut Tree, at: usize, flags: &str) {
     compile(LIBRARIES[at].1, flags, &tree.package(LIBRARIES[at].0));
+}
+
+/// Torch loads the run-time compiler of CUDA wheels itself, so an extension meets it that names no path to it.
+#[test]
+fn extension_meets_the_libraries_that_torch_loads_itself() {
+    let outcome = |symbol: &str| {
+        let tree = Tree::good();
+        tree.distribution("torch", "2.8.0+cu128");
+        let library = tree.package("nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
+        fs_err::copy(library, tree.outside().join("libnvrtc.so.12")).expect("copied");
+        let source = format!("extern int {symbol}(void); int start(void) {{ return {symbol}(); }}");
+        extension_with(&tree, &source, &["-l:libnvrtc.so.12"]);
+        tree.checked().remove("extension-abi").expect("a check")
+    };
+    assert_eq!(outcome("nvrtcVersion").0, "passed");
+    let (failed, why) = outcome("nvrtcGone");
+    assert_eq!(failed, "failed", "{why}");
+    assert!(why.contains("nvrtcGone"), "{why}");
+}
+
+#[test]
+fn libraries_that_are_never_loaded_or_only_tried_do_not_fail() {
+    let outcome = |path: &str| {
+        let tree = Tree::good();
+        let gone = "_ZN3c104cuda9SetDeviceEa";
+        extension(&tree, &format!("extern int {gone}(void); int start(void) {{ return {gone}(); }}"));
+        let out = tree.package(path);
+        fs_err::create_dir_all(out.parent().expect("a folder")).expect("made");
+        fs_err::rename(tree.package("vision/_C.so"), out).expect("moved");
+        tree.checked().remove("extension-abi").expect("a check")
+    };
+    let (passed, text) = outcome("torchao/_C.abi3.so");
+    assert_eq!(passed, "passed", "{text}");
+    assert!(text.contains("may fail to load: _C.abi3.so"), "{text}");
+    let (passed, text) = outcome("vision/_C.cpython-27-x86_64-linux-gnu.so");
+    assert_eq!(passed, "passed", "{text}");
+    assert!(text.starts_with("0 extensions"), "{text}");
+    assert_eq!(outcome("vision/_C.abi3.so").0, "failed");
 }
 
 /// Checks that the CLI makes itself: `model::verdict`'s own tests break them.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::program;
+use crate::program::Program;
 
 /// A folder with a `libnvidia-ml.so.1` that plays the host its variables describe.
 static NVML: LazyLock<TempDir> = LazyLock::new(|| {
@@ -296,6 +297,31 @@ fn explain_marks_the_lines_of_a_log() {
     let value: Value = serde_json::from_str(&explain(&["--json"]).stdout).expect("JSON");
     assert_eq!(value["lines"][0]["line"], 2, "{value}");
     assert_eq!(value["findings"][0]["id"], value["lines"][0]["id"], "{value}");
+}
+
+#[test]
+fn repository_of_layers_is_shown_with_its_rights() {
+    let mut program =
+        program().with("DOCKER_HOST", "unix:///nonexistent.sock").with("ENVFORGE_CONFIG", "config.toml");
+    let config = "[registry]\nlayers = 'box:5000/team/layers'\nlayers-trusted = true\n";
+    std::fs::write(program.path("config.toml"), config).expect("ours");
+    let shown = |program: &Program, rights: &str| {
+        let run = program.run(&["doctor", "-v"]);
+        let line = format!("ok       finished layers: box:5000/team/layers ({rights})\n");
+        assert!(run.stdout.contains(&line), "`{line}` is missing in:\n{}", run.stdout);
+    };
+    shown(&program, "read only, trusted");
+    program.set("ENVFORGE_LAYERS_TRUSTED", "false");
+    program.set("ENVFORGE_LAYERS_WRITE", "true");
+    shown(&program, "read and written");
+    for (name, value, allowed) in [
+        ("ENVFORGE_LAYERS_WRITE", "maybe", "`true` or `false`"),
+        ("ENVFORGE_LAYERS", "team/layers", "HOST/NAME or HOST:PORT/NAME, without a tag"),
+    ] {
+        program.set(name, value);
+        let run = program.run(&["plan", "pytorch-cuda:2.8-cu128"]);
+        crate::assert_message(&run, 2, &[name, value, allowed]);
+    }
 }
 
 #[test]

@@ -184,6 +184,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("tar c src | envforge shell IMAGE -- tar x -C /tmp", Needs(Containers)),
     ("envforge vendor ./vendor", Prints("4 files, 4 of them new")),
     ("envforge vendor pytorch-cuda:2.8-cu128 ./vendor", Prints("4 files, 4 of them new")),
+    ("envforge vendor pytorch-cuda:2.8-cu128 ./vendor --layers", Needs(Containers)),
     ("envforge vendor ./vendor --check", Prints("0 findings")),
     ("envforge vendor ./vendor --check --upstream", Prints("0 findings")),
     ("envforge verify", Prints("passed: ")),

@@ -66,6 +66,7 @@ mod refusals;
 mod rust_tokens;
 mod several;
 mod signals;
+mod source_patches;
 mod specs;
 mod vendor;
 mod verify;
@@ -74,7 +75,10 @@ mod voice;
 use program::{Program, Run};
 
 /// Variables of the caller that must not reach the program under test.
-const AMBIENT: [&str; 36] = [
+const AMBIENT: [&str; 39] = [
+    "ENVFORGE_LAYERS",
+    "ENVFORGE_LAYERS_WRITE",
+    "ENVFORGE_LAYERS_TRUSTED",
     "ENVFORGE_CACHE_DIR",
     "ENVFORGE_STATE_DIR",
     "ENVFORGE_CONFIG",

@@ -297,6 +297,51 @@ fn damaged_base_image_or_missing_record_is_reported() {
     scene.assert_found(&[], 0, &[]);
 }
 
+/// Writes a file of the folder.
+fn write(path: &PathBuf, bytes: &[u8]) {
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("ours");
+    std::fs::write(path, bytes).expect("ours");
+}
+
+#[test]
+fn missing_or_damaged_finished_layer_is_reported() {
+    let scene = Scene::filled();
+    let (layer, key) = (b"a layer".as_slice(), "ab".repeat(32));
+    let (hash, record) = (sha256(layer), scene.program.path(format!("vendor/layers/{key}")));
+    let count = || -> Value { serde_json::from_str(&scene.check(&["--json"]).stdout).expect("JSON") };
+    let files = count()["files"].as_u64().expect("a number");
+    write(&record, format!("{hash}\n").as_bytes());
+    scene.assert_found(&[], 1, &[format!("missing  the layer {hash}")]);
+    write(&scene.file(layer), b"another");
+    scene.assert_found(&[], 1, &[format!("damaged  the layer {hash} ({})", place(layer))]);
+    write(&scene.file(layer), layer);
+    scene.assert_found(&[], 0, &[]);
+    assert_eq!(count()["files"], files + 1);
+    for bytes in [b"../../home/key\n".as_slice(), b"caf\xe9", b"0123\n"] {
+        write(&record, bytes);
+        scene.assert_found(&[], 1, &[format!("damaged  a record of layers (layers/{key})")]);
+    }
+    // Other files are not records.
+    std::fs::rename(&record, scene.program.path("vendor/layers/README")).expect("ours");
+    scene.assert_found(&[], 0, &[]);
+}
+
+#[test]
+fn directory_gets_no_lock_if_its_layers_cannot_be_made() {
+    let scene = Scene::new();
+    // This engine builds nothing.
+    let run = scene.run(&["vendor", "vendor", "--layers"]);
+    assert_message(&run, 3, &["error:"]);
+    assert!(scene.file(&one().bytes).exists(), "the wheels came before");
+    for folder in ["locks", "layers"] {
+        assert!(!scene.program.path("vendor").join(folder).exists(), "{folder} is there");
+    }
+    scene.vendor();
+    scene.assert_found(&[], 0, &[]);
+    let says = ["--layers", "cannot be used with", "--check"];
+    assert_message(&scene.run(&["vendor", "vendor", "--layers", "--check"]), 2, &says);
+}
+
 #[test]
 fn directory_without_a_lock_is_rejected() {
     let scene = Scene::new();

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use crate::registry::Registry;
 use crate::scene::{SPEC, Scene, TAG};
 
-/// `NAME=ADDRESS` words; the first one is this machine's own engine.
+/// `NAME=ADDRESS` words; the first one is this machine's own engine. `#FOLDER` behind an address: TLS with its certificates.
 const LIST: &str = "ENVFORGE_TEST_ENGINES";
 /// Another spec than the tests' small one: `pytorch-cuda:2.8-cu128`.
 const OTHER_SPEC: &str = "ENVFORGE_TEST_SPEC";
@@ -28,16 +28,40 @@ const REGISTRY_PORT: &str = "ENVFORGE_TEST_REGISTRY_PORT";
 const HEADER: &str = "| engine | version | image store | `build --locked` | one package more | `verify` | `shell` | `push` | \
                       config digest | content digest |\n|---|---|---|---|---|---|---|---|---|---|\n";
 
+/// Address, and the folder of certificates if it uses TLS.
+fn parts(address: &str) -> (&str, &str) {
+    address.split_once('#').unwrap_or((address, ""))
+}
+
+/// The folder of the engine's socket, or the one in which that of its certificates lies.
+fn folder(address: &str) -> &Path {
+    let (address, certificates) = parts(address);
+    let (_, rest) = address.split_once("://").expect("SCHEME://");
+    let path = if certificates.is_empty() { &rest[rest.find('/').expect("a path")..] } else { certificates };
+    Path::new(path).parent().expect("a file in a folder")
+}
+
+/// Docker's own client of that engine.
+fn client(address: &str) -> Command {
+    let (address, certificates) = parts(address);
+    let mut client = Command::new("docker");
+    if !certificates.is_empty() {
+        client.arg("--tlsverify").env("DOCKER_CERT_PATH", certificates);
+    }
+    client.args(["-H", address]);
+    client
+}
+
 pub(crate) fn docker(address: &str, args: &[&str]) -> String {
-    let output = Command::new("docker").args(["-H", address]).args(args).output().expect("docker starts");
+    let output = client(address).args(args).output().expect("docker starts");
     assert!(output.status.success(), "docker {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 fn content_on(address: &str, tag: &str) -> String {
     let container = docker(address, &["create", tag]);
-    let mut export = Command::new("docker");
-    export.args(["-H", address, "export", &container]).stdout(Stdio::piped());
+    let mut export = client(address);
+    export.args(["export", &container]).stdout(Stdio::piped());
     let mut export = export.spawn().expect("docker starts");
     let digest = content_digest_of_tar(BufReader::new(export.stdout.take().expect("it is piped")));
     export.wait().expect("a child of ours");
@@ -48,9 +72,7 @@ fn content_on(address: &str, tag: &str) -> String {
 /// The digest of an image's configuration, from `docker save`: every layer that it names must be in the archive, with the
 /// bytes of its digest where the archive names layers by digest.
 fn saved_config(address: &str, tag: &str) -> String {
-    let mut save = Command::new("docker");
-    let mut save =
-        save.args(["-H", address, "save", tag]).stdout(Stdio::piped()).spawn().expect("docker starts");
+    let mut save = client(address).args(["save", tag]).stdout(Stdio::piped()).spawn().expect("docker starts");
     let mut archive =
         tar::Archive::new(BufReader::with_capacity(1 << 20, save.stdout.take().expect("it is piped")));
     let (mut files, mut manifest) = (BTreeMap::new(), serde_json::Value::Null);
@@ -93,11 +115,11 @@ fn saved_config(address: &str, tag: &str) -> String {
 /// Leads an engine that runs in a container of `tests/engines.sh` to the registry, through a socket next to the engine's.
 /// The threads end with the test program.
 fn lead_to_the_registry(address: &str, port: u16) {
-    let socket = Path::new(address.strip_prefix("unix://").expect("a socket"));
-    if socket.file_name().is_none_or(|name| name != "engine.sock") {
+    let folder = folder(address);
+    if folder == Path::new("/var/run") {
         return;
     }
-    let listener = UnixListener::bind(socket.with_file_name("registry.sock")).expect("a socket of ours");
+    let listener = UnixListener::bind(folder.join("registry.sock")).expect("a socket of ours");
     std::thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
             std::thread::spawn(move || carry(client, port));
@@ -244,7 +266,10 @@ fn one_lock_gives_the_same_image_on_every_engine() {
         lead_to_the_registry(address, port);
         let version = docker(address, &["version", "--format", "{{.Server.Version}}"]);
         let store = docker(address, &["info", "--format", "{{.Driver}}"]);
-        scene = scene.set("DOCKER_HOST", address);
+        let (host, certificates) = parts(address);
+        let verify = if certificates.is_empty() { "" } else { "1" };
+        scene = scene.set("DOCKER_HOST", host).set("DOCKER_TLS_VERIFY", verify);
+        scene = scene.set("DOCKER_CERT_PATH", certificates);
         let outcome = Stop { scene: &scene, name, address, spec, tag: &tag }.run(&registry);
         let cells = match &outcome {
             Ok((cells, _)) => cells.clone(),

@@ -69,6 +69,7 @@ mod project_faults;
 mod registries;
 mod secrets;
 mod several;
+mod shared_layers;
 mod shell_browser;
 mod shell_containers;
 mod shell_owner;

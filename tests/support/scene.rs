@@ -22,7 +22,7 @@ pub(crate) const SPEC: &str = "pytorch-cuda:2.7-cu118";
 pub(crate) const TAG: &str = "pytorch-cuda:2.7.1-cu118-py3.11-unverified";
 
 /// Variables of the caller that would lead the program to other folders or another target.
-const AMBIENT: [&str; 13] = [
+const AMBIENT: [&str; 16] = [
     "ENVFORGE_CACHE_DIR",
     "ENVFORGE_STATE_DIR",
     "ENVFORGE_CONFIG",
@@ -32,6 +32,9 @@ const AMBIENT: [&str; 13] = [
     "XDG_CONFIG_HOME",
     "PIP_FIND_LINKS",
     "ENVFORGE_IMAGE_MIRROR",
+    "ENVFORGE_LAYERS",
+    "ENVFORGE_LAYERS_WRITE",
+    "ENVFORGE_LAYERS_TRUSTED",
     "ENVFORGE_REGISTRY",
     "ENVFORGE_REGISTRY_USER",
     "ENVFORGE_REGISTRY_PASSWORD",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use envforge_protocol::abi::{Finding, GLOBAL_DEPENDENCIES, Place, Table, World, may_be_missing};
+use envforge_protocol::abi::{Finding, Place, Table, World, may_be_missing, torch_release};
 
 use super::base_libraries::base_libraries;
 use crate::model::stack::Stack;
@@ -40,9 +40,9 @@ pub(crate) fn audit(
     for table in locked.into_iter().chain(own.iter().cloned()) {
         world.add(Place::Packages, table);
     }
-    let global_dependencies = format!("torch/lib/{GLOBAL_DEPENDENCIES}");
-    let is_global = |one: &Table| one.path == python || one.path == global_dependencies;
-    world.load(|one| is_global(one) || one.path.starts_with("torch/_C."), is_global);
+    // A product on torch has it as a companion.
+    let torch = stack.companions.get("torch").cloned().unwrap_or_else(|| stack.version.to_string());
+    world.import_torch(torch_release(&torch).unwrap_or_default(), |one| one.path == python);
     own.iter().map(|table| audited(&world, table)).collect()
 }
 

@@ -2,9 +2,11 @@
 //!
 //! Owns the shape of their rows. Must not judge them: that is `resolve`. Also compiled into `build.rs`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::model::versions::{CudaVariant, FrameworkVersion, Machine, PythonVersion};
+use crate::model::versions::{ComputeCapability, CudaVariant, FrameworkVersion, Machine, PythonVersion};
 
 /// A package that is coupled to torch or to a CUDA release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,6 +97,31 @@ pub struct CoupledRelease {
     /// Whether the file was seen; false: its build matrix was.
     #[serde(default = "seen")]
     pub verified: bool,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// How source distributions of a package are built that compile CUDA code for torch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceRecipe {
+    /// The package.
+    pub package: String,
+    /// The releases whose set-up scripts were read, oldest first.
+    pub versions: Vec<FrameworkVersion>,
+    /// Build requirements beyond those that the archive names.
+    #[serde(default)]
+    pub build_wheels: Vec<String>,
+    /// The patches of envforge, in `templates/patches/`.
+    #[serde(default)]
+    pub patches: Vec<String>,
+    /// Further variables of the build. `{families}` stands for the first member of each target's generation: `80;90`.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Memory that one compiler process takes, GB; `None`: not measured.
+    pub job_memory_gb: Option<u32>,
+    /// The oldest GPU that it has code for; `None`: any.
+    pub oldest_gpu: Option<ComputeCapability>,
     /// Where the row comes from.
     pub source: String,
 }

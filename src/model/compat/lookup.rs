@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::coupled::SourceRecipe;
 use super::tables::{
     Base, Capability, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
     DriverBranch, ForwardCompat, JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit,
@@ -69,6 +70,12 @@ impl Matrix {
     /// Returns the life span of a compute capability.
     pub fn capability(&self, cc: ComputeCapability) -> Option<&Capability> {
         self.capabilities.iter().find(|row| row.cc == cc)
+    }
+
+    /// Returns how a release of a package is built from source, if its set-up script was read.
+    pub fn source_recipe(&self, package: &str, version: &str) -> Option<&SourceRecipe> {
+        let same = |one: &FrameworkVersion| one.to_string() == version;
+        self.source_recipes.iter().find(|row| row.package == package && row.versions.iter().any(same))
     }
 
     /// Returns the toolkit release with exactly this version.

@@ -12,14 +12,14 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, ValueDeserializer};
 
-use super::coupled::{CoupledPackage, CoupledRelease};
+use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe};
 use super::lint::{self, Fault};
 use super::rows::{Row, every_table};
 use super::tables::{
     Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
-    DriverBranch, ForwardCompat, Gpu, JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit,
-    NvccPackage, NvccRepository, NvccVendor, NvccWheels, Product, Profilers, SourceBuild, SourceFloor,
-    Toolkit, UnmeasuredLibrary, Variant,
+    DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, JitCompiler, KnownVersion, Matrix, MinorFloor,
+    NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor, NvccWheels, Product, Profilers,
+    SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary, Variant,
 };
 use super::{from_source, toolkit};
 use crate::failure::{Exit, Failure};

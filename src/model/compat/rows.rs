@@ -2,12 +2,12 @@
 //!
 //! Owns the labels of rows in messages. Must not check rows: that is `lint`. Also compiled into `build.rs`.
 
-use super::coupled::{CoupledPackage, CoupledRelease, WheelPlace};
+use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe, WheelPlace};
 use super::tables::{
     Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
-    DriverBranch, ForwardCompat, Gpu, JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit,
-    NvccPackage, NvccRepository, NvccVendor, NvccWheels, Product, Profilers, SourceBuild, SourceFloor,
-    Toolkit, UnmeasuredLibrary, Variant,
+    DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, JitCompiler, KnownVersion, Matrix, MinorFloor,
+    NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor, NvccWheels, Product, Profilers,
+    SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary, Variant,
 };
 
 /// A row of the matrix, whatever its table.
@@ -78,6 +78,9 @@ row!(Variant, |row| format!("{}.toml", row.framework), |row| {
 row!(SourceFloor, |row| format!("{}.toml", row.framework), |row| {
     format!("source_floor {} {}", row.framework, row.line)
 });
+row!(DeviceCodeSize, |row| format!("{}.toml", row.framework), |row| {
+    format!("device_code {} {} {} {}", row.framework, row.version, row.cuda, row.machine)
+});
 row!(SourceBuild, |row| format!("{}.toml", row.framework), |row| {
     format!("source_build {} {} {} {}", row.framework, row.version, row.cuda, row.machine)
 });
@@ -103,6 +106,10 @@ row!(CoupledRelease, |_| "companions.toml".into(), |row| {
         _ => String::new(),
     };
     format!("coupled_release {} {versions} {place}{torch}", row.package)
+});
+row!(SourceRecipe, |_| "recipes.toml".into(), |row| {
+    let versions: Vec<_> = row.versions.iter().map(ToString::to_string).collect();
+    format!("source_recipe {} {}", row.package, versions.join(", "))
 });
 row!(JitCompiler, |row| format!("{}.toml", row.framework.as_deref().unwrap_or("jit")), |row| {
     let name = row.framework.as_deref().or(row.triton.as_deref().map(|_| "triton"));
@@ -150,10 +157,12 @@ macro_rules! every_table {
             nvcc_vendor: NvccVendor => nvcc_vendor,
             profilers: Profilers => profilers,
             source_floor: SourceFloor => source_floors,
+            device_code: DeviceCodeSize => device_code,
             source_build: SourceBuild => source_builds,
             jit: JitCompiler => jit,
             coupled_package: CoupledPackage => coupled_packages,
             coupled_release: CoupledRelease => coupled_releases,
+            source_recipe: SourceRecipe => source_recipes,
         }
     };
 }

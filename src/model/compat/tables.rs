@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::coupled::{CoupledPackage, CoupledRelease};
+use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe};
 use crate::model::versions::{
     ComputeCapability, CudaApiVersion, CudaVariant, DriverVersion, FrameworkVersion, GlibcVersion,
     LibraryVersion, Machine, PythonVersion, ToolkitVersion,
@@ -71,6 +71,8 @@ pub struct Matrix {
     pub profilers: Vec<Profilers>,
     /// The oldest CUDA that the build of each release line accepts.
     pub source_floors: Vec<SourceFloor>,
+    /// Measured device code of images.
+    pub device_code: Vec<DeviceCodeSize>,
     /// Unpublished variants that can be built from source.
     pub source_builds: Vec<SourceBuild>,
     /// Compilers that frameworks call at run time.
@@ -79,6 +81,8 @@ pub struct Matrix {
     pub coupled_packages: Vec<CoupledPackage>,
     /// Their releases.
     pub coupled_releases: Vec<CoupledRelease>,
+    /// How source distributions that compile CUDA code are built.
+    pub source_recipes: Vec<SourceRecipe>,
     /// The same as variants, for the rules: derived, see `from_source.rs`.
     pub source_variants: Vec<Variant>,
 }
@@ -628,6 +632,28 @@ pub struct SourceBuild {
     pub time: Option<String>,
     /// The reason why it is experimental.
     pub experimental: String,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// The device code of an image of a variant, developer stack included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceCodeSize {
+    /// The framework: `pytorch`.
+    pub framework: String,
+    /// Its version.
+    pub version: FrameworkVersion,
+    /// Its CUDA.
+    pub cuda: CudaVariant,
+    /// The processor.
+    pub machine: Machine,
+    /// The number of libraries that have device code.
+    pub libraries: u32,
+    /// All their device code, MB.
+    pub megabytes: u32,
+    /// The machine code of each architecture among it, MB.
+    pub machine_code: BTreeMap<ComputeCapability, u32>,
     /// Where the row comes from.
     pub source: String,
 }

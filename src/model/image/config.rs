@@ -4,17 +4,35 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::model::image::description::ImageDescription;
 use crate::model::image::info::ImageInfo;
 use crate::model::image::labels::LAYERS_LABEL;
+use crate::model::image_digest::Digest;
 use crate::model::versions::Machine;
 
 /// The time of everything in an image: no build may differ from another by its clock.
 const CREATED: &str = "1980-01-02T00:00:00Z";
 /// The beginning of a line of the history that envforge writes, before the id of the component.
 pub(super) const LINE: &str = "envforge ";
+
+/// What the configuration of an image says of its layers.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ConfiguredLayers {
+    /// The architecture of their files: `amd64`.
+    pub architecture: String,
+    /// The layers.
+    pub rootfs: RootFs,
+}
+
+/// The layers in a configuration.
+#[derive(Debug, Clone, Deserialize)]
+pub struct RootFs {
+    /// The digest of the tar of each, lowest first.
+    pub diff_ids: Vec<Digest>,
+}
 
 /// A layer above the base, with the component that it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

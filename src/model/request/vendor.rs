@@ -15,6 +15,8 @@ pub struct Vendor {
     pub dir: Utf8PathBuf,
     /// Gather nothing: read what is there and compare it with the folder's locks.
     pub check: bool,
+    /// Make the layers that need a container, and add them.
+    pub layers: bool,
     /// With --check: ask the indexes for each wheel.
     pub upstream: bool,
     /// Which project.

@@ -10,6 +10,7 @@ mod choose;
 mod companion_choice;
 mod companion_fit;
 mod companion_pins;
+mod device_code;
 mod distance;
 mod driver_range;
 mod listing;
@@ -34,6 +35,7 @@ mod tests;
 pub use companion_choice::{
     CompanionChoice, CompanionRequest, CompanionSource, companion_advice, companions, excluded_releases,
 };
+pub use device_code::{DeviceCodeShare, device_code_share, device_code_text};
 pub use driver_range::{DriverRange, SupportEntry, support_entries};
 pub use listing::{ListEntry, ListReport, entries};
 pub use listing_text::list_text;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::companion_choice::CompanionChoice;
+use super::device_code::DeviceCodeShare;
 use super::refusal::{Alternative, RuleViolation, Unsatisfiable};
 use super::source_report::SourceReport;
 use crate::model::compat::tables::Channel;
@@ -58,6 +59,9 @@ pub struct PlanReport {
     /// The release of each requested package that is coupled to torch or CUDA.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<CompanionChoice>,
+    /// The part of the image's device code that the target runs, where it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_code: Option<DeviceCodeShare>,
 }
 
 impl PlanReport {
@@ -65,6 +69,13 @@ impl PlanReport {
     #[must_use]
     pub fn with_companions(mut self, companions: Vec<CompanionChoice>) -> Self {
         self.companions = companions;
+        self
+    }
+
+    /// Adds the part of the device code that the target runs.
+    #[must_use]
+    pub fn with_device_code(mut self, share: Option<DeviceCodeShare>) -> Self {
+        self.device_code = share;
         self
     }
 
@@ -203,6 +214,7 @@ pub fn plan_report(
         alternatives: Vec::new(),
         source_build: None,
         companions: Vec::new(),
+        device_code: None,
     };
     match answer {
         Ok(stack) => accept(&mut report, stack, provider),

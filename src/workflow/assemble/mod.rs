@@ -5,6 +5,8 @@
 mod arrivals;
 mod byte_code_layer;
 mod files;
+mod finished;
+mod finished_error;
 mod layer;
 mod locked_wheels;
 mod recipe;
@@ -14,8 +16,11 @@ mod run_steps;
 mod shared_layers;
 mod system;
 mod toolkit;
+mod wheel_code;
 mod wheels;
 
+pub(crate) use finished::{FinishedLayers, FinishedStep};
+pub(crate) use finished_error::FinishedLayerError;
 pub(crate) use layer::{blocking, of_layer, whole_image};
 pub(crate) use recipe::{LayerSource, Recipe, RecipeLayer};
 pub(crate) use remade_layer::RemadeLayer;
@@ -38,7 +43,7 @@ use crate::workflow::assemble::layer::Made;
 use crate::workflow::assemble::locked_wheels::LockedWheels;
 use crate::workflow::assemble::run_steps::run_steps;
 use crate::workflow::assemble::system::{base_layers, base_recipe, more, system};
-use crate::workflow::assemble::toolkit::toolkit;
+use crate::workflow::assemble::toolkit::{TITLE, toolkit};
 use crate::workflow::assemble::wheels::WheelLayers;
 use crate::workflow::build_secrets::user_secrets;
 use crate::workflow::damaged::{Replaced, Subject};
@@ -52,10 +57,10 @@ const WAITING: usize = 128;
 pub(crate) async fn assemble(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), CommandError> {
     let Assembly { session, lock, plan, .. } = image;
     if plan.image.runs.is_empty() {
-        return undamaged(image).await;
+        return assemble_without_runs(image).await;
     }
     let tag = TemporaryTag::new(&*session.engine);
-    let (_, records) = undamaged(Assembly { scratch_tag: tag.name(), ..image }).await?;
+    let (_, records) = assemble_without_runs(Assembly { scratch_tag: tag.name(), ..image }).await?;
     let secrets = user_secrets(session, lock)?;
     let image = run_steps(image, tag.name(), secrets).await?;
     tag.remove().await?;
@@ -63,7 +68,9 @@ pub(crate) async fn assemble(image: Assembly<'_>) -> Result<(ImageInfo, ImageRec
 }
 
 /// The image without the commands of the project. What is damaged in the cache is fetched or made once more.
-async fn undamaged(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), CommandError> {
+pub(crate) async fn assemble_without_runs(
+    image: Assembly<'_>,
+) -> Result<(ImageInfo, ImageRecords), CommandError> {
     let Assembly { session, lock, base, wanted, .. } = image;
     let mut replaced = Replaced::default();
     loop {
@@ -92,7 +99,7 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         tokio::try_join!(system(image, &tools, &base, &of_base), LockedWheels::gather_early(image, &caches))?;
     let wheels = WheelLayers::open(image, &tools, (&system, early), caches).await?;
     let mut below = system.made.clone();
-    let apt = more(session, &tools, &system, plan).await?;
+    let apt = more(image, &tools, &system).await?;
     // The loader's cache, which the toolkit's step writes, lists the libraries of these packages too.
     let has_toolkit = plan.image.toolkit.is_some();
     let (apt_first, apt_later) = if has_toolkit { (apt, Vec::new()) } else { (Vec::new(), apt) };
@@ -102,8 +109,8 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         below.extend(wheels.group(ComponentKind::Cuda).await?);
         below.extend(wheels.group(ComponentKind::Framework).await?);
         let layers = of_base.iter().cloned().chain(below.iter().map(|made| made.layer.clone()));
-        let kept = toolkit(session, &tools, layers.collect(), plan, &system.directories).await?;
-        below.push(Made::kept(session, ComponentKind::Toolkit, "/usr/local/cuda", &kept)?);
+        let kept = toolkit(image, &tools, layers.collect(), &system.directories).await?;
+        below.push(Made::kept(session, ComponentKind::Toolkit, TITLE, &kept)?);
     }
     let (sender, receiver) = mpsc::channel(WAITING);
     let all = Arc::new(Mutex::new(Vec::<Made>::new()));

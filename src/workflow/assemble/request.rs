@@ -3,6 +3,7 @@
 use crate::base::Base;
 use crate::model::image::plan::BuildPlan;
 use crate::model::lock::{LayerRecord, Lock};
+use crate::workflow::assemble::finished::FinishedLayers;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::session::Session;
 
@@ -23,6 +24,8 @@ pub(crate) struct Assembly<'a> {
     pub(crate) scratch_tag: &'a str,
     /// Whether layers of earlier builds count as absent.
     pub(crate) no_cache: bool,
+    /// Layers that other machines have finished.
+    pub(crate) finished: &'a FinishedLayers,
 }
 
 /// The digests of an image that was put together here.

@@ -55,7 +55,7 @@ pub(super) async fn system<'a>(
         instructions: format!("{}\n{ENVIRONMENT}", packages_step("debs", "")),
         context: files_of(plan, &["debs/", "steps/", "tools/"]),
     };
-    let kept = step_layers(tools, step).await?;
+    let kept = finished_step(image, tools, ("system", step)).await?;
     let mut made = Vec::new();
     for (number, layer) in kept.iter().enumerate() {
         let (kind, title) = if number == 0 {
@@ -85,11 +85,11 @@ pub(super) async fn system<'a>(
 
 /// The layer of the user's distribution packages, if there are any.
 pub(super) async fn more(
-    session: &Session<'_>,
+    image: Assembly<'_>,
     tools: &Tools<'_>,
     system: &System<'_>,
-    plan: &BuildPlan,
 ) -> Result<Vec<Made>, CommandError> {
+    let Assembly { session, plan, .. } = image;
     if plan.image.apt.is_none() {
         return Ok(Vec::new());
     }
@@ -99,9 +99,28 @@ pub(super) async fn more(
         instructions: packages_step("apt", "more"),
         context: files_of(plan, &["apt/", "steps/system.sh", "steps/compile.py"]),
     };
-    let layers = step_layers(tools, step).await?;
-    let made = |layer| Made::kept(session, ComponentKind::Apt, "distribution packages", layer);
+    let title = "distribution packages";
+    let layers = finished_step(image, tools, (title, step)).await?;
+    let made = |layer| Made::kept(session, ComponentKind::Apt, title, layer);
     layers.iter().map(made).collect()
+}
+
+/// The layers of a step: from the cache, or finished by another machine, or made now.
+async fn finished_step(
+    image: Assembly<'_>,
+    tools: &Tools<'_>,
+    (title, step): (&str, Step<'_>),
+) -> Result<Vec<KeptLayer>, CommandError> {
+    let key = step.key();
+    if !tools.no_cache
+        && step.kept(tools)?.is_none()
+        && let Some(layers) = image.finished.find(&key, title).await?
+    {
+        return Ok(layers);
+    }
+    let layers = step_layers(tools, step).await?;
+    image.finished.made(&key, title, &layers)?;
+    Ok(layers)
 }
 
 /// The layers of the base, which the engine has. One that keeps the blobs of each image gets them with the image: those of the

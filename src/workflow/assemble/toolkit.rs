@@ -10,25 +10,36 @@ use crate::engine::{ContainerFile, ImageLayer, TemporaryTag};
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::BuildPlan;
 use crate::workflow::assemble::layer::{of_layer, plain_image};
+use crate::workflow::assemble::request::Assembly;
 use crate::workflow::error::CommandError;
-use crate::workflow::session::Session;
 
-/// The layer of /usr/local/cuda: from the cache, or made in an image of everything below it.
+/// What the layer holds.
+pub(super) const TITLE: &str = "/usr/local/cuda";
+
+/// The layer of /usr/local/cuda: from the cache, finished by another machine, or made in an image of everything below it.
 pub(super) async fn toolkit(
-    session: &Session<'_>,
+    image: Assembly<'_>,
     tools: &Tools<'_>,
     below: Vec<ImageLayer>,
-    plan: &BuildPlan,
     known: &Directories,
 ) -> Result<KeptLayer, CommandError> {
+    let Assembly { session, plan, finished, .. } = image;
     let step = plan.image.toolkit.as_ref().expect("asked for only then");
     let ids: Vec<String> = below.iter().map(|layer| layer.diff_id.clone()).collect();
     let packages: Vec<String> = debs(plan).map(|(_, sha256)| sha256.clone()).collect();
     let tag = TemporaryTag::new(&*session.engine);
     let toolkit =
         Toolkit { image: tag.name(), layers: &ids, known, argument: &step.argument, packages: &packages };
+    let key = toolkit.key();
     if let Some(kept) = toolkit.kept(tools)? {
+        finished.made(&key, TITLE, std::slice::from_ref(&kept))?;
         return Ok(kept);
+    }
+    if !tools.no_cache
+        && let Some(mut layers) = finished.find(&key, TITLE).await?
+        && let Some(layer) = layers.pop()
+    {
+        return Ok(layer);
     }
     let request = plain_image(&below, tag.name(), session.engine.info().machine);
     session
@@ -48,6 +59,7 @@ pub(super) async fn toolkit(
         files.push(ContainerFile { path: format!("/run/envforge/{}", entry.path), mode: 0o644, bytes });
     }
     let layer = toolkit_layer(tools, toolkit, files).await?;
+    finished.made(&key, TITLE, std::slice::from_ref(&layer))?;
     tag.remove().await?;
     Ok(layer)
 }

@@ -7,15 +7,13 @@ use crate::assemble::{
     AssembleError, Conflict, Conflicts, LayerKey, WheelGroup, digest_layers, group_wheels,
 };
 use crate::container_layers::Tools;
-use crate::container_layers::byte_code::{Interpreter, SourceFile, compile, kept};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::{Lock, LockedWheel, WheelLayer};
-use crate::model::sha256::sha256_hex;
 use crate::report::{Event, Reporter};
 use crate::store::StoreLock;
 use crate::workflow::assemble::arrivals::WheelCaches;
-use crate::workflow::assemble::byte_code_layer::{byte_code_layer, modules};
+use crate::workflow::assemble::finished::FinishedLayers;
 use crate::workflow::assemble::layer::{Made, blocking};
 use crate::workflow::assemble::locked_wheels::{LayerOfWheels, LockedWheels};
 use crate::workflow::assemble::recipe::{LayerSource, RecipeWheel};
@@ -24,6 +22,7 @@ use crate::workflow::assemble::shared_layers::claim;
 use crate::workflow::assemble::system::System;
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
+use crate::workflow::session::Session;
 
 /// Layers of an image: engines take 125, and somebody may build on top of it.
 const MOST_LAYERS: usize = 100;
@@ -37,14 +36,16 @@ fn room(below: usize, above: usize) -> usize {
 
 /// The wheels of an image and the layers they belong to.
 pub(super) struct WheelLayers<'a> {
-    tools: &'a Tools<'a>,
-    system: &'a System<'a>,
-    lock: &'a Lock,
+    pub(super) session: &'a Session<'a>,
+    pub(super) finished: &'a FinishedLayers,
+    pub(super) tools: &'a Tools<'a>,
+    pub(super) system: &'a System<'a>,
+    pub(super) lock: &'a Lock,
     /// What tells the image's Python from any other build of Python.
-    python: String,
+    pub(super) python: String,
     /// In the order of the lock.
-    wheels: LockedWheels,
-    conflicts: Arc<Conflicts>,
+    pub(super) wheels: LockedWheels,
+    pub(super) conflicts: Arc<Conflicts>,
     groups: Vec<WheelGroup>,
     caches: WheelCaches,
     /// Held until the engine has the layers.
@@ -59,7 +60,7 @@ impl<'a> WheelLayers<'a> {
         (system, early): (&'a System<'a>, Option<LockedWheels>),
         caches: WheelCaches,
     ) -> Result<Self, CommandError> {
-        let Assembly { session, lock, .. } = image;
+        let Assembly { session, lock, finished, .. } = image;
         let wheels = match early {
             Some(wheels) => wheels,
             None => LockedWheels::gather(image, system, &caches).await?,
@@ -70,9 +71,19 @@ impl<'a> WheelLayers<'a> {
         let room = room(system.image.layers.len(), lock.added.run.len());
         let groups = group_wheels(&lock.wheels, &wheels.sizes(), room);
         let python = python_of(lock);
-        let unclaimed = Vec::new();
-        let made =
-            Self { tools, system, lock, python, wheels, conflicts, groups, caches, _claims: unclaimed };
+        let made = Self {
+            session,
+            finished,
+            tools,
+            system,
+            lock,
+            python,
+            wheels,
+            conflicts,
+            groups,
+            caches,
+            _claims: Vec::new(),
+        };
         let claims = claim(tools.store, made.large_new_layers().await?).await?;
         disk_space::check_engine(session, made.new_bytes().await?)?;
         Ok(Self { _claims: claims, ..made })
@@ -178,54 +189,8 @@ impl<'a> WheelLayers<'a> {
         }
     }
 
-    /// The layer of byte code of these wheels, if they have modules.
-    async fn byte_code(&self, kind: ComponentKind, wheels: &[usize]) -> Result<Option<Made>, CommandError> {
-        let (mut code, mut missing) = self.kept_code(wheels);
-        let mut _alone = None;
-        if !missing.is_empty() {
-            // Another build may be compiling the same wheels.
-            let lock = format!("byte-code-{}", &sha256_hex(self.python.as_bytes())[..16]);
-            _alone = Some(self.tools.store.lock_with_reason(&lock, "which compiles byte code").await?);
-            (code, missing) = self.kept_code(wheels);
-        }
-        let (opened, minor) = (self.wheels.clone(), self.lock.stack.python.minor);
-        let distributions = blocking(move || {
-            let modules = |at: &usize| modules(&opened.open(*at)?, minor);
-            missing.iter().map(modules).collect::<Result<Vec<_>, AssembleError>>()
-        })
-        .await??;
-        let python = Interpreter { image: self.system.tag.name(), identity: &self.python };
-        let mut compiled = compile(self.tools, python, distributions).await?;
-        for at in wheels {
-            let made = compiled.remove(&self.lock.wheels[*at].sha256);
-            code.extend(made.map(|made| (*at, made)));
-        }
-        let order: Vec<usize> = code.iter().map(|(at, _)| *at).collect();
-        let all = code
-            .into_iter()
-            .map(|(at, made)| Ok((self.conflicts.left_out(&self.lock.wheels[at].name), made)));
-        let Some(plan) = byte_code_layer(all)? else { return Ok(None) };
-        let title = format!("byte code of {}", kind.name());
-        let source = LayerSource::ByteCode { python: self.python.clone(), wheels: self.recipe_of(&order) };
-        Made::planned(kind, &title, plan, source).await.map(Some)
-    }
-
-    /// The byte code that the cache has, by wheel, and the wheels whose byte code it lacks.
-    fn kept_code(&self, wheels: &[usize]) -> (Vec<(usize, Vec<SourceFile>)>, Vec<usize>) {
-        let (mut code, mut missing) = (Vec::new(), Vec::new());
-        for at in wheels {
-            let wheel = &self.lock.wheels[*at].sha256;
-            let known = if self.tools.no_cache { None } else { kept(self.tools.store, wheel, &self.python) };
-            match known {
-                Some(known) => code.push((*at, known)),
-                None => missing.push(*at),
-            }
-        }
-        (code, missing)
-    }
-
     /// The same wheels for a recipe.
-    fn recipe_of(&self, wheels: &[usize]) -> Vec<RecipeWheel> {
+    pub(super) fn recipe_of(&self, wheels: &[usize]) -> Vec<RecipeWheel> {
         let one = |at: &usize| {
             let locked = self.lock.wheels[*at].clone();
             let left_out = self.conflicts.left_out(&locked.name).into_iter().map(str::to_owned).collect();

@@ -254,6 +254,7 @@ fn download(store: &Store) -> Said {
         addresses: vec![format!("http://{address}/a.deb").parse().expect("an address")],
         sha256: hash.clone(),
         size: Some(CONTENT.len() as u64),
+        login: None,
     };
     let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use envforge_protocol::CheckId;
 use envforge_protocol::abi::{
-    Finding, GLOBAL_DEPENDENCIES, Place, Table, World, asks_for_torch, driver_libraries, is_only_tried,
+    Finding, GLOBAL_DEPENDENCIES, Place, Table, TorchRelease, World, asks_for_torch, driver_libraries,
+    is_only_tried, is_preloaded, torch_release,
 };
 use envforge_protocol::elf::{self, ElfError};
 
@@ -178,6 +179,10 @@ fn found<'a>(options: &'a Options, packages: &'a Path, extensions: &[Table]) -> 
     found.wanted.extend(extensions.iter().map(|one| one.file().to_owned()));
     found.wanted.push_back(GLOBAL_DEPENDENCIES.to_owned());
     found.wanted.extend(found.by_name.keys().filter(|name| name.starts_with("_C.")).cloned());
+    let torch = installed_torch(packages).unwrap_or_default();
+    let preloaded = |path: &&PathBuf| is_preloaded(torch, &relative(packages, path));
+    let preloaded = found.by_name.iter().filter(|(_, paths)| paths.iter().any(|path| preloaded(&path)));
+    found.wanted.extend(preloaded.map(|(name, _)| name.clone()).collect::<Vec<_>>());
     let mut asked = BTreeSet::new();
     while let Some(soname) = found.wanted.pop_front() {
         if !asked.insert(soname.clone()) {
@@ -193,12 +198,15 @@ fn found<'a>(options: &'a Options, packages: &'a Path, extensions: &[Table]) -> 
     }
     let python = options.python();
     let interpreter = resolved(&options.root, &python).map(|path| display_path(&options.root, &path));
-    let is_global = |one: &Table| {
-        Some(&one.path) == interpreter.as_ref() || one.path == format!("torch/lib/{GLOBAL_DEPENDENCIES}")
-    };
-    let is_root = |one: &Table| is_global(one) || one.path.starts_with("torch/_C.");
-    found.world.load(is_root, is_global);
+    found.world.import_torch(torch, |one| Some(&one.path) == interpreter.as_ref());
     found
+}
+
+/// The release of the torch that is installed.
+fn installed_torch(packages: &Path) -> Option<TorchRelease> {
+    let entries = std::fs::read_dir(packages).ok()?.flatten();
+    let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.find_map(|name| torch_release(name.strip_prefix("torch-")?.strip_suffix(".dist-info")?))
 }
 
 /// A world that grows by what its libraries need.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::finding::Finding;
-use super::table::Table;
+use super::preloaded::{TorchRelease, is_preloaded};
+use super::table::{GLOBAL_DEPENDENCIES, Table};
 
 /// Where a library of a [`World`] is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,17 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Marks what an interpreter has loaded after `import torch`, for that release of torch.
+    pub fn import_torch(&mut self, torch: TorchRelease, is_interpreter: impl Fn(&Table) -> bool) {
+        let is_global = |one: &Table| {
+            is_interpreter(one) || one.path.strip_prefix("torch/lib/") == Some(GLOBAL_DEPENDENCIES)
+        };
+        let is_root = |one: &Table| {
+            is_global(one) || one.path.starts_with("torch/_C.") || is_preloaded(torch, &one.path)
+        };
+        self.load(is_root, is_global);
     }
 
     /// The reasons for which the loader refuses a library of this world; none if it loads.

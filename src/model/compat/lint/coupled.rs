@@ -1,6 +1,6 @@
 //! Consistency of packages that are coupled to torch or to a CUDA release.
 
-use super::super::coupled::{AbiClass, CoupledRelease, WheelPlace};
+use super::super::coupled::{AbiClass, CoupledRelease, SourceRecipe, WheelPlace};
 use super::super::tables::Matrix;
 use super::fault::{Faults, Problem};
 use crate::model::versions::FrameworkVersion;
@@ -32,6 +32,37 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
         torch(row, faults);
         cuda(row, faults);
         wheel(row, faults);
+    }
+    recipes(matrix, faults);
+}
+
+/// Checks that recipes are for published source distributions, and fill in what they name.
+fn recipes(matrix: &Matrix, faults: &mut Faults) {
+    for (at, row) in matrix.source_recipes.iter().enumerate() {
+        if row.versions.is_empty() {
+            faults.add(row, Problem::Empty { field: "versions" });
+        }
+        let published = |version: &&FrameworkVersion| {
+            let here = |release: &&CoupledRelease| {
+                release.package == row.package
+                    && release.place == WheelPlace::Sdist
+                    && release.versions.contains(version)
+            };
+            matrix.coupled_releases.iter().any(|release| here(&release))
+        };
+        for version in row.versions.iter().filter(|version| !published(version)) {
+            faults.require(false, row, "source distribution", version);
+        }
+        let twice = |other: &&SourceRecipe| {
+            other.package == row.package && row.versions.iter().any(|one| other.versions.contains(one))
+        };
+        if let Some(other) = matrix.source_recipes[..at].iter().find(twice) {
+            faults.contradiction(row, "a release".to_owned(), other, "the same release".to_owned());
+        }
+        for value in row.environment.values() {
+            let rest = value.replace("{families}", "");
+            faults.require(!rest.contains(['{', '}']), row, "placeholder in", value);
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
         judge(matrix, variant, faults);
     }
     from_source(matrix, faults);
+    device_code(matrix, faults);
     defaults(matrix, faults);
     products(matrix, faults);
     for row in &matrix.known_versions {
@@ -163,6 +164,31 @@ fn companions(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
         if pinned.is_some_and(|pinned| pinned.parse().is_ok_and(|pinned| framework != pinned)) {
             let differs = row.requires.clone().unwrap_or_default();
             faults.contradiction(variant, format!("companion {package} {version}"), row, differs);
+        }
+    }
+}
+
+/// Checks that device code was measured of a published variant, for known GPUs, and that the parts do not exceed the whole.
+fn device_code(matrix: &Matrix, faults: &mut Faults) {
+    for row in &matrix.device_code {
+        let same = |variant: &&Variant| {
+            variant.framework == row.framework
+                && variant.version == row.version
+                && variant.cuda == row.cuda
+                && variant.machine == row.machine
+        };
+        faults.require(matrix.variants.iter().any(|one| same(&one)), row, "variant", &row.version);
+        if row.machine_code.is_empty() {
+            faults.add(row, Problem::Empty { field: "machine_code" });
+        }
+        for gpu in row.machine_code.keys() {
+            let known = matrix.capabilities.iter().any(|one| one.cc == *gpu);
+            faults.require(known, row, "capability", gpu.dotted());
+        }
+        let parts: u32 = row.machine_code.values().sum();
+        if parts > row.megabytes {
+            let differs = format!("{parts} MB for all architectures");
+            faults.contradiction(row, format!("{} MB in all", row.megabytes), row, differs);
         }
     }
 }

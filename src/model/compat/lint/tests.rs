@@ -225,6 +225,26 @@ catches! {
         |m| m.jit[0].python.retain(|python| python.to_string() != "3.11")
         => "variant pytorch 2.0.0 cu117 x86_64", "triton 2.0.0 for Python 3.11 here, no such wheel in jit.toml";
 
+    device_code_of_an_unknown_variant:
+        |m| m.device_code[0].version = "2.99".parse().unwrap() => "device_code pytorch 2.99 cu132 x86_64", "variant `2.99`";
+    device_code_larger_than_its_sum:
+        |m| m.device_code[0].megabytes = 9 => "device_code pytorch 2.15.0 cu132 x86_64", "9 MB in all here";
+    device_code_of_an_unknown_capability:
+        |m| drop(m.device_code[0].machine_code.insert("4.0".parse().unwrap(), 0))
+        => "device_code pytorch 2.15.0 cu132 x86_64", "capability `4.0`";
+    device_code_of_no_architecture:
+        |m| m.device_code[0].machine_code.clear() => "device_code pytorch 2.15.0 cu132 x86_64", "empty `machine_code`";
+    a_recipe_for_a_release_that_is_not_published:
+        |m| m.source_recipes[0].versions.push("9.9".parse().unwrap())
+        => "source_recipe causal-conv1d 1.7.0, 9.9", "source distribution `9.9`";
+    a_recipe_for_no_release:
+        |m| m.source_recipes[0].versions.clear() => "source_recipe causal-conv1d ", "empty `versions`";
+    two_recipes_for_a_release:
+        |m| { let row = m.source_recipes[0].clone(); m.source_recipes.push(row); }
+        => "source_recipe causal-conv1d 1.7.0", "the same release in recipes.toml";
+    a_recipe_with_an_unknown_placeholder:
+        |m| drop(m.source_recipes[0].environment.insert("A".into(), "{archs}".into()))
+        => "source_recipe causal-conv1d 1.7.0", "placeholder in `{archs}`";
     a_coupled_release_of_an_unknown_package:
         |m| m.coupled_packages.retain(|row| row.package != "xformers") => "coupled_release xformers 0.0.27 default", "coupled_package `xformers`";
     a_coupled_release_twice: |m| {

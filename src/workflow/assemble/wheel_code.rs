@@ -1,0 +1,91 @@
+//! The byte code of the wheels of a component: from the cache, from another machine, or compiled now.
+
+use crate::assemble::AssembleError;
+use crate::container_layers::byte_code::{Interpreter, SourceFile, compile, kept, layer_key};
+use crate::container_layers::keep_plan;
+use crate::model::image::component::ComponentKind;
+use crate::model::sha256::sha256_hex;
+use crate::workflow::assemble::byte_code_layer::{byte_code_layer, modules};
+use crate::workflow::assemble::layer::{Made, blocking};
+use crate::workflow::assemble::recipe::LayerSource;
+use crate::workflow::assemble::wheels::WheelLayers;
+use crate::workflow::error::CommandError;
+
+impl WheelLayers<'_> {
+    /// The layer of byte code of these wheels, if they have modules.
+    pub(super) async fn byte_code(
+        &self,
+        kind: ComponentKind,
+        wheels: &[usize],
+    ) -> Result<Option<Made>, CommandError> {
+        let title = format!("byte code of {}", kind.name());
+        let key = self.code_key(wheels);
+        let (mut code, mut missing) = self.kept_code(wheels);
+        let mut _alone = None;
+        if !missing.is_empty() {
+            // Another build may be compiling the same wheels.
+            let lock = format!("byte-code-{}", &sha256_hex(self.python.as_bytes())[..16]);
+            _alone = Some(self.tools.store.lock_with_reason(&lock, "which compiles byte code").await?);
+            (code, missing) = self.kept_code(wheels);
+        }
+        if !missing.is_empty()
+            && !self.tools.no_cache
+            && let Some(layers) = self.finished.find(&key, &title).await?
+        {
+            let made = |layer| Made::kept(self.session, kind, &title, layer);
+            return layers.first().map(made).transpose();
+        }
+        let (opened, minor) = (self.wheels.clone(), self.lock.stack.python.minor);
+        let distributions = blocking(move || {
+            let modules = |at: &usize| modules(&opened.open(*at)?, minor);
+            missing.iter().map(modules).collect::<Result<Vec<_>, AssembleError>>()
+        })
+        .await??;
+        let python = Interpreter { image: self.system.tag.name(), identity: &self.python };
+        let mut compiled = compile(self.tools, python, distributions).await?;
+        for at in wheels {
+            let made = compiled.remove(&self.lock.wheels[*at].sha256);
+            code.extend(made.map(|made| (*at, made)));
+        }
+        let order: Vec<usize> = code.iter().map(|(at, _)| *at).collect();
+        let all = code
+            .into_iter()
+            .map(|(at, made)| Ok((self.conflicts.left_out(&self.lock.wheels[at].name), made)));
+        let Some(plan) = byte_code_layer(all)? else {
+            return self.finished.made(&key, &title, &[]).map(|()| None);
+        };
+        if self.finished.collects() {
+            let store = self.session.store.clone();
+            let layer = blocking(move || keep_plan(&store, &plan)).await??;
+            self.finished.made(&key, &title, std::slice::from_ref(&layer))?;
+            return Made::kept(self.session, kind, &title, &layer).map(Some);
+        }
+        let source = LayerSource::ByteCode { python: self.python.clone(), wheels: self.recipe_of(&order) };
+        let made = Made::planned(kind, &title, plan, source).await?;
+        self.finished.compare(&key, &title, std::slice::from_ref(&made.layer.diff_id))?;
+        Ok(Some(made))
+    }
+
+    /// What the layer of byte code of these wheels is a function of.
+    fn code_key(&self, wheels: &[usize]) -> String {
+        let of_wheel = |at: &usize| {
+            let wheel = &self.lock.wheels[*at];
+            (wheel.sha256.as_str(), self.conflicts.left_out(&wheel.name))
+        };
+        layer_key(&self.python, wheels.iter().map(of_wheel))
+    }
+
+    /// The byte code that the cache has, by wheel, and the wheels whose byte code it lacks.
+    fn kept_code(&self, wheels: &[usize]) -> (Vec<(usize, Vec<SourceFile>)>, Vec<usize>) {
+        let (mut code, mut missing) = (Vec::new(), Vec::new());
+        for at in wheels {
+            let wheel = &self.lock.wheels[*at].sha256;
+            let known = if self.tools.no_cache { None } else { kept(self.tools.store, wheel, &self.python) };
+            match known {
+                Some(known) => code.push((*at, known)),
+                None => missing.push(*at),
+            }
+        }
+        (code, missing)
+    }
+}
