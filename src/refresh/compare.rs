@@ -307,6 +307,23 @@ mod tests {
     }
 
     #[test]
+    fn ptx_of_an_unknown_cuda_is_not_a_difference() {
+        let set = |all: &[&str]| all.iter().map(|one| one.parse().expect("a capability")).collect();
+        let targets = |ptx: &[&str]| Targets { arch: set(&["9.0"]), ptx: set(ptx) };
+        let fields = |row: &Variant, targets: &Targets| -> Vec<_> {
+            let found = target_findings(row, "x.whl", targets);
+            found.iter().map(ToString::to_string).filter(|text| text.contains("ptx")).collect()
+        };
+        let mut row = row();
+        row.arch = Some(vec!["9.0".parse().expect("a capability")]);
+        assert_eq!(fields(&row, &targets(&["9.0"])).len(), 1, "the row has no PTX");
+        row.unknown_ptx = true;
+        assert_eq!(target_findings(&row, "x.whl", &targets(&["9.0"])), []);
+        row.arch = Some(vec!["8.0".parse().expect("a capability")]);
+        assert_eq!(target_findings(&row, "x.whl", &targets(&["9.0"])).len(), 1, "`arch` is compared");
+    }
+
+    #[test]
     fn matching_row_has_no_differences() {
         assert_eq!(findings("torch", &[&row()], &page(&[("2.8.0", "")])), []);
     }
