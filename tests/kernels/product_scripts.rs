@@ -132,8 +132,10 @@ fn cuda_of(library: &str, has_wheel: bool) -> String {
             .expect("written");
     }
     let probe = std::fs::read_to_string(scripts().with_file_name("probe.py")).expect("readable");
-    let paths =
-        format!("import sysconfig\nsysconfig.get_paths = lambda: {{'purelib': {:?}}}\n", packages.path());
+    let paths = format!(
+        "import sysconfig\nsysconfig.get_paths = lambda: {{'purelib': '{}'}}\n",
+        packages.path().display()
+    );
     let output = Command::new("python3")
         .args(["-c", &format!("{paths}{probe}"), "x", "def facts():\n    attempt('cuda', runtime)\n"])
         .env("PYTHONPATH", packages.path())

@@ -118,7 +118,7 @@ fn ptx_of_an_unknown_cuda_counts_for_no_gpu() {
     }
 }
 
-/// SGLang needs the PyTorch that it pins: a GPU without code in that PyTorch is refused.
+/// It needs the PyTorch that it pins: a GPU without code in that PyTorch is refused.
 #[test]
 fn sglang_runs_only_on_gpus_of_its_torch() {
     let matrix = Matrix::current();
