@@ -26,7 +26,9 @@ for product in "${products[@]}"; do
             echo "FAILED $spec $(($(date +%s) - began)) s"
             tail -40 "$folder/log"
         fi
-        "${DOCKER:-docker}" images --quiet --filter "reference=$tag*" | sort -u | xargs -r "${DOCKER:-docker}" rmi --force >/dev/null
+        # By tag: the same image may have tags of the user.
+        "${DOCKER:-docker}" images --format '{{.Repository}}:{{.Tag}}' --filter "reference=$tag*" |
+            awk -v tag="$tag" 'index($0, tag) == 1' | xargs -r "${DOCKER:-docker}" rmi >/dev/null
         rm -f "$folder/$product.lock"
     done
 done

@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::store::reports;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
-use crate::workflow::push::{Pushed, check_push_access, push, push_by_digest, pushable, warn_of_licence};
+use crate::workflow::push::{Pushed, check_push_access, push, push_by_digest, pushable, warn_of_licences};
 use crate::workflow::session::Session;
 use crate::workflow::verify_target::{Named, found, provenance};
 
@@ -34,7 +34,7 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     let Named { image, .. } = found(session, &args.image).await?;
     let known = provenance(session, None, &image).await?;
     if let Some(lock) = &known.lock {
-        warn_of_licence(session, &lock.stack);
+        warn_of_licences(session, lock);
     }
     let verdict = reports::last(&session.store, &image.id)?;
     let status = match (known.lock.filter(|_| known.ours), verdict) {

@@ -203,7 +203,12 @@ pub(crate) fn target_findings(row: &Variant, file: &str, targets: &Targets) -> V
     }
     let arch = row.arch.as_ref().map_or_else(|| "not established".to_owned(), list);
     let fields = [("arch", arch, list(&targets.arch)), ("ptx", list(&row.ptx), list(&targets.ptx))];
-    let differs = fields.into_iter().filter(|(_, row_says, index_says)| row_says != index_says);
+    // PTX of an unknown CUDA is no target of the row, but it is there.
+    let differs = |(field, row_says, index_says): &(&str, String, String)| {
+        let is_noted = *field == "ptx" && row.unknown_ptx && !targets.ptx.is_empty();
+        !is_noted && row_says != index_says
+    };
+    let differs = fields.into_iter().filter(differs);
     differs
         .map(|(field, row_says, index_says)| {
             let (row, from) = (row.label(), format!("libraries of {file}"));
@@ -299,6 +304,23 @@ mod tests {
         };
         let wheels = of.iter().flat_map(one);
         wheels.map(|wheel| Published { wheel, metadata: Some(METADATA.to_owned()) }).collect()
+    }
+
+    #[test]
+    fn ptx_of_an_unknown_cuda_is_not_a_difference() {
+        let set = |all: &[&str]| all.iter().map(|one| one.parse().expect("a capability")).collect();
+        let targets = |ptx: &[&str]| Targets { arch: set(&["9.0"]), ptx: set(ptx) };
+        let fields = |row: &Variant, targets: &Targets| -> Vec<_> {
+            let found = target_findings(row, "x.whl", targets);
+            found.iter().map(ToString::to_string).filter(|text| text.contains("ptx")).collect()
+        };
+        let mut row = row();
+        row.arch = Some(vec!["9.0".parse().expect("a capability")]);
+        assert_eq!(fields(&row, &targets(&["9.0"])).len(), 1, "the row has no PTX");
+        row.unknown_ptx = true;
+        assert_eq!(target_findings(&row, "x.whl", &targets(&["9.0"])), []);
+        row.arch = Some(vec!["8.0".parse().expect("a capability")]);
+        assert_eq!(target_findings(&row, "x.whl", &targets(&["9.0"])).len(), 1, "`arch` is compared");
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::workflow::gpus;
 use crate::workflow::image_records;
 use crate::workflow::lock::{lock_for, raise_schema};
 use crate::workflow::publish_layers::publish_layers;
-use crate::workflow::push::{push, pushable, warn_of_licence};
+use crate::workflow::push::{push, pushable, warn_of_licences};
 use crate::workflow::session::Session;
 use crate::workflow::tags::tags;
 
@@ -137,7 +137,7 @@ pub(crate) async fn build_one(
         }
         scratch.remove().await?;
         if args.push {
-            warn_of_licence(session, &locked.lock.stack);
+            warn_of_licences(session, &locked.lock);
             pushed = push(session, &image.id, &pushable(&given)?).await?;
         }
         // Last: other layers of another machine are an error, but the image is checked and tagged.

@@ -6,8 +6,9 @@ use std::cmp::Ordering;
 use camino::Utf8Path;
 
 use crate::model::compat::Matrix;
-use crate::model::compat::tables::Product;
+use crate::model::compat::tables::{Product, Variant};
 use crate::model::project::{DetectedProject, FILE, from_pyproject, from_requirements, is_apt_name};
+use crate::model::versions::FrameworkVersion;
 use crate::workflow::error::CommandError;
 
 /// Returns the requirement files, groups and apt packages of the folder.
@@ -35,7 +36,7 @@ pub(crate) fn detect(folder: &Utf8Path) -> Result<DetectedProject, CommandError>
 }
 
 /// Returns the specs that the requirements allow, the newest first: one for a pinned release, one for each allowed release, or the
-/// product alone. Requirements without a known framework mean PyTorch.
+/// product alone. Requirements without a known framework, or without a release that fits, mean PyTorch.
 pub(crate) fn specs(found: &DetectedProject, folder: &Utf8Path) -> Vec<String> {
     let read = |path: &Utf8Path| {
         fs_err::read_to_string(folder.join(path)).map_err(|error| {
@@ -54,46 +55,57 @@ pub(crate) fn specs(found: &DetectedProject, folder: &Utf8Path) -> Vec<String> {
     {
         all.extend(from_pyproject("pyproject.toml", &text, &[]).unwrap_or_default());
     }
-    let wanted = |package: &str| all.iter().find(|requirement| requirement.name == package);
-    let Some((product, wish)) =
-        packages().into_iter().find_map(|(package, product)| Some((product, wanted(package)?)))
-    else {
-        return vec!["pytorch-cuda".to_owned()];
+    let mut named = packages().into_iter().filter_map(|(package, product)| {
+        let wish = all.iter().find(|requirement| requirement.name == package)?;
+        specs_of(package, product, &clauses(&wish.text))
+    });
+    named.next().unwrap_or_else(|| vec!["pytorch-cuda".to_owned()])
+}
+
+/// Returns the specs that a requirement on one package allows, the newest first; `None` if no release of the matrix fits. The CUDA is
+/// part of them if the framework's packages differ by it: `cudf-cu13`.
+fn specs_of(package: &str, product: &Product, clauses: &[String]) -> Option<Vec<String>> {
+    let rows = || Matrix::current().variants.iter().filter(|row| row.framework == product.framework);
+    let of_package = |row: &&Variant| row.package.as_deref().or(product.package.as_deref()) == Some(package);
+    let is_by_cuda = rows().any(|row| row.package.is_some());
+    let cuda_of = |fits: &dyn Fn(&Variant) -> bool| {
+        let row = rows().filter(of_package).find(|row| fits(row)).filter(|_| is_by_cuda);
+        row.map(|row| format!("-{}", row.cuda)).unwrap_or_default()
     };
-    let clauses = clauses(&wish.text);
     if let Some(pinned) =
         clauses.iter().find_map(|clause| clause.strip_prefix("==")).filter(|v| !v.ends_with(".*"))
     {
-        let (version, cuda) = pinned.trim_start_matches('=').split_once('+').unwrap_or((pinned, ""));
-        let cuda = if cuda.starts_with("cu") { format!("-{cuda}") } else { String::new() };
-        return vec![format!("{}:{}{cuda}", product.name, version.trim())];
+        let (version, local) = pinned.trim_start_matches('=').split_once('+').unwrap_or((pinned, ""));
+        let version = version.trim();
+        let of_row = cuda_of(&|row| version.parse().is_ok_and(|pinned| row.version == pinned));
+        let cuda = if local.starts_with("cu") { format!("-{local}") } else { of_row };
+        return Some(vec![format!("{}:{version}{cuda}", product.name)]);
     }
-    let variants = Matrix::current().variants.iter().filter(|variant| variant.framework == product.framework);
-    let mut versions: Vec<_> = variants.map(|variant| &variant.version).collect();
+    if clauses.is_empty() {
+        return Some(vec![format!("{}{}", product.name, cuda_of(&|_| true))]);
+    }
+    let mut versions: Vec<_> = rows().filter(of_package).map(|row| &row.version).collect();
     versions.sort();
     versions.dedup();
     versions.retain(|version| clauses.iter().all(|clause| allows(clause, version.parts())));
-    if clauses.is_empty() || versions.is_empty() {
-        return vec![product.name.clone()];
-    }
-    versions.iter().rev().map(|version| format!("{}:{version}", product.name)).collect()
+    let spec = |version: &&FrameworkVersion| {
+        format!("{}:{version}{}", product.name, cuda_of(&|row| row.version == **version))
+    };
+    (!versions.is_empty()).then(|| versions.iter().rev().map(spec).collect())
 }
 
-/// Frameworks that are meant if a project names several: the first of these, else the first by name.
-const FIRST: [&str; 4] = ["pytorch", "tensorflow", "jax", "vllm"];
-
-/// The packages that stand for each product.
+/// The packages that stand for each product, in the order in which products are meant if a project names several.
 fn packages() -> Vec<(&'static str, &'static Product)> {
     let matrix = Matrix::current();
-    let mut all: Vec<_> =
-        matrix.products.iter().filter_map(|product| Some((product.package.as_deref()?, product))).collect();
-    for row in &matrix.variants {
-        let product = matrix.products.iter().find(|product| product.framework == row.framework);
-        all.extend(row.package.as_deref().zip(product));
+    let mut all = Vec::new();
+    for product in matrix.products_in_order() {
+        let rows = matrix.variants.iter().filter(|row| row.framework == product.framework);
+        let mut packages: Vec<_> = rows.filter_map(|row| row.package.as_deref()).collect();
+        packages.extend(product.package.as_deref());
+        packages.sort_unstable();
+        packages.dedup();
+        all.extend(packages.into_iter().map(|package| (package, product)));
     }
-    let place = |framework: &str| FIRST.iter().position(|first| *first == framework).unwrap_or(FIRST.len());
-    all.sort_by_key(|(package, product)| (place(&product.framework), product.framework.as_str(), *package));
-    all.dedup_by_key(|(package, _)| *package);
     all
 }
 
@@ -164,6 +176,37 @@ mod tests {
             Some(&"pytorch"),
             "a project of PyTorch that also has Faiss is one of PyTorch"
         );
+    }
+
+    #[test]
+    fn requirements_give_whole_specs() {
+        for (requirement, expected) in [
+            ("torch==2.5.1", "pytorch-cuda:2.5.1"),
+            ("torch==2.8.0+cu126", "pytorch-cuda:2.8.0-cu126"),
+            ("torch", "pytorch-cuda"),
+            ("torch==1.2.0", "pytorch-cuda:1.2.0"),
+            ("cudf-cu13==26.10.2", "cudf-cuda:26.10.2-cu13"),
+            ("cudf-cu12==26.10.2", "cudf-cuda:26.10.2-cu12"),
+            ("cudf-cu13<26", "cudf-cuda:25.12.0-cu13"),
+            ("cudf-cu13", "cudf-cuda-cu13"),
+            ("cuml-cu12>=26,<26.4", "cuml-cuda:26.2.0-cu12"),
+            ("faiss-gpu-cu11==1.10.0", "faiss-cuda:1.10.0-cu11"),
+            ("cupy-cuda12x==13.3.0", "cupy-cuda:13.3.0-cu12"),
+            ("tensorrt<8.6", "tensorrt-cuda:8.5.3.1"),
+            ("tensorrt>=10", "pytorch-cuda"),
+            ("numpy", "pytorch-cuda"),
+        ] {
+            assert_eq!(specs_of_text(requirement)[0], expected, "{requirement}");
+        }
+        // A product without a release that fits is skipped: the next one is meant.
+        assert_eq!(specs_of_text("tensorrt>=10\nvllm>=99\nwarp-lang==1.18.0")[0], "warp-cuda:1.18.0");
+    }
+
+    fn specs_of_text(requirements: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        fs_err::write(path.join("requirements.txt"), requirements).expect("written");
+        specs(&detect(path).expect("readable"), path)
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) async fn chosen_product(
     let target = target(args, &settings.target, matrix, &*reporter(settings.output))?;
     let options = options(args, &LockOptions::default(), settings);
     let newest = |name: &String| resolve(&Spec::of(name), &target, matrix, &options).ok();
-    let stacks = matrix.products.iter().filter_map(|product| newest(&product.name));
+    let stacks = matrix.products_in_order().into_iter().filter_map(|product| newest(&product.name));
     let names: Vec<_> = stacks.filter(|stack| stack.source_build.is_none()).map(|stack| stack.name).collect();
     Printer.say(&format!("no envforge.toml here; these run on {}:", target_text(&target)));
     let chosen = choose("build which?", &names).await;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::engine::ImageInfo;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
-use crate::model::stack::Stack;
+use crate::model::lock::Lock;
 use crate::registry::RegistryError;
 use crate::report::Event;
 use crate::workflow::assemble::Recipe;
@@ -58,12 +58,11 @@ pub(crate) async fn check_push_access(
     Ok(())
 }
 
-/// Warns before a push of an image whose licence restricts whom it may be passed on to.
-pub(crate) fn warn_of_licence(session: &Session<'_>, stack: &Stack) {
-    if let Some(licence) = &stack.licence {
+/// Warns before a push of an image with wheels whose licence restricts whom they may be passed on to.
+pub(crate) fn warn_of_licences(session: &Session<'_>, lock: &Lock) {
+    for (package, licence) in lock.restrictive_licences() {
         let text = format!(
-            "`{}` is under a restrictive licence ({licence}): ensure that everyone who can pull the image may use it",
-            stack.product
+            "`{package}` is under a restrictive licence ({licence}): ensure that everyone who can pull the image may use it"
         );
         session.reporter.report(Event::Warning { text });
     }

@@ -232,6 +232,8 @@ fn init_uses_the_release_in_the_requirements() {
         ("requirements.txt", "numpy\ntorch>=2.6,<2.8\n", "pytorch-cuda:2.7.1-"),
         ("pyproject.toml", "[project]\nname = 'x'\ndependencies = ['torch~=2.6.0']\n", "pytorch-cuda:2.6.0-"),
         ("requirements.txt", "cupy-cuda12x<14.2\n", "cupy-cuda:14.1"),
+        ("requirements.txt", "cudf-cu13==26.10.2\n", "cudf-cuda:26.10.2-cu13\""),
+        ("requirements.txt", "faiss-gpu-cu11==1.10.0\n", "faiss-cuda:1.10.0-cu11\""),
     ] {
         let program = project(&[(file, text)]);
         let run = program.run(&["init"]);

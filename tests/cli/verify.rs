@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use envforge::model::compat::Matrix;
 use envforge::model::image::plan::environment_of;
 use envforge::model::image_digest::Digest;
-use envforge::model::lock::{BaseProvider, Lock, LockMetadata, LockedBase, SCHEMA, UserAdditions};
+use envforge::model::lock::{
+    BaseProvider, IndexKind, Lock, LockMetadata, LockedBase, LockedWheel, SCHEMA, UserAdditions, WheelLayer,
+};
 use envforge::model::resolve::{ResolveOptions, resolve};
 use envforge::model::target::Target;
 use envforge::model::verdict::required_checks::{gpu_checks, static_checks};
@@ -212,11 +214,25 @@ async fn push_adds_the_verified_tag_to_the_same_digest() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn push_of_a_restrictive_licence_warns() {
-    let warning = "is under a restrictive licence (Agreement)";
+    let warning = "`torch` is under a restrictive licence (Agreement)";
+    let of_user = "`tensorrt` is under a restrictive licence (Software License Agreement for NVIDIA TensorRT";
     let (registry, name, digest) = registry_with_the_image(2).await;
     for licence in [None, Some("Agreement".to_owned())] {
         let mut lock = lock();
         lock.stack.licence.clone_from(&licence);
+        let has_tensorrt = licence.is_none();
+        if has_tensorrt {
+            lock.wheels.push(LockedWheel {
+                name: "tensorrt".to_owned(),
+                version: "8.6.0".to_owned(),
+                file: "tensorrt-8.6.0-cp310-none-manylinux_2_17_x86_64.whl".to_owned(),
+                sha256: "3".repeat(64),
+                size: None,
+                index: IndexKind::Default,
+                index_name: None,
+                layer: WheelLayer::User,
+            });
+        }
         let daemon = GpuDaemon {
             tags: vec![format!("{name}:1-unverified")],
             digests: vec![format!("{name}@{digest}")],
@@ -226,10 +242,12 @@ async fn push_of_a_restrictive_licence_warns() {
         let run = scene.verify(&["--push"]);
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert_eq!(run.stderr.matches(warning).count(), usize::from(licence.is_some()), "{}", run.stderr);
+        assert_eq!(run.stderr.matches(of_user).count(), usize::from(has_tensorrt), "{}", run.stderr);
         let target = format!("{}/team/other:1", registry.address());
         let run = scene.program.run(&["push", SPEC, &target]);
         assert_eq!(run.code, 3, "this registry takes no upload: {}", run.stderr);
         assert_eq!(run.stderr.matches(warning).count(), usize::from(licence.is_some()), "{}", run.stderr);
+        assert_eq!(run.stderr.matches(of_user).count(), usize::from(has_tensorrt), "{}", run.stderr);
     }
 }
 

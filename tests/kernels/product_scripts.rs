@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use envforge::model::compat::Matrix;
 use envforge::model::compat::tables::{Product, Variant};
@@ -116,4 +117,42 @@ fn kernel_without_a_gpu_fails_for_every_product() {
         let found = kernel(&name, &[("FAKE_COUNT", "0")]);
         assert!(found.starts_with("failed "), "{name}: {found}");
     }
+}
+
+/// Returns what `probe.py` reports as CUDA in an image with this unusable library, and with a wheel of the runtime of CUDA 11.
+fn cuda_of(library: &str, has_wheel: bool) -> String {
+    let packages = tempfile::tempdir().expect("a folder");
+    let folder = packages.path().join("nvidia/cuda_runtime/lib");
+    std::fs::create_dir_all(&folder).expect("made");
+    std::fs::write(folder.join(library), "no library").expect("written");
+    if has_wheel {
+        let info = packages.path().join("nvidia_cuda_runtime_cu11-11.8.89.dist-info");
+        std::fs::create_dir(&info).expect("made");
+        std::fs::write(info.join("METADATA"), "Name: nvidia-cuda-runtime-cu11\nVersion: 11.8.89\n")
+            .expect("written");
+    }
+    let probe = std::fs::read_to_string(scripts().with_file_name("probe.py")).expect("readable");
+    let paths = format!(
+        "import sysconfig\nsysconfig.get_paths = lambda: {{'purelib': '{}'}}\n",
+        packages.path().display()
+    );
+    let output = Command::new("python3")
+        .args(["-c", &format!("{paths}{probe}"), "x", "def facts():\n    attempt('cuda', runtime)\n"])
+        .env("PYTHONPATH", packages.path())
+        .output()
+        .expect("python3 runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find_map(|line| line.strip_prefix("cuda="));
+    line.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr))).to_owned()
+}
+
+#[test]
+fn broken_cuda_runtime_is_reported_by_its_own_name() {
+    for (library, has_wheel) in
+        [("libcudart.so.12", false), ("libcudart.so.12", true), ("libcudart.so.11.0", false)]
+    {
+        let found = cuda_of(library, has_wheel);
+        assert!(found.starts_with("OSError(") && found.contains(library), "{library}: {found}");
+    }
+    assert_eq!(cuda_of("libcudart.so.11.0", true), "11.8", "the wheel says what the runtime does not");
 }

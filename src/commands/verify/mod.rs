@@ -20,7 +20,7 @@ use crate::workflow::check::{CheckTarget, check};
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
-use crate::workflow::push::{push_verified, pushable, warn_of_licence};
+use crate::workflow::push::{push_verified, pushable, warn_of_licences};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 use crate::workflow::speed_baseline;
@@ -127,7 +127,7 @@ async fn give(
             }
             if args.push {
                 if let Some(lock) = lock {
-                    warn_of_licence(session, &lock.stack);
+                    warn_of_licences(session, lock);
                 }
                 let known = image.tags.iter().filter(|tag| !tag.ends_with(UNVERIFIED)).cloned();
                 for target in pushable(&known.chain(earned).collect::<Vec<_>>())? {

@@ -40,7 +40,18 @@ impl VariantQuery<'_> {
     }
 }
 
+/// Frameworks that come first where a product is offered or guessed.
+const FIRST: [&str; 4] = ["pytorch", "tensorflow", "jax", "vllm"];
+
 impl Matrix {
+    /// Returns the products as they are offered: the first frameworks, the others by name, the toolkit alone.
+    pub(crate) fn products_in_order(&self) -> Vec<&Product> {
+        let place = |name: &str| FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len());
+        let mut all: Vec<_> = self.products.iter().collect();
+        all.sort_by_key(|row| (row.package.is_none(), place(&row.framework), row.name.as_str()));
+        all
+    }
+
     /// Returns the variants that match a query, in table order.
     pub fn variants_of<'a>(&'a self, query: &'a VariantQuery<'_>) -> impl Iterator<Item = &'a Variant> {
         self.variants.iter().filter(|row| query.covers(row))

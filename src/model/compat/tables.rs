@@ -537,9 +537,12 @@ pub struct Variant {
     pub python_preview: Vec<String>,
     /// GPU targets with machine code; `None`: not established.
     pub arch: Option<Vec<ComputeCapability>>,
-    /// GPU targets with PTX.
+    /// GPU targets with PTX of the toolkit's CUDA.
     #[serde(default)]
     pub ptx: Vec<ComputeCapability>,
+    /// Whether it has PTX of a CUDA that was not read: which drivers compile it is unknown, so it counts for no GPU.
+    #[serde(default)]
+    pub unknown_ptx: bool,
     /// Where it is published.
     pub channel: Channel,
     /// Its upstream status.

@@ -9,6 +9,7 @@ mod choice;
 mod difference;
 mod fields;
 mod identity;
+mod licences;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sbom;

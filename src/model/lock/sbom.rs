@@ -1,20 +1,18 @@
 //! The lock as an SPDX 2.3 document: every package of the image with its version and SHA-256.
 //!
-//! Download locations are unknown and marked `NOASSERTION`, and so are licenses but that of a product whose licence restricts whom the image
-//! may be passed on to.
+//! Download locations are unknown and marked `NOASSERTION`, and so are licenses but those that restrict whom the image may be passed on to.
 
 use serde_json::{Value, json};
 
 use super::types::{Lock, LockedDeb};
 
 const NONE: &str = "NOASSERTION";
-/// What the document calls the licence of the product.
-const LICENCE: &str = "LicenseRef-product";
 
 impl Lock {
     /// Returns the bill of materials of the image with that name, as SPDX JSON. The same lock gives the same document.
     pub fn spdx(&self, name: &str) -> Value {
         let hash = self.hash();
+        let licences = self.restrictive_licences();
         let mut packages = vec![json!({
             "SPDXID": "SPDXRef-image",
             "name": name,
@@ -41,8 +39,8 @@ impl Lock {
             let url = format!("pkg:pypi/{}@{}", encoded(&wheel.name), encoded(&wheel.version));
             let id = format!("wheel-{number}");
             let mut package = package(&id, &wheel.name, &wheel.version, &wheel.sha256, &url);
-            if self.stack.licence.is_some() && wheel.name == self.stack.package {
-                package["licenseDeclared"] = json!(LICENCE);
+            if licences.iter().any(|(name, _)| *name == wheel.name) {
+                package["licenseDeclared"] = json!(licence_id(&wheel.name));
             }
             packages.push(package);
         }
@@ -74,13 +72,20 @@ impl Lock {
             "packages": packages,
             "relationships": relationships,
         });
-        if let Some(licence) = &self.stack.licence {
-            let text = format!("The text is in the product's wheel: {licence}");
-            document["hasExtractedLicensingInfos"] =
-                json!([{ "licenseId": LICENCE, "name": licence, "extractedText": text }]);
+        let texts = licences.iter().map(|(name, licence)| {
+            let text = format!("The text is in the wheel of {name}: {licence}");
+            json!({ "licenseId": licence_id(name), "name": licence, "extractedText": text })
+        });
+        if !licences.is_empty() {
+            document["hasExtractedLicensingInfos"] = texts.collect();
         }
         document
     }
+}
+
+/// Returns what the document calls the licence of a package.
+fn licence_id(package: &str) -> String {
+    format!("LicenseRef-{package}")
 }
 
 fn package(id: &str, name: &str, version: &str, sha256: &str, url: &str) -> Value {
@@ -154,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn restrictive_licence_is_declared_for_the_wheel_of_the_product_alone() {
+    fn restrictive_licence_is_declared_for_its_wheel_alone() {
         let mut lock = sample::lock();
         lock.wheels.push(lock.wheels[0].clone());
         lock.wheels[1].name = "another".to_owned();
@@ -166,16 +171,31 @@ mod tests {
         assert_eq!(declared.len(), 1, "{declared:?}");
         assert_eq!(
             (&declared[0]["name"], &declared[0]["licenseDeclared"]),
-            (&"torch".into(), &super::LICENCE.into())
+            (&"torch".into(), &"LicenseRef-torch".into())
         );
         let text = &document["hasExtractedLicensingInfos"][0];
         assert_eq!(
             (&text["licenseId"], &text["name"]),
-            (&super::LICENCE.into(), &"Agreement for Torch".into())
+            (&"LicenseRef-torch".into(), &"Agreement for Torch".into())
         );
         assert!(
-            text["extractedText"].as_str().is_some_and(|text| text.contains("in the product's wheel")),
+            text["extractedText"].as_str().is_some_and(|text| text.contains("in the wheel of torch")),
             "{text}"
         );
+    }
+
+    /// `tensorrt` in `[packages]` of a PyTorch project puts the same library into the image as `tensorrt-cuda` does.
+    #[test]
+    fn licence_of_a_users_package_is_declared() {
+        let mut lock = sample::lock();
+        lock.wheels.push(lock.wheels[0].clone());
+        lock.wheels[1].name = "tensorrt".to_owned();
+        let document = lock.spdx("x");
+        let packages = document["packages"].as_array().expect("a list");
+        let declared: Vec<_> =
+            packages.iter().filter(|package| package["licenseDeclared"] != "NOASSERTION").collect();
+        assert_eq!(declared.len(), 1, "{declared:?}");
+        assert_eq!(declared[0]["licenseDeclared"], "LicenseRef-tensorrt");
+        assert_eq!(document["hasExtractedLicensingInfos"][0]["licenseId"], "LicenseRef-tensorrt");
     }
 }

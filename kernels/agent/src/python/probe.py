@@ -49,9 +49,15 @@ def runtime():
         return minor(number("libcudart.so.*", "cudaRuntimeGetVersion", True))
     except FileNotFoundError:
         raise
-    except OSError:
+    except OSError as error:
         # The runtime of CUDA 11 wants a driver before it answers: its wheel knows.
-        return ".".join(version("nvidia-cuda-runtime-cu11").split(".")[:2])
+        if "libcudart.so.11" not in str(error):
+            raise
+        try:
+            wheel = version("nvidia-cuda-runtime-cu11")
+        except importlib.metadata.PackageNotFoundError as missing:
+            raise error from missing
+        return ".".join(wheel.split(".")[:2])
 
 
 def of_one_major(built):

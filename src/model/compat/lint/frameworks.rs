@@ -80,6 +80,9 @@ fn code(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     if variant.arch.as_ref().is_some_and(Vec::is_empty) {
         faults.add(variant, Problem::Empty { field: "arch" });
     }
+    if variant.unknown_ptx && !variant.ptx.is_empty() {
+        faults.contradiction(variant, "`ptx`".to_owned(), variant, "`unknown_ptx`".to_owned());
+    }
     let Some(compiler) = matrix.compilers.iter().find(|row| same_minor(&row.cuda, &variant.toolkit)) else {
         return;
     };

@@ -121,6 +121,9 @@ catches! {
         => "variant pytorch 1.12.0 cu113 x86_64", "code for sm_120";
     a_variant_with_ptx_its_compiler_cannot_make:
         |m| m.variants[1].ptx.push("12.0".parse().unwrap()) => "variant pytorch 1.12.0 cu113 x86_64", "code for sm_120";
+    a_variant_with_ptx_of_a_known_and_an_unknown_cuda:
+        |m| (m.variants[1].ptx, m.variants[1].unknown_ptx) = (vec!["8.0".parse().unwrap()], true)
+        => "variant pytorch 1.12.0 cu113 x86_64", "`unknown_ptx`";
     a_variant_with_an_empty_list_of_targets:
         |m| m.variants[0].arch = Some(vec![]) => "variant pytorch 1.12.0 cu102 x86_64", "empty `arch`";
     a_variant_of_an_unknown_cudnn:

@@ -32,10 +32,10 @@ pub(super) fn gpu_not_in_binary(candidate: &Candidate<'_>) -> Option<RuleViolati
         candidate.label(),
         names.join(", "),
         listed(arch),
-        if variant.ptx.is_empty() {
-            " and no PTX".to_owned()
-        } else {
-            format!(" and PTX for {}", listed(&variant.ptx))
+        match (variant.unknown_ptx, variant.ptx.is_empty()) {
+            (true, _) => " and PTX of an unknown CUDA, which counts for no GPU".to_owned(),
+            (false, true) => " and no PTX".to_owned(),
+            (false, false) => format!(" and PTX for {}", listed(&variant.ptx)),
         }
     );
     if without.iter().any(|gpu| candidate.has_ptx_for(*gpu)) {

@@ -5,6 +5,7 @@ use rstest::rstest;
 
 use super::{spec, target, x86};
 use crate::model::compat::Matrix;
+use crate::model::compat::tables::Variant;
 use crate::model::resolve::{ResolveOptions, Rule, Unsatisfiable, resolve};
 use crate::model::target::Target;
 use crate::model::versions::Machine;
@@ -104,6 +105,38 @@ fn ptx_runs_on_a_newer_gpu_only_with_a_driver_that_supports_it() {
     // Never downwards: PTX of 8.0 does nothing for a 7.5.
     let older = refused("pytorch-cuda:2.8-cu128", &x86(&["sm_75"], None), &matrix);
     assert_eq!(rules(&older), [Rule::GpuNotInBinary]);
+}
+
+/// The CUDA of libcudf was not read: no driver is called too old for its PTX, and none is trusted with it.
+#[test]
+fn ptx_of_an_unknown_cuda_counts_for_no_gpu() {
+    for driver in [Some("550.54.14"), Some("580.65.06"), None] {
+        let refusal = refused("cudf-cuda:24.12-cu12", &x86(&["sm_120"], driver), Matrix::current());
+        let text = text_of(&refusal, Rule::GpuNotInBinary);
+        assert!(text.contains("sm_90 and PTX of an unknown CUDA, which counts for no GPU"), "{text}");
+        assert!(!text.contains("its PTX is of CUDA"), "{text}");
+    }
+}
+
+/// It needs the PyTorch that it pins: a GPU without code in that PyTorch is refused.
+#[test]
+fn sglang_runs_only_on_gpus_of_its_torch() {
+    let matrix = Matrix::current();
+    let rows: Vec<_> = matrix.variants.iter().filter(|row| row.framework == "sglang").collect();
+    assert!(!rows.is_empty());
+    for row in rows {
+        let of_row = |torch: &&Variant| {
+            let same = torch.framework == "pytorch" && torch.cuda == row.cuda && torch.machine == row.machine;
+            same && torch.version.to_string() == row.companions["torch"]
+        };
+        let torch = matrix.variants.iter().find(of_row).expect("a row of its torch");
+        assert_eq!((&row.arch, &row.ptx), (&torch.arch, &torch.ptx), "sglang {}", row.version);
+    }
+    for asked in ["sglang-cuda", "sglang-cuda:0.5.5", "sglang-cuda:0.5.23"] {
+        let text = text_of(&refused(asked, &x86(&["sm_61"], None), matrix), Rule::GpuNotInBinary).to_owned();
+        assert!(text.contains("has no code for sm_61"), "{asked}: {text}");
+        assert!(resolve(&spec(asked), &x86(&["sm_90"], None), matrix, &ResolveOptions::default()).is_ok());
+    }
 }
 
 #[test]

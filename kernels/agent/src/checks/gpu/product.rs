@@ -22,8 +22,7 @@ fn start(options: &Options, _: &[CheckId]) -> Result<(PathBuf, Vec<String>), Che
     let present = || products::names().find(|name| python::has(&python, name));
     let name = expected.value(Key::Framework).or_else(present);
     let Some(program) = name.and_then(products::program) else {
-        let text =
-            "the agent has no kernel of its own for what is in the image; see the checks `framework-*`";
+        let text = "no kernel check for this product; see the checks `framework-*`";
         return Err(CheckFailure::skip(SkipReason::NotOffered, text));
     };
     Ok((python, vec![python::program_file(&program)?]))
