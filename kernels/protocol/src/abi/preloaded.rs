@@ -1,6 +1,6 @@
 //! Libraries that torch loads by itself while it is imported, before any extension.
 //!
-//! Source: `_load_global_deps` and `_preload_cuda_deps` of `torch/__init__.py` in the x86_64 wheels of 2.4.0 to 2.15.0 on the
+//! Source: `_load_global_deps` and `_preload_cuda_deps` of `torch/__init__.py` in the `x86_64` wheels of 2.4.0 to 2.15.0 on the
 //! package index, read 2026-11-26.
 
 /// A release of torch: major and minor.
