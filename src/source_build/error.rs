@@ -62,7 +62,7 @@ pub enum SourceError {
         cause: Box<PackagesError>,
     },
     /// The image lacks what packages are compiled with, or its GPUs are not theirs.
-    #[error("cannot build from source:{}", .reasons.iter().map(|reason| format!("\n  {reason}")).collect::<String>())]
+    #[error("cannot build from source:\n  {}", reasons.join("\n  "))]
     Unfit {
         /// Every reason.
         reasons: Vec<String>,
