@@ -12,6 +12,10 @@ use envforge_protocol::{CheckId, Stage};
 
 use super::fake_gpu::{Answer, agent_at};
 
+#[expect(clippy::disallowed_methods, reason = "shared with the build script")]
+#[path = "../../build/product_scripts.rs"]
+mod product_scripts;
+
 const LIST: &str = include_str!("../fixtures/gpu/agent-mutations.txt");
 
 /// What the mutated agent has in addition.
@@ -63,6 +67,7 @@ static AGENT: LazyLock<PathBuf> = LazyLock::new(|| {
     let (protocol, agent) = (folder.join("libenvforge_protocol.rlib"), folder.join("agent-mutated"));
     compile(&["envforge_protocol", "rlib"], &folder.join("protocol/src/lib.rs"), &protocol, &[]);
     let uses = format!("envforge_protocol={}", protocol.display());
+    product_scripts::write(&folder.join("agent/src/python/products"), &folder).expect("written");
     compile(&["envforge_agent", "bin"], &main, &agent, &["--extern", &uses]);
     agent
 });
@@ -86,6 +91,8 @@ fn compile(kind: &[&str; 2], source: &Path, out: &Path, more: &[&str]) {
         .args(["--edition", "2024", "--crate-name", kind[0], "--crate-type", kind[1], "-o"])
         .arg(out)
         .args(["-C", "opt-level=1", "-C", "panic=abort", "--cap-lints", "allow"])
+        // The agent finds the list of its products' scripts there.
+        .env("OUT_DIR", out.parent().expect("a folder"))
         .args(more)
         .arg(source)
         .output()
@@ -150,9 +157,9 @@ fn every_check_that_the_agent_makes_itself_has_a_mistake() {
     let listed: Vec<_> = mutations().into_iter().map(|mutation| mutation.check).collect();
     let once: BTreeSet<_> = listed.iter().copied().collect();
     let on_a_gpu = CheckId::ALL.iter().filter(|check| matches!(check.stage(), Stage::Gpu | Stage::Perf));
-    // Those of the frameworks are Python: tests/fixtures/gpu/script-mutations.txt.
-    let own: BTreeSet<_> =
-        on_a_gpu.map(|check| check.as_str()).filter(|check| !check.starts_with("framework-")).collect();
+    // Those of frameworks and products are Python: tests/fixtures/gpu/script-mutations.txt, tests/kernels/product_scripts.rs.
+    let is_python = |check: &&str| check.starts_with("framework-") || *check == "product-kernel";
+    let own: BTreeSet<_> = on_a_gpu.map(|check| check.as_str()).filter(|check| !is_python(check)).collect();
     assert_eq!(once, own);
     let names: BTreeSet<_> = mutations().into_iter().map(|mutation| mutation.name).collect();
     assert_eq!(names.len(), listed.len(), "a mutation is listed twice");
