@@ -128,6 +128,10 @@ fn newcomer_follows_the_readme_and_the_first_pages() {
                 typed += 1;
             }
         }
+        if name == "README.md" {
+            // The next page's command would join this run, and end with it.
+            succeed(&clone, "envforge stop run1");
+        }
     }
     assert_eq!(typed, 16, "commands of the pages");
 }
