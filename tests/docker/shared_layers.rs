@@ -42,6 +42,8 @@ fn give_downloads(cache: &Path, lock: &str) {
         given += 1;
     }
     assert!(given > 0 && left_out > 0, "{given} files, {left_out} layers");
+    // And the base, which the engine need not have as an image.
+    copy_folder(&shared_cache().join("base"), &cache.join("base"));
 }
 
 /// What a machine made in containers: records of steps, and compiled wheels.
