@@ -92,15 +92,6 @@ fn second_machine_takes_the_layers_of_the_first_and_refuses_wrong_ones() {
     damage_layers(&registry);
     let scene = on_machine(scene, "third");
     scene.fail(&build, 3, &["serves a wrong layer"]);
-    drop(registry);
-
-    // A registry that is down costs one warning.
-    let scene = on_machine(scene, "fourth");
-    let run = scene.succeed(&build);
-    assert_eq!(image(), first);
-    assert_eq!(run.stderr.matches(WARNING).count(), 1, "{}", run.stderr);
-    let (steps, compiled) = made_in_containers(&scene, "fourth");
-    assert!(steps > 0 && compiled > 0, "made here");
     scene.assert_only_tags_added();
 }
 
