@@ -28,7 +28,7 @@ impl Partial {
         Self::open_unless(path, || Ok(store.find(&download.sha256)?.is_some())).await
     }
 
-    /// Opens and locks the partial file of a download that is no file of the cache. Its name is not that of a file with the
+    /// Opens and locks the partial file of a download that stays outside the cache. Its name is not that of a file with the
     /// same hash, which may be a locked one: then a server that knows the hash had that file removed.
     pub(super) async fn open_temporary(store: &Store, download: &Download) -> Result<Self, FetchError> {
         let path = store.partial_path(&sha256_hex(format!("temporary {}", download.sha256).as_bytes()))?;

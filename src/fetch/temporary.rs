@@ -1,4 +1,4 @@
-//! A download that is no file of the cache: verified, read once, and removed.
+//! A download that stays outside the cache: verified, read once, and removed.
 #![expect(clippy::disallowed_methods, reason = "edge: removes its file")]
 
 use camino::Utf8Path;

@@ -203,7 +203,7 @@ pub(crate) fn target_findings(row: &Variant, file: &str, targets: &Targets) -> V
     }
     let arch = row.arch.as_ref().map_or_else(|| "not established".to_owned(), list);
     let fields = [("arch", arch, list(&targets.arch)), ("ptx", list(&row.ptx), list(&targets.ptx))];
-    // PTX of an unknown CUDA is no target of the row, but it is there.
+    // The row lists PTX of an unknown CUDA apart from its targets.
     let differs = |(field, row_says, index_says): &(&str, String, String)| {
         let is_noted = *field == "ptx" && row.unknown_ptx && !targets.ptx.is_empty();
         !is_noted && row_says != index_says

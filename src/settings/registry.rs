@@ -130,7 +130,7 @@ fn parsed_repository(text: &str) -> Result<ImageRef, SettingsError> {
     })
 }
 
-/// A value without what may be a login: somebody may write an address with one, and it would be printed.
+/// A value for an error message, without the login that a user may have put into the address.
 fn without_login(text: &str) -> String {
     let text = text.split('?').next().unwrap_or_default();
     text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, rest)| format!("…@{rest}"))

@@ -43,31 +43,50 @@ pub struct PackageBuild<'a> {
     pub nvcc_targets: &'a [ComputeCapability],
 }
 
+/// Why a source distribution cannot be built in an image, by what helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Another flavour helps.
+    NoNvcc(String),
+    /// Other GPUs help.
+    Gpu(String),
+}
+
+impl Obstacle {
+    /// The reason.
+    pub fn text(&self) -> &str {
+        let (Self::NoNvcc(text) | Self::Gpu(text)) = self;
+        text
+    }
+}
+
 impl<'a> PackageBuild<'a> {
     /// Returns why it cannot be built in this image: no nvcc, or GPUs that it or nvcc has no code for.
-    pub fn obstacles(&self) -> Vec<String> {
+    pub fn obstacles(&self) -> Vec<Obstacle> {
         let (Some(recipe), stack) = (self.recipe, &self.below.stack) else { return Vec::new() };
         let LockedSource { name, version, .. } = self.source;
         let mut all = Vec::new();
         if stack.nvcc.is_none() {
-            all.push(format!("{name} {version} compiles CUDA code: flavour `{}` lacks nvcc", stack.flavour));
+            let text = format!("{name} {version} compiles CUDA code: flavour `{}` lacks nvcc", stack.flavour);
+            all.push(Obstacle::NoNvcc(text));
         }
         let gpus = self.gpus();
         if gpus.is_empty() {
-            all.push(format!("{name} {version} compiles CUDA code: no GPU is known for this image"));
+            let text = format!("{name} {version} compiles CUDA code: no GPU is known for this image");
+            all.push(Obstacle::Gpu(text));
         }
         for gpu in gpus {
             let dotted = gpu.dotted();
             if let Some(oldest) = recipe.oldest_gpu.filter(|oldest| gpu < *oldest) {
                 let oldest = oldest.dotted();
-                all.push(format!(
+                all.push(Obstacle::Gpu(format!(
                     "{name} {version} supports compute capability {oldest} and newer, not {dotted}"
-                ));
+                )));
             } else if self.target_for(gpu).is_none() {
                 let nvcc = stack.toolkit_minor();
-                all.push(format!(
+                all.push(Obstacle::Gpu(format!(
                     "{name} {version} cannot be compiled for {dotted}: nvcc {nvcc} lacks that target"
-                ));
+                )));
             }
         }
         all
@@ -90,10 +109,8 @@ impl<'a> PackageBuild<'a> {
 
     /// Returns the number of parallel compilers: one for each processor, limited by memory.
     pub fn jobs(&self, machine: BuildMachine) -> u64 {
-        let cores = machine.cores.unwrap_or(1);
         let each = self.recipe.and_then(|recipe| recipe.job_memory_gb);
-        let fit = each.zip(machine.memory_gb).map(|(each, all)| all / u64::from(each).max(1));
-        fit.map_or(cores, |fit| fit.min(cores)).max(1)
+        machine.jobs(each).or(machine.cores).unwrap_or(1)
     }
 
     /// SHA-256 over everything that decides the wheel, except the number of parallel compilers.
@@ -432,7 +449,8 @@ mod tests {
         let (recipe, source) = (recipe(), source());
         let obstacles = |below: &Lock, recipe, nvcc: &[&str]| {
             let nvcc_targets = codes(nvcc);
-            PackageBuild { below, source: &source, recipe, nvcc_targets: &nvcc_targets }.obstacles()
+            let build = PackageBuild { below, source: &source, recipe, nvcc_targets: &nvcc_targets };
+            build.obstacles().iter().map(|one| one.text().to_owned()).collect::<Vec<_>>()
         };
         let mut old = below(&["7.5", "8.0", "12.0"]);
         old.stack.nvcc = None;

@@ -3,11 +3,12 @@
 #![expect(clippy::disallowed_methods, reason = "edge: reads archives of the cache")]
 
 use crate::model::bounded::read_bounded;
-use crate::model::compat::Matrix;
 use crate::model::lock::{Lock, LockedSource, UserAdditions};
 use crate::packages::{LocalWheel, PackageRequest, ResolverContext, SourceDist, resolve_packages};
 use crate::report::Event;
-use crate::source_build::{SourceError, build_requires, extra_requirements, recipe_sha256, source_archive};
+use crate::source_build::{
+    Obstacle, SourceError, build_requires, extra_requirements, recipe_sha256, source_archive,
+};
 use crate::workflow::base::check_processor;
 use crate::workflow::context_files::{LowerLayers, built, package_build};
 use crate::workflow::error::CommandError;
@@ -30,12 +31,14 @@ pub(crate) fn tell_of_sources(session: &Session<'_>, found: &[SourceDist]) {
 /// Checks, before anything is downloaded or compiled, that the image below can build all of them.
 fn check_recipes(below: &Lock, found: &[SourceDist]) -> Result<(), SourceError> {
     let obstacles = |SourceDist { locked, .. }: &SourceDist| package_build(below, locked).obstacles();
-    let reasons: Vec<_> = found.iter().flat_map(obstacles).collect();
-    if reasons.is_empty() {
+    let all: Vec<_> = found.iter().flat_map(obstacles).collect();
+    if all.is_empty() {
         return Ok(());
     }
-    let devel = below.stack.nvcc.is_none().then(|| format!("{}-devel", below.spec));
-    let gpus = reasons.len() > usize::from(devel.is_some()) * found.len();
+    let lacks_nvcc = all.iter().any(|one| matches!(one, Obstacle::NoNvcc(_)));
+    let devel = lacks_nvcc.then(|| format!("{}-devel", below.spec));
+    let gpus = all.iter().any(|one| matches!(one, Obstacle::Gpu(_)));
+    let reasons = all.iter().map(|one| one.text().to_owned()).collect();
     Err(SourceError::Unfit { reasons, devel, gpus })
 }
 
@@ -58,7 +61,7 @@ pub(crate) async fn wheels_of_sources(
             build_requires(&read_bounded(fs_err::File::open(&archive)?, LARGEST_ARCHIVE)?, &locked.file)?;
         let allowed = request.added.allow_source.iter().find(|allowed| allowed.name == locked.name);
         requires.extend(allowed.into_iter().flat_map(|allowed| allowed.build.clone()));
-        let recipe = Matrix::current().source_recipe(&locked.name, &locked.sha256);
+        let recipe = package_build(lower.lock, locked).recipe;
         requires.extend(recipe.into_iter().flat_map(|recipe| recipe.build_wheels.clone()));
         let added = UserAdditions { python: requires, allow_source: Vec::new(), ..request.added.clone() };
         let asked =
@@ -79,6 +82,7 @@ pub(crate) async fn wheels_of_sources(
 mod tests {
     use super::*;
     use crate::failure::{Exit, Failure as _};
+    use crate::model::compat::Matrix;
     use crate::model::compat::coupled::SourceRecipe;
     use crate::model::lock::sample;
 
@@ -98,7 +102,7 @@ mod tests {
 
     #[test]
     fn flavour_without_nvcc_and_old_gpus_are_refused_before_a_download() {
-        let below = sample::lock().without_user_layers();
+        let mut below = sample::lock().without_user_layers();
         assert!(below.stack.nvcc.is_none());
         let recipes = &Matrix::current().source_recipes;
         let all: Vec<_> = recipes.iter().map(source).collect();
@@ -113,6 +117,11 @@ mod tests {
         // An archive of another hash has no recipe, so nothing is known of it.
         let mut other = source(&recipes[0]);
         other.locked.sha256 = "0".repeat(64);
-        assert!(check_recipes(&below, &[other]).is_ok());
+        assert!(check_recipes(&below, &[other.clone()]).is_ok());
+        // Nor does it hide what helps another.
+        below.stack.requires.gpu = vec!["7.0".parse().expect("a code")];
+        let old = recipes.iter().find(|row| row.oldest_gpu.is_some()).expect("a row");
+        let hints = check_recipes(&below, &[other, source(old)]).expect_err("too old").hints();
+        assert!(hints.len() == 2 && hints[1].contains("--gpu"), "{hints:?}");
     }
 }

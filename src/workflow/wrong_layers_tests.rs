@@ -155,7 +155,7 @@ async fn taken_layers_are_remembered_for_locks_that_record_them() {
         assert_eq!(second.find(STEP, KEY, "system").await.expect("asked for"), None);
     }
     assert!(server.state().requests.len() > asked);
-    // One that is gone from the cache is no layer.
+    // A layer that left the cache does not count.
     second.store.discard(&layers[0].sha256).expect("removed");
     assert_eq!(finished.find(STEP, KEY, "system").await.expect("asked for"), None);
 }

@@ -44,8 +44,16 @@ pub struct SourceReport {
 
 /// Returns the number of parallel compiler processes: one for each processor, limited by memory. `None` if unknown.
 pub fn source_jobs(choice: &SourceChoice, machine: BuildMachine) -> Option<u64> {
-    let fit = machine.memory_gb? / u64::from(choice.job_memory_gb?).max(1);
-    Some(fit.min(machine.cores?).max(1))
+    machine.jobs(choice.job_memory_gb)
+}
+
+impl BuildMachine {
+    /// Returns the number of parallel processes that take that many GB each: one for each processor, limited by memory. `None`
+    /// if unknown.
+    pub fn jobs(&self, job_memory_gb: Option<u32>) -> Option<u64> {
+        let fit = self.memory_gb? / u64::from(job_memory_gb?).max(1);
+        Some(fit.min(self.cores?).max(1))
+    }
 }
 
 /// Returns the report of a stack, if it is built from source.

@@ -6,7 +6,7 @@ use super::super::rows::Row;
 use super::super::tables::{Channel, KnownVersion, Matrix, Product, SourceFloor, Variant};
 use super::code::{known, same_minor};
 use super::fault::{Faults, Problem};
-use crate::model::versions::{FrameworkVersion, LibraryVersion};
+use crate::model::versions::{CudaVariant, FrameworkVersion, LibraryVersion, Machine};
 
 /// Libraries that checks call.
 const SHARED: [&str; 3] = ["cublas", "cudnn", "nccl"];
@@ -171,16 +171,26 @@ fn companions(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     }
 }
 
+/// Whether a variant is that build of a framework.
+fn is_variant(
+    framework: &str,
+    version: &FrameworkVersion,
+    cuda: CudaVariant,
+    machine: Machine,
+) -> impl Fn(&Variant) -> bool {
+    move |variant| {
+        variant.framework == framework
+            && variant.version == *version
+            && variant.cuda == cuda
+            && variant.machine == machine
+    }
+}
+
 /// Checks that device code was measured of a published variant, for known GPUs, and that the parts do not exceed the whole.
 fn device_code(matrix: &Matrix, faults: &mut Faults) {
     for row in &matrix.device_code {
-        let same = |variant: &&Variant| {
-            variant.framework == row.framework
-                && variant.version == row.version
-                && variant.cuda == row.cuda
-                && variant.machine == row.machine
-        };
-        faults.require(matrix.variants.iter().any(|one| same(&one)), row, "variant", &row.version);
+        let same = is_variant(&row.framework, &row.version, row.cuda, row.machine);
+        faults.require(matrix.variants.iter().any(same), row, "variant", &row.version);
         if row.machine_code.is_empty() {
             faults.add(row, Problem::Empty { field: "machine_code" });
         }
@@ -202,12 +212,8 @@ fn from_source(matrix: &Matrix, faults: &mut Faults) {
         product(matrix, row, &row.framework, faults);
     }
     for build in &matrix.source_builds {
-        let same = |variant: &&Variant| {
-            variant.framework == build.framework
-                && variant.version == build.version
-                && variant.cuda == build.cuda
-                && variant.machine == build.machine
-        };
+        let is_it = is_variant(&build.framework, &build.version, build.cuda, build.machine);
+        let same = |variant: &&Variant| is_it(variant);
         if let Some(variant) = matrix.variants.iter().find(same) {
             faults.contradiction(build, "unpublished".to_owned(), variant, "published".to_owned());
         }
