@@ -235,6 +235,23 @@ impl LayoutLayer {
         self.compare(&tar.finish()).map_err(io::Error::other)
     }
 
+    /// Its compressed form, if it lies there so.
+    pub(crate) fn packed(&self) -> Option<&BlobDescriptor> {
+        self.is_compressed.then_some(&self.blob)
+    }
+
+    /// Writes the blob as it is, unless it changed since [`LayoutLayer::check`].
+    pub(crate) fn write_blob(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let reader = self.blobs.reader(&self.blob).map_err(io::Error::other)?;
+        let mut blob = HashingWriter::new(out);
+        io::copy(&mut BufReader::with_capacity(CHUNK, reader), &mut blob)?;
+        let found = format!("sha256:{}", blob.finish());
+        if found == self.blob.digest.as_str() {
+            return Ok(());
+        }
+        Err(io::Error::other(self.blobs.other(&self.blob.digest, found)))
+    }
+
     fn compare(&self, found: &str) -> Result<(), LayoutError> {
         let found = format!("sha256:{found}").parse().expect("a hash of ours is a digest");
         if self.diff_id == found {

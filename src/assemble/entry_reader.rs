@@ -55,11 +55,10 @@ impl EntryReader {
         let (mut crc, mut left, mut at) = (Crc::new(), entry.packed, entry.start);
         let mut ended = false;
         while left > 0 {
-            let length = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
-            let packed = &mut self.packed[..length];
-            source.read_at(packed, at).map_err(EntryError::Io)?;
+            let length = self.fill(source, at, left).map_err(EntryError::Io)?;
             at += length as u64;
             left -= length as u64;
+            let packed = &self.packed[..length];
             match entry.method {
                 Method::Stored => {
                     crc.update(packed);
@@ -81,6 +80,30 @@ impl EntryReader {
             return Err(EntryError::Damaged("CRC-32 mismatch"));
         }
         Ok(())
+    }
+
+    /// Gives the raw bytes of an entry to the receiver. Nothing is inflated, so nothing is checked.
+    pub(super) fn read_packed<E>(
+        &mut self,
+        source: &(impl ReadAt + ?Sized),
+        entry: &ZipEntry,
+        mut receive: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), EntryError<E>> {
+        let (mut left, mut at) = (entry.packed, entry.start);
+        while left > 0 {
+            let length = self.fill(source, at, left).map_err(EntryError::Io)?;
+            at += length as u64;
+            left -= length as u64;
+            receive(&self.packed[..length]).map_err(EntryError::Receiver)?;
+        }
+        Ok(())
+    }
+
+    /// Fills the first buffer from the `left` bytes that begin at an offset; returns how many it holds.
+    fn fill(&mut self, source: &(impl ReadAt + ?Sized), at: u64, left: u64) -> io::Result<usize> {
+        let length = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+        source.read_at(&mut self.packed[..length], at)?;
+        Ok(length)
     }
 
     /// Inflates the bytes of the first buffer and returns whether the stream has ended, exactly at their end.
@@ -191,6 +214,13 @@ mod tests {
                 read(&bytes, &entry(&content, bytes.len(), Method::Deflated)).expect("read"),
                 expected
             );
+            let mut packed = Vec::new();
+            let listed = entry(&content, bytes.len(), Method::Deflated);
+            let all = EntryReader::default().read_packed(bytes.as_slice(), &listed, |part| {
+                packed.extend_from_slice(part);
+                Ok::<_, Infallible>(())
+            });
+            assert!(all.is_ok() && packed == bytes, "{size}");
             let stored = read(&content, &entry(&content, size, Method::Stored)).expect("read");
             assert_eq!(stored, (content.clone(), content));
         }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! Wheel::open ─► Installation::of ─► Listing::of ─► Conflicts::find ─►
-//! LayerPlan::new ─► write_plain, write_layer, write_known, digest_layers
+//! LayerPlan::new ─► write_plain, write_layer, write_known, write_known_gzip, digest_layers
 //! ```
 
 mod cache;
@@ -52,4 +52,4 @@ pub use library_tables::{LibraryTables, library_tables};
 pub use listing::{Listing, ListingCache};
 pub use record_file::LAYOUT_VERSION;
 pub use wheel::Wheel;
-pub use write::{LayerDigests, TarDigest, pack_tar, write_known, write_layer, write_plain};
+pub use write::{LayerDigests, TarDigest, pack_tar, write_known, write_known_gzip, write_layer, write_plain};

@@ -47,21 +47,33 @@ pub fn write_plain(
     out: impl Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<TarDigest, AssembleError> {
-    let mut layer = LayerWriter::new(Hashed::new(out), NO_GZIP);
+    let mut layer = LayerWriter::new(Some(Hashed::new(out)), NO_GZIP);
     layer.write(plan, progress)?;
-    Ok(tar_digest(layer.finish()?.0))
+    Ok(tar_digest(layer.finish()?.0.expect("it was given")))
 }
 
 /// Writes the plain tar of a layer whose digest is known for a receiver that compares it, as engines do. Sizes and CRC-32 are
 /// checked here, RECORD was when the digest was computed.
 pub fn write_known(plan: &LayerPlan, out: impl Write) -> Result<(), AssembleError> {
-    let mut layer = LayerWriter { records: false, ..LayerWriter::new(out, NO_GZIP) };
+    let mut layer = LayerWriter { records: false, ..LayerWriter::new(Some(out), NO_GZIP) };
     layer.write(plan, &mut |_| {})?;
     layer.finish().map(drop)
 }
 
+/// Writes the compressed form of a layer whose digest is known for a receiver that compares it, as registries and image stores
+/// do. DEFLATE streams are copied without being inflated: their content was checked when the digest was computed.
+pub fn write_known_gzip(plan: &LayerPlan, out: impl Write) -> Result<(), AssembleError> {
+    let gzip = Splicer::new(BufWriter::with_capacity(BUFFER, out));
+    let mut layer = LayerWriter { records: false, ..LayerWriter::new(NO_PLAIN, Some(gzip)) };
+    layer.write(plan, &mut |_| {})?;
+    let gzip = layer.finish()?.1.expect("it was given");
+    gzip.finish().and_then(flushed).map(drop).map_err(AssembleError::Write)
+}
+
 /// No compressed form.
 const NO_GZIP: Option<Splicer<io::Sink>> = None;
+/// No plain form.
+const NO_PLAIN: Option<io::Sink> = None;
 
 /// Writes both forms of a layer in one pass over its wheels. `progress` receives the number of bytes of the plain tar after
 /// each file.
@@ -72,10 +84,10 @@ pub fn write_layer(
     progress: &mut dyn FnMut(u64),
 ) -> Result<LayerDigests, AssembleError> {
     let gzip = Splicer::new(BufWriter::with_capacity(BUFFER, Hashed::new(gzip)));
-    let mut layer = LayerWriter::new(Hashed::new(plain), Some(gzip));
+    let mut layer = LayerWriter::new(Some(Hashed::new(plain)), Some(gzip));
     layer.write(plan, progress)?;
     let (plain, gzip) = layer.finish()?;
-    let plain = tar_digest(plain);
+    let plain = tar_digest(plain.expect("it was given"));
     let gzip = gzip.expect("it was given").finish().and_then(flushed).map_err(AssembleError::Write)?;
     let (gzip, gzip_size) = gzip.finish();
     Ok(LayerDigests { plain, gzip, gzip_size })
@@ -143,7 +155,7 @@ impl<W: Write> Write for Hashed<W> {
 
 /// The two forms being written.
 struct LayerWriter<P: Write, G> {
-    plain: BufWriter<P>,
+    plain: Option<BufWriter<P>>,
     gzip: Option<Splicer<G>>,
     reader: EntryReader,
     written: u64,
@@ -152,8 +164,8 @@ struct LayerWriter<P: Write, G> {
 }
 
 impl<P: Write, G: Write> LayerWriter<P, G> {
-    fn new(plain: P, gzip: Option<Splicer<G>>) -> Self {
-        let plain = BufWriter::with_capacity(BUFFER, plain);
+    fn new(plain: Option<P>, gzip: Option<Splicer<G>>) -> Self {
+        let plain = plain.map(|plain| BufWriter::with_capacity(BUFFER, plain));
         Self { plain, gzip, reader: EntryReader::default(), written: 0, records: true }
     }
 
@@ -166,8 +178,8 @@ impl<P: Write, G: Write> LayerWriter<P, G> {
         self.small(&[0; 2 * BLOCK]).map_err(AssembleError::Write)
     }
 
-    fn finish(self) -> Result<(P, Option<Splicer<G>>), AssembleError> {
-        Ok((flushed(self.plain).map_err(AssembleError::Write)?, self.gzip))
+    fn finish(self) -> Result<(Option<P>, Option<Splicer<G>>), AssembleError> {
+        Ok((self.plain.map(flushed).transpose().map_err(AssembleError::Write)?, self.gzip))
     }
 
     fn entry(&mut self, path: &str, file: &LayerFile) -> Result<(), AssembleError> {
@@ -196,47 +208,82 @@ impl<P: Write, G: Write> LayerWriter<P, G> {
     /// Writes bytes to both forms, deflating them here.
     fn small(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.written += bytes.len() as u64;
-        self.plain.write_all(bytes)?;
+        self.plain.as_mut().map_or(Ok(()), |plain| plain.write_all(bytes))?;
         self.gzip.as_mut().map_or(Ok(()), |gzip| gzip.small(bytes))
     }
 
     /// Copies a file of a wheel: its content to the plain form, its DEFLATE stream to the compressed one.
     fn copy(&mut self, wheel: &Wheel, at: usize, sha256: Option<[u8; 32]>) -> Result<(), AssembleError> {
         let entry = &wheel.entries()[at];
-        let (own_member, stored) = (entry.size >= SMALL_FILE, entry.method == Method::Stored);
-        let sha256 = sha256.filter(|_| self.records);
-        let Self { plain, gzip, reader, written, .. } = self;
-        if let Some(gzip) = gzip.as_mut().filter(|_| own_member) {
+        let own_member = entry.size >= SMALL_FILE;
+        if let Some(gzip) = self.gzip.as_mut().filter(|_| own_member) {
             gzip.begin().map_err(AssembleError::Write)?;
         }
+        if own_member && self.plain.is_none() {
+            self.copy_packed(wheel, at)?;
+        } else {
+            self.copy_content(wheel, at, sha256.filter(|_| self.records))?;
+        }
+        if let Some(gzip) = self.gzip.as_mut().filter(|_| own_member) {
+            let ended = if entry.method == Method::Stored { gzip.end_stored() } else { Ok(()) };
+            ended.and_then(|()| gzip.end(entry.crc32, entry.size)).map_err(AssembleError::Write)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the DEFLATE stream of a file of a wheel as it is.
+    fn copy_packed(&mut self, wheel: &Wheel, at: usize) -> Result<(), AssembleError> {
+        let entry = &wheel.entries()[at];
+        let gzip = self.gzip.as_mut().expect("one of the forms is written");
+        let read = self.reader.read_packed(wheel.source(), entry, |part| add_part(gzip, entry.method, part));
+        self.written += entry.size;
+        read.map_err(|error| failed(wheel, at, error))
+    }
+
+    /// Copies the content of a file of a wheel, inflated and checked.
+    fn copy_content(
+        &mut self,
+        wheel: &Wheel,
+        at: usize,
+        sha256: Option<[u8; 32]>,
+    ) -> Result<(), AssembleError> {
+        let entry = &wheel.entries()[at];
+        let Self { plain, gzip, reader, written, .. } = self;
         let mut hash = sha256.map(|_| Sha256::new());
         let read = reader.read(wheel.source(), entry, |part| {
             if let Some(hash) = &mut hash {
                 hash.update(part.plain);
             }
             *written += part.plain.len() as u64;
-            plain.write_all(part.plain)?;
+            plain.as_mut().map_or(Ok(()), |plain| plain.write_all(part.plain))?;
             match gzip {
                 None => Ok(()),
-                Some(gzip) if !own_member => gzip.small(part.plain),
-                Some(gzip) if stored => gzip.stored(part.plain),
-                Some(gzip) => gzip.raw(part.packed),
+                Some(gzip) if entry.size < SMALL_FILE => gzip.small(part.plain),
+                Some(gzip) => add_part(gzip, entry.method, part.packed),
             }
         });
-        match read {
-            Ok(()) => {}
-            Err(EntryError::Io(cause)) => return Err(wheel.unreadable(cause)),
-            Err(EntryError::Damaged(reason)) => return Err(wheel.refused_entry(at, reason)),
-            Err(EntryError::Receiver(cause)) => return Err(AssembleError::Write(cause)),
-        }
+        read.map_err(|error| failed(wheel, at, error))?;
         if hash.map(|hash| <[u8; 32]>::from(hash.finalize())) != sha256 {
             return Err(wheel.refused_entry(at, RECORD_MISMATCH));
         }
-        if let Some(gzip) = gzip.as_mut().filter(|_| own_member) {
-            let ended = if stored { gzip.end_stored() } else { Ok(()) };
-            ended.and_then(|()| gzip.end(entry.crc32, entry.size)).map_err(AssembleError::Write)?;
-        }
         Ok(())
+    }
+}
+
+/// Adds raw bytes of a file to the member that it has for itself.
+fn add_part<W: Write>(gzip: &mut Splicer<W>, method: Method, packed: &[u8]) -> io::Result<()> {
+    match method {
+        Method::Stored => gzip.stored(packed),
+        Method::Deflated => gzip.raw(packed),
+    }
+}
+
+/// The error of a file of a wheel that was not copied.
+fn failed(wheel: &Wheel, at: usize, error: EntryError<io::Error>) -> AssembleError {
+    match error {
+        EntryError::Io(cause) => wheel.unreadable(cause),
+        EntryError::Damaged(reason) => wheel.refused_entry(at, reason),
+        EntryError::Receiver(cause) => AssembleError::Write(cause),
     }
 }
 

@@ -285,7 +285,7 @@ fn engine(facts: &EngineFacts, report: &HostReport, all: &mut Vec<HostFinding>) 
     }
     if facts.keeps_blobs {
         let text = "containerd's image store keeps each layer twice: as it was sent and unpacked";
-        let hint = "allow twice the size of your images, or set \"features\": {\"containerd-snapshotter\": false} in daemon.json";
+        let hint = "allow 1.6 times the size of your images, or set \"features\": {\"containerd-snapshotter\": false} in daemon.json";
         all.push(HostFinding::with("image-store", Severity::Warning, text, hint));
     }
     let has_gpu = report.gpus.as_ref().is_ok_and(|facts| !facts.gpus.is_empty());

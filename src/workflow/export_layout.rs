@@ -116,8 +116,17 @@ async fn write(
 }
 
 async fn add_layer(blobs: BlobDirectory, layer: Arc<RemadeLayer>) -> std::io::Result<BlobDescriptor> {
-    let made = tokio::task::spawn_blocking(move || blobs.add(|out| layer.write_to(out))).await;
-    made.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+    let made = tokio::task::spawn_blocking(move || {
+        let added = blobs.add(|out| layer.write_to(out))?;
+        match layer.layer.known() {
+            Some(known) if known != added => Err(std::io::Error::other(format!(
+                "the cache has other content of the layer `{}`: {} instead of {}",
+                layer.layer.title, added.digest, known.digest
+            ))),
+            _ => Ok(added),
+        }
+    });
+    made.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
 }
 
 /// The bytes of a layer in its compressed form, about.

@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::archive::layout_reader::{LayoutError, LayoutImage, LayoutLayer};
-use crate::engine::{ImageInfo, ImageLayer, LayerContent, TemporaryTag};
+use crate::engine::{ImageInfo, ImageLayer, LayerContent, PackedLayer, TemporaryTag};
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::report::in_step;
@@ -19,12 +19,21 @@ use crate::workflow::session::Session;
 
 const STEP: &str = "layout";
 
-/// A layer that the engine may lack.
-struct Content(LayoutLayer);
+/// The tar of a layer that the engine may lack.
+struct Plain(LayoutLayer);
 
-impl LayerContent for Content {
+impl LayerContent for Plain {
     fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
         self.0.write_to(out)
+    }
+}
+
+/// Its compressed form.
+struct Packed(LayoutLayer);
+
+impl LayerContent for Packed {
+    fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        self.0.write_blob(out)
     }
 }
 
@@ -59,7 +68,18 @@ async fn checked_layers(layout: &LayoutImage) -> Result<Vec<ImageLayer>, Command
     let checks = layout.layers.iter().cloned().enumerate().map(|(below, layer)| async move {
         let (size, layer) = blocking(move || Ok::<_, LayoutError>((layer.check()?, layer))).await??;
         let (title, diff_id) = (format!("layer {}", below + 1), layer.diff_id.to_string());
-        Ok::<_, CommandError>(ImageLayer { title, diff_id, size, content: Some(Arc::new(Content(layer))) })
+        let packed = layer.packed().map(|blob| PackedLayer {
+            digest: blob.digest.to_string(),
+            size: blob.size,
+            content: Arc::new(Packed(layer.clone())),
+        });
+        Ok::<_, CommandError>(ImageLayer {
+            title,
+            diff_id,
+            size,
+            content: Some(Arc::new(Plain(layer))),
+            packed,
+        })
     });
     let mut checks = stream::iter(checks).buffered(cores);
     let mut layers = Vec::new();

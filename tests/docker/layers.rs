@@ -46,6 +46,7 @@ fn layer(name: &str, salt: u64) -> ImageLayer {
         diff_id: format!("sha256:{}", sha256_hex(&tar)),
         size: tar.len() as u64,
         content: Some(Arc::new(OneFile(tar))),
+        packed: None,
     }
 }
 

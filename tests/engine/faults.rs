@@ -96,7 +96,13 @@ impl LayerContent for Empty {
 
 fn empty_layer() -> ImageLayer {
     let diff_id = format!("sha256:{}", sha256_hex(&[0; 1024]));
-    ImageLayer { title: "empty".to_owned(), diff_id, size: 1024, content: Some(Arc::new(Empty)) }
+    ImageLayer {
+        title: "empty".to_owned(),
+        diff_id,
+        size: 1024,
+        content: Some(Arc::new(Empty)),
+        packed: None,
+    }
 }
 
 #[tokio::test]

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::model::image::manifest::{LAYER_TYPE, PLAIN_LAYER_TYPE};
 use crate::model::versions::Machine;
 
-/// The tar of a layer, written each time it is needed.
+/// The bytes of a layer, written each time they are needed.
 pub trait LayerContent: Send + Sync {
-    /// Writes the uncompressed tar. It must have the digest and size that its [`ImageLayer`] says: the engine compares.
+    /// Writes them. They must have the digest and size that the [`ImageLayer`] says: the engine compares.
     fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()>;
 }
 
@@ -24,6 +25,50 @@ pub struct ImageLayer {
     pub size: u64,
     /// Its tar; `None`: a layer of the base, which the engine has.
     pub content: Option<Arc<dyn LayerContent>>,
+    /// Its compressed form, if that can be written without compressing.
+    pub packed: Option<PackedLayer>,
+}
+
+/// The compressed form of a layer.
+#[derive(Clone)]
+pub struct PackedLayer {
+    /// SHA-256 of the gzip stream: `sha256:…`.
+    pub digest: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Writes the gzip stream, which must have that digest and size: the engine compares.
+    pub content: Arc<dyn LayerContent>,
+}
+
+/// What an engine is sent of a layer.
+pub(super) struct Blob<'a> {
+    pub(super) media_type: &'static str,
+    pub(super) digest: &'a str,
+    pub(super) size: u64,
+    pub(super) content: Option<&'a Arc<dyn LayerContent>>,
+}
+
+impl ImageLayer {
+    /// The layer for an image store: one that keeps what it is sent takes less disk for compressed forms, any other would only
+    /// have to unpack them.
+    pub(super) fn for_store(self, keeps_blobs: bool) -> Self {
+        Self { packed: self.packed.filter(|_| keeps_blobs), ..self }
+    }
+
+    /// The blob that is sent: its compressed form, if there is one.
+    pub(super) fn blob(&self) -> Blob<'_> {
+        match &self.packed {
+            Some(PackedLayer { digest, size, content }) => {
+                Blob { media_type: LAYER_TYPE, digest, size: *size, content: Some(content) }
+            }
+            None => Blob {
+                media_type: PLAIN_LAYER_TYPE,
+                digest: &self.diff_id,
+                size: self.size,
+                content: self.content.as_ref(),
+            },
+        }
+    }
 }
 
 impl std::fmt::Debug for ImageLayer {

@@ -6,12 +6,10 @@ use std::io::Write;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::engine::image::layered::ImageLayer;
+use crate::engine::image::layered::{Blob, ImageLayer};
 use crate::engine::image::names::split_tag;
 use crate::model::image::manifest::{CONFIG_TYPE, INDEX_TYPE, LAYOUT_FILE, MANIFEST_TYPE, blob_path};
 use crate::model::sha256::sha256_hex;
-
-const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
 
 /// Writes the layers that the engine lacks. The archive is closed by [`write_end`].
 pub(super) fn write_layers<W: Write>(
@@ -19,20 +17,21 @@ pub(super) fn write_layers<W: Write>(
     layers: &[ImageLayer],
 ) -> std::io::Result<()> {
     for layer in layers {
-        let content = layer.content.as_ref().ok_or_else(|| {
+        let Blob { digest, size, content, .. } = layer.blob();
+        let content = content.ok_or_else(|| {
             std::io::Error::other(format!("the engine lost layer {} of the base", layer.diff_id))
         })?;
-        let header = header(&blob_path(&layer.diff_id), layer.size)?;
+        let header = header(&blob_path(digest), size)?;
         let out = tar.get_mut();
         out.write_all(header.as_bytes())?;
-        let mut counted = Counted { out: &mut *out, layer, written: 0 };
+        let mut counted = Counted { out: &mut *out, title: &layer.title, size, written: 0 };
         content.write_to(&mut counted)?;
-        let (found, wanted) = (counted.written, layer.size);
-        if found != wanted {
-            let text = format!("layer {} has {found} bytes instead of {wanted}", layer.title);
+        let found = counted.written;
+        if found != size {
+            let text = format!("layer {} has {found} bytes instead of {size}", layer.title);
             return Err(std::io::Error::other(text));
         }
-        let rest = usize::try_from(layer.size % 512).unwrap_or(0);
+        let rest = usize::try_from(size % 512).unwrap_or(0);
         if rest > 0 {
             out.write_all(&[0; 512][rest..])?;
         }
@@ -48,7 +47,9 @@ pub(super) fn write_end<W: Write>(
     tag: &str,
 ) -> std::io::Result<()> {
     let config_digest = format!("sha256:{}", sha256_hex(config));
-    let layers: Vec<Value> = all.iter().map(|layer| entry(LAYER_TYPE, &layer.diff_id, layer.size)).collect();
+    let blobs: Vec<Blob<'_>> = all.iter().map(ImageLayer::blob).collect();
+    let layers: Vec<Value> =
+        blobs.iter().map(|blob| entry(blob.media_type, blob.digest, blob.size)).collect();
     let config_entry = entry(CONFIG_TYPE, &config_digest, config.len() as u64);
     let manifest = json!({
         "schemaVersion": 2, "mediaType": MANIFEST_TYPE, "config": config_entry, "layers": layers,
@@ -61,7 +62,7 @@ pub(super) fn write_end<W: Write>(
         "org.opencontainers.image.ref.name": split_tag(tag).1.unwrap_or("latest"),
     });
     let index = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [in_index] }).to_string();
-    let names: Vec<_> = all.iter().map(|layer| blob_path(&layer.diff_id)).collect();
+    let names: Vec<_> = blobs.iter().map(|blob| blob_path(blob.digest)).collect();
     let list =
         json!([{ "Config": blob_path(&config_digest), "RepoTags": [tag], "Layers": names }]).to_string();
     append(&mut tar, &blob_path(&config_digest), config)?;
@@ -93,14 +94,15 @@ fn header(path: &str, size: u64) -> std::io::Result<tar::Header> {
 /// A writer of a layer that counts. What exceeds the layer's size is never passed on: it would be the next file of the archive.
 struct Counted<'a, W> {
     out: W,
-    layer: &'a ImageLayer,
+    title: &'a str,
+    size: u64,
     written: u64,
 }
 
 impl<W: Write> Write for Counted<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let ImageLayer { title, size, .. } = self.layer;
-        if bytes.len() as u64 > size - self.written {
+        let Self { title, size, .. } = self;
+        if bytes.len() as u64 > *size - self.written {
             return Err(std::io::Error::other(format!("layer {title} has more than {size} bytes")));
         }
         let count = self.out.write(bytes)?;
@@ -114,10 +116,11 @@ impl<W: Write> Write for Counted<'_, W> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::image::layered::LayerContent;
+    use crate::engine::image::layered::{LayerContent, PackedLayer};
 
     struct Text(&'static str);
 
@@ -132,9 +135,49 @@ mod tests {
         let content: Option<Arc<dyn LayerContent>> = Some(Arc::new(Text(text)));
         let (title, diff_id) = ("torch".to_owned(), format!("sha256:{}", sha256_hex(b"abc")));
         let mut tar = tar::Builder::new(Vec::new());
-        let layers = [ImageLayer { title, diff_id, size: 3, content }];
+        let layers = [ImageLayer { title, diff_id, size: 3, content, packed: None }];
         let error = write_layers(&mut tar, &layers).err().map(|error| error.to_string());
         (std::mem::take(tar.get_mut()), error)
+    }
+
+    #[test]
+    fn compressed_form_goes_to_a_store_that_keeps_it() {
+        let content = |text| -> Arc<dyn LayerContent> { Arc::new(Text(text)) };
+        let packed = PackedLayer { digest: "sha256:bb".to_owned(), size: 6, content: content("packed") };
+        let layer = ImageLayer {
+            title: "torch".to_owned(),
+            diff_id: "sha256:aa".to_owned(),
+            size: 3,
+            content: Some(content("abc")),
+            packed: Some(packed),
+        };
+        for (keeps_blobs, name, bytes, media_type) in [
+            (true, "blobs/sha256/bb", "packed", "application/vnd.oci.image.layer.v1.tar+gzip"),
+            (false, "blobs/sha256/aa", "abc", "application/vnd.oci.image.layer.v1.tar"),
+        ] {
+            let layers = [layer.clone().for_store(keeps_blobs)];
+            let mut archive = Vec::new();
+            let mut tar = tar::Builder::new(&mut archive);
+            write_layers(&mut tar, &layers).expect("a vector");
+            write_end(tar, &Bytes::from_static(b"{}"), &layers, "torch:1").expect("a vector");
+            let mut files = std::collections::BTreeMap::new();
+            for entry in tar::Archive::new(archive.as_slice()).entries().expect("a tar") {
+                let mut entry = entry.expect("an entry");
+                let path = entry.path().expect("a path").to_string_lossy().into_owned();
+                let mut text = String::new();
+                entry.read_to_string(&mut text).expect("text");
+                files.insert(path, text);
+            }
+            assert_eq!(files[name], bytes);
+            let list: Value = serde_json::from_str(&files["manifest.json"]).expect("JSON");
+            assert_eq!(list[0]["Layers"], json!([name]));
+            let index: Value = serde_json::from_str(&files["index.json"]).expect("JSON");
+            let manifest = blob_path(index["manifests"][0]["digest"].as_str().expect("a digest"));
+            let manifest: Value = serde_json::from_str(&files[&manifest]).expect("JSON");
+            let digest = format!("sha256:{}", name.trim_start_matches("blobs/sha256/"));
+            let expected = json!([{ "mediaType": media_type, "digest": digest, "size": bytes.len() }]);
+            assert_eq!(manifest["layers"], expected);
+        }
     }
 
     #[test]

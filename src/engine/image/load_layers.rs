@@ -34,7 +34,7 @@ pub(super) async fn load_layers(
     let LayeredImage { layers, config, scratch_tag, title } = image;
     let chains = chains(docker).await?;
     let step = ProgressStep::begin(reporter.as_ref(), format!("load:{scratch_tag}"), title);
-    let mut source = Source { received: Vec::new(), used: 0, layers };
+    let mut source = Source { received: Vec::new(), used: 0, layers, keeps_blobs: docker.info.keeps_blobs };
     let mut result = Loading::new(docker, chains, &reporter).run(&mut source).await;
     if let Err(EngineError::Refused { .. }) = &result {
         // `docker image prune` may take a layer away that no tag holds: then everything above the base is sent.
@@ -68,6 +68,8 @@ struct Source {
     received: Vec<ImageLayer>,
     used: usize,
     layers: mpsc::Receiver<ImageLayer>,
+    /// Whether the engine keeps what it is sent.
+    keeps_blobs: bool,
 }
 
 impl Source {
@@ -86,7 +88,8 @@ impl Source {
     /// The next layer, once it is there.
     async fn next(&mut self) -> Option<ImageLayer> {
         if self.used == self.received.len() {
-            self.received.push(self.layers.recv().await?);
+            let layer = self.layers.recv().await?;
+            self.receive(layer);
         }
         self.used += 1;
         self.received.get(self.used - 1).cloned()
@@ -95,11 +98,16 @@ impl Source {
     /// The next layer, if it is there already and fits.
     fn ready(&mut self, room: u64) -> Option<ImageLayer> {
         if self.used == self.received.len() {
-            self.received.push(self.layers.try_recv().ok()?);
+            let layer = self.layers.try_recv().ok()?;
+            self.receive(layer);
         }
-        let next = self.received.get(self.used).filter(|layer| layer.size <= room).cloned()?;
+        let next = self.received.get(self.used).filter(|layer| layer.blob().size <= room).cloned()?;
         self.used += 1;
         Some(next)
+    }
+
+    fn receive(&mut self, layer: ImageLayer) {
+        self.received.push(layer.for_store(self.keeps_blobs));
     }
 }
 
@@ -136,9 +144,9 @@ impl<'a> Loading<'a> {
                 continue;
             }
             let start = below.len() - 1;
-            let mut room = PART.saturating_sub(below[start].size);
+            let mut room = PART.saturating_sub(below[start].blob().size);
             while let Some(layer) = source.ready(room) {
-                room -= layer.size;
+                room -= layer.blob().size;
                 below.push(layer);
             }
             // At most one part is being sent and one being applied.

@@ -43,7 +43,7 @@ impl Part {
 
     async fn send(self, docker: &Docker, sent: oneshot::Sender<()>) -> Result<(), EngineError> {
         let (pieces, waiting) = mpsc::channel::<Bytes>(WAITING);
-        let total = self.layers[self.start..].iter().map(|layer| layer.size).sum();
+        let total = self.layers[self.start..].iter().map(|layer| layer.blob().size).sum();
         let progress = ByteCount::new(self.tag.clone(), total, Arc::clone(&self.reporter));
         let writer = PieceWriter { piece: Vec::with_capacity(PIECE), pieces, progress };
         let writer = tokio::task::spawn_blocking(move || self.write(writer, sent));
@@ -122,6 +122,7 @@ mod tests {
             diff_id: "sha256:0".to_owned(),
             size: 0,
             content: None,
+            packed: None,
         };
         let layers = [layer("torch 2.8.0"), layer("97 wheels"), layer("files")];
         assert_eq!(step_text(&layers).as_deref(), Some("torch 2.8.0 and 2 more layers"));

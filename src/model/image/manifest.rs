@@ -14,7 +14,10 @@ pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 /// Media type of a configuration.
 pub const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
-const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+/// Media type of a layer's compressed form.
+pub const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+/// Media type of a layer's tar.
+pub const PLAIN_LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
 
 /// What a manifest says of a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]

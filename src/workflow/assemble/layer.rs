@@ -7,12 +7,15 @@ use tokio::sync::mpsc;
 
 use crate::assemble::{AssembleError, LayerDigests, LayerPlan, TarDigest, write_known, write_plain};
 use crate::container_layers::{KeptLayer, keep_plan};
-use crate::engine::{ConfigOf, EngineError, ImageLayer, LayerContent, LayeredImage, plain_config};
+use crate::engine::{
+    ConfigOf, EngineError, ImageLayer, LayerContent, LayeredImage, PackedLayer, plain_config,
+};
 use crate::failure::Failure;
 use crate::model::image::component::ComponentKind;
 use crate::model::image::config::MadeLayer;
 use crate::model::lock::LayerRecord;
 use crate::model::versions::Machine;
+use crate::workflow::assemble::locked_wheels::{LayerOfWheels, PackedWheels};
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
@@ -22,8 +25,6 @@ use crate::workflow::session::Session;
 pub(super) struct Made {
     pub(super) layer: ImageLayer,
     pub(super) described: MadeLayer,
-    /// Digest and size of its compressed form.
-    packed: Option<(String, u64)>,
     source: LayerSource,
 }
 
@@ -40,8 +41,9 @@ impl Made {
             diff_id: kept.diff_id(),
             size: kept.size,
             content: Some(Arc::new(kept.content(&session.store)?)),
+            packed: None,
         };
-        Ok(Self::new(kind, layer, None, LayerSource::Kept))
+        Ok(Self::new(kind, layer, LayerSource::Kept))
     }
 
     /// A layer of given files, which the cache keeps.
@@ -70,38 +72,37 @@ impl Made {
         .await??;
         let TarDigest { diff_id, size } = digest;
         let content: Option<Arc<dyn LayerContent>> = Some(Arc::new(Planned(plan)));
-        Ok(Self::new(kind, ImageLayer { title: title.to_owned(), diff_id, size, content }, None, source))
+        let layer = ImageLayer { title: title.to_owned(), diff_id, size, content, packed: None };
+        Ok(Self::new(kind, layer, source))
     }
 
     /// A layer of wheels with its digests.
     pub(super) fn of_wheels(
         kind: ComponentKind,
         title: &str,
-        (content, source): (Arc<dyn LayerContent>, LayerSource),
+        (wheels, source): (LayerOfWheels, LayerSource),
         digests: LayerDigests,
     ) -> Self {
         let LayerDigests { plain: TarDigest { diff_id, size }, gzip, gzip_size } = digests;
-        let content = Some(content);
-        Self::new(
-            kind,
-            ImageLayer { title: title.to_owned(), diff_id, size, content },
-            Some((gzip, gzip_size)),
-            source,
-        )
+        let content: Arc<dyn LayerContent> = Arc::new(wheels.clone());
+        let packed = PackedLayer { digest: gzip, size: gzip_size, content: Arc::new(PackedWheels(wheels)) };
+        let title = title.to_owned();
+        let layer = ImageLayer { title, diff_id, size, content: Some(content), packed: Some(packed) };
+        Self::new(kind, layer, source)
     }
 
-    fn new(
-        kind: ComponentKind,
-        layer: ImageLayer,
-        packed: Option<(String, u64)>,
-        source: LayerSource,
-    ) -> Self {
+    fn new(kind: ComponentKind, layer: ImageLayer, source: LayerSource) -> Self {
         let described = MadeLayer {
             component: kind.id().to_owned(),
             title: layer.title.clone(),
             diff_id: layer.diff_id.clone(),
         };
-        Self { layer, described, packed, source }
+        Self { layer, described, source }
+    }
+
+    /// Digest and size of its compressed form.
+    fn packed(&self) -> Option<(String, u64)> {
+        self.layer.packed.as_ref().map(|packed| (packed.digest.clone(), packed.size))
     }
 
     /// How it is made again.
@@ -109,13 +110,13 @@ impl Made {
         RecipeLayer {
             title: self.layer.title.clone(),
             diff_id: self.layer.diff_id.clone(),
-            packed: self.packed.clone(),
+            packed: self.packed(),
             source: self.source.clone(),
         }
     }
 
     pub(super) fn record(&self) -> LayerRecord {
-        let (digest, compressed_size) = self.packed.clone().unzip();
+        let (digest, compressed_size) = self.packed().unzip();
         LayerRecord {
             component: self.described.component.clone(),
             diff_id: self.layer.diff_id.clone(),

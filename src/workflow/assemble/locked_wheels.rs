@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::assemble::{
     AssembleError, Conflicts, Installation, LayerPlan, Listing, ListingCache, Wheel, write_known,
+    write_known_gzip,
 };
 use crate::engine::LayerContent;
 use crate::model::lock::{IndexKind, LockedWheel};
@@ -195,6 +196,16 @@ impl LayerContent for LayerOfWheels {
     fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let plan = self.plan().map_err(std::io::Error::other)?;
         write_known(&plan, out).map_err(io_error)
+    }
+}
+
+/// The compressed form of such a layer, whose digest is known.
+pub(super) struct PackedWheels(pub(super) LayerOfWheels);
+
+impl LayerContent for PackedWheels {
+    fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        let plan = self.0.plan().map_err(std::io::Error::other)?;
+        write_known_gzip(&plan, out).map_err(io_error)
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 
 use crate::assemble::{
-    AssembleError, Conflicts, Installation, LayerDigests, LayerPlan, Wheel, pack_tar, write_layer,
+    AssembleError, Conflicts, Installation, LayerDigests, LayerPlan, Wheel, pack_tar, write_known_gzip,
+    write_layer,
 };
 use crate::container_layers::byte_code::{is_kept, kept};
 use crate::registry::BlobContent;
@@ -24,6 +25,11 @@ pub(crate) struct RemadeLayer {
 
 impl BlobContent for RemadeLayer {
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        if let (Some(_), LayerSource::Wheels { minor, wheels }) = (self.layer.known(), &self.layer.source) {
+            // The receiver compares the digest.
+            let plan = self.wheels(wheels, *minor).map_err(io_error)?;
+            return write_known_gzip(&plan, out).map_err(io_error);
+        }
         let digests = self.write(out).map_err(io_error)?;
         if digests.plain.diff_id == self.layer.diff_id {
             return Ok(());
@@ -216,6 +222,11 @@ mod tests {
             let found = names(&tar_of(&layer).expect("written"));
             assert_eq!(found.contains(&format!("{site}/demo/a.py")), has_module, "{found:?}");
             assert!(found.contains(&format!("{site}/demo/b.bin")));
+            // With a known digest its streams are copied; the bytes are the same.
+            let digests = layer.write(&mut sink()).expect("written");
+            let packed = Some((digests.gzip, digests.gzip_size));
+            let known = RemadeLayer { layer: RecipeLayer { packed, ..layer.layer.clone() }, store: f.store.clone() };
+            assert_eq!(tar_of(&known).expect("written"), tar_of(&layer).expect("written"));
             f.store.discard(&wheel.locked.sha256).expect("removed");
             assert_eq!(layer.missing(), ["`demo-1.0-py3-none-any.whl`"]);
             assert_eq!(tar_of(&layer).expect_err("absent").kind(), io::ErrorKind::NotFound);

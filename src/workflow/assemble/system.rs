@@ -136,6 +136,7 @@ pub(super) async fn base_layers(
         diff_id: diff_id.clone(),
         size: 0,
         content: None,
+        packed: None,
     };
     let mut layers: Vec<_> = base.layers.iter().map(layer).collect();
     if session.engine.info().keeps_blobs {

@@ -169,7 +169,7 @@ impl<'a> WheelLayers<'a> {
                 minor: self.lock.stack.python.minor,
                 wheels: self.recipe_of(&group.wheels),
             };
-            made.push(Made::of_wheels(kind, &self.title(group), (Arc::new(layer), source), digests));
+            made.push(Made::of_wheels(kind, &self.title(group), (layer, source), digests));
         }
         Ok(made)
     }
