@@ -79,6 +79,15 @@ impl Installation {
         }
     }
 
+    /// The bytes of one of its files, as the wheel lists them.
+    pub fn size_of(&self, file: &InstalledFile) -> u64 {
+        match &file.content {
+            InstalledContent::Folder => 0,
+            InstalledContent::Generated(bytes) => bytes.len() as u64,
+            InstalledContent::FromWheel { entry, .. } => self.wheel.entries()[*entry].size,
+        }
+    }
+
     /// Its files and directories, sorted by the bytes of their paths.
     pub fn files(&self) -> &[InstalledFile] {
         &self.files

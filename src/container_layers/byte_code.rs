@@ -3,7 +3,7 @@
 //! A distribution's byte code is a function of its sources, their paths in the image and the Python: one fresh process each,
 //! without site, so no code of a wheel runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,8 +22,8 @@ const SCRIPT: &str = concat!(
 );
 /// Raised when the same sources give other byte code than before.
 const LAYOUT: u32 = 2;
-/// Sources of one container, bytes: what is sent and received lies in memory.
-const BATCH: usize = 96 << 20;
+/// Sources of one container, bytes: what is sent and received lies in memory, several times.
+pub const BATCH: u64 = 64 << 20;
 const WHAT: &str = "byte code";
 
 /// A module.
@@ -43,9 +43,6 @@ pub struct Distribution {
     /// Its modules, sorted by path.
     pub sources: Vec<SourceFile>,
 }
-
-/// Byte code of wheels, by the wheels' SHA-256.
-pub type ByteCode = BTreeMap<String, Vec<SourceFile>>;
 
 /// The Python that compiles.
 #[derive(Debug, Clone, Copy)]
@@ -80,78 +77,64 @@ pub fn layer_key<'a>(identity: &str, wheels: impl Iterator<Item = (&'a str, BTre
     sha256_hex(text.as_bytes())
 }
 
-/// Compiles distributions and keeps the result.
+/// Compiles distributions in one container and keeps their byte code.
 pub async fn compile(
     tools: &Tools<'_>,
     python: Interpreter<'_>,
     distributions: Vec<Distribution>,
-) -> Result<ByteCode, LayerError> {
-    let mut made = ByteCode::new();
-    let mut rest = distributions.as_slice();
-    while !rest.is_empty() {
-        let mut size = 0;
-        let fits = |one: &&Distribution| {
-            let first = size == 0;
-            size += one.sources.iter().map(|file| file.content.len()).sum::<usize>() + 1;
-            first || size < BATCH
-        };
-        let count = rest.iter().take_while(fits).count();
-        let (batch, later) = rest.split_at(count);
-        for (one, code) in batch.iter().zip(run(tools, python.image, batch).await?) {
-            keep(tools.store, &one.wheel, python.identity, &code)?;
-            made.insert(one.wheel.clone(), code);
-        }
-        rest = later;
+) -> Result<(), LayerError> {
+    if distributions.is_empty() {
+        return Ok(());
     }
-    Ok(made)
+    let sources: Vec<&[SourceFile]> = distributions.iter().map(|one| one.sources.as_slice()).collect();
+    let frames = write(&sources);
+    let sent: Vec<(String, Vec<String>)> = distributions
+        .into_iter()
+        .map(|one| (one.wheel, one.sources.into_iter().map(|source| source.path).collect()))
+        .collect();
+    let answer = run(tools, python.image, frames.into()).await?;
+    let wrong = |found: String| LayerError::ByteCode { found };
+    let answer = read(answer).ok_or_else(|| wrong("an answer that cannot be read".to_owned()))?;
+    if answer.len() != sent.len() {
+        return Err(wrong(format!("{} distributions for {}", answer.len(), sent.len())));
+    }
+    for ((wheel, modules), code) in sent.iter().zip(&answer) {
+        check(modules, code).map_err(wrong)?;
+        keep(tools.store, wheel, python.identity, code)?;
+    }
+    Ok(())
 }
 
-async fn run(
-    tools: &Tools<'_>,
-    image: &str,
-    batch: &[Distribution],
-) -> Result<Vec<Vec<SourceFile>>, LayerError> {
-    let sources: Vec<&[SourceFile]> = batch.iter().map(|one| one.sources.as_slice()).collect();
+/// Runs the compiler over the frames of sources; returns those of byte code.
+async fn run(tools: &Tools<'_>, image: &str, sources: Bytes) -> Result<Bytes, LayerError> {
     let file =
         |name: &str, bytes: Bytes| ContainerFile { path: format!("/envforge/{name}"), mode: 0o644, bytes };
     let request = RunRequest {
         image: image.to_owned(),
         command: ["/usr/bin/python3", "-I", "-S", "/envforge/byte_code.py"].map(str::to_owned).to_vec(),
         user: Some("65534:65534".to_owned()),
-        files: vec![
-            file("byte_code.py", Bytes::from_static(SCRIPT.as_bytes())),
-            file("sources", write(&sources).into()),
-        ],
+        files: vec![file("byte_code.py", Bytes::from_static(SCRIPT.as_bytes())), file("sources", sources)],
         network: Network::None,
         sandbox: true,
         most_output: Some(MOST_CODE),
         ..RunRequest::default()
     };
     let outcome = tools.engine.run(request, Arc::clone(&tools.reporter)).await?;
-    if outcome.code != 0 {
-        let text = String::from_utf8_lossy(&outcome.stderr);
-        let output = text.lines().rev().take(20).map(str::to_owned).collect::<Vec<_>>();
-        let output = output.into_iter().rev().collect();
-        return Err(LayerError::Step { what: WHAT, code: outcome.code, output });
+    if outcome.code == 0 {
+        return Ok(outcome.stdout.into());
     }
-    let wrong = |found: String| LayerError::ByteCode { found };
-    let answer =
-        read(outcome.stdout.into()).ok_or_else(|| wrong("an answer that cannot be read".to_owned()))?;
-    if answer.len() != batch.len() {
-        return Err(wrong(format!("{} distributions for {}", answer.len(), batch.len())));
-    }
-    for (one, code) in batch.iter().zip(&answer) {
-        check(one, code).map_err(wrong)?;
-    }
-    Ok(answer)
+    let text = String::from_utf8_lossy(&outcome.stderr);
+    let output = text.lines().rev().take(20).map(str::to_owned).collect::<Vec<_>>();
+    let output = output.into_iter().rev().collect();
+    Err(LayerError::Step { what: WHAT, code: outcome.code, output })
 }
 
 /// Only byte code of the modules that were sent, each where Python looks for it.
-fn check(sent: &Distribution, code: &[SourceFile]) -> Result<(), String> {
-    let mut modules = sent.sources.iter();
+fn check(sent: &[String], code: &[SourceFile]) -> Result<(), String> {
+    let mut modules = sent.iter();
     for file in code {
-        let of = |source: &SourceFile| {
-            let (folder, name) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
+        let of = |source: &String| {
+            let (folder, name) = source.rsplit_once('/').unwrap_or(("", source));
             let stem = name.strip_suffix(".py").unwrap_or(name);
             let tag = file.path.strip_prefix(&format!("{folder}/__pycache__/{stem}."));
             tag.and_then(|tag| tag.strip_suffix(".pyc")).is_some_and(|tag| !tag.contains('/'))
@@ -245,10 +228,7 @@ mod tests {
 
     #[test]
     fn byte_code_of_a_module_that_was_not_sent_is_refused() {
-        let sent = Distribution {
-            wheel: String::new(),
-            sources: vec![file("/e/a.py", ""), file("/e/b/__init__.py", "")],
-        };
+        let sent = ["/e/a.py", "/e/b/__init__.py"].map(str::to_owned);
         let answer = |paths: &[&str]| -> Vec<_> { paths.iter().map(|path| file(path, "")).collect() };
         let ok = ["/e/__pycache__/a.cpython-311.pyc", "/e/b/__pycache__/__init__.cpython-311.pyc"];
         for fine in [&ok[..], &ok[1..], &[]] {

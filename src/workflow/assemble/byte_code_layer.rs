@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::assemble::{AssembleError, Conflicts, Installation, LayerFile, LayerPlan};
+use crate::assemble::{AssembleError, Conflicts, Installation, InstalledFile, LayerFile, LayerPlan};
 use crate::container_layers::byte_code::{Distribution, SourceFile};
 
 /// The most that the modules of a wheel have together, bytes: they are read into memory.
-const MOST_MODULES: usize = 512 << 20;
+const MOST_MODULES: u64 = 512 << 20;
 
 /// The byte code of a wheel, and the paths that the wheel leaves out.
 pub(super) type WheelCode<'a> = (BTreeSet<&'a str>, Vec<SourceFile>);
@@ -39,25 +39,58 @@ fn module_of(code: &SourceFile) -> Option<String> {
 
 /// Returns the modules of a wheel: the Python files below site-packages.
 pub(super) fn modules(installation: &Installation, minor: u8) -> Result<Distribution, AssembleError> {
-    let packages = format!("opt/env/lib/python3.{minor}/site-packages/");
-    let (mut sources, mut size) = (Vec::new(), 0);
-    for file in installation.files() {
-        let is_module = file.path.starts_with(&packages) && file.path.strip_suffix(".py").is_some();
-        if is_module && let Some(content) = installation.read(file)? {
-            size += content.len();
-            if size > MOST_MODULES {
-                let reason = format!("its modules have more than {} MiB", MOST_MODULES >> 20);
-                return Err(installation.wheel().refused(vec![reason]));
-            }
+    let mut sources = Vec::new();
+    for file in module_files(installation, minor) {
+        if let Some(content) = installation.read(file)? {
             sources.push(SourceFile { path: format!("/{}", file.path), content: content.into() });
         }
     }
     Ok(Distribution { wheel: installation.wheel().sha256().to_owned(), sources })
 }
 
+/// Returns the bytes that the modules of a wheel have together, as its directory lists them.
+pub(super) fn size_of_modules(installation: &Installation, minor: u8) -> Result<u64, AssembleError> {
+    let size = module_files(installation, minor).map(|file| installation.size_of(file)).sum();
+    if size > MOST_MODULES {
+        let reason = format!("its modules have more than {} MiB", MOST_MODULES >> 20);
+        return Err(installation.wheel().refused(vec![reason]));
+    }
+    Ok(size)
+}
+
+fn module_files(installation: &Installation, minor: u8) -> impl Iterator<Item = &InstalledFile> {
+    let packages = format!("opt/env/lib/python3.{minor}/site-packages/");
+    let is_module =
+        move |file: &&InstalledFile| file.path.starts_with(&packages) && file.path.ends_with(".py");
+    installation.files().iter().filter(is_module)
+}
+
+/// Splits wheels into batches of at most `most` bytes; a larger one is a batch of its own.
+pub(super) fn batches(wheels: &[(usize, u64)], most: u64) -> Vec<Vec<usize>> {
+    let (mut all, mut size) = (Vec::<Vec<usize>>::new(), 0);
+    for (at, bytes) in wheels {
+        size += bytes;
+        match all.last_mut().filter(|_| size <= most) {
+            Some(batch) => batch.push(*at),
+            None => {
+                all.push(vec![*at]);
+                size = *bytes;
+            }
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batch_is_full_before_it_exceeds_its_size() {
+        let found = batches(&[(0, 4), (1, 6), (2, 1), (3, 30), (4, 0), (5, 10)], 10);
+        assert_eq!(found, [vec![0, 1], vec![2], vec![3], vec![4, 5]]);
+        assert!(batches(&[], 10).is_empty());
+    }
 
     #[test]
     fn byte_code_of_a_module_that_is_left_out_is_left_out() {

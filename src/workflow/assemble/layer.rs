@@ -1,11 +1,10 @@
 //! A finished layer: what the engine gets, what the configuration and the lock say of it.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::assemble::{AssembleError, LayerDigests, LayerPlan, TarDigest, write_known, write_plain};
+use crate::assemble::{AssembleError, LayerDigests, LayerPlan, TarDigest, write_plain};
 use crate::container_layers::{KeptLayer, keep_plan};
 use crate::engine::{
     ConfigOf, EngineError, ImageLayer, LayerContent, LayeredImage, PackedLayer, plain_config,
@@ -15,6 +14,7 @@ use crate::model::image::component::ComponentKind;
 use crate::model::image::config::MadeLayer;
 use crate::model::lock::LayerRecord;
 use crate::model::versions::Machine;
+use crate::workflow::assemble::kept_code::KeptCode;
 use crate::workflow::assemble::locked_wheels::{LayerOfWheels, PackedWheels};
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer};
 use crate::workflow::error::CommandError;
@@ -58,20 +58,16 @@ impl Made {
         Self::kept(session, kind, title, &layer)
     }
 
-    /// A layer of byte code, which is written whenever it is needed.
-    pub(super) async fn planned(
-        kind: ComponentKind,
-        title: &str,
+    /// A layer of byte code, made of what the cache keeps whenever it is needed.
+    pub(super) async fn of_byte_code(
+        (kind, title): (ComponentKind, &str),
         plan: LayerPlan,
-        source: LayerSource,
+        code: KeptCode,
     ) -> Result<Self, CommandError> {
-        let (plan, digest) = blocking(move || {
-            let digest = write_plain(&plan, std::io::sink(), &mut |_| {})?;
-            Ok::<_, AssembleError>((plan, digest))
-        })
-        .await??;
+        let digest = blocking(move || write_plain(&plan, std::io::sink(), &mut |_| {})).await??;
         let TarDigest { diff_id, size } = digest;
-        let content: Option<Arc<dyn LayerContent>> = Some(Arc::new(Planned(plan)));
+        let source = LayerSource::ByteCode { python: code.python.clone(), wheels: code.wheels.clone() };
+        let content: Option<Arc<dyn LayerContent>> = Some(Arc::new(code));
         let layer = ImageLayer { title: title.to_owned(), diff_id, size, content, packed: None };
         Ok(Self::new(kind, layer, source))
     }
@@ -124,15 +120,6 @@ impl Made {
             digest,
             compressed_size,
         }
-    }
-}
-
-/// A layer of files in memory.
-struct Planned(LayerPlan);
-
-impl LayerContent for Planned {
-    fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        write_known(&self.0, out).map_err(io_error)
     }
 }
 

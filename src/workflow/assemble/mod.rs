@@ -8,6 +8,7 @@ mod files;
 mod finished;
 mod finished_error;
 mod finished_source;
+mod kept_code;
 mod layer;
 mod listed_layers;
 mod locked_wheels;

@@ -10,10 +10,10 @@ use crate::assemble::{
     AssembleError, Conflicts, Installation, LayerDigests, LayerPlan, Wheel, pack_tar, write_known_gzip,
     write_layer,
 };
-use crate::container_layers::byte_code::{is_kept, kept};
+use crate::container_layers::byte_code::is_kept;
 use crate::registry::BlobContent;
 use crate::store::Store;
-use crate::workflow::assemble::byte_code_layer::byte_code_layer;
+use crate::workflow::assemble::kept_code::byte_code;
 use crate::workflow::assemble::layer::io_error;
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer, RecipeWheel};
 
@@ -51,7 +51,7 @@ impl RemadeLayer {
                 return pack_tar(fs_err::File::open(path).map_err(AssembleError::Write)?, out);
             }
             LayerSource::Wheels { minor, wheels } => self.wheels(wheels, *minor)?,
-            LayerSource::ByteCode { python, wheels } => self.byte_code(wheels, python)?,
+            LayerSource::ByteCode { python, wheels } => byte_code(&self.store, wheels, python)?,
         };
         write_layer(&plan, sink(), out, &mut |_| {})
     }
@@ -82,17 +82,6 @@ impl RemadeLayer {
         elsewhere.or_else(|| self.store.find(&wheel.locked.sha256).ok().flatten())
     }
 
-    fn byte_code(&self, wheels: &[RecipeWheel], python: &str) -> Result<LayerPlan, AssembleError> {
-        let code = |wheel: &'_ RecipeWheel| {
-            let code = kept(&self.store, &wheel.locked.sha256, python);
-            code.ok_or_else(|| gone("the byte code of a wheel is not in the cache"))
-        };
-        let all = wheels
-            .iter()
-            .map(|wheel| Ok((wheel.left_out.iter().map(String::as_str).collect(), code(wheel)?)));
-        byte_code_layer(all)?.ok_or_else(|| gone("its wheels have no byte code"))
-    }
-
     /// What it takes to make the layer and the cache lacks, by name.
     pub(crate) fn missing(&self) -> Vec<String> {
         match &self.layer.source {
@@ -114,7 +103,7 @@ impl RemadeLayer {
 }
 
 /// A part went after it was found, or the recipe is not one of ours.
-fn gone(what: &str) -> AssembleError {
+pub(super) fn gone(what: &str) -> AssembleError {
     AssembleError::Write(io::Error::new(io::ErrorKind::NotFound, what))
 }
 
@@ -225,7 +214,8 @@ mod tests {
             // With a known digest its streams are copied; the bytes are the same.
             let digests = layer.write(&mut sink()).expect("written");
             let packed = Some((digests.gzip, digests.gzip_size));
-            let known = RemadeLayer { layer: RecipeLayer { packed, ..layer.layer.clone() }, store: f.store.clone() };
+            let known =
+                RemadeLayer { layer: RecipeLayer { packed, ..layer.layer.clone() }, store: f.store.clone() };
             assert_eq!(tar_of(&known).expect("written"), tar_of(&layer).expect("written"));
             f.store.discard(&wheel.locked.sha256).expect("removed");
             assert_eq!(layer.missing(), ["`demo-1.0-py3-none-any.whl`"]);

@@ -1,13 +1,13 @@
 //! The byte code of the wheels of a component: from the cache, from another machine, or compiled now.
 
 use crate::assemble::AssembleError;
-use crate::container_layers::byte_code::{Interpreter, SourceFile, compile, kept, layer_key};
+use crate::container_layers::byte_code::{BATCH, Interpreter, SourceFile, compile, kept, layer_key};
 use crate::container_layers::keep_plan;
 use crate::model::image::component::ComponentKind;
 use crate::model::sha256::sha256_hex;
-use crate::workflow::assemble::byte_code_layer::{byte_code_layer, modules};
+use crate::workflow::assemble::byte_code_layer::{batches, byte_code_layer, modules, size_of_modules};
+use crate::workflow::assemble::kept_code::KeptCode;
 use crate::workflow::assemble::layer::{Made, blocking};
-use crate::workflow::assemble::recipe::LayerSource;
 use crate::workflow::assemble::shared_step::SharedStep;
 use crate::workflow::assemble::wheels::WheelLayers;
 use crate::workflow::error::CommandError;
@@ -22,34 +22,20 @@ impl WheelLayers<'_> {
     ) -> Result<Option<Made>, CommandError> {
         let title = format!("byte code of {}", kind.name());
         let key = self.code_key(wheels);
-        let (mut code, mut missing) = self.kept_code(wheels);
-        if !missing.is_empty()
-            && !self.tools.no_cache
-            && let Some(layers) =
-                self.finished.find(SharedStep::ByteCode { kind, below }, &key, &title).await?
-        {
-            let made = |layer| Made::kept(self.session, kind, &title, layer);
-            return layers.first().map(made).transpose();
-        }
-        let mut _alone = None;
-        if !missing.is_empty() {
-            // Another build may be compiling the same wheels.
-            let lock = format!("byte-code-{}", &sha256_hex(self.python.as_bytes())[..16]);
-            _alone = Some(self.tools.store.lock_with_reason(&lock, "which compiles byte code").await?);
-            (code, missing) = self.kept_code(wheels);
-        }
-        let (opened, minor) = (self.wheels.clone(), self.lock.stack.python.minor);
-        let distributions = blocking(move || {
-            let modules = |at: &usize| modules(&opened.open(*at)?, minor);
-            missing.iter().map(modules).collect::<Result<Vec<_>, AssembleError>>()
-        })
-        .await??;
-        let python = Interpreter { image: self.system.tag.name(), identity: &self.python };
-        let mut compiled = compile(self.tools, python, distributions).await?;
-        for at in wheels {
-            let made = compiled.remove(&self.lock.wheels[*at].sha256);
-            code.extend(made.map(|made| (*at, made)));
-        }
+        let code = match self.kept_code(wheels, self.tools.no_cache) {
+            Ok(code) => code,
+            Err(_) => {
+                if !self.tools.no_cache
+                    && let Some(layers) =
+                        self.finished.find(SharedStep::ByteCode { kind, below }, &key, &title).await?
+                {
+                    let made = |layer| Made::kept(self.session, kind, &title, layer);
+                    return layers.first().map(made).transpose();
+                }
+                self.compile(wheels).await?;
+                self.kept_code(wheels, false).map_err(|_| code_is_gone())?
+            }
+        };
         let order: Vec<usize> = code.iter().map(|(at, _)| *at).collect();
         let all = code
             .into_iter()
@@ -63,10 +49,36 @@ impl WheelLayers<'_> {
             self.finished.made(&key, &title, std::slice::from_ref(&layer))?;
             return Made::kept(self.session, kind, &title, &layer).map(Some);
         }
-        let source = LayerSource::ByteCode { python: self.python.clone(), wheels: self.recipe_of(&order) };
-        let made = Made::planned(kind, &title, plan, source).await?;
+        let (store, python) = (self.session.store.clone(), self.python.clone());
+        let code = KeptCode { store, python, wheels: self.recipe_of(&order) };
+        let made = Made::of_byte_code((kind, &title), plan, code).await?;
         self.finished.compare(&key, &title, std::slice::from_ref(&made.layer.diff_id))?;
         Ok(Some(made))
+    }
+
+    /// Compiles the wheels of these whose byte code the cache lacks, some at a time: their sources lie in memory.
+    async fn compile(&self, wheels: &[usize]) -> Result<(), CommandError> {
+        // Another build may be compiling the same wheels.
+        let lock = format!("byte-code-{}", &sha256_hex(self.python.as_bytes())[..16]);
+        let _alone = self.tools.store.lock_with_reason(&lock, "which compiles byte code").await?;
+        let Err(missing) = self.kept_code(wheels, self.tools.no_cache) else { return Ok(()) };
+        let (opened, minor) = (self.wheels.clone(), self.lock.stack.python.minor);
+        let sizes = blocking(move || {
+            let size = |at: usize| Ok::<_, AssembleError>((at, size_of_modules(&opened.open(at)?, minor)?));
+            missing.into_iter().map(size).collect::<Result<Vec<_>, _>>()
+        })
+        .await??;
+        let python = Interpreter { image: self.system.tag.name(), identity: &self.python };
+        for batch in batches(&sizes, BATCH) {
+            let opened = self.wheels.clone();
+            let distributions = blocking(move || {
+                let modules = |at: usize| modules(&opened.open(at)?, minor);
+                batch.into_iter().map(modules).collect::<Result<Vec<_>, AssembleError>>()
+            })
+            .await??;
+            compile(self.tools, python, distributions).await?;
+        }
+        Ok(())
     }
 
     /// What the layer of byte code of these wheels is a function of.
@@ -78,17 +90,25 @@ impl WheelLayers<'_> {
         layer_key(&self.python, wheels.iter().map(of_wheel))
     }
 
-    /// The byte code that the cache has, by wheel, and the wheels whose byte code it lacks.
-    fn kept_code(&self, wheels: &[usize]) -> (Vec<(usize, Vec<SourceFile>)>, Vec<usize>) {
+    /// The byte code of these wheels, or those whose byte code the cache lacks: all of them if it is to be `fresh`.
+    fn kept_code(&self, wheels: &[usize], fresh: bool) -> Result<Vec<(usize, Vec<SourceFile>)>, Vec<usize>> {
         let (mut code, mut missing) = (Vec::new(), Vec::new());
         for at in wheels {
             let wheel = &self.lock.wheels[*at].sha256;
-            let known = if self.tools.no_cache { None } else { kept(self.tools.store, wheel, &self.python) };
+            let known = if fresh { None } else { kept(self.tools.store, wheel, &self.python) };
             match known {
                 Some(known) => code.push((*at, known)),
                 None => missing.push(*at),
             }
         }
-        (code, missing)
+        if missing.is_empty() { Ok(code) } else { Err(missing) }
     }
+}
+
+/// Byte code that was kept a moment ago is not there.
+fn code_is_gone() -> std::io::Error {
+    std::io::Error::new(
+        std::io::ErrorKind::NotFound,
+        "the byte code that was compiled is not in the cache any more",
+    )
 }
