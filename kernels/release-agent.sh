@@ -3,6 +3,7 @@
 # compiler links requires the machine's own glibc.
 #
 #   kernels/release-agent.sh OUT [TARGET]      TARGET: x86_64-unknown-linux-gnu (default) or aarch64-unknown-linux-gnu
+#   kernels/release-agent.sh --check           only whether the copied crates compile, by cargo alone
 #   ENVFORGE_AGENT=OUT cargo build --profile dist
 #
 # Requires cargo-zigbuild and ziglang, from the package index: pip install ziglang cargo-zigbuild
@@ -14,9 +15,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The two crates alone, with a profile of their own.
-cp -rL "$here/agent" "$here/protocol" "$here/cuda" "$here/ptx" "$work"
-cat >"$work/Cargo.toml" <<TOML
+# The two crates alone, with a profile of their own; the agent's build script has a module in the folder build.
+crates=$work/kernels
+mkdir "$crates"
+cp -rL "$here/agent" "$here/protocol" "$here/cuda" "$here/ptx" "$crates"
+cp -rL "$here/../build" "$work"
+cat >"$crates/Cargo.toml" <<TOML
 [workspace]
 members = ["agent", "protocol"]
 resolver = "3"
@@ -30,9 +34,13 @@ panic = "abort"
 codegen-units = 1
 TOML
 # Tests need other crates, the agent does not.
-sed -i '/^\[dev-dependencies\]/,/^$/d' "$work/agent/Cargo.toml"
-RUSTFLAGS="--remap-path-prefix=$work=envforge" \
-    cargo zigbuild --quiet --release --offline --manifest-path "$work/Cargo.toml" --package envforge-agent \
+sed -i '/^\[dev-dependencies\]/,/^$/d' "$crates/agent/Cargo.toml"
+if [ "$out" = --check ]; then
+    cargo check --quiet --offline --manifest-path "$crates/Cargo.toml" --package envforge-agent --target-dir "$work/target"
+    exit
+fi
+RUSTFLAGS="--remap-path-prefix=$crates=envforge" \
+    cargo zigbuild --quiet --release --offline --manifest-path "$crates/Cargo.toml" --package envforge-agent \
     --target "$target.$floor" --target-dir "$work/target"
 built=$work/target/$target/release/envforge-agent
 

@@ -61,7 +61,8 @@ pub(super) fn standing<'a>(request: &PackageRequest<'a>) -> Option<&'a Lock> {
 
 /// Returns the distribution packages of every image of a stack, one per line.
 pub(super) fn system_list(stack: &Stack) -> String {
-    let mut system: String = catalogue().system().flat_map(|package| [package, "\n"]).collect();
+    let mut system: String =
+        catalogue().system(&stack.framework).flat_map(|package| [package, "\n"]).collect();
     if let Some(nvcc) = &stack.nvcc {
         let _ = writeln!(system, "g++-{}", nvcc.gcc);
     }

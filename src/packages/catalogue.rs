@@ -59,6 +59,8 @@ struct UvWheel {
 #[serde(deny_unknown_fields)]
 struct Entry {
     package: String,
+    /// The framework whose images have it; `None`: every image has it.
+    framework: Option<String>,
     reason: String,
 }
 
@@ -76,9 +78,10 @@ impl Catalogue {
     pub(super) fn vendor_repositories(&self) -> Address {
         self.vendor_repositories.address.parse().expect("templates/packages/packages.toml is tested")
     }
-    /// Distribution packages requested from apt.
-    pub fn system(&self) -> impl Iterator<Item = &str> {
-        self.system.iter().map(|entry| entry.package.as_str())
+    /// Distribution packages requested from apt for images of a framework.
+    pub fn system(&self, framework: &str) -> impl Iterator<Item = &str> {
+        let is_wanted = move |entry: &&Entry| entry.framework.as_deref().is_none_or(|one| one == framework);
+        self.system.iter().filter(is_wanted).map(|entry| entry.package.as_str())
     }
     /// Requirements of the developer stack, uv's own version among them.
     pub fn developer_wheels(&self) -> impl Iterator<Item = String> {
@@ -139,11 +142,19 @@ mod tests {
 
     #[test]
     fn no_package_is_listed_twice() {
-        let mut system: Vec<_> = catalogue().system().collect();
+        let mut system: Vec<_> = catalogue().system.iter().map(|entry| entry.package.as_str()).collect();
         let count = system.len();
         system.sort_unstable();
         system.dedup();
         assert_eq!(system.len(), count);
+    }
+
+    #[test]
+    fn package_of_a_framework_is_in_its_images_alone() {
+        let has = |framework: &str| catalogue().system(framework).any(|name| name == "libnuma1");
+        assert!(has("sglang") && !has("pytorch"));
+        let common = catalogue().system("pytorch").count();
+        assert_eq!(catalogue().system("sglang").count(), common + 1);
     }
 
     #[test]

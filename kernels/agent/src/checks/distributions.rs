@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use envforge_protocol::{CheckId, Outcome, SkipReason};
 
@@ -11,6 +11,7 @@ use crate::report::Report;
 
 const ID: CheckId = CheckId::Distributions;
 const PIP: CheckId = CheckId::PipCheck;
+const REQUIREMENTS: &str = include_str!("../python/requirements.py");
 
 pub(crate) fn run(options: &Options) -> Vec<Report> {
     let expected = match options.expectation_if_given() {
@@ -82,29 +83,51 @@ fn normalized(name: &str) -> String {
     out
 }
 
-/// `pip check` in the image's own environment.
+/// pip's exit code when it stops at an error of its own.
+const PIP_STOPPED: i32 = 2;
+
+/// `pip check` in the image's own environment. Where pip itself stops, as it does at a wheel with a malformed tag, the requirements
+/// are compared without it.
 pub(crate) fn pip_check(options: &Options) -> Vec<Report> {
-    let output = Command::new(options.python())
-        .args(["-m", "pip", "check", "--disable-pip-version-check"])
-        .env("HOME", "/tmp")
-        .stdin(Stdio::null())
-        .output();
+    let output = python(options, &["-m", "pip", "check", "--disable-pip-version-check"]);
     let report = match output {
         Err(error) => Report::new(PIP, Outcome::Errored, format!("cannot start pip: {error}")),
         Ok(output) if output.status.success() => Report::new(PIP, Outcome::Passed, "no broken requirements"),
         Ok(output) => {
-            let lines: Vec<_> = String::from_utf8_lossy(&output.stdout)
-                .lines()
-                .chain(String::from_utf8_lossy(&output.stderr).lines())
-                .map(str::to_owned)
-                .filter(|line| !line.is_empty())
-                .collect();
-            let lines =
-                if lines.is_empty() { vec!["pip check failed without output".to_owned()] } else { lines };
-            Report::of_problems(PIP, "", &lines)
+            let found = [lines(&output.stdout), lines(&output.stderr)].concat();
+            let compared = match output.status.code() {
+                Some(PIP_STOPPED) => unmet_requirements(options),
+                _ => None,
+            };
+            match compared {
+                Some(unmet) => {
+                    let why = found.iter().rfind(|line| line.contains("Error: "));
+                    let why = why.map_or("an error of its own", |line| line.trim());
+                    let passed = format!("no broken requirements (pip check stopped: {why})");
+                    Report::of_problems(PIP, passed, &unmet)
+                }
+                None if found.is_empty() => {
+                    Report::of_problems(PIP, "", &["pip check failed without output".to_owned()])
+                }
+                None => Report::of_problems(PIP, "", &found),
+            }
         }
     };
     vec![report]
+}
+
+/// The requirements that are not met; `None`: they cannot be compared.
+fn unmet_requirements(options: &Options) -> Option<Vec<String>> {
+    let output = python(options, &["-c", REQUIREMENTS]).ok()?;
+    output.status.success().then(|| lines(&output.stdout))
+}
+
+fn python(options: &Options, arguments: &[&str]) -> std::io::Result<Output> {
+    Command::new(options.python()).args(arguments).env("HOME", "/tmp").stdin(Stdio::null()).output()
+}
+
+fn lines(text: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(text).lines().map(str::to_owned).filter(|line| !line.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -130,5 +153,32 @@ mod tests {
         let report = &run(&options)[0];
         assert_eq!(report.outcome, Outcome::Failed);
         assert_eq!(report.detail, "gone 3 is missing; numpy is 2.0, not 2.1; extra-one 1 is not in the lock");
+    }
+
+    /// The report of an image whose `pip check` stops, and whose comparison without pip does that.
+    fn with_a_pip_that_stops(comparison: &str) -> Report {
+        let root = tempfile::tempdir().expect("folder");
+        let python = root.path().join("opt/env/bin/python");
+        std::fs::create_dir_all(python.parent().expect("a folder")).expect("made");
+        let pip = "echo 'Traceback (most recent call last):' >&2; echo '  ValueError: three' >&2; exit 2";
+        let script = format!("#!/bin/sh\ncase $1 in -m) {pip};; -c) {comparison};; esac\n");
+        std::fs::write(&python, script).expect("written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&python, mode).expect("its mode");
+        let options = Options { root: root.path().into(), ..Options::default() };
+        pip_check(&options).remove(0)
+    }
+
+    #[test]
+    fn requirements_are_compared_where_pip_itself_stops() {
+        let passed = with_a_pip_that_stops("exit 0");
+        assert_eq!(passed.outcome, Outcome::Passed);
+        assert_eq!(passed.detail, "no broken requirements (pip check stopped: ValueError: three)");
+        let failed = with_a_pip_that_stops("echo 'a 1 requires b, which is not installed.'");
+        assert_eq!(failed.outcome, Outcome::Failed);
+        assert_eq!(failed.detail, "a 1 requires b, which is not installed.");
+        let neither = with_a_pip_that_stops("exit 1");
+        assert_eq!(neither.outcome, Outcome::Failed);
+        assert_eq!(neither.detail, "Traceback (most recent call last):;   ValueError: three");
     }
 }
