@@ -13,7 +13,9 @@ use crate::assemble::{
 };
 use crate::engine::LayerContent;
 use crate::model::lock::{IndexKind, LockedWheel};
-use crate::packages::{PackageSettings, WheelAddresses, WheelSource, wheel_addresses};
+use crate::packages::{
+    PackageSettings, WheelAddresses, WheelSource, remembered_addresses, wheel_addresses,
+};
 use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::layer::{blocking, io_error};
 use crate::workflow::assemble::request::Assembly;
@@ -38,7 +40,7 @@ struct OneWheel {
 }
 
 impl LockedWheels {
-    /// As [`LockedWheels::gather`], before the image has a Python: `None` if uv in the image has to locate wheels.
+    /// As [`LockedWheels::gather`], while the image still has no Python: `None` if uv in the image has to locate wheels.
     pub(super) async fn gather_early(
         image: Assembly<'_>,
         caches: &WheelCaches,
@@ -198,22 +200,23 @@ impl LayerContent for LayerOfWheels {
     }
 }
 
-/// The addresses of wheels that no setting gives: without an index in the settings, uv in the image locates them. `None`: there is no
-/// image yet.
+/// The addresses of wheels that no setting gives: without an index in the settings, those that uv wrote when it made the lock, else
+/// uv in the image locates them. `None`: there is no image yet.
 async fn addresses(
     image: Assembly<'_>,
     settings: &PackageSettings,
     system: Option<&System<'_>>,
     missing: &[&LockedWheel],
 ) -> Result<Option<WheelAddresses>, CommandError> {
+    let session = image.session;
     let is_of_default =
         |wheel: &&&LockedWheel| wheel.index == IndexKind::Default && wheel.index_name.is_none();
     let of_default: Vec<&LockedWheel> = missing.iter().filter(is_of_default).copied().collect();
     if settings.index.default.is_some() || of_default.is_empty() {
         return Ok(Some(WheelAddresses::new()));
     }
-    let Some(system) = system else { return Ok(None) };
-    let tools = package_tools(image.session, settings);
+    let Some(system) = system else { return Ok(remembered_addresses(&session.store, &of_default)?) };
+    let tools = package_tools(session, settings);
     Ok(Some(wheel_addresses(&tools, system.tag.name(), &system.uv, &of_default).await?))
 }
 
