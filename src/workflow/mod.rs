@@ -60,6 +60,7 @@ pub(crate) mod source_build;
 pub(crate) mod source_packages;
 pub(crate) mod speed_baseline;
 pub(crate) mod stack;
+mod stage_timings;
 pub(crate) mod supported;
 pub(crate) mod symbol_tables;
 pub(crate) mod tags;

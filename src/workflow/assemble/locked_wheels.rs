@@ -13,11 +13,10 @@ use crate::assemble::{
 };
 use crate::engine::LayerContent;
 use crate::model::lock::{IndexKind, LockedWheel};
-use crate::packages::{
-    PackageSettings, WheelAddresses, WheelSource, remembered_addresses, wheel_addresses,
-};
+use crate::packages::{PackageSettings, WheelAddresses, WheelSource, remembered_addresses, wheel_addresses};
 use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::layer::{blocking, io_error};
+use crate::workflow::assemble::part_timings::Part;
 use crate::workflow::assemble::request::Assembly;
 use crate::workflow::assemble::system::System;
 use crate::workflow::disk_space;
@@ -68,7 +67,7 @@ impl LockedWheels {
         system: Option<&System<'_>>,
         caches: &WheelCaches,
     ) -> Result<Option<BTreeMap<String, Installation>>, CommandError> {
-        let Assembly { session, lock, wanted, .. } = image;
+        let Assembly { session, lock, wanted, times, .. } = image;
         let vendored: BTreeSet<&str> = wanted.vendored.iter().map(|(_, file)| file.sha256.as_str()).collect();
         let mut missing = Vec::new();
         for wheel in &lock.wheels {
@@ -91,13 +90,14 @@ impl LockedWheels {
         let missing = missing.as_slice();
         let (sender, receiver) = mpsc::unbounded_channel();
         let download = async move {
+            let _running = times.start(Part::Downloads);
             let arrived = |sha256: &str| {
                 // A receiver that is gone prepares nothing: the build does.
                 let _ = sender.send(sha256.to_owned());
             };
             source.gather_each(missing, &session.store, Arc::clone(&session.reporter), &arrived).await
         };
-        let prepared = caches.prepare(&session.store, missing, receiver);
+        let prepared = caches.prepare(&session.store, missing, receiver, times);
         let (done, opened) = tokio::join!(download, prepared);
         done?;
         Ok(Some(opened))

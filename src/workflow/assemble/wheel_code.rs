@@ -7,6 +7,7 @@ use crate::model::image::component::ComponentKind;
 use crate::model::sha256::sha256_hex;
 use crate::workflow::assemble::byte_code_layer::{byte_code_layer, modules};
 use crate::workflow::assemble::layer::{Made, blocking};
+use crate::workflow::assemble::part_timings::Part;
 use crate::workflow::assemble::recipe::LayerSource;
 use crate::workflow::assemble::shared_step::SharedStep;
 use crate::workflow::assemble::wheels::WheelLayers;
@@ -20,6 +21,7 @@ impl WheelLayers<'_> {
         below: usize,
         wheels: &[usize],
     ) -> Result<Option<Made>, CommandError> {
+        let _running = self.times.start(Part::ByteCode);
         let title = format!("byte code of {}", kind.name());
         let key = self.code_key(wheels);
         let (mut code, mut missing) = self.kept_code(wheels);
