@@ -82,6 +82,10 @@ const OBJECTS: &[Object] = &[
                 "seconds",
                 "duration of `lock`, `build`, `checks`, `content` and `push`; `parts` of `build`, which overlap: `downloads` of wheels, `system` and apt layers, digests of the layers of `wheels`, `byte_code`, `delivery` to the engine",
             ),
+            (
+                "present",
+                "with several specs, true if an earlier run had finished the image and nothing was done; otherwise left out",
+            ),
             ("verdict", "the report, as that of `verify`"),
         ],
     ),

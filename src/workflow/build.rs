@@ -29,6 +29,7 @@ use crate::workflow::custom_base::NamedBase;
 use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
+use crate::workflow::finished_image::finished_image;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
 use crate::workflow::lock::{lock_for, raise_schema};
@@ -64,6 +65,12 @@ pub(crate) async fn build_one(
     let mut locked = Box::pin(lock_for(session, stack, named, wanted)).await?;
     raise_schema(session, &mut locked, wanted);
     let untagged = tags(&wanted.spec, &args.tags, &locked.lock);
+    if wanted.keeps_finished
+        && let Some(mut built) = Box::pin(finished_image(session, &locked, &untagged)).await?
+    {
+        built.seconds.lock = started.elapsed().as_secs_f64();
+        return Ok(Done::Built(Box::new(built)));
+    }
     let bottom = BaseSource::Image(locked.base.reference.clone());
     let plan = plan(&locked.lock, files(session, &locked.lock, &locked.base, bottom, wanted).await?);
     seconds.lock = started.elapsed().as_secs_f64();

@@ -32,6 +32,9 @@ pub(crate) struct Built {
     pub(crate) unverified_because: Option<String>,
     #[serde(skip)]
     pub(super) required_gpu: bool,
+    /// Whether an earlier run had finished the image: nothing was done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) present: bool,
     pub(crate) seconds: StageTimings,
     pub(crate) verdict: Verdict,
 }
@@ -61,6 +64,7 @@ impl Built {
                 TagStatus::Verified | TagStatus::Failed => None,
             },
             required_gpu: false,
+            present: false,
             seconds: StageTimings::default(),
             verdict,
         }
@@ -95,7 +99,7 @@ impl Built {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::failure::Exit;
     use crate::model::image::info::ImageInfo;
@@ -104,7 +108,7 @@ mod tests {
     use crate::model::verdict::{ImageExpectations, judge};
 
     /// A build whose required check came out so, with the reason why its tag is unverified.
-    fn built(outcome: &str, because: Option<&str>) -> Built {
+    pub(in crate::workflow) fn built(outcome: &str, because: Option<&str>) -> Built {
         let line = format!(
             r#"{{"id":"gemm-large","stage":"gpu","detail":"NVIDIA H200 (sm_90) is busy",{outcome}}}
 {{"done":true,"seconds":1.0}}"#
@@ -125,6 +129,7 @@ mod tests {
             verified: false,
             unverified_because: because.map(str::to_owned),
             required_gpu: false,
+            present: false,
             seconds: StageTimings::default(),
             verdict: judge(&line, "agent exited with code 0", &image, &expected),
         }
@@ -151,7 +156,7 @@ mod tests {
     fn every_field_is_documented() {
         let pushed = vec![Pushed { reference: "box.test/a:1".to_owned(), digest: Digest::of(b"x") }];
         let built =
-            Built { pushed, ..built(r#""outcome":"passed""#, Some("nothing ran on a GPU")) };
+            Built { pushed, present: true, ..built(r#""outcome":"passed""#, Some("nothing ran on a GPU")) };
         let documented = documented_fields("envforge build pytorch-cuda:2.8-cu128");
         assert_eq!(printed_fields(&built), documented);
         assert_eq!(printed_fields(&built.pushed[0]), ["digest", "reference"].map(str::to_owned).into());

@@ -25,6 +25,7 @@ pub(crate) mod disk_space;
 pub mod error;
 pub(crate) mod export_context;
 pub mod export_layout;
+mod finished_image;
 pub(crate) mod gathered;
 pub(crate) mod gpus;
 pub mod image_error;
