@@ -23,7 +23,9 @@ Examples:
   envforge build pytorch-cuda:2.8-cu128 pytorch-cuda:2.9-cu128
   envforge build --all-supported pytorch-cuda:2.8       every CUDA variant of 2.8 for this machine
 
-All tags, including those of --tag, end in -unverified until the checks pass on a GPU.";
+All tags, including those of --tag, end in -unverified until the checks pass on a GPU.
+With several specs, images that an earlier run has built, checked and tagged are kept as they are, unless
+--no-cache, --upgrade, --locked or --require-gpu is given.";
 
 /// What puts an image together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

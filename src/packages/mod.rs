@@ -59,5 +59,5 @@ pub use settings::{Archive, FrameworkIndex, IndexSettings, PackageSettings, Prox
 pub use uv::uv_binary;
 pub use uv_source::UvSource;
 pub use vendor::vendor_root;
-pub use wheel_addresses::{WheelAddresses, wheel_addresses};
+pub use wheel_addresses::{WheelAddresses, remembered_addresses, wheel_addresses};
 pub(crate) use wheel_name::WheelName;

@@ -73,6 +73,19 @@ pub async fn wheel_addresses(
     Ok(known)
 }
 
+/// Returns where these wheels are if the state directory has the address of each, as after a lock that was made here.
+pub fn remembered_addresses(
+    store: &Store,
+    wheels: &[&LockedWheel],
+) -> Result<Option<WheelAddresses>, PackagesError> {
+    let mut known = WheelAddresses::new();
+    for wheel in wheels {
+        let Some(address) = kept(store, &wheel.sha256)? else { return Ok(None) };
+        known.insert(wheel.sha256.clone(), address);
+    }
+    Ok(Some(known))
+}
+
 /// Keeps the addresses of a `pylock.toml` in the state directory, and returns them.
 pub(super) fn remember_addresses(store: &Store, pylock: &str) -> Result<WheelAddresses, PackagesError> {
     let found = addresses(pylock)?;
@@ -104,6 +117,25 @@ fn kept(store: &Store, sha256: &str) -> Result<Option<Address>, PackagesError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::lock::sample;
+
+    #[test]
+    fn addresses_are_remembered_only_if_each_is_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let first = sample::lock().wheels.remove(0);
+        let second = LockedWheel { sha256: "f".repeat(64), ..first.clone() };
+        let pylock = format!(
+            "[[packages]]\nname = 'torch'\nwheels = [{{ url = 'https://index.test/a.whl', hashes = {{ sha256 = '{}' }} }}]\n",
+            first.sha256
+        );
+        let written = remember_addresses(&store, &pylock).expect("written");
+        assert_eq!(written.len(), 1);
+        assert_eq!(remembered_addresses(&store, &[&first]).expect("read"), Some(written));
+        assert_eq!(remembered_addresses(&store, &[&first, &second]).expect("read"), None);
+        assert_eq!(remembered_addresses(&store, &[]).expect("read"), Some(WheelAddresses::new()));
+    }
 
     #[test]
     fn options_and_addresses_are_no_names() {

@@ -78,7 +78,14 @@ const OBJECTS: &[Object] = &[
             ("content", "content digest, with `--locked` or `--push`; null otherwise"),
             ("verified", "true if every required check ran on a GPU that counts"),
             ("unverified_because", "why its tags end in `-unverified`; otherwise left out"),
-            ("seconds", "duration of `lock`, `build`, `checks` and `content`"),
+            (
+                "seconds",
+                "duration of `lock`, `build`, `checks`, `content` and `push`; `parts` of `build`, which overlap: `downloads` of wheels, `system` and apt layers, digests of the layers of `wheels`, `byte_code`, `delivery` to the engine",
+            ),
+            (
+                "present",
+                "with several specs, true if an earlier run had finished the image and nothing was done; otherwise left out",
+            ),
             ("verdict", "the report, as that of `verify`"),
         ],
     ),

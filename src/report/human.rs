@@ -11,7 +11,7 @@ use super::bounds::bounded;
 use super::{Event, Printer, Reporter};
 
 /// `1.2s`, `2m 05s`: seconds as people read them.
-fn seconds(value: f64) -> String {
+pub(crate) fn duration_text(value: f64) -> String {
     if value < 60.0 {
         return format!("{value:.1}s");
     }
@@ -38,7 +38,7 @@ struct Step {
 
 fn finished_line(step: &Step, cached: bool, elapsed: f64) -> String {
     let bytes = if step.bytes > 0 { format!("  {}", HumanBytes(step.bytes)) } else { String::new() };
-    let time = if cached { "cached".to_owned() } else { seconds(elapsed) };
+    let time = if cached { "cached".to_owned() } else { duration_text(elapsed) };
     format!("{}{bytes}  {time}", shortened(&step.text, 96))
 }
 
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn times_and_bytes_read_well() {
-        assert_eq!(seconds(1.24), "1.2s");
-        assert_eq!(seconds(125.0), "2m 05s");
+        assert_eq!(duration_text(1.24), "1.2s");
+        assert_eq!(duration_text(125.0), "2m 05s");
         let step = Step { text: "fetch".into(), bytes: 3 << 20 };
         assert_eq!(finished_line(&step, false, 2.0), "fetch  3.00 MiB  2.0s");
         assert_eq!(finished_line(&Step { text: "fetch".into(), bytes: 0 }, true, 2.0), "fetch  cached");

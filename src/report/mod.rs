@@ -13,6 +13,7 @@ mod recorder;
 mod select;
 
 pub use event::{Event, NullReporter, Reporter};
+pub(crate) use human::duration_text;
 pub use human::{Bars, Plain};
 pub(crate) use in_step::in_step;
 pub use json::JsonLines;

@@ -12,10 +12,11 @@ use crate::model::verdict::{Detail, verdict_text};
 use crate::report::{Prefixed, Printer};
 use crate::settings::Settings;
 use crate::workflow::build::{Done, build_one};
-use crate::workflow::build_request::typed;
+use crate::workflow::build_request::{BuildRequest, typed};
 use crate::workflow::built::Built;
 use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
+use crate::workflow::finished_image::are_kept;
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
@@ -88,7 +89,10 @@ pub(crate) async fn build(
         let found = typed(spec, &args.source, &args.target, settings)
             .and_then(|wanted| Ok((stack(settings, spec, &args.source, &args.target, named)?, wanted)));
         match found {
-            Ok((stack, wanted)) => work.push((place, wanted, stack)),
+            Ok((stack, wanted)) => {
+                let wanted = BuildRequest { keeps_finished: are_kept(args), ..wanted };
+                work.push((place, wanted, stack));
+            }
             Err(error) => outcomes.push((place, Outcome { spec: spec.clone(), result: Err(error) })),
         }
     }
@@ -150,12 +154,13 @@ fn print(outcomes: &[Outcome], settings: &Settings) -> Exit {
     }
 }
 
-/// One line for each spec: what became of it, its size and time, its first tag or the first line of its error.
+/// One line for each spec: what became of it (`present`: an earlier run had finished it), its size and time, its first tag or the first line of its error.
 fn table(entries: &[Entry<'_>]) -> String {
     let width = entries.iter().map(|entry| entry.spec.len()).max().unwrap_or(0);
     let mut text = String::new();
     for entry in entries {
         let word = match (entry.exit, entry.plan) {
+            (0, None) if entry.build.is_some_and(|built| built.present) => "present",
             (0, None) => "built",
             (0, Some(_)) => "planned",
             (1, _) if entry.build.is_none() => "refused",
@@ -183,6 +188,7 @@ fn table(entries: &[Entry<'_>]) -> String {
 mod tests {
     use super::{Entry, Report, table};
     use crate::model::markdown::{documented_fields, printed_fields};
+    use crate::workflow::built::{Built, tests::built};
 
     #[test]
     fn every_field_is_documented() {
@@ -211,14 +217,21 @@ mod tests {
             plan,
             build: None,
         };
+        let built = |present| Built { present, ..built(r#""outcome":"passed""#, None) };
+        let (present, new) = (built(true), built(false));
+        let of = |spec, built| Entry { build: Some(built), ..entry(spec, 0, None, None) };
         let entries = [
+            of("jax-cuda:0.7", &present),
+            of("jax-cuda:0.8", &new),
             entry("pytorch-cuda:2.8-cu128", 0, None, Some("layers")),
             entry("pytorch-cuda:9", 1, Some("no such version\nmore"), None),
             entry("cuda:12", 3, Some("the engine is gone"), None),
         ];
         assert_eq!(
             table(&entries),
-            "planned  pytorch-cuda:2.8-cu128\n\
+            "present  jax-cuda:0.7              0.00 GB     0 s  pytorch:1-unverified\n\
+             built    jax-cuda:0.8              0.00 GB     0 s  pytorch:1-unverified\n\
+             planned  pytorch-cuda:2.8-cu128\n\
              refused  pytorch-cuda:9          no such version\n\
              failed   cuda:12                 the engine is gone\n"
         );

@@ -11,16 +11,16 @@ use crate::model::lock::Lock;
 use crate::model::request;
 use crate::model::stack::Stack;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
-use crate::model::verdict::tag_policy::{TagStatus, claim, tags_for};
+use crate::model::verdict::tag_policy::{claim, tags_for};
 use crate::report::Event;
 use crate::store::built_images::remember_built;
 use crate::store::known_locks::remember_image;
 use crate::store::reports;
-use crate::workflow::assemble::{Assembly, FinishedLayers, Purpose, assemble, recorded};
+use crate::workflow::assemble::{Assembly, FinishedLayers, PartClock, Purpose, assemble, recorded};
 use crate::workflow::base::{check_agent_starts, check_processor};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::build_secrets::secrets;
-use crate::workflow::built::{Built, StageTimings};
+use crate::workflow::built::Built;
 use crate::workflow::check::{CheckTarget, ImageOrigin, check};
 use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::digest_of;
@@ -29,12 +29,14 @@ use crate::workflow::custom_base::NamedBase;
 use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
+use crate::workflow::finished_image::finished_image;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
 use crate::workflow::lock::{lock_for, raise_schema};
 use crate::workflow::publish_layers::publish_layers;
 use crate::workflow::push::{push, pushable, warn_of_licences};
 use crate::workflow::session::Session;
+use crate::workflow::stage_timings::StageTimings;
 use crate::workflow::tags::tags;
 
 /// What came of one spec.
@@ -62,6 +64,13 @@ pub(crate) async fn build_one(
     let started = Instant::now();
     let mut locked = Box::pin(lock_for(session, stack, named, wanted)).await?;
     raise_schema(session, &mut locked, wanted);
+    let untagged = tags(&wanted.spec, &args.tags, &locked.lock);
+    if wanted.keeps_finished
+        && let Some(mut built) = Box::pin(finished_image(session, &locked, &untagged)).await?
+    {
+        built.seconds.lock = started.elapsed().as_secs_f64();
+        return Ok(Done::Built(Box::new(built)));
+    }
     let bottom = BaseSource::Image(locked.base.reference.clone());
     let plan = plan(&locked.lock, files(session, &locked.lock, &locked.base, bottom, wanted).await?);
     seconds.lock = started.elapsed().as_secs_f64();
@@ -73,6 +82,7 @@ pub(crate) async fn build_one(
 
     let started = Instant::now();
     let scratch = TemporaryTag::new(&*session.engine);
+    let times = PartClock::default();
     let finished = FinishedLayers::new(session, recorded(&locked.lock), Purpose::Build);
     let image = if is_assembled(session, args) {
         let scratch_tag = scratch.name();
@@ -85,6 +95,7 @@ pub(crate) async fn build_one(
             scratch_tag,
             no_cache: args.no_cache,
             finished: &finished,
+            times: &times,
         };
         let (image, records) = Box::pin(assemble(how)).await?;
         image_records::compare(session, &mut locked, records)?;
@@ -100,6 +111,7 @@ pub(crate) async fn build_one(
         build_image(subject, request).await?
     };
     seconds.build = started.elapsed().as_secs_f64();
+    seconds.parts = times.timings();
     remember_built(&session.store, &image.id, &locked.lock.hash())?;
 
     let started = Instant::now();
@@ -110,7 +122,7 @@ pub(crate) async fn build_one(
     seconds.checks = started.elapsed().as_secs_f64();
     reports::save(&session.store, &verdict)?;
     let claim = claim(&locked.lock, &verdict);
-    let mut given = tags_for(&claim, &tags(&wanted.spec, &args.tags, &locked.lock, &plan));
+    let mut given = tags_for(&claim, &untagged);
     if args.require_gpu && !claim.is_verified() {
         given.clear();
     }
@@ -136,33 +148,18 @@ pub(crate) async fn build_one(
             session.engine.tag(&image.id, tag).await?;
         }
         scratch.remove().await?;
+        let started = Instant::now();
         if args.push {
             warn_of_licences(session, &locked.lock);
             pushed = push(session, &image.id, &pushable(&given)?).await?;
         }
         // Last: other layers of another machine are an error, but the image is checked and tagged.
         Box::pin(publish_layers(&finished, session.engine.info().machine)).await?;
+        seconds.push = started.elapsed().as_secs_f64();
     }
-    Ok(Done::Built(Box::new(Built {
-        schema: 1,
-        name: plan.image.name,
-        tags: given,
-        pushed,
-        image: image.id,
-        size: image.size,
-        base: locked.base.reference.clone(),
-        lock: plan.image.lock,
-        lock_file: locked.path.to_string(),
-        content,
-        verified: claim.is_verified(),
-        unverified_because: match claim {
-            TagStatus::Unverified { because } => Some(because),
-            TagStatus::Verified | TagStatus::Failed => None,
-        },
-        required_gpu: args.require_gpu,
-        seconds,
-        verdict,
-    })))
+    session.reporter.report(Event::Note { text: seconds.text() });
+    let built = Built::new(&locked, image, (claim, verdict), given);
+    Ok(Done::Built(Box::new(Built { pushed, content, required_gpu: args.require_gpu, seconds, ..built })))
 }
 
 /// Whether the image is put together here.

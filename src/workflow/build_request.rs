@@ -47,6 +47,8 @@ pub(crate) struct BuildRequest {
     pub(crate) shell: Shell,
     /// The project's folder, if there is one.
     pub(crate) folder: Option<Utf8PathBuf>,
+    /// Whether an image that an earlier run has finished is kept as it is.
+    pub(crate) keeps_finished: bool,
 }
 
 impl BuildRequest {
@@ -138,6 +140,7 @@ pub(crate) fn typed(
         level: Level::Full,
         shell: Shell::default(),
         folder: None,
+        keeps_finished: false,
     })
 }
 
@@ -242,6 +245,7 @@ fn of_project(
         level: level.and_then(|level| Level::parse(level)).unwrap_or(Level::Full),
         shell: environment.shell.clone(),
         folder: Some(project.folder),
+        keeps_finished: false,
     })
 }
 

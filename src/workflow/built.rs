@@ -2,26 +2,15 @@
 
 use serde::Serialize;
 
+use crate::engine::ImageInfo;
+use crate::model::image::plan::name;
+use crate::model::verdict::tag_policy::TagStatus;
 use crate::model::verdict::{Verdict, VerdictStatus};
 use crate::workflow::check_error::CheckError;
 use crate::workflow::error::CommandError;
+use crate::workflow::lock::LockedBuild;
 use crate::workflow::push::Pushed;
-
-/// Seconds each stage took.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct StageTimings {
-    pub(super) lock: f64,
-    pub(super) build: f64,
-    pub(super) checks: f64,
-    pub(super) content: f64,
-}
-
-impl StageTimings {
-    /// All stages together.
-    pub(crate) fn total(self) -> f64 {
-        self.lock + self.build + self.checks + self.content
-    }
-}
+use crate::workflow::stage_timings::StageTimings;
 
 /// An image that was built and checked: what `build --json` prints. It has tags only if every check passed.
 #[derive(Debug, Serialize)]
@@ -43,11 +32,44 @@ pub(crate) struct Built {
     pub(crate) unverified_because: Option<String>,
     #[serde(skip)]
     pub(super) required_gpu: bool,
+    /// Whether an earlier run had finished the image: nothing was done.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) present: bool,
     pub(crate) seconds: StageTimings,
     pub(crate) verdict: Verdict,
 }
 
 impl Built {
+    /// Returns an image of a lock with its tags and what its checks came to.
+    pub(super) fn new(
+        locked: &LockedBuild,
+        image: ImageInfo,
+        (claim, verdict): (TagStatus, Verdict),
+        tags: Vec<String>,
+    ) -> Self {
+        Self {
+            schema: 1,
+            name: name(&locked.lock),
+            tags,
+            pushed: Vec::new(),
+            image: image.id,
+            size: image.size,
+            base: locked.base.reference.clone(),
+            lock: locked.lock.hash(),
+            lock_file: locked.path.to_string(),
+            content: None,
+            verified: claim.is_verified(),
+            unverified_because: match claim {
+                TagStatus::Unverified { because } => Some(because),
+                TagStatus::Verified | TagStatus::Failed => None,
+            },
+            required_gpu: false,
+            present: false,
+            seconds: StageTimings::default(),
+            verdict,
+        }
+    }
+
     /// The error of an image that has no tag: its checks failed, or a GPU was required and none counted.
     pub(crate) fn rejection(&self) -> Option<CommandError> {
         let failed = self.verdict.failures();
@@ -77,7 +99,7 @@ impl Built {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::failure::Exit;
     use crate::model::image::info::ImageInfo;
@@ -86,7 +108,7 @@ mod tests {
     use crate::model::verdict::{ImageExpectations, judge};
 
     /// A build whose required check came out so, with the reason why its tag is unverified.
-    fn built(outcome: &str, because: Option<&str>) -> Built {
+    pub(in crate::workflow) fn built(outcome: &str, because: Option<&str>) -> Built {
         let line = format!(
             r#"{{"id":"gemm-large","stage":"gpu","detail":"NVIDIA H200 (sm_90) is busy",{outcome}}}
 {{"done":true,"seconds":1.0}}"#
@@ -107,6 +129,7 @@ mod tests {
             verified: false,
             unverified_because: because.map(str::to_owned),
             required_gpu: false,
+            present: false,
             seconds: StageTimings::default(),
             verdict: judge(&line, "agent exited with code 0", &image, &expected),
         }
@@ -132,11 +155,10 @@ mod tests {
     #[test]
     fn every_field_is_documented() {
         let pushed = vec![Pushed { reference: "box.test/a:1".to_owned(), digest: Digest::of(b"x") }];
-        let built = Built { pushed, ..built(r#""outcome":"passed""#, Some("nothing ran on a GPU")) };
+        let built =
+            Built { pushed, present: true, ..built(r#""outcome":"passed""#, Some("nothing ran on a GPU")) };
         let documented = documented_fields("envforge build pytorch-cuda:2.8-cu128");
         assert_eq!(printed_fields(&built), documented);
-        let stages = ["build", "checks", "content", "lock"].map(str::to_owned);
-        assert_eq!(printed_fields(&built.seconds), stages.into());
         assert_eq!(printed_fields(&built.pushed[0]), ["digest", "reference"].map(str::to_owned).into());
     }
 

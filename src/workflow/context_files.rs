@@ -13,7 +13,7 @@ use crate::model::lock::{Lock, LockedSource};
 use crate::packages::{LocalWheel, PackagesError, ResolverContext, WheelSource};
 use crate::source_build::{Compilation, PackageBuild, SourceError, built_once, compile, recipe_sha256};
 use crate::store::Store;
-use crate::workflow::assemble::{Assembly, FinishedLayers, Purpose, assemble, recorded};
+use crate::workflow::assemble::{Assembly, FinishedLayers, PartClock, Purpose, assemble, recorded};
 use crate::workflow::base::check_processor;
 use crate::workflow::build_machine::build_machine;
 use crate::workflow::build_request::BuildRequest;
@@ -108,6 +108,7 @@ pub(crate) async fn compiled<'a>(
         scratch_tag: scratch.name(),
         no_cache: false,
         finished: &finished,
+        times: &PartClock::default(),
     };
     Box::pin(assemble(image)).await?;
     let wheel = compile(tools, scratch.name(), &what, jobs).await?;

@@ -3,7 +3,7 @@
 use crate::agent;
 use crate::model::compat::Matrix;
 use crate::model::image::component::ComponentKind;
-use crate::model::lock::LayerRecord;
+use crate::model::lock::{LayerRecord, LockMetadata};
 use crate::model::sha256::sha256_hex;
 use crate::report::Event;
 use crate::store::write_atomically;
@@ -23,7 +23,7 @@ pub(crate) fn compare(
     let agent = sha256_hex(agent::AGENT);
     let records = &locked.lock.records;
     let matrix = &Matrix::current().edition;
-    let same_program = records.agent.as_deref() == Some(agent.as_str()) && records.matrix == *matrix;
+    let same_program = is_of_program(records, &agent);
     if records.layout == Some(LAYOUT) {
         let differences = differences(&records.layers, &found.layers, same_program);
         let other_config =
@@ -50,6 +50,16 @@ pub(crate) fn compare(
         }
     }
     Ok(())
+}
+
+/// Whether the digests that a lock records are those of the image that this program builds from it.
+pub(crate) fn are_current(records: &LockMetadata) -> bool {
+    records.layout == Some(LAYOUT) && is_of_program(records, &sha256_hex(agent::AGENT))
+}
+
+/// Whether digests were recorded with this agent and this matrix.
+fn is_of_program(records: &LockMetadata, agent: &str) -> bool {
+    records.agent.as_deref() == Some(agent) && records.matrix == Matrix::current().edition
 }
 
 /// A line for each layer that is another one than recorded.

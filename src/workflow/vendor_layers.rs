@@ -7,7 +7,7 @@ use crate::model::image::plan::{BaseSource, plan};
 pub(crate) use crate::store::vendor_layers::check;
 use crate::store::{Store, StoreError, vendor_layers};
 use crate::workflow::assemble::{
-    Assembly, FinishedLayers, FinishedStep, Purpose, assemble_without_runs, recorded,
+    Assembly, FinishedLayers, FinishedStep, PartClock, Purpose, assemble_without_runs, recorded,
 };
 use crate::workflow::base::check_processor;
 use crate::workflow::build_request::BuildRequest;
@@ -50,6 +50,7 @@ pub(crate) async fn save(
             scratch_tag: scratch.name(),
             no_cache: false,
             finished: &finished,
+            times: &PartClock::default(),
         };
         let (_, records) = Box::pin(assemble_without_runs(image)).await?;
         scratch.remove().await?;

@@ -3,8 +3,9 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 
 use crate::engine::{bridge_address, docker};
+use crate::framework::TORCH_2_7_0_CU118;
 use crate::index::Index;
-use crate::scene::{SPEC, Scene, TAG};
+use crate::scene::{SPEC, Scene, TAG, kill_when};
 use crate::wheels::WheelSpec;
 
 #[test]
@@ -27,6 +28,36 @@ fn filter_builds_the_variants_it_matches() {
     let run = scene.succeed(&["build", "--all-supported", SPEC, "--dry-run"]);
     assert!(run.stdout.contains("checks before the tag"), "{}", run.stdout);
     scene.assert_nothing_left();
+}
+
+/// `--all-supported` builds the specs of its filter in the same way.
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn run_after_a_kill_keeps_the_finished_image_and_builds_the_other() {
+    const OTHER: &str = "pytorch-cuda:2.7.0-cu118";
+    const OTHER_TAG: &str = "pytorch-cuda:2.7.0-cu118-py3.11-unverified";
+    let scene = Scene::new();
+    scene.index.publish(TORCH_2_7_0_CU118.wheels("cp311", ""));
+    let build = ["build", SPEC, OTHER, "--jobs", "1", "--progress", "json"];
+    let child = scene.program.command(&build).spawn().expect("the program starts");
+    // With one job the second begins when the first is complete.
+    let of_other = format!("\"id\":\"{OTHER}:");
+    assert!(kill_when(child, |line| line.contains(&of_other)), "the second build did not begin");
+    let tags = scene.added().tags;
+    assert!(tags.contains(TAG) && !tags.contains(OTHER_TAG), "{tags:?}");
+    // The engine writes down when a tag was given last.
+    let record = || docker(&["inspect", "-f", "{{.Id}} {{.Created}} {{.Metadata.LastTagTime}}", TAG]);
+    let first = record();
+
+    let run = scene.succeed(&build);
+    assert_eq!(record(), first, "the first image is not tagged again");
+    let of_first = format!("\"id\":\"{SPEC}:");
+    let steps: Vec<_> = run.stderr.lines().filter(|line| line.contains(&of_first)).collect();
+    assert!(steps.is_empty(), "nothing is fetched, made, sent or checked: {steps:?}");
+    let words: Vec<_> = run.stdout.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(words, ["present", "built"], "{}", run.stdout);
+    assert!(scene.added().tags.contains(OTHER_TAG));
+    scene.assert_only_tags_added();
 }
 
 /// Text that does not become smaller than six bits a character.

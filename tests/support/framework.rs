@@ -38,6 +38,15 @@ pub(crate) const TORCH_2_7_CU118: TorchRelease = TorchRelease {
     ],
 };
 
+/// torch 2.7.0 for CUDA 11.8: the patch release before.
+pub(crate) const TORCH_2_7_0_CU118: TorchRelease = TorchRelease {
+    torch: "2.7.0",
+    triton: "3.3.0",
+    torchvision: "0.22.0",
+    torchaudio: "2.7.0",
+    ..TORCH_2_7_CU118
+};
+
 /// torch 2.8.0 for CUDA 11.8, which nobody publishes, with the libraries of the release before.
 pub(crate) const TORCH_2_8_CU118: TorchRelease = TorchRelease {
     torch: "2.8.0",

@@ -16,6 +16,7 @@ use crate::assemble::{
 use crate::model::lock::LockedWheel;
 use crate::store::Store;
 use crate::workflow::assemble::layer::blocking;
+use crate::workflow::assemble::part_timings::{Part, PartClock};
 
 /// What is known of the wheels of one Python, in the cache.
 #[derive(Clone)]
@@ -36,12 +37,14 @@ impl WheelCaches {
 
     /// Prepares each wheel whose SHA-256 is received, on all cores, until the sender is dropped, and returns the opened ones.
     ///
-    /// A wheel that cannot be prepared is left to the build, which opens it again and reports the error.
+    /// A wheel that cannot be prepared is left to the build, which opens it again and reports the error. Of builds that share a
+    /// large wheel one prepares it.
     pub(super) async fn prepare(
         &self,
         store: &Store,
         wheels: &[&LockedWheel],
         mut arrived: UnboundedReceiver<String>,
+        times: &PartClock,
     ) -> BTreeMap<String, Installation> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         let wheel = |sha256: &String| wheels.iter().find(|wheel| wheel.sha256 == *sha256).copied().cloned();
@@ -50,8 +53,15 @@ impl WheelCaches {
             .map(|locked| async move {
                 let path = store.blob_path(&locked.sha256).ok()?;
                 let (caches, sha256) = (self.clone(), locked.sha256.clone());
-                match blocking(move || caches.prepare_one(&path, &locked)).await {
-                    Ok(Ok(opened)) => Some((sha256, opened)),
+                let is_large = has_own_layer(fs_err::metadata(&path).ok()?.len());
+                let mut _alone = None;
+                if is_large {
+                    let lock = format!("digests-{}", &sha256[..16]);
+                    _alone = Some(store.lock_with_reason(&lock, "which hashes the same wheel").await.ok()?);
+                }
+                let _running = times.start(Part::Wheels);
+                match blocking(move || caches.prepare_one((&path, is_large), &locked)).await {
+                    Ok(Ok(opened)) => Some((sha256, opened?)),
                     Ok(Err(error)) => {
                         tracing::debug!(%sha256, %error, "cannot prepare a downloaded wheel");
                         None
@@ -65,24 +75,31 @@ impl WheelCaches {
             .await
     }
 
-    /// Opens a wheel, lists it and computes the digests of its layer.
-    fn prepare_one(&self, path: &Utf8Path, locked: &LockedWheel) -> Result<Installation, AssembleError> {
-        let read = |cause| AssembleError::Read { file: locked.file.clone(), cause };
-        let size = fs_err::metadata(path).map_err(read)?.len();
-        let opened = Installation::of(Arc::new(Wheel::open(path, locked)?), self.minor)?;
-        if self.lists.find(locked).is_none() {
-            self.lists.put(locked, &Listing::of(&opened)?)?;
-        }
+    /// Opens a wheel, lists it and computes the digests of its layer. `None`: another build has done this.
+    fn prepare_one(
+        &self,
+        (path, is_large): (&Utf8Path, bool),
+        locked: &LockedWheel,
+    ) -> Result<Option<Installation>, AssembleError> {
         // Nearly always no path gives way to another distribution's: else the layer has another key, and its digests are computed
         // later.
         let key = LayerKey::new(self.minor).wheel(&locked.sha256, BTreeSet::new());
-        if has_own_layer(size) && self.digests.find(&key).is_none() {
+        let is_listed = self.lists.find(locked).is_some();
+        let is_hashed = !is_large || self.digests.find(&key).is_some();
+        if is_listed && is_hashed {
+            return Ok(None);
+        }
+        let opened = Installation::of(Arc::new(Wheel::open(path, locked)?), self.minor)?;
+        if !is_listed {
+            self.lists.put(locked, &Listing::of(&opened)?)?;
+        }
+        if !is_hashed {
             let plan = LayerPlan::new(&[&opened], &Conflicts::default(), BTreeMap::new())?;
             for digests in digest_layers(&[plan], &|_, _| {})? {
                 self.digests.put(&key, &digests)?;
             }
         }
-        Ok(opened)
+        Ok(Some(opened))
     }
 }
 
@@ -120,9 +137,10 @@ mod tests {
         sender.send("0".repeat(64)).expect("it listens");
         drop(sender);
 
-        let caches = WheelCaches::of(&store, 11);
-        let opened = caches.prepare(&store, &all, receiver).await;
+        let (caches, times) = (WheelCaches::of(&store, 11), PartClock::default());
+        let opened = caches.prepare(&store, &all, receiver, &times).await;
         assert_eq!(opened.keys().collect::<BTreeSet<_>>(), BTreeSet::from([&large.sha256, &small.sha256]));
+        assert!(times.timings().wheels > 0.0);
         let listed = |wheel: &LockedWheel| caches.lists.find(wheel).is_some();
         assert_eq!(all.map(listed), [true, true, false, false]);
         let digests = |wheel: &LockedWheel| {
@@ -133,5 +151,22 @@ mod tests {
         let expected = digest_layers(&[plan.expect("a layer")], &|_, _| {}).expect("digests");
         assert_eq!(digests(&large).as_ref(), expected.first());
         assert_eq!(digests(&small), None, "it shares a layer with others");
+    }
+
+    #[tokio::test]
+    async fn wheel_of_two_builds_is_read_by_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = camino::Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let large = wheel(&store, "large", MadeEntry::new("a.bin", &vec![0; 33 << 20]).stored());
+        let (caches, times) = (WheelCaches::of(&store, 11), PartClock::default());
+        let build = async || {
+            let (sender, receiver) = unbounded_channel();
+            sender.send(large.sha256.clone()).expect("it listens");
+            drop(sender);
+            caches.prepare(&store, &[&large], receiver, &times).await.len()
+        };
+        let (one, other) = tokio::join!(build(), build());
+        assert_eq!(one + other, 1);
     }
 }

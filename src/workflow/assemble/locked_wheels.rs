@@ -14,9 +14,10 @@ use crate::assemble::{
 };
 use crate::engine::LayerContent;
 use crate::model::lock::{IndexKind, LockedWheel};
-use crate::packages::{PackageSettings, WheelAddresses, WheelSource, wheel_addresses};
+use crate::packages::{PackageSettings, WheelAddresses, WheelSource, remembered_addresses, wheel_addresses};
 use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::layer::{blocking, io_error};
+use crate::workflow::assemble::part_timings::Part;
 use crate::workflow::assemble::request::Assembly;
 use crate::workflow::assemble::system::System;
 use crate::workflow::disk_space;
@@ -39,7 +40,7 @@ struct OneWheel {
 }
 
 impl LockedWheels {
-    /// As [`LockedWheels::gather`], before the image has a Python: `None` if uv in the image has to locate wheels.
+    /// As [`LockedWheels::gather`], while the image still has no Python: `None` if uv in the image has to locate wheels.
     pub(super) async fn gather_early(
         image: Assembly<'_>,
         caches: &WheelCaches,
@@ -67,7 +68,7 @@ impl LockedWheels {
         system: Option<&System<'_>>,
         caches: &WheelCaches,
     ) -> Result<Option<BTreeMap<String, Installation>>, CommandError> {
-        let Assembly { session, lock, wanted, .. } = image;
+        let Assembly { session, lock, wanted, times, .. } = image;
         let vendored: BTreeSet<&str> = wanted.vendored.iter().map(|(_, file)| file.sha256.as_str()).collect();
         let mut missing = Vec::new();
         for wheel in &lock.wheels {
@@ -90,13 +91,14 @@ impl LockedWheels {
         let missing = missing.as_slice();
         let (sender, receiver) = mpsc::unbounded_channel();
         let download = async move {
+            let _running = times.start(Part::Downloads);
             let arrived = |sha256: &str| {
                 // A receiver that is gone prepares nothing: the build does.
                 let _ = sender.send(sha256.to_owned());
             };
             source.gather_each(missing, &session.store, Arc::clone(&session.reporter), &arrived).await
         };
-        let prepared = caches.prepare(&session.store, missing, receiver);
+        let prepared = caches.prepare(&session.store, missing, receiver, times);
         let (done, opened) = tokio::join!(download, prepared);
         done?;
         Ok(Some(opened))
@@ -199,6 +201,7 @@ impl LayerContent for LayerOfWheels {
     }
 }
 
+<<<<<<< HEAD
 /// The compressed form of such a layer, whose digest is known.
 pub(super) struct PackedWheels(pub(super) LayerOfWheels);
 
@@ -211,20 +214,25 @@ impl LayerContent for PackedWheels {
 
 /// The addresses of wheels that no setting gives: without an index in the settings, uv in the image locates them. `None`: there is no
 /// image yet.
+=======
+/// The addresses of wheels that no setting gives: without an index in the settings, those that uv wrote when it made the lock, else
+/// uv in the image locates them. `None`: there is no image yet.
+>>>>>>> w19
 async fn addresses(
     image: Assembly<'_>,
     settings: &PackageSettings,
     system: Option<&System<'_>>,
     missing: &[&LockedWheel],
 ) -> Result<Option<WheelAddresses>, CommandError> {
+    let session = image.session;
     let is_of_default =
         |wheel: &&&LockedWheel| wheel.index == IndexKind::Default && wheel.index_name.is_none();
     let of_default: Vec<&LockedWheel> = missing.iter().filter(is_of_default).copied().collect();
     if settings.index.default.is_some() || of_default.is_empty() {
         return Ok(Some(WheelAddresses::new()));
     }
-    let Some(system) = system else { return Ok(None) };
-    let tools = package_tools(image.session, settings);
+    let Some(system) = system else { return Ok(remembered_addresses(&session.store, &of_default)?) };
+    let tools = package_tools(session, settings);
     Ok(Some(wheel_addresses(&tools, system.tag.name(), &system.uv, &of_default).await?))
 }
 

@@ -12,6 +12,7 @@ mod kept_code;
 mod layer;
 mod listed_layers;
 mod locked_wheels;
+mod part_timings;
 mod recipe;
 mod remade_layer;
 mod request;
@@ -26,6 +27,7 @@ mod wheels;
 pub(crate) use finished::{FinishedLayers, FinishedStep, Purpose};
 pub(crate) use finished_error::FinishedLayerError;
 pub(crate) use layer::{blocking, of_layer, whole_image};
+pub(crate) use part_timings::{PartClock, PartTimings};
 pub(crate) use recipe::{LayerSource, Recipe, RecipeLayer};
 pub(crate) use remade_layer::RemadeLayer;
 pub(crate) use request::{Assembly, ImageRecords, LAYOUT, recorded};
@@ -47,6 +49,7 @@ use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::files::{copied_files, own_files};
 use crate::workflow::assemble::layer::Made;
 use crate::workflow::assemble::locked_wheels::LockedWheels;
+use crate::workflow::assemble::part_timings::Part;
 use crate::workflow::assemble::run_steps::run_steps;
 use crate::workflow::assemble::system::{base_layers, base_recipe, more, system};
 use crate::workflow::assemble::toolkit::{TITLE, toolkit};
@@ -89,7 +92,7 @@ pub(crate) async fn assemble_without_runs(
 
 /// The image without the commands of the project.
 async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), CommandError> {
-    let Assembly { session, lock, base: locked, plan, scratch_tag, no_cache, .. } = image;
+    let Assembly { session, lock, base: locked, plan, scratch_tag, no_cache, times, .. } = image;
     locked.check_unchanged(&*session.engine).await?;
     let gone = || EngineError::NoSuchImage { reference: locked.reference.clone() };
     let base = session.engine.image(&locked.reference).await?.ok_or_else(gone)?;
@@ -158,6 +161,7 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         Ok::<(), CommandError>(())
     };
     let load = async {
+        let _running = times.start(Part::Delivery);
         let loaded = session.engine.load_layers(request, Arc::clone(&session.reporter)).await;
         loaded.map_err(of_layer::<AssembleError>)
     };

@@ -85,7 +85,7 @@ impl Recipe {
     }
 
     /// Keeps it for the image of that id.
-    pub(super) fn keep(&self, store: &Store, image: &str) -> Result<(), StoreError> {
+    pub(crate) fn keep(&self, store: &Store, image: &str) -> Result<(), StoreError> {
         let text = serde_json::to_vec(self).expect("plain values are JSON");
         records(store).write(&name_of(image), &text)
     }

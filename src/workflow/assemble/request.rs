@@ -4,6 +4,7 @@ use crate::base::Base;
 use crate::model::image::plan::BuildPlan;
 use crate::model::lock::{LayerRecord, Lock};
 use crate::workflow::assemble::finished::FinishedLayers;
+use crate::workflow::assemble::part_timings::PartClock;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::session::Session;
 
@@ -34,6 +35,8 @@ pub(crate) struct Assembly<'a> {
     pub(crate) no_cache: bool,
     /// Layers that other machines have finished.
     pub(crate) finished: &'a FinishedLayers,
+    /// Measures the parts of the work.
+    pub(crate) times: &'a PartClock,
 }
 
 /// The digests of an image that was put together here.

@@ -16,6 +16,7 @@ use crate::model::image::plan::BuildPlan;
 use crate::model::image::render::packages_step;
 use crate::store::Store;
 use crate::workflow::assemble::layer::{Made, blocking, of_layer, plain_image};
+use crate::workflow::assemble::part_timings::Part;
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer};
 use crate::workflow::assemble::request::Assembly;
 use crate::workflow::assemble::shared_step::SharedStep;
@@ -49,7 +50,7 @@ pub(super) async fn system<'a>(
     base: &ImageInfo,
     base_layers: &[ImageLayer],
 ) -> Result<System<'a>, CommandError> {
-    let Assembly { session, lock, base: locked, plan, .. } = image;
+    let Assembly { session, lock, base: locked, plan, times, .. } = image;
     let step = Step {
         below: base,
         reference: &locked.reference,
@@ -70,11 +71,13 @@ pub(super) async fn system<'a>(
     let layers: Vec<ImageLayer> =
         base_layers.iter().cloned().chain(made.iter().map(|made| made.layer.clone())).collect();
     let request = plain_image(&layers, tag.name(), lock.stack.machine);
+    let delivery = times.start(Part::Delivery);
     let image = session
         .engine
         .load_layers(request, Arc::clone(&session.reporter))
         .await
         .map_err(of_layer::<AssembleError>)?;
+    drop(delivery);
     let directories = directories(tools, tag.name(), &image.layers).await?;
     let program = plan.context.iter().find_map(|entry| match &entry.content {
         ContextContent::File { path, .. } if entry.path == "tools/uv" => Some(path.clone()),
@@ -112,6 +115,7 @@ async fn finished_step(
     tools: &Tools<'_>,
     (shared, title, step): (SharedStep, &str, Step<'_>),
 ) -> Result<Vec<KeptLayer>, CommandError> {
+    let _running = image.times.start(Part::System);
     let key = step.key();
     if !tools.no_cache
         && step.kept(tools)?.is_none()

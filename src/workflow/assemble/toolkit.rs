@@ -10,6 +10,7 @@ use crate::engine::{ContainerFile, ImageLayer, TemporaryTag};
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::BuildPlan;
 use crate::workflow::assemble::layer::{of_layer, plain_image};
+use crate::workflow::assemble::part_timings::Part;
 use crate::workflow::assemble::request::Assembly;
 use crate::workflow::assemble::shared_step::SharedStep;
 use crate::workflow::error::CommandError;
@@ -24,7 +25,7 @@ pub(super) async fn toolkit(
     below: Vec<ImageLayer>,
     known: &Directories,
 ) -> Result<KeptLayer, CommandError> {
-    let Assembly { session, plan, finished, .. } = image;
+    let Assembly { session, plan, finished, times, .. } = image;
     let step = plan.image.toolkit.as_ref().expect("asked for only then");
     let ids: Vec<String> = below.iter().map(|layer| layer.diff_id.clone()).collect();
     let packages: Vec<String> = debs(plan).map(|(_, sha256)| sha256.clone()).collect();
@@ -43,11 +44,14 @@ pub(super) async fn toolkit(
         return Ok(layer);
     }
     let request = plain_image(&below, tag.name(), session.engine.info().machine);
+    let delivery = times.start(Part::Delivery);
     session
         .engine
         .load_layers(request, Arc::clone(&session.reporter))
         .await
         .map_err(of_layer::<AssembleError>)?;
+    drop(delivery);
+    let _running = times.start(Part::System);
     let mut files = Vec::new();
     for (entry, sha256) in debs(plan) {
         // It was there when the build began: a damaged one is removed by the store.

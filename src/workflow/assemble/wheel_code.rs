@@ -8,6 +8,7 @@ use crate::model::sha256::sha256_hex;
 use crate::workflow::assemble::byte_code_layer::{batches, byte_code_layer, modules, size_of_modules};
 use crate::workflow::assemble::kept_code::KeptCode;
 use crate::workflow::assemble::layer::{Made, blocking};
+use crate::workflow::assemble::part_timings::Part;
 use crate::workflow::assemble::shared_step::SharedStep;
 use crate::workflow::assemble::wheels::WheelLayers;
 use crate::workflow::error::CommandError;
@@ -20,6 +21,7 @@ impl WheelLayers<'_> {
         below: usize,
         wheels: &[usize],
     ) -> Result<Option<Made>, CommandError> {
+        let _running = self.times.start(Part::ByteCode);
         let title = format!("byte code of {}", kind.name());
         let key = self.code_key(wheels);
         let code = match self.kept_code(wheels, self.tools.no_cache) {

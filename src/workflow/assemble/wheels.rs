@@ -16,6 +16,7 @@ use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::finished::FinishedLayers;
 use crate::workflow::assemble::layer::{Made, blocking};
 use crate::workflow::assemble::locked_wheels::{LayerOfWheels, LockedWheels};
+use crate::workflow::assemble::part_timings::{Part, PartClock};
 use crate::workflow::assemble::recipe::{LayerSource, RecipeWheel};
 use crate::workflow::assemble::request::Assembly;
 use crate::workflow::assemble::shared_layers::claim;
@@ -41,6 +42,7 @@ pub(super) struct WheelLayers<'a> {
     pub(super) tools: &'a Tools<'a>,
     pub(super) system: &'a System<'a>,
     pub(super) lock: &'a Lock,
+    pub(super) times: &'a PartClock,
     /// What tells the image's Python from any other build of Python.
     pub(super) python: String,
     /// In the order of the lock.
@@ -60,12 +62,14 @@ impl<'a> WheelLayers<'a> {
         (system, early): (&'a System<'a>, Option<LockedWheels>),
         caches: WheelCaches,
     ) -> Result<Self, CommandError> {
-        let Assembly { session, lock, finished, .. } = image;
+        let Assembly { session, lock, finished, times, .. } = image;
         let wheels = match early {
             Some(wheels) => wheels,
             None => LockedWheels::gather(image, system, &caches).await?,
         };
+        let listing = times.start(Part::Wheels);
         let listings = wheels.listings(&caches.lists, tools.no_cache).await?;
+        drop(listing);
         let conflicts = Arc::new(Conflicts::find(&listings)?);
         report(&conflicts, lock, &*tools.reporter)?;
         let room = room(system.image.layers.len(), lock.added.run.len());
@@ -77,6 +81,7 @@ impl<'a> WheelLayers<'a> {
             tools,
             system,
             lock,
+            times,
             python,
             wheels,
             conflicts,
@@ -138,6 +143,7 @@ impl<'a> WheelLayers<'a> {
         kind: ComponentKind,
         groups: &[&WheelGroup],
     ) -> Result<Vec<Made>, CommandError> {
+        let _running = self.times.start(Part::Wheels);
         let (mut layers, mut known) = (Vec::new(), Vec::new());
         for group in groups {
             let (wheels, members) = (self.wheels.clone(), group.wheels.clone());

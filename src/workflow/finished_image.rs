@@ -1,0 +1,111 @@
+//! Images of several specs that an earlier run has finished: a run after a kill keeps them as they are and goes on with the others.
+
+use crate::engine::{GpuSelection, ImageInfo};
+use crate::model::image::plan::name;
+use crate::model::lock::Lock;
+use crate::model::request::{Build, BuilderChoice};
+use crate::model::sha256::sha256_hex;
+use crate::model::verdict::tag_policy::{claim, tags_for, unverified};
+use crate::store::built_images::built_from;
+use crate::store::{Store, StoreError, reports};
+use crate::workflow::assemble::Recipe;
+use crate::workflow::built::Built;
+use crate::workflow::error::CommandError;
+use crate::workflow::gpus;
+use crate::workflow::image_records::are_current;
+use crate::workflow::lock::LockedBuild;
+use crate::workflow::session::Session;
+
+/// Whether the options of a build of several specs let finished images be kept.
+pub(crate) fn are_kept(args: &Build) -> bool {
+    let is_plain = args.builder == BuilderChoice::Assembled && !args.dry_run && !args.no_cache;
+    is_plain && !args.require_gpu && !args.source.locked
+}
+
+/// Returns the image of a lock if nothing is left to do: this program would build the same one, its checks ran, and it has each of
+/// `tags` as they allow.
+pub(crate) async fn finished_image(
+    session: &Session<'_>,
+    locked: &LockedBuild,
+    tags: &[String],
+) -> Result<Option<Built>, CommandError> {
+    // Layers for other machines may not have been published.
+    if locked.new || !are_current(&locked.lock.records) || session.layer_sources.writable().is_some() {
+        return Ok(None);
+    }
+    let name = name(&locked.lock);
+    for tag in [&name, &unverified(&name)] {
+        let Some(image) = session.engine.image(tag).await? else { continue };
+        if is_image_of(&session.store, &locked.lock, &image.id)? {
+            return checked_image(session, locked, image, tags).await;
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an image was put together here from exactly this lock, with the configuration that the lock records.
+fn is_image_of(store: &Store, lock: &Lock, id: &str) -> Result<bool, StoreError> {
+    let config = |recipe: Recipe| format!("sha256:{}", sha256_hex(recipe.config.as_bytes()));
+    let config = Recipe::of(store, id).map(config);
+    let is_recorded = config.is_some() && config == lock.records.config;
+    Ok(is_recorded && built_from(store, id)? == Some(lock.hash()))
+}
+
+/// Returns an image of the lock if its last report allows tags, and it has them all.
+async fn checked_image(
+    session: &Session<'_>,
+    locked: &LockedBuild,
+    image: ImageInfo,
+    tags: &[String],
+) -> Result<Option<Built>, CommandError> {
+    // A damaged report is replaced by that of new checks.
+    let Ok(Some(verdict)) = reports::last(&session.store, &image.id) else { return Ok(None) };
+    let claim = claim(&locked.lock, &verdict);
+    if !claim.is_verified() && gpus::request(session, &GpuSelection::IfAny).is_some() {
+        return Ok(None);
+    }
+    let given = tags_for(&claim, tags);
+    for tag in &given {
+        let found = session.engine.image(tag).await?;
+        if found.is_none_or(|found| found.id != image.id) {
+            return Ok(None);
+        }
+    }
+    let built = Built { present: true, ..Built::new(locked, image, (claim, verdict), given) };
+    Ok((!built.tags.is_empty() && built.failure().is_none()).then_some(built))
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+
+    use super::*;
+    use crate::model::lock::sample;
+    use crate::store::built_images::remember_built;
+
+    #[test]
+    fn image_counts_only_with_the_lock_and_the_configuration_it_was_built_from() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8Path::from_path(folder.path()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let mut lock = sample::lock();
+        lock.records.config = Some(format!("sha256:{}", sha256_hex(b"{}")));
+        let is_image = |lock: &Lock| is_image_of(&store, lock, "sha256:a").expect("readable");
+        let kept = |config: &str| {
+            let recipe = Recipe::new(config.to_owned(), "debian".to_owned(), Vec::new());
+            recipe.keep(&store, "sha256:a").expect("written");
+        };
+        remember_built(&store, "sha256:a", &lock.hash()).expect("written");
+        assert!(!is_image(&lock), "no recipe");
+        kept("{}");
+        assert!(is_image(&lock));
+        lock.records.config = None;
+        assert!(!is_image(&lock), "the lock records no configuration");
+        lock.records.config = Some(format!("sha256:{}", sha256_hex(b"{ }")));
+        assert!(!is_image(&lock), "the tag is that of an older image");
+        kept("{ }");
+        assert!(is_image(&lock));
+        remember_built(&store, "sha256:a", &"0".repeat(64)).expect("written");
+        assert!(!is_image(&lock), "another lock");
+    }
+}
