@@ -201,7 +201,6 @@ impl LayerContent for LayerOfWheels {
     }
 }
 
-<<<<<<< HEAD
 /// The compressed form of such a layer, whose digest is known.
 pub(super) struct PackedWheels(pub(super) LayerOfWheels);
 
@@ -212,12 +211,8 @@ impl LayerContent for PackedWheels {
     }
 }
 
-/// The addresses of wheels that no setting gives: without an index in the settings, uv in the image locates them. `None`: there is no
-/// image yet.
-=======
 /// The addresses of wheels that no setting gives: without an index in the settings, those that uv wrote when it made the lock, else
 /// uv in the image locates them. `None`: there is no image yet.
->>>>>>> w19
 async fn addresses(
     image: Assembly<'_>,
     settings: &PackageSettings,
