@@ -121,6 +121,9 @@ pub struct Product {
     pub aliases: Vec<String>,
     /// The name of its licence, if that restricts whom its binaries may be passed on to.
     pub licence: Option<String>,
+    /// Further packages of it under that licence.
+    #[serde(default)]
+    pub licence_covers: Vec<String>,
     /// Whether the matrix has rows of it.
     pub rows: bool,
     /// Where the row comes from.

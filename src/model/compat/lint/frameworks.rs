@@ -286,6 +286,8 @@ fn products(matrix: &Matrix, faults: &mut Faults) {
             None if product.rows => faults.unknown(product, "variants of", &product.framework),
             _ => {}
         }
+        let covered = product.licence.is_some() || product.licence_covers.is_empty();
+        faults.require(covered, product, "licence of", product.licence_covers.join(", "));
         for alias in &product.aliases {
             let taken = |other: &&super::super::tables::Product| {
                 other.name == *alias || (other.name != product.name && other.aliases.contains(alias))

@@ -197,6 +197,8 @@ catches! {
     a_source_build_with_code_its_compiler_cannot_make:
         |m| m.source_variants[0].arch.as_mut().unwrap().push("12.0".parse().unwrap())
         => "variant pytorch 2.8.0 cu118 x86_64", "code for sm_120";
+    a_product_without_a_licence_for_its_packages:
+        |m| m.products[1].licence_covers.push("x".into()) => "product tensorflow-cuda", "`x`";
     an_alias_of_two_products:
         |m| m.products[1].aliases.push("torch".into()) => "product tensorflow-cuda", "alias `torch`";
 
