@@ -124,6 +124,12 @@ catches! {
     a_variant_with_ptx_of_a_known_and_an_unknown_cuda:
         |m| (m.variants[1].ptx, m.variants[1].unknown_ptx) = (vec!["8.0".parse().unwrap()], true)
         => "variant pytorch 1.12.0 cu113 x86_64", "`unknown_ptx`";
+    a_variant_with_ptx_of_a_newer_cuda_than_its_toolkit:
+        |m| (m.variants[1].ptx, m.variants[1].ptx_cuda) = (vec!["8.0".parse().unwrap()], Some("11.4".parse().unwrap()))
+        => "variant pytorch 1.12.0 cu113 x86_64", "`ptx_cuda` 11.4";
+    a_variant_with_the_cuda_of_ptx_that_it_lacks:
+        |m| (m.variants[1].ptx, m.variants[1].ptx_cuda) = (vec![], Some("11.2".parse().unwrap()))
+        => "variant pytorch 1.12.0 cu113 x86_64", "`ptx_cuda` 11.2";
     a_variant_with_an_empty_list_of_targets:
         |m| m.variants[0].arch = Some(vec![]) => "variant pytorch 1.12.0 cu102 x86_64", "empty `arch`";
     a_variant_of_an_unknown_cudnn:
