@@ -26,6 +26,7 @@ pub mod error;
 pub(crate) mod export_context;
 pub mod export_layout;
 pub(crate) mod gathered;
+pub(crate) mod given_wheel;
 pub(crate) mod gpus;
 pub mod image_error;
 pub(crate) mod image_info;
