@@ -176,7 +176,8 @@ impl LayoutImage {
         }
         let manifest: Manifest = blobs.json(&blobs.document(image)?)?;
         let config = blobs.document(&manifest.config)?;
-        let ConfiguredLayers { architecture, rootfs: RootFs { diff_ids } } = blobs.json(&config)?;
+        let ConfiguredLayers { architecture, rootfs: RootFs { diff_ids }, history: _ } =
+            blobs.json(&config)?;
         if manifest.layers.len() > MOST_LAYERS {
             let there = manifest.layers.len();
             return Err(blobs.invalid(format!("it has {there} layers, engines take {MOST_LAYERS}")));

@@ -40,9 +40,10 @@ A matrix archive is a tar file, optionally gzipped, of the files in compat/. It 
 const ABI_EXAMPLES: &str = "\
 Examples:
   envforge compat abi ./my_extension-1.0-cp311-cp311-linux_x86_64.whl --spec pytorch-cuda:2.8-cu128
+  envforge compat abi my-extension==1.0 --spec pytorch-cuda:2.8-cu128    the wheel of the package index for it
 
-Reads symbol tables only; nothing of the wheel runs. The lock of the spec must exist (`envforge lock`). Exit code 1 if a library of
-the wheel would not load: a symbol, library or version is missing, or it is for another processor. Symbols of glibc are compared by
+Reads symbol tables only; nothing of the wheel runs. The lock of the spec must exist (`envforge lock`). Exit code 1 if the release has
+no wheel for its Python, processor and glibc, or if a library of the wheel would not load: a symbol, library or version is missing, or it is for another processor. Symbols of glibc are compared by
 version; those of the C++ library and of Python are taken to be there, and `verify` compares them in the image (check extension-abi).";
 
 const SITE_EXAMPLES: &str = "\
@@ -122,8 +123,8 @@ pub struct CompatShowArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = ABI_EXAMPLES)]
 pub struct CompatAbiArgs {
-    /// Wheel to check.
-    pub wheel: Utf8PathBuf,
+    /// Wheel to check: a file, or NAME==VERSION of the package index.
+    pub wheel: String,
     /// Spec whose lock the wheel is checked against [default: current project].
     #[arg(long, value_name = "SPEC")]
     pub spec: Option<String>,

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use camino::Utf8Path;
 use envforge_protocol::abi::Finding;
 use serde::Serialize;
 
@@ -11,13 +10,15 @@ use crate::failure::Exit;
 use crate::model::abi::{AuditedLibrary, audit};
 use crate::model::compat::Matrix;
 use crate::model::request::{self, LockOptions, ProjectOptions, TargetOptions};
+use crate::model::stack::Stack;
 use crate::model::visible::visible_line;
-use crate::packages::{PackagesError, wheel_name};
+use crate::packages::{PackagesError, WheelName};
 use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
 use crate::workflow::build_request::wanted;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
+use crate::workflow::given_wheel::{GivenWheel, WheelFile};
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::stack::stack;
@@ -52,9 +53,7 @@ struct FindingReport {
 }
 
 pub(super) async fn abi(args: &request::CompatAbi, settings: &Settings) -> Result<Exit, CommandError> {
-    let path = settings.paths.current_dir.join(&args.wheel);
-    let file = path.file_name().unwrap_or_default();
-    let name = wheel_name(&path)?;
+    let given = GivenWheel::parse(&args.wheel, settings)?;
     let source = LockOptions { lockfile: args.lockfile.clone(), ..LockOptions::default() };
     let target = TargetOptions::default();
     let wanted = wanted(args.spec.as_deref(), &ProjectOptions::default(), &source, &target, settings)?;
@@ -64,46 +63,46 @@ pub(super) async fn abi(args: &request::CompatAbi, settings: &Settings) -> Resul
     let Some(lock) = read_lock(&lock_file)? else {
         return Err(LockingError::Missing { file: lock_file.to_string() }.into());
     };
-    let own = library_tables(&path).map_err(|error| unreadable(error, &path))?;
-    let reporter = reporter(settings.output);
-    let text = format!("using the lock file of {}: {lock_file}", lock.records.created);
-    reporter.report(Event::Note { text });
-    let locked = tables_of_lock(&lock, &name.package, settings, &reporter).await?;
     let bases = named.iter().map(|named| &named.row).chain(&Matrix::current().bases);
     // Of a base without a row only the least that its framework needs is known.
     let of_base = bases.into_iter().find(|base| base.name == lock.stack.base).map(|base| &base.glibc);
     let glibc = of_base.unwrap_or(&lock.stack.glibc);
+    let reporter = reporter(settings.output);
+    let wheel = given.find((&lock, glibc), settings, &reporter).await?;
+    let own = library_tables(&wheel.path).map_err(|error| unreadable(error, &wheel))?;
+    let text = format!("using the lock file of {}: {lock_file}", lock.records.created);
+    reporter.report(Event::Note { text });
+    let locked = tables_of_lock(&lock, &wheel.name.package, settings, &reporter).await?;
     let torch = lock.wheels.iter().find(|wheel| wheel.name == "torch").map(|wheel| wheel.version.as_str());
     let audited = audit(&lock.stack, glibc, torch, locked, &own.tables);
-    let stack = &lock.stack;
-    let has_other_tags = !name.fits(stack.python, stack.machine);
-    let other_tags = has_other_tags.then(|| {
-        let python = format!("Python {} on {}", stack.python, stack.machine);
-        format!(
-            "its tags are `{}` on `{}`, and the lock has {python}",
-            name.python_tag(),
-            name.platform_tag()
-        )
-    });
+    let other_tags = other_tags(&wheel.name, &lock.stack);
     let is_bad = |one: &AuditedLibrary| one.findings.iter().any(Finding::is_fatal);
     let fits = other_tags.is_none() && own.unreadable.is_empty() && !audited.iter().any(is_bad);
-    let libraries = libraries(file, other_tags, &audited, &own.unreadable);
+    let libraries = libraries(&wheel.file, other_tags, &audited, &own.unreadable);
     if settings.output.json {
         let (name, lock) = (lock.stack.name.as_str(), lock_file.as_str());
-        Printer.json(&AbiReport { schema: 1, wheel: file, name, lock, fits, libraries });
+        Printer.json(&AbiReport { schema: 1, wheel: &wheel.file, name, lock, fits, libraries });
     } else {
         print(&libraries, settings);
         let verdict = if fits { "is compatible with" } else { "is not compatible with" };
-        Printer.text(&format!("{file} {verdict} {}", lock.stack.name));
+        Printer.text(&format!("{} {verdict} {}", wheel.file, lock.stack.name));
     }
     Ok(if fits { Exit::Done } else { Exit::No })
 }
 
+/// What keeps the image's Python from installing the wheel.
+fn other_tags(name: &WheelName, stack: &Stack) -> Option<String> {
+    let lock = format!("Python {} on {}", stack.python, stack.machine);
+    let (python, platform) = (name.python_tag(), name.platform_tag());
+    let text = format!("its tags are `{python}` on `{platform}`, and the lock has {lock}");
+    (!name.fits(stack.python, stack.machine)).then_some(text)
+}
+
 /// The error of a wheel that is only read: its reasons are not those of an installation.
-fn unreadable(error: AssembleError, path: &Utf8Path) -> CommandError {
+fn unreadable(error: AssembleError, wheel: &WheelFile) -> CommandError {
     match error {
         AssembleError::Refused { reasons, .. } => {
-            PackagesError::NotAWheel { file: path.to_string(), detail: reasons.join("; ") }.into()
+            PackagesError::NotAWheel { file: wheel.file.clone(), detail: reasons.join("; ") }.into()
         }
         other => other.into(),
     }

@@ -50,9 +50,9 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
             Ok(stack) if stack.source_build.is_some() => {
                 let nearest = nearest_published(&spec, &target, matrix, &options);
                 let first = source_text(stack, &nearest, this_machine());
-                Printer.text(&(first + &plan_text(stack) + &last));
+                Printer.text(&(first + &plan_text(stack, matrix) + &last));
             }
-            Ok(stack) => Printer.text(&(plan_text(stack) + &last)),
+            Ok(stack) => Printer.text(&(plan_text(stack, matrix) + &last)),
             Err(refusal) => Printer.say(&refusal_text(refusal, &target)),
         }
     }

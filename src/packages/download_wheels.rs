@@ -74,6 +74,23 @@ impl WheelSource<'_> {
         if all.is_empty() { Err(none()) } else { Ok(all) }
     }
 
+    /// Returns the page of a package with its address; `None`: the index does not have the package.
+    pub(super) async fn page(
+        &self,
+        index: &IndexAddress,
+        package: &str,
+    ) -> Result<Option<(Address, String)>, PackagesError> {
+        let page = index.page_of(package);
+        match self.fetcher.document(&page, LARGEST_PAGE).await {
+            Ok(text) => Ok(Some((page, String::from_utf8_lossy(&text).into_owned()))),
+            Err(FetchError::NotFound { .. }) => Ok(None),
+            Err(error) => {
+                let cause = ToolOutput(without_addresses(&error.to_string()));
+                Err(PackagesError::Index { package: Some(package.to_owned()), cause })
+            }
+        }
+    }
+
     /// Returns the current state of a wheel on the indexes.
     pub async fn upstream(&self, wheel: &LockedWheel) -> Result<UpstreamStatus, PackagesError> {
         if let Some(address) = self.known.and_then(|known| known.get(&wheel.sha256)) {
@@ -81,16 +98,7 @@ impl WheelSource<'_> {
         }
         let mut said = UpstreamStatus::Gone;
         for index in self.indexes(wheel)? {
-            let page = index.page_of(&wheel.name);
-            let text = match self.fetcher.document(&page, LARGEST_PAGE).await {
-                Ok(text) => text,
-                Err(FetchError::NotFound { .. }) => continue,
-                Err(error) => {
-                    let cause = ToolOutput(without_addresses(&error.to_string()));
-                    return Err(PackagesError::Index { package: Some(wheel.name.clone()), cause });
-                }
-            };
-            let text = String::from_utf8_lossy(&text);
+            let Some((page, text)) = self.page(&index, &wheel.name).await? else { continue };
             let Some(link) = links(&text, &page).find(|link| link.file == wheel.file) else { continue };
             said = match link.tag.split_once("sha256=") {
                 Some((_, rest)) if !rest.starts_with(&wheel.sha256) => UpstreamStatus::Changed(link.address),

@@ -38,6 +38,24 @@ pub enum PackagesError {
         /// Everything in which it differs.
         misfits: Vec<String>,
     },
+    /// No published wheel of a release is compatible with the stack.
+    #[error("no wheel of `{package} {version}` is compatible with `{stack}`:{}", lines(reasons))]
+    NoneCompatible {
+        /// The package.
+        package: String,
+        /// Its version.
+        version: String,
+        /// The stack's name.
+        stack: String,
+        /// The reason of each file, or why there is none.
+        reasons: Vec<String>,
+    },
+    /// Not a package with an exact version.
+    #[error("invalid release `{text}` (expected `NAME==VERSION`)")]
+    InvalidRelease {
+        /// The given text.
+        text: String,
+    },
     /// Two wheels of one package.
     #[error("`{one}` and `{other}` are both wheels of `{package}`")]
     TwoWheels {

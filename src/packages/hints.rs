@@ -10,6 +10,7 @@ impl Failure for PackagesError {
         match self {
             Self::Unpublished { .. }
             | Self::WheelMisfit { .. }
+            | Self::NoneCompatible { .. }
             | Self::NoSolution { with_additions: true, .. }
             | Self::NoWheel { .. }
             | Self::Apt { .. }
@@ -20,6 +21,7 @@ impl Failure for PackagesError {
             Self::NotAWheel { .. }
             | Self::TwoWheels { .. }
             | Self::Requirement { .. }
+            | Self::InvalidRelease { .. }
             | Self::NoUvLocked
             | Self::IndexUnset { .. }
             | Self::NoIndexNamed { .. } => Exit::Usage,

@@ -2,6 +2,7 @@
 
 use super::percent::decoded;
 use crate::model::address::Address;
+use crate::model::sha256::is_sha256_hex;
 
 /// A file a page links to.
 #[derive(Debug, Clone)]
@@ -18,6 +19,12 @@ impl Link<'_> {
     /// Whether its publisher has yanked it.
     pub(crate) fn is_yanked(&self) -> bool {
         self.tag.contains("data-yanked")
+    }
+
+    /// Its SHA-256, hex, if the page lists it.
+    pub(crate) fn sha256(&self) -> Option<&str> {
+        let (_, rest) = self.tag.split_once("sha256=")?;
+        rest.get(..64).filter(|hex| is_sha256_hex(hex))
     }
 }
 

@@ -148,14 +148,8 @@ impl LocalWheel {
                 all.push(format!("its name has {named}, its METADATA has {said}"));
             }
         }
-        if !self.parts.fits_python(stack.python) {
-            all.push(format!("it is for Python {}; the stack has {}", self.parts.python_tag(), stack.python));
-        }
-        if !self.parts.fits_machine(stack.machine) {
-            let found = self.parts.platform_tag();
-            all.push(format!("it is for {found}; the stack is for Linux on {}", stack.machine));
-        }
-        all.extend(self.glibc_misfit(&stack.base));
+        let base = Matrix::current().base(&stack.base);
+        all.extend(self.parts.misfits(stack, base.map(|base| &base.glibc)));
         all
     }
 
@@ -176,12 +170,6 @@ impl LocalWheel {
             None => Some(format!("its version has no CUDA variant (expected `{wanted}+{cuda}`)")),
         });
         all
-    }
-
-    fn glibc_misfit(&self, base: &str) -> Option<String> {
-        let needs = self.parts.glibc()?;
-        let glibc = &Matrix::current().base(base)?.glibc;
-        (needs > *glibc).then(|| format!("it needs glibc {needs}; {base} has {glibc}"))
     }
 
     /// Returns a wheel of that name with METADATA only: sufficient for a resolver.

@@ -22,6 +22,7 @@ mod local_wheel;
 mod locked_rows_tests;
 mod output;
 mod percent;
+mod published_wheel;
 mod pylock;
 mod redact;
 mod request;
@@ -51,6 +52,7 @@ pub use local_wheel::LocalWheel;
 #[cfg(test)]
 pub(crate) use local_wheel::tests::wheel as test_wheel;
 pub(crate) use local_wheel::wheel_name;
+pub use published_wheel::Release;
 pub use pylock::SourceDist;
 pub use request::{PackageRequest, ResolverContext};
 pub use resolve::{ResolvedPackages, resolve_packages};

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use crate::model::stack::Stack;
 use crate::model::versions::{GlibcVersion, Machine, PythonVersion};
 
 /// The parts of `torch-2.8.0-cp311-cp311-manylinux_2_28_x86_64.whl`.
@@ -80,6 +81,31 @@ impl WheelName {
         self.platforms.split('.').any(|tag| {
             tag == "any" || (tag.contains("linux") && !tag.contains("musl") && tag.ends_with(&processor))
         })
+    }
+
+    /// Returns everything for which a stack cannot load the wheel, by its tags; `glibc`: that of the base, if it is known.
+    pub(super) fn misfits(&self, stack: &Stack, glibc: Option<&GlibcVersion>) -> Vec<String> {
+        let mut all = Vec::new();
+        if !self.fits_python(stack.python) {
+            all.push(format!("it is for Python {}; the stack has {}", self.python_tag(), stack.python));
+        }
+        if !self.fits_machine(stack.machine) {
+            let found = self.platform_tag();
+            all.push(format!("it is for {found}; the stack is for Linux on {}", stack.machine));
+        }
+        if let (Some(needs), Some(glibc)) = (self.glibc(), glibc)
+            && needs > *glibc
+        {
+            all.push(format!("it needs glibc {needs}; {} has {glibc}", stack.base));
+        }
+        all
+    }
+
+    /// How closely its tags are those of a Python: its own ABI before the stable one, and that before none.
+    pub(super) fn specificity(&self, python: PythonVersion) -> u8 {
+        let exact = format!("cp{}{}", python.major, python.minor);
+        let has = |wanted: &str| self.abis.split('.').any(|abi| abi == wanted);
+        if has(&exact) { 2 } else { u8::from(has("abi3")) }
     }
 
     /// The oldest compatible glibc according to its tags, if any.

@@ -21,10 +21,11 @@ pub struct RegistryConfig {
     #[serde(default)]
     pub insecure: Vec<String>,
     /// Repository of finished layers, `registry.example.com/team/envforge-layers`: builds take from it what would need a
-    /// container (system, `/usr/local/cuda`, byte code), if the lock file records the same digest.
+    /// container (system, `/usr/local/cuda`, byte code, wheels of source builds), if the lock file records the same digest.
     #[serde(default)]
     pub layers: Option<String>,
-    /// Put layers into that repository that it lacks: `true`. Byte code of all packages is among them.
+    /// Put layers into that repository that it lacks: `true`. Byte code of all packages is among them, and wheels that were
+    /// compiled here.
     #[serde(default)]
     pub layers_write: bool,
     /// Take layers of that repository that no lock file records: `true`. Whoever can push there then decides what new

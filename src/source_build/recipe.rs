@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use super::error::SourceError;
-use crate::model::compat::TOOLKIT;
-use crate::model::compat::tables::SourceBuild;
+use crate::model::compat::tables::{Channel, SourceBuild};
+use crate::model::compat::{Matrix, TOOLKIT};
 use crate::model::image::plan::CachedFile;
 use crate::model::image::render::shell_word;
 use crate::model::lock::{Lock, LockMetadata, LockedBase, SCHEMA, UserAdditions, WheelLayer};
@@ -26,7 +26,20 @@ pub struct Recipe<'a> {
     pub row: &'a SourceBuild,
 }
 
-impl Recipe<'_> {
+impl<'a> Recipe<'a> {
+    /// Returns the build of a stack that nobody publishes; `None`: it has no row.
+    pub fn of(stack: &'a Stack) -> Option<Self> {
+        let same = |row: &&SourceBuild| {
+            row.framework == stack.framework
+                && row.version == stack.version
+                && row.cuda == stack.cuda
+                && row.machine == stack.machine
+        };
+        let is_source = stack.channel == Channel::Source;
+        let row = Matrix::current().source_builds.iter().filter(|_| is_source).find(same)?;
+        Some(Self { stack, row })
+    }
+
     /// `torch 2.8.0+cu118`.
     pub fn title(&self) -> String {
         format!("{} {}+{}", self.stack.package, self.stack.version, self.stack.cuda)
@@ -159,7 +172,6 @@ fn is_of_the_builder(layer: WheelLayer) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::compat::Matrix;
     use crate::model::resolve::{ResolveOptions, resolve};
     use crate::model::target::{Target, TargetGpu, TargetSource};
     use crate::model::versions::Machine;

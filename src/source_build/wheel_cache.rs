@@ -17,14 +17,32 @@ pub fn cached_wheel(store: &Store, key: &str) -> Result<Option<LocalWheel>, Sour
     Ok(LocalWheel::locked(&wheel, store)?)
 }
 
-/// Returns the wheel built for a key; builds it if the cache has none. Another process that builds the same is waited for.
+/// Returns the wheel built for a key: the one that a lock file records, one that was built here, or one that another machine
+/// has `shared`; builds it if there is none. Another process that builds the same is waited for.
+///
+/// A shared wheel is not recorded as built for the key: whoever vouches for it now need not do so later.
 pub async fn built_once<E: From<SourceError>>(
     store: &Store,
     key: &str,
+    recorded: Option<&LockedWheel>,
+    shared: impl Future<Output = Result<Option<LocalWheel>, E>>,
     build: impl Future<Output = Result<LocalWheel, E>>,
 ) -> Result<LocalWheel, E> {
     let _guard = store.lock(&format!("source-{}", &key[..16])).await.map_err(SourceError::from)?;
-    if let Some(wheel) = cached_wheel(store, key)? {
+    let locked = recorded.map(|wheel| LocalWheel::locked(wheel, store)).transpose();
+    if let Some(wheel) = locked.map_err(SourceError::from)?.flatten() {
+        return Ok(wheel);
+    }
+    let is_recorded = |wheel: &LocalWheel| recorded.is_none_or(|locked| locked.sha256 == wheel.sha256);
+    let cached = cached_wheel(store, key)?;
+    if let Some(wheel) = cached.clone().filter(is_recorded) {
+        return Ok(wheel);
+    }
+    if let Some(wheel) = shared.await? {
+        return Ok(wheel);
+    }
+    // It is not the recorded one, and neither would be what the same inputs give once more.
+    if let Some(wheel) = cached {
         return Ok(wheel);
     }
     let wheel = build.await?;

@@ -36,6 +36,7 @@ use crate::workflow::lock::{lock_for, raise_schema};
 use crate::workflow::publish_layers::publish_layers;
 use crate::workflow::push::{push, pushable, warn_of_licences};
 use crate::workflow::session::Session;
+use crate::workflow::shared_wheel::note_compiled;
 use crate::workflow::stage_timings::StageTimings;
 use crate::workflow::tags::tags;
 
@@ -154,6 +155,7 @@ pub(crate) async fn build_one(
             pushed = push(session, &image.id, &pushable(&given)?).await?;
         }
         // Last: other layers of another machine are an error, but the image is checked and tagged.
+        note_compiled(&finished, &locked.lock)?;
         Box::pin(publish_layers(&finished, session.engine.info().machine)).await?;
         seconds.push = started.elapsed().as_secs_f64();
     }

@@ -7,20 +7,21 @@ use bytes::Bytes;
 use crate::agent;
 use crate::base::Base;
 use crate::engine::TemporaryTag;
-use crate::model::compat::Matrix;
 use crate::model::image::plan::{BaseSource, CachedFile, ContextFiles, plan};
-use crate::model::lock::{Lock, LockedSource};
+use crate::model::lock::{Lock, LockedSource, LockedWheel};
 use crate::packages::{LocalWheel, PackagesError, ResolverContext, WheelSource};
-use crate::source_build::{Compilation, PackageBuild, SourceError, built_once, compile, recipe_sha256};
+use crate::source_build::{Compilation, SourceError, built_once, compile, recipe_sha256};
 use crate::store::Store;
 use crate::workflow::assemble::{Assembly, FinishedLayers, PartClock, Purpose, assemble, recorded};
 use crate::workflow::base::check_processor;
 use crate::workflow::build_machine::build_machine;
 use crate::workflow::build_request::BuildRequest;
+use crate::workflow::compiled_wheels::package_build;
 use crate::workflow::error::CommandError;
 use crate::workflow::gathered::gathered;
 use crate::workflow::package_sources::{package_settings, package_tools};
 use crate::workflow::session::Session;
+use crate::workflow::shared_wheel::{SharedWheel, fetch_locked};
 
 /// Makes everything the context needs present in the cache.
 pub(crate) async fn files(
@@ -39,8 +40,10 @@ pub(crate) async fn files(
     // A vendor folder has them like all others.
     for wheel in lock.local_wheels().filter(|_| wanted.vendored.is_empty()) {
         let source = lock.sources.iter().find(|source| source.name == wheel.name);
-        if let (Some(source), None) = (source, store.find(&wheel.sha256)?) {
-            built_again(session, lock, source, base, wanted).await?;
+        match (store.find(&wheel.sha256)?, source) {
+            (Some(_), _) => {}
+            (None, Some(source)) => built_again(session, lock, source, base, wanted).await?,
+            (None, None) => fetch_locked(session, lock, wheel).await?,
         }
         let gone = || PackagesError::LocalWheelGone { file: wheel.file.clone() };
         let path = store.find(&wheel.sha256)?.ok_or_else(gone)?;
@@ -116,41 +119,58 @@ pub(crate) async fn compiled<'a>(
     Ok(wheel)
 }
 
-/// What decides the wheel of a source distribution above that image.
-pub(crate) fn package_build<'a>(below: &'a Lock, source: &'a LockedSource) -> PackageBuild<'a> {
-    let matrix = Matrix::current();
-    let recipe = matrix.source_recipe(&source.name, &source.sha256);
-    let compiler = matrix.compiler(&below.stack.toolkit);
-    let nvcc_targets = compiler.map_or(&[][..], |compiler| &compiler.targets);
-    PackageBuild { below, source, recipe, nvcc_targets }
-}
-
-/// Builds the wheel of a source distribution in the cache.
+/// Returns the wheel of a source distribution, in the cache: the one that a lock file of the user records, if its inputs are
+/// still the same, one of the cache or of the registry of layers, else it is built.
 pub(crate) async fn built(
     session: &Session<'_>,
     tools: &ResolverContext<'_>,
     LowerLayers { lock, base, wanted }: LowerLayers<'_>,
     source: &LockedSource,
+    recorded: Option<&LockedWheel>,
 ) -> Result<LocalWheel, CommandError> {
     let below = lock.without_user_layers();
     let build = package_build(&below, source);
     if source.recipe != build.recipe.map(recipe_sha256) {
         return Err(SourceError::OtherRecipe { name: source.name.clone() }.into());
     }
-    let archive = cached_file(tools.store, &source.sha256)?;
-    let jobs = build.jobs(build_machine(session));
-    let lock = build.builder_lock();
-    let builder = Builder { lock: &lock, base, wanted, jobs };
+    let (key, jobs) = (build.key(), build.jobs(build_machine(session)));
+    let shared = SharedWheel::new(session, &key, &format!("{} {}", source.name, source.version), recorded);
+    let builder_lock = build.builder_lock();
+    let check = |wheel: &LocalWheel| wheel.check_package(&source.name, &source.version, &below.stack);
     let make = async {
+        let archive = archive_of(tools, &below, source).await?;
+        let builder = Builder { lock: &builder_lock, base, wanted, jobs };
         let wheel = compiled(session, tools, builder, |uv| build.compilation(archive, uv)).await?;
-        wheel.check_package(&source.name, &source.version, &below.stack)?;
-        Ok::<_, CommandError>(wheel)
+        check(&wheel)?;
+        Ok(wheel)
     };
-    built_once(tools.store, &build.key(), Box::pin(make)).await
+    let find = Box::pin(shared.find());
+    let wheel = built_once(tools.store, &key, recorded, find, Box::pin(make)).await?;
+    check(&wheel)?;
+    shared.compare(&wheel)?;
+    Ok(wheel)
 }
 
-/// Builds a wheel again that a lock names and the cache does not have: from the same source with the same tools it is to have
-/// the same bytes.
+/// The archive of a source distribution, in the cache.
+async fn archive_of(
+    tools: &ResolverContext<'_>,
+    lock: &Lock,
+    source: &LockedSource,
+) -> Result<CachedFile, CommandError> {
+    if tools.store.find(&source.sha256)?.is_none() {
+        let from = WheelSource {
+            stack: &lock.stack,
+            index: &tools.settings.index,
+            fetcher: tools.fetcher,
+            known: None,
+        };
+        from.gather(&[&source.as_file()], tools.store, Arc::clone(&tools.reporter)).await?;
+    }
+    cached_file(tools.store, &source.sha256)
+}
+
+/// Brings a wheel back that a lock names and the cache does not have: from the registry of layers, or built again. From the same
+/// source with the same tools it is to have the same bytes.
 pub(crate) async fn built_again(
     session: &Session<'_>,
     lock: &Lock,
@@ -161,11 +181,8 @@ pub(crate) async fn built_again(
     check_processor(session, &lock.stack)?;
     let settings = package_settings(session, &lock.stack, &wanted.indexes);
     let tools = package_tools(session, &settings);
-    let from =
-        WheelSource { stack: &lock.stack, index: &settings.index, fetcher: &session.fetch, known: None };
-    from.gather(&[&source.as_file()], &session.store, Arc::clone(&session.reporter)).await?;
-    let wheel = built(session, &tools, LowerLayers { lock, base, wanted }, source).await?;
     let locked = lock.local_wheels().find(|wheel| wheel.name == source.name);
+    let wheel = built(session, &tools, LowerLayers { lock, base, wanted }, source, locked).await?;
     match locked.filter(|locked| locked.sha256 != wheel.sha256) {
         None => Ok(()),
         Some(locked) => Err(SourceError::OtherWheel {

@@ -1,7 +1,8 @@
 //! Finished layers into the repository of the team, where it lacks them: `[registry] layers-write`.
 
+use serde_json::{Value, json};
+
 use crate::container_layers::KeptLayer;
-use crate::engine::plain_config;
 use crate::model::image::config::ConfiguredLayers;
 use crate::model::image::manifest::BlobDescriptor;
 use crate::model::image_ref::ImageRef;
@@ -65,13 +66,22 @@ async fn publish(
         packed: None,
         source: LayerSource::Kept,
     };
-    let layers = diff_ids.iter().enumerate().map(layer).collect();
-    let config = plain_config(machine, &diff_ids);
-    let config = String::from_utf8_lossy(&config).into_owned();
-    let recipe = Recipe::new(config, String::new(), layers);
+    let layers: Vec<RecipeLayer> = diff_ids.iter().enumerate().map(layer).collect();
+    let recipe = Recipe::new(config(machine, &layers), String::new(), layers);
     let (parts, tag) = ((&finished.store, &finished.registry), target.wanted());
     push_recipe(parts, &recipe, (&target, &[tag]), &finished.reporter).await?;
     Ok(())
+}
+
+/// The configuration of layers that are no whole image, with what each of them holds.
+fn config(machine: Machine, layers: &[RecipeLayer]) -> String {
+    let diff_ids: Vec<&str> = layers.iter().map(|layer| layer.diff_id.as_str()).collect();
+    let history: Vec<Value> = layers.iter().map(|layer| json!({ "created_by": layer.title })).collect();
+    json!({
+        "architecture": machine.debian(), "os": "linux", "config": {}, "history": history,
+        "rootfs": { "type": "layers", "diff_ids": diff_ids },
+    })
+    .to_string()
 }
 
 /// Whether the repository has every layer that it lists.
@@ -98,6 +108,9 @@ fn other_than_made(
     FinishedLayerError::OtherThanMade { from, title, found: there.join(" "), made: made.join(" ") }.into()
 }
 
+#[cfg(test)]
+#[path = "shared_wheel_tests.rs"]
+mod shared_wheel_tests;
 #[cfg(test)]
 #[path = "publish_layers_tests.rs"]
 mod tests;

@@ -54,9 +54,21 @@ impl TeamMachine {
 
     /// The layers of an image whose lock records these.
     pub(super) fn finished(&self, recorded: &[&KeptLayer], (write, trusted): (bool, bool)) -> FinishedLayers {
+        self.finished_of(recorded, self.sources((write, trusted)), Purpose::Build)
+    }
+
+    /// The team's registry.
+    pub(super) fn sources(&self, (write, trusted): (bool, bool)) -> LayerSources {
         let repository = format!("{}/team/layers", self.host).parse().expect("a reference");
-        let sources = LayerSources::new(Some(LayerRepository { repository, write, trusted }));
-        self.finished_of(recorded, sources, Purpose::Build)
+        LayerSources::new(Some(LayerRepository { repository, write, trusted }))
+    }
+
+    /// Cache, registry and reporter.
+    pub(super) fn parts(&self) -> (Store, Registry, Arc<dyn Reporter>) {
+        let settings =
+            FetchSettings { attempts: 2, first_pause: Duration::from_millis(1), ..FetchSettings::default() };
+        let registry = Registry::new(Fetcher::new(&settings).expect("a client"), RegistrySettings::default());
+        (self.store.clone(), registry, Arc::clone(&self.warnings) as Arc<dyn Reporter>)
     }
 
     /// The same from other sources, or for something else.
@@ -66,9 +78,6 @@ impl TeamMachine {
         sources: LayerSources,
         purpose: Purpose,
     ) -> FinishedLayers {
-        let settings =
-            FetchSettings { attempts: 2, first_pause: Duration::from_millis(1), ..FetchSettings::default() };
-        let registry = Registry::new(Fetcher::new(&settings).expect("a client"), RegistrySettings::default());
         let record = |layer: &&KeptLayer| LayerRecord {
             component: "system".to_owned(),
             diff_id: layer.diff_id(),
@@ -77,8 +86,7 @@ impl TeamMachine {
             compressed_size: None,
         };
         let recorded: Vec<LayerRecord> = recorded.iter().map(record).collect();
-        let reporter = Arc::clone(&self.warnings) as Arc<dyn Reporter>;
-        FinishedLayers::of_parts((self.store.clone(), registry, reporter), sources, &recorded, purpose)
+        FinishedLayers::of_parts(self.parts(), sources, &recorded, purpose)
     }
 
     /// Publishes layers under the key.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::base::Base;
 use crate::model::compat::Matrix;
-use crate::model::compat::tables::SourceBuild;
 use crate::model::resolve::{nearest_published, source_jobs, source_text};
 use crate::model::stack::Stack;
 use crate::packages::LocalWheel;
@@ -19,33 +18,46 @@ use crate::workflow::error::CommandError;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::package_sources::{package_settings, package_tools};
 use crate::workflow::session::{Session, archive_addresses};
+use crate::workflow::shared_wheel::SharedWheel;
 use crate::workflow::target::options;
 
-/// Says what compiling a stack that nobody publishes takes and, on a terminal, asks; unless the wheel was compiled before.
+/// Says what compiling a stack that nobody publishes takes and, on a terminal, asks; unless the wheel was
+/// compiled before, here or on another machine of the team.
 pub(crate) async fn agree_to_compile(
     session: &Session<'_>,
     stack: &Stack,
     wanted: &BuildRequest,
 ) -> Result<(), CommandError> {
-    let recipe = Recipe { stack, row: row_of(stack) };
+    let recipe = recipe_of(stack);
     check_processor(session, stack)?;
-    if let Some(wheel) = cached_wheel(&session.store, &recipe.key())? {
+    let key = recipe.key();
+    if let Some(wheel) = cached_wheel(&session.store, &key)? {
         let text = format!("using cached wheel: {}", wheel.file);
         session.reporter.report(Event::Note { text });
+        return Ok(());
+    }
+    if SharedWheel::new(session, &key, &recipe.title(), None).find().await?.is_some() {
         return Ok(());
     }
     agreed(session, stack, wanted).await
 }
 
-/// The wheel of a stack that nobody publishes: one that was compiled of the same before, else it is compiled now.
+/// The wheel of a stack that nobody publishes: one that was compiled of the same before, here or on another machine of the team,
+/// else it is compiled now.
 pub(crate) async fn wheel_from_source(
     session: &Session<'_>,
     stack: &Stack,
     base: &Base,
     wanted: &BuildRequest,
 ) -> Result<LocalWheel, CommandError> {
-    let recipe = Recipe { stack, row: row_of(stack) };
-    built_once(&session.store, &recipe.key(), Box::pin(release_wheel(session, recipe, base, wanted))).await
+    let recipe = recipe_of(stack);
+    let key = recipe.key();
+    let shared = SharedWheel::new(session, &key, &recipe.title(), None);
+    let make = Box::pin(release_wheel(session, recipe, base, wanted));
+    let wheel = built_once(&session.store, &key, None, Box::pin(shared.find()), make).await?;
+    wheel.check(stack)?;
+    shared.compare(&wheel)?;
+    Ok(wheel)
 }
 
 async fn release_wheel(
@@ -70,15 +82,9 @@ async fn release_wheel(
     Ok(wheel)
 }
 
-/// The row a stack of channel `source` was resolved from.
-fn row_of(stack: &Stack) -> &'static SourceBuild {
-    let same = |row: &&SourceBuild| {
-        row.framework == stack.framework
-            && row.version == stack.version
-            && row.cuda == stack.cuda
-            && row.machine == stack.machine
-    };
-    Matrix::current().source_builds.iter().find(same).expect("a stack of channel `source` comes from a row")
+/// The build of a stack of channel `source`.
+fn recipe_of(stack: &Stack) -> Recipe<'_> {
+    Recipe::of(stack).expect("a stack of channel `source` comes from a row")
 }
 
 /// Says what compiling takes and, on a terminal, asks once.

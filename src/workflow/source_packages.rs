@@ -3,14 +3,15 @@
 #![expect(clippy::disallowed_methods, reason = "edge: reads archives of the cache")]
 
 use crate::model::bounded::read_bounded;
-use crate::model::lock::{Lock, LockedSource, UserAdditions};
+use crate::model::lock::{Lock, LockedSource, LockedWheel, UserAdditions};
 use crate::packages::{LocalWheel, PackageRequest, ResolverContext, SourceDist, resolve_packages};
 use crate::report::Event;
 use crate::source_build::{
     Obstacle, SourceError, build_requires, extra_requirements, recipe_sha256, source_archive,
 };
 use crate::workflow::base::check_processor;
-use crate::workflow::context_files::{LowerLayers, built, package_build};
+use crate::workflow::compiled_wheels::{compiled_wheels, package_build};
+use crate::workflow::context_files::{LowerLayers, built};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
@@ -70,12 +71,21 @@ pub(crate) async fn wheels_of_sources(
             archive: locked.file.clone(),
             cause: Box::new(cause),
         })?;
-        let build = extra_requirements(&lower.lock.without_user_layers(), &resolved.wheels);
+        let below = lower.lock.without_user_layers();
+        let build = extra_requirements(&below, &resolved.wheels);
         let locked = LockedSource { build, recipe: recipe.map(recipe_sha256), ..locked.clone() };
-        let wheel = built(session, tools, lower, &locked).await?;
+        let recorded = recorded(request, &package_build(&below, &locked).key(), &locked.name);
+        let wheel = built(session, tools, lower, &locked, recorded).await?;
         all.push((locked, wheel));
     }
     Ok(all)
+}
+
+/// The wheel of a package that an older lock file records for a build of the same key, unless it is to be chosen again.
+fn recorded<'a>(request: &PackageRequest<'a>, key: &str, package: &str) -> Option<&'a LockedWheel> {
+    let old = request.previous.filter(|_| request.fresh.iter().all(|name| name != package))?;
+    let mut compiled = compiled_wheels(old).into_iter();
+    compiled.find(|(old, wheel)| old == key && wheel.name == package).map(|(_, wheel)| wheel)
 }
 
 #[cfg(test)]

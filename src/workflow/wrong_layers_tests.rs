@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::tests::{KEY, TeamMachine, machine, published};
 use super::*;
+use crate::engine::plain_config;
 use crate::failure::Exit;
 use crate::model::image_digest::Digest;
 use crate::model::lock::vendor_files::place;

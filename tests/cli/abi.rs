@@ -165,6 +165,52 @@ fn damaged_table_is_a_finding_and_another_file_an_error() {
 }
 
 #[test]
+fn wheel_of_the_index_is_chosen_for_the_lock_and_downloaded_once() {
+    let scene = Scene::new();
+    let publish = |tag: &str, source: &str| {
+        let bytes =
+            MadeWheel::new("my_extension").file("my_extension/_C.so", &scene.extension(source, &[])).build();
+        let file = format!("my_extension-1.0-{tag}.whl");
+        let (project, metadata) = ("my-extension".to_owned(), String::new());
+        scene.index.publish(vec![Wheel { project, file: file.clone(), bytes, metadata }]);
+        file
+    };
+    let check = |release: &str| scene.program.run(&["compat", "abi", release, "--spec", SPEC]);
+    assert_message(&check("my-extension==1.0"), 1, &["no wheel of `my-extension 1.0`", "does not list"]);
+    let other = publish("cp312-cp312-linux_x86_64", FITS);
+    let reason = format!("`{other}`: it is for Python cp312-cp312; the stack has 3.11");
+    assert_message(&check("my-extension==1.0"), 1, &["no wheel of `my-extension 1.0`", &reason]);
+    assert_message(&check("my-extension==2.0"), 1, &["no file of that release; its newest wheel is of 1.0"]);
+    let file = publish("cp311-cp311-linux_x86_64", &FITS.replace("SetDeviceEab", "SetDeviceEa"));
+    scene.index.take_downloads();
+    let run = check("My_Extension==1.0");
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    let verdict = format!("{file} is not compatible with pytorch-cuda:2.8.0-cu128-py3.11");
+    assert_eq!(run.stdout.lines().last(), Some(verdict.as_str()));
+    assert!(run.stdout.contains("undefined symbol _ZN3c104cuda9SetDeviceEa "), "{}", run.stdout);
+    let downloads = scene.index.take_downloads();
+    assert!(downloads.iter().any(|path| path.contains(&file)), "{downloads:?}");
+    assert_eq!(check("my-extension==1.0").code, 1);
+    assert_eq!(scene.index.take_downloads(), Vec::<String>::new());
+    assert_message(&check("my-extension=="), 2, &["invalid release", "NAME==VERSION"]);
+}
+
+#[test]
+fn wheel_of_the_index_with_other_bytes_than_its_hash_is_refused() {
+    let scene = Scene::new();
+    let wheel = |content: &[u8]| Wheel {
+        project: "my-extension".to_owned(),
+        file: EXTENSION.to_owned(),
+        bytes: MadeWheel::new("my_extension").file("my_extension/a.txt", content).build(),
+        metadata: String::new(),
+    };
+    scene.index.publish(vec![wheel(b"one")]);
+    scene.index.tamper(vec![wheel(b"other")]);
+    let run = scene.program.run(&["compat", "abi", "my-extension==1.0", "--spec", SPEC]);
+    assert_message(&run, 3, &[EXTENSION, "SHA-256"]);
+}
+
+#[test]
 fn wheel_for_another_python_and_a_spec_without_lock_are_reported() {
     let scene = Scene::new();
     assert_eq!(scene.check(FITS, |_| {}, &[]).code, 0);

@@ -47,6 +47,11 @@ use Outcome::{Needs, Prints, Silent};
 const ABI_EXAMPLE: &str =
     "envforge compat abi ./my_extension-1.0-cp311-cp311-linux_x86_64.whl --spec pytorch-cuda:2.8-cu128";
 
+const ABI_OF_INDEX: &str = "envforge compat abi my-extension==1.0 --spec pytorch-cuda:2.8-cu128";
+const ABI_OUTCOME: Outcome = Prints(
+    "my_extension-1.0-cp311-cp311-linux_x86_64.whl is compatible with pytorch-cuda:2.8.0-cu128-py3.11",
+);
+
 const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge", Prints("next step")),
     ("envforge plan pytorch-cuda:2.8-cu128", Prints("pytorch-cuda:2.8.0-cu128-py3.11")),
@@ -69,12 +74,8 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge build pytorch-cuda:2.8-cu128 --dry-run", Prints("wheels/")),
     ("envforge build pytorch-cuda:2.8-cu128 pytorch-cuda:2.9-cu128", Needs(Containers)),
     ("envforge build --all-supported pytorch-cuda:2.8", Needs(Containers)),
-    (
-        ABI_EXAMPLE,
-        Prints(
-            "my_extension-1.0-cp311-cp311-linux_x86_64.whl is compatible with pytorch-cuda:2.8.0-cu128-py3.11",
-        ),
-    ),
+    (ABI_EXAMPLE, ABI_OUTCOME),
+    (ABI_OF_INDEX, ABI_OUTCOME),
     ("envforge compat lint", Prints(" 0 faults")),
     ("envforge compat lint ./compat", Prints(" 0 faults")),
     ("envforge compat show \"variant jax 0.8.0\"", Prints("source = ")),
@@ -247,6 +248,7 @@ fn scene() -> (Scene, Index) {
     // Without a library.
     let extension = WheelSpec::new("my-extension", "1.0").tag("cp311-cp311-linux_x86_64").build();
     std::fs::write(scene.program.path("work").join(&extension.file), &extension.bytes).expect("ours");
+    index.publish(vec![extension]);
     let compat = Path::new(env!("CARGO_MANIFEST_DIR")).join("compat");
     std::os::unix::fs::symlink(compat, scene.program.path("work/compat")).expect("a link");
     (scene, index)

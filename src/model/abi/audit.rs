@@ -66,3 +66,37 @@ fn audited(world: &World, table: &Table) -> AuditedLibrary {
     }
     AuditedLibrary { library: table.path.clone(), findings, optional }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lock::sample;
+
+    /// Every C++ extension asks for these, and no wheel has them.
+    #[test]
+    fn libraries_of_gcc_and_python_are_taken_to_have_their_versions() {
+        for (soname, symbol, is_met) in [
+            ("libstdc++.so.6", "_ZNSolsEi@GLIBCXX_3.4", true),
+            ("libstdc++.so.6", "__cxa_throw@CXXABI_1.3", true),
+            ("libgcc_s.so.1", "_Unwind_Resume@GCC_3.0", true),
+            ("libgomp.so.1", "omp_get_num_threads@OMP_1.0", true),
+            ("libz.so.1", "other@ZLIB_1.2.9", true),
+            ("libcrypt.so.1", "other@XCRYPT_2.0", true),
+            ("libc.so.6", "memcpy@GLIBC_2.14", true),
+            ("libc.so.6", "later@GLIBC_2.99", false),
+            ("libstdc++.so.6", "_ZNSolsEi@OTHER_3.4", false),
+            ("libstdc++.so.6", "_ZN3c104nameEv", false),
+        ] {
+            let own = Table {
+                path: "my_extension/_C.so".to_owned(),
+                machine: 62,
+                needed: vec![soname.to_owned()],
+                undefined: BTreeSet::from([symbol.to_owned()]),
+                ..Table::default()
+            };
+            let glibc = "2.36".parse().expect("a version");
+            let audited = audit(&sample::stack(), &glibc, Some("2.8.0"), Vec::new(), &[own]);
+            assert_eq!(audited[0].findings.is_empty(), is_met, "{symbol}: {:?}", audited[0].findings);
+        }
+    }
+}

@@ -22,14 +22,14 @@ const LOADERS: [&str; 2] = ["ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"];
 /// The C++ library and those of GCC. Their versions are not compared: the matrix does not know those of each base.
 const OF_GCC: [&str; 4] = ["libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1", "libatomic.so.1"];
 const OF_GCC_VERSIONS: [&str; 8] =
-    ["@GLIBCXX_", "@CXXABI_", "@GCC_", "@GOMP_", "@GOACC_", "@OMP_", "@OACC_", "@LIBATOMIC_"];
+    ["@GLIBCXX_*", "@CXXABI_*", "@GCC_*", "@GOMP_*", "@GOACC_*", "@OMP_*", "@OACC_*", "@LIBATOMIC_*"];
 /// What Debian's and Ubuntu's Python depends on, and what their names or versions begin with.
 const OF_PYTHON: [(&str, &[&str]); 3] = [
     (
         "libz.so.1",
-        &["@ZLIB_", "inflate", "deflate", "crc32", "adler32", "compress", "uncompress", "gz", "zlib"],
+        &["@ZLIB_*", "inflate", "deflate", "crc32", "adler32", "compress", "uncompress", "gz", "zlib"],
     ),
-    ("libcrypt.so.1", &["@XCRYPT_", "@GLIBC_", "crypt"]),
+    ("libcrypt.so.1", &["@XCRYPT_*", "@GLIBC_*", "crypt"]),
     ("libexpat.so.1", &["XML_"]),
 ];
 /// The minor version of glibc 2 that reads relative relocations, and says so by a version.

@@ -38,6 +38,7 @@ fn variant(matrix: &Matrix, build: &SourceBuild) -> Option<Variant> {
         python_preview: Vec::new(),
         arch: Some(build.arch.clone()),
         ptx: Vec::new(),
+        ptx_cuda: None,
         unknown_ptx: false,
         channel: Channel::Source,
         status: Status::Experimental,

@@ -121,6 +121,9 @@ pub struct Product {
     pub aliases: Vec<String>,
     /// The name of its licence, if that restricts whom its binaries may be passed on to.
     pub licence: Option<String>,
+    /// Further packages of it under that licence.
+    #[serde(default)]
+    pub licence_covers: Vec<String>,
     /// Whether the matrix has rows of it.
     pub rows: bool,
     /// Where the row comes from.
@@ -537,9 +540,12 @@ pub struct Variant {
     pub python_preview: Vec<String>,
     /// GPU targets with machine code; `None`: not established.
     pub arch: Option<Vec<ComputeCapability>>,
-    /// GPU targets with PTX of the toolkit's CUDA.
+    /// GPU targets with PTX.
     #[serde(default)]
     pub ptx: Vec<ComputeCapability>,
+    /// The CUDA of the compiler that made its PTX; `None`: that of the toolkit.
+    #[serde(default)]
+    pub ptx_cuda: Option<CudaApiVersion>,
     /// Whether it has PTX of a CUDA that was not read: which drivers compile it is unknown, so it counts for no GPU.
     #[serde(default)]
     pub unknown_ptx: bool,

@@ -54,6 +54,7 @@ fn variant(matrix: &Matrix, components: &Components) -> Option<Variant> {
         python_preview: Vec::new(),
         arch: Some(compiler.targets.clone()),
         ptx: Vec::new(),
+        ptx_cuda: None,
         unknown_ptx: false,
         channel: Channel::Default,
         status: Status::Stable,

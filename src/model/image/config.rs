@@ -25,6 +25,17 @@ pub struct ConfiguredLayers {
     pub architecture: String,
     /// The layers.
     pub rootfs: RootFs,
+    /// A line for each step that made them; engines leave it out, or write `null`.
+    #[serde(default)]
+    pub history: Option<Vec<HistoryLine>>,
+}
+
+/// A line of the history.
+#[derive(Debug, Clone, Deserialize)]
+pub struct HistoryLine {
+    /// What made the layer.
+    #[serde(default)]
+    pub created_by: String,
 }
 
 /// The layers in a configuration.

@@ -113,7 +113,7 @@ pub(super) fn pool_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<St
 }
 
 /// Whether a text is one part of a path: no separator, no address, no special character of a shell or Dockerfile.
-fn is_plain_name(text: &str) -> bool {
+pub(crate) fn is_plain_name(text: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"+-._~!%".contains(&b);
     !matches!(text, "" | "." | "..") && text.bytes().all(allowed)
 }

@@ -12,7 +12,8 @@ impl Lock {
         let of_matrix = |name: &str| {
             let product = matrix.products.iter().find(|product| {
                 let rows = matrix.variants.iter().filter(|row| row.framework == product.framework);
-                let mut packages = rows.filter_map(|row| row.package.as_ref()).chain(&product.package);
+                let own = rows.filter_map(|row| row.package.as_ref()).chain(&product.package);
+                let mut packages = own.chain(&product.licence_covers);
                 product.licence.is_some() && packages.any(|package| package == name)
             });
             product.and_then(|product| product.licence.as_deref())
@@ -39,6 +40,13 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].0, "tensorrt");
         assert!(found[0].1.contains("NVIDIA TensorRT"), "{found:?}");
+        // Its libraries are packages of their own.
+        for package in ["tensorrt-cu12-libs", "tensorrt-cu13-libs"] {
+            let mut lock = lock.clone();
+            package.clone_into(&mut lock.wheels[1].name);
+            let found = lock.restrictive_licences();
+            assert_eq!(found.iter().map(|(name, _)| *name).collect::<Vec<_>>(), [package]);
+        }
         // A record of the lock is not replaced.
         lock.stack.licence = Some("Agreement".to_owned());
         assert_eq!(lock.restrictive_licences()[0], ("torch", "Agreement"));

@@ -27,6 +27,7 @@ pub use added::{
 };
 pub use changes::{Change, layer_name};
 pub use difference::Difference;
+pub(crate) use fields::is_plain_name;
 pub use toml::{LockError, SCHEMA};
 pub use types::{
     BaseProvider, IndexKind, LayerRecord, Lock, LockMetadata, LockedBase, LockedDeb, LockedSource,

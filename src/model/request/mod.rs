@@ -22,7 +22,7 @@ mod vendor;
 mod verify;
 
 pub use build::{Build, BuilderChoice};
-pub use compat::{CompatAbi, CompatLint, CompatRefresh, CompatShow, CompatSite, CompatUse};
+pub use compat::{CompatAbi, CompatLint, CompatRefresh, CompatShow, CompatSite, CompatUse, WheelArgument};
 pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
 pub use export::{Export, ExportFormat, ExportOci};

@@ -152,13 +152,34 @@ impl<'a> Candidate<'a> {
         self.forward_compat().filter(|_| self.question.options.forward_compat)
     }
 
-    /// Whether the target's driver can compile PTX of the variant's toolkit; true for an unknown driver.
+    /// Returns the CUDA of the compiler that made the binary's PTX: 12.8.
+    pub(crate) fn ptx_cuda(&self) -> Option<CudaApiVersion> {
+        self.variant.ptx_cuda.clone().or_else(|| api_version(&self.variant.toolkit))
+    }
+
+    /// Returns the lowest driver with the CUDA of the binary's PTX, if that is another than the toolkit's.
+    pub(crate) fn ptx_driver(&self) -> Option<DriverVersion> {
+        let cuda = self.variant.ptx_cuda.as_ref()?;
+        let rows = self.question.matrix.toolkits.iter();
+        let rows = rows.filter(|row| api_version(&row.cuda).as_ref() == Some(cuda));
+        rows.filter_map(|row| row.native_driver.clone()).min()
+    }
+
+    /// Whether the target's driver can compile the binary's PTX; true for an unknown driver.
     pub(crate) fn driver_knows_ptx(&self) -> bool {
+        self.driver_compiles(self.ptx_cuda())
+    }
+
+    /// Whether it can compile PTX of the variant's toolkit, such as that of cuDNN.
+    pub(crate) fn driver_knows_toolkit(&self) -> bool {
+        self.driver_compiles(api_version(&self.variant.toolkit))
+    }
+
+    fn driver_compiles(&self, cuda: Option<CudaApiVersion>) -> bool {
         if self.question.target.driver.is_none() || self.forward_compat_in_use().is_some() {
             return true;
         }
-        let needed = api_version(&self.variant.toolkit);
-        self.question.branch().zip(needed).is_some_and(|(branch, needed)| branch.max_cuda >= needed)
+        self.question.branch().zip(cuda).is_some_and(|(branch, cuda)| branch.max_cuda >= cuda)
     }
 
     /// Whether the binary's machine code runs on the GPU.

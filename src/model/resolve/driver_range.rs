@@ -39,8 +39,8 @@ pub fn support_entries(matrix: &Matrix, machine: Machine, options: &ResolveOptio
     for found in published(matrix, None, &any, options) {
         let variant = found.variant;
         // What the rules about the machine read of a variant.
-        let alike =
-            (&variant.arch, &variant.ptx, &variant.toolkit, variant.cuda, &variant.cudnn, variant.channel);
+        let code = (&variant.arch, &variant.ptx, &variant.ptx_cuda);
+        let alike = (code, &variant.toolkit, variant.cuda, &variant.cudnn, variant.channel);
         let question = ResolveRequest { spec: &found.spec, target: &any, matrix, options };
         let jit = matrix.jit_of(variant, found.candidate(question).python);
         let key = format!("{alike:?} {jit:?}");

@@ -186,10 +186,8 @@ fn gpu_reason(candidate: &Candidate<'_>) -> Option<Reason> {
         return None;
     }
     let because = if candidate.needs_ptx() {
-        format!(
-            "runs through PTX, compiled at first use by a driver with CUDA {} or newer",
-            candidate.toolkit_minor()
-        )
+        let cuda = candidate.ptx_cuda().map(|cuda| cuda.to_string()).unwrap_or_default();
+        format!("runs through PTX, compiled at first use by a driver with CUDA {cuda} or newer")
     } else if variant.channel == Channel::Source {
         let codes: Vec<_> = candidate.compiled_for().iter().map(ToString::to_string).collect();
         format!("compiled for {}", codes.join(", "))

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::companion_choice::CompanionChoice;
 use super::refusal::Unsatisfiable;
+use crate::model::compat::Matrix;
 use crate::model::compat::tables::Channel;
 use crate::model::stack::Stack;
 use crate::model::target::Target;
@@ -24,7 +25,7 @@ fn listed(capabilities: &[ComputeCapability]) -> String {
 }
 
 /// Returns the plan of a stack as text: versions, requirements, reasons, sources.
-pub fn plan_text(stack: &Stack) -> String {
+pub fn plan_text(stack: &Stack, matrix: &Matrix) -> String {
     let mut out = format!("{}\n\n", stack.name);
     let experimental = match (stack.experimental, stack.channel) {
         (true, Channel::Source) => ", experimental",
@@ -41,10 +42,7 @@ pub fn plan_text(stack: &Stack) -> String {
     } else {
         out += &field(&stack.framework, &format!("{} ({channel}{experimental})", stack.version));
         out += &field("CUDA", &format!("{} (toolkit {})", stack.cuda, stack.toolkit));
-        for (name, library) in [("cuDNN", &stack.cudnn), ("NCCL", &stack.nccl)] {
-            let absent = if stack.install.is_empty() { "unknown" } else { "not added" };
-            out += &field(name, &library.as_ref().map_or_else(|| absent.to_owned(), ToString::to_string));
-        }
+        out += &libraries_text(stack, matrix);
     }
     if let Some(nvcc) = &stack.nvcc {
         out +=
@@ -74,6 +72,25 @@ pub fn plan_text(stack: &Stack) -> String {
     }
     out.push_str("\nSources\n");
     out += &sources_text(stack);
+    out
+}
+
+/// Returns cuDNN and NCCL: of the binary, else a wheel that the row pins. A product of which no row has the library is without it.
+fn libraries_text(stack: &Stack, matrix: &Matrix) -> String {
+    let rows = || matrix.variants.iter().filter(|row| row.framework == stack.framework);
+    let cudnn = (&stack.cudnn, rows().any(|row| row.cudnn.is_some()));
+    let nccl = (&stack.nccl, rows().any(|row| row.nccl.is_some()));
+    let mut out = String::new();
+    for (name, part, (version, has_it)) in [("cuDNN", "cudnn", cudnn), ("NCCL", "nccl", nccl)] {
+        let wheel = format!("nvidia-{part}-cu{}==", stack.cuda.major);
+        let mut requirements = stack.install.iter();
+        let pinned = || requirements.find_map(|text| text.strip_prefix(&wheel).map(str::to_owned));
+        let absent = if stack.install.is_empty() { "unknown" } else { "not added" };
+        let text = version.as_ref().map(ToString::to_string).or_else(pinned);
+        if let Some(text) = text.or_else(|| has_it.then(|| absent.to_owned())) {
+            out += &field(name, &text);
+        }
+    }
     out
 }
 

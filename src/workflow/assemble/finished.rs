@@ -61,6 +61,16 @@ pub(crate) struct FinishedStep {
     pub(crate) is_published: bool,
 }
 
+/// Layers of another machine that count.
+pub(crate) struct FoundLayers {
+    /// The layers, which the cache has now.
+    pub(crate) layers: Vec<KeptLayer>,
+    /// The place that listed them.
+    pub(crate) from: String,
+    /// What the first one holds, if the place says it.
+    pub(crate) title: Option<String>,
+}
+
 impl FinishedLayers {
     /// Those of an image whose lock records these layers.
     pub(crate) fn new(session: &Session<'_>, recorded: &[LayerRecord], purpose: Purpose) -> Self {
@@ -108,9 +118,19 @@ impl FinishedLayers {
         key: &str,
         title: &str,
     ) -> Result<Option<Vec<KeptLayer>>, CommandError> {
+        Ok(self.find_listed(step, key, title).await?.map(|found| found.layers))
+    }
+
+    /// The same with the place they are from.
+    pub(crate) async fn find_listed(
+        &self,
+        step: SharedStep,
+        key: &str,
+        title: &str,
+    ) -> Result<Option<FoundLayers>, CommandError> {
         if let Some(layers) = self.taken_before(step, key)? {
             self.note(key, title, &layers, false);
-            return Ok(Some(layers));
+            return Ok(Some(FoundLayers { layers, from: "the cache".to_owned(), title: None }));
         }
         let listed = match self.in_folder(key)? {
             Some(listed) => Some(listed),
@@ -127,7 +147,7 @@ impl FinishedLayers {
         tracing::debug!(title, %from, "taken from there instead of made");
         remember_taken(&self.store, key, &layers)?;
         self.note(key, title, &layers, matches!(listed.place, Place::Registry(..)));
-        Ok(Some(layers))
+        Ok(Some(FoundLayers { layers, from, title: listed.title }))
     }
 
     /// Layers of this key that were taken earlier, if the lock records exactly these: its key and the digests were listed
@@ -161,7 +181,7 @@ impl FinishedLayers {
     }
 
     /// Compares layers that were made here with those that were found under their key.
-    pub(super) fn compare(&self, key: &str, title: &str, made: &[String]) -> Result<(), FinishedLayerError> {
+    pub(crate) fn compare(&self, key: &str, title: &str, made: &[String]) -> Result<(), FinishedLayerError> {
         let unproven = self.state().unproven.remove(key);
         match unproven.filter(|(_, found)| found != made) {
             None => Ok(()),

@@ -24,14 +24,13 @@ mod toolkit;
 mod wheel_code;
 mod wheels;
 
-pub(crate) use finished::{FinishedLayers, FinishedStep, Purpose};
+pub(crate) use finished::{FinishedLayers, FinishedStep, FoundLayers, Purpose};
 pub(crate) use finished_error::FinishedLayerError;
 pub(crate) use layer::{blocking, of_layer, whole_image};
 pub(crate) use part_timings::{PartClock, PartTimings};
 pub(crate) use recipe::{LayerSource, Recipe, RecipeLayer};
 pub(crate) use remade_layer::RemadeLayer;
 pub(crate) use request::{Assembly, ImageRecords, LAYOUT, recorded};
-#[cfg(test)]
 pub(crate) use shared_step::SharedStep;
 
 use std::sync::{Arc, Mutex, PoisonError};

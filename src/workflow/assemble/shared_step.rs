@@ -1,11 +1,11 @@
-//! The steps of an image that another machine may have finished: which layers of a lock are theirs, and how many they have.
+//! The steps that another machine may have finished: which layers of a lock are theirs, and how many they have.
 
 use std::ops::RangeInclusive;
 
 use crate::model::image::component::ComponentKind;
 use crate::model::lock::LayerRecord;
 
-/// A step of an image that needs a container.
+/// A step that needs a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SharedStep {
     /// The distribution packages of every image, and the empty environment.
@@ -21,6 +21,8 @@ pub(crate) enum SharedStep {
         /// Its layers of wheels, which lie below.
         below: usize,
     },
+    /// The wheel of a source build. It takes the place of a layer and of its tar: its own SHA-256 counts.
+    SourceWheel,
 }
 
 impl SharedStep {
@@ -31,6 +33,7 @@ impl SharedStep {
             Self::Apt => kind == ComponentKind::Apt,
             Self::Toolkit => kind == ComponentKind::Toolkit,
             Self::ByteCode { kind: own, .. } => kind == own,
+            Self::SourceWheel => kind == ComponentKind::User,
         };
         let below = if let Self::ByteCode { below, .. } = self { below } else { 0 };
         all.iter()
@@ -43,7 +46,7 @@ impl SharedStep {
     pub(super) fn counts(self) -> RangeInclusive<usize> {
         match self {
             Self::System => 1..=2,
-            Self::Apt | Self::Toolkit => 1..=1,
+            Self::Apt | Self::Toolkit | Self::SourceWheel => 1..=1,
             // Wheels without a module have none.
             Self::ByteCode { .. } => 0..=1,
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::rows::Row;
-use super::super::tables::{Capability, Matrix};
+use super::super::tables::{Capability, Matrix, Variant};
 use super::fault::{Faults, Problem};
 use crate::model::versions::{ComputeCapability, ToolkitVersion};
 
@@ -101,5 +101,18 @@ fn names(matrix: &Matrix, faults: &mut Faults) {
             let says = format!("capability {}", gpu.compute_capability.dotted());
             faults.contradiction(gpu, says, *chip, chip.compute_capability.dotted());
         }
+    }
+}
+
+/// Checks that the CUDA of a variant's PTX is known or unknown, and older than its toolkit where it is named.
+pub(super) fn ptx(variant: &Variant, faults: &mut Faults) {
+    if variant.unknown_ptx && !variant.ptx.is_empty() {
+        faults.contradiction(variant, "`ptx`".to_owned(), variant, "`unknown_ptx`".to_owned());
+    }
+    let Some(cuda) = &variant.ptx_cuda else { return };
+    let (major, minor) = (variant.toolkit.major(), variant.toolkit.minor());
+    if variant.ptx.is_empty() || cuda.major() != major || cuda.minor() >= minor {
+        let toolkit = format!("toolkit {}", variant.toolkit);
+        faults.contradiction(variant, format!("`ptx_cuda` {cuda}"), variant, toolkit);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::rows::Row;
 use super::super::tables::{Channel, KnownVersion, Matrix, Product, SourceFloor, Variant};
-use super::code::{known, same_minor};
+use super::code::{known, ptx, same_minor};
 use super::fault::{Faults, Problem};
 use crate::model::versions::{CudaVariant, FrameworkVersion, LibraryVersion, Machine};
 
@@ -80,9 +80,7 @@ fn code(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     if variant.arch.as_ref().is_some_and(Vec::is_empty) {
         faults.add(variant, Problem::Empty { field: "arch" });
     }
-    if variant.unknown_ptx && !variant.ptx.is_empty() {
-        faults.contradiction(variant, "`ptx`".to_owned(), variant, "`unknown_ptx`".to_owned());
-    }
+    ptx(variant, faults);
     let Some(compiler) = matrix.compilers.iter().find(|row| same_minor(&row.cuda, &variant.toolkit)) else {
         return;
     };
@@ -286,6 +284,8 @@ fn products(matrix: &Matrix, faults: &mut Faults) {
             None if product.rows => faults.unknown(product, "variants of", &product.framework),
             _ => {}
         }
+        let covered = product.licence.is_some() || product.licence_covers.is_empty();
+        faults.require(covered, product, "licence of", product.licence_covers.join(", "));
         for alias in &product.aliases {
             let taken = |other: &&super::super::tables::Product| {
                 other.name == *alias || (other.name != product.name && other.aliases.contains(alias))

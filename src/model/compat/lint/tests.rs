@@ -124,6 +124,12 @@ catches! {
     a_variant_with_ptx_of_a_known_and_an_unknown_cuda:
         |m| (m.variants[1].ptx, m.variants[1].unknown_ptx) = (vec!["8.0".parse().unwrap()], true)
         => "variant pytorch 1.12.0 cu113 x86_64", "`unknown_ptx`";
+    a_variant_with_ptx_of_a_newer_cuda_than_its_toolkit:
+        |m| (m.variants[1].ptx, m.variants[1].ptx_cuda) = (vec!["8.0".parse().unwrap()], Some("11.4".parse().unwrap()))
+        => "variant pytorch 1.12.0 cu113 x86_64", "`ptx_cuda` 11.4";
+    a_variant_with_the_cuda_of_ptx_that_it_lacks:
+        |m| (m.variants[1].ptx, m.variants[1].ptx_cuda) = (vec![], Some("11.2".parse().unwrap()))
+        => "variant pytorch 1.12.0 cu113 x86_64", "`ptx_cuda` 11.2";
     a_variant_with_an_empty_list_of_targets:
         |m| m.variants[0].arch = Some(vec![]) => "variant pytorch 1.12.0 cu102 x86_64", "empty `arch`";
     a_variant_of_an_unknown_cudnn:
@@ -197,6 +203,8 @@ catches! {
     a_source_build_with_code_its_compiler_cannot_make:
         |m| m.source_variants[0].arch.as_mut().unwrap().push("12.0".parse().unwrap())
         => "variant pytorch 2.8.0 cu118 x86_64", "code for sm_120";
+    a_product_without_a_licence_for_its_packages:
+        |m| m.products[1].licence_covers.push("x".into()) => "product tensorflow-cuda", "`x`";
     an_alias_of_two_products:
         |m| m.products[1].aliases.push("torch".into()) => "product tensorflow-cuda", "alias `torch`";
 

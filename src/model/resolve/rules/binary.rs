@@ -38,13 +38,10 @@ pub(super) fn gpu_not_in_binary(candidate: &Candidate<'_>) -> Option<RuleViolati
             (false, false) => format!(" and PTX for {}", listed(&variant.ptx)),
         }
     );
-    if without.iter().any(|gpu| candidate.has_ptx_for(*gpu)) {
-        write!(
-            text,
-            "; its PTX is of CUDA {}, which is newer than this driver supports",
-            candidate.toolkit_minor()
-        )
-        .expect("a String takes all");
+    let cuda = candidate.ptx_cuda().filter(|_| without.iter().any(|gpu| candidate.has_ptx_for(*gpu)));
+    if let Some(cuda) = cuda {
+        write!(text, "; its PTX is of CUDA {cuda}, which is newer than this driver supports")
+            .expect("a String takes all");
     }
     if let Some(span) = builds_with_code(candidate, &without) {
         write!(text, "; {} builds with code for this GPU: {span}", package(candidate.product))
@@ -79,8 +76,9 @@ pub(super) fn cudnn_drops_gpu(candidate: &Candidate<'_>) -> Option<RuleViolation
     let version = candidate.variant.cudnn.as_ref()?;
     let major = candidate.variant.cuda.major;
     let build = candidate.question.matrix.cudnn_build(version, major)?;
-    let ptx =
-        |gpu: ComputeCapability| build.code.ptx.iter().any(|ptx| *ptx <= gpu) && candidate.driver_knows_ptx();
+    let ptx = |gpu: ComputeCapability| {
+        build.code.ptx.iter().any(|ptx| *ptx <= gpu) && candidate.driver_knows_toolkit()
+    };
     let runs =
         |gpu: ComputeCapability| build.code.sass.iter().any(|code| code.cubin_runs_on(gpu)) || ptx(gpu);
     let without: Vec<_> = target.capabilities().into_iter().filter(|gpu| !runs(*gpu)).collect();

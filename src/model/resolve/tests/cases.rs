@@ -47,7 +47,7 @@ fn check(folder: &Path, wanted_ok: bool) {
         Ok(stack) => {
             assert!(wanted_ok, "{}: {} resolves", folder.display(), case.spec);
             assert_eq!(naive::objections(&spec, &stack, Matrix::current()), Vec::<String>::new());
-            plan_text(&stack)
+            plan_text(&stack, Matrix::current())
         }
         Err(refusal) => {
             let text = refusal_text(&refusal, &target);

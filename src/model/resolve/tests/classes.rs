@@ -66,7 +66,7 @@ fn objections(case: &Case) -> Vec<String> {
     });
     let (name, rules, text) = match &answer {
         Ok((stack, chosen)) => {
-            (Some(stack.name.clone()), Vec::new(), plan_text(stack) + &companions_text(chosen))
+            (Some(stack.name.clone()), Vec::new(), plan_text(stack, matrix) + &companions_text(chosen))
         }
         Err(refusal) => {
             let rules = refusal.refusals.iter().map(|refused| refused.rule).collect();

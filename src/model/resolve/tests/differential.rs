@@ -71,11 +71,12 @@ fn shapes() -> Vec<&'static Variant> {
             continue;
         }
         let key = format!(
-            "{} {} {:?} {:?} {:?} {} {:?} {:?}",
+            "{} {} {:?} {:?} {:?} {:?} {} {:?} {:?}",
             row.framework,
             row.toolkit,
             row.arch,
             row.ptx,
+            row.ptx_cuda,
             row.cudnn,
             row.machine,
             row.cuda,

@@ -5,7 +5,9 @@ use crate::model::compat::tables::{Base, Channel, DriverBranch, Status, ToolkitB
 use crate::model::spec::{Flavour, Spec};
 use crate::model::stack::Stack;
 use crate::model::target::Target;
-use crate::model::versions::{ComputeCapability, DriverVersion, LibraryVersion, ToolkitVersion};
+use crate::model::versions::{
+    ComputeCapability, CudaApiVersion, DriverVersion, LibraryVersion, ToolkitVersion,
+};
 
 fn cubin(code: &[ComputeCapability], gpu: ComputeCapability) -> bool {
     const TEGRA: [&str; 6] = ["3.2", "5.3", "6.2", "7.2", "8.7", "10.1"];
@@ -46,7 +48,8 @@ fn compiles(row: &Variant, base: &Base, matrix: &Matrix) -> bool {
 /// Returns everything that keeps a row from running on a target, without forward compatibility.
 pub(super) fn runs(row: &Variant, target: &Target, matrix: &Matrix) -> Vec<String> {
     let mut wrong = Vec::new();
-    let choice = MachineChoice { toolkit: &row.toolkit, cudnn: row.cudnn.as_ref(), target, lifted: false };
+    let (toolkit, cudnn, ptx_cuda) = (&row.toolkit, row.cudnn.as_ref(), row.ptx_cuda.as_ref());
+    let choice = MachineChoice { toolkit, ptx_cuda, cudnn, target, lifted: false };
     let mut must = |holds: bool, what: &str| {
         if !holds {
             wrong.push(what.to_owned());
@@ -202,6 +205,7 @@ pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<Str
     }
     let choice = MachineChoice {
         toolkit: &stack.toolkit,
+        ptx_cuda: row.ptx_cuda.as_ref(),
         cudnn: stack.cudnn.as_ref(),
         target: &stack.target,
         lifted: stack.forward_compat.is_some(),
@@ -236,6 +240,8 @@ fn honours(spec: &Spec, stack: &Stack, must: &mut impl FnMut(bool, &str)) {
 /// The parts of a choice that the machine decides on.
 struct MachineChoice<'a> {
     toolkit: &'a ToolkitVersion,
+    /// The CUDA of the binary's PTX, if it is another than the toolkit's.
+    ptx_cuda: Option<&'a CudaApiVersion>,
     cudnn: Option<&'a LibraryVersion>,
     target: &'a Target,
     /// Whether a forward-compatibility package is in use.
@@ -266,8 +272,10 @@ fn machine(
             newest_cuda = newest_cuda.max(Some((branch.max_cuda.major(), branch.max_cuda.minor())));
         }
     }
-    let ptx_known = driver.is_none() || lifted || newest_cuda >= Some((major, minor));
-    let ptx_runs = |code: &[ComputeCapability], gpu| ptx_known && code.iter().any(|one| *one <= gpu);
+    let compiles = |cuda: (u32, u32)| driver.is_none() || lifted || newest_cuda >= Some(cuda);
+    let ptx_cuda = choice.ptx_cuda.map_or((major, minor), |cuda| (cuda.major(), cuda.minor()));
+    let holds = |code: &[ComputeCapability], gpu| code.iter().any(|one| *one <= gpu);
+    let ptx_runs = |code: &[ComputeCapability], gpu| compiles(ptx_cuda) && holds(code, gpu);
     for gpu in choice.target.gpus.iter().map(|gpu| gpu.compute_capability) {
         must(arch.is_none_or(|arch| cubin(arch, gpu) || ptx_runs(ptx, gpu)), "no code for the GPU");
         for row in matrix.capabilities.iter().filter(|row| row.cc == gpu) {
@@ -285,7 +293,8 @@ fn machine(
         }
         for build in &matrix.cudnn {
             if Some(&build.version) == choice.cudnn && u32::from(build.cuda_major) == major {
-                let runs = cubin(&build.code.sass, gpu) || ptx_runs(&build.code.ptx, gpu);
+                let has_ptx = compiles((major, minor)) && holds(&build.code.ptx, gpu);
+                let runs = cubin(&build.code.sass, gpu) || has_ptx;
                 must(runs, "cuDNN has no code for the GPU");
             }
         }

@@ -107,6 +107,27 @@ fn ptx_runs_on_a_newer_gpu_only_with_a_driver_that_supports_it() {
     assert_eq!(rules(&older), [Rule::GpuNotInBinary]);
 }
 
+/// ONNX Runtime 1.26 is built with CUDA 12.8 and gets the libraries of 12.9: a driver with 12.8 compiles its PTX.
+#[test]
+fn ptx_is_compiled_by_drivers_with_the_cuda_of_its_compiler() {
+    let plan = |asked: &str, driver: Option<&str>| {
+        let (spec, target) = (spec(asked), x86(&["sm_120"], driver));
+        resolve(&spec, &target, Matrix::current(), &ResolveOptions::default()).expect("resolves")
+    };
+    let stack = plan("onnxruntime-cuda:1.26", Some("570.124.06"));
+    let reason = stack.reasons.iter().find(|reason| reason.field == "gpu").expect("a reason");
+    assert!(reason.because.contains("by a driver with CUDA 12.8 or newer"), "{}", reason.because);
+    let needed = plan("onnxruntime-cuda:1.26", None).requires.driver.expect("a driver");
+    assert!(needed.major() == 570, "{needed}");
+    plan("onnxruntime-cuda:1.23", Some("570.124.06"));
+    let mut matrix = Matrix::current().clone();
+    let row = matrix.variants.iter_mut().filter(|row| row.framework == "onnxruntime");
+    row.for_each(|row| row.ptx_cuda = None);
+    let refusal = refused("onnxruntime-cuda:1.26", &x86(&["sm_120"], Some("570.124.06")), &matrix);
+    let text = text_of(&refusal, Rule::GpuNotInBinary);
+    assert!(text.contains("its PTX is of CUDA 12.9, which is newer than this driver supports"), "{text}");
+}
+
 /// The CUDA of libcudf was not read: no driver is called too old for its PTX, and none is trusted with it.
 #[test]
 fn ptx_of_an_unknown_cuda_counts_for_no_gpu() {
