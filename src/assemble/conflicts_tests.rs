@@ -103,7 +103,8 @@ fn bytes_of_a_layer_do_not_depend_on_the_order_of_wheels() {
 #[test]
 fn further_files_replace_those_of_wheels_and_are_checked() {
     let a = wheel("aa", b"1");
-    let further = |path: &str| BTreeMap::from([(path.to_owned(), LayerFile::of_bytes(0o600, *b"mine"))]);
+    let further =
+        |path: &str| BTreeMap::from([(path.to_owned(), LayerFile::of_bytes(0o600, b"mine".as_slice()))]);
     let path = format!("{SITE}/shared/x.py");
     let plan = LayerPlan::new(&[&a], &Conflicts::default(), further(&path)).expect("a layer");
     assert_eq!(plan.files()[&path].mode, 0o600);

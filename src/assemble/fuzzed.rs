@@ -56,7 +56,7 @@ pub(crate) fn layer(text: &str) {
         let content = match kind {
             "folder" => LayerContent::Folder,
             "link" => LayerContent::Symlink(path.to_owned()),
-            _ => LayerContent::File(line.as_bytes().into()),
+            _ => LayerContent::File(bytes::Bytes::copy_from_slice(line.as_bytes())),
         };
         let mode = [0o644, 0o755, 0o4755, 0o777][at % 4];
         Some((

@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::conflicts::Conflicts;
 use super::entry_name::{collisions, parents, problem, quoted};
 use super::error::AssembleError;
@@ -17,7 +19,7 @@ pub enum LayerContent {
     /// A directory.
     Folder,
     /// A file with these bytes.
-    File(Arc<[u8]>),
+    File(Bytes),
     /// A symbolic link to this target.
     Symlink(String),
     /// A file of a wheel.
@@ -51,14 +53,14 @@ impl LayerFile {
     }
 
     /// Returns a file of root.
-    pub fn of_bytes(mode: u32, bytes: impl Into<Arc<[u8]>>) -> Self {
+    pub fn of_bytes(mode: u32, bytes: impl Into<Bytes>) -> Self {
         Self { mode, uid: 0, gid: 0, content: LayerContent::File(bytes.into()) }
     }
 
     fn of_wheel(wheel: &Arc<Wheel>, file: &InstalledFile) -> Self {
         let content = match &file.content {
             InstalledContent::Folder => LayerContent::Folder,
-            InstalledContent::Generated(bytes) => LayerContent::File(bytes.as_slice().into()),
+            InstalledContent::Generated(bytes) => LayerContent::File(Bytes::copy_from_slice(bytes)),
             InstalledContent::FromWheel { entry, sha256 } => {
                 LayerContent::FromWheel { wheel: Arc::clone(wheel), entry: *entry, sha256: *sha256 }
             }

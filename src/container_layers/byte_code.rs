@@ -23,7 +23,7 @@ const SCRIPT: &str = concat!(
 /// Raised when the same sources give other byte code than before.
 const LAYOUT: u32 = 2;
 /// Sources of one container, bytes: what is sent and received lies in memory, several times.
-pub const BATCH: u64 = 64 << 20;
+pub const BATCH: u64 = 48 << 20;
 const WHAT: &str = "byte code";
 
 /// A module.

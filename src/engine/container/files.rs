@@ -124,6 +124,9 @@ fn owner_of(user: Option<&str>) -> (u64, u64) {
     (uid.parse().unwrap_or(0), gid.parse().unwrap_or(0))
 }
 
+/// Bytes of a block of a tar.
+const BLOCK: usize = 512;
+
 /// Creates a tar of world-writable directories and of files, relative to `root`.
 fn files_tar(
     folders: &[String],
@@ -131,7 +134,8 @@ fn files_tar(
     files: &[&ContainerFile],
     owner: (u64, u64),
 ) -> std::io::Result<Vec<u8>> {
-    let mut tar = tar::Builder::new(Vec::new());
+    let bytes: usize = files.iter().map(|file| file.bytes.len() + 2 * BLOCK).sum();
+    let mut tar = tar::Builder::new(Vec::with_capacity(bytes + (folders.len() + 2) * BLOCK));
     let header = |mode: u32, size: u64, kind: tar::EntryType| {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(kind);

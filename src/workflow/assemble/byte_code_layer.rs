@@ -24,7 +24,7 @@ pub(super) fn byte_code_layer<'a>(
             |file: &SourceFile| module_of(file).is_some_and(|path| left_out.contains(path.as_str()));
         for file in code.iter().filter(|file| !is_left_out(file)) {
             let path = file.path.trim_start_matches('/').to_owned();
-            files.insert(path, LayerFile::of_bytes(0o644, file.content.as_ref()));
+            files.insert(path, LayerFile::of_bytes(0o644, file.content.clone()));
         }
     }
     if files.is_empty() { Ok(None) } else { LayerPlan::new(&[], &Conflicts::default(), files).map(Some) }

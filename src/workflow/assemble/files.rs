@@ -58,7 +58,7 @@ fn layer_file(entry: &ContextEntry, owner: u32) -> Result<LayerFile, CommandErro
         ContextContent::Bytes(bytes) => bytes.clone(),
         ContextContent::File { path, .. } => fs_err::read(path)?.into(),
     };
-    let content = LayerContent::File(bytes.as_ref().into());
+    let content = LayerContent::File(bytes);
     Ok(LayerFile { mode: entry.mode, uid: owner, gid: owner, content })
 }
 
