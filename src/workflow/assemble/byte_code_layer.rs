@@ -60,8 +60,9 @@ pub(super) fn size_of_modules(installation: &Installation, minor: u8) -> Result<
 
 fn module_files(installation: &Installation, minor: u8) -> impl Iterator<Item = &InstalledFile> {
     let packages = format!("opt/env/lib/python3.{minor}/site-packages/");
-    let is_module =
-        move |file: &&InstalledFile| file.path.starts_with(&packages) && file.path.ends_with(".py");
+    let is_module = move |file: &&InstalledFile| {
+        file.path.starts_with(&packages) && file.path.strip_suffix(".py").is_some()
+    };
     installation.files().iter().filter(is_module)
 }
 
@@ -70,12 +71,11 @@ pub(super) fn batches(wheels: &[(usize, u64)], most: u64) -> Vec<Vec<usize>> {
     let (mut all, mut size) = (Vec::<Vec<usize>>::new(), 0);
     for (at, bytes) in wheels {
         size += bytes;
-        match all.last_mut().filter(|_| size <= most) {
-            Some(batch) => batch.push(*at),
-            None => {
-                all.push(vec![*at]);
-                size = *bytes;
-            }
+        if let Some(batch) = all.last_mut().filter(|_| size <= most) {
+            batch.push(*at);
+        } else {
+            all.push(vec![*at]);
+            size = *bytes;
         }
     }
     all

@@ -24,19 +24,18 @@ impl WheelLayers<'_> {
         let _running = self.times.start(Part::ByteCode);
         let title = format!("byte code of {}", kind.name());
         let key = self.code_key(wheels);
-        let code = match self.kept_code(wheels, self.tools.no_cache) {
-            Ok(code) => code,
-            Err(_) => {
-                if !self.tools.no_cache
-                    && let Some(layers) =
-                        self.finished.find(SharedStep::ByteCode { kind, below }, &key, &title).await?
-                {
-                    let made = |layer| Made::kept(self.session, kind, &title, layer);
-                    return layers.first().map(made).transpose();
-                }
-                self.compile(wheels).await?;
-                self.kept_code(wheels, false).map_err(|_| code_is_gone())?
+        let code = if let Ok(code) = self.kept_code(wheels, self.tools.no_cache) {
+            code
+        } else {
+            if !self.tools.no_cache
+                && let Some(layers) =
+                    self.finished.find(SharedStep::ByteCode { kind, below }, &key, &title).await?
+            {
+                let made = |layer| Made::kept(self.session, kind, &title, layer);
+                return layers.first().map(made).transpose();
             }
+            self.compile(wheels).await?;
+            self.kept_code(wheels, false).map_err(|_| code_is_gone())?
         };
         let order: Vec<usize> = code.iter().map(|(at, _)| *at).collect();
         let all = code
