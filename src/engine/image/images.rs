@@ -175,8 +175,8 @@ impl Images for Docker {
         let step = ProgressStep::begin(reporter.as_ref(), id.clone(), format!("import {tag}"));
         let pieces = upload(&archive, id, Arc::clone(&reporter)).await?;
         let body = bollard::body_try_stream(compared(pieces, comparison));
-        let (name, version) = split_tag(tag);
-        let query = [("fromSrc", "-"), ("repo", name), ("tag", version.unwrap_or("latest"))];
+        // Podman 4 takes the tag from the name alone.
+        let query = [("fromSrc", "-"), ("repo", tag)];
         let during = format!("the import of `{archive}`");
         let path = self.daemon.path("/images/create", &query);
         let post = Post { during: &during, path, headers: archive_headers(), body };

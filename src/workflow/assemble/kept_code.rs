@@ -1,6 +1,6 @@
 //! A layer of byte code from the cache: read whenever the layer is written, as all layers of it together take hundreds of megabytes.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use crate::assemble::{AssembleError, LayerPlan, write_known};
 use crate::container_layers::byte_code::kept;
@@ -9,7 +9,6 @@ use crate::store::Store;
 use crate::workflow::assemble::byte_code_layer::byte_code_layer;
 use crate::workflow::assemble::layer::io_error;
 use crate::workflow::assemble::recipe::RecipeWheel;
-use crate::workflow::assemble::remade_layer::gone;
 
 /// The byte code of some wheels, for an engine.
 pub(super) struct KeptCode {
@@ -20,7 +19,7 @@ pub(super) struct KeptCode {
 }
 
 impl LayerContent for KeptCode {
-    fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         let plan = byte_code(&self.store, &self.wheels, &self.python).map_err(io_error)?;
         write_known(&plan, out).map_err(io_error)
     }
@@ -39,4 +38,9 @@ pub(super) fn byte_code(
     let all =
         wheels.iter().map(|wheel| Ok((wheel.left_out.iter().map(String::as_str).collect(), code(wheel)?)));
     byte_code_layer(all)?.ok_or_else(|| gone("its wheels have no byte code"))
+}
+
+/// A part went after it was found, or the recipe is not one of ours.
+pub(super) fn gone(what: &str) -> AssembleError {
+    AssembleError::Write(io::Error::new(io::ErrorKind::NotFound, what))
 }

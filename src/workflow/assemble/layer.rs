@@ -14,8 +14,6 @@ use crate::model::image::component::ComponentKind;
 use crate::model::image::config::MadeLayer;
 use crate::model::lock::LayerRecord;
 use crate::model::versions::Machine;
-use crate::workflow::assemble::kept_code::KeptCode;
-use crate::workflow::assemble::locked_wheels::{LayerOfWheels, PackedWheels};
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
@@ -62,29 +60,26 @@ impl Made {
     pub(super) async fn of_byte_code(
         (kind, title): (ComponentKind, &str),
         plan: LayerPlan,
-        code: KeptCode,
+        (content, source): (Arc<dyn LayerContent>, LayerSource),
     ) -> Result<Self, CommandError> {
         let digest = blocking(move || write_plain(&plan, std::io::sink(), &mut |_| {})).await??;
         let TarDigest { diff_id, size } = digest;
-        let source = LayerSource::ByteCode { python: code.python.clone(), wheels: code.wheels.clone() };
-        let content: Option<Arc<dyn LayerContent>> = Some(Arc::new(code));
-        let layer = ImageLayer { title: title.to_owned(), diff_id, size, content, packed: None };
+        let title = title.to_owned();
+        let layer = ImageLayer { title, diff_id, size, content: Some(content), packed: None };
         Ok(Self::new(kind, layer, source))
     }
 
-    /// A layer of wheels with its digests.
+    /// A layer of wheels with its digests. `contents` are its tar and its compressed form.
     pub(super) fn of_wheels(
-        kind: ComponentKind,
-        title: &str,
-        (wheels, source): (LayerOfWheels, LayerSource),
+        (kind, title): (ComponentKind, &str),
+        contents: (Arc<dyn LayerContent>, Arc<dyn LayerContent>),
+        source: LayerSource,
         digests: LayerDigests,
     ) -> Self {
         let LayerDigests { plain: TarDigest { diff_id, size }, gzip, gzip_size } = digests;
-        let content: Arc<dyn LayerContent> = Arc::new(wheels.clone());
-        let packed = PackedLayer { digest: gzip, size: gzip_size, content: Arc::new(PackedWheels(wheels)) };
-        let title = title.to_owned();
-        let layer = ImageLayer { title, diff_id, size, content: Some(content), packed: Some(packed) };
-        Self::new(kind, layer, source)
+        let packed = PackedLayer { digest: gzip, size: gzip_size, content: contents.1 };
+        let (title, content) = (title.to_owned(), Some(contents.0));
+        Self::new(kind, ImageLayer { title, diff_id, size, content, packed: Some(packed) }, source)
     }
 
     fn new(kind: ComponentKind, layer: ImageLayer, source: LayerSource) -> Self {

@@ -13,7 +13,7 @@ use crate::assemble::{
 use crate::container_layers::byte_code::is_kept;
 use crate::registry::BlobContent;
 use crate::store::Store;
-use crate::workflow::assemble::kept_code::byte_code;
+use crate::workflow::assemble::kept_code::{byte_code, gone};
 use crate::workflow::assemble::layer::io_error;
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer, RecipeWheel};
 
@@ -100,11 +100,6 @@ impl RemadeLayer {
                 .collect(),
         }
     }
-}
-
-/// A part went after it was found, or the recipe is not one of ours.
-pub(super) fn gone(what: &str) -> AssembleError {
-    AssembleError::Write(io::Error::new(io::ErrorKind::NotFound, what))
 }
 
 #[cfg(test)]

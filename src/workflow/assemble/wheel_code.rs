@@ -1,5 +1,7 @@
 //! The byte code of the wheels of a component: from the cache, from another machine, or compiled now.
 
+use std::sync::Arc;
+
 use crate::assemble::AssembleError;
 use crate::container_layers::byte_code::{BATCH, Interpreter, SourceFile, compile, kept, layer_key};
 use crate::container_layers::keep_plan;
@@ -9,6 +11,7 @@ use crate::workflow::assemble::byte_code_layer::{batches, byte_code_layer, modul
 use crate::workflow::assemble::kept_code::KeptCode;
 use crate::workflow::assemble::layer::{Made, blocking};
 use crate::workflow::assemble::part_timings::Part;
+use crate::workflow::assemble::recipe::LayerSource;
 use crate::workflow::assemble::shared_step::SharedStep;
 use crate::workflow::assemble::wheels::WheelLayers;
 use crate::workflow::error::CommandError;
@@ -51,8 +54,10 @@ impl WheelLayers<'_> {
             return Made::kept(self.session, kind, &title, &layer).map(Some);
         }
         let (store, python) = (self.session.store.clone(), self.python.clone());
-        let code = KeptCode { store, python, wheels: self.recipe_of(&order) };
-        let made = Made::of_byte_code((kind, &title), plan, code).await?;
+        let wheels = self.recipe_of(&order);
+        let source = LayerSource::ByteCode { python: python.clone(), wheels: wheels.clone() };
+        let content = Arc::new(KeptCode { store, python, wheels });
+        let made = Made::of_byte_code((kind, &title), plan, (content, source)).await?;
         self.finished.compare(&key, &title, std::slice::from_ref(&made.layer.diff_id))?;
         Ok(Some(made))
     }

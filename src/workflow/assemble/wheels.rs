@@ -15,7 +15,7 @@ use crate::store::StoreLock;
 use crate::workflow::assemble::arrivals::WheelCaches;
 use crate::workflow::assemble::finished::FinishedLayers;
 use crate::workflow::assemble::layer::{Made, blocking};
-use crate::workflow::assemble::locked_wheels::{LayerOfWheels, LockedWheels};
+use crate::workflow::assemble::locked_wheels::{LayerOfWheels, LockedWheels, PackedWheels};
 use crate::workflow::assemble::part_timings::{Part, PartClock};
 use crate::workflow::assemble::recipe::{LayerSource, RecipeWheel};
 use crate::workflow::assemble::request::Assembly;
@@ -175,7 +175,13 @@ impl<'a> WheelLayers<'a> {
                 minor: self.lock.stack.python.minor,
                 wheels: self.recipe_of(&group.wheels),
             };
-            made.push(Made::of_wheels(kind, &self.title(group), (layer, source), digests));
+            let packed = Arc::new(PackedWheels(layer.clone()));
+            made.push(Made::of_wheels(
+                (kind, &self.title(group)),
+                (Arc::new(layer), packed),
+                source,
+                digests,
+            ));
         }
         Ok(made)
     }
