@@ -153,3 +153,10 @@ fn licenses_are_those_of_the_policy() {
         assert!(!is_met(bad, &allowed), "{bad}");
     }
 }
+
+#[test]
+fn copied_crates_of_the_release_agent_compile() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/release-agent.sh");
+    let run = Command::new("sh").args([script, "--check"]).output().expect("sh starts");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+}
