@@ -27,7 +27,7 @@ pub struct Recipe<'a> {
 }
 
 impl<'a> Recipe<'a> {
-    /// Returns the build of a stack that nobody publishes; `None`: it has no row.
+    /// Returns the build of a stack that is not published; `None`: it has no row.
     pub fn of(stack: &'a Stack) -> Option<Self> {
         let same = |row: &&SourceBuild| {
             row.framework == stack.framework

@@ -154,7 +154,8 @@ fn print(outcomes: &[Outcome], settings: &Settings) -> Exit {
     }
 }
 
-/// One line for each spec: what became of it (`present`: an earlier run had finished it), its size and time, its first tag or the first line of its error.
+/// One line for each spec: what became of it (`present`: an earlier run had finished it), its size and time, its first tag or
+/// the first line of its error.
 fn table(entries: &[Entry<'_>]) -> String {
     let width = entries.iter().map(|entry| entry.spec.len()).max().unwrap_or(0);
     let mut text = String::new();

@@ -21,7 +21,7 @@ use crate::workflow::session::{Session, archive_addresses};
 use crate::workflow::shared_wheel::SharedWheel;
 use crate::workflow::target::options;
 
-/// Says what compiling a stack that nobody publishes takes and, on a terminal, asks; unless the wheel was
+/// Says what compiling a stack that is not published takes and, on a terminal, asks; unless the wheel was
 /// compiled before, here or on another machine of the team.
 pub(crate) async fn agree_to_compile(
     session: &Session<'_>,
@@ -42,7 +42,7 @@ pub(crate) async fn agree_to_compile(
     agreed(session, stack, wanted).await
 }
 
-/// The wheel of a stack that nobody publishes: one that was compiled of the same before, here or on another machine of the team,
+/// The wheel of a stack that is not published: one that was compiled of the same before, here or on another machine of the team,
 /// else it is compiled now.
 pub(crate) async fn wheel_from_source(
     session: &Session<'_>,

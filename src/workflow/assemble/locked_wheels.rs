@@ -212,7 +212,7 @@ impl LayerContent for PackedWheels {
 }
 
 /// The addresses of wheels that no setting gives: without an index in the settings, those that uv wrote when it made the lock, else
-/// uv in the image locates them. `None`: there is no image yet.
+/// uv in the image locates them. `None`: the image is still to be made.
 async fn addresses(
     image: Assembly<'_>,
     settings: &PackageSettings,

@@ -8,7 +8,7 @@ use crate::container_layers::keep_plan;
 use crate::model::image::component::ComponentKind;
 use crate::model::sha256::sha256_hex;
 use crate::workflow::assemble::byte_code_layer::{batches, byte_code_layer, modules, size_of_modules};
-use crate::workflow::assemble::kept_code::KeptCode;
+use crate::workflow::assemble::kept_code::{KeptCode, gone};
 use crate::workflow::assemble::layer::{Made, blocking};
 use crate::workflow::assemble::part_timings::Part;
 use crate::workflow::assemble::recipe::LayerSource;
@@ -38,7 +38,7 @@ impl WheelLayers<'_> {
                 return layers.first().map(made).transpose();
             }
             self.compile(wheels).await?;
-            self.kept_code(wheels, false).map_err(|_| code_is_gone())?
+            self.kept_code(wheels, false).map_err(|_| gone("the byte code of a wheel is not in the cache"))?
         };
         let order: Vec<usize> = code.iter().map(|(at, _)| *at).collect();
         let all = code
@@ -109,12 +109,4 @@ impl WheelLayers<'_> {
         }
         if missing.is_empty() { Ok(code) } else { Err(missing) }
     }
-}
-
-/// Byte code that was kept a moment ago is not there.
-fn code_is_gone() -> std::io::Error {
-    std::io::Error::new(
-        std::io::ErrorKind::NotFound,
-        "the byte code that was compiled is not in the cache any more",
-    )
 }
