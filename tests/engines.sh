@@ -142,7 +142,7 @@ start() { # NAME IMAGE SCRIPT [OPTION...]: without a relay in this machine's net
 start eng-docker-13 eng-13:1 dockerd.sh
 if [ -n "${ENVFORGE_TEST_SPEC:-}" ]; then
     ENVFORGE_TEST_REGISTRY_PORT=$registry_port ENVFORGE_TEST_TABLE="$work/table.md" \
-        ENVFORGE_TEST_ENGINES="Docker=unix:///var/run/docker.sock Docker_of_Debian_13=unix://$work/eng-docker-13/engine.sock" \
+        ENVFORGE_TEST_ENGINES="Docker=${DOCKER_HOST:-unix:///var/run/docker.sock} Docker_of_Debian_13=unix://$work/eng-docker-13/engine.sock" \
         cargo test --features docker --test docker -- --ignored --exact \
         engine_table::one_lock_gives_the_same_image_on_every_engine --nocapture
     cat "$work/table.md"
@@ -191,8 +191,9 @@ start eng-small eng-13:1 dockerd.sh --tmpfs "/var/lib/engine:exec,size=${SMALL:-
 chmod 666 "$work"/eng-podman-*/*.sock "$work"/eng-docker-rootless/*.sock
 
 status=0
+own=${DOCKER_HOST:-unix:///var/run/docker.sock}
 export ENVFORGE_TEST_REGISTRY_PORT=$registry_port
-PATH="$work/ssh/bin:$PATH" ENVFORGE_TEST_TABLE="$work/table.md" ENVFORGE_TEST_ENGINES="Docker=unix:///var/run/docker.sock \
+PATH="$work/ssh/bin:$PATH" ENVFORGE_TEST_TABLE="$work/table.md" ENVFORGE_TEST_ENGINES="Docker=$own \
 Docker_of_Debian_13=unix://$work/eng-docker-13/engine.sock Docker_of_testing=unix://$work/eng-docker-testing/engine.sock \
 Docker_with_containerd's_store=unix://$work/eng-docker-containerd/engine.sock Podman=unix://$work/eng-podman-13/engine.sock \
 Podman_without_root=unix://$work/eng-podman-rootless/engine.sock \

@@ -33,6 +33,13 @@ pub const PODMAN_CACHED_MOUNTS: MinimumVersion = MinimumVersion {
     version: Version::new(5, 4, 0),
     reason: "the build cache of older versions ignores the mounts of a step",
 };
+/// The lowest Podman known to copy an image's folder into a volume before the container starts (5.4.2 does, 4.3.1 does
+/// not; those between were not tried).
+pub const PODMAN_COPIES_BEFORE_START: MinimumVersion = MinimumVersion {
+    program: "Podman",
+    version: Version::new(5, 4, 0),
+    reason: "older versions copy at the first start, and nothing into a volume that has files by then",
+};
 /// The recommended NVIDIA Container Toolkit.
 pub const CONTAINER_TOOLKIT: MinimumVersion = MinimumVersion {
     program: "NVIDIA Container Toolkit",

@@ -11,7 +11,10 @@ work=/tmp/envforge-overlay2
 exec 9>"$work.lock"
 flock 9
 root=${OVERLAY2_ROOT:-/var/lib/envforge-bench}
-rules=("POSTROUTING -t nat -s $subnet.0/24 ! -o $bridge -j MASQUERADE" "FORWARD -i $bridge -j ACCEPT" "FORWARD -o $bridge -j ACCEPT")
+# An engine inside a container of this one has a bridge with a larger MTU.
+clamp="-p tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu"
+rules=("POSTROUTING -t nat -s $subnet.0/24 ! -o $bridge -j MASQUERADE" "FORWARD -i $bridge -j ACCEPT" "FORWARD -o $bridge -j ACCEPT"
+    "FORWARD -t mangle -i $bridge $clamp" "FORWARD -t mangle -o $bridge $clamp")
 cleanup() {
     [ ! -e "$work/pid" ] || { kill "$(cat "$work/pid")"; while [ -e "$work/pid" ]; do sleep 0.2; done; }
     for rule in "${rules[@]}"; do iptables -D $rule 2>/dev/null || true; done

@@ -134,7 +134,7 @@ fn project_gets_its_additions_and_one_package_is_one_layer() {
 
     // One pure-Python package more: everything below its layer is shared.
     project.write("requirements.txt", "own-package==1.0\nhumanize==4.9.0\n");
-    project.scene.succeed(&["lock"]);
+    project.scene.lock_with_only(&["lock"], &project.lock(), &["humanize-4.9.0"]);
     let more = project.build();
     let after = layers(&more);
     let shared = before.iter().zip(&after).take_while(|(one, other)| one == other).count();

@@ -191,6 +191,32 @@ impl Scene {
         run
     }
 
+    /// Runs a command that locks the project again and asserts which files its lock then has more than `before`, by the
+    /// beginnings of their names, and that none is missing.
+    ///
+    /// Does so again when it differs, four times in all: it was seen that the public index answers with other releases
+    /// for some minutes.
+    #[track_caller]
+    pub(crate) fn lock_with_only(&self, args: &[&str], before: &str, added: &[&str]) {
+        let path = self.program.path("envforge.lock");
+        let start = std::fs::read(&path).expect("a lock");
+        for round in 1.. {
+            self.succeed(args);
+            let after = std::fs::read_to_string(&path).expect("a lock");
+            let (old, new) = (locked_files(before), locked_files(&after));
+            let gone: Vec<_> = old.difference(&new).collect();
+            let more: Vec<_> = new.difference(&old).collect();
+            let expected = more.len() == added.len()
+                && added.iter().all(|name| more.iter().any(|file| file.starts_with(name)));
+            if gone.is_empty() && expected {
+                return;
+            }
+            assert!(round < 4, "`{}` took {gone:?} out of the lock and put {more:?} in", args.join(" "));
+            std::fs::write(&path, &start).expect("ours");
+            std::thread::sleep(Duration::from_secs(30));
+        }
+    }
+
     /// Runs the program and asserts exit code and a part of what it says; returns stderr.
     #[track_caller]
     pub(crate) fn fail(&self, args: &[&str], code: i32, says: &[&str]) -> String {
@@ -221,6 +247,14 @@ impl Scene {
         assert_eq!(locks.len(), 1, "one lock in {state:?}");
         locks[0].clone()
     }
+}
+
+/// The names of all packages' files in a lock.
+fn locked_files(lock: &str) -> BTreeSet<String> {
+    let lock: toml::Table = lock.parse().expect("TOML");
+    let packages = lock.values().filter_map(toml::Value::as_array).flatten();
+    let file = |package: &toml::Value| package.get("file").or_else(|| package.get("path")).cloned();
+    packages.filter_map(file).map(|name| name.as_str().expect("a name").to_owned()).collect()
 }
 
 /// The tag that the engine has for the bootstrapped base of a lock.

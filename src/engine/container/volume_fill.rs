@@ -19,9 +19,11 @@ use super::volume::{NewVolume, OwnedFile, Tars, VolumeSetup, Volumes};
 use crate::engine::cleanup::finish_on_a_thread;
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
+use crate::engine::info::EngineInfo;
 use crate::engine::limits::LARGEST_COLLECTED;
 use crate::engine::transport::classify_error::is_absent;
 use crate::engine::transport::daemon::Daemon;
+use crate::model::program_version::PODMAN_COPIES_BEFORE_START;
 
 /// The label that lists the volumes of an unfinished preparation, comma-separated.
 pub(in crate::engine) const PREPARES_LABEL: &str = "io.envforge.prepares";
@@ -54,7 +56,8 @@ impl Volumes for Docker {
         let names: Vec<_> = preparation.volumes.iter().map(|volume| volume.name.clone()).collect();
         // First, so that it is dropped last: the container holds its volumes.
         let mut unfinished = Unfinished { docker: self, names: names.clone() };
-        let tars = read(&self.daemon, &preparation).await?;
+        let whole = whole_folders(&self.info, &preparation.volumes);
+        let tars = read(&self.daemon, &preparation, &whole).await?;
         if self.info.is_podman() {
             create_owned(&self.daemon, &preparation).await?;
         }
@@ -69,6 +72,11 @@ impl Volumes for Docker {
         let feeder = Container::create_one(&self.daemon, &preparation.image, body).await?;
         let folders = folders_tar(&preparation.volumes)?;
         put_tar(&self.daemon, &feeder, "/", folders).await?;
+        for folder in &whole {
+            if let Some(tar) = tars.get(&content(folder)) {
+                put_tar(&self.daemon, &feeder, folder, tar.clone()).await?;
+            }
+        }
         let files = (preparation.fill)(&tars);
         for volume in &preparation.volumes {
             if let Some(tar) = files_tar(volume, &files)? {
@@ -124,14 +132,29 @@ async fn create_owned(daemon: &Daemon, preparation: &VolumeSetup) -> Result<(), 
     Ok(())
 }
 
+/// Returns the image's folders that the engine does not copy into a volume which gets files before the first start.
+fn whole_folders(engine: &EngineInfo, volumes: &[NewVolume]) -> Vec<String> {
+    if !engine.is_podman() || PODMAN_COPIES_BEFORE_START.is_met_by(&engine.version) == Some(true) {
+        return Vec::new();
+    }
+    volumes.iter().filter(|volume| volume.copies).map(|volume| volume.target.clone()).collect()
+}
+
+/// The path that the engine reads as a folder's content, without the folder's own name.
+fn content(folder: &str) -> String {
+    format!("{folder}/.")
+}
+
 /// Reads the image's files from a container without the volumes: Podman shows those empty before the start.
-async fn read(daemon: &Daemon, preparation: &VolumeSetup) -> Result<Tars, EngineError> {
-    if preparation.reads.is_empty() {
+async fn read(daemon: &Daemon, preparation: &VolumeSetup, whole: &[String]) -> Result<Tars, EngineError> {
+    let paths: Vec<_> =
+        preparation.reads.iter().cloned().chain(whole.iter().map(|one| content(one))).collect();
+    if paths.is_empty() {
         return Ok(Tars::new());
     }
     let body = feeder_body(&preparation.image);
     let reader = Container::create_one(daemon, &preparation.image, body).await?;
-    let paths = preparation.reads.iter().map(String::as_str);
+    let paths = paths.iter().map(String::as_str);
     let tars = collect_all(daemon, &reader, paths, LARGEST_COLLECTED).await?;
     reader.remove().await?;
     Ok(tars)
@@ -198,4 +221,29 @@ fn files_tar(volume: &NewVolume, files: &[OwnedFile]) -> std::io::Result<Option<
         tar.append_data(&mut header(kind, file.mode, *owner, file.bytes.len()), path, file.bytes.as_ref())?;
     }
     any.then(|| tar.into_inner()).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_podman_gets_the_whole_folder_of_a_copied_volume() {
+        let volume = |target: &str, copies| NewVolume {
+            name: "one".to_owned(),
+            target: target.to_owned(),
+            labels: std::collections::BTreeMap::new(),
+            copies,
+            owner: None,
+        };
+        let volumes = [volume("/etc", true), volume("/home/dev", false)];
+        let of = |name: &str, version: &str| {
+            let (name, version) = (name.to_owned(), version.to_owned());
+            whole_folders(&EngineInfo { name, version, ..EngineInfo::sample() }, &volumes)
+        };
+        assert_eq!(of("Podman", "4.3.1"), ["/etc"]);
+        assert_eq!(of("Podman", "unknown"), ["/etc"]);
+        assert_eq!(of("Podman", "5.4.2"), [""; 0]);
+        assert_eq!(of("Docker", "20.10.24+dfsg1"), [""; 0]);
+    }
 }
