@@ -1,32 +1,33 @@
 //! The symbol tables of a wheel's libraries, read from the zip as it is.
 //!
-//! Owns the reading of some parts of a compressed library: it is inflated in a stream, and only the parts that hold tables
-//! are kept, so that memory does not grow with a wheel of gigabytes.
+//! Owns the reading of some parts of a compressed library: it is inflated in a stream up to its last table, and only the parts
+//! that hold tables are kept, so that memory does not grow with a wheel of gigabytes.
 #![expect(clippy::disallowed_methods, reason = "edge: reads wheels")]
 
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use envforge_protocol::abi::Table;
-use envforge_protocol::elf::{self, ElfError, Source};
+use envforge_protocol::elf::{self, ElfError, Object, Source};
 
+use super::all_cores::on_all_cores;
 use super::entry_reader::{EntryError, EntryReader};
 use super::error::AssembleError;
 use super::zip_directory::{ZipError, read_entries};
 use super::zip_entry::ZipEntry;
 
-/// The beginning of a library that is kept: in most, all tables but the dynamic section are there.
-const HEAD: u64 = 64 << 20;
+/// The most that is kept from the beginning on: in most libraries all tables but the dynamic section are there. As much
+/// is kept from a missing part on: tables that a tool has moved lie together.
+const WINDOW: u64 = 64 << 20;
 /// The beginning that is read first: it tells where the tables are.
 const FIRST: u64 = 4096;
-/// Bytes that are kept behind the beginning of a missing part.
-const AROUND: u64 = 1 << 20;
-/// Passes through one library: its head, its dynamic section, and tables that a tool has moved to its end.
-const PASSES: usize = 8;
+/// Bytes from a missing part on that are inflated before the tables are tried again.
+const AROUND: u64 = 8 << 20;
+/// Windows that are kept of one library, and passes through it: most need one pass.
+const MOST: usize = 8;
 
 /// The libraries of a wheel.
 #[derive(Debug, Default)]
@@ -42,76 +43,80 @@ pub struct LibraryTables {
 /// # Errors
 /// An [`AssembleError`] for a file that is not a wheel or cannot be read.
 pub fn library_tables(path: &Utf8Path) -> Result<LibraryTables, AssembleError> {
-    let file = path.file_name().unwrap_or_default().to_owned();
-    let read = |cause| AssembleError::Read { file: file.clone(), cause };
-    let source = fs_err::File::open(path).map_err(read)?.into_file();
-    let size = source.metadata().map_err(read)?.len();
-    let entries = read_entries(&source, size).map_err(|error| match error {
-        ZipError::Io(cause) => read(cause),
-        ZipError::Refused(reasons) => AssembleError::Refused { file: file.clone(), reasons },
-    })?;
-    let is_library = |entry: &&ZipEntry| {
-        let name = entry.name.rsplit('/').next().unwrap_or_default();
-        !entry.is_folder() && name.split('.').skip(1).any(|part| part == "so")
-    };
-    let mut libraries: Vec<_> = entries.iter().filter(is_library).collect();
-    // The largest first, so that no thread begins it last.
-    libraries.sort_by_key(|entry| std::cmp::Reverse(entry.size));
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Ok(LibraryTables::default())));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(libraries.len());
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(entry) = libraries.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let one = table(&source, entry);
-                    add(&mut found.lock().expect("no thread panics with it"), entry, one);
-                }
-            });
-        }
-    });
-    let found = found.into_inner().expect("no thread panics with it");
-    let mut found = found.map_err(read)?;
-    found.tables.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(found)
+    Ok(tables_of_wheels(&[path.to_owned()])?.pop().unwrap_or_default())
 }
 
-fn add(all: &mut std::io::Result<LibraryTables>, entry: &ZipEntry, one: Result<Table, Unreadable>) {
-    let Ok(found) = all else { return };
-    match one {
-        Ok(table) => found.tables.push(table),
-        // Text that is called a library, as linker scripts are; a library of another class or without symbols is for a chip.
-        Err(Unreadable::Elf(ElfError::NotElf | ElfError::OtherClass | ElfError::NoSymbols)) => {}
-        Err(Unreadable::Elf(error)) => drop(found.unreadable.insert(entry.name.clone(), error.to_string())),
-        Err(Unreadable::Zip(reason)) => drop(found.unreadable.insert(entry.name.clone(), reason.to_owned())),
-        Err(Unreadable::Io(error)) => *all = Err(error),
+/// Reads the symbol tables of every library of these wheels, several at a time. The result has their order.
+///
+/// # Errors
+/// As [`library_tables`].
+pub fn tables_of_wheels(paths: &[Utf8PathBuf]) -> Result<Vec<LibraryTables>, AssembleError> {
+    let wheels: Vec<_> = paths.iter().map(|path| Wheel::open(path)).collect::<Result<_, _>>()?;
+    let of_wheel = |(at, wheel)| wheel_libraries(wheel).map(move |entry| (at, entry));
+    let mut libraries: Vec<(usize, &ZipEntry)> = wheels.iter().enumerate().flat_map(of_wheel).collect();
+    libraries.sort_by_key(|(_, entry)| Reverse(entry.packed));
+    let read = on_all_cores(&libraries, |(at, entry)| {
+        let Wheel { file, source, .. } = &wheels[*at];
+        match table(source, entry) {
+            Err(Unreadable::Io(cause)) => Err(AssembleError::Read { file: file.clone(), cause }),
+            Err(Unreadable::Library(reason)) => Ok(Err(reason)),
+            Ok(table) => Ok(Ok(table)),
+        }
+    })?;
+    let mut all: Vec<_> = wheels.iter().map(|_| LibraryTables::default()).collect();
+    for ((at, entry), one) in libraries.into_iter().zip(read) {
+        match one {
+            Ok(table) => all[at].tables.extend(table),
+            Err(reason) => drop(all[at].unreadable.insert(entry.name.clone(), reason)),
+        }
     }
+    for found in &mut all {
+        found.tables.sort_by(|one, other| one.path.cmp(&other.path));
+    }
+    Ok(all)
+}
+
+/// An open wheel.
+struct Wheel {
+    file: String,
+    source: File,
+    entries: Vec<ZipEntry>,
+}
+
+impl Wheel {
+    fn open(path: &Utf8Path) -> Result<Self, AssembleError> {
+        let file = path.file_name().unwrap_or_default().to_owned();
+        let read = |cause| AssembleError::Read { file: file.clone(), cause };
+        let source = fs_err::File::open(path).map_err(read)?.into_file();
+        let size = source.metadata().map_err(read)?.len();
+        let entries = read_entries(&source, size).map_err(|error| match error {
+            ZipError::Io(cause) => read(cause),
+            ZipError::Refused(reasons) => AssembleError::Refused { file: file.clone(), reasons },
+        })?;
+        Ok(Self { file, source, entries })
+    }
+}
+
+fn wheel_libraries(wheel: &Wheel) -> impl Iterator<Item = &ZipEntry> {
+    wheel.entries.iter().filter(|entry| {
+        let name = entry.name.rsplit('/').next().unwrap_or_default();
+        !entry.is_folder() && name.split('.').skip(1).any(|part| part == "so")
+    })
 }
 
 enum Unreadable {
-    Elf(ElfError),
-    Zip(&'static str),
+    Library(String),
     Io(std::io::Error),
 }
 
-fn table(source: &File, entry: &ZipEntry) -> Result<Table, Unreadable> {
-    let mut parts = Parts { size: entry.size, kept: BTreeMap::new(), missed: Cell::new(None) };
-    let mut reader = EntryReader::default();
-    parts.fetch(&mut reader, source, entry, &[(0, FIRST.min(entry.size))])?;
-    for pass in 0..PASSES {
-        parts.missed.set(None);
-        let read = elf::object(&parts);
-        let Some((at, length)) = parts.missed.get() else {
-            return read.map(|object| Table::new(installed(&entry.name), object)).map_err(Unreadable::Elf);
-        };
-        // What lies around a missing part is asked for next: tables that a tool has moved lie together. Whatever lies in the
-        // head is kept on the way to the first of them.
-        let mut wanted = vec![(at, length.max(AROUND.min(entry.size - at)))];
-        if pass == 0 {
-            wanted.push((0, HEAD.min(entry.size)));
-        }
-        parts.fetch(&mut reader, source, entry, &wanted)?;
+/// The table of a library; `None` for what only has the name of one.
+fn table(source: &File, entry: &ZipEntry) -> Result<Option<Table>, Unreadable> {
+    match Parts::new(entry.size).object(source, entry)? {
+        Ok(object) => Ok(Some(Table::new(installed(&entry.name), object))),
+        // Text that is called a library, as linker scripts are; a library of another class or without symbols is for a chip.
+        Err(ElfError::NotElf | ElfError::OtherClass | ElfError::NoSymbols) => Ok(None),
+        Err(error) => Err(Unreadable::Library(error.to_string())),
     }
-    Err(Unreadable::Elf(ElfError::Damaged("layout")))
 }
 
 /// Where a wheel's file is installed, below site-packages.
@@ -127,9 +132,28 @@ fn installed(name: &str) -> &str {
 /// A library of which some parts are known; a read elsewhere fails and is remembered.
 struct Parts {
     size: u64,
-    /// Bytes by their offset.
-    kept: BTreeMap<u64, Vec<u8>>,
+    windows: Vec<Window>,
+    /// Where the tables are tried again.
+    goal: u64,
     missed: Cell<Option<(u64, u64)>>,
+}
+
+/// A part that is kept, or will be.
+struct Window {
+    start: u64,
+    length: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    fn has(&self, at: u64, length: u64) -> bool {
+        self.start <= at && at + length <= self.start + self.length
+    }
+
+    /// The next byte that it lacks.
+    fn next(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
 }
 
 impl Source for Parts {
@@ -138,9 +162,9 @@ impl Source for Parts {
         if offset.checked_add(length)? > self.size {
             return None;
         }
-        for (start, bytes) in self.kept.range(..=offset) {
-            let from = usize::try_from(offset - start).ok()?;
-            if let Some(part) = from.checked_add(len).and_then(|to| bytes.get(from..to)) {
+        for window in self.windows.iter().filter(|window| window.start <= offset) {
+            let from = usize::try_from(offset - window.start).ok()?;
+            if let Some(part) = from.checked_add(len).and_then(|to| window.bytes.get(from..to)) {
                 return Some(part.to_vec());
             }
         }
@@ -149,41 +173,79 @@ impl Source for Parts {
     }
 }
 
+/// Why inflating stops.
+enum Stop {
+    /// The tables were read, or cannot be.
+    Done(Result<Object, ElfError>),
+    /// A table lies before.
+    Passed,
+}
+
 impl Parts {
-    /// Inflates the library up to the end of the last of these parts, and keeps them.
-    fn fetch(
-        &mut self,
-        reader: &mut EntryReader,
-        source: &File,
-        entry: &ZipEntry,
-        wanted: &[(u64, u64)],
-    ) -> Result<(), Unreadable> {
-        /// The last part is there.
-        struct Enough;
-        let end = wanted.iter().map(|(at, length)| at + length).max().unwrap_or(0);
-        let mut found = vec![Vec::new(); wanted.len()];
-        let mut passed = 0_u64;
-        let read = reader.read(source, entry, |part| {
-            let here = passed..passed + part.plain.len() as u64;
-            for ((at, length), bytes) in wanted.iter().zip(&mut found) {
-                let (from, to) = (here.start.max(*at), here.end.min(at + length));
-                if from < to {
-                    let inside = |place: u64| usize::try_from(place - here.start).unwrap_or(usize::MAX);
-                    bytes.extend_from_slice(part.plain.get(inside(from)..inside(to)).unwrap_or_default());
+    fn new(size: u64) -> Self {
+        let head = Window { start: 0, length: WINDOW.min(size), bytes: Vec::new() };
+        Self { size, windows: vec![head], goal: FIRST.min(size), missed: Cell::new(None) }
+    }
+
+    /// Inflates the library until all of its tables are there.
+    fn object(&mut self, source: &File, entry: &ZipEntry) -> Result<Result<Object, ElfError>, Unreadable> {
+        let mut reader = EntryReader::default();
+        for _ in 0..MOST {
+            let mut passed = 0;
+            let read = reader.read(source, entry, |part| {
+                let from = passed;
+                passed += part.plain.len() as u64;
+                self.receive(from, part.plain)
+            });
+            match read {
+                Err(EntryError::Receiver(Stop::Done(object))) => return Ok(object),
+                Err(EntryError::Receiver(Stop::Passed)) => {}
+                Err(EntryError::Damaged(reason)) => return Err(Unreadable::Library(reason.to_owned())),
+                Err(EntryError::Io(error)) => return Err(Unreadable::Io(error)),
+                // An empty one.
+                Ok(()) => return Ok(elf::object(self)),
+            }
+        }
+        Ok(Err(ElfError::Damaged("layout")))
+    }
+
+    /// Takes the bytes from an offset on, and tries to read the tables where enough is there.
+    fn receive(&mut self, from: u64, plain: &[u8]) -> Result<(), Stop> {
+        let end = from + plain.len() as u64;
+        loop {
+            for window in &mut self.windows {
+                let next = window.next();
+                let to = (window.start + window.length).min(end);
+                if (from..to).contains(&next) {
+                    let inside = |place: u64| usize::try_from(place - from).unwrap_or(usize::MAX);
+                    window.bytes.extend_from_slice(plain.get(inside(next)..inside(to)).unwrap_or_default());
                 }
             }
-            passed = here.end;
-            if passed >= end { Err(Enough) } else { Ok(()) }
-        });
-        match read {
-            Ok(()) | Err(EntryError::Receiver(Enough)) => {}
-            Err(EntryError::Damaged(reason)) => return Err(Unreadable::Zip(reason)),
-            Err(EntryError::Io(error)) => return Err(Unreadable::Io(error)),
+            if end < self.goal {
+                return Ok(());
+            }
+            self.missed.set(None);
+            let object = elf::object(self);
+            let Some((at, length)) = self.missed.get() else { return Err(Stop::Done(object)) };
+            if self.want(at, length)? < from {
+                return Err(Stop::Passed);
+            }
         }
-        for ((at, _), bytes) in wanted.iter().zip(found) {
-            self.kept.insert(*at, bytes);
+    }
+
+    /// Keeps a missing part from now on; returns the first byte of it and its surroundings that is not there.
+    fn want(&mut self, at: u64, length: u64) -> Result<u64, Stop> {
+        if !self.windows.iter().any(|window| window.has(at, length)) {
+            if self.windows.len() == MOST {
+                return Err(Stop::Done(Err(ElfError::Damaged("layout"))));
+            }
+            let kept = length.max(WINDOW).min(self.size - at);
+            self.windows.push(Window { start: at, length: kept, bytes: Vec::new() });
         }
-        Ok(())
+        let window = self.windows.iter().find(|window| window.has(at, length));
+        let (next, end) = window.map_or((at, self.size), |one| (one.next(), one.start + one.length));
+        self.goal = (at + length.max(AROUND)).min(end);
+        Ok(next)
     }
 }
 
@@ -259,7 +321,7 @@ mod tests {
     #[test]
     fn tables_behind_the_kept_head_are_found() {
         let folder = Folder::new();
-        let far = HEAD + (1 << 20);
+        let far = WINDOW + (1 << 20);
         let library = folder.library(&format!("{SOURCE} const char far[{far}] = {{1}};"));
         let wheel = folder.wheel(vec![MadeEntry::new("a.so", &library)]);
         let found = library_tables(&wheel).expect("a wheel").tables;

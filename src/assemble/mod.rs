@@ -8,6 +8,7 @@
 //! LayerPlan::new ─► write_plain, write_layer, write_known, write_known_gzip, digest_layers
 //! ```
 
+mod all_cores;
 mod cache;
 mod conflicts;
 mod digest;
@@ -41,6 +42,7 @@ pub(crate) mod made_wheel;
 #[cfg(test)]
 pub(crate) mod samples;
 
+pub use all_cores::on_all_cores;
 pub use cache::{DigestCache, LayerKey};
 pub use conflicts::{Conflict, Conflicts};
 pub use digest::digest_layers;
@@ -48,7 +50,7 @@ pub use error::AssembleError;
 pub use grouping::{WheelGroup, group_wheels, has_own_layer};
 pub use install::{Installation, InstalledContent, InstalledFile};
 pub use layer::{LayerContent, LayerFile, LayerPlan};
-pub use library_tables::{LibraryTables, library_tables};
+pub use library_tables::{LibraryTables, library_tables, tables_of_wheels};
 pub use listing::{Listing, ListingCache};
 pub use record_file::LAYOUT_VERSION;
 pub use wheel::Wheel;

@@ -1,5 +1,6 @@
 //! The symbol tables of locked wheels, made once for each wheel.
 
+use std::cmp::Reverse;
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::assemble::library_tables;
+use crate::assemble::{on_all_cores, tables_of_wheels};
 use crate::fetch::open_verified;
 use crate::model::lock::{Lock, LockedWheel};
 use crate::packages::WheelSource;
@@ -52,10 +53,12 @@ pub(crate) async fn tables_of_lock(
     let (fetcher, index) = downloads(settings)?;
     let source = WheelSource { stack: &lock.stack, index: &index, fetcher: &fetcher, known: None };
     source.gather(&unknown, &store, Arc::clone(reporter)).await?;
-    for wheel in unknown {
-        reporter.report(Event::Note { text: format!("reading the symbols of {}", wheel.file) });
-        all.extend(made(&records, &store, wheel, reporter)?);
-    }
+    let text = match unknown.as_slice() {
+        [wheel] => format!("reading the symbols of {}", wheel.file),
+        wheels => format!("reading the symbols of {} wheels", wheels.len()),
+    };
+    reporter.report(Event::Note { text });
+    all.extend(made(&records, &store, unknown, reporter)?);
     Ok(all)
 }
 
@@ -66,30 +69,40 @@ fn recorded(records: &SealedRecords, sha256: &str) -> Option<Vec<Table>> {
     tables(&text).ok()
 }
 
-/// Reads the tables from a wheel of the cache and records them.
-/// One with a library that cannot be read is not recorded, and named each time: other wheels may need that library.
+/// Reads the tables of wheels of the cache and records them.
+/// Those of a wheel with a library that cannot be read are not recorded, and named each time: other wheels may need that library.
 fn made(
     records: &SealedRecords,
     store: &Store,
-    wheel: &LockedWheel,
+    mut wheels: Vec<&LockedWheel>,
     reporter: &Arc<dyn Reporter>,
 ) -> Result<Vec<Table>, CommandError> {
-    // Its bytes are hashed first: the record stands for the locked wheel.
-    let none = || std::io::Error::other(format!("`{}` is damaged in the cache", wheel.file));
-    open_verified(store, &wheel.sha256)?.ok_or_else(none)?;
-    let found = library_tables(&store.blob_path(&wheel.sha256)?)?;
-    for (library, reason) in &found.unreadable {
-        reporter.report(Event::Note { text: format!("cannot read {library} of {}: {reason}", wheel.file) });
+    wheels.sort_by_key(|wheel| Reverse(wheel.size));
+    // Their bytes are hashed first: a record stands for the locked wheel.
+    let paths = on_all_cores(&wheels, |wheel| {
+        let none = || std::io::Error::other(format!("`{}` is damaged in the cache", wheel.file));
+        open_verified(store, &wheel.sha256)?.ok_or_else(none)?;
+        Ok::<_, CommandError>(store.blob_path(&wheel.sha256)?)
+    })?;
+    let found: Vec<_> = wheels.into_iter().zip(tables_of_wheels(&paths)?).collect();
+    for (wheel, one) in &found {
+        for (library, reason) in &one.unreadable {
+            let text = format!("cannot read {library} of {}: {reason}", wheel.file);
+            reporter.report(Event::Note { text });
+        }
     }
-    if !found.unreadable.is_empty() {
-        return Ok(found.tables);
-    }
+    on_all_cores(&found, |(wheel, one)| {
+        if one.unreadable.is_empty() { record(records, wheel, &one.tables) } else { Ok(()) }
+    })?;
+    Ok(found.into_iter().flat_map(|(_, one)| one.tables).collect())
+}
+
+fn record(records: &SealedRecords, wheel: &LockedWheel, tables: &[Table]) -> Result<(), CommandError> {
     let mut text = String::new();
-    for table in &found.tables {
+    for table in tables {
         table.write(&mut text);
     }
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
     packer.write_all(text.as_bytes())?;
-    records.write(&wheel.sha256, &packer.finish()?)?;
-    Ok(found.tables)
+    Ok(records.write(&wheel.sha256, &packer.finish()?)?)
 }

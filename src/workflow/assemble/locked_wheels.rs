@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8PathBuf;
 use tokio::sync::mpsc;
 
 use crate::assemble::{
-    AssembleError, Conflicts, Installation, LayerPlan, Listing, ListingCache, Wheel, write_known,
-    write_known_gzip,
+    AssembleError, Conflicts, Installation, LayerPlan, Listing, ListingCache, Wheel, on_all_cores,
+    write_known, write_known_gzip,
 };
 use crate::engine::LayerContent;
 use crate::model::lock::{IndexKind, LockedWheel};
@@ -167,7 +166,8 @@ impl LockedWheels {
         }
         let unknown: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_none()).collect();
         let wheels = self.clone();
-        let made = blocking(move || on_all_cores(&unknown, |at| Listing::of(&wheels.open(at)?))).await??;
+        let list = move |at: &usize| Ok::<_, AssembleError>((*at, Listing::of(&wheels.open(*at)?)?));
+        let made = blocking(move || on_all_cores(&unknown, list)).await??;
         for (at, listing) in made {
             cache.put(&self.0[at].locked, &listing)?;
             found[at] = Some(listing);
@@ -188,8 +188,8 @@ pub(super) struct LayerOfWheels {
 impl LayerOfWheels {
     /// Its entries.
     pub(super) fn plan(&self) -> Result<LayerPlan, AssembleError> {
-        let opened = on_all_cores(&self.members, |at| self.wheels.open(at))?;
-        let wheels: Vec<&Installation> = opened.iter().map(|(_, wheel)| wheel).collect();
+        let opened = on_all_cores(&self.members, |at| self.wheels.open(*at))?;
+        let wheels: Vec<&Installation> = opened.iter().collect();
         LayerPlan::new(&wheels, &self.conflicts, BTreeMap::new())
     }
 }
@@ -229,49 +229,4 @@ async fn addresses(
     let Some(system) = system else { return Ok(remembered_addresses(&session.store, &of_default)?) };
     let tools = package_tools(session, settings);
     Ok(Some(wheel_addresses(&tools, system.tag.name(), &system.uv, &of_default).await?))
-}
-
-/// Does something for each of these on all cores; the results are in their order.
-fn on_all_cores<T: Send>(
-    all: &[usize],
-    work: impl Fn(usize) -> Result<T, AssembleError> + Sync,
-) -> Result<Vec<(usize, T)>, AssembleError> {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let next = AtomicUsize::new(0);
-    let run = || {
-        let mut done = Vec::new();
-        while let Some(at) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((*at, work(*at)?));
-        }
-        Ok::<_, AssembleError>(done)
-    };
-    let mut done = std::thread::scope(|scope| {
-        let running: Vec<_> = (1..cores.min(all.len())).map(|_| scope.spawn(run)).collect();
-        let mut done = run()?;
-        for thread in running {
-            done.extend(thread.join().expect("reading a wheel does not panic")?);
-        }
-        Ok::<_, AssembleError>(done)
-    })?;
-    let place: BTreeMap<usize, usize> = all.iter().enumerate().map(|(place, at)| (*at, place)).collect();
-    done.sort_by_key(|(at, _)| place[at]);
-    Ok(done)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_are_in_order_and_the_first_error_ends_the_work() {
-        let wanted: Vec<usize> = (0..50).rev().collect();
-        let done = on_all_cores(&wanted, |at| Ok(at * 2)).expect("no error");
-        assert_eq!(done, wanted.iter().map(|at| (*at, at * 2)).collect::<Vec<_>>());
-        let error = on_all_cores(&wanted, |at| {
-            let cause = std::io::Error::other("gone");
-            if at == 7 { Err(AssembleError::Read { file: "x".to_owned(), cause }) } else { Ok(at) }
-        });
-        assert!(matches!(error, Err(AssembleError::Read { .. })), "{error:?}");
-        assert_eq!(on_all_cores(&[], Ok).expect("nothing"), []);
-    }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use envforge_protocol::CheckId;
 use envforge_protocol::abi::{
     Finding, GLOBAL_DEPENDENCIES, Place, Table, TorchRelease, World, asks_for_torch, driver_libraries,
-    is_only_tried, is_preloaded, torch_release,
+    is_for_another_torch, is_only_tried, is_preloaded, torch_release,
 };
 use envforge_protocol::elf::{self, ElfError};
 
@@ -43,13 +43,18 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
             problems.insert(reason.clone());
         }
     }
+    let torch = installed_torch(&packages);
     if !extensions.is_empty() {
         for (extension, mut findings) in audited(options, &packages, &extensions) {
             let lacks_a_library = findings.iter().any(|one| matches!(one, Finding::MissingLibrary { .. }));
             if lacks_a_library {
                 findings.retain(Finding::holds_without_a_library);
             }
-            let may_fail = || expected.may_lack.contains(extension.file()) || is_only_tried(&extension.path);
+            let may_fail = || {
+                expected.may_lack.contains(extension.file())
+                    || is_only_tried(&extension.path)
+                    || torch.is_some_and(|torch| is_for_another_torch(extension.file(), torch))
+            };
             if !findings.iter().any(Finding::is_fatal) {
                 *(if lacks_a_library { &mut others } else { &mut judged }) += 1;
             } else if may_fail() {

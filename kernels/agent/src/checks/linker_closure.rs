@@ -1,8 +1,11 @@
 //! Proves that the loader finds every library the environment's binaries need.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
-use envforge_protocol::CheckId;
+use envforge_protocol::abi::is_for_another_cuda;
+use envforge_protocol::elf::Dynamic;
+use envforge_protocol::{CheckId, Key};
 
 use super::{Options, errored};
 use crate::linker::{Loader, objects};
@@ -15,7 +18,9 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
         Ok(expected) => expected,
         Err(problem) => return errored(&[ID], &problem),
     };
-    let objects = objects(&options.environment());
+    let mut objects = objects(&options.environment());
+    let others =
+        expected.value(Key::Cuda).map(|cuda| without_other_cuda(&mut objects, cuda)).unwrap_or_default();
     let missing = Loader::of(&options.root).missing(&objects);
     let (done_without, mut problems) = divided(missing, &expected.may_lack);
     if objects.is_empty() {
@@ -29,9 +34,24 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
             done_without.join(", ")
         );
     }
+    if !others.is_empty() {
+        good = format!("{good}; never loaded with this CUDA: {}", others.join(", "));
+    }
     let hint = "add the missing system package or wheel, or list a library that your packages do not need in `[verify] may-lack` of \
                 envforge.toml";
     vec![Report::of_problems(ID, good, &problems).hint(hint)]
+}
+
+/// Removes the libraries that their package loads with another CUDA only, and returns their names.
+fn without_other_cuda(objects: &mut BTreeMap<PathBuf, Dynamic>, cuda: &str) -> Vec<String> {
+    let major = cuda.split('.').next().unwrap_or(cuda);
+    let is_other = |path: &PathBuf| {
+        let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        is_for_another_cuda(file, major, |name| objects.contains_key(&path.with_file_name(name)))
+    };
+    let others: Vec<PathBuf> = objects.keys().filter(|path| is_other(path)).cloned().collect();
+    let removed = others.iter().filter(|path| objects.remove(*path).is_some());
+    removed.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect()
 }
 
 /// The libraries that are missing and may be, and what else is missing, as `FILE needs SONAME`.

@@ -15,7 +15,7 @@ use crate::report::Report;
 
 const ID: CheckId = CheckId::Nvrtc;
 /// Frameworks that load NVRTC's built-in functions before they need them. Others must have an NVRTC that finds its own.
-const LOADS_BUILTINS: [&str; 2] = ["torch", "vllm"];
+const LOADS_BUILTINS: [&str; 3] = ["torch", "vllm", "sglang"];
 const AGAIN: &str = "reinstall NVRTC of the stack's CUDA, with libstdc++.so.6 for its built-in functions";
 
 /// For the target's GPUs; without a target for the lowest and highest that the toolkit and the stack share.

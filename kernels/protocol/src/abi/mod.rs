@@ -12,7 +12,7 @@ mod table;
 mod world;
 
 pub use finding::Finding;
-pub use optional::{is_only_tried, may_be_missing};
+pub use optional::{is_for_another_cuda, is_for_another_torch, is_only_tried, may_be_missing};
 pub use preloaded::{TorchRelease, is_preloaded, torch_release};
 pub use table::{GLOBAL_DEPENDENCIES, Table, TableError, asks_for_torch, driver_libraries, tables};
 pub use world::{Place, World};
