@@ -4,7 +4,10 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{available_parallelism, scope};
 
-/// Does something for each item on all cores and returns the results in the order of the items. The items are begun in
+/// The most threads: each may hold 64 MB and more of a library.
+const MOST: usize = 8;
+
+/// Does something for each item on all cores, eight at most, and returns the results in the order of the items. The items are begun in
 /// that order: large ones first keep every core busy to the end.
 ///
 /// # Errors
@@ -13,7 +16,7 @@ pub fn on_all_cores<I: Sync, T: Send, E: Send>(
     items: &[I],
     work: impl Fn(&I) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    let cores = available_parallelism().map_or(1, NonZero::get);
+    let cores = available_parallelism().map_or(1, NonZero::get).min(MOST);
     let next = AtomicUsize::new(0);
     let run = || {
         let mut done = Vec::new();

@@ -176,7 +176,7 @@ impl Source for Parts {
 /// Why inflating stops.
 enum Stop {
     /// The tables were read, or cannot be.
-    Done(Result<Object, ElfError>),
+    Done(Box<Result<Object, ElfError>>),
     /// A table lies before.
     Passed,
 }
@@ -198,7 +198,7 @@ impl Parts {
                 self.receive(from, part.plain)
             });
             match read {
-                Err(EntryError::Receiver(Stop::Done(object))) => return Ok(object),
+                Err(EntryError::Receiver(Stop::Done(object))) => return Ok(*object),
                 Err(EntryError::Receiver(Stop::Passed)) => {}
                 Err(EntryError::Damaged(reason)) => return Err(Unreadable::Library(reason.to_owned())),
                 Err(EntryError::Io(error)) => return Err(Unreadable::Io(error)),
@@ -226,7 +226,7 @@ impl Parts {
             }
             self.missed.set(None);
             let object = elf::object(self);
-            let Some((at, length)) = self.missed.get() else { return Err(Stop::Done(object)) };
+            let Some((at, length)) = self.missed.get() else { return Err(Stop::Done(Box::new(object))) };
             if self.want(at, length)? < from {
                 return Err(Stop::Passed);
             }
@@ -237,7 +237,7 @@ impl Parts {
     fn want(&mut self, at: u64, length: u64) -> Result<u64, Stop> {
         if !self.windows.iter().any(|window| window.has(at, length)) {
             if self.windows.len() == MOST {
-                return Err(Stop::Done(Err(ElfError::Damaged("layout"))));
+                return Err(Stop::Done(Box::new(Err(ElfError::Damaged("layout")))));
             }
             let kept = length.max(WINDOW).min(self.size - at);
             self.windows.push(Window { start: at, length: kept, bytes: Vec::new() });

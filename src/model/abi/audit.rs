@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use envforge_protocol::abi::{Finding, Place, Table, World, may_be_missing, torch_release};
+use envforge_protocol::abi::{
+    Finding, Place, Table, TorchRelease, World, is_for_another_cuda, is_for_another_torch, may_be_missing,
+    torch_release,
+};
 
 use super::base_libraries::base_libraries;
 use crate::model::stack::Stack;
@@ -19,7 +22,8 @@ pub(crate) struct AuditedLibrary {
     pub(crate) optional: BTreeSet<String>,
 }
 
-/// Audits the libraries of a wheel against the locked ones, with that torch among them, on a base with that glibc.
+/// Audits the libraries of a wheel against the locked ones, with that torch among them, on a base with that glibc. Those that
+/// the wheel has for another CUDA or torch are not in the result: its package loads others.
 pub(crate) fn audit(
     stack: &Stack,
     glibc: &GlibcVersion,
@@ -43,7 +47,15 @@ pub(crate) fn audit(
     }
     let torch = torch.and_then(torch_release).unwrap_or_default();
     world.import_torch(torch, |one| one.path == python);
-    own.iter().map(|table| audited(&world, table)).collect()
+    let major = stack.cuda.major.to_string();
+    own.iter().filter(|one| is_loaded(one, own, torch, &major)).map(|table| audited(&world, table)).collect()
+}
+
+/// Whether the package loads that library of its wheel with this torch and this CUDA.
+fn is_loaded(library: &Table, own: &[Table], torch: TorchRelease, cuda_major: &str) -> bool {
+    let (folder, file) = library.path.rsplit_once('/').unwrap_or(("", &library.path));
+    let has = |name: &str| own.iter().any(|one| one.path.strip_prefix(folder) == Some(&format!("/{name}")));
+    !is_for_another_torch(file, torch) && !is_for_another_cuda(file, cuda_major, has)
 }
 
 fn audited(world: &World, table: &Table) -> AuditedLibrary {
@@ -98,5 +110,24 @@ mod tests {
             let audited = audit(&sample::stack(), &glibc, Some("2.8.0"), Vec::new(), &[own]);
             assert_eq!(audited[0].findings.is_empty(), is_met, "{symbol}: {:?}", audited[0].findings);
         }
+    }
+
+    /// File names of torch-memory-saver 0.0.10 and torch-c-dlpack-ext 0.1.5.
+    #[test]
+    fn libraries_for_another_cuda_or_torch_are_left_out() {
+        let named =
+            |file: &str| Table { path: format!("of_package/{file}"), machine: 62, ..Table::default() };
+        let [saver, addon] = ["torch_memory_saver_hook_mode_torch", "libtorch_c_dlpack_addon_torch"];
+        let own = ["", "_cu12", "_cu13"].map(|cuda| named(&format!("{saver}{cuda}.abi3.so")));
+        let addons = ["27-cpu", "28-cuda", "29-cuda"].map(|release| named(&format!("{addon}{release}.so")));
+        let glibc = "2.36".parse().expect("a version");
+        let libraries = |own: &[Table]| -> Vec<String> {
+            let audited = audit(&sample::stack(), &glibc, Some("2.8.0"), Vec::new(), own);
+            audited.into_iter().map(|one| one.library).collect()
+        };
+        assert_eq!(sample::stack().cuda.major, 12);
+        assert_eq!(libraries(&own), [own[1].path.clone()]);
+        assert_eq!(libraries(&addons), [addons[1].path.clone()]);
+        assert_eq!(libraries(&own[..1]), [own[0].path.clone()], "it has one library");
     }
 }
