@@ -7,7 +7,7 @@ use clap::Parser;
 use envforge::cli::Cli;
 
 /// Settings of glibc's allocator. Left alone it has eight heaps for each processor and raises the size from which on a freed
-/// block goes back to the system to 32 MiB: the threads that write layers then keep what they freed (600 MB instead of 280 MB
+/// block goes back to the system to 32 MiB: the threads that write layers then keep what they freed (608 MB instead of 381 MB
 /// for a project of 20 packages, docs/src/benchmarks.md).
 #[cfg(target_env = "gnu")]
 const ALLOCATOR: [(libc::c_int, libc::c_int); 2] =

@@ -332,6 +332,20 @@ mod tests {
         assert_eq!(of_torch("2.3.0"), None);
     }
 
+    /// SGLang was not, and its images failed the check `nvrtc`.
+    #[test]
+    fn agent_knows_each_framework_that_loads_the_nvrtc_of_torch() {
+        let check = include_str!("../../../kernels/agent/src/checks/nvrtc.rs");
+        let list = check.lines().find(|line| line.starts_with("const LOADS_BUILTINS")).unwrap();
+        let matrix = Matrix::current();
+        let uses_torch = |row: &&Variant| row.companions.contains_key("torch");
+        let frameworks: Vec<_> =
+            matrix.variants.iter().filter(uses_torch).map(|row| format!("\"{}\"", row.framework)).collect();
+        assert!(frameworks.iter().any(|name| name == "\"vllm\""), "{frameworks:?}");
+        let unknown = frameworks.iter().find(|name| *name != "\"pytorch\"" && !list.contains(*name));
+        assert_eq!(unknown, None, "{list}");
+    }
+
     #[test]
     fn products_are_known_with_and_without_rows() {
         let matrix = Matrix::current();
