@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(of_torch("2.3.0"), None);
     }
 
-    /// SGLang was not, and its images failed the check `nvrtc`.
+    /// One was not, and its images failed the check `nvrtc`.
     #[test]
     fn agent_knows_each_framework_that_loads_the_nvrtc_of_torch() {
         let check = include_str!("../../../kernels/agent/src/checks/nvrtc.rs");
