@@ -110,6 +110,12 @@ for id in 1000 50000; do
     setpriv --reuid $id --regid $id --clear-groups env USER=u$id HOME=/var/lib/engine/$id TMPDIR=/var/lib/engine/$id \
         XDG_RUNTIME_DIR=/run/user/$id sh /usr/share/docker.io/contrib/dockerd-rootless.sh -H unix:///run/eng/$id.sock \
         --bip 192.168.250.1/24 &
+    # The way to the registry, inside the network of its own that each has.
+    (
+        until [ -s /run/user/$id/docker.pid ]; do sleep 1; done
+        exec nsenter -n -t "$(cat /run/user/$id/docker.pid)" \
+            socat "TCP-LISTEN:$REGISTRY_PORT,bind=127.0.0.1,fork,reuseaddr" UNIX-CONNECT:/run/eng/registry.sock
+    ) &
 done
 ln -s 50000.sock /run/eng/engine.sock
 wait
@@ -198,6 +204,7 @@ Docker_of_Debian_13=unix://$work/eng-docker-13/engine.sock Docker_of_testing=uni
 Docker_with_containerd's_store=unix://$work/eng-docker-containerd/engine.sock Podman=unix://$work/eng-podman-13/engine.sock \
 Podman_without_root=unix://$work/eng-podman-rootless/engine.sock \
 Podman_of_Debian_12=unix://$work/eng-podman-12/engine.sock \
+Docker_without_root=unix://$work/eng-docker-rootless/engine.sock \
 Docker_over_ssh=ssh://127.0.0.1:$ssh_port$work/eng-docker-ssh/engine.sock \
 Docker_over_TLS=tcp://127.0.0.1:$tls_port#$work/eng-docker-tls/certs" \
     cargo test --features docker --test docker -- --ignored --exact \
