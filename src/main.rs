@@ -1,6 +1,5 @@
 //! The `envforge` program: parse, run, exit code; nothing else.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -16,7 +15,7 @@ const ALLOCATOR: [(libc::c_int, libc::c_int); 2] =
 fn main() -> ExitCode {
     return_freed_memory();
     let Cli { global, command } = Cli::parse();
-    envforge::commands::run(&global.into(), command.into(), std::io::stderr().is_terminal())
+    envforge::commands::run(&global.into(), command.into(), envforge::report::terminals())
 }
 
 #[cfg(target_env = "gnu")]

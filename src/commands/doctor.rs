@@ -8,7 +8,7 @@ use crate::failure::Exit;
 use crate::host::{self, EngineFacts, HostFacts, HostFinding, HostReport, Severity, SystemFacts};
 use crate::model::compat::Matrix;
 use crate::model::request;
-use crate::model::wrap::wrap_hanging;
+use crate::model::wrap::{hanging, wrapped};
 use crate::pages::doctor_page;
 use crate::report::Printer;
 use crate::settings::Settings;
@@ -39,7 +39,7 @@ struct FullReport {
 
 pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Result<Exit, CommandError> {
     if let Some(text) = &args.explain {
-        return explain::explain(text, settings.output.json);
+        return explain::explain(text, settings.output);
     }
     let matrix = Matrix::current();
     let report = HostReport {
@@ -72,7 +72,7 @@ pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Resul
     } else if settings.output.json {
         Printer.json(&DoctorReport { schema: 1, findings });
     } else {
-        Printer.text(&summary(findings, settings.output.verbose > 0));
+        Printer.text(&wrapped(&summary(findings, settings.output.verbose > 0), settings.output.width));
     }
     Ok(if bad { Exit::No } else { Exit::Done })
 }
@@ -98,8 +98,8 @@ fn line(finding: &HostFinding) -> String {
         Severity::Warning => "warning",
         Severity::Error => "error  ",
     };
-    let hint = finding.hint.as_ref().map(|hint| wrap_hanging("         hint: ", hint));
-    wrap_hanging(&format!("{word}  "), &finding.text) + &hint.unwrap_or_default()
+    let hint = finding.hint.as_ref().map(|hint| hanging("         hint: ", hint));
+    hanging(&format!("{word}  "), &finding.text) + &hint.unwrap_or_default()
 }
 
 fn overrides(settings: &Settings) -> Vec<&'static str> {

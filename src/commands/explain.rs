@@ -9,8 +9,9 @@ use crate::failure::Exit;
 use crate::host::{HostFinding, Severity};
 use crate::model::diagnosis::{Diagnosis, diagnose};
 use crate::model::visible::visible_line;
-use crate::model::wrap::wrap_hanging;
+use crate::model::wrap::{hanging, wrapped};
 use crate::report::Printer;
+use crate::settings::Output;
 use crate::workflow::error::CommandError;
 
 /// Characters of a line that are shown.
@@ -35,7 +36,7 @@ struct MarkedLine {
 }
 
 /// Explains a text, or standard input for `-`.
-pub(super) fn explain(text: &str, json: bool) -> Result<Exit, CommandError> {
+pub(super) fn explain(text: &str, output: Output) -> Result<Exit, CommandError> {
     let mut text = text.to_owned();
     if text == "-" {
         let mut bytes = Vec::new();
@@ -44,13 +45,13 @@ pub(super) fn explain(text: &str, json: bool) -> Result<Exit, CommandError> {
     }
     let found = known_errors(&text);
     let lines = if text.trim_end().contains('\n') { marked_lines(&text) } else { Vec::new() };
-    if json {
+    if output.json {
         let findings = found.iter().map(finding).collect();
         Printer.json(&Explanation { schema: 1, findings, lines });
     } else if found.is_empty() {
         Printer.say("no known error found in this text; run `envforge doctor` to check this machine");
     } else {
-        Printer.text(&report(&found, &lines));
+        Printer.text(&wrapped(&report(&found, &lines), output.width));
     }
     Ok(if found.is_empty() { Exit::No } else { Exit::Done })
 }
@@ -86,8 +87,8 @@ fn report(found: &[Diagnosis], lines: &[MarkedLine]) -> String {
     let block = |found: &Diagnosis| {
         let Diagnosis { id, what, why, cure, source } = found;
         let facts = [("why", why), ("cure", cure), ("seen in", source)];
-        let facts = facts.map(|(head, text)| wrap_hanging(&format!("  {head}: "), text)).concat();
-        wrap_hanging(&format!("{id}: "), what) + &facts
+        let facts = facts.map(|(head, text)| hanging(&format!("  {head}: "), text)).concat();
+        hanging(&format!("{id}: "), what) + &facts
     };
     let blocks = found.iter().map(block);
     Some(lines).into_iter().filter(|lines| !lines.is_empty()).chain(blocks).collect::<Vec<_>>().join("\n")

@@ -8,7 +8,7 @@ use crate::workflow::error::CommandError;
 /// Prints an error with its causes and hints; an interrupted command ends silently. Returns its exit code.
 pub(super) fn fail(error: &CommandError, color: bool) -> ExitCode {
     if !error.is_interrupted() {
-        Printer.say_colored(&error.report(color));
+        Printer.say_painted(&error.report(color));
     }
     error.exit().into()
 }

@@ -8,12 +8,15 @@ use crate::engine::ImageInfo;
 use crate::failure::Exit;
 use crate::model::byte_size::gigabytes;
 use crate::model::image::inventory::shared;
-use crate::model::image::plan::{LOCK_LABEL, UNVERIFIED};
 use crate::model::request;
+use crate::model::verdict::{Proof, Proven};
 use crate::report::Printer;
 use crate::settings::Settings;
+use crate::store::StoreError;
 use crate::store::known_locks::in_use;
 use crate::workflow::error::CommandError;
+use crate::workflow::own_images::{listed_images, short_id};
+use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::unused_images::{Unused, is_in_use, lock_of, remove_unused, unused};
 
@@ -51,8 +54,10 @@ struct Row<'a> {
     spec: &'a str,
     lock: &'a str,
     tags: &'a [String],
-    /// True if a tag without `-unverified` says that its checks ran on a GPU.
+    /// True if every required check passed on a GPU that counts, by the reports of this machine.
     verified: bool,
+    #[serde(flatten)]
+    proven: Proven,
     size: u64,
     /// Bytes that other images of envforge share.
     shared: u64,
@@ -62,9 +67,9 @@ struct Row<'a> {
 
 pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
     let session = Session::open(settings, None).await?;
-    let all = session.engine.images(LOCK_LABEL).await?;
+    let all = listed_images(&session).await?;
     let used = in_use(&session.store);
-    let rows: Vec<_> = all.iter().map(|image| row(image, &all, is_in_use(image, &all, &used))).collect();
+    let rows = rows(&session, all.iter(), &all, |image| is_in_use(&session.store, image, &all, &used))?;
     if settings.output.json {
         Printer.json(&Report { schema: 1, removed: None, images: rows, volumes: None, cache: None });
     } else {
@@ -75,7 +80,7 @@ pub(super) async fn images(settings: &Settings) -> Result<Exit, CommandError> {
 
 pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<Exit, CommandError> {
     let session = Session::open(settings, None).await?;
-    let all = session.engine.images(LOCK_LABEL).await?;
+    let all = listed_images(&session).await?;
     let unused = unused(&session, &all, args.cache).await?;
     if args.yes {
         remove_unused(&session, &unused).await?;
@@ -84,7 +89,7 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
     let cache = args
         .cache
         .then(|| CacheReport { files: files.len(), bytes: files.iter().map(|file| file.size).sum() });
-    let rows: Vec<_> = images.iter().map(|image| row(image, &all, false)).collect();
+    let rows = rows(&session, images.iter().copied(), &all, |_| Ok(false))?;
     let own: u64 = rows.iter().map(|row| row.size - row.shared.min(row.size)).sum();
     if settings.output.json {
         let volumes = Some(volumes);
@@ -119,7 +124,21 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
     Ok(Exit::Done)
 }
 
-fn row<'a>(image: &'a ImageInfo, all: &[ImageInfo], in_use: bool) -> Row<'a> {
+fn rows<'a>(
+    session: &Session<'_>,
+    images: impl Iterator<Item = &'a ImageInfo>,
+    all: &[ImageInfo],
+    in_use: impl Fn(&ImageInfo) -> Result<bool, StoreError>,
+) -> Result<Vec<Row<'a>>, CommandError> {
+    let mut rows = Vec::new();
+    for image in images {
+        let proven = proven(&session.store, &*session.reporter, image)?;
+        rows.push(row(image, all, in_use(image)?, proven));
+    }
+    Ok(rows)
+}
+
+fn row<'a>(image: &'a ImageInfo, all: &[ImageInfo], in_use: bool, proven: Proven) -> Row<'a> {
     let label = |name: &str| image.labels.get(name).map_or("", String::as_str);
     Row {
         id: &image.id,
@@ -127,7 +146,8 @@ fn row<'a>(image: &'a ImageInfo, all: &[ImageInfo], in_use: bool) -> Row<'a> {
         spec: label(SPEC_LABEL),
         lock: lock_of(image),
         tags: &image.tags,
-        verified: image.tags.iter().any(|tag| !tag.ends_with(UNVERIFIED)),
+        verified: proven.is_verified(),
+        proven,
         size: image.size,
         shared: shared(image, all),
         in_use,
@@ -135,26 +155,23 @@ fn row<'a>(image: &'a ImageInfo, all: &[ImageInfo], in_use: bool) -> Row<'a> {
 }
 
 fn table(rows: &[Row<'_>]) -> String {
-    let name = |row: &Row<'_>| row.tags.first().map_or_else(|| row.id.to_owned(), Clone::clone);
+    let name = |row: &Row<'_>| row.tags.first().map_or_else(|| short_id(row.id), Clone::clone);
     let width = rows.iter().map(|row| name(row).len()).max().unwrap_or(0).max(5);
     let mut text = format!(
-        "{:<width$}  {:<12}  {:<10}  {:>9}  {:>9}  use\n",
-        "IMAGE", "LOCK", "STATE", "SIZE", "SHARED"
+        "{:<width$}  {:<12}  {:>9}  {:>9}  {:<9}  {:<11}  PROVEN\n",
+        "IMAGE", "LOCK", "SIZE", "SHARED", "USE", "STATE"
     );
     for row in rows {
-        let state = match (row.tags.is_empty(), row.verified) {
-            (true, _) => "untagged",
-            (false, true) => "verified",
-            (false, false) => "unverified",
-        };
         let _ = writeln!(
             text,
-            "{:<width$}  {:<12}  {state:<10}  {:>9}  {:>9}  {}",
+            "{:<width$}  {:<12}  {:>9}  {:>9}  {:<9}  {:<11}  {}",
             name(row),
             row.lock.get(..12).unwrap_or(row.lock),
             gigabytes(row.size),
             gigabytes(row.shared),
-            if row.in_use { "by a lock" } else { "-" }
+            if row.in_use { "by a lock" } else { "-" },
+            row.proven.state.word(),
+            row.proven.reason().map_or_else(|| "-".to_owned(), Proof::short)
         );
     }
     text

@@ -10,6 +10,7 @@ use crate::failure::Exit;
 use crate::model::byte_size::gigabytes;
 use crate::model::lock::{Change, Lock, layer_name};
 use crate::model::request::{self, ProjectOptions};
+use crate::model::verdict::Proven;
 use crate::pages::diff_page;
 use crate::report::Printer;
 use crate::settings::Settings;
@@ -18,6 +19,7 @@ use crate::workflow::content_digest::kept_list;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_info::{NamedImage, described};
+use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 
 /// What `inspect --json` prints.
@@ -29,6 +31,10 @@ struct InspectReport<'a> {
     tags: &'a [String],
     size: Option<u64>,
     labels: Option<&'a std::collections::BTreeMap<String, String>>,
+    /// True if every required check passed on a GPU that counts, by the reports of this machine.
+    verified: bool,
+    #[serde(flatten)]
+    proven: Option<Proven>,
     lock: Option<&'a Lock>,
 }
 
@@ -54,6 +60,7 @@ pub(super) async fn inspect(args: &request::Inspect, settings: &Settings) -> Res
         return Ok(Exit::Done);
     }
     let image = found.image.as_ref();
+    let proven = image.map(|image| proven(&session.store, &*session.reporter, image)).transpose()?;
     if settings.output.json {
         Printer.json(&InspectReport {
             schema: 1,
@@ -62,10 +69,12 @@ pub(super) async fn inspect(args: &request::Inspect, settings: &Settings) -> Res
             tags: image.map_or(&[], |image| &image.tags),
             size: image.map(|image| image.size),
             labels: image.map(|image| &image.labels),
+            verified: proven.as_ref().is_some_and(Proven::is_verified),
+            proven,
             lock: found.lock.as_ref(),
         });
     } else {
-        Printer.text(text(&found).trim_end());
+        Printer.text(text(&found, proven.as_ref()).trim_end());
     }
     Ok(Exit::Done)
 }
@@ -79,7 +88,7 @@ fn unknown_lock(name: &str) -> CommandError {
     ImageError::UnknownLock { image: name.to_owned() }.into()
 }
 
-fn text(found: &NamedImage) -> String {
+fn text(found: &NamedImage, proven: Option<&Proven>) -> String {
     let mut text = format!("{}\n\n", found.name);
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<12}  {value}");
@@ -91,6 +100,9 @@ fn text(found: &NamedImage) -> String {
             line("size", &gigabytes(image.size));
         }
         None => line("image", "not built on this engine"),
+    }
+    if let Some(proven) = proven {
+        line("state", &proven.to_string());
     }
     let Some(lock) = &found.lock else {
         if let Some(image) = &found.image {

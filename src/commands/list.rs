@@ -7,6 +7,7 @@ use crate::model::request;
 use crate::model::resolve::{ListReport, ResolveOptions, entries, list_text, refusal_text, resolve};
 use crate::model::spec::Spec;
 use crate::model::target::Target;
+use crate::model::wrap::wrapped;
 use crate::pages::list_page;
 use crate::report::{Printer, reporter};
 use crate::settings::Settings;
@@ -34,7 +35,7 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
     if let Some(spec) = filter.as_ref().filter(|spec| matrix.product(&spec.name).is_none())
         && let Err(refusal) = resolve(spec, &target, matrix, &options)
     {
-        Printer.say(&refusal_text(&refusal, &target));
+        Printer.say(&wrapped(&refusal_text(&refusal, &target), settings.output.talk_width));
         return Ok(Exit::No);
     }
     let mut found = entries(matrix, filter.as_ref(), &target, &options);

@@ -8,6 +8,7 @@ use crate::model::resolve::{
     refusal_text, resolve, source_report, source_text,
 };
 use crate::model::spec::Spec;
+use crate::model::wrap::wrapped;
 use crate::report::{Printer, reporter};
 use crate::settings::Settings;
 use crate::workflow::build_machine::this_machine;
@@ -50,10 +51,12 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
             Ok(stack) if stack.source_build.is_some() => {
                 let nearest = nearest_published(&spec, &target, matrix, &options);
                 let first = source_text(stack, &nearest, this_machine());
-                Printer.text(&(first + &plan_text(stack, matrix) + &last));
+                Printer.text(&wrapped(&(first + &plan_text(stack, matrix) + &last), settings.output.width));
             }
-            Ok(stack) => Printer.text(&(plan_text(stack, matrix) + &last)),
-            Err(refusal) => Printer.say(&refusal_text(refusal, &target)),
+            Ok(stack) => Printer.text(&wrapped(&(plan_text(stack, matrix) + &last), settings.output.width)),
+            Err(refusal) => {
+                Printer.say(&wrapped(&refusal_text(refusal, &target), settings.output.talk_width))
+            }
         }
     }
     Ok(if answer.is_ok() { Exit::Done } else { Exit::No })

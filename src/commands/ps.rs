@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::engine::{ImageInfo, Images};
 use crate::failure::Exit;
 use crate::model::request;
-use crate::report::Printer;
+use crate::model::verdict::Proven;
+use crate::report::{Printer, Reporter, reporter};
 use crate::settings::Settings;
+use crate::store::Store;
 use crate::workflow::error::CommandError;
+use crate::workflow::proven::proven;
 use crate::workflow::session::connect;
 use crate::workflow::shell::{ShellRow, shell_rows};
 
@@ -20,13 +24,44 @@ const WATCH: Duration = Duration::from_secs(1);
 #[derive(Debug, Serialize)]
 struct Listing {
     schema: u32,
-    containers: Vec<ShellRow>,
+    containers: Vec<Row>,
+}
+
+/// A container, and what is proven of its image.
+#[derive(Debug, Serialize)]
+struct Row {
+    #[serde(flatten)]
+    shell: ShellRow,
+    verified: bool,
+    #[serde(flatten)]
+    proven: Proven,
+}
+
+impl Row {
+    async fn of(
+        shell: ShellRow,
+        engine: &dyn Images,
+        store: &Store,
+        reporter: &dyn Reporter,
+    ) -> Result<Self, CommandError> {
+        // The image may be gone while its container runs: its id still says what was proven.
+        let found = engine.image(&shell.image).await?;
+        let image = found.unwrap_or_else(|| ImageInfo { id: shell.image.clone(), ..ImageInfo::default() });
+        let proven = proven(store, reporter, &image)?;
+        Ok(Self { shell, verified: proven.is_verified(), proven })
+    }
 }
 
 pub(super) async fn ps(args: &request::Ps, settings: &Settings) -> Result<Exit, CommandError> {
     let docker = connect(settings).await?;
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+    let reporter = reporter(settings.output);
     loop {
-        let listing = Listing { schema: 1, containers: shell_rows(&docker).await? };
+        let mut containers = Vec::new();
+        for shell in shell_rows(&docker).await? {
+            containers.push(Row::of(shell, &docker, &store, &*reporter).await?);
+        }
+        let listing = Listing { schema: 1, containers };
         if settings.output.json {
             Printer.json(&listing);
         } else {
@@ -45,8 +80,8 @@ fn text(listing: &Listing) -> String {
     if listing.containers.is_empty() {
         return "nothing runs\n".to_owned();
     }
-    let mut rows = vec![["NAME", "SPEC", "PORTS", "GPU", "STATUS"].map(str::to_owned)];
-    rows.extend(listing.containers.iter().map(|row| {
+    let mut rows = vec![["NAME", "SPEC", "PORTS", "GPU", "STATUS", "IMAGE"].map(str::to_owned)];
+    rows.extend(listing.containers.iter().map(|Row { shell: row, proven, .. }| {
         let ports: Vec<_> = row
             .ports
             .iter()
@@ -58,6 +93,7 @@ fn text(listing: &Listing) -> String {
             or_dash(ports.join(" ")),
             or_dash(gpu_text(row)),
             row.status.clone(),
+            proven.short(),
         ]
     }));
     let mut text = String::new();
@@ -88,6 +124,7 @@ fn or_dash(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::verdict::{ImageState, Proof};
     use crate::workflow::shell::{GpuRow, PortRow};
 
     #[test]
@@ -106,11 +143,20 @@ mod tests {
             started: String::new(),
             uptime_seconds: 180,
         };
+        let proof = Proof {
+            level: "full".into(),
+            gpus: vec!["NVIDIA H200 (sm_90)".into()],
+            driver: None,
+            checked: "2026-11-26T10:00:00Z".into(),
+        };
+        let proven = Proven { state: ImageState::Verified, proven: vec![proof], failed: vec![] };
+        let row = Row { shell: row, verified: true, proven };
         let shown = text(&Listing { schema: 1, containers: vec![row] });
         assert_eq!(
             shown,
-            "NAME      SPEC              PORTS                 GPU            STATUS\n\
-             llm-1f2e  pytorch-cuda:2.8  127.0.0.1:8888->8888  3072 MiB 97 %  Up 3 minutes\n"
+            "NAME      SPEC              PORTS                 GPU            STATUS        IMAGE\n\
+             llm-1f2e  pytorch-cuda:2.8  127.0.0.1:8888->8888  3072 MiB 97 %  Up 3 minutes  \
+             verified: full, NVIDIA H200 (sm_90), 2026-11-26\n"
         );
     }
 }

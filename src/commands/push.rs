@@ -6,12 +6,13 @@ use crate::failure::Exit;
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::image_ref::ImageRef;
 use crate::model::request;
-use crate::model::verdict::tag_policy::{TagStatus, claim};
+use crate::model::verdict::Proven;
+use crate::model::verdict::tag_policy::TagStatus;
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
-use crate::store::reports;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
+use crate::workflow::proven::reports_of;
 use crate::workflow::push::{Pushed, check_push_access, push, push_by_digest, pushable, warn_of_licences};
 use crate::workflow::session::Session;
 use crate::workflow::verify_target::{Named, found, provenance};
@@ -22,6 +23,8 @@ struct Report<'a> {
     schema: u32,
     image: &'a str,
     verified: bool,
+    #[serde(flatten)]
+    proven: Proven,
     pushed: &'a [Pushed],
 }
 
@@ -36,11 +39,12 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     if let Some(lock) = &known.lock {
         warn_of_licences(session, lock);
     }
-    let verdict = reports::last(&session.store, &image.id)?;
-    let status = match (known.lock.filter(|_| known.ours), verdict) {
-        (Some(lock), Some(verdict)) => claim(&lock, &verdict),
-        _ => TagStatus::Unverified { because: "it was not built and checked here".to_owned() },
-    };
+    let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
+    let lock = known.lock.filter(|_| known.ours);
+    let status = lock.as_ref().and_then(|lock| reports.tag_status(lock));
+    let unknown = || TagStatus::Unverified { because: "it was not built and checked here".to_owned() };
+    let status = status.unwrap_or_else(unknown);
+    let proven = reports.proven(lock.as_ref());
     let (tagged, by_digest): (Vec<ImageRef>, Vec<ImageRef>) =
         all.into_iter().partition(|target| target.tag().is_some());
     let tagged = match &status {
@@ -70,11 +74,12 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     }
     if settings.output.json {
         let verified = status.is_verified();
-        Printer.json(&Report { schema: 1, image: &image.id, verified, pushed: &pushed });
+        Printer.json(&Report { schema: 1, image: &image.id, verified, proven, pushed: &pushed });
     } else {
         for pushed in &pushed {
             Printer.text(&format!("{}\n", pushed.pinned()));
         }
+        session.reporter.report(Event::Note { text: proven.to_string() });
     }
     Ok(Exit::Done)
 }
@@ -89,10 +94,12 @@ pub(super) fn unverified(target: &ImageRef) -> Result<ImageRef, CommandError> {
 #[cfg(test)]
 mod tests {
     use crate::model::markdown::{documented_fields, printed_fields};
+    use crate::model::verdict::standing::ImageReports;
 
     #[test]
     fn every_field_is_documented() {
-        let report = super::Report { schema: 1, image: "sha256:1", verified: false, pushed: &[] };
+        let proven = ImageReports::default().proven(None);
+        let report = super::Report { schema: 1, image: "sha256:1", verified: false, proven, pushed: &[] };
         let documented = documented_fields("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8");
         assert_eq!(printed_fields(&report), documented);
     }

@@ -11,7 +11,7 @@ use crate::model::image::device_code::DeviceCode;
 use crate::model::image::inventory::{Component, components, sharers};
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::request::{self, SizeBy};
-use crate::model::wrap::wrap_hanging;
+use crate::model::wrap::{hanging, wrapped};
 use crate::pages::{SizedComponent, SizedImage, size_page};
 use crate::report::Printer;
 use crate::settings::Settings;
@@ -80,7 +80,9 @@ pub(super) async fn size(args: &request::Size, settings: &Settings) -> Result<Ex
         (SizeBy::Gpu, Some(code)) if settings.output.json => {
             Printer.json(&CodeReport { schema: 1, name, size, code });
         }
-        (SizeBy::Gpu, Some(code)) => Printer.text(code_text(code, size).trim_end()),
+        (SizeBy::Gpu, Some(code)) => {
+            Printer.text(wrapped(&code_text(code, size), settings.output.width).trim_end());
+        }
         _ if settings.output.json => {
             Printer.json(&SizeReport { schema: 1, name, size, components: &rows });
         }
@@ -126,7 +128,7 @@ fn code_text(code: &DeviceCode, image: u64) -> String {
                 format!("{} of {}: {}", readable(library.bytes()), readable(library.size), parts.join(", "))
             }
         };
-        text.push_str(&wrap_hanging("  ", &line));
+        text.push_str(&hanging("  ", &line));
     }
     text
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::failure::Exit;
 use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
+use crate::model::verdict::{ImageState, Proven};
 use crate::model::visible::visible_line;
 use crate::report::Printer;
 use crate::settings::Settings;
@@ -12,7 +13,8 @@ use crate::workflow::custom_base::custom_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus;
 use crate::workflow::lock_file::{lock_path, read_lock};
-use crate::workflow::own_images::{is_outside_project, is_unverified, own_images, tagged};
+use crate::workflow::own_images::{images_of_lock, is_outside_project, own_images};
+use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 use crate::workflow::verify_target::Named;
@@ -33,8 +35,16 @@ enum LockState {
 #[derive(Debug, Clone, Serialize)]
 struct Image {
     name: String,
-    /// True if a tag says that its checks ran on a GPU.
     verified: bool,
+    #[serde(flatten)]
+    proven: Proven,
+}
+
+impl Image {
+    fn of(session: &Session<'_>, Named { reference, image }: Named) -> Result<Self, CommandError> {
+        let proven = proven(&session.store, &*session.reporter, &image)?;
+        Ok(Self { name: reference, verified: proven.is_verified(), proven })
+    }
 }
 
 /// JSON output of `envforge` alone.
@@ -67,15 +77,18 @@ pub(super) async fn status(settings: &Settings) -> Result<Exit, CommandError> {
     // Where no engine answers `doctor` says why.
     let session = Session::open(settings, None).await.ok();
     let image = match &session {
-        Some(session) if project.is_some() => tagged(session, &hashes).await?,
+        // One whose checks failed has no tag: it is shown, and not opened.
+        Some(session) if project.is_some() => images_of_lock(session, &hashes).await?.into_iter().next(),
         Some(session) => own_images(session).await?.into_iter().next(),
         None => None,
     };
     let gpu = session
         .as_ref()
         .is_some_and(|session| gpus::request(session, &crate::engine::GpuSelection::IfAny).is_some());
-    let image =
-        image.map(|Named { reference, image }| Image { name: reference, verified: !is_unverified(&image) });
+    let image = match (&session, image) {
+        (Some(session), Some(named)) => Some(Image::of(session, named)?),
+        _ => None,
+    };
     let mut status = Status {
         schema: 1,
         project: project.as_ref().and_then(|project| project.folder.as_ref()).map(ToString::to_string),
@@ -119,6 +132,7 @@ fn next(status: &Status) -> &'static str {
         (Some(_), _) if matches!(lock, Some(LockState::Missing | LockState::OutOfDate)) => "envforge build",
         (Some(_), None) => "envforge build",
         (None, None) => "envforge build pytorch-cuda, or envforge init for a project",
+        (_, Some(image)) if image.proven.state == ImageState::Failed => "envforge verify --last",
         (_, Some(image)) if !image.verified && *gpu => "envforge verify",
         (_, Some(_)) => "envforge shell",
     }
@@ -137,8 +151,7 @@ fn text(status: &Status) -> String {
         None => "-",
     };
     let image = match image {
-        Some(Image { name, verified: true }) => format!("{name} (verified on a GPU)"),
-        Some(Image { name, .. }) => format!("{name} (not verified on a GPU)"),
+        Some(Image { name, proven, .. }) => visible_line(&format!("{name} ({proven})")),
         None if *engine => "none built here".to_owned(),
         None => "unknown: the container engine does not answer".to_owned(),
     };
@@ -150,6 +163,20 @@ fn text(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::verdict::Proof;
+
+    fn of_state(state: ImageState) -> Image {
+        let proof = Proof {
+            level: "full".to_owned(),
+            gpus: vec!["NVIDIA H200 (sm_90)".to_owned()],
+            driver: Some("580.1".to_owned()),
+            checked: "2026-11-26T10:00:00Z".to_owned(),
+        };
+        let (proven, failed) =
+            if state == ImageState::Failed { (vec![], vec![proof]) } else { (vec![proof], vec![]) };
+        let proven = Proven { state, proven, failed };
+        Image { name: "p:1".to_owned(), verified: proven.is_verified(), proven }
+    }
 
     fn state(lock: Option<LockState>, image: Option<bool>, gpu: bool) -> Status {
         Status {
@@ -159,7 +186,9 @@ mod tests {
             lock,
             engine: true,
             gpu,
-            image: image.map(|verified| Image { name: "p:1".to_owned(), verified }),
+            image: image.map(|verified| {
+                of_state(if verified { ImageState::Verified } else { ImageState::StaticOnly })
+            }),
             next: "",
         }
     }
@@ -180,6 +209,13 @@ mod tests {
             assert_eq!(next(&state(lock, image, gpu)), expected, "{lock:?} {image:?} {gpu}");
         }
         assert!(next(&state(None, None, false)).contains("envforge init"));
+        let failed =
+            Status { image: Some(of_state(ImageState::Failed)), ..state(Some(UpToDate), None, true) };
+        assert_eq!(next(&failed), "envforge verify --last");
+        assert!(
+            text(&failed)
+                .contains("p:1 (failed at level full on NVIDIA H200 (sm_90), driver 580.1, 2026-11-26)")
+        );
         assert_eq!(next(&Status { engine: false, ..state(Some(Missing), None, true) }), "envforge doctor");
     }
 

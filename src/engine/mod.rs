@@ -38,6 +38,6 @@ pub use error::EngineError;
 pub use gpu::{GpuAccess, GpuChoice, GpuRequest, shm_size};
 pub use gpu_selection::GpuSelection;
 pub use image::layered::{ConfigOf, ImageLayer, LayerContent, LayeredImage, PackedLayer, plain_config};
-pub use image::temporary_tag::TemporaryTag;
+pub use image::temporary_tag::{TemporaryTag, is_temporary};
 pub use image::types::{Images, PullRequest};
 pub use info::{BuilderKind, EngineInfo};

@@ -13,7 +13,7 @@ use super::container::volume::Volumes as _;
 use super::container::volume_fill::PREPARES_LABEL;
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
-use crate::engine::image::temporary_tag::PRIVATE;
+use crate::engine::image::temporary_tag::{PRIVATE, owner_part};
 use crate::engine::image::types::Images as _;
 use crate::host::process_owner::owner_of;
 
@@ -50,10 +50,8 @@ fn is_orphan(owner: &str) -> bool {
     owner_of(owner).is_some_and(|owner| owner.is_gone())
 }
 
-/// Podman writes out the registry in front of the repository.
 fn is_orphaned_tag(reference: &str) -> bool {
-    let Some((name, tag)) = reference.rsplit_once(':') else { return false };
-    (name == PRIVATE || name.ends_with(&format!("/{PRIVATE}"))) && is_orphan(tag)
+    owner_part(reference).is_some_and(is_orphan)
 }
 
 #[cfg(test)]

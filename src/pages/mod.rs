@@ -15,4 +15,4 @@ mod verify;
 pub use reports::{diff_page, doctor_page, list_page};
 pub use site::{SiteFile, site};
 pub use size::{SizedComponent, SizedImage, size_page};
-pub use verify::{Unchecked, verify_page};
+pub use verify::{ReportedImage, Unchecked, verify_page};

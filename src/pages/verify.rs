@@ -31,6 +31,7 @@ struct Report<'a> {
     name: &'a str,
     colour: &'static str,
     summary: String,
+    proven: &'a str,
     checked: &'a str,
     level: &'a str,
     seconds: f64,
@@ -75,9 +76,18 @@ struct Figure<'a> {
     expected: Option<&'a str>,
 }
 
+/// A report, and what all reports of its image prove together.
+#[derive(Debug)]
+pub struct ReportedImage<'a> {
+    /// The report.
+    pub report: &'a Verdict,
+    /// What is proven of the image, which a later failure may have withdrawn.
+    pub proven: &'a str,
+}
+
 /// Returns the page of these reports.
-pub fn verify_page(verdicts: &[&Verdict], errors: &[Unchecked]) -> String {
-    let reports: Vec<_> = verdicts.iter().map(|verdict| report(verdict)).collect();
+pub fn verify_page(images: &[ReportedImage<'_>], errors: &[Unchecked]) -> String {
+    let reports: Vec<_> = images.iter().map(report).collect();
     let title = match (reports.as_slice(), errors) {
         ([one], []) => format!("{}: verification report", one.name),
         _ => "Verification reports".to_owned(),
@@ -86,7 +96,8 @@ pub fn verify_page(verdicts: &[&Verdict], errors: &[Unchecked]) -> String {
     document.write(&Reports { reports, errors })
 }
 
-fn report(verdict: &Verdict) -> Report<'_> {
+fn report<'a>(image: &ReportedImage<'a>) -> Report<'a> {
+    let ReportedImage { report: verdict, proven } = *image;
     let mut checks: Vec<_> = verdict.checks.iter().map(row).collect();
     // What bars a tag first, then warnings; within them the order in which the checks ran.
     checks.sort_by_key(|check| (!check.bad, check.word != "warning"));
@@ -99,6 +110,7 @@ fn report(verdict: &Verdict) -> Report<'_> {
             VerdictStatus::StaticOnly => "even",
         },
         summary: summary(verdict),
+        proven,
         checked: &verdict.checked,
         level: &verdict.level,
         seconds: verdict.seconds,

@@ -5,6 +5,10 @@ use crate::model::markdown::{MarkdownPage, code};
 /// A call, what its object is, and the object's fields.
 type Object = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
+const STATE: &str = "what the reports of this machine prove of that image id, as for `images`";
+const PROVEN: &str = "each report that stands";
+const FAILED: &str = "each failure that no later run on the same GPU and driver has settled";
+
 const OBJECTS: &[Object] = &[
     (
         "envforge",
@@ -15,7 +19,7 @@ const OBJECTS: &[Object] = &[
             ("lock", "`missing`, `stale` or `up-to-date`"),
             ("engine", "true if a container engine answers"),
             ("gpu", "true if the engine may have a GPU"),
-            ("image", "the image that `shell` opens: `name`, `verified`"),
+            ("image", "the image that `shell` opens: `name`, and what is proven of it, as for `images`"),
             ("next", "the next command"),
         ],
     ),
@@ -113,6 +117,9 @@ const OBJECTS: &[Object] = &[
         &[
             ("image", "id of the image"),
             ("verified", "true if its tags are verified ones"),
+            ("state", STATE),
+            ("proven", PROVEN),
+            ("failed", FAILED),
             ("pushed", "each `reference` with `digest`"),
         ],
     ),
@@ -191,7 +198,7 @@ const OBJECTS: &[Object] = &[
         "images built by envforge",
         &[(
             "images",
-            "each `id` with `name`, `spec`, `lock`, `tags`, `verified`, `size`, `shared`, `in_use`",
+            "each `id` with `name`, `spec`, `lock`, `tags`, `verified`, `size`, `shared`, `in_use`; `state`: `verified`, `passed` (on a GPU, but not all that a verified tag requires), `failed`, `static-only` or `not-checked`; `proven` and `failed`: each report that stands, or that no later run has settled, with `level`, `gpus`, `driver`, `checked`",
         )],
     ),
     (
@@ -203,6 +210,10 @@ const OBJECTS: &[Object] = &[
             ("tags", "its tags"),
             ("size", "bytes"),
             ("labels", "labels of the image"),
+            ("verified", "true if every required check passed on a GPU that counts"),
+            ("state", STATE),
+            ("proven", PROVEN),
+            ("failed", FAILED),
             ("lock", "the lock file"),
         ],
     ),
@@ -254,7 +265,7 @@ const OBJECTS: &[Object] = &[
         "containers of `shell`",
         &[(
             "containers",
-            "each `name` with `spec`, `image`, `state`, `folder`, `user`, `ports`, `gpus`, `gpu`, `started`, `uptime_seconds`",
+            "each `name` with `spec`, `image`, `state`, `folder`, `user`, `ports`, `gpus`, `gpu`, `started`, `uptime_seconds`; what is proven of its image, as for `images`",
         )],
     ),
     ("envforge stop --all", "stopped containers", &[("stopped", "their names")]),

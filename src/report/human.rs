@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressStyle};
-use owo_colors::OwoColorize;
 
 use super::bounds::bounded;
-use super::{Event, Printer, Reporter};
+use super::screen::{set_bars, terminals};
+use super::{Event, Mark, Painted, Printer, Reporter};
 
 /// `1.2s`, `2m 05s`: seconds as people read them.
 pub(crate) fn duration_text(value: f64) -> String {
@@ -36,11 +36,21 @@ struct Step {
     bytes: u64,
 }
 
-fn finished_line(step: &Step, cached: bool, elapsed: f64) -> String {
+/// Columns of a line in a log.
+const LOG_COLUMNS: usize = 120;
+
+/// The line of a step that ended, for so many columns.
+fn finished_line(step: &Step, cached: bool, elapsed: f64, columns: usize) -> String {
     let bytes = if step.bytes > 0 { format!("  {}", HumanBytes(step.bytes)) } else { String::new() };
     let time = if cached { "cached".to_owned() } else { duration_text(elapsed) };
-    format!("{}{bytes}  {time}", shortened(&step.text, 96))
+    let rest = format!("{bytes}  {time}");
+    // The mark before it and its space.
+    let room = columns.saturating_sub(rest.chars().count() + 2).max(LEAST_TEXT);
+    format!("{}{rest}", shortened(&step.text, room))
 }
+
+/// The least that is shown of a step's text: a narrower terminal breaks the line.
+const LEAST_TEXT: usize = 16;
 
 /// One plain line when a step ends, for logs and pipes.
 #[derive(Debug)]
@@ -75,7 +85,7 @@ impl Reporter for Plain {
             Event::StepOutput { .. } => {}
             Event::StepFinished { id, cached, seconds } => {
                 if let Some(step) = steps.remove(&id) {
-                    Printer.say(&format!("ok {}", finished_line(&step, cached, seconds)));
+                    Printer.say(&format!("ok {}", finished_line(&step, cached, seconds, LOG_COLUMNS)));
                 }
             }
             Event::StepFailed { id, text } => {
@@ -99,22 +109,25 @@ pub struct Bars {
 impl Bars {
     /// `color`: colour is allowed.
     pub fn new(color: bool) -> Self {
-        Self { color, all: MultiProgress::new(), steps: Mutex::default() }
+        let all = MultiProgress::new();
+        set_bars(&all);
+        Self { color, all, steps: Mutex::default() }
     }
 
-    fn line(&self, line: &str) {
-        // Not `println` of the bars: it drops the line on a terminal without a known size.
-        self.all.suspend(|| Printer.say(line));
+    fn line(&self, mark: Mark, text: &str) {
+        Printer.say_painted(&Painted::new(self.color).mark(mark).text(" ").text(text));
     }
 
-    fn mark(&self, good: bool, text: &str) -> String {
-        match (self.color, good) {
-            (true, true) => format!("{} {text}", "✓".green()),
-            (true, false) => format!("{} {text}", "✗".red()),
-            (false, true) => format!("ok {text}"),
-            (false, false) => format!("failed {text}"),
-        }
+    /// Takes a bar off the screen; one that is only cleared leaves an empty line.
+    fn end(&self, bar: &ProgressBar) {
+        bar.finish_and_clear();
+        self.all.remove(bar);
     }
+}
+
+/// The columns of the terminal now: it may have been resized.
+fn columns() -> usize {
+    terminals().stderr.map_or(LOG_COLUMNS, usize::from)
 }
 
 impl Reporter for Bars {
@@ -143,20 +156,19 @@ impl Reporter for Bars {
             }
             Event::StepFinished { id, cached, seconds } => {
                 if let Some((step, bar)) = steps.remove(&id) {
-                    bar.finish_and_clear();
-                    self.line(&self.mark(true, &finished_line(&step, cached, seconds)));
+                    self.end(&bar);
+                    self.line(Mark::Done, &finished_line(&step, cached, seconds, columns()));
                 }
             }
             Event::StepFailed { id, text } => {
                 let step = steps.remove(&id).map(|(step, bar)| {
-                    bar.finish_and_clear();
+                    self.end(&bar);
                     step
                 });
-                self.line(&self.mark(false, &format!("{}: {text}", step.unwrap_or_default().text)));
+                self.line(Mark::Failed, &format!("{}: {text}", step.unwrap_or_default().text));
             }
-            Event::Note { text } => self.line(&text),
-            Event::Warning { text } if self.color => self.line(&format!("{} {text}", "warning:".yellow())),
-            Event::Warning { text } => self.line(&format!("warning: {text}")),
+            Event::Note { text } => Printer.say(&text),
+            Event::Warning { text } => self.line(Mark::Warning, &text),
         }
     }
 }
@@ -170,8 +182,18 @@ mod tests {
         assert_eq!(duration_text(1.24), "1.2s");
         assert_eq!(duration_text(125.0), "2m 05s");
         let step = Step { text: "fetch".into(), bytes: 3 << 20 };
-        assert_eq!(finished_line(&step, false, 2.0), "fetch  3.00 MiB  2.0s");
-        assert_eq!(finished_line(&Step { text: "fetch".into(), bytes: 0 }, true, 2.0), "fetch  cached");
+        assert_eq!(finished_line(&step, false, 2.0, 80), "fetch  3.00 MiB  2.0s");
+        assert_eq!(finished_line(&Step { text: "fetch".into(), bytes: 0 }, true, 2.0, 1), "fetch  cached");
+    }
+
+    #[test]
+    fn line_of_a_step_fits_the_terminal() {
+        let step = Step { text: "x".repeat(300), bytes: 3 << 20 };
+        for columns in [40, 80, 200] {
+            let line = finished_line(&step, false, 2.0, columns);
+            assert_eq!(line.chars().count() + 2, columns, "{line}");
+            assert!(line.ends_with("…  3.00 MiB  2.0s"), "{line}");
+        }
     }
 
     #[test]

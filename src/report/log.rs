@@ -4,6 +4,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use super::screen::Talk;
 use crate::settings::Output;
 
 /// Starts logging for this process. A second call changes nothing.
@@ -12,7 +13,7 @@ pub fn start_log(output: Output) {
         .without_time()
         .with_target(false)
         .with_ansi(output.color)
-        .with_writer(std::io::stderr);
+        .with_writer(Talk::default);
     // A subscriber that is there already belongs to a test.
     let _ = tracing_subscriber::registry().with(filter(output)).with(lines).try_init();
 }
@@ -34,10 +35,20 @@ mod tests {
 
     use super::*;
     use crate::model::request::ProgressMode;
+    use crate::model::wrap::Width;
 
     fn shows(quiet: bool, verbose: u8, target: &str, level: Level) -> bool {
         let progress = ProgressMode::Plain;
-        let output = Output { json: false, quiet, verbose, progress, bars: false, color: false };
+        let output = Output {
+            json: false,
+            quiet,
+            verbose,
+            progress,
+            bars: false,
+            color: false,
+            width: Width::UNLIMITED,
+            talk_width: Width::UNLIMITED,
+        };
         filter(output).would_enable(target, &level)
     }
 

@@ -6,10 +6,12 @@ mod human;
 mod in_step;
 mod json;
 mod log;
+mod paint;
 mod prefixed;
 mod printer;
 #[cfg(test)]
 mod recorder;
+mod screen;
 mod select;
 
 pub use event::{Event, NullReporter, Reporter};
@@ -18,8 +20,10 @@ pub use human::{Bars, Plain};
 pub(crate) use in_step::in_step;
 pub use json::JsonLines;
 pub use log::start_log;
+pub use paint::{Mark, Painted};
 pub use prefixed::Prefixed;
 pub use printer::Printer;
 #[cfg(test)]
 pub(crate) use recorder::Recorder;
+pub use screen::terminals;
 pub use select::reporter;

@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::paint::Painted;
+use super::screen::without_bars;
 use crate::model::visible::{is_hidden, visible};
 
 /// The first error of writing to stdout.
@@ -33,8 +35,11 @@ impl Printer {
 
     /// Bytes as they are.
     pub fn bytes(self, bytes: &[u8]) {
-        let mut stdout = anstream::stdout().lock();
-        if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        let written = without_bars(|| {
+            let mut stdout = anstream::stdout().lock();
+            stdout.write_all(bytes).and_then(|()| stdout.flush())
+        });
+        if let Err(error) = written {
             WRITE_ERROR.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
     }
@@ -59,18 +64,30 @@ impl Printer {
 
     /// A line of talk, whose control characters are escaped.
     pub fn say(self, line: &str) {
-        self.say_colored(&visible(line));
+        self.talk(&visible(line));
     }
 
-    /// A line of talk with colors. Its text of others was escaped before.
-    pub fn say_colored(self, line: &str) {
-        let mut stderr = anstream::stderr().lock();
-        let _ = writeln!(stderr, "{line}");
+    /// A line of talk with colors.
+    pub fn say_painted(self, line: &Painted) {
+        self.talk(line.as_str());
+    }
+
+    /// One value as JSON in a line of talk. Hidden characters of its texts are escaped.
+    pub(super) fn say_json<T: Serialize>(self, value: &T) {
+        let text = serde_json::to_string(value);
+        self.talk(&json_visible(&text.expect("events serialise: they hold text and finite numbers")));
+    }
+
+    fn talk(self, line: &str) {
+        without_bars(|| {
+            // Nobody can be told that standard error is closed.
+            let _ = writeln!(anstream::stderr().lock(), "{line}");
+        });
     }
 }
 
 /// Escapes the hidden characters that JSON leaves as they are. They are in its strings, where the escapes mean the same.
-pub(super) fn json_visible(text: &str) -> String {
+fn json_visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if is_hidden(character) && character != '\n' {

@@ -13,7 +13,7 @@ use super::index::PackageIndexes;
 use super::mirrors::MirrorConfig;
 use super::named::{NamedSecret, secrets};
 use super::network::NetworkSettings;
-use super::output::Output;
+use super::output::{Output, Terminals};
 use super::paths::{Paths, UserDirectories};
 use super::registry::registry_settings;
 use super::source::SourceSettings;
@@ -52,13 +52,13 @@ pub struct Settings {
 
 impl Settings {
     /// Reads environment and files of this machine.
-    pub fn load(args: &GlobalOptions, stderr_is_terminal: bool) -> Result<Self, SettingsError> {
+    pub fn load(args: &GlobalOptions, terminals: Terminals) -> Result<Self, SettingsError> {
         let environment: Environment = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let user = UserDirectories::of(&environment)?;
         let (config_file, config) = read_config(args, &environment, &user)?;
-        let output = Output::of(args, &environment, stderr_is_terminal);
+        let output = Output::of(args, &environment, terminals);
         let paths = Paths::of(&environment, &user, config_file);
         let mut settings = Self::from_parts(output, paths, environment, user, config)?;
         let current_dir = std::env::current_dir().ok().and_then(|dir| Utf8PathBuf::from_path_buf(dir).ok());
@@ -121,7 +121,7 @@ mod tests {
             progress: ProgressMode::Auto,
             config: None,
         };
-        let output = Output::of(&args, &environment, false);
+        let output = Output::of(&args, &environment, Terminals::default());
         let paths = Paths::of(&environment, &user, "c.toml".into());
         Settings::from_parts(output, paths, environment, user, config).unwrap()
     }

@@ -34,7 +34,7 @@ pub use mirrors::MirrorConfig;
 pub use named::{NamedIndexes, NamedSecret, SecretSource};
 pub use netrc::Netrc;
 pub use network::{NetworkConfig, NetworkSettings, parse_network};
-pub use output::Output;
+pub use output::{Output, Terminals};
 pub use paths::{Paths, UserDirectories};
 pub use registry::{ImageMirrorConfig, RegistryConfig};
 pub use source::{SourceConfig, SourceSettings, ToolkitConfig};

@@ -1,5 +1,6 @@
 //! What is known of images by their ids: from which lock they were built on this machine, and their content digests. A
 //! label is only a claim.
+#![expect(clippy::disallowed_methods, reason = "edge: stamps the record of a build")]
 
 use std::time::SystemTime;
 
@@ -28,20 +29,28 @@ pub(crate) fn known_content(store: &Store, id: &str) -> Result<Option<String>, S
     read(store, &file_of(CONTENT, id))
 }
 
-/// Records that the image was built here from the lock with that hash.
+/// Records that the image was built here now from the lock with that hash.
 pub(crate) fn remember_built(store: &Store, id: &str, lock: &str) -> Result<(), StoreError> {
-    store.write_state(&file_of(BUILT, id), lock.as_bytes())
+    let built = jiff::Timestamp::now();
+    store.write_state(&file_of(BUILT, id), format!("{lock}\n{built}\n").as_bytes())
 }
 
 /// Returns the hash of the lock that the image was built from here; `None`: it was not built here.
 pub(crate) fn built_from(store: &Store, id: &str) -> Result<Option<String>, StoreError> {
-    read(store, &file_of(BUILT, id))
+    let text = read(store, &file_of(BUILT, id))?;
+    Ok(text.and_then(|text| text.lines().next().map(str::to_owned)))
+}
+
+/// Returns when the image was last built here; `None`: it was not built here, or by an envforge that did not record the time.
+pub(crate) fn built_at(store: &Store, id: &str) -> Result<Option<jiff::Timestamp>, StoreError> {
+    let text = read(store, &file_of(BUILT, id))?;
+    Ok(text.and_then(|text| text.lines().nth(1)?.parse().ok()))
 }
 
 /// Notes that an image that was built here is opened now.
 pub(crate) fn touch_used(store: &Store, id: &str) -> Result<(), StoreError> {
-    match built_from(store, id)? {
-        Some(lock) => remember_built(store, id, &lock),
+    match read(store, &file_of(BUILT, id))? {
+        Some(text) => store.write_state(&file_of(BUILT, id), text.as_bytes()),
         None => Ok(()),
     }
 }
@@ -71,6 +80,8 @@ mod tests {
         assert_eq!(built_from(&store, "sha256:aa").expect("read").as_deref(), Some("hash"));
         assert_eq!(built_from(&store, "sha256:ab").expect("read"), None);
         assert_eq!(last_used(&store, "sha256:ab").expect("read"), None);
+        let first = built_at(&store, "sha256:aa").expect("read");
+        assert!(first.is_some() && built_at(&store, "sha256:ab").expect("read").is_none());
         let built = last_used(&store, "sha256:aa").expect("read").expect("built");
         let old =
             fs_err::OpenOptions::new().write(true).open(root.join("state/built-images/aa")).expect("a file");
@@ -79,6 +90,7 @@ mod tests {
         assert_eq!(last_used(&store, "sha256:aa").expect("read"), Some(earlier));
         touch_used(&store, "sha256:aa").expect("written");
         touch_used(&store, "sha256:ab").expect("nothing to do");
+        assert_eq!(built_at(&store, "sha256:aa").expect("read"), first, "opening is not building");
         assert!(last_used(&store, "sha256:aa").expect("read") > Some(earlier));
         assert_eq!(built_from(&store, "sha256:ab").expect("read"), None, "an image from elsewhere stays so");
         assert_eq!(known_content(&store, "sha256:aa").expect("read"), None);

@@ -34,13 +34,12 @@ pub enum StoreError {
         found: String,
     },
     /// A stored report cannot be read.
-    #[error("cannot read report `{file}`")]
+    #[error("cannot read report `{file}`: {why}")]
     Report {
         /// The file.
         file: String,
         /// Why.
-        #[source]
-        cause: serde_json::Error,
+        why: String,
     },
 }
 

@@ -122,7 +122,7 @@ fn print(outcomes: &[Outcome], settings: &Settings) -> Exit {
             if let Some(built) = outcome.built() {
                 Printer.say(&verdict_text(&built.verdict, Detail::Problems));
             }
-            Printer.say_colored(&format!("{}\n", error.report(settings.output.color)));
+            Printer.say_painted(&error.report(settings.output.color).text("\n"));
         }
         entries.push(Entry {
             spec: &outcome.spec,

@@ -10,12 +10,12 @@ use crate::model::image::plan::{BaseSource, BuildPlan, plan, summarize};
 use crate::model::lock::Lock;
 use crate::model::request;
 use crate::model::stack::Stack;
+use crate::model::verdict::Verdict;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
-use crate::model::verdict::tag_policy::{claim, tags_for};
+use crate::model::verdict::tag_policy::{TagStatus, claim, tags_for};
 use crate::report::Event;
 use crate::store::built_images::remember_built;
 use crate::store::known_locks::remember_image;
-use crate::store::reports;
 use crate::workflow::assemble::{Assembly, FinishedLayers, PartClock, Purpose, assemble, recorded};
 use crate::workflow::base::{check_agent_starts, check_processor};
 use crate::workflow::build_request::BuildRequest;
@@ -33,6 +33,7 @@ use crate::workflow::finished_image::finished_image;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
 use crate::workflow::lock::{lock_for, raise_schema};
+use crate::workflow::proven::{reports_of, save_report};
 use crate::workflow::publish_layers::publish_layers;
 use crate::workflow::push::{push, pushable, warn_of_licences};
 use crate::workflow::session::Session;
@@ -113,6 +114,8 @@ pub(crate) async fn build_one(
     };
     seconds.build = started.elapsed().as_secs_f64();
     seconds.parts = times.timings();
+    // Before the checks: an image that fails is known, too, and `prune` finds it.
+    remember_image(&session.store, &locked.lock)?;
     remember_built(&session.store, &image.id, &locked.lock.hash())?;
 
     let started = Instant::now();
@@ -121,8 +124,8 @@ pub(crate) async fn build_one(
         CheckTarget { image: &image, name: &plan.image.name, origin, level: wanted.level, gpus: &selection };
     let verdict = check(session, &subject).await?;
     seconds.checks = started.elapsed().as_secs_f64();
-    reports::save(&session.store, &verdict)?;
-    let claim = claim(&locked.lock, &verdict);
+    save_report(&session.store, &*session.reporter, &verdict).await?;
+    let claim = tag_status(session, &locked.lock, &verdict, args)?;
     let mut given = tags_for(&claim, &untagged);
     if args.require_gpu && !claim.is_verified() {
         given.clear();
@@ -144,7 +147,6 @@ pub(crate) async fn build_one(
             }
         }
         seconds.content = started.elapsed().as_secs_f64();
-        remember_image(&session.store, &locked.lock)?;
         for tag in &given {
             session.engine.tag(&image.id, tag).await?;
         }
@@ -162,6 +164,23 @@ pub(crate) async fn build_one(
     session.reporter.report(Event::Note { text: seconds.text() });
     let built = Built::new(&locked, image, (claim, verdict), given);
     Ok(Done::Built(Box::new(Built { pushed, content, required_gpu: args.require_gpu, seconds, ..built })))
+}
+
+/// The tags that an image may have after these checks. What an earlier run proved of the same id on a GPU stands, but for
+/// `--require-gpu`, which asks for a GPU now.
+fn tag_status(
+    session: &Session<'_>,
+    lock: &Lock,
+    verdict: &Verdict,
+    args: &request::Build,
+) -> Result<TagStatus, CommandError> {
+    let now = claim(lock, verdict);
+    if args.require_gpu {
+        return Ok(now);
+    }
+    let reports = reports_of(&session.store, &*session.reporter, &verdict.image)?;
+    let stands = reports.tag_status(lock).is_some_and(|status| status.is_verified());
+    Ok(if stands && verdict.failures() == 0 { TagStatus::Verified } else { now })
 }
 
 /// Whether the image is put together here.

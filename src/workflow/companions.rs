@@ -6,6 +6,7 @@ use crate::model::resolve::{
 };
 use crate::model::spec::Spec;
 use crate::model::stack::Stack;
+use crate::model::wrap::wrapped;
 use crate::report::{Event, reporter};
 use crate::settings::Settings;
 use crate::workflow::build_request::BuildRequest;
@@ -49,7 +50,7 @@ pub(crate) fn check_companions(
         }
         Err(refusal) => {
             let refusal = *refusal;
-            let text = refusal_text(&refusal, &stack.target);
+            let text = wrapped(&refusal_text(&refusal, &stack.target), settings.output.talk_width);
             let provider = wanted.source.provider();
             let plan = plan_report(&wanted.spec, &spec, &stack.target, provider, &Err(refusal));
             Err(ImpossibleStack { text, plan: Box::new(plan) }.into())

@@ -2,11 +2,10 @@
 
 use std::any::Any;
 
-use owo_colors::OwoColorize as _;
-
 use crate::engine::EngineError;
 use crate::failure::{Exit, Failure};
 use crate::model::visible::{Bounds, visible_line_within, visible_within};
+use crate::report::{Mark, Painted};
 use crate::source_build::SourceError;
 
 /// The most that is shown of an error, of each of its causes, and of each hint: they may hold the text of others.
@@ -71,31 +70,29 @@ impl CommandError {
     }
 
     /// The complete message: the error, its causes, the output of a failed build, then the hints after a blank line.
-    pub fn report(&self, color: bool) -> String {
-        let head = if color { "error:".red().bold().to_string() } else { "error:".to_owned() };
-        let mut text = format!("{head} {}", shown(&self.to_string()));
-        let mut said = text.clone();
+    pub fn report(&self, color: bool) -> Painted {
+        let mut said = shown(&self.to_string());
+        let mut text = Painted::new(color).mark(Mark::Error).text(" ").text(&said);
         let mut cause = self.0.source();
         for _ in 0..MOST_CAUSES {
             let Some(error) = cause else { break };
             let line = shown(&error.to_string());
             if !said.contains(&line) {
-                text.extend(["\n  caused by: ", &line]);
+                text = text.text("\n  caused by: ").text(&line);
                 said.push_str(&line);
             }
             cause = error.source();
         }
         // The engine keeps no more lines than these.
         for line in self.build_output() {
-            text.extend(["\n  | ", &visible_line_within(line, LONGEST_LINE)]);
+            text = text.text("\n  | ").text(&visible_line_within(line, LONGEST_LINE));
         }
         let hints = self.hints();
         if !hints.is_empty() {
-            text.push('\n');
+            text = text.text("\n");
         }
         for hint in hints {
-            let label = if color { "hint:".cyan().to_string() } else { "hint:".to_owned() };
-            text.extend(["\n", &label, " ", &shown(&hint)]);
+            text = text.text("\n").mark(Mark::Hint).text(" ").text(&shown(&hint));
         }
         text
     }

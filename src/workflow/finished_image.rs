@@ -5,15 +5,16 @@ use crate::model::image::plan::name;
 use crate::model::lock::Lock;
 use crate::model::request::{Build, BuilderChoice};
 use crate::model::sha256::sha256_hex;
-use crate::model::verdict::tag_policy::{claim, tags_for, unverified};
+use crate::model::verdict::tag_policy::{tags_for, unverified};
 use crate::store::built_images::built_from;
-use crate::store::{Store, StoreError, reports};
+use crate::store::{Store, StoreError};
 use crate::workflow::assemble::Recipe;
 use crate::workflow::built::Built;
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus;
 use crate::workflow::image_records::are_current;
 use crate::workflow::lock::LockedBuild;
+use crate::workflow::proven::reports_of;
 use crate::workflow::session::Session;
 
 /// Whether the options of a build of several specs let finished images be kept.
@@ -51,16 +52,16 @@ fn is_image_of(store: &Store, lock: &Lock, id: &str) -> Result<bool, StoreError>
     Ok(is_recorded && built_from(store, id)? == Some(lock.hash()))
 }
 
-/// Returns an image of the lock if its last report allows tags, and it has them all.
+/// Returns an image of the lock if its reports allow tags, and it has them all.
 async fn checked_image(
     session: &Session<'_>,
     locked: &LockedBuild,
     image: ImageInfo,
     tags: &[String],
 ) -> Result<Option<Built>, CommandError> {
-    // A damaged report is replaced by that of new checks.
-    let Ok(Some(verdict)) = reports::last(&session.store, &image.id) else { return Ok(None) };
-    let claim = claim(&locked.lock, &verdict);
+    let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
+    let found = reports.shown(Some(&locked.lock)).cloned().zip(reports.tag_status(&locked.lock));
+    let Some((verdict, claim)) = found else { return Ok(None) };
     if !claim.is_verified() && gpus::request(session, &GpuSelection::IfAny).is_some() {
         return Ok(None);
     }

@@ -49,6 +49,7 @@ pub(crate) mod own_images;
 pub(crate) mod package_sources;
 pub(crate) mod project;
 pub mod project_trust;
+pub(crate) mod proven;
 mod publish_layers;
 pub(crate) mod push;
 mod push_assembled;

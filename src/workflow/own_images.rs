@@ -1,16 +1,17 @@
 //! Images that were built on this machine, for the verbs that are called without an image.
 
-use crate::engine::ImageInfo;
+use crate::engine::{ImageInfo, is_temporary};
 use crate::failure::{Exit, Failure};
 use crate::model::image::plan::{LOCK_LABEL, UNVERIFIED};
 use crate::model::request::ProjectOptions;
 use crate::report::Event;
 use crate::settings::Settings;
-use crate::store::built_images::{built_from, last_used};
+use crate::store::built_images::{built_at, built_from, last_used};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 use crate::workflow::verify_target::Named;
@@ -77,24 +78,31 @@ pub(crate) fn nothing_built(settings: &Settings) -> CommandError {
     NoImageChosen::NothingBuilt { folder: settings.paths.current_dir.to_string() }.into()
 }
 
+/// The images of envforge on the engine, without temporary tags. The image of a running build has no other tag: it is none yet.
+pub(crate) async fn listed_images(session: &Session<'_>) -> Result<Vec<ImageInfo>, CommandError> {
+    let images = session.engine.images(LOCK_LABEL).await?;
+    Ok(images.into_iter().filter_map(without_temporary_tags).collect())
+}
+
+fn without_temporary_tags(mut image: ImageInfo) -> Option<ImageInfo> {
+    let before = image.tags.len();
+    image.tags.retain(|tag| !is_temporary(tag));
+    (before == 0 || !image.tags.is_empty()).then_some(image)
+}
+
 /// The tagged images that were built here, the one last used or built first.
 pub(crate) async fn own_images(session: &Session<'_>) -> Result<Vec<Named>, CommandError> {
     let mut found = Vec::new();
-    for image in session.engine.images(LOCK_LABEL).await? {
+    for image in listed_images(session).await? {
         // Anybody can write a label: only images that were built here count.
-        if let Some(used) = last_used(&session.store, &image.id)?
-            && let Some(named) = named(image)
+        if !image.tags.is_empty()
+            && let Some(used) = last_used(&session.store, &image.id)?
         {
-            found.push((used, named));
+            found.push((used, named(image)));
         }
     }
     found.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.reference.cmp(&b.reference)));
     Ok(found.into_iter().map(|(_, named)| named).collect())
-}
-
-/// Whether no tag of the image says that its checks ran on a GPU.
-pub(crate) fn is_unverified(image: &ImageInfo) -> bool {
-    image.tags.iter().all(|tag| tag.ends_with(UNVERIFIED))
 }
 
 /// The image of the project's lock, if it was built on this engine.
@@ -106,32 +114,50 @@ pub(crate) async fn image_of_project(
     let path = session.settings.paths.current_dir.join(&file);
     let hashes = read_lock(&path)?.map(|lock| lock.hashes()).unwrap_or_default();
     let lock = path.strip_prefix(&session.settings.paths.current_dir).unwrap_or(&path).to_string();
-    tagged(session, &hashes).await?.ok_or_else(|| NoImageChosen::ProjectNotBuilt { lock }.into())
+    image_of_lock(session, &hashes).await?.ok_or_else(|| NoImageChosen::ProjectNotBuilt { lock }.into())
 }
 
-/// The image of the lock with these hashes, by a verified tag if it has one; one of its own hash comes first.
-pub(crate) async fn tagged(session: &Session<'_>, hashes: &[String]) -> Result<Option<Named>, CommandError> {
-    let images = session.engine.images(LOCK_LABEL).await?;
-    // Anybody can write a label: only what was built here counts.
-    let built = |image: &ImageInfo, hash: &String| -> Result<bool, CommandError> {
-        let claimed = image.labels.get(LOCK_LABEL) == Some(hash);
-        Ok(claimed && built_from(&session.store, &image.id)?.is_some_and(|from| hashes.contains(&from)))
-    };
-    for hash in hashes {
-        for image in &images {
-            if built(image, hash)?
-                && let Some(named) = named(image.clone())
-            {
-                return Ok(Some(named));
-            }
+/// The image that was built here from the lock with these hashes: the newest with a standing report of a GPU, else the newest. One
+/// whose checks failed when it was built has no tag and is not opened.
+pub(crate) async fn image_of_lock(
+    session: &Session<'_>,
+    hashes: &[String],
+) -> Result<Option<Named>, CommandError> {
+    let images = images_of_lock(session, hashes).await?;
+    Ok(images.into_iter().find(|named| !named.image.tags.is_empty()))
+}
+
+/// All images that were built here from the lock with these hashes, the best first.
+pub(crate) async fn images_of_lock(
+    session: &Session<'_>,
+    hashes: &[String],
+) -> Result<Vec<Named>, CommandError> {
+    let mut found = Vec::new();
+    for image in listed_images(session).await? {
+        // Anybody can write a label: only what was built here counts.
+        if !built_from(&session.store, &image.id)?.is_some_and(|from| hashes.contains(&from)) {
+            continue;
         }
+        let proven = proven(&session.store, &*session.reporter, &image)?;
+        let gpu = proven.proven.iter().filter(|proof| !proof.gpus.is_empty());
+        let newest = gpu.map(|proof| proof.checked.clone()).max();
+        let built = built_at(&session.store, &image.id)?;
+        found.push(((!image.tags.is_empty(), proven.is_verified(), newest, built), named(image)));
     }
-    Ok(None)
+    found.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.reference.cmp(&b.reference)));
+    Ok(found.into_iter().map(|(_, named)| named).collect())
 }
 
-fn named(image: ImageInfo) -> Option<Named> {
-    let tag = image.tags.iter().find(|tag| !tag.ends_with(UNVERIFIED)).or(image.tags.first())?.clone();
-    Some(Named { reference: tag, image })
+/// An image under the tag to call it by: one that does not end in `-unverified` if there is one, or its short id. The tag says
+/// nothing of the image.
+pub(crate) fn named(image: ImageInfo) -> Named {
+    let tag = image.tags.iter().find(|tag| !tag.ends_with(UNVERIFIED)).or(image.tags.first());
+    Named { reference: tag.cloned().unwrap_or_else(|| short_id(&image.id)), image }
+}
+
+/// The first 12 digits of an id, which engines take for it.
+pub(crate) fn short_id(id: &str) -> String {
+    id.trim_start_matches("sha256:").chars().take(12).collect()
 }
 
 /// Reports that the project asks for another image than that of its lock.
@@ -150,4 +176,30 @@ pub(crate) async fn note_stale_lock(
         session.reporter.report(Event::Note { text });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(tags: &[&str]) -> ImageInfo {
+        let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        ImageInfo { id: "sha256:0123456789abcdef".to_owned(), tags, ..ImageInfo::default() }
+    }
+
+    #[test]
+    fn image_of_a_running_build_is_not_listed() {
+        let shown = |tags: &[&str]| without_temporary_tags(image(tags)).map(|image| image.tags);
+        assert_eq!(shown(&["envforge-scratch:1-ab"]), None);
+        assert_eq!(shown(&["envforge-scratch:1-ab", "x:1"]), Some(vec!["x:1".to_owned()]));
+        assert_eq!(shown(&[]), Some(vec![]), "an image whose checks failed");
+        assert_eq!(shown(&["envforge-scratches:1"]).map(|tags| tags.len()), Some(1));
+    }
+
+    #[test]
+    fn image_without_a_tag_is_called_by_its_short_id() {
+        assert_eq!(named(image(&[])).reference, "0123456789ab");
+        assert_eq!(named(image(&["x:1-unverified", "team:1"])).reference, "team:1");
+        assert_eq!(named(image(&["x:1-unverified"])).reference, "x:1-unverified");
+    }
 }

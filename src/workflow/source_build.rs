@@ -6,6 +6,7 @@ use crate::base::Base;
 use crate::model::compat::Matrix;
 use crate::model::resolve::{nearest_published, source_jobs, source_text};
 use crate::model::stack::Stack;
+use crate::model::wrap::wrapped;
 use crate::packages::LocalWheel;
 use crate::report::{Event, Printer};
 use crate::source_build::{Recipe, built_once, cached_wheel, release_archive};
@@ -94,7 +95,8 @@ async fn agreed(session: &Session<'_>, stack: &Stack, wanted: &BuildRequest) -> 
     let spec = wanted.spec.parse()?;
     let nearest = nearest_published(&spec, &stack.target, Matrix::current(), &options);
     if !output.quiet {
-        Printer.say(&source_text(stack, &nearest, build_machine(session)));
+        let text = source_text(stack, &nearest, build_machine(session));
+        Printer.say(&wrapped(&text, session.settings.output.talk_width));
     }
     let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if wanted.source.yes || !terminal || confirm("build it from source?").await {

@@ -7,6 +7,7 @@ use crate::model::request::LockOptions;
 use crate::model::resolve::{plan_report, refusal_text, resolve};
 use crate::model::spec::Spec;
 use crate::model::stack::Stack;
+use crate::model::wrap::wrapped;
 use crate::report::reporter;
 use crate::settings::Settings;
 use crate::workflow::custom_base::NamedBase;
@@ -34,7 +35,7 @@ pub(crate) fn stack(
     let options = options(machine, source, settings);
     let answer = resolve(&spec, &target, matrix, &options);
     let stack = answer.map_err(|refusal| ImpossibleStack {
-        text: refusal_text(&refusal, &target),
+        text: wrapped(&refusal_text(&refusal, &target), settings.output.talk_width),
         plan: Box::new(plan_report(typed, &spec, &target, source.provider(), &Err(refusal))),
     })?;
     validate(settings, &stack, source)?;

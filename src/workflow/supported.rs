@@ -8,6 +8,7 @@ use crate::model::compat::tables::Status;
 use crate::model::request::TargetOptions;
 use crate::model::resolve::{ListEntry, ResolveOptions, entries, plan_report, refusal_text, resolve};
 use crate::model::spec::Spec;
+use crate::model::wrap::wrapped;
 use crate::report::reporter;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
@@ -36,7 +37,7 @@ pub(crate) fn supported(
         let Err(refusal) = resolve(&spec, &target, matrix, &options) else {
             return Err(RequestError::NothingListed { filter: filter.to_owned() }.into());
         };
-        let text = refusal_text(&refusal, &target);
+        let text = wrapped(&refusal_text(&refusal, &target), settings.output.talk_width);
         let plan = Box::new(plan_report(filter, &spec, &target, "auto", &Err(refusal)));
         return Err(ImpossibleStack { text, plan }.into());
     }

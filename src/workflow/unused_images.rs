@@ -5,9 +5,13 @@ use std::time::SystemTime;
 
 use crate::engine::ImageInfo;
 use crate::model::image::plan::LOCK_LABEL;
+use crate::model::verdict::ImageState;
+use crate::store::built_images::built_from;
 use crate::store::known_locks::{LocksInUse, in_use, known_lock};
 use crate::store::unused::{CacheFile, remove, unused as unused_files};
+use crate::store::{Store, StoreError, reports};
 use crate::workflow::error::CommandError;
+use crate::workflow::proven::lock_of_build;
 use crate::workflow::session::Session;
 use crate::workflow::shell::ETC_LABEL;
 
@@ -26,11 +30,15 @@ pub(crate) async fn unused<'a>(
     cache: bool,
 ) -> Result<Unused<'a>, CommandError> {
     let used = in_use(&session.store);
-    // An image of another state folder belongs to another user.
-    let ours = |image: &&ImageInfo| {
-        !is_in_use(image, all, &used) && known_lock(&session.store, lock_of(image)).is_some()
-    };
-    let images: Vec<_> = all.iter().filter(ours).collect();
+    let mut images = Vec::new();
+    for image in all {
+        // An image of another state folder belongs to another user.
+        let is_ours = built_from(&session.store, &image.id)?.is_some()
+            || known_lock(&session.store, lock_of(image)).is_some();
+        if is_ours && !is_in_use(&session.store, image, all, &used)? {
+            images.push(image);
+        }
+    }
     let volumes = stale_volumes(session, &images).await?;
     let files = if cache { unused_files(&session.store, SystemTime::now()) } else { Vec::new() };
     Ok(Unused { images, volumes, files })
@@ -64,8 +72,23 @@ async fn stale_volumes(session: &Session<'_>, unused: &[&ImageInfo]) -> Result<V
     Ok(stale)
 }
 
+/// Whether a lock in use refers to it, no later image of that lock has taken its tags, and it has a tag or did not fail.
+pub(crate) fn is_in_use(
+    store: &Store,
+    image: &ImageInfo,
+    all: &[ImageInfo],
+    used: &LocksInUse,
+) -> Result<bool, StoreError> {
+    let is_failed = || -> Result<bool, StoreError> {
+        let lock = lock_of_build(store, &image.id)?;
+        let state = reports::of_image(store, &image.id)?.proven(lock.as_ref()).state;
+        Ok(state == ImageState::Failed)
+    };
+    Ok(has_lock_in_use(image, all, used) && !(image.tags.is_empty() && is_failed()?))
+}
+
 /// Whether a lock in use refers to it, and no later image of that lock, in either schema, has taken its tags.
-pub(crate) fn is_in_use(image: &ImageInfo, all: &[ImageInfo], used: &LocksInUse) -> bool {
+fn has_lock_in_use(image: &ImageInfo, all: &[ImageInfo], used: &LocksInUse) -> bool {
     let Some(lock) = used.get(lock_of(image)) else { return false };
     let is_tagged = |other: &ImageInfo| used.get(lock_of(other)) == Some(lock) && !other.tags.is_empty();
     !image.tags.is_empty() || !all.iter().any(is_tagged)
@@ -91,13 +114,13 @@ mod tests {
         let all = [
             image("old", "a", &[]),
             image("new", "a", &["x:1"]),
-            image("failed", "b", &[]),
+            image("not checked", "b", &[]),
             image("other", "c", &["y:1"]),
             image("of schema 1", "a of schema 1", &[]),
         ];
         let used = [("a", "a"), ("a of schema 1", "a"), ("b", "b")];
         let used = used.map(|(hash, lock)| (hash.to_owned(), lock.to_owned())).into();
         let expected = [false, true, true, false, false];
-        assert_eq!(all.each_ref().map(|image| is_in_use(image, &all, &used)), expected);
+        assert_eq!(all.each_ref().map(|image| has_lock_in_use(image, &all, &used)), expected);
     }
 }

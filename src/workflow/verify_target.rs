@@ -12,9 +12,10 @@ use crate::model::image::libc::{Libc, libc_of, libc_paths};
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
-use crate::model::request::TargetOptions;
-use crate::model::resolve::{ResolveOptions, resolve};
+use crate::model::request::{LockOptions, TargetOptions};
+use crate::model::resolve::resolve;
 use crate::model::spec::{Spec, strip_unverified};
+use crate::model::stack::Stack;
 use crate::model::verdict::{module, promised_version};
 use crate::report::{Event, NullReporter};
 use crate::store::built_images::{built_from, remember_built};
@@ -24,9 +25,10 @@ use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::content_of;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
-use crate::workflow::lock_file::lock_bytes;
+use crate::workflow::lock_file::{lock_bytes, lock_path, read_lock};
+use crate::workflow::own_images::image_of_lock;
 use crate::workflow::session::Session;
-use crate::workflow::target::target;
+use crate::workflow::target::{options, target};
 
 const LABEL_LOCK: &str = "io.envforge.lock";
 const LABEL_NAME: &str = "io.envforge.name";
@@ -41,9 +43,8 @@ pub(crate) struct Named {
 /// The image that was named; one that is no spec of ours is pulled if the engine does not have it.
 pub(crate) async fn found(session: &Session<'_>, name: &str) -> Result<Named, CommandError> {
     if let Some(named) = local(session, name).await? {
-        if named.reference != name && named.reference.ends_with(UNVERIFIED) {
-            let text = format!("{name} is not verified yet: using {}", named.reference);
-            session.reporter.report(Event::Note { text });
+        if named.reference != name {
+            tracing::debug!(%name, reference = named.reference, id = named.image.id, "the image of a name");
         }
         return Ok(named);
     }
@@ -73,8 +74,15 @@ async fn pulled(session: &Session<'_>, name: &str) -> Result<ImageInfo, CommandE
     Err(ImageError::NotFound { image: name.to_owned(), text: refused }.into())
 }
 
-/// The image of that name, if the engine has it.
+/// The image of that name, if the engine has it. A spec means the image of its lock, whatever its tags are called.
 pub(crate) async fn local(session: &Session<'_>, name: &str) -> Result<Option<Named>, CommandError> {
+    let typed = strip_unverified(name).0;
+    if let Some(spec) = spec_of(typed)
+        && let Some(named) = image_of_spec(session, &spec).await?
+    {
+        let called = candidates(session, name).into_iter().find(|tag| named.image.tags.contains(tag));
+        return Ok(Some(Named { reference: called.unwrap_or(named.reference), image: named.image }));
+    }
     for reference in candidates(session, name) {
         if let Some(image) = session.engine.image(&reference).await? {
             return Ok(Some(Named { reference, image }));
@@ -83,12 +91,21 @@ pub(crate) async fn local(session: &Session<'_>, name: &str) -> Result<Option<Na
     Ok(None)
 }
 
+/// The image that was built here from the lock of a spec; `None`: the spec has no lock here, or its lock no image.
+async fn image_of_spec(session: &Session<'_>, spec: &Spec) -> Result<Option<Named>, CommandError> {
+    // A spec that does not resolve today may still name an image by its tag.
+    let Some(stack) = stack_of(session, spec) else { return Ok(None) };
+    let path = lock_path(session.settings, &stack, &LockOptions::default());
+    let Some(lock) = read_lock(&path)? else { return Ok(None) };
+    image_of_lock(session, &lock.hashes()).await
+}
+
 /// The references a name may stand for, best first.
 fn candidates(session: &Session<'_>, name: &str) -> Vec<String> {
     let (typed, unverified) = strip_unverified(name);
     let Some(spec) = spec_of(typed) else { return vec![name.to_owned()] };
     let mut names = vec![typed.replace('+', "-")];
-    names.extend(canonical(session, &spec));
+    names.extend(stack_of(session, &spec).map(|stack| stack.name));
     names.dedup();
     if typed == spec.name {
         names.remove(0);
@@ -104,11 +121,12 @@ fn spec_of(text: &str) -> Option<Spec> {
     Some(spec)
 }
 
-/// The canonical name that a build of the spec has here.
-fn canonical(session: &Session<'_>, spec: &Spec) -> Option<String> {
-    let matrix = Matrix::current();
-    let target = target(&TargetOptions::default(), &session.settings.target, matrix, &NullReporter).ok()?;
-    resolve(spec, &target, matrix, &ResolveOptions::default()).ok().map(|stack| stack.name)
+/// The stack that a build of the spec has here.
+fn stack_of(session: &Session<'_>, spec: &Spec) -> Option<Stack> {
+    let (matrix, machine) = (Matrix::current(), TargetOptions::default());
+    let target = target(&machine, &session.settings.target, matrix, &NullReporter).ok()?;
+    let options = options(&machine, &LockOptions::default(), session.settings);
+    resolve(spec, &target, matrix, &options).ok()
 }
 
 /// An image with what is known of where it comes from.

@@ -106,8 +106,12 @@ fn verify_alone_without_gpu_runs_the_static_level() {
 #[test]
 fn verify_alone_with_verified_images_has_nothing_to_do() {
     let lock = lock();
-    let daemon = GpuDaemon { tags: vec![lock.stack.name.clone()], ..cdi(String::new()) };
-    let run = Scene::new(daemon, &lock).program.run(&["verify"]);
+    let daemon = GpuDaemon { tags: vec![lock.stack.name.clone()], ..cdi(report(&lock, H200, true)) };
+    let scene = Scene::new(daemon, &lock);
+    // A tag without `-unverified` is not enough.
+    assert_message(&scene.program.run(&["verify"]), 2, &["1 image is not verified yet"]);
+    assert_eq!(scene.verify(&[]).code, 0);
+    let run = scene.program.run(&["verify"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stderr.contains("nothing to verify"), "{}", run.stderr);
 }
@@ -164,7 +168,8 @@ fn envforge_alone_shows_where_one_is_in_five_lines() {
     let scene = scene();
     let run = scene.program.run(&[]);
     assert_eq!((run.code, run.stdout.lines().count()), (0, 5), "{}{}", run.stdout, run.stderr);
-    for part in ["none here", "-unverified (not verified on a GPU)", "next step  envforge verify"] {
+    for part in ["none here", "-unverified (not verified: never checked here)", "next step  envforge verify"]
+    {
         assert!(run.stdout.contains(part), "`{part}`: {}", run.stdout);
     }
     write_project(&scene, None);

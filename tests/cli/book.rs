@@ -12,6 +12,7 @@ use envforge::settings::parse_config;
 use markdown::Document;
 
 use crate::blocks::{self, blocks, commands, sessions};
+use crate::terminal::{Screen, screen_of};
 use crate::{envforge, program};
 
 /// The repository.
@@ -183,13 +184,12 @@ fn console_blocks_run_as_shown() {
                 "docker" => with_engine += sessions(block).len(),
                 "" => {
                     for session in sessions(block) {
-                        let command = format!("exec 2>&1; {}", session.command);
-                        let mut shell = program.command_of(Path::new("/bin/sh"), &["-c", &command]);
-                        let output = shell.current_dir(&folder).output().expect("a shell");
-                        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                        let mut shell = program.command_of(Path::new("/bin/sh"), &["-c", &session.command]);
+                        shell.current_dir(&folder);
+                        let Screen { code, text, .. } = screen_of(shell, 80, "", None);
                         let place = format!("{}: `{}`", document.path.display(), session.command);
                         if session.output.is_empty() {
-                            assert!(output.status.success(), "{place}: {text}");
+                            assert_eq!(code, 0, "{place}: {text}");
                         } else if let Err(line) = blocks::matches(&session.output, &text) {
                             panic!("{place}: `{line}` is not in the output:\n{text}");
                         }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::terminal::run_on_terminal;
 use crate::wheels::WheelSpec;
 use crate::{assert_80_columns, envforge, program, said};
 
@@ -148,7 +149,8 @@ fn plans_and_refusals_fit_80_columns() {
         vec!["pytorch-cuda:2.8-cu128", "--gpu", "NVIDIA Tesla K80", "--driver", "470.57.02"],
         vec!["pytorch-cuda:2.8-cu128", "--gpu", "no such GPU at all"],
     ] {
-        let run = envforge(&[&["plan"], args.as_slice()].concat());
+        let program = program().with("NO_COLOR", "1");
+        let run = run_on_terminal(program.command(&[&["plan"], args.as_slice()].concat()), "");
         assert!(run.code <= 2, "{args:?}: {}", run.stderr);
         assert_80_columns(&run);
     }

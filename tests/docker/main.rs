@@ -35,6 +35,9 @@ mod registry;
 mod scene;
 #[path = "../support/shell.rs"]
 mod shell;
+#[expect(dead_code, reason = "tests of the command line use more of it")]
+#[path = "../support/terminal.rs"]
+mod terminal;
 #[path = "../support/wheels.rs"]
 mod wheels;
 
@@ -67,6 +70,7 @@ mod packages;
 mod project;
 mod project_faults;
 mod registries;
+mod screens;
 mod secrets;
 mod several;
 mod shared_layers;

@@ -276,6 +276,29 @@ fn built_images_are_listed_described_compared_and_pruned() {
     scene.succeed(&["prune", "--yes"]);
     let left = scene.succeed(&["images"]).stdout;
     assert!(!left.contains(&first) && left.contains(&second), "{left}");
+    failed_build_is_shown_and_pruned(&project);
+}
+
+/// A build whose check fails has an image without a tag, which is neither forgotten nor kept for ever.
+fn failed_build_is_shown_and_pruned(project: &Project) {
+    let scene = &project.scene;
+    project.write("envforge.toml", &PROJECT.replace("print(own_package.WORD)", "import absent"));
+    let run = scene.program.run(&["build"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let json = |args: &[&str]| -> Value {
+        serde_json::from_str(&scene.succeed(&[args, &["--json"]].concat()).stdout).expect("JSON")
+    };
+    let status = json(&[]);
+    assert_eq!(status["image"]["state"], "failed", "{status}");
+    assert_eq!(status["next"], "envforge verify --last", "{status}");
+    let listed = scene.succeed(&["images"]).stdout;
+    let name = status["image"]["name"].as_str().expect("a short id").to_owned();
+    let line =
+        listed.lines().find(|line| line.starts_with(&name)).unwrap_or_else(|| panic!("{name}: {listed}"));
+    assert!(line.contains("  failed  "), "{line}");
+    let pruned = scene.succeed(&["prune", "--yes"]).stdout;
+    assert!(pruned.contains(&name), "{pruned}");
+    assert!(!scene.succeed(&["images"]).stdout.contains(&name), "it is gone");
 }
 
 #[test]

@@ -78,6 +78,9 @@ impl Program {
         command
             .args(args)
             .current_dir(self.folder.path())
+            // A terminal as people have it: whoever runs the tests may have another, or none.
+            .env("TERM", "xterm-256color")
+            .env_remove("NO_COLOR")
             .env("HOME", self.path("home"))
             .env("TMPDIR", self.path("tmp"))
             .env("ENVFORGE_CACHE_DIR", self.path("cache"))

@@ -3,23 +3,25 @@
 mod report;
 mod subjects;
 
-use report::{VerifiedTags, VerifyOutcome, show, unchecked};
+use report::{VerifiedTags, VerifyOutcome, reported, show, unchecked};
 
 use crate::engine::{GpuSelection, ImageInfo};
 use crate::failure::Exit;
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::lock::Lock;
 use crate::model::request;
+use crate::model::verdict::standing::ImageReports;
 use crate::model::verdict::tag_policy::{TagStatus, claim, verified_tags};
-use crate::model::verdict::{Verdict, junit};
+use crate::model::verdict::{ImageState, Proven, Verdict, junit};
 use crate::pages::verify_page;
 use crate::report::Event;
 use crate::settings::Settings;
-use crate::store::{Store, reports, write_atomically};
+use crate::store::{Store, StoreError, reports, write_atomically};
 use crate::workflow::check::{CheckTarget, check};
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
+use crate::workflow::proven::{lock_of_build, proven, reports_of, save_report};
 use crate::workflow::push::{push_verified, pushable, warn_of_licences};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
@@ -40,7 +42,7 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     let mut answers = Vec::new();
     if args.last {
         for name in &args.images {
-            answers.push(VerifyOutcome::of(name, last(settings, name).await));
+            answers.push(last(settings, name).await);
         }
     } else {
         let session = Session::open(settings, None).await?;
@@ -50,7 +52,7 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     }
     let verdicts: Vec<_> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
     if let Some(file) = &args.html {
-        let page = verify_page(&verdicts, &unchecked(&answers));
+        let page = verify_page(&reported(&answers), &unchecked(&answers));
         write_atomically(&settings.paths.current_dir.join(file), page.as_bytes())?;
     }
     if let Some(file) = &args.junit {
@@ -71,8 +73,25 @@ async fn one(
         Ok(checked) => {
             let mut reward = VerifiedTags::default();
             let given = give(session, args, &checked, &mut reward).await;
-            VerifyOutcome { reward, undone: given.err(), ..VerifyOutcome::of(name, Ok(checked.verdict)) }
+            let proven = proven(&session.store, &*session.reporter, &checked.image);
+            let undone = given.err();
+            let (proven, undone) = match proven {
+                Ok(proven) => {
+                    note_what_stands(session, &checked.verdict, &proven);
+                    (proven.to_string(), undone)
+                }
+                Err(error) => (String::new(), undone.or(Some(error.into()))),
+            };
+            VerifyOutcome { reward, proven, undone, ..VerifyOutcome::of(name, Ok(checked.verdict)) }
         }
+    }
+}
+
+/// Says what earlier runs on a GPU proved and this one, which ran on none, leaves standing.
+fn note_what_stands(session: &Session<'_>, verdict: &Verdict, proven: &Proven) {
+    let stands = matches!(proven.state, ImageState::Verified | ImageState::Passed);
+    if stands && !verdict.executed {
+        session.reporter.report(Event::Note { text: format!("the image stays {proven}") });
     }
 }
 
@@ -94,7 +113,7 @@ async fn checked(
     let origin = provenance.origin(&image);
     let subject = CheckTarget { image: &image, name: &reference, origin, level: args.level, gpus };
     let verdict = check(session, &subject).await?;
-    reports::save(&session.store, &verdict)?;
+    save_report(&session.store, &*session.reporter, &verdict).await?;
     if args.record {
         let text = match speed_baseline::record(session, &verdict)? {
             0 => "no speeds measured: nothing recorded".to_owned(),
@@ -119,7 +138,10 @@ async fn give(
     reward: &mut VerifiedTags,
 ) -> Result<(), CommandError> {
     let earned = verified_tags(&image.tags);
-    let because = match lock.as_ref().map(|lock| claim(lock, verdict)) {
+    // An earlier run on a GPU counts as long as it stands; this one has just been added to them.
+    let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
+    let status = lock.as_ref().map(|lock| reports.tag_status(lock).unwrap_or_else(|| claim(lock, verdict)));
+    let because = match status {
         Some(TagStatus::Verified) => {
             for tag in &earned {
                 session.engine.tag(&image.id, tag).await?;
@@ -150,14 +172,43 @@ async fn give(
     Ok(())
 }
 
-/// The last report; the engine is asked which image the name means now, if it answers.
-async fn last(settings: &Settings, name: &str) -> Result<Verdict, CommandError> {
-    let absent = || ImageError::NoReport { image: name.to_owned() };
+/// The report that counts most, and what all of them prove.
+async fn last(settings: &Settings, name: &str) -> VerifyOutcome {
+    match kept_reports(settings, name).await {
+        Err(error) => VerifyOutcome::of(name, Err(error)),
+        Ok((reports, lock)) => {
+            let proven = reports.proven(lock.as_ref()).to_string();
+            VerifyOutcome { proven, ..VerifyOutcome::of(name, shown(&reports, lock.as_ref(), name)) }
+        }
+    }
+}
+
+/// The reports of an image, with the lock it was built from here; the engine is asked which image the name means now, if it
+/// answers.
+async fn kept_reports(settings: &Settings, name: &str) -> Result<(ImageReports, Option<Lock>), CommandError> {
     if let Ok(session) = Session::open(settings, None).await
         && let Some(Named { image, .. }) = local(&session, name).await?
     {
-        return reports::last(&session.store, &image.id)?.ok_or_else(|| absent().into());
+        let lock = lock_of_build(&session.store, &image.id)?;
+        return Ok((reports::of_image(&session.store, &image.id)?, lock));
     }
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
-    reports::named(&store, name)?.ok_or_else(|| absent().into())
+    let reports = reports::named(&store, name)?.ok_or_else(|| no_report(name))?;
+    let lock = reports.image().map(|id| lock_of_build(&store, id)).transpose()?.flatten();
+    Ok((reports, lock))
+}
+
+/// The report to show of an image, or why there is none.
+fn shown(reports: &ImageReports, lock: Option<&Lock>, name: &str) -> Result<Verdict, CommandError> {
+    if let Some(report) = reports.shown(lock) {
+        return Ok(report.clone());
+    }
+    match reports.damaged.first() {
+        Some((file, why)) => Err(StoreError::Report { file: file.clone(), why: why.clone() }.into()),
+        None => Err(no_report(name)),
+    }
+}
+
+fn no_report(name: &str) -> CommandError {
+    ImageError::NoReport { image: name.to_owned() }.into()
 }

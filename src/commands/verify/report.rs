@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::failure::Exit;
 use crate::model::verdict::{Detail, Verdict, VerdictStatus, check_lines, summary};
 use crate::model::visible::visible_line;
-use crate::pages::Unchecked;
+use crate::pages::{ReportedImage, Unchecked};
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
@@ -18,6 +18,8 @@ pub(super) struct VerifyOutcome {
     pub(super) name: String,
     pub(super) result: Result<Verdict, CommandError>,
     pub(super) reward: VerifiedTags,
+    /// What is proven of the image by all its reports.
+    pub(super) proven: String,
     /// Why not all of the reward could be given.
     pub(super) undone: Option<CommandError>,
 }
@@ -34,7 +36,8 @@ pub(super) struct VerifiedTags {
 impl VerifyOutcome {
     /// A report alone, or why there is none.
     pub(super) fn of(name: &str, result: Result<Verdict, CommandError>) -> Self {
-        Self { name: name.to_owned(), result, reward: VerifiedTags::default(), undone: None }
+        let (reward, proven) = (VerifiedTags::default(), String::new());
+        Self { name: name.to_owned(), result, reward, proven, undone: None }
     }
 }
 
@@ -45,6 +48,12 @@ struct Several<'a> {
     verdict: VerdictStatus,
     reports: Vec<&'a Verdict>,
     errors: Vec<Unchecked>,
+}
+
+/// The reports, each with what is proven of its image.
+pub(super) fn reported(answers: &[VerifyOutcome]) -> Vec<ReportedImage<'_>> {
+    let checked = answers.iter().filter_map(|answer| Some((answer.result.as_ref().ok()?, &answer.proven)));
+    checked.map(|(report, proven)| ReportedImage { report, proven }).collect()
 }
 
 /// The images that could not be checked.
@@ -70,11 +79,8 @@ pub(super) fn show(mut answers: Vec<VerifyOutcome>, settings: &Settings) -> Resu
     }
     for answer in &answers {
         if let Some(error) = answer.result.as_ref().err().or(answer.undone.as_ref()) {
-            Printer.say_colored(&format!(
-                "{}\n{}",
-                visible_line(&answer.name),
-                error.report(settings.output.color)
-            ));
+            Printer.say(&visible_line(&answer.name));
+            Printer.say_painted(&error.report(settings.output.color));
         }
     }
     let exits = answers.iter().map(|answer| match (&answer.result, &answer.undone) {

@@ -9,10 +9,11 @@ use crate::workflow::confirm::{can_ask, confirm};
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus;
 use crate::workflow::own_images::{
-    NoImageChosen, counted, image_of_project, is_outside_project, is_unverified, note_stale_lock,
-    nothing_built, own_images,
+    NoImageChosen, counted, image_of_project, is_outside_project, note_stale_lock, nothing_built, own_images,
 };
+use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
+use crate::workflow::verify_target::Named;
 
 /// The request with the images that it means; `None`: there is nothing to do.
 pub(super) async fn with_images(
@@ -43,10 +44,13 @@ pub(super) async fn with_images(
         return Ok(Some(args));
     }
     let count = own.len();
-    let open: Vec<_> = own.into_iter().filter(|named| is_unverified(&named.image)).collect();
-    args.images = open.into_iter().map(|named| named.reference).collect();
+    for Named { reference, image } in own {
+        if !proven(&session.store, &*session.reporter, &image)?.is_verified() {
+            args.images.push(reference);
+        }
+    }
     if args.images.is_empty() {
-        Printer.say(&format!("nothing to verify: of {count} images built here each has a verified tag"));
+        Printer.say(&format!("nothing to verify: each of the {count} images built here is verified"));
         return Ok(None);
     }
     if !can_ask() {

@@ -7,6 +7,17 @@ use crate::host::process_owner::unique_name;
 /// The repository of temporary tags. Each tag contains its owner process, so that the next run finds an orphan.
 pub(in crate::engine) const PRIVATE: &str = "envforge-scratch";
 
+/// Whether a tag is a temporary one of a run: its image is of nobody yet.
+pub fn is_temporary(tag: &str) -> bool {
+    owner_part(tag).is_some()
+}
+
+/// The tag of a temporary reference, which names its owner. Podman writes out the registry in front of the repository.
+pub(in crate::engine) fn owner_part(reference: &str) -> Option<&str> {
+    let (name, tag) = reference.rsplit_once(':')?;
+    (name == PRIVATE || name.ends_with(&format!("/{PRIVATE}"))).then_some(tag)
+}
+
 /// A private tag, removed on every path, including Ctrl-C.
 pub struct TemporaryTag<'a> {
     images: &'a dyn Images,

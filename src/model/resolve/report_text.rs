@@ -1,4 +1,4 @@
-//! A plan or its violations as plain text: 80 columns, no color.
+//! A plan or its violations as plain text: a line for each thing, no color.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::model::compat::tables::Channel;
 use crate::model::stack::Stack;
 use crate::model::target::Target;
 use crate::model::versions::ComputeCapability;
-use crate::model::wrap::wrap_hanging;
+use crate::model::wrap::hanging;
 
 /// Width of the name column.
 const NAMES: usize = 15;
@@ -17,7 +17,7 @@ const NAMES: usize = 15;
 pub(super) fn field(name: &str, text: &str) -> String {
     // A name as wide as the column still needs a space after it.
     let name = format!("{name} ");
-    wrap_hanging(&format!("  {name:<NAMES$}"), text)
+    hanging(&format!("  {name:<NAMES$}"), text)
 }
 
 fn listed(capabilities: &[ComputeCapability]) -> String {
@@ -138,7 +138,7 @@ fn sources_text(stack: &Stack) -> String {
         }
     }
     let line = |(source, fields): (&str, Vec<&str>)| {
-        wrap_hanging("  ", &format!("{}: {}", fields.join(", "), first_source(source)))
+        hanging("  ", &format!("{}: {}", fields.join(", "), first_source(source)))
     };
     sources.into_iter().map(line).collect()
 }
@@ -166,19 +166,19 @@ pub fn companions_text(choices: &[CompanionChoice]) -> String {
             writeln!(out, "    file: {wheel}").expect("a String takes all");
         }
         if let Some(warning) = &choice.warning {
-            out += &wrap_hanging("    warning: ", warning);
+            out += &hanging("    warning: ", warning);
         }
         if let Some(nearest) = &choice.nearest {
             writeln!(out, "    nearest stack with a wheel: {nearest}").expect("a String takes all");
         }
-        out += &wrap_hanging("    source: ", &first_source(&choice.source));
+        out += &hanging("    source: ", &first_source(&choice.source));
     }
     out
 }
 
 /// Returns the violated rules and the alternatives as text.
 pub fn refusal_text(refusal: &Unsatisfiable, target: &Target) -> String {
-    let mut out = wrap_hanging(
+    let mut out = hanging(
         "",
         &format!(
             "cannot resolve {} for {}, {}",
@@ -189,8 +189,8 @@ pub fn refusal_text(refusal: &Unsatisfiable, target: &Target) -> String {
     );
     for refused in &refusal.refusals {
         writeln!(out, "\n  {}", refused.rule).expect("a String takes all");
-        out += &wrap_hanging("    ", &refused.text);
-        out += &wrap_hanging("    source: ", &first_source(&refused.source));
+        out += &hanging("    ", &refused.text);
+        out += &hanging("    source: ", &first_source(&refused.source));
     }
     if refusal.alternatives.is_empty() {
         out.push_str("\nNo alternatives for this target.\n");

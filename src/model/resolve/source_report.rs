@@ -6,7 +6,7 @@ use super::refusal::Alternative;
 use super::report_text::field;
 use crate::model::stack::{SourceChoice, Stack};
 use crate::model::versions::ComputeCapability;
-use crate::model::wrap::wrap_hanging;
+use crate::model::wrap::hanging;
 
 /// The machine that compiles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn source_report(stack: &Stack, machine: BuildMachine) -> Option<SourceRepor
 /// Returns the cost of a source build as text; empty without a source build.
 pub fn source_text(stack: &Stack, nearest: &[Alternative], machine: BuildMachine) -> String {
     let Some(choice) = &stack.source_build else { return String::new() };
-    let mut out = wrap_hanging(
+    let mut out = hanging(
         "",
         &format!(
             "{} {} is not published for CUDA {} and is built from source.",
@@ -135,6 +135,7 @@ mod tests {
     use crate::model::resolve::{ResolveOptions, nearest_published, resolve};
     use crate::model::target::Target;
     use crate::model::versions::Machine;
+    use crate::model::wrap::{Width, wrapped};
 
     fn planned(machine: BuildMachine) -> (String, SourceReport) {
         let spec = "pytorch-cuda:2.8-cu118".parse().unwrap();
@@ -148,6 +149,7 @@ mod tests {
     #[test]
     fn source_build_cost_reads_well() {
         let (text, _) = planned(BuildMachine { cores: Some(16), memory_gb: Some(64) });
+        let text = wrapped(&text, Width::of_terminal(80));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
     }

@@ -17,18 +17,21 @@ pub struct GpuCoverage {
 /// Returns the GPUs of the checks that ran a kernel and passed, each once.
 pub fn ran_on(checks: &[Check]) -> Vec<GpuCoverage> {
     let passed = checks.iter().filter(|check| is_kernel_check(check) && check.outcome == Outcome::Passed);
-    let labels = passed
-        .flat_map(|check| &check.measured)
-        .filter(|(key, _)| key.strip_prefix("gpu.").is_some_and(|ordinal| ordinal.parse::<u32>().is_ok()));
-    let mut found: Vec<_> = labels
-        // A check over several GPUs names them in one value.
-        .flat_map(|(_, value)| value.split(", "))
-        .filter(|label| !label.trim().is_empty())
+    let mut found: Vec<_> = passed
+        .flat_map(labels)
         .map(|label| GpuCoverage { label: label.to_owned(), capability: capability(label) })
         .collect();
     found.sort();
     found.dedup();
     found
+}
+
+/// The labels of the GPUs that a check names.
+pub(super) fn labels(check: &Check) -> impl Iterator<Item = &str> {
+    let is_gpu = |key: &str| key.strip_prefix("gpu.").is_some_and(|ordinal| ordinal.parse::<u32>().is_ok());
+    let named = check.measured.iter().filter(move |(key, _)| is_gpu(key));
+    // A check over several GPUs names them in one value.
+    named.flat_map(|(_, value)| value.split(", ")).filter(|label| !label.trim().is_empty())
 }
 
 /// Parses `sm_90` in the brackets at the end of a label.

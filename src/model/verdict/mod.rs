@@ -11,10 +11,12 @@ pub(crate) mod fuzzed;
 mod gpu_coverage;
 mod junit;
 mod lines;
+mod proof;
 #[cfg(test)]
 mod replay;
 pub mod required_checks;
 pub mod speed;
+pub mod standing;
 pub mod tag_policy;
 mod text;
 
@@ -28,6 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use check::{Check, is_allowed_skip, is_kernel_check};
 pub use gpu_coverage::{GpuCoverage, ran_on};
 pub use junit::junit;
+pub use proof::{ImageState, Proof, Proven};
 pub use text::{Detail, check_lines, outcome_word, summary, verdict_text};
 
 use self::lines::Lines;

@@ -11,7 +11,7 @@ use crate::workflow::custom_base::{NamedBase, named_base};
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock_file::{lock_path, read_lock};
-use crate::workflow::own_images::tagged;
+use crate::workflow::own_images::image_of_lock;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 use crate::workflow::verify_target::{Named, found};
@@ -60,7 +60,7 @@ pub(crate) async fn project_image(
     let path = lock_path(session.settings, &stack, &wanted.source);
     let mut text = format!("the image of {path} is not on this engine yet: building it first");
     if let Some(lock) = read_lock(&path)?
-        && let Some(named) = tagged(session, &lock.hashes()).await?
+        && let Some(named) = image_of_lock(session, &lock.hashes()).await?
     {
         let differences = lock.differences_from(&stack, &wanted.added);
         let Some(first) = differences.first() else { return Ok(named) };
@@ -81,5 +81,5 @@ pub(crate) async fn project_image(
     let hashes = read_lock(&path)?.map(|lock| lock.hashes()).unwrap_or_default();
     let not_there =
         || ImageError::NotFound { image: wanted.spec.clone(), text: "it was removed meanwhile".to_owned() };
-    tagged(session, &hashes).await?.ok_or_else(|| not_there().into())
+    image_of_lock(session, &hashes).await?.ok_or_else(|| not_there().into())
 }

@@ -10,6 +10,7 @@ use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactiv
 use crate::store::built_images::touch_used;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
+use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
 use crate::workflow::shell::image::{image, project_image};
@@ -18,6 +19,7 @@ use crate::workflow::shell::launch::launch;
 use crate::workflow::shell::outcome::OpenOutcome;
 use crate::workflow::shell::project;
 use crate::workflow::shell::serve::of_running;
+use crate::workflow::verify_target::Named;
 
 /// Opens the container of the image that was typed, else that of the project's file.
 pub(crate) async fn open(
@@ -44,6 +46,7 @@ pub(crate) async fn open(
         None => image(session, args.image.as_deref().unwrap_or_default()).await?,
     };
     touch_used(&session.store, &image.image.id)?;
+    note_state(session, &image, args.command.is_empty())?;
     let running = shells.iter().filter(here).find(|shell| {
         shell.spec == image.reference && args.start.name.as_ref().is_none_or(|name| *name == shell.name)
     });
@@ -70,6 +73,15 @@ pub(crate) async fn open(
             .await
         }
     }
+}
+
+/// Says what is proven of the image that is opened; before a command only what is not.
+fn note_state(session: &Session<'_>, image: &Named, opens: bool) -> Result<(), CommandError> {
+    let proven = proven(&session.store, &*session.reporter, &image.image)?;
+    if opens || !proven.is_verified() {
+        session.reporter.report(Event::Note { text: format!("{}: {proven}", image.reference) });
+    }
+    Ok(())
 }
 
 /// The project: the folder of its file, else the caller's, with no link in its path.

@@ -7,12 +7,18 @@ use envforge::host::{HostFinding, Severity};
 use envforge::model::image::device_code::{DeviceCode, LibraryCode};
 use envforge::model::resolve::{ListReport, ResolveOptions, entries};
 use envforge::model::target::Target;
+use envforge::model::verdict::Verdict;
 use envforge::model::versions::Machine;
 use envforge::pages::{
-    SizedComponent, SizedImage, Unchecked, diff_page, doctor_page, list_page, size_page, verify_page,
+    ReportedImage, SizedComponent, SizedImage, Unchecked, diff_page, doctor_page, list_page, size_page,
+    verify_page,
 };
 
 use super::{LARGEST, assert_page, links, report};
+
+fn reported(report: &Verdict) -> ReportedImage<'_> {
+    ReportedImage { report, proven: "failed at level full" }
+}
 
 /// Ten attacks. Those with code set the title to HOSTILE and a variable, if a page runs them.
 pub(super) fn attacks() -> Vec<(&'static str, String)> {
@@ -87,7 +93,7 @@ pub(super) fn pages(text: &str) -> Vec<(&'static str, String)> {
         entry.driver = Some(text.to_owned());
     }
     vec![
-        ("verify", verify_page(&[&verdict], &[error])),
+        ("verify", verify_page(&[reported(&verdict)], &[error])),
         ("diff", diff_page(&diff)),
         ("size", size_page(&image, &code)),
         ("doctor", doctor_page(&findings)),
@@ -134,12 +140,12 @@ fn huge_report_is_shortened_and_says_so() {
     verdict.checks = (0..20_000)
         .map(|number| envforge::model::verdict::Check { id: format!("check-{number}"), ..one.clone() })
         .collect();
-    let page = verify_page(&[&verdict], &[]);
+    let page = verify_page(&[reported(&verdict)], &[]);
     assert_page(&page);
     assert!(page.contains("Shortened to keep this page below 500 kB"), "it says so");
     assert!(page.contains("check-100<") && !page.contains("check-19999<"), "the first rows stay");
     assert!(
-        !verify_page(&[&report("x")], &[]).contains("Shortened"),
+        !verify_page(&[reported(&report("x"))], &[]).contains("Shortened"),
         "the twin: an ordinary report is whole"
     );
 }

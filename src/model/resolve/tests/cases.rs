@@ -9,6 +9,7 @@ use super::naive;
 use crate::model::compat::Matrix;
 use crate::model::resolve::{ResolveOptions, plan_text, refusal_text, resolve};
 use crate::model::versions::Machine;
+use crate::model::wrap::{Width, wrapped};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,6 +56,9 @@ fn check(folder: &Path, wanted_ok: bool) {
             text
         }
     };
+    assert!(answer.lines().all(|line| !line.starts_with("      ")), "one line for each thing: {answer}");
+    // As a terminal shows it.
+    let answer = wrapped(&answer, Width::of_terminal(80));
     let too_wide: Vec<_> = answer.lines().filter(|line| line.chars().count() > 80).collect();
     let addresses = |line: &&str| line.split_whitespace().any(|word| word.len() > 60);
     assert!(too_wide.iter().all(addresses), "wider than 80 columns: {too_wide:?}");

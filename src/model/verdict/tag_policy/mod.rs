@@ -144,4 +144,4 @@ pub fn verified_tags(tags: &[String]) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::model::verdict) mod tests;

@@ -10,7 +10,7 @@ use crate::model::verdict::{Check, SkipReason, VerdictStatus};
 const H200: &str = "NVIDIA H200 (sm_90)";
 
 /// A lock for `any` machine (code for 7.0 and 9.0), or for the named GPUs, with wheels of the libraries.
-fn lock(target: &[&str]) -> Lock {
+pub(in crate::model::verdict) fn lock(target: &[&str]) -> Lock {
     let mut lock = sample::lock();
     for name in ["nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-nccl-cu12"] {
         lock.wheels.push(LockedWheel { name: name.to_owned(), ..lock.wheels[0].clone() });
@@ -24,7 +24,7 @@ fn lock(target: &[&str]) -> Lock {
     lock
 }
 
-fn check(id: &str, stage: &str, gpu: Option<&str>) -> Check {
+pub(in crate::model::verdict) fn check(id: &str, stage: &str, gpu: Option<&str>) -> Check {
     Check {
         id: id.to_owned(),
         stage: stage.to_owned(),
@@ -39,7 +39,7 @@ fn check(id: &str, stage: &str, gpu: Option<&str>) -> Check {
 }
 
 /// The report of a whole run on that GPU, or of a static one.
-fn report(lock: &Lock, gpu: Option<&str>) -> Verdict {
+pub(in crate::model::verdict) fn report(lock: &Lock, gpu: Option<&str>) -> Verdict {
     let mut checks: Vec<_> = static_checks(lock).iter().map(|id| check(id, "static", None)).collect();
     if gpu.is_some() {
         checks.extend(gpu_checks(lock, true).iter().map(|id| check(id, "gpu", gpu)));

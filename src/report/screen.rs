@@ -1,0 +1,54 @@
+//! The terminal below the moving bars: whatever writes to it takes the bars away first, so that no half of a bar stays.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::MultiProgress;
+use rustix::termios::tcgetwinsize;
+
+use crate::settings::Terminals;
+
+/// The bars of this process, if there are any.
+static BARS: Mutex<Option<MultiProgress>> = Mutex::new(None);
+/// Columns of a terminal that does not say.
+const COLUMNS: u16 = 80;
+
+/// Makes bars known to everything that writes.
+pub(super) fn set_bars(bars: &MultiProgress) {
+    *BARS.lock().unwrap_or_else(PoisonError::into_inner) = Some(bars.clone());
+}
+
+/// Writes while no bar is on the screen.
+pub(super) fn without_bars<T>(write: impl FnOnce() -> T) -> T {
+    let bars = BARS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match bars {
+        Some(bars) => bars.suspend(write),
+        None => write(),
+    }
+}
+
+/// The terminals of this process, with their columns now.
+pub fn terminals() -> Terminals {
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let columns = |of: Option<u16>| of.filter(|columns| *columns > 0).unwrap_or(COLUMNS);
+    let size = |fd: &dyn Fn() -> Option<u16>| columns(fd());
+    Terminals {
+        stdout: stdout.is_terminal().then(|| size(&|| tcgetwinsize(&stdout).ok().map(|size| size.ws_col))),
+        stderr: stderr.is_terminal().then(|| size(&|| tcgetwinsize(&stderr).ok().map(|size| size.ws_col))),
+    }
+}
+
+/// Standard error for logs: a record at a time.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Talk;
+
+impl Write for Talk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        without_bars(|| io::stderr().write_all(bytes))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
