@@ -15,7 +15,7 @@ const ALLOCATOR: [(libc::c_int, libc::c_int); 2] =
 fn main() -> ExitCode {
     return_freed_memory();
     let Cli { global, command } = Cli::parse();
-    envforge::commands::run(&global.into(), command.into(), envforge::report::terminals())
+    envforge::commands::run(&global.into(), command.into())
 }
 
 #[cfg(target_env = "gnu")]

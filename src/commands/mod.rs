@@ -32,16 +32,16 @@ use std::process::ExitCode;
 use crate::commands::fail::fail;
 use crate::failure::{Exit, Failure};
 use crate::model::request::{Command, ExportFormat, GlobalOptions};
-use crate::report::{Printer, start_log};
-use crate::settings::{Settings, Terminals};
+use crate::report::{Printer, start_log, terminals};
+use crate::settings::Settings;
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::until_interrupted;
 use crate::workflow::lock_error::ImpossibleStack;
 use crate::workflow::matrix_override;
 
 /// Runs a verb and returns the exit code. Errors are printed here, once.
-pub fn run(options: &GlobalOptions, command: Command, terminals: Terminals) -> ExitCode {
-    let settings = match Settings::load(options, terminals) {
+pub fn run(options: &GlobalOptions, command: Command) -> ExitCode {
+    let settings = match Settings::load(options, terminals()) {
         Ok(settings) => settings,
         Err(error) => return fail(&CommandError::from(error), false),
     };

@@ -12,10 +12,11 @@ use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
+use crate::workflow::named::Named;
 use crate::workflow::proven::reports_of;
 use crate::workflow::push::{Pushed, check_push_access, push, push_by_digest, pushable, warn_of_licences};
 use crate::workflow::session::Session;
-use crate::workflow::verify_target::{Named, found, provenance};
+use crate::workflow::verify_target::{found, provenance};
 
 /// What `push --json` prints.
 #[derive(Serialize)]

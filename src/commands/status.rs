@@ -13,11 +13,11 @@ use crate::workflow::custom_base::custom_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus;
 use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::named::Named;
 use crate::workflow::own_images::{images_of_lock, is_outside_project, own_images};
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
-use crate::workflow::verify_target::Named;
 
 /// The state of a project's lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -5,7 +5,7 @@ use crate::model::markdown::{MarkdownPage, code};
 /// A call, what its object is, and the object's fields.
 type Object = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-const STATE: &str = "what the reports of this machine prove of that image id, as for `images`";
+const STATE: &str = "state of that image id by the reports of this machine, as for `images`";
 const PROVEN: &str = "each report that stands";
 const FAILED: &str = "each failure that no later run on the same GPU and driver has settled";
 

@@ -44,6 +44,7 @@ pub mod lock_error;
 pub(crate) mod lock_file;
 pub(crate) mod lock_packages;
 pub(crate) mod matrix_override;
+pub(crate) mod named;
 pub(crate) mod offer;
 pub(crate) mod own_images;
 pub(crate) mod package_sources;

@@ -2,7 +2,7 @@
 
 use crate::engine::{ImageInfo, is_temporary};
 use crate::failure::{Exit, Failure};
-use crate::model::image::plan::{LOCK_LABEL, UNVERIFIED};
+use crate::model::image::plan::LOCK_LABEL;
 use crate::model::request::ProjectOptions;
 use crate::report::Event;
 use crate::settings::Settings;
@@ -11,10 +11,10 @@ use crate::workflow::build_request::BuildRequest;
 use crate::workflow::custom_base::named_base;
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::named::{Named, named};
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
-use crate::workflow::verify_target::Named;
 
 /// No image was named, and none can be chosen.
 #[derive(Debug, thiserror::Error)]
@@ -148,18 +148,6 @@ pub(crate) async fn images_of_lock(
     Ok(found.into_iter().map(|(_, named)| named).collect())
 }
 
-/// An image under the tag to call it by: one that does not end in `-unverified` if there is one, or its short id. The tag says
-/// nothing of the image.
-pub(crate) fn named(image: ImageInfo) -> Named {
-    let tag = image.tags.iter().find(|tag| !tag.ends_with(UNVERIFIED)).or(image.tags.first());
-    Named { reference: tag.cloned().unwrap_or_else(|| short_id(&image.id)), image }
-}
-
-/// The first 12 digits of an id, which engines take for it.
-pub(crate) fn short_id(id: &str) -> String {
-    id.trim_start_matches("sha256:").chars().take(12).collect()
-}
-
 /// Reports that the project asks for another image than that of its lock.
 pub(crate) async fn note_stale_lock(
     session: &Session<'_>,
@@ -194,12 +182,5 @@ mod tests {
         assert_eq!(shown(&["envforge-scratch:1-ab", "x:1"]), Some(vec!["x:1".to_owned()]));
         assert_eq!(shown(&[]), Some(vec![]), "an image whose checks failed");
         assert_eq!(shown(&["envforge-scratches:1"]).map(|tags| tags.len()), Some(1));
-    }
-
-    #[test]
-    fn image_without_a_tag_is_called_by_its_short_id() {
-        assert_eq!(named(image(&[])).reference, "0123456789ab");
-        assert_eq!(named(image(&["x:1-unverified", "team:1"])).reference, "team:1");
-        assert_eq!(named(image(&["x:1-unverified"])).reference, "x:1-unverified");
     }
 }

@@ -26,19 +26,13 @@ use crate::workflow::content_digest::content_of;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock_file::{lock_bytes, lock_path, read_lock};
+use crate::workflow::named::Named;
 use crate::workflow::own_images::image_of_lock;
 use crate::workflow::session::Session;
 use crate::workflow::target::{options, target};
 
 const LABEL_LOCK: &str = "io.envforge.lock";
 const LABEL_NAME: &str = "io.envforge.name";
-
-/// An image of the engine.
-pub(crate) struct Named {
-    /// The reference it was found under.
-    pub(crate) reference: String,
-    pub(crate) image: ImageInfo,
-}
 
 /// The image that was named; one that is no spec of ours is pulled if the engine does not have it.
 pub(crate) async fn found(session: &Session<'_>, name: &str) -> Result<Named, CommandError> {

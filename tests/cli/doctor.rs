@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::program;
 use crate::program::Program;
+use crate::terminal::run_on_terminal;
 
 /// A folder with a `libnvidia-ml.so.1` that plays the host its variables describe.
 static NVML: LazyLock<TempDir> = LazyLock::new(|| {
@@ -221,13 +222,11 @@ fn text_output_fits_80_columns() {
         .with("LD_LIBRARY_PATH", NVML.path().to_string_lossy())
         .with("DOCKER_HOST", "unix:///nonexistent/docker.sock")
         .with("FAKE_GPUS", "2*Tesla K80|3.7|12|-1|0|1|0")
-        .with("FAKE_DRIVER", "450.80.02");
-    let explained = host.run(&[
-        "doctor",
-        "--explain",
-        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
-    ]);
-    for text in [host.run(&["doctor"]).stdout, explained.stdout] {
+        .with("FAKE_DRIVER", "450.80.02")
+        .with("NO_COLOR", "1");
+    let error = "RuntimeError: CUDA error: no kernel image is available for execution on the device";
+    for args in [&["doctor"][..], &["doctor", "--explain", error]] {
+        let text = run_on_terminal(host.command(args), "").stdout;
         // A path or command longer than a line stays whole.
         let long = text.lines().find(|line| line.chars().count() > 80 && line.trim().contains(' '));
         assert!(text.lines().count() > 3 && long.is_none(), "{long:?} of\n{text}");

@@ -21,12 +21,13 @@ use crate::workflow::check::{CheckTarget, check};
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
+use crate::workflow::named::Named;
 use crate::workflow::proven::{lock_of_build, proven, reports_of, save_report};
 use crate::workflow::push::{push_verified, pushable, warn_of_licences};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 use crate::workflow::speed_baseline;
-use crate::workflow::verify_target::{Named, Provenance, found, local, provenance};
+use crate::workflow::verify_target::{Provenance, found, local, provenance};
 
 pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Result<Exit, CommandError> {
     if let Some(image) = args.images.first()

@@ -8,12 +8,12 @@ use crate::workflow::build_request::wanted;
 use crate::workflow::confirm::{can_ask, confirm};
 use crate::workflow::error::CommandError;
 use crate::workflow::gpus;
+use crate::workflow::named::Named;
 use crate::workflow::own_images::{
     NoImageChosen, counted, image_of_project, is_outside_project, note_stale_lock, nothing_built, own_images,
 };
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
-use crate::workflow::verify_target::Named;
 
 /// The request with the images that it means; `None`: there is nothing to do.
 pub(super) async fn with_images(

@@ -3,7 +3,7 @@
 use crate::model::request;
 use crate::shell::Project;
 use crate::shell::labels::Shell;
-use crate::workflow::verify_target::Named;
+use crate::workflow::named::Named;
 
 /// What is started.
 pub(crate) struct ContainerSpec<'a> {

@@ -11,10 +11,11 @@ use crate::workflow::custom_base::{NamedBase, named_base};
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::named::Named;
 use crate::workflow::own_images::image_of_lock;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
-use crate::workflow::verify_target::{Named, found};
+use crate::workflow::verify_target::found;
 
 /// The image; a spec that is not built yet is built first.
 pub(crate) async fn image(session: &Session<'_>, name: &str) -> Result<Named, CommandError> {

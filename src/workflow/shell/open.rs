@@ -10,6 +10,7 @@ use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactiv
 use crate::store::built_images::touch_used;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
+use crate::workflow::named::Named;
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
@@ -19,7 +20,6 @@ use crate::workflow::shell::launch::launch;
 use crate::workflow::shell::outcome::OpenOutcome;
 use crate::workflow::shell::project;
 use crate::workflow::shell::serve::of_running;
-use crate::workflow::verify_target::Named;
 
 /// Opens the container of the image that was typed, else that of the project's file.
 pub(crate) async fn open(

@@ -8,9 +8,9 @@ use crate::model::sha256::sha256_hex;
 use crate::report::Event;
 use crate::shell::{ContainerEnv, User, etc_files, home_files};
 use crate::workflow::error::CommandError;
+use crate::workflow::named::Named;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
-use crate::workflow::verify_target::Named;
 
 /// The label of a volume that holds /etc for a user of an image.
 pub(crate) const ETC_LABEL: &str = "io.envforge.etc";
