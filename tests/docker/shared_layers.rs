@@ -48,10 +48,14 @@ fn give_downloads(cache: &Path, lock: &str) {
 
 /// What a machine made in containers: records of steps, and compiled wheels.
 fn made_in_containers(scene: &Scene, name: &str) -> (usize, usize) {
-    let layers = scene.program.path(format!("{name}/cache/layers"));
-    let steps = std::fs::read_dir(&layers).into_iter().flatten().flatten();
-    let steps = steps.filter(|entry| entry.file_name().to_string_lossy().ends_with(".json")).count();
-    (steps, files_below(&layers.join("byte-code")).len())
+    let records = files_below(&scene.program.path(format!("{name}/cache/records")));
+    let of = |folder: &str| {
+        records.iter().filter(|path| path.parent().is_some_and(|parent| parent.ends_with(folder))).count()
+    };
+    let is_step = |path: &&std::path::PathBuf| {
+        path.parent().is_some_and(|parent| parent.ends_with("layers")) && path.extension().is_some()
+    };
+    (records.iter().filter(is_step).count(), of("byte-code"))
 }
 
 fn image() -> String {
