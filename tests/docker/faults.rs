@@ -75,7 +75,7 @@ fn release_missing_from_the_index_is_reported() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn lock_fails_without_mirror_and_base_image() {
-    let scene = Scene::new().with_empty_cache().set("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
+    let scene = Scene::new().with_empty_cache_for_locks().set("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
     scene.fail(
         &["build", SPEC, "--base-provider", "bootstrap"],
         3,

@@ -53,7 +53,7 @@ fn build_works_with_the_state_on_another_file_system() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn lock_rewrites_half_written_files_of_a_killed_process() {
-    let scene = Scene::new().with_empty_cache();
+    let scene = Scene::new().with_empty_cache_for_locks();
     scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap"]);
     let lock = scene.lock();
     for record in files_below(&scene.program.path("state/base")) {
