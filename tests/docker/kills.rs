@@ -41,7 +41,7 @@ fn next_run_removes_what_a_killed_run_left() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn next_run_makes_the_base_that_a_killed_run_began() {
-    let scene = Scene::new().with_empty_cache_for_locks();
+    let scene = Scene::new().with_downloads_only();
     let lock = ["lock", SPEC, "--base-provider", "bootstrap"];
     let child = scene.program.command(&[&lock[..], &["--progress", "json"]].concat()).spawn();
     assert!(kill_when(child.expect("it starts"), |line| line.contains("\"import:")), "no base was made");

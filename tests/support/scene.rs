@@ -147,6 +147,13 @@ impl Scene {
         self.set("ENVFORGE_CACHE_DIR", path.to_string_lossy())
     }
 
+    /// The same with the downloads of the shared cache: what is made of them is made again.
+    pub(crate) fn with_downloads_only(self) -> Self {
+        let scene = self.with_empty_cache_for_locks();
+        give_downloads(&scene.program.path("cache"), |_| true);
+        scene
+    }
+
     /// What was added to the engine since the scene began.
     pub(crate) fn added(&self) -> Inventory {
         self.before.added()
@@ -316,6 +323,25 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
         std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder of ours");
         std::fs::copy(&file, to).expect("a file of ours");
     }
+}
+
+/// Gives a cache the files of the shared one that are wanted, by their SHA-256, as hard links: downloads take minutes. Returns
+/// how many files it has and how many it has not.
+pub(crate) fn give_downloads(cache: &Path, is_wanted: impl Fn(&str) -> bool) -> (usize, usize) {
+    let shared = SHARED_CACHE.join("sha256");
+    let (mut given, mut left_out) = (0, 0);
+    for file in files_below(&shared) {
+        let name = file.file_name().expect("a name").to_string_lossy();
+        if !is_wanted(&name) {
+            left_out += 1;
+            continue;
+        }
+        let target = cache.join("sha256").join(file.strip_prefix(&shared).expect("it lies there"));
+        std::fs::create_dir_all(target.parent().expect("a folder")).expect("a folder of ours");
+        std::fs::hard_link(&file, target).expect("the same file system");
+        given += 1;
+    }
+    (given, left_out)
 }
 
 /// All files below a folder, sorted; none if the folder is not there.
