@@ -66,7 +66,8 @@ fn damage_layers(registry: &Registry) {
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn second_machine_takes_the_layers_of_the_first_and_refuses_wrong_ones() {
     let registry = Registry::open();
-    let scene = Scene::new().set("ENVFORGE_LAYERS", format!("{}/team/layers", registry.host()));
+    let scene = Scene::locked().set("ENVFORGE_LAYERS", format!("{}/team/layers", registry.host()));
+    std::fs::write(scene.program.path(LOCK), scene.lock()).expect("ours");
     let scene = scene.set("ENVFORGE_LAYERS_WRITE", "true");
     scene.succeed(&["build", SPEC, "--lockfile", LOCK]);
     let first = image();
