@@ -57,6 +57,12 @@ pub enum AssembleError {
         /// The system's error.
         cause: std::io::Error,
     },
+    /// A part of a layer vanished from the cache after it was found there.
+    #[error("{what} vanished from the cache while it was in use")]
+    Gone {
+        /// The part: `the byte code of …`.
+        what: String,
+    },
     /// The layer cannot be written.
     #[error("cannot write a layer: {0}")]
     Write(std::io::Error),
@@ -65,10 +71,31 @@ pub enum AssembleError {
     Store(#[from] StoreError),
 }
 
+impl AssembleError {
+    /// The error of a layer whose tar vanished, by its SHA-256.
+    pub(crate) fn layer_gone(sha256: &str) -> Self {
+        Self::Gone { what: format!("layer {}", sha256.get(..12).unwrap_or(sha256)) }
+    }
+
+    /// The error of a wheel of the cache: one that is absent is gone.
+    pub(crate) fn of_cache(self) -> Self {
+        match self {
+            Self::Read { file, cause } if cause.kind() == std::io::ErrorKind::NotFound => {
+                Self::Gone { what: format!("`{file}`") }
+            }
+            error => error,
+        }
+    }
+}
+
 impl Failure for AssembleError {
     fn exit(&self) -> Exit {
         match self {
-            Self::WrongHash { .. } | Self::Read { .. } | Self::Write(_) | Self::Store(_) => Exit::Outside,
+            Self::WrongHash { .. }
+            | Self::Read { .. }
+            | Self::Gone { .. }
+            | Self::Write(_)
+            | Self::Store(_) => Exit::Outside,
             Self::Refused { .. }
             | Self::FileAndFolder { .. }
             | Self::Replaces { .. }
@@ -87,6 +114,9 @@ impl Failure for AssembleError {
             }
             Self::FileAndFolder { .. } => vec!["remove one of the two packages".to_owned()],
             Self::Replaces { .. } => vec!["remove the package, or lock another version of it".to_owned()],
+            Self::Gone { .. } => {
+                vec!["end what removes files of the cache, then run the same command again".to_owned()]
+            }
             Self::Layer { .. } => Vec::new(),
             Self::Read { cause, .. } | Self::Write(cause) => cause.hints(),
             Self::Store(error) => error.hints(),

@@ -130,7 +130,7 @@ mod tests {
         cache.records.write(&cache.name(&wheel), b"{").expect("written");
         assert_eq!(cache.find(&wheel), None, "a damaged list is none");
         let forged = serde_json::to_vec(&listing).expect("JSON");
-        fs_err::write(cache.records.path(&cache.name(&wheel)), forged).expect("written");
+        fs_err::write(cache.records.path(&cache.name(&wheel)).expect("a key"), forged).expect("written");
         assert_eq!(cache.find(&wheel), None, "a list without a seal is none");
     }
 }

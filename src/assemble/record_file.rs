@@ -14,7 +14,7 @@ const LARGEST_RECORD: u64 = 256 << 20;
 pub(super) fn read_record<T: DeserializeOwned>(records: &SealedRecords, name: &str) -> Option<T> {
     let record = serde_json::from_slice(&records.read(name, LARGEST_RECORD)?).ok();
     if record.is_none() {
-        tracing::warn!(path = %records.path(name), "ignoring a damaged record");
+        tracing::warn!(name, "ignoring a damaged record");
     }
     record
 }

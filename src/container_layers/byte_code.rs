@@ -63,7 +63,7 @@ pub fn kept(store: &Store, wheel: &str, identity: &str) -> Option<Vec<SourceFile
 
 /// Whether the cache has the byte code of a wheel, whole or not.
 pub fn is_kept(store: &Store, wheel: &str, identity: &str) -> bool {
-    records(store).path(&name_of(wheel, identity)).is_file()
+    records(store).path(&name_of(wheel, identity)).is_ok_and(|path| path.is_file())
 }
 
 /// What the layer of the byte code of some wheels is a function of, as a hash: the Python, each wheel (SHA-256) and the paths
@@ -250,7 +250,7 @@ mod tests {
         keep(&store, "wheel", "python", &code).expect("kept");
         assert_eq!(kept(&store, "wheel", "python"), Some(code));
         assert_eq!(kept(&store, "wheel", "another python"), None);
-        let place = records(&store).path(&name_of("wheel", "python"));
+        let place = records(&store).path(&name_of("wheel", "python")).expect("a key");
         let mut bytes = fs_err::read(&place).expect("a file");
         *bytes.last_mut().expect("not empty") ^= 1;
         fs_err::write(&place, bytes).expect("written");

@@ -1,7 +1,7 @@
 //! Finished layers in the cache: a record by the key of their inputs, the tar under its hash.
 #![expect(clippy::disallowed_methods, reason = "edge: reads the cache")]
 
-use std::io::{BufReader, Write};
+use std::io::{BufReader, ErrorKind, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,11 @@ struct LayerFile {
 
 impl LayerContent for LayerFile {
     fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        let mut file = BufReader::with_capacity(1 << 20, fs_err::File::open(&self.path)?);
+        let file = fs_err::File::open(&self.path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => std::io::Error::new(error.kind(), AssembleError::layer_gone(&self.sha256)),
+            _ => error,
+        })?;
+        let mut file = BufReader::with_capacity(1 << 20, file);
         let mut hashed = HashingWriter::new(out);
         std::io::copy(&mut file, &mut hashed)?;
         let found = hashed.finish();
@@ -170,12 +174,23 @@ mod tests {
     }
 
     #[test]
+    fn layer_that_vanished_is_named_when_it_is_used() {
+        let f = fixture();
+        let content = f.layer.content(&f.store).expect("a path");
+        fs_err::remove_file(f.store.blob_path(&f.layer.sha256).expect("a path")).expect("ours");
+        let error = content.write_to(&mut Vec::new()).expect_err("it is gone");
+        let error = error.downcast::<AssembleError>().expect("recognized");
+        assert!(matches!(&error, AssembleError::Gone { .. }), "{error}");
+        assert_eq!(find(&f.store, &f.key).expect("readable"), None, "it is made again");
+    }
+
+    #[test]
     fn record_that_names_another_layer_of_the_cache_is_none() {
         let f = fixture();
         let other = f.store.put(&sha256_hex(b"hostile"), b"hostile").expect("stored");
         let forged = vec![KeptLayer { sha256: other.file_name().expect("a name").to_owned(), size: 7 }];
         let text = serde_json::to_vec(&forged).expect("JSON");
-        fs_err::write(records(&f.store).path(&name_of(&f.key)), &text).expect("ours");
+        fs_err::write(records(&f.store).path(&name_of(&f.key)).expect("a key"), &text).expect("ours");
         assert_eq!(find(&f.store, &f.key).expect("readable"), None);
     }
 

@@ -41,6 +41,14 @@ impl Refusal {
         self.0.whole.load(Ordering::Relaxed) > 0
     }
 
+    /// Notes the error of opening a file: one that is absent has other content, too.
+    pub(super) fn absent(&self, path: &Utf8Path, sha256: &str, error: &std::io::Error) {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            let expected = Expected { path: path.to_owned(), sha256: sha256.to_owned() };
+            let _ = self.0.first.set((expected, "missing".to_owned()));
+        }
+    }
+
     /// The error of a request: that of a file of other content, if there was one.
     pub(super) fn or(&self, error: EngineError) -> EngineError {
         match self.0.first.get() {
@@ -54,8 +62,11 @@ impl Refusal {
 
 /// Compares a file without sending it.
 pub(super) async fn compare(path: &Utf8Path, sha256: &str) -> Result<(), EngineError> {
-    let file = fs_err::tokio::File::open(path.as_std_path()).await?;
     let refusal = Refusal::default();
+    let file = fs_err::tokio::File::open(path.as_std_path()).await.map_err(|error| {
+        refusal.absent(path, sha256, &error);
+        refusal.or(error.into())
+    })?;
     let comparison = Comparison::new(path, sha256, &refusal);
     let mut pieces = Box::pin(compared(ReaderStream::with_capacity(file, PIECE), comparison));
     while let Some(piece) = pieces.next().await {
@@ -158,5 +169,13 @@ mod tests {
         let EngineError::OtherContent { path, wanted, found } = error else { panic!("{error}") };
         let hash = |text: &str| sha256_hex(text.as_bytes());
         assert_eq!((path.as_str(), wanted, found), ("a/file", hash("onethree"), hash("onetwo")));
+    }
+
+    #[tokio::test]
+    async fn file_that_vanished_has_other_content() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = Utf8Path::from_path(folder.path()).expect("UTF-8").join("gone");
+        let error = compare(&path, &sha256_hex(b"content")).await.expect_err("it is gone");
+        assert!(matches!(&error, EngineError::OtherContent { path: found, .. } if *found == path), "{error}");
     }
 }

@@ -11,7 +11,11 @@ use crate::store::{Store, StoreError};
 pub(crate) fn open_verified(store: &Store, sha256: &str) -> Result<Option<fs_err::File>, StoreError> {
     let failed = |cause| StoreError::File { purpose: "cannot read the cache", cause };
     let Some(path) = store.find(sha256)? else { return Ok(None) };
-    let mut file = fs_err::File::open(&path).map_err(failed)?;
+    let mut file = match fs_err::File::open(&path) {
+        // Removed since it was found.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
     let mut hash = Sha256Hex::default();
     std::io::copy(&mut file, &mut hash).map_err(failed)?;
     if hash.finish() == sha256 {

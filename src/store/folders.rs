@@ -1,6 +1,8 @@
 //! The cache and state directories.
 #![expect(clippy::disallowed_methods, reason = "edge: owns the cache and state directories")]
 
+use std::io::ErrorKind;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -25,12 +27,15 @@ pub struct Store {
     cache: Utf8PathBuf,
     state: Utf8PathBuf,
     pub(super) seal: SealKey,
+    /// Set once this process has recorded that it uses the key.
+    pub(super) key_used: Arc<OnceLock<()>>,
 }
 
 impl Store {
     /// Opens the two directories, creates them if necessary, and removes files of killed processes.
     pub fn open(cache: &Utf8Path, state: &Utf8Path) -> Result<Self, StoreError> {
-        let store = Self { cache: cache.to_owned(), state: state.to_owned(), seal: SealKey::default() };
+        let (seal, key_used) = (SealKey::default(), Arc::default());
+        let store = Self { cache: cache.to_owned(), state: state.to_owned(), seal, key_used };
         for folder in [cache.join("sha256"), cache.join("partial"), cache.join("temp"), state.join("locks")] {
             fs_err::create_dir_all(folder)
                 .map_err(StoreError::file("cannot create the directories of envforge"))?;
@@ -89,7 +94,11 @@ impl Store {
     /// Reads a blob and verifies it again; a damaged one is removed and counts as absent.
     pub fn read(&self, sha256: &str) -> Result<Option<Bytes>, StoreError> {
         let Some(path) = self.find(sha256)? else { return Ok(None) };
-        let bytes = read_file(&path, LARGEST_BLOB).map_err(StoreError::file("cannot read the cache"))?;
+        let bytes = match read_file(&path, LARGEST_BLOB) {
+            // Removed since it was found.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(StoreError::file("cannot read the cache"))?,
+        };
         if sha256_hex(&bytes) == sha256 {
             return Ok(Some(bytes.into()));
         }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! CACHE/sha256/ab/abcdef…   a blob, complete; hashed when it is used
-//! CACHE/layers/…            what was made of blobs, as sealed records
+//! CACHE/records/ID/…        what was made of blobs, as records sealed with the key of that id
 //! CACHE/partial/abcdef…     an unfinished download; flock'ed by the process that writes it
 //! CACHE/temp/…              temporary files; old ones are removed when the store is opened
 //! STATE/cache-key           the key of the seals, of this directory alone

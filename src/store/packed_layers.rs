@@ -90,7 +90,7 @@ mod tests {
         remember_packed(&store, ("aa", 1), &other, "box/1").expect("written");
         assert_eq!(packed_layer(&store, "aa", 1).expect("known").repositories, ["box/1"]);
         let forged = format!(r#"{{"digest":"{}","size":4,"repositories":[]}}"#, blob.digest);
-        let place = records(&store).path(&name_of("aa", 1));
+        let place = records(&store).path(&name_of("aa", 1)).expect("a key");
         crate::store::write_atomically(&place, forged.as_bytes()).expect("written");
         assert_eq!(packed_layer(&store, "aa", 1), None);
     }

@@ -1,4 +1,4 @@
-//! The key of the seals of records: a file of the state directory that its owner alone can read.
+//! The key of the seals of records, a file of the state directory that its owner alone can read, and its public id.
 
 use std::io::{ErrorKind, Write as _};
 use std::sync::{Arc, OnceLock};
@@ -14,19 +14,39 @@ pub(super) const KEY: &str = "cache-key";
 const ATTEMPTS: usize = 3;
 /// Its size in bytes.
 const SIZE: usize = 32;
+/// Bytes of its id.
+const ID: usize = 8;
+
+/// A key and its id.
+#[derive(Debug)]
+pub(super) struct KeyOfState {
+    pub(super) key: hmac::Key,
+    /// Names the key without revealing it, hex: it is part of the paths of its records.
+    pub(super) id: String,
+}
 
 /// The key of a store, read or made when it is first needed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SealKey(Arc<OnceLock<hmac::Key>>);
+pub(super) struct SealKey(Arc<OnceLock<KeyOfState>>);
 
 impl SealKey {
     /// Returns the key of a state directory.
-    pub(super) fn get(&self, state: &Utf8Path) -> std::io::Result<&hmac::Key> {
+    pub(super) fn get(&self, state: &Utf8Path) -> std::io::Result<&KeyOfState> {
         if let Some(key) = self.0.get() {
             return Ok(key);
         }
         let bytes = key_bytes(state)?;
-        Ok(self.0.get_or_init(|| hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
+        Ok(self.0.get_or_init(|| KeyOfState::of(&bytes)))
+    }
+}
+
+impl KeyOfState {
+    fn of(bytes: &[u8]) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, bytes);
+        // No place of a record begins like this.
+        let signed = hmac::sign(&key, b"\0id");
+        let id = signed.as_ref().iter().take(ID).fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
+        Self { key, id }
     }
 }
 

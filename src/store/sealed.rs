@@ -2,7 +2,10 @@
 //!
 //! Blobs are hashed when they are used, but a record cannot be compared with anything short of making the layer again. Whoever
 //! restores a cache can write any record into it. So each has an HMAC-SHA-256 over its place and content, with a key of the state
-//! directory; a record without a valid seal is none.
+//! directory; a record without a valid seal is none. Each key has records of its own (`CACHE/records/ID`), so that state
+//! directories with one cache do not replace each other's.
+
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,8 +15,15 @@ use ring::hmac;
 use super::error::StoreError;
 use super::files::{read_file, write_atomically};
 use super::folders::Store;
+use super::seal_key::KeyOfState;
 use crate::model::sha256::sha256_hex;
 
+/// The directory of the records of every key in the cache, each below the id of its key.
+pub(super) const RECORDS: &str = "records";
+/// The file below it whose age says when the key was last used.
+pub(super) const LAST_USED: &str = "last-used";
+/// The interval between updates of that file.
+const UPDATE_INTERVAL: Duration = Duration::from_hours(12);
 /// The first line of a record, with its end.
 const SEAL: usize = 45;
 
@@ -30,14 +40,14 @@ impl SealedRecords {
         Self { store: store.clone(), folder }
     }
 
-    /// The path of a record.
-    pub(crate) fn path(&self, name: &str) -> Utf8PathBuf {
-        self.store.cache_dir().join(self.folder).join(name)
+    /// Returns the path of a record.
+    pub(crate) fn path(&self, name: &str) -> Result<Utf8PathBuf, StoreError> {
+        Ok(self.store.records_of_key()?.join(self.folder).join(name))
     }
 
     /// Returns the content of a record of at most `most` bytes; `None`: there is none with a valid seal.
     pub(crate) fn read(&self, name: &str, most: u64) -> Option<Vec<u8>> {
-        let path = self.path(name);
+        let path = self.path(name).inspect_err(|error| tracing::debug!(%error, "no records")).ok()?;
         let mut bytes = match read_file(&path, most.saturating_add(SEAL as u64)) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
@@ -58,15 +68,15 @@ impl SealedRecords {
     fn is_sealed(&self, name: &str, bytes: &[u8]) -> Option<()> {
         let (line, content) = bytes.split_at_checked(SEAL)?;
         let seal = STANDARD.decode(line.strip_suffix(b"\n")?).ok()?;
-        let key = self.store.seal_key().ok()?;
+        let key = &self.store.seal_key().ok()?.key;
         hmac::verify(key, self.sealed_text(name, content).as_bytes(), &seal).ok()
     }
 
     /// Writes a record.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
-        let seal = hmac::sign(self.store.seal_key()?, self.sealed_text(name, content).as_bytes());
+        let seal = hmac::sign(&self.store.seal_key()?.key, self.sealed_text(name, content).as_bytes());
         let line = format!("{}\n", STANDARD.encode(seal));
-        write_atomically(&self.path(name), &[line.as_bytes(), content].concat())
+        write_atomically(&self.path(name)?, &[line.as_bytes(), content].concat())
     }
 
     /// The place of a record with the hash of its content: another record's seal is none of it.
@@ -81,10 +91,31 @@ impl Store {
     /// process, so that an engine still knows files it was sent before.
     pub(crate) fn context_secret(&self) -> Result<Vec<u8>, StoreError> {
         // No place of a record begins like this.
-        Ok(hmac::sign(self.seal_key()?, b"\0build contexts").as_ref().to_vec())
+        Ok(hmac::sign(&self.seal_key()?.key, b"\0build contexts").as_ref().to_vec())
     }
 
-    fn seal_key(&self) -> Result<&hmac::Key, StoreError> {
+    /// Returns the directory of the records of this state directory's key, which counts as used by that.
+    fn records_of_key(&self) -> Result<Utf8PathBuf, StoreError> {
+        let folder = self.cache_dir().join(RECORDS).join(self.key_id()?);
+        self.key_used.get_or_init(|| {
+            let marker = folder.join(LAST_USED);
+            let age = fs_err::metadata(&marker).and_then(|found| found.modified()).ok();
+            if age.is_none_or(|time| time.elapsed().is_ok_and(|age| age > UPDATE_INTERVAL))
+                && let Err(error) = write_atomically(&marker, b"")
+            {
+                // A cache that cannot be written has records to read all the same.
+                tracing::debug!(%error, "cannot record that the records are in use");
+            }
+        });
+        Ok(folder)
+    }
+
+    /// Returns the public id of this state directory's key.
+    pub(super) fn key_id(&self) -> Result<&str, StoreError> {
+        Ok(&self.seal_key()?.id)
+    }
+
+    fn seal_key(&self) -> Result<&KeyOfState, StoreError> {
         let made = self.seal.get(self.state_dir());
         made.map_err(StoreError::file("cannot read or make the key of the cache"))
     }
@@ -131,7 +162,8 @@ mod tests {
         let f = fixture();
         let records = f.records("state", "layers");
         records.write("one", b"content").expect("written");
-        let whole = fs_err::read(records.path("one")).expect("a file");
+        let place = |records: &SealedRecords, name| records.path(name).expect("a key");
+        let whole = fs_err::read(place(&records, "one")).expect("a file");
         let changed = |at: usize| {
             let mut bytes = whole.clone();
             bytes[at] ^= 1;
@@ -145,16 +177,20 @@ mod tests {
             whole[SEAL..].to_vec(),
             Vec::new(),
         ] {
-            fs_err::write(records.path("one"), bytes).expect("ours");
+            fs_err::write(place(&records, "one"), bytes).expect("ours");
             assert_eq!(records.read("one", 100), None);
         }
-        fs_err::write(records.path("two"), &whole).expect("ours");
+        fs_err::write(place(&records, "two"), &whole).expect("ours");
         assert_eq!(records.read("two", 100), None, "the record of another name");
         let other = f.records("state", "other");
-        fs_err::create_dir_all(f.root.join("cache/other")).expect("ours");
-        fs_err::write(other.path("one"), &whole).expect("ours");
+        other.write("one", b"other content").expect("written");
+        fs_err::write(place(&other, "one"), &whole).expect("ours");
         assert_eq!(other.read("one", 100), None, "the record of another kind");
-        fs_err::write(records.path("one"), &whole).expect("ours");
+        let another = f.records("another", "layers");
+        another.write("one", b"other content").expect("written");
+        fs_err::write(place(&another, "one"), &whole).expect("ours");
+        assert_eq!(another.read("one", 100), None, "the record of another key");
+        fs_err::write(place(&records, "one"), &whole).expect("ours");
         assert!(records.read("one", 100).is_some());
     }
 
@@ -171,6 +207,43 @@ mod tests {
         assert_eq!(records.read("one", 100), None);
         records.write("one", b"again").expect("written");
         assert_eq!(f.records("state", "layers").read("one", 100).as_deref(), Some(&b"again"[..]));
+    }
+
+    #[test]
+    fn three_states_keep_their_records_in_one_cache_at_once() {
+        let f = fixture();
+        let all = std::sync::Barrier::new(3);
+        let run = |state: &'static str| {
+            let (mut lost, records) = (0, f.records(state, "layers"));
+            for round in 0..20 {
+                let content = format!("{round} of {state}").into_bytes();
+                records.write("name", &content).expect("written");
+                all.wait();
+                lost += usize::from(records.read("name", 100).as_ref() != Some(&content));
+                lost += usize::from(f.records(state, "layers").read("name", 100) != Some(content));
+                all.wait();
+            }
+            lost
+        };
+        let lost: usize = std::thread::scope(|scope| {
+            let states = ["one", "two", "three"].map(|state| scope.spawn(move || run(state)));
+            states.into_iter().map(|state| state.join().expect("no panic")).sum()
+        });
+        assert_eq!(lost, 0);
+    }
+
+    #[test]
+    fn id_of_a_key_is_in_the_path_and_the_key_is_not() {
+        let f = fixture();
+        let records = f.records("state", "layers");
+        let id = records.store.key_id().expect("a key").to_owned();
+        let key = fs_err::read(f.root.join("state").join(KEY)).expect("a key");
+        let key = key.iter().fold(String::new(), |key, byte| format!("{key}{byte:02x}"));
+        assert!(id.len() == 16 && !key.contains(&id));
+        let path = records.path("one").expect("a key");
+        assert_eq!(path, f.root.join("cache/records").join(&id).join("layers/one"));
+        assert!(f.root.join("cache/records").join(&id).join(LAST_USED).is_file());
+        assert_ne!(f.records("another", "layers").store.key_id().expect("a key"), id);
     }
 
     #[test]

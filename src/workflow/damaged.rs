@@ -1,4 +1,4 @@
-//! What a build finds damaged in the cache: it is removed, and fetched or made again, once each.
+//! What a build finds damaged in the cache, or misses where it was before: it is fetched or made again, once each.
 
 use std::collections::BTreeSet;
 
@@ -22,15 +22,22 @@ pub(crate) struct Subject<'a> {
     pub(crate) wanted: &'a BuildRequest,
 }
 
-/// The files that were replaced, by SHA-256.
+/// The files that were replaced, by SHA-256, and the parts that had vanished.
 #[derive(Debug, Default)]
 pub(crate) struct Replaced(BTreeSet<String>);
 
 impl Replaced {
-    /// Makes the file that an error calls damaged present again. An error about anything else is returned, and one that comes
-    /// again, and one about a file of a vendor folder, which is the user's.
+    /// Makes the file that an error calls damaged or gone present again. An error about anything else is returned, and one that
+    /// comes again, and one about a file of a vendor folder, which is the user's.
     pub(crate) async fn again(&mut self, error: CommandError, of: Subject<'_>) -> Result<(), CommandError> {
         let Subject { session, lock, base, wanted } = of;
+        if let Some(what) = gone(&error) {
+            if !self.0.insert(what.clone()) {
+                return Err(error);
+            }
+            tracing::warn!("{what} vanished from the cache while it was in use: it is made again");
+            return gathered(session, lock, base, wanted).await.map(drop);
+        }
         let Some(sha256) = damaged(&error, &session.store) else { return Err(error) };
         let is_vendored = wanted.vendored.iter().any(|(_, file)| file.sha256 == sha256);
         if is_vendored || !self.0.insert(sha256.clone()) {
@@ -38,6 +45,14 @@ impl Replaced {
         }
         session.store.discard(&sha256)?;
         gathered(session, lock, base, wanted).await.map(drop)
+    }
+}
+
+/// The part of a layer that, as an error says, vanished from the cache.
+fn gone(error: &CommandError) -> Option<String> {
+    match error.downcast_ref() {
+        Some(AssembleError::Gone { what }) => Some(what.clone()),
+        _ => None,
     }
 }
 
@@ -90,6 +105,9 @@ mod tests {
         ];
         for error in errors {
             assert_eq!(damaged(&error, &store), None, "{error}");
+            assert_eq!(gone(&error), None, "{error}");
         }
+        let error: CommandError = AssembleError::layer_gone(&wanted).into();
+        assert_eq!((gone(&error), damaged(&error, &store)), (Some("layer abababababab".to_owned()), None));
     }
 }

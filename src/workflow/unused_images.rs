@@ -46,7 +46,7 @@ pub(crate) async fn unused<'a>(
 
 /// Removes files first, then each image by its tags (by id without one), then volumes.
 pub(crate) async fn remove_unused(session: &Session<'_>, unused: &Unused<'_>) -> Result<(), CommandError> {
-    remove(&unused.files)?;
+    remove(&session.store, &unused.files)?;
     for image in &unused.images {
         if image.tags.is_empty() {
             session.engine.remove_image(&image.id).await?;

@@ -28,7 +28,6 @@ def processor_seconds():
 
 def main():
     program, cache, lock, spec, *wheels = sys.argv[1:]
-    tables = pathlib.Path(cache, "layers/symbols-1")
     with tempfile.TemporaryDirectory() as state:
         environment = {**os.environ, "ENVFORGE_CACHE_DIR": str(pathlib.Path(cache).resolve()), "ENVFORGE_STATE_DIR": state}
 
@@ -46,7 +45,8 @@ def main():
             _, report = checked(wheel)
             times = {name: [] for name in BOUNDS}
             for _ in range(RUNS):
-                shutil.rmtree(tables)
+                for tables in pathlib.Path(cache, "records").glob("*/layers/symbols-1"):
+                    shutil.rmtree(tables)
                 times["wheels cached, no tables"].append(checked(wheel)[0])
                 times["tables cached"].append(checked(wheel)[0])
             verdict = "fits" if report["fits"] else "does not fit"

@@ -113,10 +113,16 @@ def cache_folder():
     return pathlib.Path(folder) if folder else pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "envforge"
 
 
+def record_folders():
+    """The directories of records, one for each state directory that used the cache."""
+    return [folder / "layers" for folder in (cache_folder() / "records").glob("*")]
+
+
 def forget_layers():
     """Empties the caches of digests, lists and byte code of wheels; base and system layer stay."""
-    for name in ("digests", "wheels", "byte-code"):
-        shutil.rmtree(cache_folder() / "layers" / name, ignore_errors=True)
+    for folder in record_folders():
+        for name in ("digests", "wheels", "byte-code"):
+            shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def full_build(spec, lockfile, image):
@@ -134,7 +140,7 @@ def folder_bytes(folder):
 def kept_bytes():
     """Bytes of the layers that containers made, which lie among the downloads."""
     # The first line of a record is its seal.
-    records = [json.loads(file.read_text().split("\n", 1)[1]) for file in (cache_folder() / "layers").glob("*.json")]
+    records = [json.loads(file.read_text().split("\n", 1)[1]) for folder in record_folders() for file in folder.glob("*.json")]
     layers = {layer["sha256"]: layer["size"] for record in records if isinstance(record, list) for layer in record}
     return sum(layers.values())
 
@@ -214,7 +220,7 @@ def main():
                 if theirs:
                     rows.append(compared("the same beside pip's step alone", ours, theirs["step"], ""))
                     rows.append(compared("the same beside uv's step alone", ours, theirs["uv"], "1"))
-            extra = folder_bytes(cache_folder() / "layers") + kept_bytes()
+            extra = folder_bytes(cache_folder() / "records") + kept_bytes()
             rows.append(("disk beside wheels and engine", f"{extra / 1e9:.2f} GB", "", "", "1 GB"))
             rows.append(compared("image size", size / 1e9, theirs.get("size"), "1.0", "GB", 2))
             rows.append(("its checks, apart", f"{built['seconds']['checks']:.0f} s", "", "", ""))

@@ -23,7 +23,7 @@ import time
 import urllib.request
 
 from family import PROJECT
-from measure import DOCKER, ENVFORGE, PURE, cache_folder, envforge_build, forget_layers, project_build, run
+from measure import DOCKER, ENVFORGE, PURE, envforge_build, forget_layers, project_build, record_folders, run
 
 # Packages of each of the ten.
 TEN = [[], [PURE], PROJECT, *([package] for package in PROJECT[:7])]
@@ -63,7 +63,8 @@ class Registry:
 
 def forget_packed():
     """Empties the cache of digests of packed layers."""
-    shutil.rmtree(cache_folder() / "layers" / "packed", ignore_errors=True)
+    for folder in record_folders():
+        shutil.rmtree(folder / "packed", ignore_errors=True)
 
 
 def peak_memory():

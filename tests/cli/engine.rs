@@ -1,11 +1,14 @@
-//! Engines that do not answer.
+//! Engines that do not answer, or have no image.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 
+use crate::gpu_daemon::GpuDaemon;
 use crate::program::Run;
 use crate::{assert_message, program, transcript};
+
+const SPEC: &str = "pytorch-cuda:2.8-cu128";
 
 #[test]
 fn engine_not_running_is_reported() {
@@ -18,6 +21,22 @@ fn engine_not_running_is_reported() {
     let run = program.run(&["export", "dockerfile", "pytorch-cuda:2.8-cu128", "out"]);
     assert_message(&run, 3, &["/nonexistent.sock"]);
     assert!(!program.path("out").exists());
+}
+
+#[test]
+fn missing_image_is_reported() {
+    let program = program();
+    let socket = program.path("docker.sock");
+    let requests = GpuDaemon::default().listen(&socket);
+    let program = program.with("DOCKER_HOST", format!("unix://{}", socket.display()));
+    for (args, code, says) in [
+        (&["verify", SPEC][..], 3, &["no image of", "on this engine", "envforge build"][..]),
+        (&["verify", "127.0.0.1:9/no/such:image"], 3, &["127.0.0.1:9/no/such:image", "hint:"]),
+        (&["verify", SPEC, "--last"], 1, &["no verification report for"]),
+    ] {
+        assert_message(&program.run(args), code, says);
+    }
+    assert!(!requests.contain("/containers/create") && requests.tags().is_empty());
 }
 
 /// Root may open every socket, so as root the program runs as another user.

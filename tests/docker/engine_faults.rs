@@ -93,7 +93,7 @@ fn full_state_directory_is_reported_and_next_lock_works() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn full_cache_is_reported_and_next_lock_works() {
-    let scene = Scene::new().with_empty_cache();
+    let scene = Scene::new().with_empty_cache_for_locks();
     let cache = scene.program.path("cache");
     let disk = FullDisk::on(&cache, "800m", None);
     scene.fail(&["lock", SPEC, "--base-provider", "bootstrap"], 3, &["No space left on device"]);

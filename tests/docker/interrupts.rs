@@ -12,8 +12,9 @@ const LIMIT: Duration = Duration::from_mins(3);
 fn ctrl_c_while_the_base_is_made_leaves_nothing() {
     let mirror = Index::local(Vec::new());
     mirror.fail("/dists/", Fault::Stall);
-    let scene =
-        Scene::new().with_empty_cache().set("ENVFORGE_DEBIAN_MIRROR", format!("{}/debian", mirror.url()));
+    let scene = Scene::new()
+        .with_empty_cache_for_locks()
+        .set("ENVFORGE_DEBIAN_MIRROR", format!("{}/debian", mirror.url()));
     let child =
         scene.program.command(&["build", SPEC, "--base-provider", "bootstrap"]).spawn().expect("it starts");
     assert!(mirror.wait_for("/dists/", LIMIT), "nobody asked the mirror");
@@ -25,7 +26,7 @@ fn ctrl_c_while_the_base_is_made_leaves_nothing() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn ctrl_c_while_the_base_is_installed_leaves_no_half_made_base() {
-    let scene = Scene::new().with_empty_cache();
+    let scene = Scene::new().with_downloads_only();
     let child =
         scene.program.command(&["lock", SPEC, "--base-provider", "bootstrap", "--progress", "json"]).spawn();
     let run = interrupt_when(child.expect("it starts"), "\"import:");

@@ -23,7 +23,7 @@ fn json(text: &str) -> Value {
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn layout_is_the_image_that_a_registry_gets_and_comes_back() {
     let registry = Registry::open();
-    let scene = Scene::new();
+    let scene = Scene::locked();
     let reference = format!("{}/team/torch:2.7", registry.host());
     let built = scene.succeed(&["build", SPEC, "-t", &reference, "--push"]);
     let tag = format!("{reference}-unverified");
@@ -62,7 +62,7 @@ fn layout_is_the_image_that_a_registry_gets_and_comes_back() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn changed_layout_is_refused_and_nothing_of_it_stays() {
-    let scene = Scene::new();
+    let scene = Scene::locked();
     scene.succeed(&["build", SPEC]);
     scene.succeed(&["export", "oci", SPEC, "image"]);
     let blobs = scene.program.path("image/blobs/sha256");

@@ -84,5 +84,6 @@ mod shell_terminal;
 mod small_build;
 mod source;
 mod source_build;
+mod states;
 mod toolkit;
 mod verify;

@@ -28,7 +28,7 @@ pub(crate) fn run_at(scene: &Scene, clock: &str, args: &[&str]) -> Run {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn error_names_the_clock_when_it_is_a_year_ahead() {
-    let scene = Scene::new().with_empty_cache();
+    let scene = Scene::new().with_empty_cache_for_locks();
     let run = run_at(&scene, "+1y", &BOOTSTRAP);
     assert_eq!(run.code, 3, "{}", run.stderr);
     assert_message(&run.stderr, &["expired", "clock", "accept-expired"]);
@@ -38,7 +38,7 @@ fn error_names_the_clock_when_it_is_a_year_ahead() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn error_names_the_clock_when_it_is_a_year_behind() {
-    let scene = Scene::new().with_empty_cache();
+    let scene = Scene::new().with_empty_cache_for_locks();
     let run = run_at(&scene, "-1y", &BOOTSTRAP);
     assert_eq!(run.code, 3, "{}", run.stderr);
     assert_message(&run.stderr, &["clock"]);
@@ -60,8 +60,9 @@ fn build_from_a_lock_ignores_a_wrong_clock() {
 fn lock_rejects_an_unsigned_index() {
     let mirror = Index::local(Vec::new());
     mirror.serve("/debian/dists/bookworm/InRelease", b"Origin: Debian\nCodename: bookworm\n".to_vec());
-    let scene =
-        Scene::new().with_empty_cache().set("ENVFORGE_DEBIAN_MIRROR", format!("{}/debian", mirror.url()));
+    let scene = Scene::new()
+        .with_empty_cache_for_locks()
+        .set("ENVFORGE_DEBIAN_MIRROR", format!("{}/debian", mirror.url()));
     scene.fail(&BOOTSTRAP, 3, &["cannot verify package index", "use another mirror"]);
     scene.assert_nothing_left();
 }

@@ -1,5 +1,7 @@
 //! A project file, end to end: everything it asks for is in the image, nothing secret is, and one change costs one layer.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use crate::engine::docker;
@@ -56,6 +58,20 @@ impl Project {
         project.write("requirements.txt", "own-package==1.0\n");
         project.write("configs/a.yaml", "a: 1\n");
         project.write("one*.txt", "one\n");
+        project
+    }
+
+    /// The same with its lock; the first one makes it for all.
+    fn locked() -> Self {
+        static LOCK: OnceLock<String> = OnceLock::new();
+        let project = Self::new();
+        if let Some(text) = LOCK.get() {
+            project.write("envforge.lock", text);
+        } else {
+            project.scene.succeed(&["lock"]);
+            // Another test may have been faster.
+            drop(LOCK.set(project.lock()));
+        }
         project
     }
 
@@ -147,12 +163,11 @@ fn project_gets_its_additions_and_one_package_is_one_layer() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn assembled_project_has_the_content_of_the_dockerfile_and_no_secret() {
-    let project = Project::new();
+    let project = Project::locked();
     let built = |builder: &str| -> Value {
         let run = project.scene.succeed(&["build", "--builder", builder, "--json"]);
         serde_json::from_str(&run.stdout).expect("JSON")
     };
-    project.scene.succeed(&["lock"]);
     let assembled = built("assembled");
     let tag = assembled["tags"][0].as_str().expect("a tag").to_owned();
     assert_eq!(in_image(&tag, "python -c 'import own_package; print(own_package.WORD)'"), "mine");
@@ -178,7 +193,7 @@ fn assembled_project_has_the_content_of_the_dockerfile_and_no_secret() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn failing_project_check_leaves_no_tag() {
-    let project = Project::new();
+    let project = Project::locked();
     project.write("envforge.toml", &PROJECT.replace("own_package.WORD)", "own_package.NOTHING)"));
     project.scene.fail(&["build"], 1, &["project-imports", "NOTHING"]);
     let tags = project.scene.added().tags;
@@ -233,7 +248,7 @@ fn spec_with_packages_equals_the_project_file() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn built_images_are_listed_described_compared_and_pruned() {
-    let project = Project::new();
+    let project = Project::locked();
     let first = project.build();
     project.write("configs/a.yaml", "a: 2\n");
     let second = project.build();
@@ -348,7 +363,7 @@ fn offline_build_is_equal_and_a_changed_byte_is_reported() {
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker and docker-compose: cargo test --features docker")]
 fn compose_reads_an_exported_project() {
-    let project = Project::new();
+    let project = Project::locked();
     let text =
         PROJECT.replace("{ command = \"wc -c < /run/secrets/hf > ~/length\", secrets = [\"hf\"] },", "");
     project.write(

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::engine::docker;
 use crate::registry::Registry;
-use crate::scene::{SPEC, Scene, TAG, copy_folder, files_below, shared_cache};
+use crate::scene::{SPEC, Scene, TAG, copy_folder, files_below, give_downloads, shared_cache};
 
 const LOCK: &str = "team.lock";
 const WARNING: &str = "layers are made here instead of taken from there";
@@ -15,7 +15,7 @@ fn on_machine(scene: Scene, name: &str) -> Scene {
     let (cache, state) =
         (scene.program.path(format!("{name}/cache")), scene.program.path(format!("{name}/state")));
     copy_folder(&scene.program.path("state/base"), &state.join("base"));
-    give_downloads(&cache, &std::fs::read_to_string(scene.program.path(LOCK)).expect("a lock"));
+    give_files(&cache, &std::fs::read_to_string(scene.program.path(LOCK)).expect("a lock"));
     for tag in [TAG, "pytorch-cuda:2.7-cu118-unverified"] {
         if !docker(&["images", "-q", tag]).is_empty() {
             docker(&["rmi", tag]);
@@ -26,21 +26,10 @@ fn on_machine(scene: Scene, name: &str) -> Scene {
         .set("ENVFORGE_STATE_DIR", state.to_string_lossy())
 }
 
-/// Puts the files of the shared cache into another, without the layers that a lock records: downloads take minutes.
-fn give_downloads(cache: &Path, lock: &str) {
-    let shared = shared_cache().join("sha256");
-    let (mut given, mut left_out) = (0, 0);
-    for file in files_below(&shared) {
-        let name = file.file_name().expect("a name").to_string_lossy();
-        if lock.contains(&format!("diff-id = \"sha256:{name}\"")) {
-            left_out += 1;
-            continue;
-        }
-        let target = cache.join("sha256").join(file.strip_prefix(&shared).expect("it lies there"));
-        std::fs::create_dir_all(target.parent().expect("a folder")).expect("a folder of ours");
-        std::fs::hard_link(&file, target).expect("the same file system");
-        given += 1;
-    }
+/// Puts the files of the shared cache into another, without the layers that a lock records.
+fn give_files(cache: &Path, lock: &str) {
+    let is_layer = |name: &str| lock.contains(&format!("diff-id = \"sha256:{name}\""));
+    let (given, left_out) = give_downloads(cache, |name| !is_layer(name));
     assert!(given > 0 && left_out > 0, "{given} files, {left_out} layers");
     // And the base, which the engine need not have as an image.
     copy_folder(&shared_cache().join("base"), &cache.join("base"));
@@ -48,10 +37,14 @@ fn give_downloads(cache: &Path, lock: &str) {
 
 /// What a machine made in containers: records of steps, and compiled wheels.
 fn made_in_containers(scene: &Scene, name: &str) -> (usize, usize) {
-    let layers = scene.program.path(format!("{name}/cache/layers"));
-    let steps = std::fs::read_dir(&layers).into_iter().flatten().flatten();
-    let steps = steps.filter(|entry| entry.file_name().to_string_lossy().ends_with(".json")).count();
-    (steps, files_below(&layers.join("byte-code")).len())
+    let records = files_below(&scene.program.path(format!("{name}/cache/records")));
+    let of = |folder: &str| {
+        records.iter().filter(|path| path.parent().is_some_and(|parent| parent.ends_with(folder))).count()
+    };
+    let is_step = |path: &&std::path::PathBuf| {
+        path.parent().is_some_and(|parent| parent.ends_with("layers")) && path.extension().is_some()
+    };
+    (records.iter().filter(is_step).count(), of("byte-code"))
 }
 
 fn image() -> String {
@@ -73,7 +66,8 @@ fn damage_layers(registry: &Registry) {
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
 fn second_machine_takes_the_layers_of_the_first_and_refuses_wrong_ones() {
     let registry = Registry::open();
-    let scene = Scene::new().set("ENVFORGE_LAYERS", format!("{}/team/layers", registry.host()));
+    let scene = Scene::locked().set("ENVFORGE_LAYERS", format!("{}/team/layers", registry.host()));
+    std::fs::write(scene.program.path(LOCK), scene.lock()).expect("ours");
     let scene = scene.set("ENVFORGE_LAYERS_WRITE", "true");
     scene.succeed(&["build", SPEC, "--lockfile", LOCK]);
     let first = image();

@@ -62,7 +62,7 @@ fn second_lock_is_equal_and_locked_creates_none() {
 #[test]
 #[ignore = "needs docker and makes two bases from nothing, three minutes: cargo test --features docker --test docker -- --ignored two_users_of_one_engine_"]
 fn two_users_of_one_engine_bootstrap_the_same_base() {
-    let scene = Scene::new().with_empty_cache();
+    let scene = Scene::new().with_empty_cache_for_locks();
     let start = |user: &str| {
         let mut command = scene.program.command(&["lock", SPEC, "--base-provider", "bootstrap"]);
         for (name, folder) in [("ENVFORGE_CACHE_DIR", "cache"), ("ENVFORGE_STATE_DIR", "state")] {

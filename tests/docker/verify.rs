@@ -85,22 +85,6 @@ fn foreign_image_runs_in_the_sandbox() {
     assert_message(&run.stderr, &["musl found", "glibc 2."]);
 }
 
-#[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn missing_image_is_reported() {
-    let scene = Scene::new();
-    let run = scene.program.run(&["verify", SPEC]);
-    assert_eq!(run.code, 3);
-    assert_message(&run.stderr, &["no image of", "on this engine", "envforge build"]);
-    let run = scene.program.run(&["verify", "127.0.0.1:9/no/such:image"]);
-    assert_eq!(run.code, 3);
-    assert_message(&run.stderr, &["127.0.0.1:9/no/such:image", "hint:"]);
-    let run = scene.program.run(&["verify", SPEC, "--last"]);
-    assert_eq!(run.code, 1);
-    assert_message(&run.stderr, &["no verification report for"]);
-    scene.assert_nothing_left();
-}
-
 /// Python reads the file as XML.
 #[track_caller]
 fn assert_xml(path: &std::path::Path) {

@@ -61,7 +61,8 @@ pub(crate) struct Scene {
     pub(crate) program: Program,
     keeps_bases: bool,
     before: Inventory,
-    cache_before: BTreeSet<String>,
+    /// The records of the engine's build cache before the first build on a base of its own.
+    cache_before: Option<BTreeSet<String>>,
     _alone: File,
 }
 
@@ -110,7 +111,7 @@ impl Scene {
         copy_folder(&SHARED_CACHE.join("records-of-bases"), &program.path("state/base"));
         // One key for all states: else each scene would make every layer of the shared cache anew.
         std::fs::write(program.path("state/cache-key"), [7; 32]).expect("a file of ours");
-        Self { index, program, keeps_bases: true, before, cache_before: build_cache(), _alone: alone }
+        Self { index, program, keeps_bases: true, before, cache_before: None, _alone: alone }
     }
 
     /// One test at a time, whichever runner started it, for as long as the result lives.
@@ -129,13 +130,28 @@ impl Scene {
         self
     }
 
-    /// Gives the program a cache of its own instead of the shared one.
-    pub(crate) fn with_empty_cache(mut self) -> Self {
+    /// Gives the program a cache of its own instead of the shared one, for tests that build with it.
+    pub(crate) fn with_empty_cache(self) -> Self {
+        let mut scene = self.with_empty_cache_for_locks();
+        // Half a minute on an engine with many images: no other scene asks for it.
+        scene.cache_before = Some(build_cache());
+        scene
+    }
+
+    /// The same for tests that make a base at most: the engine's build cache gets nothing of that.
+    pub(crate) fn with_empty_cache_for_locks(mut self) -> Self {
         self.keeps_bases = false;
         let path = self.program.path("cache");
         // Without its record a base is made again.
         drop(std::fs::remove_dir_all(self.program.path("state/base")));
         self.set("ENVFORGE_CACHE_DIR", path.to_string_lossy())
+    }
+
+    /// The same with the downloads of the shared cache: what is made of them is made again.
+    pub(crate) fn with_downloads_only(self) -> Self {
+        let scene = self.with_empty_cache_for_locks();
+        give_downloads(&scene.program.path("cache"), |_| true);
+        scene
     }
 
     /// What was added to the engine since the scene began.
@@ -283,8 +299,8 @@ impl Drop for Scene {
             drop(std::process::Command::new("docker").args(["rmi", "-f", image]).output());
         }
         // Nothing that comes later is built on a base of its own.
-        if !self.keeps_bases {
-            free_build_cache(&self.cache_before);
+        if let Some(before) = &self.cache_before {
+            free_build_cache(before);
         }
     }
 }
@@ -307,6 +323,25 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
         std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder of ours");
         std::fs::copy(&file, to).expect("a file of ours");
     }
+}
+
+/// Gives a cache the files of the shared one that are wanted, by their SHA-256, as hard links: downloads take minutes. Returns
+/// how many files it has and how many it has not.
+pub(crate) fn give_downloads(cache: &Path, is_wanted: impl Fn(&str) -> bool) -> (usize, usize) {
+    let shared = SHARED_CACHE.join("sha256");
+    let (mut given, mut left_out) = (0, 0);
+    for file in files_below(&shared) {
+        let name = file.file_name().expect("a name").to_string_lossy();
+        if !is_wanted(&name) {
+            left_out += 1;
+            continue;
+        }
+        let target = cache.join("sha256").join(file.strip_prefix(&shared).expect("it lies there"));
+        std::fs::create_dir_all(target.parent().expect("a folder")).expect("a folder of ours");
+        std::fs::hard_link(&file, target).expect("the same file system");
+        given += 1;
+    }
+    (given, left_out)
 }
 
 /// All files below a folder, sorted; none if the folder is not there.

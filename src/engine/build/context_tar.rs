@@ -66,7 +66,8 @@ fn write(items: &[Item], out: impl Write, refusal: &Refusal) -> io::Result<()> {
         match &entry.content {
             ContextContent::Bytes(bytes) => tar.append_data(&mut header, &entry.path, bytes.as_ref())?,
             ContextContent::File { path, size, sha256 } => {
-                let file = fs_err::File::open(path)?;
+                let file =
+                    fs_err::File::open(path).inspect_err(|error| refusal.absent(path, sha256, error))?;
                 let comparison = Comparison::new(path, sha256, refusal);
                 let exact = Exactly { file, left: *size, comparison: Some(comparison), ready: Bytes::new() };
                 tar.append_data(&mut header, &entry.path, exact)?;

@@ -122,6 +122,7 @@ impl Made {
 pub(super) fn io_error(error: AssembleError) -> std::io::Error {
     match error {
         AssembleError::Write(cause) => cause,
+        AssembleError::Gone { .. } => std::io::Error::new(std::io::ErrorKind::NotFound, error),
         error => std::io::Error::other(error),
     }
 }

@@ -115,7 +115,10 @@ impl LockedWheels {
                 Some(path) => (*path).clone(),
                 None => session.store.blob_path(&locked.sha256)?,
             };
-            let read = |cause| AssembleError::Read { file: locked.file.clone(), cause };
+            let read = |cause| {
+                let error = AssembleError::Read { file: locked.file.clone(), cause };
+                if of_folder.is_some() { error } else { error.of_cache() }
+            };
             let size = fs_err::metadata(&path).map_err(read)?.len();
             let (locked, minor) = (locked.clone(), lock.stack.python.minor);
             let opened = opened.remove(&locked.sha256);
@@ -148,7 +151,8 @@ impl LockedWheels {
         if let Some(installation) = &*opened {
             return Ok(installation.clone());
         }
-        let open = Arc::new(Wheel::open(&wheel.path, &wheel.locked)?);
+        let open = Wheel::open(&wheel.path, &wheel.locked);
+        let open = Arc::new(if wheel.vendored { open? } else { open.map_err(AssembleError::of_cache)? });
         let installation = Installation::of(open, wheel.minor)?;
         *opened = Some(installation.clone());
         Ok(installation)

@@ -139,7 +139,7 @@ mod tests {
         recipe.keep(&store, "sha256:image").expect("written");
         assert_eq!(Recipe::of(&store, "sha256:image").as_ref(), Some(&recipe));
         assert_eq!(Recipe::of(&store, "sha256:other"), None);
-        let place = records(&store).path(&name_of("sha256:forged"));
+        let place = records(&store).path(&name_of("sha256:forged")).expect("a key");
         crate::store::write_atomically(&place, &serde_json::to_vec(&recipe).expect("JSON")).expect("written");
         assert_eq!(Recipe::of(&store, "sha256:forged"), None, "a recipe without a seal is none");
         for damaged in [

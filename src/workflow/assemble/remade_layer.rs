@@ -13,7 +13,7 @@ use crate::assemble::{
 use crate::container_layers::byte_code::is_kept;
 use crate::registry::BlobContent;
 use crate::store::Store;
-use crate::workflow::assemble::kept_code::{byte_code, gone};
+use crate::workflow::assemble::kept_code::{byte_code, code_of, gone};
 use crate::workflow::assemble::layer::io_error;
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer, RecipeWheel};
 
@@ -47,7 +47,7 @@ impl RemadeLayer {
     fn write(&self, out: &mut dyn Write) -> Result<LayerDigests, AssembleError> {
         let plan = match &self.layer.source {
             LayerSource::Base { .. } | LayerSource::Kept => {
-                let path = self.tar().ok_or_else(|| gone("its tar is not in the cache"))?;
+                let path = self.tar().ok_or_else(|| AssembleError::layer_gone(self.layer.hex()))?;
                 return pack_tar(fs_err::File::open(path).map_err(AssembleError::Write)?, out);
             }
             LayerSource::Wheels { minor, wheels } => self.wheels(wheels, *minor)?,
@@ -67,7 +67,7 @@ impl RemadeLayer {
 
     fn wheels(&self, wheels: &[RecipeWheel], minor: u8) -> Result<LayerPlan, AssembleError> {
         let open = |wheel: &RecipeWheel| {
-            let path = self.wheel(wheel).ok_or_else(|| gone("a wheel is not in the cache"))?;
+            let path = self.wheel(wheel).ok_or_else(|| gone(&format!("`{}`", wheel.locked.file)))?;
             Installation::of(Arc::new(Wheel::open(&path, &wheel.locked)?), minor)
         };
         let opened = wheels.iter().map(open).collect::<Result<Vec<_>, _>>()?;
@@ -96,7 +96,7 @@ impl RemadeLayer {
             LayerSource::ByteCode { python, wheels } => wheels
                 .iter()
                 .filter(|wheel| !is_kept(&self.store, &wheel.locked.sha256, python))
-                .map(|wheel| format!("the byte code of `{}`", wheel.locked.file))
+                .map(|wheel| code_of(&wheel.locked.file))
                 .collect(),
         }
     }

@@ -8,13 +8,16 @@ use crate::container_layers::keep_plan;
 use crate::model::image::component::ComponentKind;
 use crate::model::sha256::sha256_hex;
 use crate::workflow::assemble::byte_code_layer::{batches, byte_code_layer, modules, size_of_modules};
-use crate::workflow::assemble::kept_code::{KeptCode, gone};
+use crate::workflow::assemble::kept_code::{KeptCode, code_of, gone};
 use crate::workflow::assemble::layer::{Made, blocking};
 use crate::workflow::assemble::part_timings::Part;
 use crate::workflow::assemble::recipe::LayerSource;
 use crate::workflow::assemble::shared_step::SharedStep;
 use crate::workflow::assemble::wheels::WheelLayers;
 use crate::workflow::error::CommandError;
+
+/// How often byte code is compiled that vanishes at once.
+const ATTEMPTS: usize = 3;
 
 impl WheelLayers<'_> {
     /// The layer of byte code of these wheels, which have `below` layers, if they have modules.
@@ -37,8 +40,7 @@ impl WheelLayers<'_> {
                 let made = |layer| Made::kept(self.session, kind, &title, layer);
                 return layers.first().map(made).transpose();
             }
-            self.compile(wheels).await?;
-            self.kept_code(wheels, false).map_err(|_| gone("the byte code of a wheel is not in the cache"))?
+            self.compiled(wheels).await?
         };
         let order: Vec<usize> = code.iter().map(|(at, _)| *at).collect();
         let all = code
@@ -62,12 +64,29 @@ impl WheelLayers<'_> {
         Ok(Some(made))
     }
 
-    /// Compiles the wheels of these whose byte code the cache lacks, some at a time: their sources lie in memory.
-    async fn compile(&self, wheels: &[usize]) -> Result<(), CommandError> {
+    /// The byte code of these wheels, compiled where the cache lacks it. Another state directory of the cache may remove
+    /// some of it meanwhile: that is compiled again.
+    async fn compiled(&self, wheels: &[usize]) -> Result<Vec<(usize, Vec<SourceFile>)>, CommandError> {
+        let (mut fresh, mut missing) = (self.tools.no_cache, Vec::new());
+        for _ in 0..ATTEMPTS {
+            self.compile(wheels, fresh).await?;
+            fresh = false;
+            match self.kept_code(wheels, fresh) {
+                Ok(code) => return Ok(code),
+                Err(wheels) => missing = wheels,
+            }
+        }
+        let file = missing.first().map_or("a wheel", |at| self.lock.wheels[*at].file.as_str());
+        Err(gone(&code_of(file)).into())
+    }
+
+    /// Compiles the wheels of these whose byte code the cache lacks, all of them if it is to be `fresh`; some at a time: their
+    /// sources lie in memory.
+    async fn compile(&self, wheels: &[usize], fresh: bool) -> Result<(), CommandError> {
         // Another build may be compiling the same wheels.
         let lock = format!("byte-code-{}", &sha256_hex(self.python.as_bytes())[..16]);
         let _alone = self.tools.store.lock_with_reason(&lock, "which compiles byte code").await?;
-        let Err(missing) = self.kept_code(wheels, self.tools.no_cache) else { return Ok(()) };
+        let Err(missing) = self.kept_code(wheels, fresh) else { return Ok(()) };
         let (opened, minor) = (self.wheels.clone(), self.lock.stack.python.minor);
         let sizes = blocking(move || {
             let size = |at: usize| Ok::<_, AssembleError>((at, size_of_modules(&opened.open(at)?, minor)?));

@@ -65,7 +65,7 @@ enum Use {
     Vendor,
 }
 
-/// A file of the cache, `*` for the only file of its folder, and what becomes of it.
+/// A file of the cache, `*` for the only file or folder of its folder, and what becomes of it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Change {
@@ -127,11 +127,14 @@ impl Cache {
 
     /// The path of a file of the cache.
     fn at(&self, name: &str) -> PathBuf {
-        let mut path = self.root.join("cache").join(placed(name));
-        if path.ends_with("*") {
-            path.pop();
-            let mut entries = std::fs::read_dir(&path).expect("a folder of the cache");
-            path = entries.next().expect("one file").expect("readable").path();
+        let mut path = self.root.join("cache");
+        for part in placed(name).split('/') {
+            if part == "*" {
+                let mut entries = std::fs::read_dir(&path).expect("a folder of the cache");
+                path = entries.next().expect("one file").expect("readable").path();
+            } else {
+                path.push(part);
+            }
         }
         path
     }
