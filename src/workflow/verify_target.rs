@@ -98,7 +98,7 @@ fn candidates(session: &Session<'_>, name: &str) -> Vec<String> {
 }
 
 /// A spec, if it reads as one of a product that is known: `debian:12` reads as one, too.
-fn spec_of(text: &str) -> Option<Spec> {
+pub(crate) fn spec_of(text: &str) -> Option<Spec> {
     let spec: Spec = text.parse().ok()?;
     Matrix::current().product(&spec.name)?;
     Some(spec)
