@@ -61,7 +61,7 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
     check_dated_indexes(settings, &wanted, &stack)?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
     let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
-    raise_schema(&session, &mut locked, &wanted);
+    raise_schema(&session, &mut locked);
     let content = if args.digest {
         Some(content(&session, &locked, &wanted.spec).await?)
     } else {
