@@ -7,6 +7,7 @@ use crate::failure::{Exit, Failure, SHELL_FAILURE};
 use crate::model::request;
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
+use crate::shell::ShellError;
 use crate::workflow::confirm::{can_ask, choose};
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::{interruptible, to_the_end};
@@ -28,6 +29,12 @@ pub(crate) fn run(args: &request::Shell, settings: &Settings) -> ExitCode {
 }
 
 async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, CommandError> {
+    if let Some(text) = &args.image
+        && let Some(mount) = request::mount_hint(text)
+    {
+        let verbose = settings.output.verbose > 0;
+        return Err(ShellError::MountAsImage { text: text.clone(), mount, verbose }.into());
+    }
     let is_unnamed = args.image.is_none() && !args.start.attach;
     let is_project = args.environment.is_some() || args.project.is_some() || !is_outside_project(settings);
     let project = if is_unnamed && is_project { Some(project_of(args, settings)?) } else { None };

@@ -70,7 +70,8 @@ pub(crate) async fn lock_for(
         .flat_map(|old| supplied.differences(old, &wanted.added))
         .map(|difference| difference.to_string())
         .collect();
-    let stale = || LockingError::Stale { file: path.to_string(), differences: differences.clone() };
+    let stale =
+        || LockingError::Stale { file: path.to_string(), differences: differences.clone(), locked: true };
     match &old {
         Some(old) if differences.is_empty() && !source.upgrade && source.upgrade_package.is_empty() => {
             session.reporter.report(Event::Note {

@@ -73,8 +73,11 @@ async fn pulled(session: &Session<'_>, name: &str) -> Result<ImageInfo, CommandE
     Err(ImageError::NotFound { image: name.to_owned(), text: refused }.into())
 }
 
-/// The image of that name, if the engine has it.
+/// The image of that name, if the engine has it. A path is an error: engines answer it with anything.
 pub(crate) async fn local(session: &Session<'_>, name: &str) -> Result<Option<Named>, CommandError> {
+    if name.split('/').any(|part| ["", ".", ".."].contains(&part)) {
+        name.parse::<ImageRef>()?;
+    }
     for reference in candidates(session, name) {
         if let Some(image) = session.engine.image(&reference).await? {
             return Ok(Some(Named { reference, image }));
