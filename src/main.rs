@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use envforge::cli::Cli;
 
 /// Settings of glibc's allocator. Left alone it has eight heaps for each processor and raises the size from which on a freed
@@ -14,7 +13,7 @@ const ALLOCATOR: [(libc::c_int, libc::c_int); 2] =
 
 fn main() -> ExitCode {
     return_freed_memory();
-    let Cli { global, command } = Cli::parse();
+    let Cli { global, command } = Cli::read(std::env::args_os());
     envforge::commands::run(&global.into(), command.into())
 }
 

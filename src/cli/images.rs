@@ -65,10 +65,10 @@ pub struct InspectArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = DIFF)]
 pub struct DiffArgs {
-    /// Image, spec or lock file.
+    /// Image, spec, lock file or project directory.
     #[arg(value_name = "A")]
     pub from: String,
-    /// Image, spec or lock file to compare with.
+    /// Image, spec, lock file or project directory to compare with.
     #[arg(value_name = "B")]
     pub to: String,
     /// Also write the changes as an HTML page.

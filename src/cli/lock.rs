@@ -57,7 +57,7 @@ pub struct LockSource {
     /// Upgrade only this package (repeatable).
     #[arg(short = 'P', long, value_name = "PACKAGE", conflicts_with_all = ["upgrade", "locked"])]
     pub upgrade_package: Vec<String>,
-    /// Require an up-to-date lock file; exit 1 otherwise.
+    /// Require an up-to-date lock file and write nothing into it; exit 1 otherwise.
     #[arg(long, conflicts_with = "upgrade")]
     pub locked: bool,
     /// Resolve with the Python packages published by this date (UTC); kept by later updates, dropped by `--upgrade` without it.

@@ -23,6 +23,7 @@ mod push;
 mod reference;
 mod shell;
 mod target;
+mod tips;
 mod vendor;
 mod verify;
 

@@ -12,22 +12,23 @@ Examples:
   envforge shell pytorch-cuda:2.8-cu128 -- python train.py   run one command and return its exit code
   envforge shell pytorch-cuda:2.8-cu128 --data /datasets --memory 64g --gpus 0,1
   envforge shell pytorch-cuda:2.8-cu128 --name run1 --detach -- python train.py
+  envforge shell run1 -- nvidia-smi                          run a command in that container
   envforge shell --attach run1                               attach to a session that survives disconnects
   envforge shell pytorch-cuda:2.8-cu128 --jupyter            start JupyterLab on a free port with a new token
   envforge shell pytorch-cuda:2.8-cu128 --ssh --vscode --detach
   tar c src | envforge shell IMAGE -- tar x -C /tmp
 
-A missing image is built first. The current directory is mounted at /workspace; new files belong to you. The home directory
-is a volume per project directory. Everything else is read-only, and ports are reachable from this machine only. A second call
-joins the running container of this directory.
+A missing image is built first. The current directory is mounted at /workspace; new files belong to you. In a project its
+directory is, and the command starts in your subdirectory. The home directory is a volume per project directory. Everything
+else is read-only, and ports are reachable from this machine only. A second call joins the running container of this directory.
 Exit codes: that of the command; 125 if envforge failed.";
 
 /// Arguments of `shell`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShellArgs {
-    /// Spec or image [default: current project]; with --attach, a container name.
-    #[arg(value_name = "SPEC|IMAGE")]
+    /// Spec, image, or the name of a running container [default: current project].
+    #[arg(value_name = "SPEC|IMAGE|NAME")]
     pub image: Option<String>,
     /// Environment from envforge.toml [default: its top-level keys].
     #[arg(long, value_name = "NAME", conflicts_with_all = ["image", "attach"])]

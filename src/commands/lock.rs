@@ -61,7 +61,7 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
     check_dated_indexes(settings, &wanted, &stack)?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
     let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
-    raise_schema(&session, &mut locked, &wanted);
+    raise_schema(&session, &mut locked);
     let content = if args.digest {
         Some(content(&session, &locked, &wanted.spec).await?)
     } else {
@@ -118,7 +118,14 @@ fn check(wanted: &BuildRequest, settings: &Settings) -> Result<Exit, CommandErro
     let supplied = LocalWheels::new(stack, wanted, old.as_ref(), settings, &store)?;
     let differences = match &old {
         Some(lock) => supplied.differences(lock, &wanted.added),
-        None => return Err(LockingError::Stale { file: path.to_string(), differences: Vec::new() }.into()),
+        None => {
+            return Err(LockingError::Stale {
+                file: path.to_string(),
+                differences: Vec::new(),
+                locked: false,
+            }
+            .into());
+        }
     };
     if settings.output.json {
         let fits = differences.is_empty();
@@ -131,7 +138,7 @@ fn check(wanted: &BuildRequest, settings: &Settings) -> Result<Exit, CommandErro
         return Ok(Exit::Done);
     }
     let differences = differences.iter().map(ToString::to_string).collect();
-    Err(LockingError::Stale { file: path.to_string(), differences }.into())
+    Err(LockingError::Stale { file: path.to_string(), differences, locked: false }.into())
 }
 
 /// `lock --diff`: what `lock` with the same options would change, and why.

@@ -7,13 +7,14 @@ use crate::failure::{Exit, Failure, SHELL_FAILURE};
 use crate::model::request;
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
+use crate::shell::ShellError;
 use crate::workflow::confirm::{can_ask, choose};
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::{interruptible, to_the_end};
-use crate::workflow::own_images::{is_outside_project, nothing_built, own_images};
+use crate::workflow::own_images::{is_outside_project, nothing_built};
 use crate::workflow::project_trust::{Use, require_trust};
 use crate::workflow::session::Session;
-use crate::workflow::shell::{OpenOutcome, Then, drive_it, open, project_of, until_ended};
+use crate::workflow::shell::{OpenOutcome, Then, drive_it, open, opened_images, project_of, until_ended};
 
 /// Runs the command; its exit code is the program's.
 pub(crate) fn run(args: &request::Shell, settings: &Settings) -> ExitCode {
@@ -28,6 +29,12 @@ pub(crate) fn run(args: &request::Shell, settings: &Settings) -> ExitCode {
 }
 
 async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, CommandError> {
+    if let Some(text) = &args.image
+        && let Some(mount) = request::mount_hint(text)
+    {
+        let verbose = settings.output.verbose > 0;
+        return Err(ShellError::MountAsImage { text: text.clone(), mount, verbose }.into());
+    }
     let is_unnamed = args.image.is_none() && !args.start.attach;
     let is_project = args.environment.is_some() || args.project.is_some() || !is_outside_project(settings);
     let project = if is_unnamed && is_project { Some(project_of(args, settings)?) } else { None };
@@ -55,7 +62,8 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
             // After a command its output and exit code are all that the caller wants.
             let is_opened = started.terminal && args.command.is_empty();
             let image = args.image.as_deref().filter(|_| !args.start.attach);
-            let next = is_opened.then(|| next_step(image, started.then));
+            let is_known = started.opens_again || started.then == Then::Keep;
+            let next = (is_opened && is_known).then(|| next_step(image, started.then));
             let code = drive_it(&session, *started).await?;
             if let Some(next) = next {
                 say(settings, &next);
@@ -85,7 +93,7 @@ fn say(settings: &Settings, text: &str) {
 
 /// The image last opened or built here; on a terminal the user chooses among several.
 async fn last_image(session: &Session<'_>) -> Result<String, CommandError> {
-    let mut names: Vec<_> = own_images(session).await?.into_iter().map(|named| named.reference).collect();
+    let mut names = opened_images(session).await?;
     if names.is_empty() {
         return Err(nothing_built(session.settings));
     }

@@ -62,7 +62,7 @@ async fn greet(address: Address) -> Result<Docker, EngineError> {
     };
     let (daemon, version, info) = answer?;
     let info = features(&daemon, version, info).await?;
-    tracing::debug!(address = %daemon.dialer.address, ?info, "engine connected");
+    tracing::debug!("connected to {} at {}", info.summary(), daemon.dialer.address);
     Ok(Docker { daemon, info: Arc::new(info) })
 }
 

@@ -77,6 +77,40 @@ impl EngineInfo {
 }
 
 impl EngineInfo {
+    /// Returns the features in a line of words.
+    pub(crate) fn summary(&self) -> String {
+        let Self { name, version, api, machine, builds, runtimes, cdi_devices, .. } = self;
+        let list = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(" ") };
+        let builder = match builds {
+            BuilderKind::BuildKit => "BuildKit",
+            BuilderKind::Plain { mounts: true, .. } => "a builder with mounts",
+            BuilderKind::Plain { mounts: false, .. } => "the classic builder",
+        };
+        let mut text = format!(
+            "{name} {version} (API {api}, {machine}): {builder}, runtimes {}, CDI devices {}",
+            list(runtimes),
+            list(cdi_devices)
+        );
+        let facts = [
+            ("storage driver", self.storage_driver.clone()),
+            ("cgroup driver", self.cgroup_driver.clone()),
+            ("data in", self.data_root.clone()),
+            ("memory", self.memory.map(|bytes| format!("{} MiB", bytes >> 20))),
+            ("does not enforce", (!self.unkept_limits.is_empty()).then(|| self.unkept_limits.join(" "))),
+        ];
+        for (what, fact) in facts {
+            text.extend(fact.map(|fact| format!(", {what} {fact}")));
+        }
+        for (holds, words) in [
+            (self.keeps_blobs, "keeps blobs of images"),
+            (self.rootless, "rootless"),
+            (!self.local, "on another machine"),
+        ] {
+            text.extend(holds.then(|| format!(", {words}")));
+        }
+        text
+    }
+
     /// Returns whether the engine is Podman, which treats volumes in its own way.
     pub fn is_podman(&self) -> bool {
         self.name == "Podman"
@@ -105,5 +139,38 @@ impl EngineInfo {
     /// Returns whether the engine offers an OCI runtime of that name.
     pub fn supports_runtime(&self, name: &str) -> bool {
         self.runtimes.iter().any(|runtime| runtime == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summary_is_words() {
+        let info = EngineInfo {
+            runtimes: vec!["runc".to_owned(), "nvidia".to_owned()],
+            memory: Some(24 << 30),
+            storage_driver: Some("overlay2".to_owned()),
+            unkept_limits: vec!["--memory", "--cpus"],
+            rootless: true,
+            local: false,
+            ..EngineInfo::sample()
+        };
+        assert_eq!(
+            info.summary(),
+            "Docker 28.0 (API 1.48, x86_64): BuildKit, runtimes runc nvidia, CDI devices none, storage driver overlay2, \
+             memory 24576 MiB, does not enforce --memory --cpus, rootless, on another machine"
+        );
+        let plain = EngineInfo {
+            builds: BuilderKind::Plain { mounts: false, secrets: false },
+            cdi_devices: vec!["nvidia.com/gpu=0".to_owned()],
+            ..EngineInfo::sample()
+        };
+        let text = plain.summary();
+        assert!(
+            text.contains("the classic builder") && text.ends_with("CDI devices nvidia.com/gpu=0"),
+            "{text}"
+        );
     }
 }

@@ -325,7 +325,7 @@ async fn adopted(store: &Store, partial: &Partial, download: &Download) -> Resul
 }
 
 pub(super) async fn pause_before_retry(address: &Address, pause: Duration) {
-    tracing::debug!(%address, ?pause, "retrying after a pause");
+    tracing::debug!(%address, "retrying in {:.1} s", pause.as_secs_f64());
     tokio::time::sleep(pause).await;
 }
 

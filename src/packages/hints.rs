@@ -65,7 +65,7 @@ impl Failure for PackagesError {
             }
             Self::NoUploadTimes { .. } => {
                 "set `[index] default` (ENVFORGE_INDEX) or `[index] framework` (ENVFORGE_FRAMEWORK_INDEX) to an index \
-                 that lists upload times (PEP 700), or omit `--as-of`"
+                 that lists upload times (PEP 700), or drop the date: `envforge lock --upgrade`"
             }
             Self::IndexAccess { .. } => {
                 "put user and token into the address of `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL); envforge writes it to no image"
@@ -86,7 +86,9 @@ impl Failure for PackagesError {
             Self::IndexUnset { name } => {
                 return vec![format!("add `{name}` to `[indexes]` of your configuration")];
             }
-            Self::FlatWithDate { .. } => "omit `--as-of`, or use an index that lists upload times (PEP 700)",
+            Self::FlatWithDate { .. } => {
+                "use an index that lists upload times (PEP 700), or drop the date: `envforge lock --upgrade`"
+            }
             Self::NoFrameworkIndex { framework, .. } if WITH_OWN_SETTING.contains(&framework.as_str()) => {
                 let variable = framework.to_uppercase();
                 return vec![format!("set `[index] {framework}` (ENVFORGE_{variable}_INDEX)")];
@@ -133,7 +135,7 @@ impl Failure for PackagesError {
                 "set it with `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL): only builds use uv's own default"
             }
             Self::NoUvLocked => "run `envforge lock --upgrade SPEC` to create a new lock file",
-            Self::Python { .. } => "omit `--base` to select a base with this Python",
+            Self::Python { .. } => "use a base with this Python, or none: envforge then selects one",
             Self::Engine(error) => return error.hints(),
             Self::Fetch(error) => return error.hints(),
             Self::Store(error) => return error.hints(),

@@ -270,6 +270,8 @@ fn uv_options(request: &PackageRequest<'_>) -> String {
     let mut text = String::new();
     if let Some(moment) = &request.added.as_of {
         let _ = writeln!(text, "exclude-newer = {}", toml::Value::from(moment.as_str()));
+        // This program selects uv's version, whatever the user's date.
+        let _ = writeln!(text, "exclude-newer-package = {{ uv = false }}");
     }
     text += &left_out(request);
     if !request.unindexed_wheels().is_empty() {
@@ -444,6 +446,10 @@ mod tests {
         let request = PackageRequest::sample(&lock, &stack, &added);
         let uv: toml::Table = uv_options(&request).parse().expect("valid TOML");
         assert_eq!(uv["exclude-newer"].as_str(), Some("2026-03-02T00:00:00Z"));
+        let exempt = uv["exclude-newer-package"].as_table().expect("a table");
+        assert_eq!(exempt.keys().collect::<Vec<_>>(), ["uv"], "this program selects its version");
+        let undated = UserAdditions::default();
+        assert_eq!(uv_options(&PackageRequest::sample(&lock, &stack, &undated)), "");
     }
 
     #[test]

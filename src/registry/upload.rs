@@ -119,7 +119,8 @@ impl Uploading<'_, '_> {
                     self.cancel().await;
                     return Err(error);
                 };
-                tracing::debug!(%error, title = self.blob.title, ?pause, "the upload was interrupted");
+                let seconds = pause.as_secs_f64();
+                tracing::debug!(%error, "the upload of {} was interrupted, retrying in {seconds:.1} s", self.blob.title);
                 tokio::time::sleep(pause.max(Duration::from_secs(error.requested_wait()))).await;
             }
             if self.ask_where().await? > most {

@@ -15,6 +15,16 @@ pub enum ShellError {
         /// The problem.
         why: &'static str,
     },
+    /// A mount in an image's place, as docker's `-v` takes it.
+    #[error("`{text}` is not an image")]
+    MountAsImage {
+        /// The text.
+        text: String,
+        /// The hint that names its option.
+        mount: String,
+        /// Whether `-v` was given.
+        verbose: bool,
+    },
     /// A missing directory to mount.
     #[error("cannot mount `{path}`: no such file or directory")]
     NoFolder {
@@ -156,6 +166,7 @@ impl Failure for ShellError {
             | Self::Ended { .. } => Exit::Outside,
             Self::Engine(error) => error.exit(),
             Self::Option { .. }
+            | Self::MountAsImage { .. }
             | Self::NoFolder { .. }
             | Self::BadProject { .. }
             | Self::RemoteFolder { .. }
@@ -197,6 +208,9 @@ impl Failure for ShellError {
             }
             Self::Option { option: "--cpus", .. } => "use a number of processors, such as 2.5".to_owned(),
             Self::Option { .. } => "use a size such as 512m or 64g".to_owned(),
+            Self::MountAsImage { mount, verbose, .. } => {
+                mount.clone() + if *verbose { " (`-v` is --verbose)" } else { "" }
+            }
             Self::NoFolder { .. } => "create the directory first, or use another one".to_owned(),
             Self::BadProject { .. } => "change to your project directory".to_owned(),
             Self::RemoteFolder { .. } => {

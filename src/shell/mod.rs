@@ -22,7 +22,7 @@ pub(crate) use mount_risk::MountRisk;
 pub(crate) use new_container::NewContainer;
 pub(crate) use options::{MountArgs, env_file, is_name, memory_size, mounts, nano_cpus, ports, variables};
 pub(crate) use port_forward::{LocalListeners, Tunnels};
-pub(crate) use project::{Project, free_name};
+pub(crate) use project::{Project, free_name, workdir};
 pub(crate) use services::{Jupyter, Services, Ssh, client_config, token, url, vscode_uri};
 pub(crate) use terminal::{caller_ids, is_interactive};
 pub(crate) use user::User;

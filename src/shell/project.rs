@@ -2,6 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::model::image::paths::WORKSPACE;
 use crate::model::sha256::sha256_hex;
 
 /// A project directory with its user.
@@ -53,6 +54,14 @@ impl Project {
     }
 }
 
+/// Returns the directory of a container that the caller is in: `folder` is its /workspace. A caller outside of it is at its root.
+pub(crate) fn workdir(folder: &Utf8Path, caller: &Utf8Path) -> String {
+    match caller.strip_prefix(folder) {
+        Ok(below) if !below.as_str().is_empty() => format!("{WORKSPACE}/{below}"),
+        _ => WORKSPACE.to_owned(),
+    }
+}
+
 fn plain(character: char) -> char {
     if character.is_ascii_alphanumeric() || "._-".contains(character) { character } else { '-' }
 }
@@ -86,6 +95,17 @@ mod tests {
             let name = project(folder, 0).name();
             assert!(name.starts_with(|c: char| c.is_ascii_alphanumeric()), "{name}");
             assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)), "{name}");
+        }
+    }
+
+    #[test]
+    fn workdir_is_the_callers_directory_below_the_folder() {
+        let of = |caller: &str| workdir("/work/llm".into(), caller.into());
+        assert_eq!(of("/work/llm"), "/workspace");
+        assert_eq!(of("/work/llm/src/deep"), "/workspace/src/deep");
+        assert_eq!(of("/work/llm/a b/é"), "/workspace/a b/é");
+        for outside in ["/work", "/", "/work/llm-2", "/elsewhere"] {
+            assert_eq!(of(outside), "/workspace", "{outside}");
         }
     }
 

@@ -65,7 +65,7 @@ pub(crate) async fn build_one(
     let mut seconds = StageTimings::default();
     let started = Instant::now();
     let mut locked = Box::pin(lock_for(session, stack, named, wanted)).await?;
-    raise_schema(session, &mut locked, wanted);
+    raise_schema(session, &mut locked);
     let untagged = tags(&wanted.spec, &args.tags, &locked.lock);
     if wanted.keeps_finished
         && let Some(mut built) = Box::pin(finished_image(session, &locked, &untagged)).await?

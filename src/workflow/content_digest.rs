@@ -23,15 +23,24 @@ use crate::workflow::session::Session;
 /// Where the agent is put: below a folder that is left out, so that the walk does not meet it.
 const AGENT: &str = "/run/envforge-digest/agent";
 
-/// The content digest of the image of a lock, which is compared with the lock's record or becomes it.
+/// The content digest of the image of a lock, which is compared with the lock's record or becomes it; with `--locked` a lock
+/// without one stays so.
 pub(crate) async fn digest_of(
     session: &Session<'_>,
     locked: &LockedBuild,
     image: &str,
 ) -> Result<String, CommandError> {
     let recorded = locked.lock.records.content.as_ref();
-    if let Some(known) = known_content(&session.store, image)?.filter(|known| Some(known) == recorded) {
-        return Ok(known);
+    if let Some(known) = known_content(&session.store, image)? {
+        match recorded {
+            Some(recorded) if *recorded == known => return Ok(known),
+            // A lock that gets a digest needs its list, too.
+            None if kept_list(session, &locked.lock, &known)?.is_some() => {
+                record(session, locked, &known);
+                return Ok(known);
+            }
+            _ => {}
+        }
     }
     let content = content_of(session, image).await?;
     let found = content.hex();
@@ -150,8 +159,16 @@ fn kept_list_of(
     Ok(content.filter(|content| content.hex() == digest))
 }
 
-/// Writes the digest into the lock, whose other content stays; a lock that cannot be written stays without.
+/// Writes the digest into the lock, whose other content stays; a lock that cannot or may not be written stays without.
 fn record(session: &Session<'_>, locked: &LockedBuild, digest: &str) {
+    if locked.read_only {
+        let text = format!(
+            "content digest {}: compared with nothing, {} has none (`envforge lock --digest` records it)",
+            &digest[..12],
+            locked.path
+        );
+        return session.reporter.report(Event::Note { text });
+    }
     let mut lock = locked.lock.clone();
     lock.records.content = Some(digest.to_owned());
     let text = match write_atomically(&locked.path, lock.to_toml().as_bytes()) {

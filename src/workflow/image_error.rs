@@ -14,6 +14,12 @@ pub enum ImageError {
         /// The engine's message.
         text: String,
     },
+    /// A folder without a project was named.
+    #[error("no envforge.toml in `{folder}`")]
+    NoProject {
+        /// The folder.
+        folder: String,
+    },
     /// The spec is not built on this engine.
     #[error("no image of `{spec}` on this engine")]
     SpecNotBuilt {
@@ -106,7 +112,10 @@ impl Failure for ImageError {
             | Self::SpecNotBuilt { .. }
             | Self::OtherLayers { .. }
             | Self::NoSpace { .. } => Exit::Outside,
-            Self::OtherLock { .. } | Self::NothingToPush | Self::NotAssembled { .. } => Exit::Usage,
+            Self::NoProject { .. }
+            | Self::OtherLock { .. }
+            | Self::NothingToPush
+            | Self::NotAssembled { .. } => Exit::Usage,
             Self::NotBuilt { .. }
             | Self::UnknownLock { .. }
             | Self::NoReport { .. }
@@ -123,6 +132,7 @@ impl Failure for ImageError {
                 let found = diagnose(text).map(|finding| finding.hint());
                 return [pull.to_owned()].into_iter().chain(found).collect();
             }
+            Self::NoProject { .. } => "name an image, a spec, a lock file, or the directory of a project".to_owned(),
             Self::SpecNotBuilt { spec } => format!("build it: envforge build {spec}"),
             Self::NotBuilt { spec, .. } => format!("build it: envforge build {spec} --locked"),
             Self::OtherLock { .. } => "pass the lock file it was built from, or omit --lock".to_owned(),

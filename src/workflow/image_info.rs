@@ -3,6 +3,7 @@
 use crate::engine::ImageInfo;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::Lock;
+use crate::model::project::FILE;
 use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
 use crate::store::known_locks::known_lock;
 use crate::workflow::build_request::wanted;
@@ -23,20 +24,25 @@ pub(crate) struct NamedImage {
     pub(crate) lock: Option<Lock>,
 }
 
-/// The image, spec or lock file of that name; without a name that of the project here.
+/// The image, spec, lock file or project's folder of that name; without a name the project here.
 pub(crate) async fn described(
     session: &Session<'_>,
     name: Option<&str>,
     project: &ProjectOptions,
 ) -> Result<NamedImage, CommandError> {
-    let Some(name) = name else {
-        let (source, target) = (LockOptions::default(), TargetOptions::default());
-        let wanted = wanted(None, project, &source, &target, session.settings)?;
-        let file = wanted.source.lockfile.expect("a project has a lock file");
-        return of_lock(session, file.as_str()).await;
-    };
-    if session.settings.paths.current_dir.join(name).is_file() {
-        return of_lock(session, name).await;
+    let Some(name) = name else { return of_project(session, project).await };
+    let path = session.settings.paths.current_dir.join(name);
+    let file = if path.is_dir() && is_path(name) { path.join(FILE) } else { path };
+    match file.file_name() {
+        Some(FILE) if file.is_file() => {
+            let project = ProjectOptions { project: Some(file), ..project.clone() };
+            return of_project(session, &project).await;
+        }
+        Some(FILE) if is_path(name) => {
+            return Err(ImageError::NoProject { folder: name.to_owned() }.into());
+        }
+        _ if file.is_file() => return of_lock(session, name).await,
+        _ => {}
     }
     let Some(named) = local(session, name).await? else {
         let text = "not an image of this engine and not a lock file".to_owned();
@@ -46,12 +52,29 @@ pub(crate) async fn described(
     Ok(NamedImage { name: named.reference, image: Some(named.image), lock })
 }
 
+/// Whether a name can only be a path: no image or spec begins so. `./models` is a folder where `models` is an image.
+fn is_path(name: &str) -> bool {
+    name == "." || name == ".." || ["/", "./", "../"].iter().any(|start| name.starts_with(start))
+}
+
+async fn of_project(session: &Session<'_>, project: &ProjectOptions) -> Result<NamedImage, CommandError> {
+    let (source, target) = (LockOptions::default(), TargetOptions::default());
+    let wanted = wanted(None, project, &source, &target, session.settings)?;
+    let file = wanted.source.lockfile.expect("a project has a lock file");
+    of_lock(session, file.as_str()).await
+}
+
 async fn of_lock(session: &Session<'_>, file: &str) -> Result<NamedImage, CommandError> {
     let path = session.settings.paths.current_dir.join(file);
     let bytes = match lock_bytes(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(LockingError::Stale { file: path.to_string(), differences: Vec::new() }.into());
+            return Err(LockingError::Stale {
+                file: path.to_string(),
+                differences: Vec::new(),
+                locked: false,
+            }
+            .into());
         }
         Err(error) => return Err(error.into()),
     };

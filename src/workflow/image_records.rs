@@ -14,7 +14,8 @@ use crate::workflow::lock::LockedBuild;
 use crate::workflow::session::Session;
 
 /// Compares the digests of an image with those of its lock. With another agent or matrix, which the expectation file follows, only
-/// the layers below the agent's count; with another layout none. Writes them into a lock that has none that count.
+/// the layers below the agent's count; with another layout none. Writes them into a lock that has none that count, and with `--locked`
+/// keeps them for this run.
 pub(crate) fn compare(
     session: &Session<'_>,
     locked: &mut LockedBuild,
@@ -42,6 +43,10 @@ pub(crate) fn compare(
     lock.records.layout = Some(LAYOUT);
     lock.records.config = Some(found.config);
     lock.records.layers = found.layers;
+    if locked.read_only {
+        locked.lock = lock;
+        return Ok(());
+    }
     match write_atomically(&locked.path, lock.to_toml().as_bytes()) {
         Ok(()) => locked.lock = lock,
         Err(error) => {

@@ -30,6 +30,8 @@ pub(crate) struct LockedBuild {
     pub(crate) base: Base,
     /// True if the lock was made or changed now.
     pub(crate) new: bool,
+    /// Whether nothing may be written into the file (`--locked`): what a build finds out is known to this run alone.
+    pub(crate) read_only: bool,
     /// Held until the command ends, so that two runs of one spec do not make two locks.
     pub(crate) _guard: StoreLock,
 }
@@ -68,7 +70,8 @@ pub(crate) async fn lock_for(
         .flat_map(|old| supplied.differences(old, &wanted.added))
         .map(|difference| difference.to_string())
         .collect();
-    let stale = || LockingError::Stale { file: path.to_string(), differences: differences.clone() };
+    let stale =
+        || LockingError::Stale { file: path.to_string(), differences: differences.clone(), locked: true };
     match &old {
         Some(old) if differences.is_empty() && !source.upgrade && source.upgrade_package.is_empty() => {
             session.reporter.report(Event::Note {
@@ -76,7 +79,7 @@ pub(crate) async fn lock_for(
             });
             let base = base_of(session, stack, named, source, Some(old)).await?;
             let lock = old.clone().with_facts_of(stack);
-            return Ok(LockedBuild { lock, path, base, new: false, _guard: guard });
+            return Ok(LockedBuild { lock, path, base, new: false, read_only: source.locked, _guard: guard });
         }
         _ if source.locked => return Err(stale().into()),
         Some(_) if !differences.is_empty() && !source.upgrade => {
@@ -101,7 +104,7 @@ pub(crate) async fn lock_for(
     let lock = resolve_lock(session, supplied, wanted, &base, kept).await?;
     report_index_changes(session, before.as_deref(), &lock);
     write_atomically(&path, lock.to_toml().as_bytes())?;
-    Ok(LockedBuild { lock, path, base, new: true, _guard: guard })
+    Ok(LockedBuild { lock, path, base, new: true, read_only: false, _guard: guard })
 }
 
 /// Reports packages that come from another index than in the lock file before.
@@ -117,8 +120,8 @@ fn report_index_changes(session: &Session<'_>, before: Option<&Lock>, lock: &Loc
 }
 
 /// Rewrites a matching lock of an older schema, with the same pins; not with `--locked`. One that cannot be written stays.
-pub(crate) fn raise_schema(session: &Session<'_>, locked: &mut LockedBuild, wanted: &BuildRequest) {
-    if wanted.source.locked || locked.lock.schema == SCHEMA {
+pub(crate) fn raise_schema(session: &Session<'_>, locked: &mut LockedBuild) {
+    if locked.read_only || locked.lock.schema == SCHEMA {
         return;
     }
     let lock = locked.lock.clone().in_current_schema();

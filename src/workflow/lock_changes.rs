@@ -28,7 +28,9 @@ pub(crate) async fn proposed(wanted: &BuildRequest, settings: &Settings) -> Resu
     let session = Session::open(settings, Some(&wanted.source)).await?;
     let path = lock_path(settings, &stack, &wanted.source);
     let Some(old) = read_lock(&path)? else {
-        return Err(LockingError::Stale { file: path.to_string(), differences: Vec::new() }.into());
+        return Err(
+            LockingError::Stale { file: path.to_string(), differences: Vec::new(), locked: false }.into()
+        );
     };
     let wanted = &wanted.dated_as(Some(&old));
     let supplied = LocalWheels::new(stack, wanted, Some(&old), settings, &session.store)?;

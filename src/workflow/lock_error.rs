@@ -32,6 +32,8 @@ pub enum LockingError {
         file: String,
         /// The differences; empty: there is no lock file.
         differences: Vec<String>,
+        /// Whether `--locked` was given.
+        locked: bool,
     },
     /// A command that only reads found no lock file.
     #[error("lock file not found: {file}")]
@@ -104,11 +106,10 @@ impl Failure for LockingError {
 
     fn hints(&self) -> Vec<String> {
         match self {
-            Self::Stale { differences, .. } if differences.is_empty() => {
-                vec!["run `envforge lock`, or omit `--locked`".to_owned()]
-            }
-            Self::Stale { .. } => {
-                vec!["run `envforge lock` to update it, or omit `--locked`".to_owned()]
+            Self::Stale { differences, locked, .. } => {
+                let update = if differences.is_empty() { "" } else { " to update it" };
+                let omit = if *locked { ", or omit `--locked`" } else { "" };
+                vec![format!("run `envforge lock`{update}{omit}")]
             }
             Self::Missing { .. } => vec!["run `envforge lock SPEC`, or give one with --lockfile".to_owned()],
             Self::NotLocked { .. } => {

@@ -56,7 +56,7 @@ pub enum RequestError {
         found: String,
     },
     /// A SPEC together with an option that selects a project.
-    #[error("a spec cannot be combined with -e or --project: `{spec}`")]
+    #[error("a spec cannot be combined with `--environment` or `--project`: `{spec}`")]
     SpecAndProject {
         /// The spec.
         spec: String,

@@ -68,8 +68,12 @@ async fn pulled(session: &Session<'_>, name: &str) -> Result<ImageInfo, CommandE
     Err(ImageError::NotFound { image: name.to_owned(), text: refused }.into())
 }
 
-/// The image of that name, if the engine has it. A spec means the image of its lock, whatever its tags are called.
+/// The image of that name, if the engine has it. A spec means the image of its lock, whatever its tags are called. A path is an
+/// error: engines answer it with anything.
 pub(crate) async fn local(session: &Session<'_>, name: &str) -> Result<Option<Named>, CommandError> {
+    if name.split('/').any(|part| ["", ".", ".."].contains(&part)) {
+        name.parse::<ImageRef>()?;
+    }
     let typed = strip_unverified(name).0;
     if let Some(spec) = spec_of(typed)
         && let Some(named) = image_of_spec(session, &spec).await?
@@ -109,7 +113,7 @@ fn candidates(session: &Session<'_>, name: &str) -> Vec<String> {
 }
 
 /// A spec, if it reads as one of a product that is known: `debian:12` reads as one, too.
-fn spec_of(text: &str) -> Option<Spec> {
+pub(crate) fn spec_of(text: &str) -> Option<Spec> {
     let spec: Spec = text.parse().ok()?;
     Matrix::current().product(&spec.name)?;
     Some(spec)

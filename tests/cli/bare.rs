@@ -59,7 +59,7 @@ fn verify_alone_in_a_project_without_image_names_the_next_command() {
 
 #[test]
 fn verify_with_image_and_environment_is_a_usage_error() {
-    assert_message(&scene().program.run(&["verify", SPEC, "-e", "train"]), 2, &["-e", SPEC]);
+    assert_message(&scene().program.run(&["verify", SPEC, "-e", "train"]), 2, &["--environment", SPEC]);
 }
 
 #[test]
@@ -152,6 +152,27 @@ fn shell_alone_opens_the_image_last_used() {
     assert!(run.stderr.contains("opening team/second:1"), "{}", run.stderr);
 }
 
+/// An image from elsewhere is not one of this machine's builds, but it was opened here.
+#[test]
+fn shell_alone_opens_an_image_from_elsewhere_again() {
+    let scene = two_images();
+    std::fs::remove_dir_all(scene.program.path("state/built-images")).expect("ours");
+    let none = scene.program.run(&["shell", "--", "true"]);
+    assert_message(&none, 125, &["no image of envforge"]);
+    let _ = scene.program.run(&["shell", "team/second:1", "--", "true"]);
+    let run = scene.program.run(&["shell", "--", "true"]);
+    assert!(run.stderr.contains("no project here: opening team/second:1"), "{}", run.stderr);
+    // One of this machine's own stands next to it, and is listed once.
+    let own = format!("{}-unverified", lock().stack.name);
+    let _ = scene.program.run(&["shell", &own, "--", "true"]);
+    std::fs::create_dir_all(scene.program.path("state/built-images")).expect("ours");
+    std::fs::write(scene.program.path("state/built-images").join("a".repeat(64)), lock().hash())
+        .expect("ours");
+    let run = on_terminal(&scene, &["shell", "--", "true"], "9\n");
+    assert_eq!(run.stdout.matches(&own).count(), 1, "{}", run.stdout);
+    assert_eq!(run.stdout.matches("team/second:1").count(), 1, "{}", run.stdout);
+}
+
 #[test]
 fn shell_alone_on_a_terminal_asks_among_several_images() {
     let scene = two_images();
@@ -161,6 +182,21 @@ fn shell_alone_on_a_terminal_asks_among_several_images() {
     let run = on_terminal(&scene, &["shell", "--", "true"], "9\n");
     assert_eq!(run.code, 125, "{}", run.stdout);
     assert!(run.stdout.contains("no image chosen"), "{}", run.stdout);
+}
+
+#[test]
+fn shell_runs_in_the_callers_directory_of_the_project() {
+    let lock = project_lock();
+    let scene = Scene::new(cdi(String::new()), &lock);
+    write_project(&scene, Some(&lock));
+    let folder = scene.program.path("src/deep");
+    std::fs::create_dir_all(&folder).expect("ours");
+    let mut command = scene.program.command(&["shell", "--", "true"]);
+    command.current_dir(&folder);
+    let run = run_on_terminal(command, "n\n");
+    let created = scene.requests.created(|_| true);
+    let folders: Vec<_> = created.iter().map(|body| &body["WorkingDir"]).collect();
+    assert!(folders.contains(&&"/workspace/src/deep".into()), "{folders:?}{}", run.stdout);
 }
 
 #[test]

@@ -179,6 +179,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge shell pytorch-cuda:2.8-cu128 -- python train.py", Needs(Containers)),
     ("envforge shell pytorch-cuda:2.8-cu128 --data /datasets --memory 64g --gpus 0,1", Needs(Containers)),
     ("envforge shell pytorch-cuda:2.8-cu128 --name run1 --detach -- python train.py", Needs(Containers)),
+    ("envforge shell run1 -- nvidia-smi", Needs(Shell)),
     ("envforge shell --attach run1", Needs(Shell)),
     ("envforge shell pytorch-cuda:2.8-cu128 --jupyter", Needs(Containers)),
     ("envforge shell pytorch-cuda:2.8-cu128 --ssh --vscode --detach", Needs(Containers)),

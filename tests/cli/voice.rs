@@ -139,3 +139,45 @@ fn guard_reads_literals_and_paragraphs() {
         ["what … (at the beginning)", "is no list", "whether … (at the beginning)"]
     );
 }
+
+/// The logs of a source file that print values as Rust's `Debug` does: people read them with `-v`.
+fn debug_logs(text: &str) -> Vec<String> {
+    let text = text.split("mod tests {").next().unwrap_or_default();
+    let calls = text.split("tracing::").skip(1).filter(|call| {
+        ["trace!(", "debug!(", "info!(", "warn!(", "error!("].iter().any(|name| call.starts_with(name))
+    });
+    let calls = calls.map(|call| call.split(");").next().unwrap_or_default());
+    let shows = |call: &&str| {
+        let field = call.match_indices('?').any(|(at, _)| {
+            let before = call[..at].trim_end();
+            before.ends_with(['(', ',', '='])
+                && call[at + 1..].starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        });
+        field || call.contains(":?}") || call.contains(":#?}")
+    };
+    calls.filter(shows).map(str::to_owned).collect()
+}
+
+#[test]
+fn logs_are_words() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut all = Hits::new();
+    of_files(root, "src", "rs", debug_logs, &mut all);
+    all.retain(|_, hits| !hits.is_empty());
+    assert!(all.is_empty(), "logs with Debug output: {all:#?}");
+}
+
+#[test]
+fn guard_finds_debug_output_of_logs() {
+    for (source, count) in [
+        ("tracing::debug!(address = %a, ?info, \"connected\");", 1),
+        ("tracing::warn!(pause = ?pause, \"retrying\");", 1),
+        ("tracing::debug!(?info, \"x\"); tracing::trace!(\n    %status,\n    ?body,\n    \"x\"\n);", 2),
+        ("tracing::info!(\"found {found:?}\");", 1),
+        ("tracing::debug!(%error, said = %text, \"why? nothing\");", 0),
+        ("tracing::debug!(port = read()?, \"x\"); other(?info);", 0),
+        ("format!(\"{x:?}\")", 0),
+    ] {
+        assert_eq!(debug_logs(source).len(), count, "{source}");
+    }
+}

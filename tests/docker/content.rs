@@ -32,14 +32,22 @@ fn plant_a_file() {
 
 #[test]
 #[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
-fn content_is_recorded_once_and_a_planted_file_is_reported() {
+fn content_is_recorded_once_and_not_by_a_locked_build_and_a_planted_file_is_reported() {
     let scene = Scene::locked();
     scene.fail(&["lock", SPEC, "--digest"], 1, &["no image found for this lock file", "envforge build"]);
 
+    let before = scene.lock();
     let run = scene.succeed(&["build", SPEC, "--locked", "--json"]);
-    assert!(run.stderr.contains("recorded content digest"), "{}", run.stderr);
+    assert!(run.stderr.contains("`envforge lock --digest` records it"), "{}", run.stderr);
     let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
     let digest = report["content"].as_str().expect("a digest").to_owned();
+    for args in [&["lock", SPEC, "--check"][..], &["lock", SPEC, "--locked", "--digest"]] {
+        scene.succeed(args);
+        assert_eq!(scene.lock(), before, "{args:?} after a locked build: not a byte was written");
+    }
+    let run = scene.succeed(&["lock", SPEC, "--digest"]);
+    assert!(run.stderr.contains("recorded content digest"), "{}", run.stderr);
+    assert!(!run.stderr.contains("compute the content digest"), "the image is known: {}", run.stderr);
     let lock: toml::Table = scene.lock().parse().expect("TOML");
     assert_eq!(lock["records"]["content"].as_str(), Some(digest.as_str()));
     assert_eq!(exported(TAG), digest, "the walk inside and the engine's export see the same");

@@ -122,3 +122,25 @@ fn framework_index_serves_no_other_package() {
     }
     project.scene.assert_nothing_left();
 }
+
+/// `--help` shows such a call. The uv of this program is newer than the date, and than every release that the date allows.
+#[test]
+#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+fn date_limits_packages_but_not_the_uv_of_this_program() {
+    let project = Project::new();
+    project.scene.index.date("2025-06-04T00:00:00Z");
+    project.internal.date("2026-02-01T00:00:00Z");
+    project.internal.publish(vec![tool("2.0")]);
+    project.internal.date("2026-04-01T00:00:00Z");
+    project.wants("'own-package'", &["internal"]);
+    let (lock, _) = project.lock(&["--as-of", "2026-03-01"]);
+    assert!(entry(&lock, "own-package").contains("version = \"1.0\""), "{lock}");
+    let uv = envforge::packages::catalogue()
+        .developer_wheels()
+        .find_map(|one| one.strip_prefix("uv==").map(str::to_owned));
+    let uv = uv.expect("a version");
+    assert!(entry(&lock, "uv").contains(&format!("version = \"{uv}\"")), "{lock}");
+    let (lock, _) = project.lock(&["--upgrade"]);
+    assert!(entry(&lock, "own-package").contains("version = \"2.0\""), "{lock}");
+    project.scene.assert_nothing_left();
+}

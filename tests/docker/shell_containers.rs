@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 
 use crate::engine::docker;
+use crate::program::Run;
 use crate::scene::{TAG, assert_message, wait_until};
 use crate::shell::Shells;
 
@@ -39,6 +40,27 @@ fn detached_command_is_listed_read_and_stopped() {
 
     let inside = shells.succeed(&["shell", TAG, "--", "sh", "-c", "cat /proc/*/cmdline | tr '\\0' ' '"]);
     assert!(inside.contains("sleep 1000"), "the second call is in the same container: {inside}");
+    // By its name from anywhere: no image of that name is looked for.
+    let elsewhere = |args: &[&str]| {
+        let mut command = shells.command(args);
+        command.current_dir(shells.scene.program.path("home"));
+        Run::of(&command.output().expect("the program starts"))
+    };
+    let named =
+        elsewhere(&["shell", "run1", "--", "sh", "-c", "pwd; cat /proc/*/cmdline | tr '\\0' ' '; exit 7"]);
+    assert_eq!(named.code, 7, "{}", named.stderr);
+    assert!(
+        named.stdout.starts_with("/workspace\n") && named.stdout.contains("sleep 1000"),
+        "{}",
+        named.stdout
+    );
+    assert!(named.stderr.contains("joining running container `run1`"), "{}", named.stderr);
+    let refused = elsewhere(&["shell", "run1", "--gpus", "none", "--", "true"]);
+    assert_eq!(refused.code, 125);
+    assert_message(&refused.stderr, &["cannot change `--gpus`: `run1` is running"]);
+    let image = elsewhere(&["shell", "run1", "--new", "--", "true"]);
+    assert_eq!(image.code, 125, "a new container is of an image");
+    assert_message(&image.stderr, &["image `run1` not found"]);
     let refused = shells.run(&["shell", TAG, "--memory", "1g", "--", "true"]);
     assert_eq!(refused.code, 125);
     assert_message(&refused.stderr, &["`run1` is running", "--memory", "envforge stop run1", "--new"]);
@@ -116,10 +138,12 @@ fn attach_finds_a_lost_terminal_in_tmux() {
     second.type_in("echo still=$KEPT\n");
     second.wait_for("still=me");
     drop(second);
-    let mut plain = shells.terminal(&["shell", TAG], (80, 24));
-    plain.wait_for("--attach");
-    plain.type_in("exit\n");
-    assert_eq!(plain.code(), 0);
+    for by in [TAG, "work"] {
+        let mut plain = shells.terminal(&["shell", by], (80, 24));
+        plain.wait_for("--attach");
+        plain.type_in("exit\n");
+        assert_eq!(plain.code(), 0);
+    }
     assert_eq!(states(&shells), [("work".to_owned(), "running".to_owned())]);
     shells.succeed(&["stop", "work"]);
 }

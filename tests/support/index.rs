@@ -12,6 +12,9 @@ use std::time::Duration;
 
 use crate::wheels::{Wheel, sha256};
 
+/// The media type of a page in its JSON form.
+const JSON: &str = "application/vnd.pypi.simple.v1+json";
+
 /// What goes wrong with requests whose path contains a given text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -38,6 +41,8 @@ pub(crate) struct Seen {
     pub(crate) authorization: Option<String>,
     /// Whether it wants pages in their JSON form alone.
     pub(crate) json: bool,
+    /// Whether it takes pages in their JSON form.
+    takes_json: bool,
 }
 
 #[derive(Default)]
@@ -45,6 +50,7 @@ struct State {
     wheels: BTreeMap<String, Vec<Wheel>>,
     tampered: BTreeMap<String, Vec<u8>>,
     yanked: BTreeSet<String>,
+    uploaded: BTreeMap<String, String>,
     files: BTreeMap<String, Vec<u8>>,
     faults: Vec<(String, Fault)>,
     seen: Vec<Seen>,
@@ -103,6 +109,15 @@ impl Index {
     /// Withdraws a file as publishers do: it is there, and its page says that it should not be chosen.
     pub(crate) fn yank(&self, file: &str) {
         self.shared.lock().yanked.insert(file.to_owned());
+    }
+
+    /// Lists an upload time for every file of now that has none, in the JSON form of the pages.
+    pub(crate) fn date(&self, moment: &str) {
+        let mut state = self.shared.lock();
+        let files: Vec<_> = state.wheels.values().flatten().map(|wheel| wheel.file.clone()).collect();
+        for file in files {
+            state.uploaded.entry(file).or_insert_with(|| moment.to_owned());
+        }
     }
 
     /// Deletes a file.
@@ -249,20 +264,21 @@ fn read_request(stream: &TcpStream) -> std::io::Result<Option<Seen>> {
     let Some(first) = lines.next().transpose()? else { return Ok(None) };
     let mut words = first.split(' ').map(str::to_owned);
     let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(None) };
-    let (mut authorization, mut json) = (None, false);
+    let (mut authorization, mut json, mut takes_json) = (None, false, false);
     for line in lines {
         let line = line?;
         if line.is_empty() {
             break;
         }
-        json |= line.eq_ignore_ascii_case("accept: application/vnd.pypi.simple.v1+json");
+        json |= line.eq_ignore_ascii_case(&format!("accept: {JSON}"));
+        takes_json |= line.to_ascii_lowercase().starts_with(&format!("accept: {JSON}"));
         if let Some((name, value)) = line.split_once(':')
             && name.eq_ignore_ascii_case("authorization")
         {
             authorization = Some(value.trim().to_owned());
         }
     }
-    Ok(Some(Seen { method, path, authorization, json }))
+    Ok(Some(Seen { method, path, authorization, json, takes_json }))
 }
 
 /// Status, media type and body of a path. Any folder may precede the project (`/cu118/torch/`).
@@ -271,7 +287,7 @@ fn content(request: &Seen, state: &State) -> (u16, &'static str, Vec<u8>) {
         request.path.split(['?', '#']).next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     if let Some(bytes) = state.files.get(&format!("{path}#json")).filter(|_| request.json) {
-        return (200, "application/vnd.pypi.simple.v1+json", bytes.clone());
+        return (200, JSON, bytes.clone());
     }
     if let Some(bytes) = state.files.get(&path) {
         return (200, "application/octet-stream", bytes.clone());
@@ -290,10 +306,15 @@ fn content(request: &Seen, state: &State) -> (u16, &'static str, Vec<u8>) {
             .find(|wheel| wheel.file == last)
             .map_or_else(missing, |wheel| (200, "application/octet-stream", wheel.bytes.clone()));
     }
-    state
-        .wheels
-        .get(last)
-        .map_or_else(missing, |files| (200, "text/html", page(files, &state.yanked).into_bytes()))
+    match state.wheels.get(last) {
+        Some(files)
+            if request.takes_json && files.iter().any(|wheel| state.uploaded.contains_key(&wheel.file)) =>
+        {
+            (200, JSON, dated_page(last, files, &state.uploaded).into_bytes())
+        }
+        Some(files) => (200, "text/html", page(files, &state.yanked).into_bytes()),
+        None => missing(),
+    }
 }
 
 /// True if the path contains that text; the metadata beside a wheel is another file than the wheel.
@@ -325,6 +346,23 @@ fn page(wheels: &[Wheel], yanked: &BTreeSet<String>) -> String {
     }
     text.push_str("</body></html>\n");
     text
+}
+
+/// The same in its JSON form, with the upload times of the files that have one.
+fn dated_page(name: &str, wheels: &[Wheel], uploaded: &BTreeMap<String, String>) -> String {
+    let file = |wheel: &Wheel| {
+        let (whole, metadata) = (sha256(&wheel.bytes), sha256(wheel.metadata.as_bytes()));
+        let (link, file) = (wheel.file.replace('+', "%2B"), &wheel.file);
+        let time =
+            uploaded.get(file).map(|time| format!(", \"upload-time\": \"{time}\"")).unwrap_or_default();
+        format!(
+            "{{\"filename\": \"{file}\", \"url\": \"/files/{link}\", \"hashes\": {{\"sha256\": \"{whole}\"}}, \
+             \"core-metadata\": {{\"sha256\": \"{metadata}\"}}{time}}}"
+        )
+    };
+    let files: Vec<_> = wheels.iter().map(file).collect();
+    let files = files.join(", ");
+    format!("{{\"meta\": {{\"api-version\": \"1.1\"}}, \"name\": \"{name}\", \"files\": [{files}]}}")
 }
 
 #[cfg(test)]
@@ -364,6 +402,28 @@ mod tests {
         assert_eq!(index.seen()[0].authorization.as_deref(), Some("Basic abc"));
         assert_eq!(index.take_downloads(), ["/files/demo_tool-1.0%2Blocal-py3-none-any.whl"]);
         assert!(index.take_downloads().is_empty());
+    }
+
+    #[test]
+    fn dated_files_are_listed_with_their_times_in_json() {
+        let index = Index::local(vec![wheel()]);
+        index.date("2026-02-01T00:00:00Z");
+        index.publish(vec![WheelSpec::new("demo-tool", "2.0").build()]);
+        index.date("2026-04-01T00:00:00Z");
+        let ask = |accept: &str| {
+            let mut stream = TcpStream::connect(index.address).expect("the index listens");
+            write!(stream, "GET /simple/demo-tool/ HTTP/1.1\r\nAccept: {accept}\r\n\r\n").expect("it reads");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("it answers");
+            answer
+        };
+        let answer = ask(&format!("{JSON}, text/html;q=0.1"));
+        let body = answer.split("\r\n\r\n").nth(1).expect("a body");
+        let page: serde_json::Value = serde_json::from_str(body).expect("JSON");
+        let times: Vec<_> =
+            page["files"].as_array().expect("files").iter().map(|file| &file["upload-time"]).collect();
+        assert_eq!(times, ["2026-02-01T00:00:00Z", "2026-04-01T00:00:00Z"]);
+        assert!(ask("text/html").contains("<a href="), "a page for people");
     }
 
     #[test]

@@ -7,7 +7,8 @@ use serde::Serialize;
 pub struct KnownError {
     /// Its stable id.
     pub id: &'static str,
-    /// The patterns, in any case: the text contains all parts of one of them, in that order.
+    /// The patterns, in any case: the text contains all parts of one of them, in that order. `*` in a part is any text without a
+    /// blank.
     pub texts: &'static [&'static [&'static str]],
     /// The event.
     pub what: &'static str,

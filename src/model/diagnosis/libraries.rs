@@ -7,7 +7,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         id: "cudnn8-missing",
         texts: &[
             &["Could not load library libcudnn_", ".so.8"],
-            &["libcudnn_ops_infer.so.8: cannot open shared object file"],
+            &["libcudnn*.so.8: cannot open shared object file"],
         ],
         what: "cuDNN 8 library not found",
         why: "the program was built for cuDNN 8 and the environment has cuDNN 9, or the wheel directories are not on the loader path",
@@ -16,7 +16,11 @@ pub(super) const ENTRIES: &[KnownError] = &[
     },
     KnownError {
         id: "cudnn9-missing",
-        texts: &[&["Unable to load any of {libcudnn_"], &["Invalid handle. Cannot load symbol cudnn"]],
+        texts: &[
+            &["Unable to load any of {libcudnn_"],
+            &["Invalid handle. Cannot load symbol cudnn"],
+            &["libcudnn*.so.9: cannot open shared object file"],
+        ],
         what: "cuDNN 9 library not found",
         why: "the environment has another cuDNN, or the wheel directory is not on the loader path",
         cure: "install nvidia-cudnn of the program's CUDA major, version 9, and put its lib directory on the loader path",

@@ -7,6 +7,9 @@ mod cuda;
 mod diagnose;
 mod entry;
 mod libraries;
+#[cfg(test)]
+mod package_tests;
+mod packages;
 mod several_gpus;
 mod start;
 mod status;

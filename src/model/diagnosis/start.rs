@@ -129,4 +129,43 @@ pub(super) const ENTRIES: &[KnownError] = &[
         cure: "use a newer base image, or remove the old source list and install the cuda-keyring package before `apt-get update`",
         source: "NVIDIA/nvidia-docker#1631, #1632; open-mmlab/OpenPCDet#955; BlueBrain/morphoclass#63; maum-ai/hififace#19",
     },
+    KnownError {
+        id: "image-other-processor",
+        texts: &[
+            &["no matching manifest for linux/"],
+            &["image with reference", "does not provide the specified platform"],
+            &["exec format error"],
+        ],
+        what: "the image is for another processor",
+        why: "it was built for x86_64 only, or for Arm only, and this machine has the other one",
+        cure: "build it for this processor: `envforge build SPEC --platform linux/arm64` (or linux/amd64)",
+        source: "NVIDIA/TensorRT#1479; ggml-org/whisper.cpp#2081; caprover/caprover#1378; kubernetes-sigs/dra-driver-nvidia-gpu#163",
+    },
+    KnownError {
+        id: "engine-disk-full",
+        texts: &[
+            &["failed to register layer", "no space left on device"],
+            &["ApplyLayer", "no space left on device"],
+        ],
+        what: "the disk of the engine is full",
+        why: "an image is stored unpacked, several times as large as its download",
+        cure: "free space there: `envforge prune` lists unused images of envforge, `docker system df` everything; `envforge doctor -v` shows the space left",
+        source: "NVIDIA-NeMo/Speech#1029; NVIDIA/nvidia-docker#792; HumanSignal/label-studio-ml-backend#828",
+    },
+    KnownError {
+        id: "registry-pull-limit",
+        texts: &[&["toomanyrequests", "pull rate limit"], &["toomanyrequests", "rate exceeded"]],
+        what: "the registry refuses further downloads for now",
+        why: "it limits pulls by address or account, and other machines behind the same address count too",
+        cure: "log in (`docker login`), or set a mirror (ENVFORGE_IMAGE_MIRROR)",
+        source: "https://docs.docker.com/docker-hub/usage/pulls/",
+    },
+    KnownError {
+        id: "apptainer-no-driver",
+        texts: &[&["Could not find any nv files on this host"]],
+        what: "Apptainer found no NVIDIA driver for `--nv`",
+        why: "this node has none (login nodes often do not), or neither ldconfig nor PATH lead to its libraries",
+        cure: "run it on a node with a GPU, where `nvidia-smi` works: `srun --gres=gpu:1 ...`",
+        source: "apptainer/singularity#6356, #5837; sylabs/singularity#2805",
+    },
 ];

@@ -8,6 +8,13 @@ use envforge_protocol::status::{StatusGroup, groups};
 use super::entry::Diagnosis;
 use super::table::entries;
 
+/// What frameworks say of a status without its name, in lower case.
+const WORDS: &[(&str, (Library, i32))] = &[
+    ("cuda out of memory", (Library::Driver, 2)),
+    ("resource_exhausted: out of memory while trying to allocate", (Library::Driver, 2)),
+    ("cudaerrormemoryallocation", (Library::Driver, 2)),
+];
+
 fn diagnosis(group: &StatusGroup) -> Option<Diagnosis> {
     let StatusGroup { id, what, why, fix, .. } = *group;
     if what.is_empty() {
@@ -34,8 +41,11 @@ pub fn of_status(library: Library, code: i32) -> Option<Diagnosis> {
     diagnosis(library.status(code)?.0)
 }
 
-/// Returns the diagnosis of the longest status name in a lower-case text.
+/// Returns the diagnosis of the longest status name in a lower-case text, or of the words for one.
 pub(super) fn named_in(text: &str) -> Option<Diagnosis> {
+    if let Some((_, (library, code))) = WORDS.iter().find(|(words, _)| text.contains(words)) {
+        return of_status(*library, *code);
+    }
     let names = groups().flat_map(|group| group.statuses.iter().map(move |status| (group, status.name)));
     let found =
         names.filter(|(group, name)| !group.id.is_empty() && has_word(text, &name.to_ascii_lowercase()));

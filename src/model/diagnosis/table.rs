@@ -1,7 +1,7 @@
 //! All rows in one order.
 
 use super::entry::KnownError;
-use super::{containers, cuda, libraries, several_gpus, start, wsl, xid};
+use super::{containers, cuda, libraries, packages, several_gpus, start, wsl, xid};
 
 /// Returns all rows, specific ones before general ones.
 pub fn entries() -> impl Iterator<Item = &'static KnownError> {
@@ -12,5 +12,6 @@ pub fn entries() -> impl Iterator<Item = &'static KnownError> {
         .chain(several_gpus::ENTRIES)
         .chain(containers::ENTRIES)
         .chain(libraries::ENTRIES)
+        .chain(packages::ENTRIES)
         .chain(cuda::ENTRIES)
 }

@@ -200,6 +200,21 @@ const TEXTS: &[(&str, &str)] = &[
     ("wsl-libcuda-link", "/sbin/ldconfig.real: /usr/lib/wsl/lib/libcuda.so.1 is not a symbolic link"),
     ("wsl-libcuda-link", "libcuda.so: cannot open shared object file"),
     ("wsl-blocked", "Failed to initialize NVML: GPU access blocked by the operating system"),
+    ("image-other-processor", "no matching manifest for linux/arm64/v8 in the manifest list entries"),
+    ("image-other-processor", "exec /opt/env/bin/python: exec format error"),
+    (
+        "engine-disk-full",
+        "failed to register layer: Error processing tar file(exit status 1): write /opt/env/lib/libtorch_cuda.so: no space left on device",
+    ),
+    (
+        "engine-disk-full",
+        "failed to register layer: ApplyLayer exit status 1 stdout:  stderr: mkdir /usr/lib/x: no space left on device",
+    ),
+    (
+        "registry-pull-limit",
+        "Error response from daemon: toomanyrequests: You have reached your unauthenticated pull rate limit.",
+    ),
+    ("apptainer-no-driver", "INFO:    Could not find any nv files on this host!"),
 ];
 
 /// What engines, builds and programs print when no GPU is concerned.
@@ -217,7 +232,19 @@ const UNRELATED: &[&str] = &[
     "ld: undefined symbol: main",
     "permission denied while trying to connect to the Docker daemon socket",
     "Bus error",
-    "version `GLIBC_2.34' not found",
+    "exec: \"./train\": permission denied",
+    "libtorch_cuda.so: cannot open shared object file: No such file or directory",
+    "libmycudart.so.1 loaded; libfoo.so: cannot open shared object file",
+    "loaded libcudart.so.12, but libfoo.so.1: cannot open shared object file",
+    "libfoo.so: undefined symbol: _ZN3foo3barEv",
+    "libx.so: version `FOO_1.2' not found (required by ./x)",
+    "fatal error: foo.h: No such file or directory",
+    "ModuleNotFoundError: No module named 'torchvision'",
+    "ERROR: Could not find a version that satisfies the requirement torhc==2.7.1 (from versions: none)",
+    "MemoryError: Unable to allocate 8.00 GiB for an array",
+    "ValueError: operands could not be broadcast together",
+    "no space left on device",
+    "toomanyrequests: slow down",
     "CUDNN_STATUS_SUCCESS",
     "MY_CUDA_ERROR_UNKNOWNISH",
 ];
@@ -234,7 +261,8 @@ fn every_text_matches_its_row() {
 
 #[test]
 fn every_row_has_a_test_text_a_message_and_a_source() {
-    let reached: BTreeSet<_> = TEXTS.iter().map(|(id, _)| *id).collect();
+    let texts = TEXTS.iter().chain(super::package_tests::TEXTS);
+    let reached: BTreeSet<_> = texts.map(|(id, _)| *id).collect();
     let mut seen = BTreeSet::new();
     for entry in entries() {
         assert!(seen.insert(entry.id), "two rows `{}`", entry.id);

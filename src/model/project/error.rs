@@ -105,7 +105,7 @@ impl Failure for ProjectError {
             Self::OtherSchema { .. } => vec![format!("set `schema = {}`", super::SCHEMA)],
             Self::Version(unmet) => vec![unmet.hint()],
             Self::NoEnvironment { known, .. } if known.is_empty() => {
-                vec!["omit -e: the file has only the default environment".to_owned()]
+                vec!["omit `--environment`: the file has only the default environment".to_owned()]
             }
             Self::NoEnvironment { known, .. } => vec![format!("use one of: {}", known.join(", "))],
             Self::Unreadable { .. } => Vec::new(),

@@ -36,7 +36,7 @@ pub use outdated::Outdated;
 pub use plan::Plan;
 pub use project::ProjectOptions;
 pub use push::Push;
-pub use shell::{ContainerOptions, LimitOptions, ServiceOptions, Shell, StartOptions};
+pub use shell::{ContainerOptions, LimitOptions, ServiceOptions, Shell, StartOptions, mount_hint};
 pub use target::TargetOptions;
 pub use vendor::Vendor;
 pub use verify::{Level, Verify};

@@ -103,3 +103,34 @@ pub struct ContainerOptions {
     /// Forward this machine's SSH agent, for git.
     pub ssh_agent: bool,
 }
+
+/// Returns the hint for a text of docker's `-v`: `/data:/data` mounts a directory, `cache:/data` a named volume.
+pub fn mount_hint(text: &str) -> Option<String> {
+    let (from, _) = text.split_once(":/").filter(|(from, _)| !from.is_empty())?;
+    let is_path = from.starts_with(['.', '~']) || from.contains('/');
+    let (what, option) = if is_path { ("directory", "--mount") } else { ("volume", "--volume") };
+    Some(format!("to mount a {what}: `{option} {text}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mount_hint;
+
+    #[test]
+    fn text_of_a_mount_is_recognized() {
+        for (text, hint) in [
+            ("/work/p:/data", Some("to mount a directory: `--mount /work/p:/data`")),
+            ("./data:/data:ro", Some("to mount a directory: `--mount ./data:/data:ro`")),
+            ("~/data:/data", Some("to mount a directory: `--mount ~/data:/data`")),
+            ("data/sets:/data", Some("to mount a directory: `--mount data/sets:/data`")),
+            ("cache:/root/.cache", Some("to mount a volume: `--volume cache:/root/.cache`")),
+            ("pytorch-cuda:2.8-cu128", None),
+            ("registry.example.com:5000/team/torch:2.8", None),
+            ("debian@sha256:abc", None),
+            ("/work/p", None),
+            (":/data", None),
+        ] {
+            assert_eq!(mount_hint(text).as_deref(), hint, "{text}");
+        }
+    }
+}

@@ -1,10 +1,13 @@
 //! Joins a container that runs.
 
+use camino::Utf8Path;
+
 use crate::engine::ExecRequest;
+use crate::model::image::paths::WORKSPACE;
 use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::{Ends, Shell};
-use crate::shell::{Tunnels, is_interactive, term};
+use crate::shell::{Tunnels, is_interactive, term, workdir};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 use crate::workflow::shell::outcome::{OpenOutcome, Started, Then};
@@ -24,6 +27,14 @@ pub(super) enum Join<'a> {
     Tmux,
 }
 
+/// A container that runs.
+pub(super) struct RunningContainer<'a> {
+    pub(super) id: &'a str,
+    /// Its project, the folder at /workspace.
+    pub(super) folder: &'a Utf8Path,
+    pub(super) ends: Ends,
+}
+
 pub(super) async fn join(
     session: &Session<'_>,
     shell: &Shell,
@@ -36,14 +47,25 @@ pub(super) async fn join(
         );
         session.reporter.report(Event::Note { text });
     }
-    program(session, &shell.container.id, shell.ends, what, Tunnels::new()).await
+    let container =
+        RunningContainer { id: &shell.container.id, folder: Utf8Path::new(&shell.folder), ends: shell.ends };
+    program(session, &container, what, Tunnels::new()).await
+}
+
+/// Returns the directory of a container that the caller is in. Another machine's /workspace is a volume, which has none of the
+/// caller's.
+pub(super) fn workdir_of(session: &Session<'_>, folder: &Utf8Path) -> String {
+    if !session.engine.info().local {
+        return WORKSPACE.to_owned();
+    }
+    let current = &session.settings.paths.current_dir;
+    workdir(folder, &current.canonicalize_utf8().unwrap_or_else(|_| current.clone()))
 }
 
 /// Runs a program in a running container.
 pub(super) async fn program(
     session: &Session<'_>,
-    container: &str,
-    ends: Ends,
+    running: &RunningContainer<'_>,
     what: Join<'_>,
     tunnels: Tunnels,
 ) -> Result<OpenOutcome, CommandError> {
@@ -54,7 +76,8 @@ pub(super) async fn program(
         Join::Command(words) => words.to_vec(),
     };
     let terminal = is_interactive();
-    let mut request = ExecRequest { command, terminal, stdin: true, ..ExecRequest::default() };
+    let workdir = Some(workdir_of(session, running.folder));
+    let mut request = ExecRequest { command, workdir, terminal, stdin: true, ..ExecRequest::default() };
     let mut pid_file = None;
     if terminal {
         request.env =
@@ -66,10 +89,11 @@ pub(super) async fn program(
         request.command.splice(0..0, sh(&script).into_iter().chain(["sh".to_owned()]));
         pid_file = Some(file);
     }
-    let (program, attached) = session.containers.exec(container, &request).await?;
-    let then = if ends == Ends::WithTerminals { Then::RemoveIfLast } else { Then::Keep };
-    let container = container.to_owned();
-    let started = Started { container, program, attached, terminal, pid_file, then, tunnels };
+    let (program, attached) = session.containers.exec(running.id, &request).await?;
+    let then = if running.ends == Ends::WithTerminals { Then::RemoveIfLast } else { Then::Keep };
+    let container = running.id.to_owned();
+    let started =
+        Started { container, program, attached, terminal, pid_file, then, opens_again: true, tunnels };
     Ok(OpenOutcome::Program(Box::new(started)))
 }
 

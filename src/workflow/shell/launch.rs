@@ -18,7 +18,7 @@ use crate::store::built_images::built_from;
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
-use crate::workflow::shell::join::{Join, SHELL, program};
+use crate::workflow::shell::join::{Join, RunningContainer, SHELL, program, workdir_of};
 use crate::workflow::shell::limits::{gpu_count, limits, wanted_gpus, warn_of_limits};
 use crate::workflow::shell::mount_check::{check_folders, warn_of_mounts};
 use crate::workflow::shell::outcome::{OpenOutcome, Started, Then};
@@ -75,7 +75,8 @@ pub(super) async fn launch(
             })
         }
         Ends::WithTerminals => {
-            let opened = program(session, started.guard.id(), ends, Join::Terminal, tunnels).await?;
+            let running = RunningContainer { id: started.guard.id(), folder: &launch.project.folder, ends };
+            let opened = program(session, &running, Join::Terminal, tunnels).await?;
             started.guard.keep();
             Ok(opened)
         }
@@ -92,6 +93,7 @@ pub(super) async fn launch(
                 terminal,
                 pid_file: None,
                 then,
+                opens_again: true,
                 tunnels,
             })))
         }
@@ -172,7 +174,11 @@ async fn request(
         user_namespace: user.namespace.clone(),
         labels: says.labels(),
         terminal,
-        workdir: WORKSPACE.to_owned(),
+        workdir: if services.is_empty() {
+            workdir_of(session, &project.folder)
+        } else {
+            WORKSPACE.to_owned()
+        },
         mounts,
         ports,
         network: args.inside.network.clone().unwrap_or_else(|| "bridge".to_owned()),

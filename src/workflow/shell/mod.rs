@@ -7,6 +7,7 @@ mod launch;
 mod limits;
 mod mount_check;
 mod open;
+mod opened;
 mod outcome;
 mod project;
 mod rows;
@@ -22,6 +23,7 @@ use crate::workflow::session::Session;
 
 pub(crate) use crate::shell::labels::Shell;
 pub(crate) use open::{open, shells};
+pub(crate) use opened::opened_images;
 pub(crate) use outcome::{OpenOutcome, Started, Then};
 pub(crate) use project::project_of;
 #[cfg(test)]
@@ -33,7 +35,8 @@ pub(crate) use volumes::ETC_LABEL;
 
 /// Joins the program with this terminal until it ends, and ends its container as was agreed.
 pub(crate) async fn drive_it(session: &Session<'_>, started: Started) -> Result<u8, CommandError> {
-    let Started { container, program, attached, terminal, pid_file, then, tunnels: _tunnels } = started;
+    let Started { container, program, attached, terminal, pid_file, then, opens_again: _, tunnels: _tunnels } =
+        started;
     let containers = &*session.containers;
     let driven = AttachTarget { containers, container: &container, program, terminal, pid_file };
     let code = attach_terminal(&driven, attached).await;

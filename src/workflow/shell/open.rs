@@ -7,7 +7,6 @@ use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::Shell;
 use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactive};
-use crate::store::built_images::touch_used;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::named::Named;
@@ -17,9 +16,11 @@ use crate::workflow::shell::container_spec::ContainerSpec;
 use crate::workflow::shell::image::{image, project_image};
 use crate::workflow::shell::join::{Join, join, unchangeable};
 use crate::workflow::shell::launch::launch;
+use crate::workflow::shell::opened::remember_opened;
 use crate::workflow::shell::outcome::OpenOutcome;
 use crate::workflow::shell::project;
 use crate::workflow::shell::serve::of_running;
+use crate::workflow::verify_target::spec_of;
 
 /// Opens the container of the image that was typed, else that of the project's file.
 pub(crate) async fn open(
@@ -27,13 +28,16 @@ pub(crate) async fn open(
     typed: &request::Shell,
     of_file: Option<&BuildRequest>,
 ) -> Result<OpenOutcome, CommandError> {
+    let shells = shells(&*session.containers).await?;
+    if let Some(shell) = named_container(typed, &shells) {
+        return join_running(session, typed, (typed, shell, None)).await.map(OpenOutcome::of_container);
+    }
     let folder = of_file.and_then(|wanted| wanted.folder.as_deref());
     let project = project(session, folder)?;
     let args = &match of_file {
         Some(wanted) => project::with_defaults(typed, &wanted.shell, &project.folder),
         None => typed.clone(),
     };
-    let shells = shells(&*session.containers).await?;
     let here = |shell: &&Shell| {
         shell.runs() && shell.folder == project.folder && shell.user.starts_with(&format!("{}:", project.uid))
     };
@@ -45,24 +49,14 @@ pub(crate) async fn open(
         Some(wanted) => project_image(session, wanted).await?,
         None => image(session, args.image.as_deref().unwrap_or_default()).await?,
     };
-    touch_used(&session.store, &image.image.id)?;
+    remember_opened(&session.store, &image)?;
     note_state(session, &image, args.command.is_empty())?;
     let running = shells.iter().filter(here).find(|shell| {
         shell.spec == image.reference && args.start.name.as_ref().is_none_or(|name| *name == shell.name)
     });
     match running {
         Some(shell) if !args.start.new => {
-            if let Some(option) = unchangeable(typed) {
-                return Err(ShellError::Running { name: shell.name.clone(), option }.into());
-            }
-            if args.services.any() || (args.start.detach && args.command.is_empty()) {
-                let user = User::on(session.engine.info(), caller_ids());
-                let told = of_running(session, &args.services, shell, &user).await?;
-                return Ok(OpenOutcome::Served { told, container: None, tunnels: Tunnels::new() });
-            }
-            note(session, shell, &image.image.id);
-            let what = if args.command.is_empty() { Join::Terminal } else { Join::Command(&args.command) };
-            join(session, shell, what).await
+            join_running(session, typed, (args, shell, Some(&image.image.id))).await
         }
         _ => {
             let interactive = is_interactive();
@@ -82,6 +76,33 @@ fn note_state(session: &Session<'_>, image: &Named, opens: bool) -> Result<(), C
         session.reporter.report(Event::Note { text: format!("{}: {proven}", image.reference) });
     }
     Ok(())
+}
+
+/// The running container that is named in an image's place. A spec stays a spec, and `--new` or `--name` mean an image.
+fn named_container<'a>(args: &request::Shell, shells: &'a [Shell]) -> Option<&'a Shell> {
+    let start = &args.start;
+    let is_plain = !start.new && !start.attach && start.name.is_none();
+    let name = args.image.as_deref().filter(|_| is_plain)?;
+    shells.iter().find(|shell| shell.name == name && shell.runs()).filter(|_| spec_of(name).is_none())
+}
+
+/// Runs the request in a container that runs; `image` is that of today, if it is known.
+async fn join_running(
+    session: &Session<'_>,
+    typed: &request::Shell,
+    (args, shell, image): (&request::Shell, &Shell, Option<&str>),
+) -> Result<OpenOutcome, CommandError> {
+    if let Some(option) = unchangeable(typed) {
+        return Err(ShellError::Running { name: shell.name.clone(), option }.into());
+    }
+    if args.services.any() || (args.start.detach && args.command.is_empty()) {
+        let user = User::on(session.engine.info(), caller_ids());
+        let told = of_running(session, &args.services, shell, &user).await?;
+        return Ok(OpenOutcome::Served { told, container: None, tunnels: Tunnels::new() });
+    }
+    note(session, shell, image);
+    let what = if args.command.is_empty() { Join::Terminal } else { Join::Command(&args.command) };
+    join(session, shell, what).await
 }
 
 /// The project: the folder of its file, else the caller's, with no link in its path.
@@ -131,10 +152,60 @@ fn attached_to<'a>(
 }
 
 /// Tells which container is joined, and that it is not of today's image if it is not.
-fn note(session: &Session<'_>, shell: &Shell, image: &str) {
+fn note(session: &Session<'_>, shell: &Shell, image: Option<&str>) {
     let mut text = format!("joining running container `{}`", shell.name);
-    if shell.container.image != image {
+    if image.is_some_and(|image| shell.container.image != image) {
         text.push_str(" (started from an earlier build of this image)");
     }
     session.reporter.report(Event::Note { text });
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use crate::engine::ContainerInfo;
+    use crate::shell::labels::Ends;
+
+    fn shell(name: &str, state: &str) -> Shell {
+        let text = String::new;
+        Shell {
+            name: name.to_owned(),
+            spec: text(),
+            folder: text(),
+            user: text(),
+            gpus: text(),
+            services: text(),
+            ends: Ends::WhenStopped,
+            container: ContainerInfo { state: state.to_owned(), ..ContainerInfo::default() },
+        }
+    }
+
+    #[test]
+    fn running_container_is_named_by_its_exact_name_and_a_spec_stays_one() {
+        let shells = [shell("run1", "running"), shell("ended", "exited"), shell("pytorch-cuda", "running")];
+        let named = |line: &str| {
+            let Some(Command::Shell(args)) = Cli::parse_from(line.split(' ')).command else {
+                panic!("it is `shell`")
+            };
+            named_container(&args.into(), &shells).map(|shell| shell.name.clone())
+        };
+        for line in ["envforge shell run1", "envforge shell run1 -- true", "envforge shell run1 --vscode"] {
+            assert_eq!(named(line).as_deref(), Some("run1"), "{line}");
+        }
+        for line in [
+            "envforge shell",
+            "envforge shell run",
+            "envforge shell run1:latest",
+            "envforge shell ended",
+            "envforge shell pytorch-cuda",
+            "envforge shell run1 --new",
+            "envforge shell run1 --name run2",
+            "envforge shell run1 --attach",
+        ] {
+            assert_eq!(named(line), None, "{line}");
+        }
+    }
 }

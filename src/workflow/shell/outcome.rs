@@ -12,6 +12,16 @@ pub(crate) enum OpenOutcome {
     Served { told: ServiceUrls, container: Option<String>, tunnels: Tunnels },
 }
 
+impl OpenOutcome {
+    /// The same in a container that was named: the call opens nothing that is not there.
+    pub(super) fn of_container(mut self) -> Self {
+        if let Self::Program(started) = &mut self {
+            started.opens_again = false;
+        }
+        self
+    }
+}
+
 /// A program that was started.
 pub(crate) struct Started {
     /// Its container.
@@ -23,6 +33,8 @@ pub(crate) struct Started {
     pub(crate) pid_file: Option<String>,
     /// What becomes of the container when the program has ended.
     pub(crate) then: Then,
+    /// Whether the same call opens it again.
+    pub(crate) opens_again: bool,
     /// Ports of this machine that lead into it meanwhile.
     pub(crate) tunnels: Tunnels,
 }
