@@ -46,7 +46,7 @@ pub(crate) async fn digest_of(
         }
         recorded => {
             keep_list(session, &locked.lock.hash(), &content)?;
-            if recorded.is_none() {
+            if recorded.is_none() && !locked.keeps_records {
                 record(session, locked, &found);
             }
             Ok(found)

@@ -8,10 +8,25 @@ use crate::model::sha256::sha256_hex;
 use crate::report::Event;
 use crate::store::write_atomically;
 use crate::workflow::assemble::{ImageRecords, LAYOUT};
+use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock::LockedBuild;
 use crate::workflow::session::Session;
+
+/// Leaves records of another layout out of account, and says so: the same lock gives another image. They are written anew, but
+/// with `--locked`.
+pub(crate) fn forget_other_layout(session: &Session<'_>, locked: &mut LockedBuild, wanted: &BuildRequest) {
+    let records = &mut locked.lock.records;
+    let Some(other) = records.layout.filter(|layout| *layout != LAYOUT) else { return };
+    (records.content, records.layout, records.config, records.layers) = (None, None, None, Vec::new());
+    locked.keeps_records = wanted.source.locked;
+    let path = &locked.path;
+    let then = if wanted.source.locked { "`--locked` keeps them" } else { "recording them anew" };
+    let text =
+        format!("the image digests in {path} are of layout {other}, not {LAYOUT}: not compared; {then}");
+    session.reporter.report(Event::Note { text });
+}
 
 /// Compares the digests of an image with those of its lock. With another agent or matrix, which the expectation file follows, only
 /// the layers below the agent's count; with another layout none. Writes them into a lock that has none that count.
@@ -35,6 +50,9 @@ pub(crate) fn compare(
         if same_program && records.config.is_some() {
             return Ok(());
         }
+    }
+    if locked.keeps_records {
+        return Ok(());
     }
     let mut lock = locked.lock.clone();
     lock.records.agent = Some(agent);

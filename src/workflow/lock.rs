@@ -30,6 +30,8 @@ pub(crate) struct LockedBuild {
     pub(crate) base: Base,
     /// True if the lock was made or changed now.
     pub(crate) new: bool,
+    /// The records of the file stay as they are.
+    pub(crate) keeps_records: bool,
     /// Held until the command ends, so that two runs of one spec do not make two locks.
     pub(crate) _guard: StoreLock,
 }
@@ -76,7 +78,7 @@ pub(crate) async fn lock_for(
             });
             let base = base_of(session, stack, named, source, Some(old)).await?;
             let lock = old.clone().with_facts_of(stack);
-            return Ok(LockedBuild { lock, path, base, new: false, _guard: guard });
+            return Ok(LockedBuild { lock, path, base, new: false, keeps_records: false, _guard: guard });
         }
         _ if source.locked => return Err(stale().into()),
         Some(_) if !differences.is_empty() && !source.upgrade => {
@@ -101,7 +103,7 @@ pub(crate) async fn lock_for(
     let lock = resolve_lock(session, supplied, wanted, &base, kept).await?;
     report_index_changes(session, before.as_deref(), &lock);
     write_atomically(&path, lock.to_toml().as_bytes())?;
-    Ok(LockedBuild { lock, path, base, new: true, _guard: guard })
+    Ok(LockedBuild { lock, path, base, new: true, keeps_records: false, _guard: guard })
 }
 
 /// Reports packages that come from another index than in the lock file before.

@@ -80,5 +80,6 @@ mod shell_terminal;
 mod small_build;
 mod source;
 mod source_build;
+mod storage_drivers;
 mod toolkit;
 mod verify;
