@@ -126,6 +126,7 @@ impl<W: Write> FirstStage<W> {
         if path.is_empty() || is_excluded(&path) || !self.written.insert(path.clone()) {
             return Ok(());
         }
+        self.parents(&path)?;
         let mut header = entry.header().clone();
         let path = Path::new(std::ffi::OsStr::from_bytes(&path));
         match header.entry_type() {
@@ -156,6 +157,17 @@ impl<W: Write> FirstStage<W> {
             return [b"usr/", path].concat();
         }
         path.to_owned()
+    }
+
+    /// Writes the folders of a path that are not there: storage drivers give them different modes where an archive lacks them,
+    /// as those of excluded documentation that holds a licence.
+    fn parents(&mut self, path: &[u8]) -> std::io::Result<()> {
+        for (end, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            if !self.written.contains(&path[..end]) {
+                self.folder(&String::from_utf8_lossy(&path[..end]))?;
+            }
+        }
+        Ok(())
     }
 
     fn folder(&mut self, path: &str) -> std::io::Result<()> {
@@ -307,6 +319,7 @@ mod tests {
             ]),
         )]);
         assert_eq!(found["usr/share/doc/apt/copyright"], "GPL");
+        assert!(found.contains_key("usr/share/doc/apt"), "without it, storage drivers make one as they like");
         assert_eq!(found["etc/apt/sources.list"], "deb …");
         assert!(!found.keys().any(|path| path.contains("changelog") || path.contains("man8")));
         assert!(found["etc/dpkg/dpkg.cfg.d/envforge-slim"].contains("path-exclude /usr/share/doc/*"));

@@ -22,7 +22,7 @@ pub(crate) fn forget_other_layout(session: &Session<'_>, locked: &mut LockedBuil
     (records.content, records.layout, records.config, records.layers) = (None, None, None, Vec::new());
     locked.keeps_records = wanted.source.locked;
     let path = &locked.path;
-    let then = if wanted.source.locked { "`--locked` keeps them" } else { "recording them anew" };
+    let then = if wanted.source.locked { "`--locked` keeps them" } else { "recording new ones" };
     let text =
         format!("the image digests in {path} are of layout {other}, not {LAYOUT}: not compared; {then}");
     session.reporter.report(Event::Note { text });

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use crate::engine::{docker, engine_socket};
 use crate::engine_table;
 use crate::program::Program;
-use crate::scene::{SPEC, Scene, files_below, shared_cache};
+use crate::scene::{SPEC, Scene, give_downloads, keep_downloads};
 
 const LOCK: &str = "one.lock";
 /// A tag of its own: others may use the second engine at the same time.
@@ -92,21 +92,6 @@ fn unverified() -> String {
     format!("{TAG}-unverified")
 }
 
-/// A cache with all that the shared one has of downloads, and nothing of what containers made but byte code.
-fn give_cache(cache: &Path, is_with_bases: bool) {
-    for file in files_below(shared_cache()) {
-        let path = file.strip_prefix(shared_cache()).expect("below it");
-        let is_made = path.starts_with("layers") && !path.starts_with("layers/byte-code");
-        let is_base = path.starts_with("base") || path.starts_with("records-of-bases");
-        if is_made || path.starts_with("temp") || is_base && !is_with_bases {
-            continue;
-        }
-        let target = cache.join(path);
-        std::fs::create_dir_all(target.parent().expect("a folder")).expect("a folder of ours");
-        std::fs::hard_link(&file, target).expect("the same file system");
-    }
-}
-
 fn records(program: &Program) -> toml::Table {
     let lock = std::fs::read_to_string(program.path(LOCK)).expect("a lock");
     lock.parse::<toml::Table>().expect("TOML")["records"].as_table().expect("records").clone()
@@ -121,8 +106,8 @@ fn one_lock_without_any_layer_gives_one_image_on_two_storage_drivers() {
     let second = SecondEngine::other_than(&driver);
 
     let (cache, other) = (scene.program.path("one/cache"), scene.program.path("other/cache"));
-    give_cache(&cache, true);
-    give_cache(&other, false);
+    // Byte code follows the Python alone.
+    give_downloads(&cache, &["base", "layers/byte-code"]);
     let state = scene.program.path("other/state");
     std::fs::create_dir_all(&state).expect("a folder of ours");
     std::fs::copy(scene.program.path("state/cache-key"), state.join("cache-key")).expect("a file of ours");
@@ -133,6 +118,8 @@ fn one_lock_without_any_layer_gives_one_image_on_two_storage_drivers() {
     let (layers, first) =
         (docker(&["inspect", "-f", "{{json .RootFS.Layers}}", &unverified()]), records(&scene.program));
 
+    keep_downloads(&cache, &std::fs::read_to_string(scene.program.path(LOCK)).expect("a lock"));
+    give_downloads(&other, &["layers/byte-code"]);
     let scene = scene
         .set("DOCKER_HOST", &second.address)
         .set("ENVFORGE_CACHE_DIR", other.to_string_lossy())
@@ -172,7 +159,7 @@ fn records_of_another_layout_are_told_of_and_neither_compared_nor_refused() {
     assert!(run.stderr.contains("are of layout 1, not"), "{}", run.stderr);
     assert_eq!(std::fs::read_to_string(scene.program.path(LOCK)).expect("a lock"), old);
     let run = scene.succeed(&build);
-    assert!(run.stderr.contains("recording them anew"), "{}", run.stderr);
+    assert!(run.stderr.contains("recording new ones"), "{}", run.stderr);
     let anew = records(&scene.program);
     assert_eq!((&anew["layout"], &anew["config"]), (&recorded["layout"], &recorded["config"]));
     assert_eq!((&anew["layers"], anew.get("content")), (&recorded["layers"], None));

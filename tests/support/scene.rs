@@ -309,6 +309,34 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
+/// Puts the downloads of the shared cache into another; of what was made it gets what lies in those folders alone.
+pub(crate) fn give_downloads(cache: &Path, made: &[&str]) {
+    for folder in [&["sha256"], made].concat() {
+        let from = SHARED_CACHE.join(folder);
+        for file in files_below(&from) {
+            link(&file, &cache.join(folder).join(file.strip_prefix(&from).expect("below it")));
+        }
+    }
+}
+
+/// Gives the shared cache what another has downloaded: files that a lock names.
+pub(crate) fn keep_downloads(cache: &Path, lock: &str) {
+    for file in files_below(&cache.join("sha256")) {
+        let name = file.file_name().expect("a name").to_string_lossy();
+        if lock.contains(&*name) && !lock.contains(&format!("sha256:{name}")) {
+            link(&file, &SHARED_CACHE.join(file.strip_prefix(cache).expect("below it")));
+        }
+    }
+}
+
+/// Another name for a file, where there is none.
+fn link(file: &Path, to: &Path) {
+    std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder of ours");
+    if !to.exists() {
+        std::fs::hard_link(file, to).expect("the same file system");
+    }
+}
+
 /// All files below a folder, sorted; none if the folder is not there.
 pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
