@@ -127,6 +127,12 @@ impl<W: Write> FirstStage<W> {
             return Ok(());
         }
         self.parents(&path)?;
+        if let Some(copy) = first_accounts(&path) {
+            let content = read_bounded(&mut *entry, LARGEST_SOURCES)?;
+            self.file(copy, &content)?;
+            let path = Path::new(std::ffi::OsStr::from_bytes(&path));
+            return self.tar.append_data(&mut entry.header().clone(), path, content.as_slice());
+        }
         let mut header = entry.header().clone();
         let path = Path::new(std::ffi::OsStr::from_bytes(&path));
         match header.entry_type() {
@@ -198,6 +204,15 @@ fn plain_header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
     header.set_gid(0);
     header.set_mtime(0);
     header
+}
+
+/// Where base-passwd copies a file to unless there is one. Without any, Podman puts one of its own over it.
+fn first_accounts(path: &[u8]) -> Option<&'static str> {
+    match path {
+        b"usr/share/base-passwd/passwd.master" => Some("etc/passwd"),
+        b"usr/share/base-passwd/group.master" => Some("etc/group"),
+        _ => None,
+    }
 }
 
 /// Whether a path is excluded, as in [`DPKG_EXCLUDES`], for files that dpkg does not install.
@@ -289,6 +304,21 @@ mod tests {
         assert_eq!(found["usr/lib64/ld.so"], "/lib/x/ld.so");
         assert_eq!(found["binary"], "not merged");
         assert!(!found.contains_key("bin/bash"));
+    }
+
+    #[test]
+    fn accounts_are_there_before_an_engine_makes_some() {
+        let master = |name| (name, tar::EntryType::Regular, "root:x:0:\n");
+        let found = listing(&[(
+            "base-passwd",
+            deb(&[
+                master("./usr/share/base-passwd/passwd.master"),
+                master("./usr/share/base-passwd/group.master"),
+            ]),
+        )]);
+        for path in ["etc/passwd", "etc/group", "usr/share/base-passwd/group.master"] {
+            assert_eq!(found[path], "root:x:0:\n", "{path}");
+        }
     }
 
     #[test]
