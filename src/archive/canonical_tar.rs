@@ -11,9 +11,9 @@ use std::path::Path;
 
 use super::limits::LARGEST_REWRITTEN;
 use super::section::Section;
-use super::tree::{Kind, Node, Tree, marker_of};
+use super::tree::{Kind, Node, Tree, marker_of, parent_of};
 use crate::archive::content_digest::{ContentDigest, ContentEntry, ContentError, ContentKind};
-use crate::archive::scope::{Fate, fate, shadow_without_day};
+use crate::archive::scope::{Fate, MOUNTED_OVER, fate, shadow_without_day};
 use crate::model::bounded::read_text_bounded;
 use crate::model::sha256::{HashingReader, HashingWriter};
 
@@ -40,8 +40,14 @@ pub(crate) fn canonicalize(
     links: &HardLinks,
 ) -> Result<Canonical, ContentError> {
     let mut tree = Tree::default();
-    tree.add(&Section::whole(source)?)?;
+    let source = Section::whole(source)?;
+    tree.add(&source)?;
     tree.retain(|path| fate(path) != Fate::Drop);
+    for path in MOUNTED_OVER {
+        if tree.has_directory(parent_of(path)) {
+            tree.insert(path.to_vec(), Node::of_root(Kind::File(source.part(0, 0)), 0o644));
+        }
+    }
     let mut content = ContentDigest::default();
     let mut writer = Writer::new(out);
     let mut first_of: BTreeMap<&[u8], (&[u8], &Node, ContentKind)> = BTreeMap::new();
@@ -315,7 +321,7 @@ mod tests {
             &[
                 ("./", T::Directory, ""),
                 (".dockerenv", T::Regular, ""),
-                ("etc/hostname", T::Regular, "4f2a"),
+                ("etc/hostname", T::Symlink, "4f2a"),
                 ("etc/machine-id", T::Regular, "4f2a"),
                 ("etc/passwd-", T::Regular, "old"),
                 ("proc/", T::Directory, ""),
@@ -332,6 +338,16 @@ mod tests {
             1,
         ));
         let kept = |path: &str, content: &str| (path.to_owned(), content.to_owned());
+        let mut archive = tar::Archive::new(bytes.as_slice());
+        let modes = archive
+            .entries()
+            .expect("entries")
+            .map(|entry| entry.expect("entry").header().mode().expect("mode"));
+        assert_eq!(
+            modes.take(3).collect::<Vec<_>>(),
+            [0o755, 0o644, 0o644],
+            "whatever an engine gave the second"
+        );
         assert_eq!(
             listing(&bytes)
                 .into_iter()
@@ -339,7 +355,9 @@ mod tests {
                 .collect::<Vec<_>>(),
             [
                 kept("etc/hostname", ""),
+                kept("etc/hosts", ""),
                 kept("etc/machine-id", ""),
+                kept("etc/resolv.conf", ""),
                 kept("proc/", ""),
                 kept("var/lib/dpkg/status", "kept"),
                 kept("var/log/wtmp", ""),
@@ -351,7 +369,8 @@ mod tests {
     fn shadow_has_one_fixed_day() {
         let shadow = "root:*:20778:0:99999:7:::\nold:!::0:::::\n";
         let (bytes, _) = canonical(&archive(&[("etc/shadow", T::Regular, shadow)], 1));
-        assert_eq!(listing(&bytes)[1].1, "root:*:3653:0:99999:7:::\nold:!::0:::::\n");
+        let shadow = listing(&bytes).into_iter().find(|(path, _)| path == "etc/shadow").expect("kept");
+        assert_eq!(shadow.1, "root:*:3653:0:99999:7:::\nold:!::0:::::\n");
     }
 
     #[test]

@@ -45,7 +45,9 @@ fn section(tar: &[u8]) -> Section {
 
 fn tree(layers: &[&[u8]]) -> Tree {
     let mut tree = Tree::default();
-    layers.iter().for_each(|layer| tree.add(&section(layer)).expect("a layer"));
+    for layer in layers {
+        tree.add(&section(layer)).expect("a layer");
+    }
     tree
 }
 

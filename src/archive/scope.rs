@@ -3,6 +3,9 @@
 /// The time of every file (1980-01-02) as days since 1970, for `/etc/shadow`.
 const TIME_DAYS: &str = "3653";
 
+/// Files that an engine mounts its own over. What it leaves there is its own, too: each is an empty file.
+pub(crate) const MOUNTED_OVER: [&[u8]; 3] = [b"etc/hostname", b"etc/hosts", b"etc/resolv.conf"];
+
 /// Treatment of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -47,16 +50,8 @@ pub(crate) fn fate(path: &[u8]) -> Fate {
         b"var/lib/dpkg/triggers/Lock",
         b"root/.wget-hsts",
     ];
-    const EMPTIED: [&[u8]; 8] = [
-        b"etc/hostname",
-        b"etc/hosts",
-        b"etc/resolv.conf",
-        b"etc/machine-id",
-        b"var/log/btmp",
-        b"var/log/faillog",
-        b"var/log/lastlog",
-        b"var/log/wtmp",
-    ];
+    const EMPTIED: [&[u8]; 5] =
+        [b"etc/machine-id", b"var/log/btmp", b"var/log/faillog", b"var/log/lastlog", b"var/log/wtmp"];
     let old = |folder: &[u8]| path.starts_with(folder) && path.ends_with(b"-old");
     if EMPTIED.contains(&path) {
         return Fate::Empty;
@@ -71,14 +66,13 @@ pub(crate) fn fate(path: &[u8]) -> Fate {
 
 /// Whether an engine puts a path into each container: what it leaves of it in a layer differs from engine to engine.
 pub(crate) fn is_of_the_engine(path: &[u8]) -> bool {
-    const PATHS: [&[u8]; 6] =
-        [b".dockerenv", b"run/.containerenv", b"etc/hosts", b"etc/hostname", b"etc/resolv.conf", b"etc/mtab"];
+    const PATHS: [&[u8]; 3] = [b".dockerenv", b"run/.containerenv", b"etc/mtab"];
     // The last two are where steps find their files and secrets.
     const WHOLE: [&[u8]; 5] = [b"proc", b"sys", b"dev", b"run/envforge", b"run/secrets"];
     let is_below = |folder: &[u8]| {
         path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     };
-    PATHS.contains(&path) || WHOLE.iter().any(|folder| is_below(folder))
+    PATHS.contains(&path) || MOUNTED_OVER.contains(&path) || WHOLE.iter().any(|folder| is_below(folder))
 }
 
 /// Replaces the day of each password change, which is the day of the bootstrap, by one fixed day.

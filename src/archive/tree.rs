@@ -38,9 +38,10 @@ pub(super) enum Kind {
 }
 
 impl Node {
-    /// A directory that no layer lists.
-    const IMPLIED: Self =
-        Self { kind: Kind::Directory, mode: 0o755, uid: 0, gid: 0, xattrs: BTreeMap::new() };
+    /// A path of root without extended attributes.
+    pub(super) fn of_root(kind: Kind, mode: u32) -> Self {
+        Self { kind, mode, uid: 0, gid: 0, xattrs: BTreeMap::new() }
+    }
 
     fn is_directory(&self) -> bool {
         matches!(self.kind, Kind::Directory)
@@ -142,10 +143,12 @@ impl Tree {
         Ok(layer)
     }
 
-    fn insert(&mut self, path: Vec<u8>, node: Node) {
+    /// Puts a path on top.
+    pub(super) fn insert(&mut self, path: Vec<u8>, node: Node) {
         let mut parent = parent_of(&path);
         while !self.has_directory(parent) {
-            self.0.insert(parent.to_owned(), Node::IMPLIED);
+            // A directory that no layer lists.
+            self.0.insert(parent.to_owned(), Node::of_root(Kind::Directory, 0o755));
             parent = parent_of(parent);
         }
         if !node.is_directory() {
