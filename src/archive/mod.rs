@@ -2,6 +2,9 @@
 
 pub(crate) mod canonical_tar;
 pub mod content_digest;
+mod difference;
+#[cfg(test)]
+mod difference_tests;
 #[cfg(test)]
 pub(crate) mod fuzzed;
 pub(crate) mod image_layout;
@@ -9,3 +12,5 @@ pub(crate) mod layout_reader;
 mod limits;
 pub mod saved_layers;
 pub(crate) mod scope;
+mod section;
+mod tree;

@@ -1,25 +1,27 @@
-//! The layers of a saved image (`docker save`), written anew in canonical form: without the times of their build.
+//! The layers of a saved image (`docker save`), written anew: as the differences of their files, without the times of their build.
 //!
 //! Opens no files; the caller provides scratch files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Error, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{BufWriter, Error, ErrorKind, Read, Seek, SeekFrom};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::difference::write_difference;
 use super::limits::{LARGEST_LAYER, LARGEST_MANIFEST};
-use crate::archive::canonical_tar::canonicalize;
+use super::section::Section;
+use super::tree::Tree;
 use crate::archive::content_digest::ContentError;
-use crate::archive::scope::Scope;
 use crate::failure::{Exit, Failure};
 use crate::model::bounded::{Bounded, read_bounded};
 use crate::model::bounded_tar::BoundedTar;
 use crate::model::sha256::HashingWriter;
 
 const CHUNK: usize = 1 << 20;
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// Why the layers of an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -70,12 +72,22 @@ pub(crate) struct SavedLayer {
 }
 
 impl SavedLayer {
-    /// Writes the canonical form of a layer's tar into an empty file.
-    pub(crate) fn of(tar: impl Read + Seek, mut file: tempfile::NamedTempFile) -> Result<Self, ContentError> {
-        let out = BufWriter::with_capacity(CHUNK, &mut file);
-        let done = canonicalize(BufReader::with_capacity(CHUNK, tar), out, Scope::Layer)?;
+    /// Writes the canonical form of a layer's tar, of which nothing lies below, into an empty file.
+    pub(crate) fn of(tar: File, file: tempfile::NamedTempFile) -> Result<Self, ContentError> {
+        let mut tree = Tree::default();
+        tree.add(&Section::whole(tar)?)?;
+        Self::difference(&Tree::default(), &tree, file)
+    }
+
+    /// Writes the layer that makes `above` of `below` into an empty file.
+    fn difference(
+        below: &Tree,
+        above: &Tree,
+        mut file: tempfile::NamedTempFile,
+    ) -> Result<Self, ContentError> {
+        let sha256 = write_difference(below, above, BufWriter::with_capacity(CHUNK, &mut file))?;
         let size = file.seek(SeekFrom::End(0))?;
-        Ok(Self { sha256: done.sha256, size, file })
+        Ok(Self { sha256, size, file })
     }
 }
 
@@ -101,13 +113,19 @@ pub(crate) fn layers_above(
     if !diff_ids.starts_with(base) {
         return Err(SavedImageError::Archive("the image does not stand on its base".to_owned()));
     }
-    let mut made = Vec::new();
-    for (number, name) in entry.layers.iter().enumerate().skip(base.len()) {
+    let (saved, mut below, mut made) = (Arc::new(saved), Tree::default(), Vec::new());
+    for (number, name) in entry.layers.iter().enumerate() {
         let (start, size) = find(&places, name)?;
-        let layer = plain(Section { file: &mut saved, start, size, at: 0 }, &scratch)?;
-        let layer = SavedLayer::of(layer, scratch()?)
-            .map_err(|source| SavedImageError::Layer { layer: number + 1, source })?;
-        made.push(layer);
+        let layer = plain(Section::new(Arc::clone(&saved), start, size), &scratch)?;
+        let of_layer = |source| SavedImageError::Layer { layer: number + 1, source };
+        if number < base.len() {
+            below.add(&layer).map_err(of_layer)?;
+            continue;
+        }
+        let mut above = below.clone();
+        above.add(&layer).map_err(of_layer)?;
+        made.push(SavedLayer::difference(&below, &above, scratch()?).map_err(of_layer)?);
+        below = above;
     }
     Ok(made)
 }
@@ -119,11 +137,10 @@ pub(crate) fn layers_of(
 ) -> Result<Vec<SavedLayer>, SavedImageError> {
     let places = places(&mut saved)?;
     let (entry, diff_ids) = described(&mut saved, &places)?;
-    let mut layers = Vec::new();
+    let (saved, mut layers) = (Arc::new(saved), Vec::new());
     for (name, wanted) in entry.layers.iter().zip(&diff_ids) {
         let (start, size) = find(&places, name)?;
-        let mut tar = plain(Section { file: &mut saved, start, size, at: 0 }, &scratch)?;
-        tar.rewind()?;
+        let mut tar = plain(Section::new(Arc::clone(&saved), start, size), &scratch)?;
         let mut file = scratch()?;
         let mut hashed = HashingWriter::new(&mut file);
         let size = std::io::copy(&mut tar, &mut hashed)?;
@@ -213,75 +230,49 @@ fn json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, SavedImageErr
     serde_json::from_slice(bytes).map_err(|error| SavedImageError::Archive(error.to_string()))
 }
 
-/// A seekable reader.
-trait Source: Read + Seek {}
-impl<T: Read + Seek> Source for T {}
-
-/// A part of a file.
-struct Section<'a> {
-    file: &'a mut File,
-    start: u64,
-    size: u64,
-    at: u64,
-}
-
-impl Read for Section<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.file.seek(SeekFrom::Start(self.start + self.at))?;
-        let count = (&mut *self.file).take(self.size.saturating_sub(self.at)).read(buffer)?;
-        self.at += count as u64;
-        Ok(count)
-    }
-}
-
-impl Seek for Section<'_> {
-    fn seek(&mut self, position: SeekFrom) -> std::io::Result<u64> {
-        let at = match position {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.size.checked_add_signed(by),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-        };
-        self.at = at.ok_or(std::io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
-    }
-}
-
 /// Returns a layer as an uncompressed tar: some engines save it compressed.
-fn plain<'a>(
-    mut layer: Section<'a>,
+fn plain(
+    mut layer: Section,
     scratch: &impl Fn() -> std::io::Result<tempfile::NamedTempFile>,
-) -> std::io::Result<Box<dyn Source + 'a>> {
+) -> std::io::Result<Section> {
     let mut magic = Vec::new();
-    (&mut layer).take(2).read_to_end(&mut magic)?;
+    (&mut layer).take(4).read_to_end(&mut magic)?;
     layer.rewind()?;
-    if magic != GZIP {
-        return Ok(Box::new(layer));
-    }
+    let unpacked: Box<dyn Read> = match magic.as_slice() {
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(layer)),
+        ZSTD => Box::new(zstd::stream::read::Decoder::new(layer)?),
+        _ => return Ok(layer),
+    };
     let mut file = scratch()?.into_file();
     let named = |error: std::io::Error| match error.kind() {
         ErrorKind::UnexpectedEof => Error::new(error.kind(), "a compressed layer is cut: its end is missing"),
         _ => error,
     };
-    let mut unpacked = Bounded::new(flate2::read::GzDecoder::new(layer), LARGEST_LAYER);
-    std::io::copy(&mut unpacked, &mut file).map_err(named)?;
-    Ok(Box::new(file))
+    std::io::copy(&mut Bounded::new(unpacked, LARGEST_LAYER), &mut file).map_err(named)?;
+    Section::whole(file)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
     use std::path::Path;
+    use std::sync::LazyLock;
 
     use super::*;
     use crate::model::sha256::sha256_hex;
 
-    const BASE: &[u8] = b"the layer of the base";
+    /// The layer of the base: a file that the layer above has again.
+    static BASE: LazyLock<Vec<u8>> = LazyLock::new(|| tar_of(&[("opt/b", "2")], 7));
 
     fn layer(time: u64, reversed: bool) -> Vec<u8> {
         let mut files = [("opt/b", "2"), ("opt/a", "1")];
         if reversed {
             files.reverse();
         }
+        tar_of(&files, time)
+    }
+
+    fn tar_of(files: &[(&str, &str)], time: u64) -> Vec<u8> {
         let mut tar = tar::Builder::new(Vec::new());
         for (path, content) in files {
             let mut header = tar::Header::new_gnu();
@@ -308,21 +299,40 @@ mod tests {
 
     /// An archive as an engine makes it at some time: a base layer and one above it, by a link as old engines write it.
     fn saved(time: u64, gzip: bool) -> File {
+        packed(time, if gzip { Packing::Gzip } else { Packing::None })
+    }
+
+    #[derive(Clone, Copy)]
+    enum Packing {
+        None,
+        Gzip,
+        Zstd,
+    }
+
+    fn pack(bytes: &[u8], packing: Packing) -> Vec<u8> {
+        match packing {
+            Packing::None => bytes.to_vec(),
+            Packing::Zstd => zstd::encode_all(bytes, 1).expect("a vector"),
+            // In two members, as layers of wheels are.
+            Packing::Gzip => [&bytes[..700], &bytes[700..]].iter().flat_map(|part| gzip(part)).collect(),
+        }
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(bytes).expect("a vector");
+        packer.finish().expect("a vector")
+    }
+
+    fn packed(time: u64, packing: Packing) -> File {
         let above = layer(time, time.is_multiple_of(2));
         let config = serde_json::json!({
-            "rootfs": {"type": "layers", "diff_ids": [diff_id(BASE), diff_id(&above)]},
+            "rootfs": {"type": "layers", "diff_ids": [diff_id(&BASE), diff_id(&above)]},
         });
-        let packed = if gzip {
-            let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-            packer.write_all(&above).expect("a vector");
-            packer.finish().expect("a vector")
-        } else {
-            above
-        };
         let manifest = br#"[{"Config":"c.json","RepoTags":null,"Layers":["one/layer.tar","two/layer.tar"]}]"#;
         let mut tar = tar::Builder::new(tempfile::tempfile().expect("a file"));
-        append(&mut tar, "base/layer.tar", BASE);
-        append(&mut tar, "other/layer.tar", &packed);
+        append(&mut tar, "base/layer.tar", &pack(&BASE, packing));
+        append(&mut tar, "other/layer.tar", &pack(&above, packing));
         append(&mut tar, "c.json", config.to_string().as_bytes());
         append(&mut tar, "manifest.json", manifest);
         for (name, target) in [("one", "../base/layer.tar"), ("two", "../other/layer.tar")] {
@@ -341,21 +351,26 @@ mod tests {
 
     #[test]
     fn layers_are_independent_of_times_order_and_compression() {
-        let base = [diff_id(BASE)];
+        let base = [diff_id(&BASE)];
         let first = canonical(saved(1, false), &base).expect("layers");
         assert_eq!(first.len(), 1);
-        for other in [saved(2, false), saved(3, true)] {
+        for other in [saved(2, false), saved(3, true), packed(4, Packing::Zstd)] {
             assert_eq!(canonical(other, &base).expect("layers"), first);
         }
     }
 
     #[test]
-    fn returned_file_has_the_returned_digest() {
-        let layers = layers_above(saved(1, true), &[diff_id(BASE)], tempfile::NamedTempFile::new);
+    fn returned_file_has_the_returned_digest_and_what_the_base_lacks() {
+        let layers = layers_above(saved(1, true), &[diff_id(&BASE)], tempfile::NamedTempFile::new);
         for mut layer in layers.expect("layers") {
             let mut bytes = Vec::new();
             layer.file.rewind().and_then(|()| layer.file.read_to_end(&mut bytes)).expect("a file");
             assert_eq!((sha256_hex(&bytes), bytes.len() as u64), (layer.sha256, layer.size));
+            let mut archive = tar::Archive::new(bytes.as_slice());
+            let path = |entry: std::io::Result<tar::Entry<'_, &[u8]>>| {
+                entry.expect("an entry").path().expect("a path").display().to_string()
+            };
+            assert_eq!(archive.entries().expect("a tar").map(path).collect::<Vec<_>>(), ["opt/", "opt/a"]);
         }
     }
 
@@ -364,12 +379,12 @@ mod tests {
         for gzip in [false, true] {
             let layers = layers_of(saved(1, gzip), tempfile::NamedTempFile::new).expect("layers");
             let found: Vec<_> = layers.iter().map(|one| (one.sha256.clone(), one.size)).collect();
-            let wanted = [BASE.to_vec(), layer(1, false)].map(|tar| (sha256_hex(&tar), tar.len() as u64));
+            let wanted = [BASE.clone(), layer(1, false)].map(|tar| (sha256_hex(&tar), tar.len() as u64));
             assert_eq!(found, wanted);
         }
         let mut tar = tar::Builder::new(tempfile::tempfile().expect("a file"));
         let config = serde_json::json!({ "rootfs": { "diff_ids": [diff_id(b"another base")] } });
-        append(&mut tar, "base/layer.tar", BASE);
+        append(&mut tar, "base/layer.tar", &BASE);
         append(&mut tar, "c.json", config.to_string().as_bytes());
         append(&mut tar, "manifest.json", br#"[{"Config":"c.json","Layers":["base/layer.tar"]}]"#);
         let changed = layers_of(tar.into_inner().expect("written"), tempfile::NamedTempFile::new);
@@ -389,7 +404,7 @@ mod tests {
 
     #[test]
     fn cut_archive_is_an_error_that_says_so() {
-        let error = |saved: File| canonical(saved, &[diff_id(BASE)]).expect_err("cut").to_string();
+        let error = |saved: File| canonical(saved, &[diff_id(&BASE)]).expect_err("cut").to_string();
         assert!(error(tempfile::tempfile().expect("a file")).contains("the archive is cut"));
         let whole = saved(1, false);
         // At the end of an entry: nothing but the mark is missing.
@@ -399,9 +414,7 @@ mod tests {
 
     #[test]
     fn cut_compressed_layer_is_an_error_that_says_so() {
-        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packer.write_all(&layer(1, false)).expect("a vector");
-        let packed = packer.finish().expect("a vector");
+        let packed = gzip(&layer(1, false));
         let config = serde_json::json!({ "rootfs": { "diff_ids": [diff_id(b"any")] } });
         let mut tar = tar::Builder::new(tempfile::tempfile().expect("a file"));
         append(&mut tar, "layer.tar", &packed[..packed.len() - 9]);

@@ -1,16 +1,10 @@
-//! Which paths a canonical archive drops, empties or rewrites.
+//! Which paths a canonical archive drops, empties or rewrites, and which a layer has nothing of.
 
 /// The time of every file (1980-01-02) as days since 1970, for `/etc/shadow`.
 const TIME_DAYS: &str = "3653";
 
-/// Content of an archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// A newly installed system, with the traces of its installation.
-    System,
-    /// The layer of an image: every file is kept.
-    Layer,
-}
+/// Files that an engine mounts its own over. What it leaves there is its own, too: each is an empty file.
+pub(crate) const MOUNTED_OVER: [&[u8]; 3] = [b"etc/hostname", b"etc/hosts", b"etc/resolv.conf"];
 
 /// Treatment of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,17 +15,8 @@ pub(crate) enum Fate {
     Empty,
 }
 
-impl Scope {
-    /// Returns the treatment of a path.
-    pub(crate) fn fate(self, path: &[u8]) -> Fate {
-        match self {
-            Self::System => fate(path),
-            Self::Layer => Fate::Keep,
-        }
-    }
-}
-
-fn fate(path: &[u8]) -> Fate {
+/// Returns the treatment of a path of a newly installed system: traces of the installation are dropped.
+pub(crate) fn fate(path: &[u8]) -> Fate {
     const DROPPED_BELOW: [&[u8]; 12] = [
         b"proc/",
         b"sys/",
@@ -46,7 +31,9 @@ fn fate(path: &[u8]) -> Fate {
         b"var/cache/ldconfig/",
         b"var/cache/man/",
     ];
-    const DROPPED: [&[u8]; 15] = [
+    // `sh.distrib`: dash's script finds the shell that it has just removed where fuse-overlayfs shows it again, and keeps it so.
+    const DROPPED: [&[u8]; 16] = [
+        b"usr/bin/sh.distrib",
         b".dockerenv",
         b"run/.containerenv",
         b"etc/mtab",
@@ -63,16 +50,8 @@ fn fate(path: &[u8]) -> Fate {
         b"var/lib/dpkg/triggers/Lock",
         b"root/.wget-hsts",
     ];
-    const EMPTIED: [&[u8]; 8] = [
-        b"etc/hostname",
-        b"etc/hosts",
-        b"etc/resolv.conf",
-        b"etc/machine-id",
-        b"var/log/btmp",
-        b"var/log/faillog",
-        b"var/log/lastlog",
-        b"var/log/wtmp",
-    ];
+    const EMPTIED: [&[u8]; 5] =
+        [b"etc/machine-id", b"var/log/btmp", b"var/log/faillog", b"var/log/lastlog", b"var/log/wtmp"];
     let old = |folder: &[u8]| path.starts_with(folder) && path.ends_with(b"-old");
     if EMPTIED.contains(&path) {
         return Fate::Empty;
@@ -83,6 +62,17 @@ fn fate(path: &[u8]) -> Fate {
         || old(b"var/lib/dpkg/")
         || (path.starts_with(b"var/log/") && path.ends_with(b".log"));
     if dropped { Fate::Drop } else { Fate::Keep }
+}
+
+/// Whether an engine puts a path into each container: what it leaves of it in a layer differs from engine to engine.
+pub(crate) fn is_of_the_engine(path: &[u8]) -> bool {
+    const PATHS: [&[u8]; 3] = [b".dockerenv", b"run/.containerenv", b"etc/mtab"];
+    // The last two are where steps find their files and secrets.
+    const WHOLE: [&[u8]; 5] = [b"proc", b"sys", b"dev", b"run/envforge", b"run/secrets"];
+    let is_below = |folder: &[u8]| {
+        path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    PATHS.contains(&path) || MOUNTED_OVER.contains(&path) || WHOLE.iter().any(|folder| is_below(folder))
 }
 
 /// Replaces the day of each password change, which is the day of the bootstrap, by one fixed day.

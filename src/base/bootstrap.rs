@@ -12,13 +12,12 @@ use super::bootstrap_cache::{CachedBase, SECOND_STAGE, list_key};
 use super::closure::base_closure;
 use super::distribution::Distribution;
 use super::error::BaseError;
-use super::first_stage::{DEB_FOLDER, FirstStage};
+use super::first_stage::{DEB_FOLDER, Finished, FirstStage};
 use super::image::private_tag;
 use super::mirrors::{Mirrors, discover};
 use super::request::{Base, BaseArchive, BaseRequest};
 use super::suite::SuiteReader;
-use crate::archive::canonical_tar::canonicalize;
-use crate::archive::scope::Scope;
+use crate::archive::canonical_tar::{HardLinks, canonicalize};
 use crate::engine::{Engine, EngineError, Network, RunRequest, TemporaryTag};
 use crate::fetch::{Download, FetchError, Fetcher, Transfer, open_verified};
 use crate::model::compat::Matrix;
@@ -41,6 +40,14 @@ pub(super) struct Bootstrap<'a> {
     pub(super) fetch: &'a Fetcher,
     pub(super) reporter: Arc<dyn Reporter>,
     pub(super) request: &'a BaseRequest<'a>,
+}
+
+/// The tar of unpacked packages.
+struct UnpackedPackages {
+    file: tempfile::NamedTempFile,
+    /// Its SHA-256, hex.
+    sha256: String,
+    links: HardLinks,
 }
 
 /// Whether a suite can be bootstrapped from packages.
@@ -165,7 +172,7 @@ impl Bootstrap<'_> {
 
     /// Installs the packages in a temporary container and makes the canonical archive of it.
     async fn install(&self, key: &str, packages: &[LockedDeb]) -> Result<CachedBase, BaseError> {
-        let (stage, sha256) = self.write_first_stage(packages)?;
+        let UnpackedPackages { file: stage, sha256, links } = self.write_first_stage(packages)?;
         let exported = self.store.temp_file()?;
         let exported_path = utf8(exported.path());
         // Unique: another user of this engine may install the same list at the same time.
@@ -198,14 +205,11 @@ impl Bootstrap<'_> {
             return Err(BaseError::Install { code: outcome.code, output });
         }
         drop(stage);
-        self.archive(key, &exported_path)
+        self.archive(key, &exported_path, &links)
     }
 
-    /// Returns the tar of the unpacked packages and its SHA-256, hex.
-    fn write_first_stage(
-        &self,
-        packages: &[LockedDeb],
-    ) -> Result<(tempfile::NamedTempFile, String), BaseError> {
+    /// Writes the tar of the unpacked packages.
+    fn write_first_stage(&self, packages: &[LockedDeb]) -> Result<UnpackedPackages, BaseError> {
         let file = self.store.temp_file()?;
         let broken = |cause| StoreError::File { purpose: "cannot write the unpacked packages", cause };
         let out = HashingWriter::new(BufWriter::with_capacity(1 << 20, file.as_file()));
@@ -219,24 +223,21 @@ impl Bootstrap<'_> {
                 .add(&deb.name, &mut file)
                 .map_err(|source| BaseError::Package { name: deb.name.clone(), source })?;
         }
-        let (mut out, has_sources) = stage.finish().map_err(broken)?;
+        let Finished { mut out, links, has_sources } = stage.finish().map_err(broken)?;
         out.flush().map_err(broken)?;
         let sha256 = out.finish();
         if !has_sources {
             tracing::warn!("the base has no apt sources: apt of this suite has no example file");
         }
-        Ok((file, sha256))
+        Ok(UnpackedPackages { file, sha256, links })
     }
 
-    fn archive(&self, key: &str, exported: &Utf8PathBuf) -> Result<CachedBase, BaseError> {
+    fn archive(&self, key: &str, exported: &Utf8PathBuf, links: &HardLinks) -> Result<CachedBase, BaseError> {
         let broken = |cause| StoreError::File { purpose: "cannot write the archive of the base", cause };
         let source = std::fs::File::open(exported).map_err(broken)?;
         let target = self.store.temp_file()?;
-        let done = canonicalize(
-            std::io::BufReader::with_capacity(1 << 20, source),
-            BufWriter::with_capacity(1 << 20, target.as_file()),
-            Scope::System,
-        )?;
+        let out = BufWriter::with_capacity(1 << 20, target.as_file());
+        let done = canonicalize(source, out, links)?;
         let mut record = CachedBase::new(&self.request.suite, &done.content, &done.sha256);
         record.keep_archive(self.store, target)?;
         record.write(self.store, key)?;

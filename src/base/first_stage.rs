@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::deb::{DebError, data_tar};
 use super::limits::LARGEST_SOURCES;
+use crate::archive::canonical_tar::HardLinks;
 use crate::archive::content_digest::relative;
 use crate::model::bounded::read_bounded;
 use crate::model::bounded_tar::BoundedTar;
@@ -44,15 +45,26 @@ pub(crate) struct FirstStage<W: Write> {
     tar: tar::Builder<W>,
     machine: Machine,
     written: BTreeSet<Vec<u8>>,
+    links: HardLinks,
     /// apt's own example of its sources: name and content.
     sources: Option<(&'static str, Vec<u8>)>,
+}
+
+/// A finished first-stage tar.
+pub(crate) struct Finished<W> {
+    /// Where it was written to.
+    pub(crate) out: W,
+    /// Names of files by the name that their package gives them too.
+    pub(crate) links: HardLinks,
+    /// Whether apt's sources were found.
+    pub(crate) has_sources: bool,
 }
 
 impl<W: Write> FirstStage<W> {
     /// Starts with the merged /usr and an empty package database.
     pub(crate) fn start(out: W, machine: Machine) -> std::io::Result<Self> {
-        let mut stage =
-            Self { tar: tar::Builder::new(out), machine, written: BTreeSet::new(), sources: None };
+        let (tar, written) = (tar::Builder::new(out), BTreeSet::new());
+        let mut stage = Self { tar, machine, written, links: HardLinks::new(), sources: None };
         stage.folder("usr")?;
         for name in merged(machine) {
             stage.folder(&format!("usr/{name}"))?;
@@ -87,14 +99,14 @@ impl<W: Write> FirstStage<W> {
         Ok(())
     }
 
-    /// Writes apt's sources and the end of the archive; returns the output, and whether apt's sources were found.
-    pub(crate) fn finish(mut self) -> std::io::Result<(W, bool)> {
+    /// Writes apt's sources and the end of the archive.
+    pub(crate) fn finish(mut self) -> std::io::Result<Finished<W>> {
         let sources = self.sources.take();
         if let Some((name, content)) = &sources {
             let folder = if *name == "sources.list" { "etc/apt" } else { "etc/apt/sources.list.d" };
             self.file(&format!("{folder}/{name}"), content)?;
         }
-        Ok((self.tar.into_inner()?, sources.is_some()))
+        Ok(Finished { out: self.tar.into_inner()?, links: self.links, has_sources: sources.is_some() })
     }
 
     fn add_entry(&mut self, entry: &mut tar::Entry<'_, impl Read>) -> std::io::Result<()> {
@@ -114,12 +126,21 @@ impl<W: Write> FirstStage<W> {
         if path.is_empty() || is_excluded(&path) || !self.written.insert(path.clone()) {
             return Ok(());
         }
+        self.parents(&path)?;
+        if let Some(copy) = first_accounts(&path) {
+            let content = read_bounded(&mut *entry, LARGEST_SOURCES)?;
+            self.file(copy, &content)?;
+            let path = Path::new(std::ffi::OsStr::from_bytes(&path));
+            return self.tar.append_data(&mut entry.header().clone(), path, content.as_slice());
+        }
         let mut header = entry.header().clone();
         let path = Path::new(std::ffi::OsStr::from_bytes(&path));
         match header.entry_type() {
             tar::EntryType::Link => {
                 let target = entry.link_name_bytes().map(|t| self.merge(relative(&t))).unwrap_or_default();
-                self.tar.append_link(&mut header, path, Path::new(std::ffi::OsStr::from_bytes(&target)))
+                self.tar.append_link(&mut header, path, Path::new(std::ffi::OsStr::from_bytes(&target)))?;
+                self.links.insert(path.as_os_str().as_bytes().to_owned(), target);
+                Ok(())
             }
             tar::EntryType::Symlink => {
                 let target = entry.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default();
@@ -142,6 +163,17 @@ impl<W: Write> FirstStage<W> {
             return [b"usr/", path].concat();
         }
         path.to_owned()
+    }
+
+    /// Writes the folders of a path that are not there: storage drivers give them different modes where an archive lacks them,
+    /// as those of excluded documentation that holds a licence.
+    fn parents(&mut self, path: &[u8]) -> std::io::Result<()> {
+        for (end, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            if !self.written.contains(&path[..end]) {
+                self.folder(&String::from_utf8_lossy(&path[..end]))?;
+            }
+        }
+        Ok(())
     }
 
     fn folder(&mut self, path: &str) -> std::io::Result<()> {
@@ -172,6 +204,15 @@ fn plain_header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
     header.set_gid(0);
     header.set_mtime(0);
     header
+}
+
+/// Where base-passwd copies a file to unless there is one. Without any, Podman puts one of its own over it.
+fn first_accounts(path: &[u8]) -> Option<&'static str> {
+    match path {
+        b"usr/share/base-passwd/passwd.master" => Some("etc/passwd"),
+        b"usr/share/base-passwd/group.master" => Some("etc/group"),
+        _ => None,
+    }
 }
 
 /// Whether a path is excluded, as in [`DPKG_EXCLUDES`], for files that dpkg does not install.
@@ -219,9 +260,13 @@ mod tests {
         for (name, deb) in debs {
             stage.add(name, &mut std::io::Cursor::new(deb)).expect("package");
         }
-        let (bytes, _) = stage.finish().expect("end");
+        let finished = stage.finish().expect("end");
         let mut found = BTreeMap::new();
-        for entry in tar::Archive::new(bytes.as_slice()).entries().expect("tar") {
+        for (path, target) in &finished.links {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            found.insert(format!("link {}", text(path)), text(target));
+        }
+        for entry in tar::Archive::new(finished.out.as_slice()).entries().expect("tar") {
             let mut entry = entry.expect("entry");
             let path = entry.path().expect("path").to_string_lossy().trim_end_matches('/').to_owned();
             let mut content = String::new();
@@ -255,9 +300,25 @@ mod tests {
         assert_eq!(found["usr/bin/bash"], "shell");
         assert_eq!(found["usr/bin/rbash"], "bash");
         assert_eq!(found["usr/sbin/hard"], "usr/bin/bash");
+        assert_eq!(found["link usr/sbin/hard"], "usr/bin/bash");
         assert_eq!(found["usr/lib64/ld.so"], "/lib/x/ld.so");
         assert_eq!(found["binary"], "not merged");
         assert!(!found.contains_key("bin/bash"));
+    }
+
+    #[test]
+    fn accounts_are_there_before_an_engine_makes_some() {
+        let master = |name| (name, tar::EntryType::Regular, "root:x:0:\n");
+        let found = listing(&[(
+            "base-passwd",
+            deb(&[
+                master("./usr/share/base-passwd/passwd.master"),
+                master("./usr/share/base-passwd/group.master"),
+            ]),
+        )]);
+        for path in ["etc/passwd", "etc/group", "usr/share/base-passwd/group.master"] {
+            assert_eq!(found[path], "root:x:0:\n", "{path}");
+        }
     }
 
     #[test]
@@ -288,6 +349,7 @@ mod tests {
             ]),
         )]);
         assert_eq!(found["usr/share/doc/apt/copyright"], "GPL");
+        assert!(found.contains_key("usr/share/doc/apt"), "without it, storage drivers make one as they like");
         assert_eq!(found["etc/apt/sources.list"], "deb …");
         assert!(!found.keys().any(|path| path.contains("changelog") || path.contains("man8")));
         assert!(found["etc/dpkg/dpkg.cfg.d/envforge-slim"].contains("path-exclude /usr/share/doc/*"));

@@ -17,6 +17,7 @@ use crate::workflow::custom_base::named_base;
 use crate::workflow::dated_indexes::check_dated_indexes;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
+use crate::workflow::image_records::forget_other_layout;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock::{LockedBuild, lock_for, raise_schema};
 use crate::workflow::lock_changes::proposed;
@@ -63,6 +64,7 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
     let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     raise_schema(&session, &mut locked);
     let content = if args.digest {
+        forget_other_layout(&session, &mut locked, &wanted);
         Some(content(&session, &locked, &wanted.spec).await?)
     } else {
         locked.lock.records.content.clone()

@@ -16,7 +16,7 @@ use crate::report::Reporter;
 use crate::store::Store;
 
 /// Raised when the same inputs give other layers than before.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 /// What making a layer needs.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 //! Its step needs the libraries in place, so it runs in an image of everything below it; what it changed is collected.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Seek as _};
+use std::io::Read as _;
 use std::sync::Arc;
 
 use super::directories::{Directories, Directory};
@@ -88,8 +88,7 @@ pub async fn toolkit_layer(
     let (known, store) = (toolkit.known.clone(), tools.store.clone());
     let made = tokio::task::spawn_blocking(move || {
         let scratch = || store.temp_file().map_err(std::io::Error::other);
-        let mut raw = changes(&below, &collected, &known, scratch()?.into_file())?;
-        raw.rewind()?;
+        let raw = changes(&below, &collected, &known, scratch()?.into_file())?;
         let layer =
             SavedLayer::of(raw, scratch()?).map_err(|source| LayerError::Content { what: WHAT, source })?;
         keep(&store, &key, vec![layer]).map_err(LayerError::from)

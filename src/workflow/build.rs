@@ -66,6 +66,7 @@ pub(crate) async fn build_one(
     let started = Instant::now();
     let mut locked = Box::pin(lock_for(session, stack, named, wanted)).await?;
     raise_schema(session, &mut locked);
+    image_records::forget_other_layout(session, &mut locked);
     let untagged = tags(&wanted.spec, &args.tags, &locked.lock);
     if wanted.keeps_finished
         && let Some(mut built) = Box::pin(finished_image(session, &locked, &untagged)).await?

@@ -13,6 +13,24 @@ use crate::workflow::image_error::ImageError;
 use crate::workflow::lock::LockedBuild;
 use crate::workflow::session::Session;
 
+/// Leaves records of another layout out of account, and says so: the same lock gives another image. They are written anew, but
+/// with `--locked`.
+pub(crate) fn forget_other_layout(session: &Session<'_>, locked: &mut LockedBuild) {
+    let Some(other) = forget(&mut locked.lock.records) else { return };
+    let path = &locked.path;
+    let then = if locked.read_only { "`--locked` keeps them" } else { "recording new ones" };
+    let text =
+        format!("the image digests in {path} are of layout {other}, not {LAYOUT}: not compared; {then}");
+    session.reporter.report(Event::Note { text });
+}
+
+/// Removes digests of another layout, and returns it.
+fn forget(records: &mut LockMetadata) -> Option<u32> {
+    let other = records.layout.filter(|layout| *layout != LAYOUT)?;
+    (records.content, records.layout, records.config, records.layers) = (None, None, None, Vec::new());
+    Some(other)
+}
+
 /// Compares the digests of an image with those of its lock. With another agent or matrix, which the expectation file follows, only
 /// the layers below the agent's count; with another layout none. Writes them into a lock that has none that count, and with `--locked`
 /// keeps them for this run.
@@ -111,6 +129,26 @@ mod tests {
             digest: None,
             compressed_size: None,
         }
+    }
+
+    #[test]
+    fn digests_of_another_layout_are_forgotten_and_others_stay() {
+        let recorded = |layout| LockMetadata {
+            created: "2026-11-26T00:00:00Z".to_owned(),
+            content: Some("c".to_owned()),
+            layout,
+            config: Some("d".to_owned()),
+            layers: vec![layer("system", "1")],
+            ..LockMetadata::default()
+        };
+        for kept in [Some(LAYOUT), None] {
+            let mut records = recorded(kept);
+            assert_eq!((forget(&mut records), records), (None, recorded(kept)));
+        }
+        let mut records = recorded(Some(LAYOUT - 1));
+        assert_eq!(forget(&mut records), Some(LAYOUT - 1));
+        let created = recorded(None).created;
+        assert_eq!(records, LockMetadata { created, ..LockMetadata::default() });
     }
 
     #[test]

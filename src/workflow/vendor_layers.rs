@@ -13,7 +13,7 @@ use crate::workflow::base::check_processor;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::context_files::files;
 use crate::workflow::error::CommandError;
-use crate::workflow::image_records::compare;
+use crate::workflow::image_records::{compare, forget_other_layout};
 use crate::workflow::lock::LockedBuild;
 use crate::workflow::session::Session;
 use crate::workflow::vendor::copied;
@@ -35,6 +35,7 @@ pub(crate) async fn save(
     folder: &Utf8Path,
 ) -> Result<SavedLayers, CommandError> {
     check_processor(session, &locked.lock.stack)?;
+    forget_other_layout(session, locked, wanted);
     let base = BaseSource::Image(locked.base.reference.clone());
     let plan = plan(&locked.lock, files(session, &locked.lock, &locked.base, base, wanted).await?);
     let mut is_again = false;

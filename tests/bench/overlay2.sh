@@ -4,6 +4,7 @@
 #     tests/bench/overlay2.sh python3 tests/bench/measure.py pytorch-cuda:2.8-cu128
 #
 # Needs root and dockerd. The daemon beside this machine's own has its own bridge, folders and pid; all of it is removed at the end.
+# STORAGE_DRIVER names another driver, for example vfs.
 set -euo pipefail
 bridge=envforge-bench subnet=172.31.77
 work=/tmp/envforge-overlay2
@@ -35,7 +36,7 @@ for rule in "${rules[@]}"; do iptables -I $rule; done
 echo '{}' >"$work/daemon.json"
 # Never --bridge none: it takes the bridge of the daemon beside it away.
 setsid dockerd --config-file "$work/daemon.json" --host "unix://$work/docker.sock" --data-root "$root" --exec-root "$work/exec" \
-    --pidfile "$work/pid" --bridge "$bridge" --mtu 1400 --iptables=false --ip-masq=false --storage-driver overlay2 \
+    --pidfile "$work/pid" --bridge "$bridge" --mtu 1400 --iptables=false --ip-masq=false --storage-driver "${STORAGE_DRIVER:-overlay2}" \
     >"$work/log" 2>&1 9>&- &
 export DOCKER_HOST=unix://$work/docker.sock
 for _ in $(seq 60); do docker info >/dev/null 2>&1 && break || sleep 0.5; done

@@ -1,4 +1,4 @@
-//! One lock on every engine of a list: built, one package added, verified, opened, pushed to a registry and pulled back,
+//! One lock on every engine of a list, each with a cache that has nothing but downloads: built, one package added, verified, opened, pushed to a registry and pulled back,
 //! with the same image each time. `tests/engines.sh` starts the engines and runs this.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use envforge::archive::content_digest::content_digest_of_tar;
 use sha2::{Digest as _, Sha256};
 
 use crate::registry::Registry;
-use crate::scene::{SPEC, Scene, TAG};
+use crate::scene::{SPEC, Scene, TAG, give_downloads_and, keep_downloads};
 
 /// `NAME=ADDRESS` words; the first one is this machine's own engine. `#FOLDER` behind an address: TLS with its certificates.
 const LIST: &str = "ENVFORGE_TEST_ENGINES";
@@ -271,6 +271,10 @@ fn one_lock_gives_the_same_image_on_every_engine() {
         let verify = if certificates.is_empty() { "" } else { "1" };
         scene = scene.set("DOCKER_HOST", host).set("DOCKER_TLS_VERIFY", verify);
         scene = scene.set("DOCKER_CERT_PATH", certificates);
+        // Base and layers are made on this engine.
+        let cache = scene.program.path(format!("cache-of-{name}"));
+        give_downloads_and(&cache, &[]);
+        scene = scene.set("ENVFORGE_CACHE_DIR", cache.to_string_lossy());
         let outcome = Stop { scene: &scene, name, address, spec, tag: &tag }.run(&registry);
         let cells = match &outcome {
             Ok((cells, _)) => cells.clone(),
@@ -280,6 +284,8 @@ fn one_lock_gives_the_same_image_on_every_engine() {
             ),
         };
         writeln!(table, "| {} | {version} | {store} | {cells} |", name.replace('_', " ")).expect("a string");
+        keep_downloads(&cache, &scene.lock());
+        std::fs::remove_dir_all(&cache).expect("ours");
         outcomes.push((name, outcome.map(|(_, digests)| digests)));
         // The first build records the content; the others are held to it.
         let now = scene.lock();

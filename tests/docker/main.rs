@@ -85,5 +85,6 @@ mod small_build;
 mod source;
 mod source_build;
 mod states;
+mod storage_drivers;
 mod toolkit;
 mod verify;

@@ -336,12 +336,39 @@ pub(crate) fn give_downloads(cache: &Path, is_wanted: impl Fn(&str) -> bool) -> 
             left_out += 1;
             continue;
         }
-        let target = cache.join("sha256").join(file.strip_prefix(&shared).expect("it lies there"));
-        std::fs::create_dir_all(target.parent().expect("a folder")).expect("a folder of ours");
-        std::fs::hard_link(&file, target).expect("the same file system");
+        link(&file, &cache.join("sha256").join(file.strip_prefix(&shared).expect("it lies there")));
         given += 1;
     }
     (given, left_out)
+}
+
+/// Gives a cache all downloads of the shared one, and of what was made there those folders alone.
+pub(crate) fn give_downloads_and(cache: &Path, made: &[&str]) {
+    give_downloads(cache, |_| true);
+    for folder in made {
+        let from = SHARED_CACHE.join(folder);
+        for file in files_below(&from) {
+            link(&file, &cache.join(folder).join(file.strip_prefix(&from).expect("below it")));
+        }
+    }
+}
+
+/// Gives the shared cache what another has downloaded: files that a lock names.
+pub(crate) fn keep_downloads(cache: &Path, lock: &str) {
+    for file in files_below(&cache.join("sha256")) {
+        let name = file.file_name().expect("a name").to_string_lossy();
+        if lock.contains(&*name) && !lock.contains(&format!("sha256:{name}")) {
+            link(&file, &SHARED_CACHE.join(file.strip_prefix(cache).expect("below it")));
+        }
+    }
+}
+
+/// Another name for a file, where there is none.
+fn link(file: &Path, to: &Path) {
+    std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder of ours");
+    if !to.exists() {
+        std::fs::hard_link(file, to).expect("the same file system");
+    }
 }
 
 /// All files below a folder, sorted; none if the folder is not there.

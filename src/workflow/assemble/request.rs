@@ -9,7 +9,7 @@ use crate::workflow::build_request::BuildRequest;
 use crate::workflow::session::Session;
 
 /// Version of the form that images are put together in: raised when the same lock gives another image.
-pub(crate) const LAYOUT: u32 = 1;
+pub(crate) const LAYOUT: u32 = 2;
 
 /// The layers that a lock records and that count for this version.
 pub(crate) fn recorded(lock: &Lock) -> &[LayerRecord] {
