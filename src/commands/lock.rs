@@ -64,7 +64,7 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
     let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     raise_schema(&session, &mut locked);
     let content = if args.digest {
-        forget_other_layout(&session, &mut locked, &wanted);
+        forget_other_layout(&session, &mut locked);
         Some(content(&session, &locked, &wanted.spec).await?)
     } else {
         locked.lock.records.content.clone()

@@ -35,7 +35,7 @@ pub(crate) async fn save(
     folder: &Utf8Path,
 ) -> Result<SavedLayers, CommandError> {
     check_processor(session, &locked.lock.stack)?;
-    forget_other_layout(session, locked, wanted);
+    forget_other_layout(session, locked);
     let base = BaseSource::Image(locked.base.reference.clone());
     let plan = plan(&locked.lock, files(session, &locked.lock, &locked.base, base, wanted).await?);
     let mut is_again = false;

@@ -5,9 +5,9 @@ use std::time::SystemTime;
 use crate::store::built_images::{last_used, touch_used};
 use crate::store::{Store, StoreError};
 use crate::workflow::error::CommandError;
+use crate::workflow::named::Named;
 use crate::workflow::own_images::own_images;
 use crate::workflow::session::Session;
-use crate::workflow::named::Named;
 
 /// The state folder's records of opened images: a file for each id, with the reference it was opened by.
 const OPENED: &str = "opened-images";
