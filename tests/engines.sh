@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # On several engines, each with a cache that has nothing but downloads: builds one lock, adds a package, verifies, opens a shell,
-# pushes to a registry and pulls back; compares the
-# images and writes the table into docs/src/engines.md.
+# pushes to a registry and pulls back; compares the images and writes the table into docs/src/engines.md.
 # Engines beside this machine's own: Docker of Debian 13 and of the testing suite, and Podman of Debian 12 and 13, each in a
 # container; two more of Docker of Debian 13 are reached by ssh and by TLS. Then one more whose disk is too small for a build, and shells: on Podman with and without root, on Docker without root, and
 # on a Docker that is restarted meanwhile. With ENVFORGE_TEST_SPEC (`pytorch-cuda:2.8-cu128`) only that spec's content, on this machine's engine and on
