@@ -9,7 +9,7 @@ use crate::failure::Exit;
 use crate::model::byte_size::gigabytes;
 use crate::model::image::inventory::shared;
 use crate::model::request;
-use crate::model::verdict::{Proof, Proven};
+use crate::model::verdict::Proven;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::StoreError;
@@ -158,21 +158,18 @@ fn row<'a>(image: &'a ImageInfo, all: &[ImageInfo], in_use: bool, proven: Proven
 fn table(rows: &[Row<'_>]) -> String {
     let name = |row: &Row<'_>| row.tags.first().map_or_else(|| short_id(row.id), Clone::clone);
     let width = rows.iter().map(|row| name(row).len()).max().unwrap_or(0).max(5);
-    let mut text = format!(
-        "{:<width$}  {:<12}  {:>9}  {:>9}  {:<9}  {:<11}  PROVEN\n",
-        "IMAGE", "LOCK", "SIZE", "SHARED", "USE", "STATE"
-    );
+    let mut text =
+        format!("{:<width$}  {:<12}  {:>9}  {:>9}  {:<9}  STATE\n", "IMAGE", "LOCK", "SIZE", "SHARED", "USE");
     for row in rows {
         let _ = writeln!(
             text,
-            "{:<width$}  {:<12}  {:>9}  {:>9}  {:<9}  {:<11}  {}",
+            "{:<width$}  {:<12}  {:>9}  {:>9}  {:<9}  {}",
             name(row),
             row.lock.get(..12).unwrap_or(row.lock),
             gigabytes(row.size),
             gigabytes(row.shared),
             if row.in_use { "by a lock" } else { "-" },
-            row.proven.state.word(),
-            row.proven.reason().map_or_else(|| "-".to_owned(), Proof::short)
+            row.proven.short()
         );
     }
     text

@@ -128,7 +128,7 @@ fn proven_image_keeps_its_state_under_every_tag() {
         let run = engine.program().run(&[]);
         assert!(run.stdout.contains(&format!("{tag} ({H200_FULL}")), "{}", run.stdout);
         let run = engine.program().run(&["images"]);
-        assert!(run.stdout.contains("  verified     full, NVIDIA H200 (sm_90), "), "{}", run.stdout);
+        assert!(run.stdout.contains("  verified: full, NVIDIA H200 (sm_90), "), "{}", run.stdout);
     }
 }
 

@@ -310,7 +310,7 @@ fn failed_build_is_shown_and_pruned(project: &Project) {
     let name = status["image"]["name"].as_str().expect("a short id").to_owned();
     let line =
         listed.lines().find(|line| line.starts_with(&name)).unwrap_or_else(|| panic!("{name}: {listed}"));
-    assert!(line.contains("  failed  "), "{line}");
+    assert!(line.contains("  failed: "), "{line}");
     let pruned = scene.succeed(&["prune", "--yes"]).stdout;
     assert!(pruned.contains(&name), "{pruned}");
     assert!(!scene.succeed(&["images"]).stdout.contains(&name), "it is gone");
