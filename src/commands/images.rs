@@ -10,6 +10,7 @@ use crate::model::byte_size::gigabytes;
 use crate::model::image::inventory::shared;
 use crate::model::request;
 use crate::model::verdict::Proven;
+use crate::model::visible::visible_line;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::StoreError;
@@ -165,7 +166,8 @@ fn table(rows: &[Row<'_>]) -> String {
             text,
             "{:<width$}  {:<12}  {:>9}  {:>9}  {:<9}  {}",
             name(row),
-            row.lock.get(..12).unwrap_or(row.lock),
+            // A label holds anything.
+            visible_line(&row.lock.chars().take(12).collect::<String>()),
             gigabytes(row.size),
             gigabytes(row.shared),
             if row.in_use { "by a lock" } else { "-" },

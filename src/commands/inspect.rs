@@ -11,6 +11,7 @@ use crate::model::byte_size::gigabytes;
 use crate::model::lock::{Change, Lock, layer_name};
 use crate::model::request::{self, ProjectOptions};
 use crate::model::verdict::Proven;
+use crate::model::visible::visible_line;
 use crate::pages::diff_page;
 use crate::report::Printer;
 use crate::settings::Settings;
@@ -91,7 +92,8 @@ fn unknown_lock(name: &str) -> CommandError {
 fn text(found: &NamedImage, proven: Option<&Proven>) -> String {
     let mut text = format!("{}\n\n", found.name);
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "  {name:<12}  {value}");
+        // Labels of an image from elsewhere hold anything, further lines too.
+        let _ = writeln!(text, "  {:<12}  {}", visible_line(name), visible_line(value));
     };
     match &found.image {
         Some(image) => {

@@ -55,7 +55,7 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
             }
             Ok(stack) => Printer.text(&wrapped(&(plan_text(stack, matrix) + &last), settings.output.width)),
             Err(refusal) => {
-                Printer.say(&wrapped(&refusal_text(refusal, &target), settings.output.talk_width))
+                Printer.say(&wrapped(&refusal_text(refusal, &target), settings.output.talk_width));
             }
         }
     }

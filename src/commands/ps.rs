@@ -9,6 +9,7 @@ use crate::engine::{ImageInfo, Images};
 use crate::failure::Exit;
 use crate::model::request;
 use crate::model::verdict::Proven;
+use crate::model::visible::visible_line;
 use crate::report::{Printer, Reporter, reporter};
 use crate::settings::Settings;
 use crate::store::Store;
@@ -97,6 +98,8 @@ fn text(listing: &Listing) -> String {
         ]
     }));
     let mut text = String::new();
+    // The labels of a container hold anything.
+    let rows: Vec<_> = rows.iter().map(|row| row.each_ref().map(|cell| visible_line(cell))).collect();
     for row in &rows {
         for (column, cell) in row.iter().enumerate() {
             let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

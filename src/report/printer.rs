@@ -64,26 +64,26 @@ impl Printer {
 
     /// A line of talk, whose control characters are escaped.
     pub fn say(self, line: &str) {
-        self.talk(&visible(line));
+        talk(&visible(line));
     }
 
     /// A line of talk with colors.
     pub fn say_painted(self, line: &Painted) {
-        self.talk(line.as_str());
+        talk(line.as_str());
     }
 
     /// One value as JSON in a line of talk. Hidden characters of its texts are escaped.
     pub(super) fn say_json<T: Serialize>(self, value: &T) {
         let text = serde_json::to_string(value);
-        self.talk(&json_visible(&text.expect("events serialise: they hold text and finite numbers")));
+        talk(&json_visible(&text.expect("events serialise: they hold text and finite numbers")));
     }
+}
 
-    fn talk(self, line: &str) {
-        without_bars(|| {
-            // Nobody can be told that standard error is closed.
-            let _ = writeln!(anstream::stderr().lock(), "{line}");
-        });
-    }
+fn talk(line: &str) {
+    without_bars(|| {
+        // Nobody can be told that standard error is closed.
+        let _ = writeln!(anstream::stderr().lock(), "{line}");
+    });
 }
 
 /// Escapes the hidden characters that JSON leaves as they are. They are in its strings, where the escapes mean the same.

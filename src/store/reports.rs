@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 
 use super::error::StoreError;
-use super::files::read_file;
+use super::files::{read_file, remove_file};
 use super::folders::Store;
 use super::limits::LARGEST_STATE;
 use crate::model::sha256::sha256_hex;
@@ -27,14 +27,32 @@ fn file_of(id: &str, report: &KeptReport) -> String {
 /// Saves a report with those of its image; returns the reports that its failure withdraws.
 pub(crate) async fn save(store: &Store, report: &Verdict) -> Result<Vec<Proof>, StoreError> {
     let id = hex(&report.image);
+    if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(StoreError::NotADigest { found: report.image.clone() });
+    }
     // Two runs at once: each number is given once, and no failure is missed.
     let _guard = store.lock(&format!("reports-{}", &id[..id.len().min(16)])).await?;
     let known = of_image(store, id)?;
-    let withdrawn = known.withdrawn_by(report);
-    let kept = KeptReport { schema: SCHEMA, number: known.next_number(), report: report.clone() };
-    let text = serde_json::to_vec_pretty(&kept).expect("a verdict serialises: it holds text keys only");
-    store.write_state(&file_of(id, &kept), &text)?;
-    Ok(withdrawn)
+    let number = known.next_number();
+    let kept = KeptReport { schema: SCHEMA, number, withdrawn: false, report: report.clone() };
+    let withdrawn = known.withdrawn_by(&kept);
+    // The failure first: cut short after it, it withdraws as well.
+    write(store, id, &kept)?;
+    for old in &withdrawn {
+        if file_of(id, old) != file_of(id, &kept) {
+            write(store, id, &KeptReport { withdrawn: true, ..old.clone() })?;
+        }
+        if old.number == 0 {
+            let earlier = store.state_dir().join(FOLDER).join(format!("{id}.json"));
+            remove_file(&earlier).map_err(StoreError::file("cannot remove a report"))?;
+        }
+    }
+    Ok(withdrawn.iter().map(|old| Proof::of(&old.report)).collect())
+}
+
+fn write(store: &Store, id: &str, kept: &KeptReport) -> Result<(), StoreError> {
+    let text = serde_json::to_vec_pretty(kept).expect("a verdict serialises: it holds text keys only");
+    store.write_state(&file_of(id, kept), &text)
 }
 
 /// Returns the reports of an image, by its id.
@@ -76,7 +94,7 @@ fn read(path: &Utf8Path, id: &str) -> Result<Option<KeptReport>, String> {
     let earlier = || serde_json::from_slice::<Verdict>(&bytes).ok();
     let kept = match (kept, earlier()) {
         (Ok(kept), _) => kept,
-        (Err(_), Some(report)) => KeptReport { schema: SCHEMA, number: 0, report },
+        (Err(_), Some(report)) => KeptReport { schema: SCHEMA, number: 0, withdrawn: false, report },
         (Err(error), None) => return Err(error.to_string()),
     };
     if kept.schema != SCHEMA {
@@ -159,6 +177,10 @@ mod tests {
         assert_eq!(withdrawn.len(), 1, "{withdrawn:?}");
         assert_eq!(withdrawn[0].level, "full");
         assert_eq!(state(&f.store), ImageState::Failed);
+        // The failure is settled, and what it withdrew does not come back.
+        save(&f.store, &report("quick", H200, VerdictStatus::Passed)).await.expect("saved");
+        let proven = of_image(&f.store, ID).expect("read").proven(None);
+        assert_eq!((proven.state, proven.proven[0].level.as_str()), (ImageState::Passed, "quick"));
     }
 
     #[tokio::test]
@@ -181,8 +203,13 @@ mod tests {
         let text = serde_json::to_vec(&old).expect("JSON");
         f.store.write_state("reports/abcdef0123.json", &text).expect("written");
         assert_eq!(state(&f.store), ImageState::Passed);
-        save(&f.store, &report("full", H200, VerdictStatus::Failed)).await.expect("saved");
+        save(&f.store, &report("quick", H200, VerdictStatus::Failed)).await.expect("saved");
         assert_eq!(state(&f.store), ImageState::Failed);
+        save(&f.store, &report("quick", H200, VerdictStatus::Passed)).await.expect("saved");
+        assert_eq!(of_image(&f.store, ID).expect("read").standing().count(), 1, "it is withdrawn, too");
+        let error =
+            save(&f.store, &Verdict { image: "../../x".to_owned(), ..old }).await.expect_err("refused");
+        assert!(error.to_string().contains("../../x"), "{error}");
     }
 
     #[tokio::test]

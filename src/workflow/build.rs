@@ -180,7 +180,12 @@ fn tag_status(
         return Ok(now);
     }
     let reports = reports_of(&session.store, &*session.reporter, &verdict.image)?;
-    let stands = reports.tag_status(lock).is_some_and(|status| status.is_verified());
+    let before = reports.tag_status(lock);
+    if before == Some(TagStatus::Failed) && verdict.failures() == 0 {
+        let text = format!("an earlier run of this image failed: {}", reports.proven(Some(lock)));
+        session.reporter.report(Event::Warning { text });
+    }
+    let stands = before.is_some_and(|status| status.is_verified());
     Ok(if stands && verdict.failures() == 0 { TagStatus::Verified } else { now })
 }
 

@@ -125,6 +125,9 @@ async fn run(
         }
     };
     let mut verdict = judge(&report.lines, &report.end, subject.image, &expected);
+    if gpus.is_none() {
+        verdict = verdict.without_a_gpu();
+    }
     subject.name.clone_into(&mut verdict.name);
     level.as_str().clone_into(&mut verdict.level);
     verdict.checked = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();

@@ -11,6 +11,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::lock_bytes;
+use crate::workflow::own_images::{images_of_lock, listed_images};
 use crate::workflow::session::Session;
 use crate::workflow::verify_target::local;
 
@@ -79,10 +80,13 @@ async fn of_lock(session: &Session<'_>, file: &str) -> Result<NamedImage, Comman
         Err(error) => return Err(error.into()),
     };
     let lock = Lock::from_bytes(file, &bytes)?;
-    let images = session.engine.images(LOCK_LABEL).await?;
     let names = lock.hashes();
-    let is_of_lock =
-        |image: &ImageInfo| image.labels.get(LOCK_LABEL).is_some_and(|hash| names.contains(hash));
-    let image = images.into_iter().find(is_of_lock);
+    let mut image = images_of_lock(session, &names).await?.into_iter().next().map(|named| named.image);
+    if image.is_none() {
+        // One from elsewhere, which its label alone connects with the lock.
+        let is_of_lock =
+            |image: &ImageInfo| image.labels.get(LOCK_LABEL).is_some_and(|hash| names.contains(hash));
+        image = listed_images(session).await?.into_iter().find(is_of_lock);
+    }
     Ok(NamedImage { name: crate::model::image::plan::name(&lock), image, lock: Some(lock) })
 }

@@ -105,16 +105,19 @@ pub(crate) async fn own_images(session: &Session<'_>) -> Result<Vec<Named>, Comm
     Ok(found.into_iter().map(|(_, named)| named).collect())
 }
 
-/// The image of the project's lock, if it was built on this engine.
+/// The image of the project's lock, if it was built on this engine; `or_failed`: also one without a tag, whose checks failed.
 pub(crate) async fn image_of_project(
     session: &Session<'_>,
     wanted: &BuildRequest,
+    or_failed: bool,
 ) -> Result<Named, CommandError> {
     let file = wanted.source.lockfile.clone().unwrap_or_default();
     let path = session.settings.paths.current_dir.join(&file);
     let hashes = read_lock(&path)?.map(|lock| lock.hashes()).unwrap_or_default();
     let lock = path.strip_prefix(&session.settings.paths.current_dir).unwrap_or(&path).to_string();
-    image_of_lock(session, &hashes).await?.ok_or_else(|| NoImageChosen::ProjectNotBuilt { lock }.into())
+    let images = images_of_lock(session, &hashes).await?;
+    let image = images.into_iter().find(|named| or_failed || !named.image.tags.is_empty());
+    image.ok_or_else(|| NoImageChosen::ProjectNotBuilt { lock }.into())
 }
 
 /// The image that was built here from the lock with these hashes: the newest with a standing report of a GPU, else the newest. One

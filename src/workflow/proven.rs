@@ -46,8 +46,8 @@ pub(crate) async fn save_report(
 ) -> Result<(), StoreError> {
     let withdrawn = reports::save(store, report).await?;
     if !withdrawn.is_empty() {
-        let list = withdrawn.iter().map(|proof| format!("\n  {proof}")).collect::<String>();
-        let text = format!("this failure withdraws what was proven of the image:{list}");
+        let list = withdrawn.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n  ");
+        let text = format!("this failure withdraws what was proven of the image:\n  {list}");
         reporter.report(Event::Warning { text });
     }
     Ok(())

@@ -74,7 +74,14 @@ pub(crate) async fn local(session: &Session<'_>, name: &str) -> Result<Option<Na
     if name.split('/').any(|part| ["", ".", ".."].contains(&part)) {
         name.parse::<ImageRef>()?;
     }
-    let typed = strip_unverified(name).0;
+    let (typed, is_unverified) = strip_unverified(name);
+    // The tag of one image that was built here, such as the newest, which is not verified yet.
+    if is_unverified
+        && let Some(image) = session.engine.image(name).await?
+        && built_from(&session.store, &image.id)?.is_some()
+    {
+        return Ok(Some(Named { reference: name.to_owned(), image }));
+    }
     if let Some(spec) = spec_of(typed)
         && let Some(named) = image_of_spec(session, &spec).await?
     {
@@ -203,7 +210,13 @@ async fn is_ours(session: &Session<'_>, lock: &Lock, image: &ImageInfo) -> Resul
     }
     // Only what this machine's own state folder says of the content counts, not a lock that came with the image.
     let kept = image.labels.get(LABEL_LOCK).and_then(|label| known_lock(&session.store, label));
-    let Some(recorded) = kept.and_then(|lock| lock.records.content) else { return Ok(false) };
+    let Some(kept) = kept else { return Ok(false) };
+    let Some(recorded) = kept.records.content else { return Ok(false) };
+    // The content digest leaves out the agent's layer, variables and commands: where the configuration is recorded it decides.
+    let ids_are_configs = !session.engine.info().keeps_blobs;
+    if ids_are_configs && kept.records.config.is_some_and(|config| config != image.id) {
+        return Ok(false);
+    }
     let same = content_of(session, &image.id).await?.hex() == recorded;
     if same {
         remember_built(&session.store, &image.id, &lock.hash())?;

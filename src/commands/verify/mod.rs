@@ -14,7 +14,7 @@ use crate::model::verdict::standing::ImageReports;
 use crate::model::verdict::tag_policy::{TagStatus, claim, verified_tags};
 use crate::model::verdict::{ImageState, Proven, Verdict, junit};
 use crate::pages::verify_page;
-use crate::report::Event;
+use crate::report::{Event, reporter};
 use crate::settings::Settings;
 use crate::store::{Store, StoreError, reports, write_atomically};
 use crate::workflow::check::{CheckTarget, check};
@@ -22,6 +22,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::Named;
+use crate::workflow::named::short_id;
 use crate::workflow::proven::{lock_of_build, proven, reports_of, save_report};
 use crate::workflow::push::{push_verified, pushable, warn_of_licences};
 use crate::workflow::request_error::RequestError;
@@ -138,6 +139,10 @@ async fn give(
     Checked { image, verdict, lock }: &Checked,
     reward: &mut VerifiedTags,
 ) -> Result<(), CommandError> {
+    // The exit code is that of the failure, whatever earlier runs proved on other GPUs.
+    if verdict.failures() > 0 {
+        return Ok(());
+    }
     let earned = verified_tags(&image.tags);
     // An earlier run on a GPU counts as long as it stands; this one has just been added to them.
     let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
@@ -179,6 +184,10 @@ async fn last(settings: &Settings, name: &str) -> VerifyOutcome {
         Err(error) => VerifyOutcome::of(name, Err(error)),
         Ok((reports, lock)) => {
             let proven = reports.proven(lock.as_ref()).to_string();
+            if let Some(id) = reports.image() {
+                let text = format!("image {}: {proven}", short_id(id));
+                reporter(settings.output).report(Event::Note { text });
+            }
             VerifyOutcome { proven, ..VerifyOutcome::of(name, shown(&reports, lock.as_ref(), name)) }
         }
     }
@@ -191,7 +200,7 @@ async fn kept_reports(settings: &Settings, name: &str) -> Result<(ImageReports, 
         && let Some(Named { image, .. }) = local(&session, name).await?
     {
         let lock = lock_of_build(&session.store, &image.id)?;
-        return Ok((reports::of_image(&session.store, &image.id)?, lock));
+        return Ok((reports_of(&session.store, &*session.reporter, &image.id)?, lock));
     }
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let reports = reports::named(&store, name)?.ok_or_else(|| no_report(name))?;

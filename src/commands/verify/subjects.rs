@@ -30,7 +30,7 @@ pub(super) async fn with_images(
     if is_named || !is_outside_project(settings) {
         let source = LockOptions::default();
         let wanted = wanted(None, &args.project, &source, &TargetOptions::default(), settings)?;
-        let image = image_of_project(&session, &wanted).await?;
+        let image = image_of_project(&session, &wanted, args.last).await?;
         note_stale_lock(&session, &wanted).await?;
         args.images = vec![image.reference];
         return Ok(Some(args));

@@ -136,11 +136,9 @@ pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectat
             (check.required, found) = (true, true);
         }
         if !found {
-            checks.push(Check {
-                required: true,
-                outcome: Outcome::Errored,
-                ..Check::made_here(id, &[], &format!("no result; {end}"))
-            });
+            let absent = Check::made_here(id, &[], &format!("no result; {end}"));
+            let stage = CheckId::parse(id).map_or(absent.stage.clone(), |id| id.stage().to_string());
+            checks.push(Check { required: true, outcome: Outcome::Errored, stage, ..absent });
         }
     }
     let problem = match excess {

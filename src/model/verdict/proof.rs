@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use envforge_protocol::CheckId;
+use envforge_protocol::{CheckId, Outcome};
 use serde::Serialize;
 
 use super::gpu_coverage::labels;
-use super::{Verdict, VerdictStatus};
+use super::{Check, Verdict, VerdictStatus};
 
 /// A report in one line: level, GPUs, driver and date.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -141,6 +141,22 @@ impl Verdict {
     pub fn driver(&self) -> Option<&str> {
         let device = self.checks.iter().find(|check| check.id == CheckId::Device.as_str())?;
         device.measured.get("driver").map(String::as_str)
+    }
+
+    /// The report of a run that was given no GPU: one that names kernels on a GPU all the same is no report of the agent.
+    pub fn without_a_gpu(mut self) -> Self {
+        if !self.executed {
+            return self;
+        }
+        for check in &mut self.checks {
+            check.measured.retain(|key, _| !key.starts_with("gpu."));
+        }
+        let detail = "not a report of the agent: it names kernels on a GPU, and none was given";
+        let id = CheckId::Agent.as_str();
+        self.checks.push(Check { outcome: Outcome::Errored, ..Check::made_here(id, &[], detail) });
+        (self.executed, self.verdict) = (false, VerdictStatus::Failed);
+        self.gpus.clear();
+        self
     }
 
     /// The GPUs that the checks saw, whatever came of them, each once and sorted.

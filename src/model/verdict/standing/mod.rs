@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use envforge_protocol::Level;
+use envforge_protocol::{CheckId, Level};
 use serde::{Deserialize, Serialize};
 
 use super::proof::{ImageState, Proof, Proven};
 use super::tag_policy::{TagStatus, claim};
-use super::{Verdict, VerdictStatus};
+use super::{Check, Verdict, VerdictStatus};
 use crate::model::lock::Lock;
 
 /// A report with its place among those of its image.
@@ -19,6 +19,9 @@ pub struct KeptReport {
     pub schema: u32,
     /// Grows with each report of the image: a clock may be set back.
     pub number: u64,
+    /// Whether a failure withdrew it: what it proved does not come back when that failure is settled.
+    #[serde(default)]
+    pub withdrawn: bool,
     /// The report.
     pub report: Verdict,
 }
@@ -71,22 +74,34 @@ impl KeptReport {
     /// check failed that needs none.
     fn concerns(&self, other: &Self) -> bool {
         let (own, others) = (self.report.seen_gpus(), other.report.seen_gpus());
-        let needs_no_gpu = self.report.checks.iter().any(|check| check.is_bad() && check.stage == "static");
+        // An agent that was ended in the middle of its checks on a GPU says nothing of other GPUs.
+        let is_static = |check: &Check| check.stage == "static" && check.id != CheckId::Agent.as_str();
+        let needs_no_gpu = self.report.checks.iter().any(|check| check.is_bad() && is_static(check));
         own.is_empty() || needs_no_gpu || own.iter().any(|gpu| others.contains(gpu))
     }
 
-    /// Whether this good report shows that what failed works now: the same GPU and driver, at that level or a higher one.
-    fn settles(&self, failed: &Self) -> bool {
+    /// Whether this good report came after a failure on the same GPU, at its level or a higher one.
+    fn outranks(&self, failed: &Self) -> bool {
         let (own, its) = (self.report.seen_gpus(), failed.report.seen_gpus());
-        let is_same_machine = its.iter().all(|gpu| own.contains(gpu))
-            && (its.is_empty() || self.report.driver() == failed.report.driver());
-        self.is_good() && self.number > failed.number && self.level() >= failed.level() && is_same_machine
+        let is_same_gpu = its.iter().all(|gpu| own.contains(gpu));
+        self.is_good() && self.number > failed.number && self.level() >= failed.level() && is_same_gpu
+    }
+
+    /// Whether this good report shows that what failed works now: it outranks the failure, with the same driver.
+    fn settles(&self, failed: &Self) -> bool {
+        let (own, its) = (self.report.driver(), failed.report.driver());
+        self.outranks(failed) && (its.is_none() || own == its)
     }
 
     /// Whether it allows the image its verified tags.
     fn is_verified(&self, lock: Option<&Lock>) -> bool {
         let is_claimed = lock.is_some_and(|lock| claim(lock, &self.report).is_verified());
-        self.report.verdict == VerdictStatus::Passed && is_claimed
+        self.report.verdict == VerdictStatus::Passed && self.level() >= Some(Level::Full) && is_claimed
+    }
+
+    /// Orders reports: what allows a verified tag, what ran on a GPU, the level, the newest.
+    fn worth(&self, lock: Option<&Lock>) -> (bool, bool, Option<Level>, u64) {
+        (self.is_verified(lock), self.report.executed, self.level(), self.number)
     }
 }
 
@@ -101,7 +116,7 @@ impl ImageReports {
 
     /// The number of the next report.
     pub fn next_number(&self) -> u64 {
-        self.kept.first().map_or(1, |newest| newest.number + 1)
+        self.kept.first().map_or(1, |newest| newest.number.saturating_add(1))
     }
 
     /// The id of the image; `None`: there is no report.
@@ -126,7 +141,7 @@ impl ImageReports {
                 .iter()
                 .any(|failed| failed.is_failed() && failed.number >= good.number && failed.concerns(good))
         };
-        self.kept.iter().filter(move |report| report.is_good() && !is_withdrawn(report))
+        self.kept.iter().filter(move |report| report.is_good() && !report.withdrawn && !is_withdrawn(report))
     }
 
     /// The failures that no later run on the same GPU and driver has settled, newest first.
@@ -135,21 +150,25 @@ impl ImageReports {
         self.kept.iter().filter(move |report| report.is_failed() && is_open(report))
     }
 
-    /// The standing reports that a new failure would withdraw.
-    pub fn withdrawn_by(&self, failure: &Verdict) -> Vec<Proof> {
-        let failure = KeptReport { schema: 1, number: self.next_number(), report: failure.clone() };
-        let proofs = self.standing().filter(|good| failure.is_failed() && failure.concerns(good));
-        proofs.map(|good| Proof::of(&good.report)).collect()
+    /// Those of them that no later run with another driver outranks: what is wrong with the image today.
+    fn pressing_failures(&self) -> impl Iterator<Item = &KeptReport> {
+        let is_pressing = |failed: &KeptReport| !self.standing().any(|good| good.outranks(failed));
+        self.open_failures().filter(move |failed| is_pressing(failed))
+    }
+
+    /// The standing reports that a new failure withdraws.
+    pub fn withdrawn_by(&self, failure: &KeptReport) -> Vec<KeptReport> {
+        self.standing().filter(|good| failure.is_failed() && failure.concerns(good)).cloned().collect()
     }
 
     /// What is proven of the image; `lock`: the lock that it was built from here.
     pub fn proven(&self, lock: Option<&Lock>) -> Proven {
         let mut good: Vec<_> = self.standing().collect();
-        good.sort_by_key(|report| std::cmp::Reverse(self.worth(report, lock)));
+        good.sort_by_key(|report| std::cmp::Reverse(report.worth(lock)));
         let failed: Vec<_> = self.open_failures().map(|report| Proof::of(&report.report)).collect();
         let state = match good.first() {
             Some(best) if best.is_verified(lock) => ImageState::Verified,
-            _ if !failed.is_empty() => ImageState::Failed,
+            _ if self.pressing_failures().next().is_some() => ImageState::Failed,
             Some(best) if best.report.executed => ImageState::Passed,
             Some(_) => ImageState::StaticOnly,
             None => ImageState::NotChecked,
@@ -159,7 +178,7 @@ impl ImageReports {
 
     /// The report to show: the best that stands, or a failure that came after it, or else the newest of any kind.
     pub fn shown(&self, lock: Option<&Lock>) -> Option<&Verdict> {
-        let best = self.standing().max_by_key(|report| self.worth(report, lock));
+        let best = self.standing().max_by_key(|report| report.worth(lock));
         let failed = self.open_failures().next();
         let shown = match (best, failed) {
             (Some(best), Some(failed)) if best.is_verified(lock) && best.number > failed.number => Some(best),
@@ -174,18 +193,13 @@ impl ImageReports {
         if self.standing().any(|report| report.is_verified(Some(lock))) {
             return Some(TagStatus::Verified);
         }
-        if self.open_failures().next().is_some() {
+        if self.pressing_failures().next().is_some() {
             return Some(TagStatus::Failed);
         }
-        let best = self.standing().max_by_key(|report| self.worth(report, Some(lock)));
+        let best = self.standing().max_by_key(|report| report.worth(Some(lock)));
         let undecided = || self.kept.first().filter(|newest| newest.key().undecided);
         let found = best.or_else(undecided).map(|report| claim(lock, &report.report));
         found.filter(|status| !status.is_verified())
-    }
-
-    /// Orders reports: what allows a verified tag, what ran on a GPU, the level, the newest.
-    fn worth(&self, report: &KeptReport, lock: Option<&Lock>) -> (bool, bool, Option<Level>, u64) {
-        (report.is_verified(lock), report.report.executed, report.level(), report.number)
     }
 }
 

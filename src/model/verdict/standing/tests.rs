@@ -36,8 +36,22 @@ fn undecided(mut run: Verdict) -> Verdict {
 /// The reports in the order in which they were made.
 fn kept(runs: &[Verdict]) -> ImageReports {
     let numbered = (1..).zip(runs.iter().cloned());
-    let kept = numbered.map(|(number, report)| KeptReport { schema: 1, number, report });
-    ImageReports::new(kept.collect(), Vec::new())
+    let mut all: Vec<KeptReport> = Vec::new();
+    for (number, report) in numbered {
+        // As the store keeps them.
+        let new = KeptReport { schema: 1, number, withdrawn: false, report };
+        let withdrawn = ImageReports::new(all.clone(), Vec::new()).withdrawn_by(&new);
+        for old in &mut all {
+            old.withdrawn |= withdrawn.iter().any(|other| other.number == old.number);
+        }
+        all.push(new);
+    }
+    ImageReports::new(all, Vec::new())
+}
+
+fn withdrawn(runs: &[Verdict], failure: &Verdict) -> usize {
+    let new = KeptReport { schema: 1, number: 99, withdrawn: false, report: failure.clone() };
+    kept(runs).withdrawn_by(&new).len()
 }
 
 fn state(runs: &[Verdict]) -> ImageState {
@@ -91,6 +105,16 @@ fn failure_withdraws_what_stood_for_its_gpu_until_a_run_there_passes() {
         (vec![full(), failed("pip-check", run(None, "")), full()], Verified, "settled on a GPU"),
         (vec![full(), failed("driver", full())], Failed, "the driver"),
         (vec![failed("gemm-large", full()), run(None, "")], Failed, "a static pass settles nothing"),
+        (
+            vec![full(), failed("pip-check", run(None, "")), run(None, "")],
+            ImageState::StaticOnly,
+            "what was withdrawn does not come back without a GPU",
+        ),
+        (
+            vec![full(), quick_failed(), at("quick", full())],
+            ImageState::Passed,
+            "what was withdrawn does not come back at a lower level",
+        ),
     ] {
         assert_eq!(state(&runs), expected, "{why}");
     }
@@ -101,9 +125,9 @@ fn failure_withdraws_what_stood_for_its_gpu_until_a_run_there_passes() {
     }
     unknown.gpus.clear();
     assert_eq!(state(&[full(), other(), unknown.clone()]), Failed);
-    assert_eq!(kept(&[full(), other()]).withdrawn_by(&unknown).len(), 2);
-    assert_eq!(kept(&[full(), other()]).withdrawn_by(&failed("gemm-large", full())).len(), 1);
-    assert!(kept(&[full()]).withdrawn_by(&run(None, "")).is_empty(), "a pass withdraws nothing");
+    assert_eq!(withdrawn(&[full(), other()], &unknown), 2);
+    assert_eq!(withdrawn(&[full(), other()], &failed("gemm-large", full())), 1);
+    assert_eq!(withdrawn(&[full()], &run(None, "")), 0, "a pass withdraws nothing");
 }
 
 #[test]
@@ -117,6 +141,25 @@ fn failure_with_another_driver_is_shown_beside_what_stands() {
     let text = proven.to_string();
     assert!(text.starts_with("verified at level full on NVIDIA H200 (sm_90), driver 580.1"), "{text}");
     assert!(text.contains("; failed at level full on NVIDIA H200 (sm_90), driver 535.1"), "{text}");
+}
+
+#[test]
+fn newer_driver_outranks_the_failure_of_an_older_one() {
+    let old = failed("gemm-large", run(Some(H200), "535.1"));
+    let quick = at("quick", run(Some(H200), "580.1"));
+    assert_eq!(state(&[old.clone(), quick]), ImageState::Failed, "of a lower level it does not");
+    let proven = kept(&[old, run(Some(H200), "580.1")]).proven(None);
+    assert_eq!((proven.state, proven.failed.len()), (ImageState::Passed, 1));
+}
+
+#[test]
+fn run_that_was_ended_on_one_gpu_says_nothing_of_another() {
+    let mut ended = run(Some(V100), "580.1");
+    ended.checks.retain(|check| check.id != "gemm-large");
+    let agent = |id: &str, stage: &str| Check { outcome: Outcome::Errored, ..check(id, stage, None) };
+    ended.checks.extend([agent("agent", "static"), agent("gemm-large", "gpu")]);
+    ended.verdict = VerdictStatus::Failed;
+    assert_eq!(state(&[run(Some(H200), "580.1"), ended]), ImageState::Verified);
 }
 
 #[test]
