@@ -1,7 +1,8 @@
 //! Events as one JSON object per line on stderr (`--progress json`).
 
 use super::bounds::bounded;
-use super::{Event, Printer, Reporter};
+use super::printer::say_json;
+use super::{Event, Reporter};
 
 /// Writes each event at once.
 #[derive(Debug, Clone, Copy)]
@@ -9,6 +10,6 @@ pub struct JsonLines;
 
 impl Reporter for JsonLines {
     fn report(&self, event: Event) {
-        Printer.say_json(&bounded(event));
+        say_json(&bounded(event));
     }
 }

@@ -71,12 +71,12 @@ impl Printer {
     pub fn say_painted(self, line: &Painted) {
         talk(line.as_str());
     }
+}
 
-    /// One value as JSON in a line of talk. Hidden characters of its texts are escaped.
-    pub(super) fn say_json<T: Serialize>(self, value: &T) {
-        let text = serde_json::to_string(value);
-        talk(&json_visible(&text.expect("events serialise: they hold text and finite numbers")));
-    }
+/// One value as JSON in a line of talk. Hidden characters of its texts are escaped.
+pub(super) fn say_json<T: Serialize>(value: &T) {
+    let text = serde_json::to_string(value);
+    talk(&json_visible(&text.expect("events serialise: they hold text and finite numbers")));
 }
 
 fn talk(line: &str) {

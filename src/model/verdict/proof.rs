@@ -144,6 +144,7 @@ impl Verdict {
     }
 
     /// The report of a run that was given no GPU: one that names kernels on a GPU all the same is no report of the agent.
+    #[must_use]
     pub fn without_a_gpu(mut self) -> Self {
         if !self.executed {
             return self;
