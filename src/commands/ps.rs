@@ -154,6 +154,8 @@ mod tests {
         };
         let proven = Proven { state: ImageState::Verified, proven: vec![proof], failed: vec![] };
         let row = Row { shell: row, verified: true, proven };
+        let json = serde_json::to_string(&row).expect("JSON");
+        assert_eq!(json.matches("\"state\":").count(), 1, "that of the container: {json}");
         let shown = text(&Listing { schema: 1, containers: vec![row] });
         assert_eq!(
             shown,

@@ -117,7 +117,7 @@ const OBJECTS: &[Object] = &[
         &[
             ("image", "id of the image"),
             ("verified", "true if its tags are verified ones"),
-            ("state", STATE),
+            ("standing", STATE),
             ("proven", PROVEN),
             ("failed", FAILED),
             ("pushed", "each `reference` with `digest`"),
@@ -198,7 +198,7 @@ const OBJECTS: &[Object] = &[
         "images built by envforge",
         &[(
             "images",
-            "each `id` with `name`, `spec`, `lock`, `tags`, `verified`, `size`, `shared`, `in_use`; `state`: `verified`, `passed` (on a GPU, but not all that a verified tag requires), `failed`, `static-only` or `not-checked`; `proven` and `failed`: each report that stands, or that no later run has settled, with `level`, `gpus`, `driver`, `checked`",
+            "each `id` with `name`, `spec`, `lock`, `tags`, `verified`, `size`, `shared`, `in_use`; `standing`: `verified`, `passed` (on a GPU, but not all that a verified tag requires), `failed`, `static-only` or `not-checked`; `proven` and `failed`: each report that stands, or that no later run has settled, with `level`, `gpus`, `driver`, `checked`",
         )],
     ),
     (
@@ -211,7 +211,7 @@ const OBJECTS: &[Object] = &[
             ("size", "bytes"),
             ("labels", "labels of the image"),
             ("verified", "true if every required check passed on a GPU that counts"),
-            ("state", STATE),
+            ("standing", STATE),
             ("proven", PROVEN),
             ("failed", FAILED),
             ("lock", "the lock file"),

@@ -63,9 +63,9 @@ impl Engine {
         let all = [&status["image"], &images["images"][0], &inspected];
         for answer in all {
             assert_eq!(answer["verified"], inspected["verified"], "{answer}");
-            assert_eq!(answer["state"], inspected["state"], "{answer}");
+            assert_eq!(answer["standing"], inspected["standing"], "{answer}");
             assert_eq!(answer["proven"], inspected["proven"], "{answer}");
-            assert_eq!(answer["verified"], Value::from(answer["state"] == "verified"), "{answer}");
+            assert_eq!(answer["verified"], Value::from(answer["standing"] == "verified"), "{answer}");
         }
         let texts: Vec<_> = [vec![], vec!["images"], vec!["inspect", tag], vec!["prune"]]
             .iter()
@@ -75,7 +75,7 @@ impl Engine {
         for text in &texts[..3] {
             assert_eq!(says_verified(text), inspected["verified"] == true, "{text}");
         }
-        inspected["state"].as_str().expect("a word").to_owned()
+        inspected["standing"].as_str().expect("a word").to_owned()
     }
 }
 
@@ -283,4 +283,27 @@ fn two_runs_at_once_keep_both_reports() {
     }
     assert_eq!(fs::read_dir(engine.reports()).expect("reports").count(), 2);
     assert_eq!(engine.says("x:1"), "verified");
+}
+
+/// Objects that say what is proven also say other things: no name stands twice.
+#[test]
+fn no_name_stands_twice_in_an_object() {
+    let mut engine = Engine::new();
+    let full = report(&engine.lock, H200, true);
+    engine.verify("x:1", full, &[]);
+    for args in [&["--json"][..], &["images", "--json"], &["inspect", "x:1", "--json"], &["ps", "--json"]] {
+        let run = engine.program().run(args);
+        let mut open: Vec<std::collections::BTreeSet<String>> = Vec::new();
+        for line in run.stdout.lines().map(str::trim) {
+            if let Some((name, _)) = line.strip_prefix('"').and_then(|line| line.split_once("\":")) {
+                let names = open.last_mut().expect("an object");
+                assert!(names.insert(name.to_owned()), "`{name}` stands twice: {}", run.stdout);
+            }
+            if line.ends_with(['{', '[']) {
+                open.push(std::collections::BTreeSet::new());
+            } else if line.starts_with(['}', ']']) {
+                open.pop();
+            }
+        }
+    }
 }

@@ -304,7 +304,7 @@ fn failed_build_is_shown_and_pruned(project: &Project) {
         serde_json::from_str(&scene.succeed(&[args, &["--json"]].concat()).stdout).expect("JSON")
     };
     let status = json(&[]);
-    assert_eq!(status["image"]["state"], "failed", "{status}");
+    assert_eq!(status["image"]["standing"], "failed", "{status}");
     assert_eq!(status["next"], "envforge verify --last", "{status}");
     let listed = scene.succeed(&["images"]).stdout;
     let name = status["image"]["name"].as_str().expect("a short id").to_owned();

@@ -59,7 +59,7 @@ fn tag_verifies_nothing(scene: &Scene) {
         .iter()
         .find(|row| row["tags"].as_array().is_some_and(|tags| tags.contains(&renamed.into())));
     let row = row.unwrap_or_else(|| panic!("{renamed}: {images}"));
-    assert_eq!((&row["verified"], &row["state"]), (&false.into(), &"static-only".into()), "{row}");
+    assert_eq!((&row["verified"], &row["standing"]), (&false.into(), &"static-only".into()), "{row}");
     for args in [&[] as &[&str], &["images"], &["inspect", renamed], &["verify", renamed, "--last"]] {
         let run = scene.succeed(args);
         assert!(!run.stdout.contains("verified at level"), "{args:?}: {}", run.stdout);

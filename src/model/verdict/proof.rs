@@ -88,7 +88,8 @@ impl ImageState {
 /// What is proven of one image id by the reports that this machine keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Proven {
-    /// The state that follows from them.
+    /// The state that follows from them. A container has a `state` of its own.
+    #[serde(rename = "standing")]
     pub state: ImageState,
     /// The reports that stand, the best first.
     pub proven: Vec<Proof>,
