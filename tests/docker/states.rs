@@ -96,6 +96,6 @@ fn build_compiles_again_what_vanishes_from_the_cache() {
         std::thread::sleep(Duration::from_millis(1));
     }
     succeed("the build", build);
-    assert!(removed.len() >= 2, "nothing vanished during the build: {removed:?}");
+    assert!(!removed.is_empty(), "nothing vanished during the build: {removed:?}");
     scene.assert_only_tags_added();
 }

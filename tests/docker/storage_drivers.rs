@@ -141,7 +141,9 @@ fn records_of_another_layout_are_told_of_and_neither_compared_nor_refused() {
     let scene = Scene::locked();
     std::fs::copy(scene.lock_path(), scene.program.path(LOCK)).expect("a file of ours");
     let build = ["build", SPEC, "--lockfile", LOCK];
-    scene.succeed(&[build.as_slice(), &["--locked"]].concat());
+    let digest = ["lock", SPEC, "--lockfile", LOCK, "--digest"];
+    scene.succeed(&build);
+    scene.succeed(&digest);
     let recorded = records(&scene.program);
 
     let text = std::fs::read_to_string(scene.program.path(LOCK)).expect("a lock");
@@ -166,6 +168,7 @@ fn records_of_another_layout_are_told_of_and_neither_compared_nor_refused() {
     assert_eq!((&anew["layers"], anew.get("content")), (&recorded["layers"], None));
     let run = scene.succeed(&[build.as_slice(), &["--locked"]].concat());
     assert!(!run.stderr.contains("of layout"), "{}", run.stderr);
+    scene.succeed(&digest);
     assert_eq!(records(&scene.program), recorded);
     scene.assert_only_tags_added();
 }
