@@ -1,5 +1,6 @@
 //! Specs that cannot be read or are not in the matrix.
 
+use crate::terminal::run_on_terminal;
 use crate::{assert_80_columns, assert_message, envforge, said};
 
 #[test]
@@ -32,7 +33,9 @@ fn every_command_rejects_an_invalid_spec_first() {
         let program = crate::program();
         let run = program.run(&args);
         assert_message(&run, 1, &["unknown-name", "pytorch-cuba", "pytorch-cuda"]);
-        assert_80_columns(&run);
+        let mut command = program.command(&args);
+        command.env("NO_COLOR", "1");
+        assert_80_columns(&run_on_terminal(command, ""));
         assert!(!program.path("out").exists());
     }
 }
