@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressStyle};
 
 use super::bounds::bounded;
-use super::screen::{set_bars, terminals};
+use super::screen::{bars, terminals};
 use super::{Event, Mark, Painted, Printer, Reporter};
 
 /// `1.2s`, `2m 05s`: seconds as people read them.
@@ -102,16 +102,14 @@ impl Reporter for Plain {
 #[derive(Debug)]
 pub struct Bars {
     color: bool,
-    all: MultiProgress,
+    all: &'static MultiProgress,
     steps: Mutex<HashMap<String, (Step, ProgressBar)>>,
 }
 
 impl Bars {
     /// `color`: colour is allowed.
     pub fn new(color: bool) -> Self {
-        let all = MultiProgress::new();
-        set_bars(&all);
-        Self { color, all, steps: Mutex::default() }
+        Self { color, all: bars(), steps: Mutex::default() }
     }
 
     fn line(&self, mark: Mark, text: &str) {

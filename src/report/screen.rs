@@ -1,27 +1,26 @@
 //! The terminal below the moving bars: whatever writes to it takes the bars away first, so that no half of a bar stays.
 
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 
 use indicatif::MultiProgress;
 use rustix::termios::tcgetwinsize;
 
 use crate::settings::Terminals;
 
-/// The bars of this process, if there are any.
-static BARS: Mutex<Option<MultiProgress>> = Mutex::new(None);
+/// The bars of this process, once there are any: one set for all reporters, since there is one terminal.
+static BARS: OnceLock<MultiProgress> = OnceLock::new();
 /// Columns of a terminal that does not say.
 const COLUMNS: u16 = 80;
 
-/// Makes bars known to everything that writes.
-pub(super) fn set_bars(bars: &MultiProgress) {
-    *BARS.lock().unwrap_or_else(PoisonError::into_inner) = Some(bars.clone());
+/// The bars of this process.
+pub(super) fn bars() -> &'static MultiProgress {
+    BARS.get_or_init(MultiProgress::new)
 }
 
 /// Writes while no bar is on the screen.
 pub(super) fn without_bars<T>(write: impl FnOnce() -> T) -> T {
-    let bars = BARS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    match bars {
+    match BARS.get() {
         Some(bars) => bars.suspend(write),
         None => write(),
     }

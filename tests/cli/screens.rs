@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use envforge::report::{Bars, Event, Reporter as _};
+
 use crate::program;
 use crate::terminal::{Resize, Screen, screen_of};
 use crate::verify::{H200, SPEC, Scene, cdi, lock, report};
@@ -178,4 +180,52 @@ fn error_has_color_after_its_text_was_escaped() {
     let bytes = String::from_utf8_lossy(&screen.bytes).into_owned();
     assert!(bytes.contains("\u{1b}[1m") && bytes.contains("error:"), "{bytes:?}");
     assert!(screen.text.contains("\\u{1b}[31m"), "{}", screen.text);
+}
+
+/// Two steps at once, one in the other, as a base that is built from packages.
+#[test]
+#[ignore = "run by inner_step_that_ends_leaves_nothing_of_the_outer_one"]
+fn two_steps_at_once() {
+    // The runner has begun a line.
+    std::io::Write::write_all(&mut std::io::stderr(), b"\n").expect("a terminal");
+    let bars = Bars::new(true);
+    let id = |id: &str| id.to_owned();
+    let finished = |id: String| Event::StepFinished { id, cached: false, seconds: 1.0 };
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(300));
+    bars.report(Event::StepStarted { id: id("outer"), text: "install 88 packages".to_owned() });
+    pause();
+    // Another part of a command makes a reporter of its own.
+    drop(Bars::new(true));
+    bars.report(Event::StepStarted { id: id("inner"), text: "import ".repeat(30) });
+    bars.report(Event::StepProgress { id: id("inner"), done: 1 << 20, total: Some(2 << 20) });
+    pause();
+    bars.report(finished(id("inner")));
+    pause();
+    bars.report(Event::Note { text: "a note between bars".to_owned() });
+    pause();
+    bars.report(Event::StepStarted { id: id("second"), text: "another one".to_owned() });
+    pause();
+    bars.report(finished(id("outer")));
+    pause();
+    bars.report(finished(id("second")));
+}
+
+#[test]
+fn inner_step_that_ends_leaves_nothing_of_the_outer_one() {
+    for columns in [40, 90, 200] {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args([
+            "--exact",
+            "screens::two_steps_at_once",
+            "--ignored",
+            "--nocapture",
+            "--test-threads",
+            "1",
+        ]);
+        command.env("TERM", "xterm-256color").env_remove("NO_COLOR");
+        let screen = on(columns, command);
+        screen.is_clean();
+        assert_eq!(screen.text.matches("✓ ").count(), 3, "{}", screen.text);
+        assert_eq!(screen.text.matches("install 88 packages").count(), 1, "{}", screen.text);
+    }
 }
