@@ -1,6 +1,7 @@
 //! The terminal below the moving bars: whatever writes to it takes the bars away first, so that no half of a bar stays.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
 use indicatif::MultiProgress;
@@ -28,13 +29,13 @@ pub(super) fn without_bars<T>(write: impl FnOnce() -> T) -> T {
 
 /// The terminals of this process, with their columns now.
 pub fn terminals() -> Terminals {
-    let (stdout, stderr) = (io::stdout(), io::stderr());
-    let columns = |of: Option<u16>| of.filter(|columns| *columns > 0).unwrap_or(COLUMNS);
-    let size = |fd: &dyn Fn() -> Option<u16>| columns(fd());
-    Terminals {
-        stdout: stdout.is_terminal().then(|| size(&|| tcgetwinsize(&stdout).ok().map(|size| size.ws_col))),
-        stderr: stderr.is_terminal().then(|| size(&|| tcgetwinsize(&stderr).ok().map(|size| size.ws_col))),
-    }
+    Terminals { stdout: columns(&io::stdout()), stderr: columns(&io::stderr()) }
+}
+
+/// The columns of a terminal; `None`: a pipe or a file.
+fn columns(stream: &(impl io::IsTerminal + AsFd)) -> Option<u16> {
+    let known = || tcgetwinsize(stream).ok().map(|size| size.ws_col).filter(|columns| *columns > 0);
+    stream.is_terminal().then(|| known().unwrap_or(COLUMNS))
 }
 
 /// Standard error for logs: a record at a time.

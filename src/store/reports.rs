@@ -90,12 +90,13 @@ fn read(path: &Utf8Path, id: &str) -> Result<Option<KeptReport>, String> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    let kept = serde_json::from_slice::<KeptReport>(&bytes);
-    let earlier = || serde_json::from_slice::<Verdict>(&bytes).ok();
-    let kept = match (kept, earlier()) {
-        (Ok(kept), _) => kept,
-        (Err(_), Some(report)) => KeptReport { schema: SCHEMA, number: 0, withdrawn: false, report },
-        (Err(error), None) => return Err(error.to_string()),
+    let kept = match serde_json::from_slice::<KeptReport>(&bytes) {
+        Ok(kept) => kept,
+        // One of an earlier version is the report alone.
+        Err(error) => match serde_json::from_slice(&bytes) {
+            Ok(report) => KeptReport { schema: SCHEMA, number: 0, withdrawn: false, report },
+            Err(_) => return Err(error.to_string()),
+        },
     };
     if kept.schema != SCHEMA {
         return Err(format!("it has schema {}, this envforge reads {SCHEMA}", kept.schema));
