@@ -305,7 +305,10 @@ mod tests {
         std::fs::write(&strange, "x").expect("a file");
         assert!(project.copy("a").expect_err("refused").to_string().contains("not UTF-8"));
         std::fs::remove_file(&strange).expect("removed");
-        std::fs::write(project.path("a").join("n".repeat(255)), "x").expect("a file");
-        assert_eq!(project.copy("a").expect("copies").1.len(), 2, "a name of 255 bytes is one");
+        // 255 bytes, but for some file systems of containers.
+        let longest =
+            |length: &usize| std::fs::write(project.path("a").join("n".repeat(*length)), "x").is_ok();
+        assert!((200..=255).rev().find(longest).is_some());
+        assert_eq!(project.copy("a").expect("copies").1.len(), 2, "the longest name is one");
     }
 }

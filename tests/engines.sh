@@ -149,7 +149,7 @@ start eng-docker-13 eng-13:1 dockerd.sh
 if [ -n "${ENVFORGE_TEST_SPEC:-}" ]; then
     ENVFORGE_TEST_REGISTRY_PORT=$registry_port ENVFORGE_TEST_TABLE="$work/table.md" \
         ENVFORGE_TEST_ENGINES="Docker=${DOCKER_HOST:-unix:///var/run/docker.sock} Docker_of_Debian_13=unix://$work/eng-docker-13/engine.sock" \
-        cargo test --features docker --test docker -- --ignored --exact \
+        cargo test --test docker -- --ignored --exact \
         engine_table::one_lock_gives_the_same_image_on_every_engine --nocapture
     cat "$work/table.md"
     exit
@@ -207,24 +207,24 @@ Podman_of_Debian_12=unix://$work/eng-podman-12/engine.sock \
 Docker_without_root=unix://$work/eng-docker-rootless/engine.sock \
 Docker_over_ssh=ssh://127.0.0.1:$ssh_port$work/eng-docker-ssh/engine.sock \
 Docker_over_TLS=tcp://127.0.0.1:$tls_port#$work/eng-docker-tls/certs" \
-    cargo test --features docker --test docker -- --ignored --exact \
+    cargo test --test docker -- --ignored --exact \
     engine_table::one_lock_gives_the_same_image_on_every_engine --nocapture || status=$?
 ENVFORGE_TEST_SMALL_ENGINE="unix://$work/eng-small/engine.sock" \
     ENVFORGE_TEST_GROW="docker exec eng-small mount -o remount,size=8g /var/lib/engine" \
-    cargo test --features docker --test docker -- --ignored --exact \
+    cargo test --test docker -- --ignored --exact \
     engines::full_engine_disk_is_reported_and_next_build_works --nocapture || status=$?
 ENVFORGE_TEST_SHELL_ENGINES="0,1000,50000=unix://$work/eng-podman-13/engine.sock \
 1000=unix://$work/eng-podman-rootless/1000.sock 50000=unix://$work/eng-podman-rootless/50000.sock \
 1000:0=unix://$work/eng-docker-rootless/1000.sock 50000:0=unix://$work/eng-docker-rootless/50000.sock" \
-    cargo test --features docker --test docker -- --ignored --exact \
+    cargo test --test docker -- --ignored --exact \
     engines::shell_files_belong_to_the_caller_on_every_engine --nocapture || status=$?
 ENVFORGE_TEST_ROOTLESS_DOCKER="1000=unix://$work/eng-docker-rootless/1000.sock" \
-    cargo test --features docker --test docker -- --ignored --exact \
+    cargo test --test docker -- --ignored --exact \
     engines::rootless_docker_serves_a_shell_and_reports_its_limits --nocapture || status=$?
 ENVFORGE_TEST_RESTARTED_ENGINE="unix://$work/eng-restarted/engine.sock" \
     ENVFORGE_TEST_KILL_DAEMON="docker exec eng-restarted sh -c 'kill -KILL \$(cat /var/run/docker.pid)'" \
     ENVFORGE_TEST_RESTART_MACHINE="docker restart -t 1 eng-restarted" \
-    cargo test --features docker --test docker -- --ignored --exact \
+    cargo test --test docker -- --ignored --exact \
     engines::shells_report_their_state_after_an_engine_restart --nocapture || status=$?
 [ -s "$work/table.md" ] || exit "$status"
 cat "$work/table.md"

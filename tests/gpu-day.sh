@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# What is done in an hour on a machine with a GPU: one step each call, each well below ten minutes, one JSON each.
-# usage: tests/gpu-day.sh list | STEP... | bundle FILE.tar.gz
+# What is done on a machine with a GPU. In an hour: one step each call, each well below ten minutes, one JSON each. In fifteen
+# minutes: `lent A` and `lent B`, two calls of five minutes, what matters most first; B runs what A left, if DONE or OUT has A's result.
+# usage: tests/gpu-day.sh list | STEP... | lent A|B | replay FOLDER MODEL | bundle FILE.tar.gz
+# `replay` puts what two calls left in FOLDER through verdict and tag policy, as the fixtures of MODEL (tests/fixtures/gpu/MODEL).
 # Needs bash, a Python (PYTHON; one with torch tests torch too) and the built agent (AGENT, or bundled); no network, no Docker.
 # Results go to OUT (gpu-day-out); the libraries are those of the Python, or of ROOT. Exit code 1: something was not as expected.
 set -euo pipefail
@@ -24,4 +26,8 @@ if [ -z "${AGENT:-}" ]; then
     AGENT=$here/agent
 fi
 export AGENT
+if [ "${1:-}" = replay ]; then
+    "$python" "$steps" "$@"
+    exec cargo test --lib verdict::replay
+fi
 exec "$python" "$steps" "$@"

@@ -4,7 +4,7 @@
     python3 -m pip install --no-deps --target /tmp/nvrtc nvidia-cuda-nvrtc-cu11==11.8.89
     kernels/ptx/make.py /tmp/nvrtc/nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2
 
-A test makes it again and compares: `cargo test --features docker --test kernels ptx`.
+A test makes it again and compares: `cargo test --test kernels ptx -- --include-ignored`.
 """
 
 import ctypes

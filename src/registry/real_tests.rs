@@ -55,6 +55,7 @@ async fn push(registry: &Registry, image: &ImageRef, blobs: &[Blob]) -> Vec<(Blo
 }
 
 #[tokio::test]
+#[ignore = "needs docker-registry"]
 async fn image_is_pushed_found_again_and_mounted() {
     let process = Process::with_password();
     let registry = registry(&process.host());
@@ -89,6 +90,7 @@ async fn image_is_pushed_found_again_and_mounted() {
 }
 
 #[tokio::test]
+#[ignore = "needs docker-registry"]
 async fn manifest_of_a_blob_that_the_registry_lacks_is_refused() {
     let process = Process::open();
     let registry = registry(&process.host());
@@ -102,6 +104,7 @@ async fn manifest_of_a_blob_that_the_registry_lacks_is_refused() {
 }
 
 #[tokio::test]
+#[ignore = "needs docker-registry"]
 async fn upload_survives_dropped_connections() {
     let process = Process::open();
     let cuts = Arc::new(AtomicUsize::new(2));

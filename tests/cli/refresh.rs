@@ -284,7 +284,7 @@ fn pips_default() -> Option<String> {
 /// Every row of the default channel has the values of the index, and every release of the index has a row or a reason. Newer releases
 /// are no fault of the matrix.
 #[test]
-#[ignore = "needs the live package index: cargo test --test cli -- --ignored live_index"]
+#[ignore = "nightly: needs the live package index"]
 fn matrix_agrees_with_the_live_index() {
     let index = pips_default().expect("an index that pip asks: set ENVFORGE_INDEX");
     let bundle =

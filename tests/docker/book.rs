@@ -101,7 +101,7 @@ impl Drop for Newcomer {
 }
 
 #[test]
-#[ignore = "needs docker, Rust, an index of everything, twenty gigabytes and half an hour: cargo test --features docker --test docker -- --ignored newcomer"]
+#[ignore = "nightly: needs docker, Rust, an index of everything, twenty gigabytes and half an hour"]
 fn newcomer_follows_the_readme_and_the_first_pages() {
     let scene = Scene::locked();
     let newcomer = Newcomer::start(&scene.base(), scene.program.path("newcomer"));

@@ -42,7 +42,7 @@ fn torch() -> Vec<Wheel> {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn vllm_of_a_release_page_is_locked_with_its_torch() {
     let scene = Scene::new();
     let page = release_page("/v0.11.0/files.html", vec![vllm()]);
@@ -68,7 +68,7 @@ fn vllm_of_a_release_page_is_locked_with_its_torch() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn jaxlib_of_a_page_of_links_is_locked_with_jax_of_the_default_index() {
     let scene = Scene::new();
     let jaxlib = WheelSpec::new("jaxlib", "0.4.25+cuda11.cudnn86")
@@ -97,7 +97,7 @@ fn jaxlib_of_a_page_of_links_is_locked_with_jax_of_the_default_index() {
 
 /// A page of links as a further index of a project: it is searched first, and double names are reported.
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn page_of_links_of_a_project_wins_and_its_double_names_are_reported() {
     let scene = Scene::new();
     let page = release_page("/files.html", vec![WheelSpec::new("own-package", "1.0").build()]);

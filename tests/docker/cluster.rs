@@ -148,7 +148,7 @@ fn assert_jobs_run(scene: &Scene, engine: &str, environment: &[(&str, String)]) 
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn slurm_job_builds_image_and_runs_every_task_in_it() {
     let scene = Scene::new();
     let client = buildkit_client();
@@ -161,7 +161,7 @@ fn slurm_job_builds_image_and_runs_every_task_in_it() {
 
 /// Podman with storage of its own, and limits of files that it may set where root may not raise them.
 #[test]
-#[ignore = "needs docker, podman and Slurm: cargo test --features docker --test docker -- --ignored podman"]
+#[ignore = "by hand: needs docker, podman and Slurm"]
 fn slurm_job_runs_with_podman() {
     let scene = Scene::new();
     let folder = scene.program.path("podman");
@@ -184,7 +184,7 @@ fn slurm_job_runs_with_podman() {
 }
 
 #[test]
-#[ignore = "needs docker and apptainer: cargo test --features docker --test docker -- --ignored apptainer"]
+#[ignore = "by hand: needs docker and apptainer"]
 fn apptainer_builds_image_without_docker_or_host_changes() {
     let scene = Scene::new();
     let out = exported(&scene, "apptainer");

@@ -31,7 +31,7 @@ fn plant_a_file() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn content_is_recorded_once_and_not_by_a_locked_build_and_a_planted_file_is_reported() {
     let scene = Scene::locked();
     scene.fail(&["lock", SPEC, "--digest"], 1, &["no image found for this lock file", "envforge build"]);

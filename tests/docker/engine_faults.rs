@@ -13,7 +13,7 @@ use crate::scene::{SPEC, Scene, TAG, assert_message};
 const LIMIT: Duration = Duration::from_mins(5);
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_leaves_nothing_when_the_engine_dies_during_it() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
@@ -33,7 +33,7 @@ fn build_leaves_nothing_when_the_engine_dies_during_it() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_leaves_nothing_when_the_engine_restarts_before_the_tag() {
     let engine = Cut::new();
     let scene = Scene::locked().set("DOCKER_HOST", engine.address());
@@ -69,7 +69,7 @@ impl FullDisk {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn full_state_directory_is_reported_and_next_lock_works() {
     let scene = Scene::new();
     let state = scene.program.path("small-state");
@@ -91,7 +91,7 @@ fn full_state_directory_is_reported_and_next_lock_works() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn full_cache_is_reported_and_next_lock_works() {
     let scene = Scene::new().with_empty_cache_for_locks();
     let cache = scene.program.path("cache");

@@ -246,7 +246,7 @@ impl Stop<'_> {
 }
 
 #[test]
-#[ignore = "needs several engines: run tests/engines.sh"]
+#[ignore = "by hand: needs several engines: run tests/engines.sh"]
 fn one_lock_gives_the_same_image_on_every_engine() {
     let list = std::env::var(LIST).expect("tests/engines.sh names the engines");
     let port =

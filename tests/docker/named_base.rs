@@ -40,7 +40,7 @@ fn debian_12(scene: &Scene) -> String {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn custom_base_with_cuda_is_warned_about_and_locked_by_id() {
     let scene = Scene::new();
     let plant = "mkdir -p /usr/local/cuda-12.4/lib64 && : >/usr/local/cuda-12.4/lib64/libcufft.so.11 && \
@@ -72,7 +72,7 @@ fn custom_base_with_cuda_is_warned_about_and_locked_by_id() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn incompatible_base_is_rejected_by_rule_before_the_build() {
     let scene = Scene::new();
     let debian = debian_12(&scene);

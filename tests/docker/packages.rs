@@ -206,7 +206,7 @@ fn version(resolved: &ResolvedPackages, name: &str) -> String {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn lock_pins_everything_above_the_base_and_keeps_pins() {
     let f = Fixture::new().await;
     let stack = torch_2_8();
@@ -244,7 +244,7 @@ async fn lock_pins_everything_above_the_base_and_keeps_pins() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn framework_index_provides_the_variant() {
     let mut f = Fixture::new().await;
     let index = Index::on(bridge_address(), TORCH_2_7_CU118.wheels("cp311", "packages"));
@@ -274,7 +274,7 @@ async fn framework_index_provides_the_variant() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn uv_comes_from_the_default_index_of_pip_when_none_is_set() {
     let mut f = Fixture::new().await;
     f.settings.index.default = None;
@@ -304,7 +304,7 @@ async fn uv_comes_from_the_default_index_of_pip_when_none_is_set() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn error_distinguishes_a_dead_mirror_from_a_missing_network() {
     let mut f = Fixture::new().await;
     let dead = "http://127.0.0.1:9/debian".parse().expect("an address");
@@ -341,7 +341,7 @@ async fn vendor_repository() -> wiremock::MockServer {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 async fn vendor_repository_provides_nvcc() {
     let mut f = Fixture::new().await;
     let server = vendor_repository().await;

@@ -103,7 +103,7 @@ fn in_image(tag: &str, command: &str) -> String {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn project_gets_its_additions_and_one_package_is_one_layer() {
     let project = Project::new();
     let tag = project.build();
@@ -161,7 +161,7 @@ fn project_gets_its_additions_and_one_package_is_one_layer() {
 
 /// Copies, commands with a secret, a distribution package and a package of an index with a login.
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn assembled_project_has_the_content_of_the_dockerfile_and_no_secret() {
     let project = Project::locked();
     let built = |builder: &str| -> Value {
@@ -191,7 +191,7 @@ fn assembled_project_has_the_content_of_the_dockerfile_and_no_secret() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn failing_project_check_leaves_no_tag() {
     let project = Project::locked();
     project.write("envforge.toml", &PROJECT.replace("own_package.WORD)", "own_package.NOTHING)"));
@@ -201,7 +201,7 @@ fn failing_project_check_leaves_no_tag() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn unavailable_package_is_reported_with_its_requirement() {
     let project = Project::new();
     let toml = |packages: &str| {
@@ -228,7 +228,7 @@ fn unavailable_package_is_reported_with_its_requirement() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn spec_with_packages_equals_the_project_file() {
     let project = Project::new();
     let run = project.scene.succeed(&[
@@ -246,7 +246,7 @@ fn spec_with_packages_equals_the_project_file() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn built_images_are_listed_described_compared_and_pruned() {
     let project = Project::locked();
     let first = project.build();
@@ -317,7 +317,7 @@ fn failed_build_is_shown_and_pruned(project: &Project) {
 }
 
 #[test]
-#[ignore = "needs docker and ENVFORGE_INDEX, an index of everything: cargo test --features docker -- --ignored"]
+#[ignore = "nightly: needs docker and ENVFORGE_INDEX, an index of everything"]
 fn offline_build_is_equal_and_a_changed_byte_is_reported() {
     let mut project = Project::new();
     // A run step without a secret: what a site without network has are its files.
@@ -361,7 +361,7 @@ fn offline_build_is_equal_and_a_changed_byte_is_reported() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker and docker-compose: cargo test --features docker")]
+#[ignore = "needs docker and docker-compose"]
 fn compose_reads_an_exported_project() {
     let project = Project::locked();
     let text =
@@ -383,7 +383,7 @@ fn compose_reads_an_exported_project() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn concurrent_locks_agree_and_a_torch_conflict_is_reported() {
     let project = Project::new();
     let text = "schema = 1\nname = 'small'\nspec = 'pytorch-cuda:2.7-cu118'\n[packages]\nindexes = ['own']\n";

@@ -83,7 +83,7 @@ impl Project {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn conflicting_requirements_are_reported_with_file_and_chain() {
     let project = Project::new(&["own-package<1.1", "wants-newer"]);
     project.scene.index.publish(vec![
@@ -113,7 +113,7 @@ fn conflicting_requirements_are_reported_with_file_and_chain() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn package_that_needs_another_torch_changes_no_lock() {
     let project = Project::locked(&["own-package==1.0"]);
     let other = WheelSpec::new("needs-another", "1.0").requires("torch==2.5.0");
@@ -129,7 +129,7 @@ fn package_that_needs_another_torch_changes_no_lock() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn yanked_release_is_kept_by_its_lock_and_not_chosen_again() {
     let project = Project::locked(&["own-package"]);
     project.scene.index.yank(&own("1.1").file);
@@ -144,7 +144,7 @@ fn yanked_release_is_kept_by_its_lock_and_not_chosen_again() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_fails_when_a_release_was_deleted_or_replaced() {
     let project = Project::new(&["own-package==1.1"]);
     project.scene.index.publish(vec![own_saying("1.1", &salt())]);
@@ -159,7 +159,7 @@ fn build_fails_when_a_release_was_deleted_or_replaced() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn index_error_500_is_reported_and_a_slow_index_is_awaited() {
     let project = Project::new(&["own-package"]);
     project.scene.index.fail("/own/own-package/", Fault::Status(500));
@@ -172,7 +172,7 @@ fn index_error_500_is_reported_and_a_slow_index_is_awaited() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_rejects_a_truncated_wheel() {
     let project = Project::locked(&["own-package==1.0"]);
     let text = format!("SALT = '{}'\n", salt());
@@ -192,7 +192,7 @@ fn build_rejects_a_truncated_wheel() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn edited_lock_is_rejected_and_upgrade_rewrites_it() {
     let project = Project::locked(&["own-package==1.0"]);
     let lock = project.lock();
@@ -215,7 +215,7 @@ fn edited_lock_is_rejected_and_upgrade_rewrites_it() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn second_of_two_concurrent_locks_uses_the_first() {
     let project = Project::new(&["own-package"]);
     let both = [(); 2].map(|()| project.scene.program.command(&["lock"]).spawn().expect("it starts"));
@@ -231,7 +231,7 @@ fn second_of_two_concurrent_locks_uses_the_first() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn lock_resolves_ten_thousand_requirements() {
     let project = Project::new(&[]);
     let lines = (0..10_000).fold(String::new(), |all, n| all + &format!("own-package >= 0.{n}  # {n}\n"));
@@ -249,7 +249,7 @@ fn lock_resolves_ten_thousand_requirements() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn copied_file_with_a_long_name_is_in_the_image() {
     let project = Project::new(&["own-package==1.0"]);
     let toml = std::fs::read_to_string(project.scene.program.path("envforge.toml")).expect("ours");
@@ -271,7 +271,7 @@ fn copied_file_with_a_long_name_is_in_the_image() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn vendor_reports_a_full_disk_and_the_next_run_continues() {
     let scene = Scene::locked();
     // Only what the scene's own index serves: the others need an index of everything.
@@ -305,7 +305,7 @@ fn vendor_reports_a_full_disk_and_the_next_run_continues() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn full_project_disk_leaves_the_lock_unchanged() {
     let project = Project::locked(&["own-package==1.0"]);
     let disk = SmallDisk::on(project.scene.program.path("p"), "512k");

@@ -31,7 +31,7 @@ fn mirror_of_the_base(scene: &Scene, registry: &Registry) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn base_comes_from_a_registry_and_the_image_is_pushed_to_one() {
     let registry = Registry::with_password();
     let scene = logged_in(Scene::new(), &registry, PASSWORD);
@@ -90,7 +90,7 @@ fn base_comes_from_a_registry_and_the_image_is_pushed_to_one() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn assembled_image_is_pushed_without_the_engine_and_mounted_elsewhere() {
     let registry = Registry::open();
     let scene = Scene::locked();
@@ -166,7 +166,7 @@ fn forget_the_pulled_base(registry: &Registry, digest: &Digest) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn registry_refusals_are_reported_before_the_build() {
     let registry = Registry::with_password();
     let scene = Scene::new().set("ENVFORGE_IMAGE_MIRROR", registry.host());
@@ -221,7 +221,7 @@ fn registry_refusals_are_reported_before_the_build() {
 }
 
 #[test]
-#[ignore = "needs docker and waits for the engine's own retries, 75 s: cargo test --features docker --test docker -- --ignored pull_fails"]
+#[ignore = "nightly: needs docker and waits for the engine's own retries, 75 s"]
 fn pull_fails_when_a_layer_is_always_cut() {
     let registry = Registry::open();
     let scene = Scene::new();
@@ -241,7 +241,7 @@ fn pull_fails_when_a_layer_is_always_cut() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn private_registry_is_trusted_where_the_engine_trusts_it() {
     let registry = Registry::with_private_authority();
     let host = registry.host();
@@ -282,7 +282,7 @@ fn private_registry_is_trusted_where_the_engine_trusts_it() {
 }
 
 #[test]
-#[ignore = "needs docker and ENVFORGE_INDEX, an index of everything: cargo test --features docker -- --ignored"]
+#[ignore = "nightly: needs docker and ENVFORGE_INDEX, an index of everything"]
 fn vendored_registry_base_is_built_on_offline() {
     let registry = Registry::open();
     let scene = Scene::new();
@@ -347,7 +347,7 @@ fn publish_noise(scene: &Scene, registry: &Registry) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn silent_registry_is_reported_and_the_base_is_bootstrapped() {
     // The default registry is asked after its mirror, over a proxy that is not there.
     let scene =

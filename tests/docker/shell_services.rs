@@ -23,7 +23,7 @@ pub(crate) fn page(port: u16, path: &str) -> String {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn jupyter_requires_its_token() {
     let shells = Shells::new();
     // The usual port is taken: by this, or by somebody else.
@@ -69,7 +69,7 @@ fn jupyter_requires_its_token() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn jupyter_in_the_foreground_ends_with_ctrl_c() {
     let shells = Shells::new();
     let child = shells.command(&["shell", TAG, "--jupyter"]).spawn().expect("it starts");
@@ -80,7 +80,7 @@ fn jupyter_in_the_foreground_ends_with_ctrl_c() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn ports_of_a_remote_engine_are_forwarded() {
     let shells = Shells::new();
     let mut command = shells.command(&["shell", TAG, "--jupyter", "--port", "6006"]);
@@ -112,7 +112,7 @@ fn ports_of_a_remote_engine_are_forwarded() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn open_passes_the_url_to_the_browser_only() {
     let shells = Shells::new();
     let folder = shells.scene.program.path("bin");
@@ -153,7 +153,7 @@ pub(crate) fn keys(folder: &Path) -> String {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn ssh_accepts_the_key_and_rejects_others() {
     let shells = Shells::new();
     let key = keys(&shells.scene.program.path("home"));
@@ -232,7 +232,7 @@ fn ssh_accepts_the_key_and_rejects_others() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn devcontainer_builds_and_runs_the_same_image() {
     let shells = Shells::new();
     let file = shells.succeed(&["export", "devcontainer", SPEC, ".devcontainer"]);

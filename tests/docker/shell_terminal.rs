@@ -11,7 +11,7 @@ use crate::shell::Shells;
 const READY: &str = "printf 're%s\\n' ady\n";
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn terminal_has_a_size_a_keyboard_and_an_exit_code() {
     let shells = Shells::new();
     let mut terminal = shells.terminal(&["shell", TAG], (100, 37));
@@ -49,7 +49,7 @@ fn terminal_has_a_size_a_keyboard_and_an_exit_code() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn second_terminal_joins_and_the_last_ends_the_container() {
     let shells = Shells::new();
     let mut first = shells.terminal(&["shell", TAG], (80, 24));
@@ -69,7 +69,7 @@ fn second_terminal_joins_and_the_last_ends_the_container() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn shell_passes_pipes_signals_and_exit_codes() {
     let shells = Shells::new();
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("exit 130", 130), ("kill -9 $$", 137)] {

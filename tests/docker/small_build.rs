@@ -4,7 +4,7 @@ use crate::engine::docker;
 use crate::scene::{SPEC, Scene, TAG, python_in};
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn framework_is_locked_built_checked_and_tagged() {
     let scene = Scene::new();
     let run = scene.succeed(&["build", SPEC]);
@@ -47,7 +47,7 @@ fn assert_the_lock_names_the_kind_of_index_only(scene: &Scene) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn second_lock_is_equal_and_locked_creates_none() {
     let scene = Scene::new();
     let run = scene.program.run(&["build", SPEC, "--locked"]);
@@ -60,7 +60,7 @@ fn second_lock_is_equal_and_locked_creates_none() {
 }
 
 #[test]
-#[ignore = "needs docker and makes two bases from nothing, three minutes: cargo test --features docker --test docker -- --ignored two_users_of_one_engine_"]
+#[ignore = "nightly: needs docker and makes two bases from nothing, three minutes"]
 fn two_users_of_one_engine_bootstrap_the_same_base() {
     let scene = Scene::new().with_empty_cache_for_locks();
     let start = |user: &str| {
@@ -79,7 +79,7 @@ fn two_users_of_one_engine_bootstrap_the_same_base() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn framework_that_reports_another_cuda_gets_no_tag() {
     let scene = Scene::new();
     scene.index.publish(crate::framework::TORCH_2_7_CU118_MISBUILT.wheels("cp311", "misbuilt"));

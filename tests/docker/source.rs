@@ -27,7 +27,7 @@ fn written(scene: &Scene, wheel: &Wheel) -> String {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn prebuilt_wheel_is_locked_built_and_checked() {
     let (scene, built) = scene();
     let named = |name: &str| built.iter().find(|wheel| wheel.project == name).expect("there");
@@ -59,7 +59,7 @@ fn prebuilt_wheel_is_locked_built_and_checked() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_asks_on_a_terminal_before_it_compiles() {
     let (scene, _) = scene();
     let command = scene.program.command(&["build", SPEC, "--target", "any"]);
@@ -75,7 +75,7 @@ fn build_asks_on_a_terminal_before_it_compiles() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn missing_or_wrong_archive_is_reported_before_compiling() {
     let (scene, _) = scene();
     let mirror = format!("{}/archives", scene.index.url());
@@ -91,7 +91,7 @@ fn missing_or_wrong_archive_is_reported_before_compiling() {
 }
 
 #[test]
-#[ignore = "needs docker and unpacks 3 GB of CUDA libraries; small_build has a wheel of another CUDA: cargo test --features docker --test docker -- --ignored wheel_with_content_of_an"]
+#[ignore = "nightly: needs docker and unpacks 3 GB of CUDA libraries; small_build has a wheel of another CUDA"]
 fn wheel_with_content_of_another_name_gets_no_tag() {
     let (scene, _) = scene();
     let misbuilt = WheelSpec::new("torch", "2.8.0+cu118")

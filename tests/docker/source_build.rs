@@ -113,7 +113,7 @@ impl Fixture {
 const LEAN: [(&str, &str); 1] = [("build_wheels", r#"["setuptools<80", "wheel"]"#)];
 
 #[test]
-#[ignore = "needs docker and downloads gigabytes of NVIDIA's packages: cargo test --features docker --test docker -- --ignored source_build_makes_a_che"]
+#[ignore = "nightly: needs docker and downloads gigabytes of NVIDIA's packages"]
 fn source_build_makes_a_checked_image_of_a_cuda_project() {
     let f = Fixture::new("small");
     f.use_matrix("first.tar", &LEAN);
@@ -155,7 +155,7 @@ fn source_build_makes_a_checked_image_of_a_cuda_project() {
 }
 
 #[test]
-#[ignore = "needs docker and downloads gigabytes of NVIDIA's packages: cargo test --features docker --test docker -- --ignored builder_has_every_requir"]
+#[ignore = "nightly: needs docker and downloads gigabytes of NVIDIA's packages"]
 fn builder_has_every_required_header_library_and_tool() {
     let f = Fixture::new("headers");
     // Our patch is for a file that this project does not have.

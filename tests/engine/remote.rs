@@ -84,7 +84,7 @@ async fn assert_builds(docker: &Docker, name: &str) {
 }
 
 #[tokio::test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 async fn tls_engine_is_used_and_its_certificate_checked() {
     let folder = tempfile::tempdir().unwrap();
     sh(folder.path(), CERTIFICATES);
@@ -150,7 +150,7 @@ fn sshd(folder: &Utf8Path) -> (Sshd, u16) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker")]
+#[ignore = "needs docker"]
 fn ssh_engine_is_used_and_its_error_reported() {
     let guard = tempfile::tempdir().unwrap();
     let folder = utf8(guard.path());
@@ -187,7 +187,7 @@ fn ssh_engine_is_used_and_its_error_reported() {
 
 /// Run by the test above in its own process with the wrapper as `ssh`.
 #[tokio::test]
-#[ignore = "run by ssh_engine_is_used_and_its_error_reported"]
+#[ignore = "inner: run by ssh_engine_is_used_and_its_error_reported"]
 async fn build_at_the_given_address() {
     let docker_host = std::env::var("ENVFORGE_TEST_ADDRESS").ok();
     assert!(docker_host.is_some(), "no address was given");

@@ -33,11 +33,36 @@ def agent(words, limit=None, wrapper=(), **variables):
     if limit:
         command += ["--limit", str(limit)]
     began = time.time()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=480)
+    done = finished(command, env=environment, timeout=480)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     checks = [line for line in lines if "id" in line]
     return {"command": " ".join(words), "code": done.returncode, "seconds": round(time.time() - began, 2), "checks": checks,
             "stderr": done.stderr[-2000:]}
+
+
+class OutOfTime(Exception):
+    """The time of `lent` is over."""
+
+
+# When the call of `lent` must be over; a step alone has no such end.
+END = None
+
+
+def finished(command, timeout, **options):
+    """Runs a command like subprocess.run; at the end of `lent` it and its children are killed, and OutOfTime is raised."""
+    left = timeout if END is None else min(timeout, END - time.time())
+    if left <= 0:
+        raise OutOfTime
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                          start_new_session=True, **options) as process:
+        try:
+            out, err = process.communicate(timeout=left)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired) and END is not None and time.time() >= END:
+                raise OutOfTime from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def check(result, name):
@@ -59,7 +84,7 @@ def all_good(*results):
 
 def shell(*words):
     try:
-        done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=120)
+        done = finished(words, timeout=120)
         return {"command": " ".join(words), "code": done.returncode, "text": (done.stdout + done.stderr)[-20000:]}
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"command": " ".join(words), "code": None, "text": str(error)}
@@ -101,21 +126,35 @@ def sustained():
     return runs, all_good(*runs), []
 
 
-def kernels():
-    """Our kernels by the PTX inside the agent, then by the Python's NVRTC and by each of NVRTC's folders."""
-    words = ["run", "memory", "gemm-own", "conv-own"]
-    own = agent(words)
+OWN = ["run", "memory", "gemm-own", "conv-own"]
+
+
+def kernels_by_ptx():
+    """Our kernels by the PTX inside the agent."""
     with tempfile.TemporaryDirectory() as empty:
-        made = agent(words, ROOT=empty, VIRTUAL_ENV="")
-        runs = [own, made]
+        made = agent(OWN, ROOT=empty, VIRTUAL_ENV="")
+    target = check(made, "gemm-fp32-own").get("measured", {}).get("target", "")
+    bad = [] if "made ahead" in target else [f"the PTX inside the agent was not used: {target}"]
+    return [made], all_good(made) + bad, []
+
+
+def kernels_by_nvrtc():
+    """Our kernels by the Python's NVRTC and by each of NVRTC's folders."""
+    runs = [agent(OWN)]
+    with tempfile.TemporaryDirectory() as empty:
         for folder in os.environ.get("NVRTC", "").split(":"):
             if folder:
-                runs.append(agent(words, ROOT=empty, VIRTUAL_ENV="", LD_LIBRARY_PATH=f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"))
-    bad = all_good(*runs)
-    target = check(made, "gemm-fp32-own").get("measured", {}).get("target", "")
-    if "made ahead" not in target:
-        bad.append(f"the PTX inside the agent was not used: {target}")
-    return runs, bad, []
+                runs.append(agent(OWN, ROOT=empty, VIRTUAL_ENV="", LD_LIBRARY_PATH=f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"))
+    return runs, all_good(*runs), []
+
+
+def kernels():
+    """Our kernels by the PTX inside the agent, then by the Python's NVRTC and by each of NVRTC's folders."""
+    return both(kernels_by_ptx(), kernels_by_nvrtc())
+
+
+def both(one, other):
+    return tuple(first + second for first, second in zip(one, other))
 
 
 def shim():
@@ -128,38 +167,52 @@ def shim():
     return (built, folder) if done["code"] == 0 else (None, folder)
 
 
-def negatives():
-    """Each fault must be reported with its fix: an image that passes with it proves nothing."""
-    library, folder = shim()
-    runs, bad = [], []
+# Fault: words, check, outcome, text of detail or hint. Those but the first are planted by the shim.
+NEGATIVES = {
+    "no GPU visible": (["run", "driver"], "driver", "failed", "NO_DEVICE|0 GPUs"),
+    "flip": (["run", "memory"], "memory-copies", "failed", "came back changed"),
+    "nothing": (["run", "gemm-own"], "gemm-fp32-own", "failed", "wrong|instead|NaN|differ"),
+    "memory": (["run", "gemm-own"], "gemm-fp32-own", "skipped", "OUT_OF_MEMORY"),
+    "taken": (["run", "gemm-own"], "gemm-fp32-own", "skipped", "DEVICE_UNAVAILABLE"),
+    "fault": (["run", "gemm-own"], "gemm-fp32-own", "failed", "ILLEGAL_ADDRESS"),
+    "stub": (["run", "driver"], "driver", "failed", "STUB"),
+}
 
-    def expect(name, words, check_name, outcomes, text, **variables):
-        result = agent(words, **variables)
-        result["fault"] = name
-        line = check(result, check_name)
-        runs.append(result)
-        said = f"{line['detail']} {line.get('hint')}"
-        if line["outcome"] not in outcomes or not re.search(text, said):
-            bad.append(f"{name}: {check_name} is {line['outcome']}: {said}")
-        elif not line.get("hint") and name not in ("flip", "nothing"):
-            bad.append(f"{name}: {check_name} has no hint: {said}")
 
-    expect("no GPU visible", ["run", "driver"], "driver", ["failed"], "NO_DEVICE|0 GPUs", CUDA_VISIBLE_DEVICES="-1", **FAULTS["invisible"])
-    if library:
-        one = {"LD_PRELOAD": library}
-        expect("flip", ["run", "memory"], "memory-copies", ["failed"], "came back changed", SHIM="flip", **one)
-        expect("nothing", ["run", "gemm-own"], "gemm-fp32-own", ["failed"], "wrong|instead|NaN|differ", SHIM="nothing", **one)
-        expect("memory", ["run", "gemm-own"], "gemm-fp32-own", ["skipped"], "OUT_OF_MEMORY", SHIM="memory", **one)
-        expect("taken", ["run", "gemm-own"], "gemm-fp32-own", ["skipped"], "DEVICE_UNAVAILABLE", SHIM="taken", **one)
-        expect("fault", ["run", "gemm-own"], "gemm-fp32-own", ["failed"], "ILLEGAL_ADDRESS", SHIM="fault", **one)
+def negative(name):
+    """One fault, which must be reported with its fix."""
+    words, check_name, outcome, text = NEGATIVES[name]
+    folder = None
+    if name == "no GPU visible":
+        variables = {"CUDA_VISIBLE_DEVICES": "-1", **FAULTS["invisible"]}
+    elif name == "stub":  # The folder of a toolkit's stub libcuda.so, as libcuda.so.1.
+        if not os.environ.get("STUBS"):
+            return [], [], [{"skipped": "no STUBS: the stub of libcuda is not tried"}]
+        variables = {"LD_LIBRARY_PATH": os.environ["STUBS"]}
     else:
-        bad.append("the shim is not built: put shim.so beside this script, or install cc")
-    stubs = os.environ.get("STUBS")  # The folder of a toolkit's stub libcuda.so, as libcuda.so.1.
-    if stubs:
-        expect("stub", ["run", "driver"], "driver", ["failed"], "STUB", LD_LIBRARY_PATH=stubs)
+        library, folder = shim()
+        if not library:
+            return [], ["the shim is not built: put shim.so beside this script, or install cc"], []
+        variables = {"LD_PRELOAD": library, "SHIM": name}
+    result = agent(words, **variables)
+    result["fault"] = name
+    line = check(result, check_name)
+    said, bad = f"{line['detail']} {line.get('hint')}", []
+    if line["outcome"] != outcome or not re.search(text, said):
+        bad.append(f"{name}: {check_name} is {line['outcome']}: {said}")
+    elif not line.get("hint") and name not in ("flip", "nothing"):
+        bad.append(f"{name}: {check_name} has no hint: {said}")
     if folder:
         shutil.rmtree(folder)
-    return runs, bad, [] if stubs else [{"skipped": "no STUBS: the stub of libcuda is not tried"}]
+    return [result], bad, []
+
+
+def negatives():
+    """Each fault must be reported with its fix: an image that passes with it proves nothing."""
+    found = ([], [], [])
+    for name in NEGATIVES:
+        found = both(found, negative(name))
+    return found
 
 
 # What a fake driver needs to behave so: the tests set it, a real one needs none.
@@ -342,16 +395,132 @@ STEPS = {
 }
 
 
+def one_group(name):
+    runs = [agent(["run", name])]
+    return runs, all_good(*runs), []
+
+
+def quick():
+    """Level quick as a whole."""
+    runs = [agent(["quick", "--stage", "gpu"])]
+    return runs, all_good(*runs), [{"quick_seconds": runs[0]["seconds"], "quick_bound": 10}]
+
+
+def full():
+    """Level full as a whole."""
+    runs = [agent(["full", "--stage", "gpu"])]
+    return runs, all_good(*runs), []
+
+
+def lent_parts():
+    """What fifteen minutes on a GPU are spent on, the most important first: step and part, and what runs it."""
+    of_group = lambda step, name: ((step, name), lambda: one_group(name))
+    first = ["gemm-cublas", "conv-cudnn", "nccl", "memory"]
+    frameworks_first = [name for name in GROUPS if name.startswith("framework-")]
+    later = [name for name in GROUPS if name not in first and name not in frameworks_first and not name.endswith("-own")]
+    yield ("kernels", "ptx"), kernels_by_ptx
+    yield ("kernels", "nvrtc"), kernels_by_nvrtc
+    yield from (of_group("groups", name) for name in first)
+    yield ("quick", "all"), quick
+    yield from ((("negatives", name), lambda name=name: negative(name)) for name in NEGATIVES)
+    yield from (of_group("groups", name) for name in frameworks_first)
+    yield ("inventory", "all"), inventory
+    yield from (of_group("groups", name) for name in later)
+    yield from (of_group("new-groups", name) for name in NEW_GROUPS)
+    yield ("loop", "full"), full
+    yield ("perf", "all"), perf
+    yield from (((step, "all"), STEPS[step]) for step in ("frameworks", "confined", "sanitizer", "sustained"))
+
+
+def records(folder):
+    """The parts that calls of `lent` finished: a line each. The last line of one that was killed may be cut."""
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        if not re.fullmatch(r"lent-[A-Z]\.jsonl", name):
+            continue
+        with open(os.path.join(folder, name)) as file:
+            for line in file:
+                try:
+                    record = json.loads(line)
+                except ValueError:
+                    continue
+                found[(record["step"], record["part"])] = record
+    return found
+
+
+def lent(call):
+    """One call of five minutes (LENT_SECONDS): what no earlier call finished, each part kept as soon as it ends. Earlier results: DONE, or OUT."""
+    global END
+    if call == "list":
+        for step, part in dict(lent_parts()):
+            print(step, part)
+        return 0
+    if not re.fullmatch("[A-Z]", call):
+        sys.exit("usage: gpu-day.sh lent A | lent B | lent list")
+    END = time.time() + float(os.environ.get("LENT_SECONDS", "290"))
+    done = records(os.environ.get("DONE", OUT))
+    failed = [key for key, record in done.items() if not record["as_expected"]]
+    parts = dict(lent_parts())
+    # What an earlier call finished but did not find as expected is tried again at the end.
+    order = [key for key in parts if key not in done] + [key for key in parts if key in failed]
+    worst = 0
+    path = os.path.join(OUT, f"lent-{call}.jsonl")
+    with open(path, "a") as file:
+        if file.tell() and not open(path).read().endswith("\n"):
+            file.write("\n")  # The cut line of a call that was killed.
+        for step, part in order:
+            began = time.time()
+            try:
+                runs, bad, notes = parts[(step, part)]()
+            except OutOfTime:
+                print(json.dumps({"step": step, "part": part, "out_of_time": True, "left": len(order) - order.index((step, part))}), flush=True)
+                return worst
+            except Exception as error:  # One part that cannot run must not cost the others.
+                runs, bad, notes = [], [f"{type(error).__name__}: {error}"], []
+            record = {"step": step, "part": part, "as_expected": not bad, "problems": bad, "seconds": round(time.time() - began, 1), "notes": notes, "runs": runs}
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+            print(json.dumps({key: record[key] for key in ("step", "part", "as_expected", "problems", "seconds")}), flush=True)
+            worst |= bool(bad)
+    return worst
+
+
+def replay(folder, model):
+    """Makes the fixtures of MODEL from such a folder: tests/fixtures/gpu/MODEL/STEP.json. Ends with 1 if a part was not as expected."""
+    target = os.path.join(os.path.dirname(HERE), "fixtures", "gpu", model)
+    os.makedirs(target, exist_ok=True)
+    steps, order = {}, list(dict(lent_parts()))
+    found = records(folder)
+    for step, part in sorted(found, key=lambda key: order.index(key) if key in order else len(order)):
+        record = found[(step, part)]
+        whole = steps.setdefault(step, {"step": step, "as_expected": True, "problems": [], "seconds": 0, "notes": [], "runs": []})
+        whole["as_expected"] &= record["as_expected"]
+        whole["seconds"] = round(whole["seconds"] + record["seconds"], 1)
+        for key in ("problems", "notes", "runs"):
+            whole[key] += record[key]
+    for step, whole in steps.items():
+        with open(os.path.join(target, f"{step}.json"), "w") as file:
+            json.dump(whole, file, indent=1)
+            file.write("\n")
+        print(f"{target}/{step}.json: {len(whole['runs'])} runs, {'as expected' if whole['as_expected'] else whole['problems']}")
+    return int(not steps or not all(whole["as_expected"] for whole in steps.values()))
+
+
 def main():
     names = sys.argv[1:]
     if not names or names == ["list"]:
         for name, step in STEPS.items():
             print(f"{name:15} {(step.__doc__ or '').splitlines()[0] if step.__doc__ else ''}".rstrip())
         return 0
+    if names[0] == "replay" and len(names) == 3:
+        return replay(*names[1:])
+    os.makedirs(OUT, exist_ok=True)
+    if names[0] == "lent" and len(names) == 2:
+        return lent(names[1])
     unknown = [name for name in names if name not in STEPS]
     if unknown:
         sys.exit(f"unknown step: {', '.join(unknown)} (see `list`)")
-    os.makedirs(OUT, exist_ok=True)
     worst = 0
     for name in names:
         began = time.time()

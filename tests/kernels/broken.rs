@@ -164,7 +164,7 @@ const CHECKS: [&str; 17] = [
 ];
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn the_good_tree_passes_everything_that_the_broken_ones_fail() {
     let lines = Tree::good().lines(&CHECKS);
     assert_eq!(lines.len(), CHECKS.len());
@@ -294,7 +294,7 @@ fn cut(tree: &Tree, path: &str) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn each_broken_tree_is_caught_by_name_with_a_hint() {
     for (what, break_it, [id, words]) in BROKEN {
         let mut tree = Tree::good();
@@ -304,7 +304,7 @@ fn each_broken_tree_is_caught_by_name_with_a_hint() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn the_wrong_user_and_a_leaked_secret_are_caught() {
     let mut tree = Tree::good();
     tree.user = "0:0";
@@ -320,7 +320,7 @@ fn the_wrong_user_and_a_leaked_secret_are_caught() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn a_library_that_ends_the_process_is_a_line_with_its_name() {
     let tree = Tree::good();
     // Long enough by its header, but nothing behind it: the loader runs into what is not there.

@@ -33,6 +33,7 @@ fn compile_all(requirement: &str) -> Vec<Capability> {
 }
 
 #[test]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn nvrtc_13_0_compiles_after_its_built_in_functions_were_loaded() {
     let library = file(&unpacked("nvidia-cuda-nvrtc==13.0.88"), "libnvrtc.so.");
     load_builtins(&library);
@@ -85,25 +86,25 @@ fn check(requirement: &str, some: &[Capability], none: &[Capability]) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn nvrtc_11_8_compiles_every_kernel_for_every_architecture() {
     check("nvidia-cuda-nvrtc-cu11==11.8.89", &[(3, 5), (7, 0), (8, 0), (8, 9), (9, 0)], &[(10, 0), (12, 0)]);
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn nvrtc_12_4_compiles_every_kernel_for_every_architecture() {
     check("nvidia-cuda-nvrtc-cu12==12.4.127", &[(5, 0), (7, 0), (9, 0)], &[(3, 5), (12, 0)]);
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn nvrtc_12_8_compiles_every_kernel_for_every_architecture() {
     check("nvidia-cuda-nvrtc-cu12==12.8.93", &[(5, 0), (7, 0), (9, 0), (10, 0), (12, 0)], &[(3, 5)]);
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn the_newest_nvrtc_13_compiles_every_kernel_for_every_architecture() {
     check("nvidia-cuda-nvrtc>=13,<14", &[(7, 5), (9, 0), (10, 0), (12, 0)], &[(7, 0)]);
 }

@@ -167,7 +167,7 @@ fn driver_functions() -> Vec<(String, String)> {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads 15 MB of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: 15 MB of wheels"]
 fn driver_matches_its_headers() {
     for wheel in RUNTIMES {
         check(&[(wheel, "cuda.h")], &driver_functions(), DRIVER_CONSTANTS)
@@ -181,7 +181,7 @@ fn driver_matches_its_headers() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads 15 MB of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: 15 MB of wheels"]
 fn wrong_signature_or_constant_is_reported() {
     let wrong = |functions: &[(String, String)], constants: &[(&str, i64)]| {
         check(&[(RUNTIMES[2], "cuda.h")], functions, constants).expect_err("the assertion fails")
@@ -194,7 +194,7 @@ fn wrong_signature_or_constant_is_reported() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads 1 MB of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: 1 MB of wheels"]
 fn nvml_matches_its_headers() {
     for wheel in
         ["nvidia-nvml-dev-cu11==11.8.86", "nvidia-nvml-dev-cu12==12.8.90", "nvidia-nvml-dev==13.0.87"]
@@ -241,7 +241,7 @@ const CUBLAS_CONSTANTS: &[(&str, i64)] = &[
 ];
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn cublas_matches_its_headers() {
     const WHEEL: &str = "nvidia-cublas-cu12==12.8.4.1";
     let own = [(WHEEL, "cublas_v2.h"), (WHEEL, "cublasLt.h")];
@@ -271,7 +271,7 @@ const CUDNN_CONSTANTS: &[(&str, i64)] = &[
 ];
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn cudnn_matches_its_headers() {
     let own = [("nvidia-cudnn-cu12==9.10.2.21", "cudnn.h")];
     check(&[&own, RUNTIME.as_slice()].concat(), &functions(CUDNN), CUDNN_CONSTANTS)
@@ -281,7 +281,7 @@ fn cudnn_matches_its_headers() {
 const NCCL: &str = include_str!("../../kernels/agent/src/gpu/nccl.rs");
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn nccl_matches_its_headers() {
     let own = [("nvidia-nccl-cu12==2.27.3", "nccl.h")];
     let named = [
@@ -343,7 +343,7 @@ const MATH: [Header; 4] = [
 ];
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn libraries_of_mathematics_match_their_headers() {
     for (wheel, header, source, constants) in MATH {
         let own = [(wheel, header), ("nvidia-cublas-cu12==12.8.4.1", "cublas_v2.h")];

@@ -1,6 +1,6 @@
 //! Tests with NVIDIA's own wheels, no GPU and no engine: the kernels under every generation of NVRTC, and the agent on
-//! trees that were broken on purpose. They download some gigabytes once, into `target/wheels`, and so belong to
-//! `cargo test --features docker`.
+//! trees that were broken on purpose. Those that download gigabytes, once, into `target/wheels`,
+//! are ignored: `cargo test --test kernels -- --include-ignored` runs them.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
 #[expect(unsafe_code, reason = "the agent's own file")]

@@ -7,7 +7,7 @@ use crate::nvrtc::{Nvrtc, Target};
 use crate::real::{file, unpacked};
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "downloads gigabytes of wheels: cargo test --features docker")]
+#[ignore = "needs the package index: gigabytes of wheels"]
 fn the_ptx_made_ahead_is_current() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/ptx");
     let library = file(&unpacked("nvidia-cuda-nvrtc-cu11==11.8.89"), "libnvrtc.so.");

@@ -19,7 +19,7 @@ const STATE: &str = "const odd = [...document.querySelectorAll('*')].filter((it)
            scripts: document.scripts.length, text: document.body.textContent.length };";
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs chromium: cargo test --features docker")]
+#[ignore = "needs chromium"]
 fn browser_runs_nothing_of_a_report() {
     let folder = tempfile::tempdir().expect("a folder");
     let pages = hostile::write(folder.path());
@@ -76,7 +76,7 @@ fn filtered(browser: &Browser, gpu: &str, driver: &str, words: &str) -> (u64, f6
 }
 
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs chromium: cargo test --features docker")]
+#[ignore = "needs chromium"]
 fn filter_of_the_site_agrees_with_the_resolver_within_100_ms() {
     let program = program();
     assert_eq!(program.run(&["compat", "site", "public"]).code, 0);
@@ -124,7 +124,7 @@ fn filter_of_the_site_agrees_with_the_resolver_within_100_ms() {
 
 /// Every row is shown without the script: its fields are hidden, the rows are not.
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs chromium: cargo test --features docker")]
+#[ignore = "needs chromium"]
 fn pages_read_without_script() {
     let program = offline();
     keep(&program, &report("team/torch:1"));
@@ -152,7 +152,7 @@ const PICTURES: [&str; 5] =
     ["page-verify.png", "page-site.png", "page-gpu.png", "page-size.png", "page-diff.png"];
 
 #[test]
-#[ignore = "rewrites the pictures of the book: cargo test --test cli -- --ignored pictures_of_the_book"]
+#[ignore = "by hand: rewrites the pictures of the book"]
 fn pictures_of_the_book() {
     let program = offline();
     keep(&program, &report("registry.example.com/team/torch:2.8"));
