@@ -58,7 +58,8 @@ pub(crate) fn docker(address: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-fn content_on(address: &str, tag: &str) -> String {
+/// The content digest of an image on that engine.
+pub(crate) fn content_on(address: &str, tag: &str) -> String {
     let container = docker(address, &["create", tag]);
     let mut export = client(address);
     export.args(["export", &container]).stdout(Stdio::piped());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::engine::docker;
+use crate::engine::{docker, engine_socket};
 use crate::scene::{SPEC, Scene, files_below, python_in};
 
 const EXPORTED: &str = "envforge-test-exported:1";
@@ -33,20 +33,25 @@ fn exported_dockerfile_builds_without_envforge() {
     scene.assert_nothing_left();
 
     let _untag = Untag;
+    build_exported(&scene, &folder, &format!("unix://{}", engine_socket().display()), EXPORTED);
+    assert_eq!(python_in(EXPORTED, "import torch; print(torch.version.cuda)"), "11.8");
+    assert_eq!(docker(&["inspect", "-f", "{{.Config.User}}", EXPORTED]), "1000:1000");
+}
+
+/// Builds an exported folder on the engine of that address, as somebody without envforge does.
+pub(crate) fn build_exported(scene: &Scene, folder: &Path, engine: &str, tag: &str) {
     let index = scene.program.path("index-secret");
     let export = format!("export ENVFORGE_FRAMEWORK_INDEX='{}/cu118'\n", scene.index.url());
     std::fs::write(&index, export).expect("a file of ours");
     let mut build = Command::new(buildkit_client());
-    build.env("DOCKER_BUILDKIT", "1").args(["build", "-q", "-t", EXPORTED]);
+    build.env("DOCKER_BUILDKIT", "1").args(["-H", engine, "build", "-q", "-t", tag]);
     build.arg("--secret").arg(format!("id=index,src={}", index.display()));
     let bundle = Path::new("/etc/ssl/certs/ca-certificates.crt");
     if bundle.is_file() {
         build.arg("--secret").arg(format!("id=ca,src={}", bundle.display()));
     }
-    let output = build.arg(&folder).output().expect("the docker client starts");
+    let output = build.arg(folder).output().expect("the docker client starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(python_in(EXPORTED, "import torch; print(torch.version.cuda)"), "11.8");
-    assert_eq!(docker(&["inspect", "-f", "{{.Config.User}}", EXPORTED]), "1000:1000");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::engine::{docker, engine_socket};
 use crate::engine_table;
+use crate::export::build_exported;
 use crate::program::Program;
 use crate::scene::{SPEC, Scene, give_downloads_and, keep_downloads};
 
@@ -131,6 +132,36 @@ fn one_lock_without_any_layer_gives_one_image_on_two_storage_drivers() {
     // The lock records configuration, layers and content by now: the second build was held to them.
     assert_eq!(records(&scene.program), first);
     assert_eq!(second.layers(), layers, "{driver} and {}", second.driver);
+    docker(&["rmi", &unverified()]);
+}
+
+/// Without envforge, by the engine's own client, it is the same image file by file.
+#[test]
+#[ignore = "nightly: needs docker and builds a Dockerfile on two engines, some minutes"]
+fn exported_dockerfile_gives_the_content_of_the_lock_on_two_storage_drivers() {
+    let scene = Scene::locked();
+    std::fs::copy(scene.lock_path(), scene.program.path(LOCK)).expect("a file of ours");
+    let driver = docker(&["info", "-f", "{{.Driver}}"]);
+    let second = SecondEngine::other_than(&driver);
+    let folder = scene.program.path("exported");
+    scene.succeed(&["build", SPEC, "--lockfile", LOCK, "-t", TAG]);
+    scene.succeed(&["lock", SPEC, "--lockfile", LOCK, "--digest"]);
+    scene.succeed(&["export", "dockerfile", SPEC, &folder.to_string_lossy(), "--lockfile", LOCK]);
+    let content = records(&scene.program)["content"].as_str().expect("a digest").to_owned();
+
+    let state = scene.program.path("other/state");
+    std::fs::create_dir_all(&state).expect("a folder of ours");
+    let own = format!("unix://{}", engine_socket().display());
+    // Its base, which the Dockerfile names.
+    let scene = scene.set("DOCKER_HOST", &second.address).set("ENVFORGE_STATE_DIR", state.to_string_lossy());
+    scene.succeed(&["build", SPEC, "--lockfile", LOCK, "-t", TAG, "--locked"]);
+    for engine in [&own, &second.address] {
+        let tag = "two-drivers-exported:1";
+        build_exported(&scene, &folder, engine, tag);
+        let found = engine_table::content_on(engine, tag);
+        engine_table::docker(engine, &["rmi", "-f", tag]);
+        assert_eq!(found, content, "{driver} and {}: {engine}", second.driver);
+    }
     docker(&["rmi", &unverified()]);
 }
 

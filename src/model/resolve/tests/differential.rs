@@ -144,11 +144,18 @@ fn compare(first: usize, step: usize) -> usize {
 }
 
 #[test]
+fn resolve_and_the_naive_checker_agree_on_every_tenth_shape() {
+    assert!(compare(5, 10) > 4_000);
+}
+
+#[test]
+#[ignore = "needs minutes"]
 fn resolve_and_the_naive_checker_agree_on_every_even_shape() {
     assert!(compare(0, 2) > 20_000);
 }
 
 #[test]
+#[ignore = "needs minutes"]
 fn resolve_and_the_naive_checker_agree_on_every_odd_shape() {
     assert!(compare(1, 2) > 20_000);
 }
