@@ -11,6 +11,7 @@ use crate::model::lock::{LockedCopy, context_name};
 use crate::model::project::file::CopyEntry;
 use crate::model::project::secret::credential_in_file;
 use crate::model::sha256::{Sha256Hex, sha256_hex};
+use crate::store::read_regular;
 
 /// More than a project's configuration: larger things are mounted.
 const LIMIT: u64 = 1 << 30;
@@ -190,7 +191,8 @@ impl Walk<'_> {
         if self.size > LIMIT {
             return Err(CopyError::TooLarge { from: self.wish.from.clone() });
         }
-        let bytes = fs_err::read(&real).map_err(|cause| self.unreadable(cause))?;
+        // It may have become another file since.
+        let bytes = read_regular(&real, found.len()).map_err(|cause| self.unreadable(cause))?;
         if let Some(what) =
             std::str::from_utf8(&bytes).ok().and_then(|text| credential_in_file(path.file_name(), text))
         {

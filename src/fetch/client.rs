@@ -15,6 +15,7 @@ use secrecy::ExposeSecret;
 
 use super::download::Download;
 use super::error::{FetchError, chain};
+use super::pace::Pace;
 use super::partial::Partial;
 use super::redirect::{Hop, send};
 use super::settings::FetchSettings;
@@ -106,8 +107,11 @@ impl Fetcher {
         let response = self.request(address, 0).await?;
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();
+        let mut pace = Pace::new(self.settings.silence);
         while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk.map_err(|error| FetchError::transfer(address, error))?);
+            let chunk = chunk.map_err(|error| FetchError::transfer(address, error))?;
+            pace.count(chunk.len(), address)?;
+            body.extend_from_slice(&chunk);
             if body.len() as u64 > limit {
                 return Err(FetchError::TooLarge { address: address.clone(), limit });
             }
@@ -253,8 +257,10 @@ impl Fetcher {
             }
             let mut chunks = response.bytes_stream();
             let limit = download.size.map_or(UNKNOWN_SIZE_LIMIT, |size| size.saturating_add(EXCESS));
+            let mut pace = Pace::new(self.settings.silence);
             while let Some(chunk) = chunks.next().await {
                 let chunk = chunk.map_err(|error| FetchError::transfer(address, error))?;
+                pace.count(chunk.len(), address)?;
                 if partial.length + chunk.len() as u64 > limit {
                     partial.restart(transfer)?;
                     return Err(FetchError::TooLarge { address: address.clone(), limit });
@@ -345,6 +351,7 @@ mod tests {
     use crate::failure::{Exit, Failure as _};
     use std::sync::Arc;
 
+    use tokio::io::AsyncWriteExt as _;
     use wiremock::matchers::{header, method, path};
     use wiremock::{Mock, MockServer, ResponseTemplate};
 
@@ -444,6 +451,40 @@ mod tests {
         f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
         f.fetch().await.expect("third time");
         assert_eq!(f.requests().await, 3);
+    }
+
+    /// Every byte comes in time, and all of them would take for ever.
+    #[tokio::test]
+    async fn body_that_drips_is_given_up() {
+        let f = fixture().await;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = format!("http://{}/x", listener.local_addr().expect("bound"));
+        let server = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+                    let mut sent = stream.write_all(head).await;
+                    while sent.is_ok() {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                        sent = stream.write_all(b"x").await;
+                    }
+                });
+            }
+        });
+        let settings =
+            FetchSettings { attempts: 1, silence: Duration::from_millis(300), ..FetchSettings::default() };
+        let fetcher = Fetcher::new(&settings).expect("client");
+        let address: Address = address.parse().expect("an address");
+        let document = tokio::time::timeout(Duration::from_secs(20), fetcher.document(&address, 1 << 20));
+        let error = document.await.expect("it ends").expect_err("a drip");
+        assert!(chain(&error).contains("too slow: "), "{error:?}");
+        let mut download = f.download();
+        download.addresses = vec![address];
+        let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
+        let whole = fetcher.into_store(&f.store, &download, &transfer);
+        let error = tokio::time::timeout(Duration::from_secs(20), whole).await.expect("it ends");
+        assert!(chain(&error.expect_err("a drip")).contains("too slow: "));
+        server.abort();
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@
 mod client;
 mod download;
 mod error;
+mod pace;
 mod partial;
 mod redirect;
 mod request;

@@ -129,6 +129,14 @@ pub enum ShellError {
         /// Its port.
         port: u16,
     },
+    /// What a container says of its services is no answer.
+    #[error("unexpected answer from container {container}: {why}")]
+    BadAnswer {
+        /// Its short id.
+        container: String,
+        /// Why.
+        why: String,
+    },
     /// An ended service.
     #[error("container exited with code {code}{}{said}", if said.is_empty() { "" } else { ":\n" })]
     Ended {
@@ -162,6 +170,7 @@ impl Failure for ShellError {
             | Self::NoPort { .. }
             | Self::PortTaken { .. }
             | Self::Silent { .. }
+            | Self::BadAnswer { .. }
             | Self::EngineGone { .. }
             | Self::Ended { .. } => Exit::Outside,
             Self::Engine(error) => error.exit(),
@@ -251,6 +260,9 @@ impl Failure for ShellError {
             Self::PortTaken { .. } => "stop the process listening there (`ss -ltn`), or select another port with --port HOST:CONTAINER".to_owned(),
             Self::NoPort { .. } => "stop the process listening there (`ss -ltn`)".to_owned(),
             Self::Silent { .. } => "check `envforge ps` and `envforge logs NAME`".to_owned(),
+            Self::BadAnswer { .. } => {
+                "the image's own programs answer here: open it without services, and look at its `cat`".to_owned()
+            }
             Self::EngineGone { .. } => {
                 "run `envforge ps` to check whether it still runs, then `envforge shell NAME --attach` to reattach"
                     .to_owned()

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-use super::files::read_text;
 use super::limits::LARGEST_RECORD;
+use super::regular_file::read_regular_text;
 use super::vendor_dir::{VendorProblem, verify_file};
 use crate::model::bounded::read_bounded;
 use crate::model::bounded_tar::BoundedTar;
@@ -52,7 +52,7 @@ fn parse(text: &str) -> Option<Record> {
 
 /// Returns the record of a digest.
 pub(crate) fn read(folder: &Utf8Path, digest: &str, machine: Machine) -> Option<Record> {
-    let text = read_text(&record_path(folder, digest, machine), LARGEST_RECORD).ok()?;
+    let text = read_regular_text(&record_path(folder, digest, machine), LARGEST_RECORD).ok()?;
     parse(&text).filter(|record| record.digest == digest && record.machine == machine)
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn read(folder: &Utf8Path, digest: &str, machine: Machine) -> Option<
 pub(crate) fn records(folder: &Utf8Path) -> Vec<Record> {
     let entries = fs_err::read_dir(folder.join(BASES)).into_iter().flatten().flatten();
     let paths = entries.filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok());
-    paths.filter_map(|path| parse(&read_text(&path, LARGEST_RECORD).ok()?)).collect()
+    paths.filter_map(|path| parse(&read_regular_text(&path, LARGEST_RECORD).ok()?)).collect()
 }
 
 /// Returns the problem of a directory's copy of a base image: `missing` or `damaged`.
@@ -177,7 +177,7 @@ mod tests {
         let size = usize::try_from(LARGEST_RECORD).expect("small");
         for (length, is_read) in [(size, true), (size + 1, false)] {
             fs_err::write(&path, "#".repeat(length)).expect("written");
-            assert_eq!(read_text(&path, LARGEST_RECORD).is_ok(), is_read, "{length}");
+            assert_eq!(read_regular_text(&path, LARGEST_RECORD).is_ok(), is_read, "{length}");
             let mut tar = tar::Builder::new(fs_err::File::create(&path).expect("created"));
             let mut header = tar::Header::new_gnu();
             header.set_size(length as u64);

@@ -8,6 +8,7 @@ use bollard::models::{
 };
 
 use super::types::{ContainerInfo, ContainerRequest, Limits, Mount, MountSource, Port};
+use crate::engine::gpu::apply_gpus;
 
 /// The rotation of a container's log: file size and number of files.
 const LOG: (&str, &str) = ("10m", "3");
@@ -35,9 +36,7 @@ pub(super) fn body(request: &ContainerRequest) -> ContainerCreateBody {
         }),
         ..limited(request.limits)
     };
-    if let Some(gpus) = &request.gpus {
-        gpus.apply(&mut host, &mut env);
-    }
+    apply_gpus(request.gpus.as_ref(), &mut host, &mut env);
     ContainerCreateBody {
         image: Some(request.image.clone()),
         entrypoint: (!request.own_entrypoint).then(|| request.command.clone()),

@@ -1,5 +1,4 @@
 //! Starts a new container: volumes, request, start, and what is given up when the engine refuses it.
-#![expect(clippy::disallowed_methods, reason = "reads the files of --env-file")]
 
 use tokio::io::AsyncWriteExt as _;
 
@@ -15,7 +14,9 @@ use crate::shell::{
     free_name, is_name, mounts, ports, term, variables,
 };
 use crate::store::built_images::built_from;
+use crate::store::read_regular_text;
 use crate::workflow::error::CommandError;
+use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
 use crate::workflow::shell::join::{Join, RunningContainer, SHELL, program, workdir_of};
@@ -27,6 +28,8 @@ use crate::workflow::shell::volumes::standing_mounts;
 
 /// Where a forwarded SSH agent is heard.
 const AGENT: &str = "/run/envforge-agent.sock";
+/// The most of a file of `--env-file`, bytes.
+const LARGEST_ENV_FILE: u64 = 1 << 20;
 /// The command of a container that waits for terminals.
 const WAITS: [&str; 3] = ["tail", "-f", "/dev/null"];
 
@@ -66,7 +69,8 @@ pub(super) async fn launch(
                 attached.input.shutdown().await.map_err(lost)?;
             }
             let name = request.labels[SHELL_LABEL].clone();
-            let told = serve::begin(session, args, (&name, started.guard.id()), &services, &user).await?;
+            let mut told = serve::begin(session, args, (&name, started.guard.id()), &services, &user).await?;
+            told.proven = Some(proven(&session.store, &*session.reporter, &launch.image.image)?);
             let container = started.guard.keep();
             Ok(OpenOutcome::Served {
                 told,
@@ -137,7 +141,10 @@ async fn request(
         env.push(format!("TERM={}", term(session.settings.environment.get("TERM").map(String::as_str))));
     }
     for file in &args.inside.env_file {
-        env.extend(env_file(&fs_err::read_to_string(session.settings.paths.current_dir.join(file))?)?);
+        env.extend(env_file(&read_regular_text(
+            &session.settings.paths.current_dir.join(file),
+            LARGEST_ENV_FILE,
+        )?)?);
     }
     env.extend(variables(&args.inside.env, |name| session.settings.environment.get(name).cloned())?);
     if let Some(ssh) = &mut services.ssh {

@@ -97,7 +97,10 @@ async fn join_running(
     }
     if args.services.any() || (args.start.detach && args.command.is_empty()) {
         let user = User::on(session.engine.info(), caller_ids());
-        let told = of_running(session, &args.services, shell, &user).await?;
+        let mut told = of_running(session, &args.services, shell, &user).await?;
+        if let Some(image) = session.engine.image(&shell.container.image).await? {
+            told.proven = Some(proven(&session.store, &*session.reporter, &image)?);
+        }
         return Ok(OpenOutcome::Served { told, container: None, tunnels: Tunnels::new() });
     }
     note(session, shell, image);

@@ -176,9 +176,16 @@ pub(crate) fn merged(id: CheckId, answers: Vec<(String, Result<CheckPass, CheckF
     let (mut details, mut skips) = (Vec::new(), Vec::new());
     let mut report = Report::new(id, outcome, "");
     for (at, (label, answer)) in answers.into_iter().enumerate() {
+        // A GPU whose check did not pass is named in a check that failed only: it proves nothing, and the failure is its own.
+        let is_named = match &answer {
+            Ok(_) => true,
+            Err(failure) => failure.outcome != Outcome::Skipped && !label.is_empty(),
+        };
+        if is_named {
+            report.measured.push((format!("gpu.{at}"), label.clone()));
+        }
         let detail = match answer {
             Ok(good) => {
-                report.measured.push((format!("gpu.{at}"), label.clone()));
                 let key = |key: String| if several { format!("{key}.{at}") } else { key };
                 report.measured.extend(good.measured.into_iter().map(|(name, value)| (key(name), value)));
                 good.detail
