@@ -11,6 +11,7 @@ use crate::model::lock::{LockedCopy, context_name};
 use crate::model::project::file::CopyEntry;
 use crate::model::project::secret::credential_in_file;
 use crate::model::sha256::{Sha256Hex, sha256_hex};
+use crate::model::whiteout::{DELETES, deletes};
 use crate::store::read_regular;
 
 /// More than a project's configuration: larger things are mounted.
@@ -65,6 +66,12 @@ pub enum CopyError {
         /// The kind of secret.
         what: &'static str,
     },
+    /// A name that deletes files of the image.
+    #[error("invalid file name `{path}`: {DELETES}")]
+    Deletes {
+        /// The path.
+        path: Utf8PathBuf,
+    },
     /// A symlink loop.
     #[error("symlink loop at `{path}`")]
     Circle {
@@ -89,7 +96,7 @@ impl Failure for CopyError {
                     "pass a secret to a `run` step by its name, `{ command = \"...\", secrets = [\"hf\"] }`, and to a container with `envforge shell -e NAME` or a mount".to_owned(),
                 ];
             }
-            Self::Name { .. } => "rename it, or remove it from `copy`",
+            Self::Name { .. } | Self::Deletes { .. } => "rename it, or remove it from `copy`",
             _ => return Vec::new(),
         };
         vec![hint.to_owned()]
@@ -108,6 +115,9 @@ pub fn collect_copy(
     let from = project.join(&wish.from);
     let folder = fs_err::metadata(&from).map_err(unreadable)?.is_dir();
     let prefix = format!("copy/{number}");
+    if !folder && from.file_name().is_some_and(|name| deletes(name.as_bytes())) {
+        return Err(CopyError::Deletes { path: from });
+    }
     if folder {
         walk.folder(&from, &prefix)?;
     } else {
@@ -168,6 +178,9 @@ impl Walk<'_> {
                 continue;
             }
             let (from, to) = (path.join(name), format!("{to}/{name}"));
+            if deletes(name.as_bytes()) {
+                return Err(CopyError::Deletes { path: from });
+            }
             let found = fs_err::metadata(&from).map_err(|cause| self.unreadable(cause))?;
             if found.is_dir() {
                 self.folder(&from, &to)?;
@@ -294,6 +307,22 @@ mod tests {
         }
         symlink(project.folder.path(), project.path("b")).expect("a link");
         assert!(matches!(project.copy("b/secret"), Err(CopyError::Outside { .. })));
+    }
+
+    #[test]
+    fn name_that_deletes_files_of_the_image_is_refused() {
+        let project = project();
+        for name in ["a/.wh.one.txt", "a/.wh..wh..opq"] {
+            std::fs::write(project.path(name), "").expect("a file");
+            for from in ["a", name] {
+                let error = project.copy(from).expect_err(name);
+                assert!(matches!(error, CopyError::Deletes { .. }), "{error}");
+            }
+            std::fs::remove_file(project.path(name)).expect("there");
+        }
+        std::fs::create_dir(project.path("a/.wh.d")).expect("a folder");
+        std::fs::write(project.path("a/.wh.d/x"), "").expect("a file");
+        assert!(matches!(project.copy("a"), Err(CopyError::Deletes { .. })));
     }
 
     #[test]

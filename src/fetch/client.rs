@@ -1,6 +1,7 @@
 //! The HTTP client: requests, retries, resumes downloads, verifies hashes.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use super::download::Download;
 use super::error::{FetchError, chain};
 use super::pace::Pace;
 use super::partial::Partial;
+use super::reach::{Reach, Within, literal};
 use super::redirect::{Hop, send};
 use super::settings::FetchSettings;
 use super::temporary::TemporaryDownload;
@@ -41,6 +43,32 @@ pub struct Fetcher {
 impl Fetcher {
     /// Creates a client.
     pub fn new(settings: &FetchSettings) -> Result<Self, FetchError> {
+        Self::build(settings, None)
+    }
+
+    /// Returns the same client for requests to one server that another one named. It connects to no address that is nearer than
+    /// allowed; where a proxy connects, that decides.
+    pub fn within(&self, address: &Address, most: Reach) -> Result<Self, FetchError> {
+        let url = address.url();
+        if literal(&url).is_some_and(|named| Reach::of(named) > most) {
+            return Err(FetchError::Nearer { address: address.clone() });
+        }
+        let host = url.host_str().unwrap_or_default().to_owned();
+        Self::build(&self.settings, Some(Within { host, most }))
+    }
+
+    /// The reach of a server that answered from that address; that of a proxy says nothing about the servers behind it.
+    pub fn reach_of(&self, connected: Option<SocketAddr>) -> Reach {
+        let proxies = [&self.settings.http_proxy, &self.settings.https_proxy];
+        let ports: Vec<_> =
+            proxies.into_iter().flatten().filter_map(|proxy| proxy.url().port_or_known_default()).collect();
+        match connected {
+            Some(address) if !ports.contains(&address.port()) => Reach::of(address.ip()),
+            _ => Reach::Public,
+        }
+    }
+
+    fn build(settings: &FetchSettings, within: Option<Within>) -> Result<Self, FetchError> {
         let failed = |error: reqwest::Error| FetchError::Client { cause: chain(&error.without_url()) };
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("envforge/", env!("CARGO_PKG_VERSION")))
@@ -48,6 +76,9 @@ impl Fetcher {
             .read_timeout(settings.silence)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy();
+        if let Some(within) = within {
+            builder = builder.dns_resolver(Arc::new(within));
+        }
         let exempt = settings.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
         for (proxy, secure) in [(&settings.http_proxy, false), (&settings.https_proxy, true)] {
             let Some(address) = proxy else { continue };
@@ -307,7 +338,7 @@ impl Fetcher {
             let range = format!("bytes={from}-").parse().expect("digits are a valid header");
             headers.insert(RANGE, range);
         }
-        let hop = Hop { method: Method::GET, url: address.url(), headers, body: None };
+        let hop = Hop { method: Method::GET, url: address.url(), headers, body: None, stays: false };
         let (response, _) = send(&self.client, address, hop).await?;
         let status = response.status();
         tracing::trace!(%address, %status, from, "GET");
@@ -407,6 +438,34 @@ mod tests {
         async fn requests(&self) -> usize {
             self.server.received_requests().await.expect("recorded").len()
         }
+    }
+
+    #[tokio::test]
+    async fn server_in_a_nearer_network_than_the_one_that_names_it_is_not_asked() {
+        let server = MockServer::start().await;
+        Mock::given(wiremock::matchers::any()).respond_with(ResponseTemplate::new(200)).mount(&server).await;
+        let fetcher =
+            Fetcher::new(&FetchSettings { attempts: 1, ..FetchSettings::default() }).expect("a client");
+        let at = server.address();
+        let [literal, named]: [Address; 2] =
+            [format!("http://{at}/token"), format!("http://localhost:{}/token", at.port())]
+                .map(|text| text.parse().expect("an address"));
+        let ask = async |most, address: &Address| {
+            let fetcher = fetcher.within(address, most)?;
+            fetcher.ask(&crate::fetch::HttpRequest::get(address.clone(), 10, Duration::from_secs(5))).await
+        };
+        for most in [Reach::Public, Reach::Private] {
+            let error = ask(most, &literal).await.expect_err("refused");
+            assert!(matches!(error, FetchError::Nearer { .. }), "{error}");
+            let error = ask(most, &named).await.expect_err("refused").to_string();
+            assert!(error.contains("nearer network"), "{error}");
+        }
+        assert!(server.received_requests().await.expect("recorded").is_empty());
+        let answer = ask(Reach::Local, &named).await.expect("as near");
+        assert_eq!(fetcher.reach_of(answer.connected), Reach::Local);
+        let proxied = FetchSettings { https_proxy: Some(literal), ..FetchSettings::default() };
+        let proxied = Fetcher::new(&proxied).expect("a client");
+        assert_eq!(proxied.reach_of(answer.connected), Reach::Public, "a proxy is no registry");
     }
 
     #[tokio::test]

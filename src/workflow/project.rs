@@ -156,9 +156,21 @@ pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Place> {
     })
 }
 
-/// The address of a further index, with the login of its host.
+/// The address of a further index of the user's settings, with the login of its host.
 pub(crate) fn index_address(text: &SecretString, settings: &Settings) -> Result<IndexAddress, RequestError> {
-    let address = settings.index.netrc.with_login(text).expose_secret().parse();
+    parsed_index(&settings.index.with_login(text))
+}
+
+/// The same for an address that the project names: its login is sent over TLS only.
+pub(crate) fn index_address_of_project(
+    text: &SecretString,
+    settings: &Settings,
+) -> Result<IndexAddress, RequestError> {
+    parsed_index(&settings.index.with_login_of_project(text))
+}
+
+fn parsed_index(address: &SecretString) -> Result<IndexAddress, RequestError> {
+    let address = address.expose_secret().parse();
     address.map_err(|cause| RequestError::Address { setting: "[indexes]", cause })
 }
 
