@@ -382,7 +382,7 @@ mod tests {
     use crate::failure::{Exit, Failure as _};
     use std::sync::Arc;
 
-    use tokio::io::AsyncWriteExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use wiremock::matchers::{header, method, path};
     use wiremock::{Mock, MockServer, ResponseTemplate};
 
@@ -522,6 +522,8 @@ mod tests {
             while let Ok((mut stream, _)) = listener.accept().await {
                 tokio::spawn(async move {
                     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+                    let mut request = [0; 4096];
+                    assert!(stream.read(&mut request).await.expect("a request") > 0);
                     let mut sent = stream.write_all(head).await;
                     while sent.is_ok() {
                         tokio::time::sleep(Duration::from_millis(20)).await;

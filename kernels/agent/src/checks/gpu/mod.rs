@@ -269,4 +269,26 @@ mod tests {
         assert_eq!(report.outcome, Outcome::Errored);
         assert_eq!(merged(CheckId::GemmLarge, vec![]).outcome, Outcome::Skipped);
     }
+
+    /// A report says on which GPU a check failed: its failure is none of another GPU's.
+    #[test]
+    fn gpu_whose_check_failed_is_named_and_one_that_was_skipped_is_not() {
+        let answers = || {
+            vec![
+                answer("A", Ok(CheckPass::new("exact"))),
+                answer("B", Err(CheckFailure::skip(SkipReason::ComputeCapability, "needs 8.0"))),
+            ]
+        };
+        let named = |more: CheckFailure| {
+            let answers = answers().into_iter().chain([answer("C", Err(more))]).collect();
+            let measured = merged(CheckId::GemmLarge, answers).measured.clone();
+            measured.into_iter().map(|(key, gpu)| format!("{key} {gpu}")).collect::<Vec<_>>()
+        };
+        for failure in [CheckFailure::fail("wrong"), CheckFailure::error("x")] {
+            assert_eq!(named(failure), ["gpu.0 A", "gpu.2 C"]);
+        }
+        assert_eq!(named(CheckFailure::skip(SkipReason::ComputeCapability, "needs 8.0")), ["gpu.0 A"]);
+        let nothing = vec![answer("", Err(CheckFailure::fail("no driver")))];
+        assert!(merged(CheckId::GemmLarge, nothing).measured.is_empty(), "no GPU was seen");
+    }
 }
