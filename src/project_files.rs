@@ -1,5 +1,4 @@
 //! The files of the project that become part of an image, as entries of the build context.
-#![expect(clippy::disallowed_methods, reason = "edge: reads the files to copy")]
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -221,6 +220,8 @@ impl Walk<'_> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests write files")]
+
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::symlink;
 

@@ -22,7 +22,7 @@ const SCRIPT: &str = concat!(
     include_str!("../../templates/steps/byte_code.py")
 );
 /// A slow machine compiles the modules of a batch in minutes.
-const TIME: Duration = Duration::from_mins(60);
+const TIME: Duration = Duration::from_hours(1);
 /// Raised when the same sources give other byte code than before.
 const LAYOUT: u32 = 2;
 /// Sources of one container, bytes: what is sent and received lies in memory, several times.

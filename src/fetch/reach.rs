@@ -65,17 +65,17 @@ fn of_v6(address: Ipv6Addr) -> Reach {
     }
 }
 
-/// The address of version 4 that one of version 6 stands for: mapped, compatible, translated (64:ff9b::/96) or 6to4.
+/// The address of version 4 that one of version 6 stands for: mapped, compatible, translated (`64:ff9b::/96`) or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, g, h] = address.segments();
     let of = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         Ipv4Addr::new(a, b, c, d)
     };
-    match [a, b, c, d, e, f] {
-        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => Some(of(g, h)),
-        [0, 0, 0, 0, 0, 0] if g != 0 => Some(of(g, h)),
-        [0x2002, high, low, ..] => Some(of(high, low)),
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => Some(of(high, low)),
+        [0, 0, 0, 0, 0, 0, high, low] => (high != 0).then(|| of(high, low)),
         _ => None,
     }
 }

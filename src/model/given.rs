@@ -133,7 +133,7 @@ mod tests {
         let mut text = format!("| | {} |\n|---|{}\n", head.join(" | "), "---|".repeat(head.len()));
         for (_, title, gifts) in &LIST {
             let gifts: Vec<&str> = gifts.iter().map(mark).collect();
-            text.push_str(&format!("| {title} | {} |\n", gifts.join(" | ")));
+            text = format!("{text}| {title} | {} |\n", gifts.join(" | "));
         }
         text
     }

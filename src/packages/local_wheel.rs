@@ -1,5 +1,4 @@
 //! A prebuilt wheel that no index lists: read, compared with a stack, cached by its hash.
-#![expect(clippy::disallowed_methods, reason = "edge: reads wheels")]
 
 use std::io::{Cursor, Read, Seek, Write as _};
 use std::str::FromStr as _;
@@ -235,6 +234,8 @@ fn copy_to_cache(path: &Utf8Path, store: &Store) -> Result<(String, u64), Packag
 
 #[cfg(test)]
 pub(super) mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests write files")]
+
     use crate::failure::{Exit, Failure as _};
     use camino::Utf8PathBuf;
 

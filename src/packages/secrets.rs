@@ -33,7 +33,7 @@ pub fn index_secrets(
     if have_login(&index.proxies.0) {
         for (name, value) in &index.proxies.0 {
             let value = shell_word(value);
-            lines.push_str(&format!("export {name}={value} {}={value}\n", name.to_lowercase()));
+            lines = format!("{lines}export {name}={value} {}={value}\n", name.to_lowercase());
         }
     }
     let mut secrets = Vec::new();

@@ -23,7 +23,7 @@ pub(crate) fn open_regular(path: &Utf8Path) -> std::io::Result<fs_err::File> {
     // The name may stand for another file by now.
     refuse_special(path, &file.metadata()?)?;
     let found = fstatfs(file.file())?;
-    if OF_KERNEL.contains(&i64::from(found.f_type)) {
+    if OF_KERNEL.contains(&found.f_type) {
         return Err(refused(path, "a file of the kernel"));
     }
     Ok(file)

@@ -232,6 +232,8 @@ mod tests {
 
     #[test]
     fn archive_that_brings_another_tag_is_refused() {
+        use tar::EntryType as T;
+
         const TAG: &str = "envforge-base:ab";
         let fine = r#"[{"Config":"x.json","RepoTags":["envforge-base:ab"]}]"#;
         let index = |name: &str| {
@@ -276,7 +278,6 @@ mod tests {
             let found = check(files).expect_err("refused");
             assert!(found.contains(says), "{found}");
         }
-        use tar::EntryType as T;
         for (path, kind) in [
             ("/manifest.json", T::Regular),
             (".//manifest.json", T::Regular),

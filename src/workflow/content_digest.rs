@@ -64,7 +64,7 @@ pub(crate) async fn digest_of(
 }
 
 /// Reading 30 GB from a slow disk takes minutes.
-const TIME: Duration = Duration::from_mins(60);
+const TIME: Duration = Duration::from_hours(1);
 /// The file list of an image, bytes: one of 500,000 files has some 60 MB.
 const MOST_LISTED: usize = 1 << 30;
 

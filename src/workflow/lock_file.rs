@@ -57,6 +57,8 @@ pub(crate) fn lock_bytes(path: &Utf8Path) -> std::io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests write files")]
+
     use super::*;
 
     #[test]

@@ -1,5 +1,4 @@
 //! The project file and the files it refers to, read for one environment.
-#![expect(clippy::disallowed_methods, reason = "edge: reads the project's files")]
 
 use camino::{Utf8Path, Utf8PathBuf};
 use secrecy::{ExposeSecret as _, SecretString};

@@ -81,22 +81,22 @@ const DEEPEST: usize = 32;
 struct Groups<'a> {
     /// The names of the groups as they are written.
     names: Vec<&'a str>,
-    groups: BTreeMap<String, &'a [Member]>,
+    members: BTreeMap<String, &'a [Member]>,
     optional: BTreeMap<String, &'a [String]>,
     done: BTreeSet<String>,
 }
 
 impl<'a> Groups<'a> {
     fn of(all: &'a Pyproject) -> Self {
-        let (mut groups, mut optional) = (BTreeMap::new(), BTreeMap::new());
-        for (name, members) in &all.dependency_groups {
-            groups.entry(normalized(name)).or_insert(members.as_slice());
+        let (mut members, mut optional) = (BTreeMap::new(), BTreeMap::new());
+        for (name, found) in &all.dependency_groups {
+            members.entry(normalized(name)).or_insert(found.as_slice());
         }
         for (name, texts) in all.project.iter().flat_map(|project| &project.optional_dependencies) {
             optional.entry(normalized(name)).or_insert(texts.as_slice());
         }
         let names = all.dependency_groups.keys().map(String::as_str).collect();
-        Self { names, groups, optional, done: BTreeSet::new() }
+        Self { names, members, optional, done: BTreeSet::new() }
     }
 
     /// Adds the requirements of a group; `path` leads to it.
@@ -114,7 +114,7 @@ impl<'a> Groups<'a> {
         if !self.done.insert(name.clone()) {
             return Ok(());
         }
-        if let Some(members) = self.groups.get(&name).copied() {
+        if let Some(members) = self.members.get(&name).copied() {
             path.push(name);
             for member in members {
                 match member {
@@ -180,8 +180,8 @@ key = 1
         let mut text = "[dependency-groups]\ng0 = [\"click\"]\n".to_owned();
         for n in 1..30 {
             let before = n - 1;
-            text +=
-                &format!("g{n} = [{{include-group = \"g{before}\"}}, {{include-group = \"G{before}\"}}]\n");
+            let twice = format!("[{{include-group = \"g{before}\"}}, {{include-group = \"G{before}\"}}]");
+            text = format!("{text}g{n} = {twice}\n");
         }
         let found = from_pyproject("pyproject.toml", &text, &["g29".to_owned()]).expect("reads");
         assert_eq!(found.len(), 1);

@@ -166,7 +166,7 @@ mod tests {
                 if part.as_str() == ".." {
                     real.pop();
                 } else {
-                    real.push(part)
+                    real.push(part);
                 }
             }
             let unreadable = || ProjectError::Unreadable {

@@ -1,5 +1,4 @@
 //! Layers of given files: envforge's own, the project's, byte code.
-#![expect(clippy::disallowed_methods, reason = "reads files of the project")]
 
 use std::collections::BTreeMap;
 

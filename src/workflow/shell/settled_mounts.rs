@@ -3,7 +3,6 @@
 //!
 //! A folder of the project is therefore no mount but a link to /workspace, which leads to the project whatever lies there. Every
 //! other path is given without links, and has no part that a program of the container can write.
-#![expect(clippy::disallowed_methods, reason = "edge: looks paths up")]
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -102,6 +101,8 @@ impl Settled {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests write files")]
+
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -135,6 +135,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "an item of a stream")]
     fn part(bytes: &'static [u8]) -> std::io::Result<Output> {
         Ok(Output::Out(bytes.into()))
     }
