@@ -13,6 +13,7 @@ mod cache;
 mod conflicts;
 mod digest;
 mod dist_info;
+mod entry_name;
 mod entry_points;
 mod entry_reader;
 mod error;

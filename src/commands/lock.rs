@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::outdated::print;
 use crate::failure::Exit;
-use crate::model::image::plan::UNVERIFIED;
+use crate::model::image::plan::{LOCK_LABEL, UNVERIFIED};
 use crate::model::lock::Difference;
 use crate::model::request;
 use crate::report::Printer;
@@ -23,8 +23,6 @@ use crate::workflow::lock::{LockedBuild, lock_for, raise_schema};
 use crate::workflow::lock_changes::proposed;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
-use crate::workflow::named::Named;
-use crate::workflow::own_images::image_of_lock;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 
@@ -98,14 +96,17 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// The content digest of a lock: of its image in the engine, whatever its tags are called, which must be the recorded one; else
-/// the record alone.
+/// The content digest of a lock: of its image in the engine, which must be the recorded one; else the record alone.
 async fn content(session: &Session<'_>, locked: &LockedBuild, spec: &str) -> Result<String, CommandError> {
-    if let Some(Named { image, .. }) = image_of_lock(session, &locked.lock.hashes()).await? {
-        return digest_of(session, locked, &image.id).await;
+    let name = crate::model::image::plan::name(&locked.lock);
+    for tag in [name.clone(), format!("{name}{UNVERIFIED}")] {
+        if let Some(image) = session.engine.image(&tag).await?
+            && image.labels.get(LOCK_LABEL).is_some_and(|hash| locked.lock.matches_hash(hash))
+        {
+            return digest_of(session, locked, &image.id).await;
+        }
     }
-    let tag = crate::model::image::plan::name(&locked.lock) + UNVERIFIED;
-    let not_built = || ImageError::NotBuilt { tag, spec: spec.to_owned() };
+    let not_built = || ImageError::NotBuilt { tag: name + UNVERIFIED, spec: spec.to_owned() };
     locked.lock.records.content.clone().ok_or_else(|| not_built().into())
 }
 

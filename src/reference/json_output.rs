@@ -150,9 +150,6 @@ const OBJECTS: &[Object] = &[
             ("jupyter", "address with its token, or null"),
             ("ssh", "command, or null"),
             ("vscode", "address that VS Code opens, or null"),
-            ("standing", STATE),
-            ("proven", PROVEN),
-            ("failed", FAILED),
         ],
     ),
     (

@@ -71,7 +71,6 @@ mod several;
 mod signals;
 mod source_patches;
 mod specs;
-mod strangers;
 mod vendor;
 mod verify;
 mod voice;

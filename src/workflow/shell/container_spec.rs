@@ -1,6 +1,5 @@
 //! What a new container is made of.
 
-use crate::engine::Mount;
 use crate::model::request;
 use crate::shell::Project;
 use crate::shell::labels::Shell;
@@ -11,8 +10,6 @@ pub(crate) struct ContainerSpec<'a> {
     pub(super) args: &'a request::Shell,
     pub(super) project: &'a Project,
     pub(super) image: &'a Named,
-    /// The mounts that the project names, with the paths that were judged.
-    pub(super) judged: &'a [Mount],
     pub(super) shells: &'a [Shell],
     pub(super) interactive: bool,
 }
