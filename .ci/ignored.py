@@ -11,8 +11,8 @@ import re
 import sys
 
 TARGETS = [
-    (r"unittests src/lib\.rs .*/deps/envforge-", "-p envforge --lib"),
-    (r"tests/(\w+)/main\.rs .*", r"-p envforge --test \1"),
+    (r"unittests src/lib\.rs .*/deps/envforge-", "--lib"),
+    (r"tests/(\w+)/main\.rs .*", r"--test=\1"),
 ]
 
 

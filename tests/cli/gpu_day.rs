@@ -218,7 +218,7 @@ fn second_call_does_what_the_first_left() {
         assert!(output.status.success(), "{said}");
         (kept(out.path(), name), said)
     };
-    let (first, said) = call("A", "6");
+    let (first, said) = call("A", "3");
     assert!(!first.is_empty() && first.len() < listed.len() && said.contains("out_of_time"), "{said}");
     let (second, _) = call("B", "12");
     assert!(!second.is_empty());

@@ -98,13 +98,25 @@ fn records(program: &Program) -> toml::Table {
     lock.parse::<toml::Table>().expect("TOML")["records"].as_table().expect("records").clone()
 }
 
+/// A scene with the lock of the small build as [`LOCK`].
+fn scene_with_lock() -> Scene {
+    let scene = Scene::locked();
+    std::fs::copy(scene.lock_path(), scene.program.path(LOCK)).expect("a file of ours");
+    scene
+}
+
+/// The same, the storage driver of its engine, and an engine with another one.
+fn two_engines() -> (Scene, String, SecondEngine) {
+    let scene = scene_with_lock();
+    let driver = docker(&["info", "-f", "{{.Driver}}"]);
+    let second = SecondEngine::other_than(&driver);
+    (scene, driver, second)
+}
+
 #[test]
 #[ignore = "needs docker"]
 fn one_lock_without_any_layer_gives_one_image_on_two_storage_drivers() {
-    let scene = Scene::locked();
-    std::fs::copy(scene.lock_path(), scene.program.path(LOCK)).expect("a file of ours");
-    let driver = docker(&["info", "-f", "{{.Driver}}"]);
-    let second = SecondEngine::other_than(&driver);
+    let (scene, driver, second) = two_engines();
 
     let (cache, other) = (scene.program.path("one/cache"), scene.program.path("other/cache"));
     // Byte code follows the Python alone.
@@ -139,10 +151,7 @@ fn one_lock_without_any_layer_gives_one_image_on_two_storage_drivers() {
 #[test]
 #[ignore = "nightly: needs docker and builds a Dockerfile on two engines, some minutes"]
 fn exported_dockerfile_gives_the_content_of_the_lock_on_two_storage_drivers() {
-    let scene = Scene::locked();
-    std::fs::copy(scene.lock_path(), scene.program.path(LOCK)).expect("a file of ours");
-    let driver = docker(&["info", "-f", "{{.Driver}}"]);
-    let second = SecondEngine::other_than(&driver);
+    let (scene, driver, second) = two_engines();
     let folder = scene.program.path("exported");
     scene.succeed(&["build", SPEC, "--lockfile", LOCK, "-t", TAG]);
     scene.succeed(&["lock", SPEC, "--lockfile", LOCK, "--digest"]);
@@ -169,8 +178,7 @@ fn exported_dockerfile_gives_the_content_of_the_lock_on_two_storage_drivers() {
 #[test]
 #[ignore = "needs docker"]
 fn records_of_another_layout_are_told_of_and_neither_compared_nor_refused() {
-    let scene = Scene::locked();
-    std::fs::copy(scene.lock_path(), scene.program.path(LOCK)).expect("a file of ours");
+    let scene = scene_with_lock();
     let build = ["build", SPEC, "--lockfile", LOCK];
     let digest = ["lock", SPEC, "--lockfile", LOCK, "--digest"];
     scene.succeed(&build);

@@ -1,5 +1,7 @@
 """The steps of gpu-day.sh. Each runs the agent, says what was expected and what came, and writes OUT/STEP.json."""
 
+import atexit
+import functools
 import json
 import os
 import re
@@ -157,14 +159,17 @@ def both(one, other):
     return tuple(first + second for first, second in zip(one, other))
 
 
+@functools.cache
 def shim():
+    """The library that plants faults, beside this script or built once; None without a compiler."""
     built = os.path.join(HERE, "shim.so")
     if os.path.exists(built):
-        return built, None
+        return built
     folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
     built = os.path.join(folder, "shim.so")
     done = shell("cc", "-shared", "-fPIC", "-O2", "-o", built, os.path.join(HERE, "shim.c"), "-ldl")
-    return (built, folder) if done["code"] == 0 else (None, folder)
+    return built if done["code"] == 0 else None
 
 
 # Fault: words, check, outcome, text of detail or hint. Those but the first are planted by the shim.
@@ -182,7 +187,6 @@ NEGATIVES = {
 def negative(name):
     """One fault, which must be reported with its fix."""
     words, check_name, outcome, text = NEGATIVES[name]
-    folder = None
     if name == "no GPU visible":
         variables = {"CUDA_VISIBLE_DEVICES": "-1", **FAULTS["invisible"]}
     elif name == "stub":  # The folder of a toolkit's stub libcuda.so, as libcuda.so.1.
@@ -190,7 +194,7 @@ def negative(name):
             return [], [], [{"skipped": "no STUBS: the stub of libcuda is not tried"}]
         variables = {"LD_LIBRARY_PATH": os.environ["STUBS"]}
     else:
-        library, folder = shim()
+        library = shim()
         if not library:
             return [], ["the shim is not built: put shim.so beside this script, or install cc"], []
         variables = {"LD_PRELOAD": library, "SHIM": name}
@@ -202,8 +206,6 @@ def negative(name):
         bad.append(f"{name}: {check_name} is {line['outcome']}: {said}")
     elif not line.get("hint") and name not in ("flip", "nothing"):
         bad.append(f"{name}: {check_name} has no hint: {said}")
-    if folder:
-        shutil.rmtree(folder)
     return [result], bad, []
 
 
