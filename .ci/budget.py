@@ -8,8 +8,8 @@ kernels/agent needs to compile. A run within MINUTES passes in any case.
 import sys
 
 MINUTES = 45
-# Set before the first whole run in this form was seen: to be lowered to what it takes, with room of a tenth.
-YARDSTICKS = 200
+# One machine took 301, none of CI's own is known yet. To be lowered to what those take, with room of a tenth.
+YARDSTICKS = 400
 
 yardstick, seconds = int(sys.argv[1]) / 1000, int(sys.argv[2])
 print(f"CI took {seconds // 60} min {seconds % 60} s: {seconds / yardstick:.0f} times the yardstick of {yardstick:.1f} s")
