@@ -1,5 +1,4 @@
 //! The files of the project that become part of an image, as entries of the build context.
-#![expect(clippy::disallowed_methods, reason = "edge: reads the files to copy")]
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -11,6 +10,8 @@ use crate::model::lock::{LockedCopy, context_name};
 use crate::model::project::file::CopyEntry;
 use crate::model::project::secret::credential_in_file;
 use crate::model::sha256::{Sha256Hex, sha256_hex};
+use crate::model::whiteout::{DELETES, deletes};
+use crate::store::read_regular;
 
 /// More than a project's configuration: larger things are mounted.
 const LIMIT: u64 = 1 << 30;
@@ -64,6 +65,12 @@ pub enum CopyError {
         /// The kind of secret.
         what: &'static str,
     },
+    /// A name that deletes files of the image.
+    #[error("invalid file name `{path}`: {DELETES}")]
+    Deletes {
+        /// The path.
+        path: Utf8PathBuf,
+    },
     /// A symlink loop.
     #[error("symlink loop at `{path}`")]
     Circle {
@@ -88,7 +95,7 @@ impl Failure for CopyError {
                     "pass a secret to a `run` step by its name, `{ command = \"...\", secrets = [\"hf\"] }`, and to a container with `envforge shell -e NAME` or a mount".to_owned(),
                 ];
             }
-            Self::Name { .. } => "rename it, or remove it from `copy`",
+            Self::Name { .. } | Self::Deletes { .. } => "rename it, or remove it from `copy`",
             _ => return Vec::new(),
         };
         vec![hint.to_owned()]
@@ -107,6 +114,9 @@ pub fn collect_copy(
     let from = project.join(&wish.from);
     let folder = fs_err::metadata(&from).map_err(unreadable)?.is_dir();
     let prefix = format!("copy/{number}");
+    if !folder && from.file_name().is_some_and(|name| deletes(name.as_bytes())) {
+        return Err(CopyError::Deletes { path: from });
+    }
     if folder {
         walk.folder(&from, &prefix)?;
     } else {
@@ -167,6 +177,9 @@ impl Walk<'_> {
                 continue;
             }
             let (from, to) = (path.join(name), format!("{to}/{name}"));
+            if deletes(name.as_bytes()) {
+                return Err(CopyError::Deletes { path: from });
+            }
             let found = fs_err::metadata(&from).map_err(|cause| self.unreadable(cause))?;
             if found.is_dir() {
                 self.folder(&from, &to)?;
@@ -190,7 +203,8 @@ impl Walk<'_> {
         if self.size > LIMIT {
             return Err(CopyError::TooLarge { from: self.wish.from.clone() });
         }
-        let bytes = fs_err::read(&real).map_err(|cause| self.unreadable(cause))?;
+        // It may have become another file since.
+        let bytes = read_regular(&real, found.len()).map_err(|cause| self.unreadable(cause))?;
         if let Some(what) =
             std::str::from_utf8(&bytes).ok().and_then(|text| credential_in_file(path.file_name(), text))
         {
@@ -206,6 +220,8 @@ impl Walk<'_> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests write files")]
+
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::symlink;
 
@@ -292,6 +308,22 @@ mod tests {
         }
         symlink(project.folder.path(), project.path("b")).expect("a link");
         assert!(matches!(project.copy("b/secret"), Err(CopyError::Outside { .. })));
+    }
+
+    #[test]
+    fn name_that_deletes_files_of_the_image_is_refused() {
+        let project = project();
+        for name in ["a/.wh.one.txt", "a/.wh..wh..opq"] {
+            std::fs::write(project.path(name), "").expect("a file");
+            for from in ["a", name] {
+                let error = project.copy(from).expect_err(name);
+                assert!(matches!(error, CopyError::Deletes { .. }), "{error}");
+            }
+            std::fs::remove_file(project.path(name)).expect("there");
+        }
+        std::fs::create_dir(project.path("a/.wh.d")).expect("a folder");
+        std::fs::write(project.path("a/.wh.d/x"), "").expect("a file");
+        assert!(matches!(project.copy("a"), Err(CopyError::Deletes { .. })));
     }
 
     #[test]

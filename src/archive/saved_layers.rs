@@ -109,7 +109,7 @@ pub(crate) fn layers_above(
     scratch: impl Fn() -> std::io::Result<tempfile::NamedTempFile>,
 ) -> Result<Vec<SavedLayer>, SavedImageError> {
     let places = places(&mut saved)?;
-    let (entry, diff_ids) = described(&mut saved, &places)?;
+    let Described { entry, diff_ids, .. } = described(&mut saved, &places)?;
     if !diff_ids.starts_with(base) {
         return Err(SavedImageError::Archive("the image does not stand on its base".to_owned()));
     }
@@ -132,11 +132,27 @@ pub(crate) fn layers_above(
 
 /// Returns the layers of an image as they are, lowest first. Each has the digest that the configuration names.
 pub(crate) fn layers_of(
-    mut saved: File,
+    saved: File,
     scratch: impl Fn() -> std::io::Result<tempfile::NamedTempFile>,
 ) -> Result<Vec<SavedLayer>, SavedImageError> {
+    image_of(saved, scratch).map(|image| image.layers)
+}
+
+/// The one image of an archive: everything of it that counts.
+pub(crate) struct SavedImage {
+    /// Its configuration.
+    pub(crate) config: Vec<u8>,
+    /// Its layers, lowest first. Each has the digest that the configuration names.
+    pub(crate) layers: Vec<SavedLayer>,
+}
+
+/// Takes the one image out of an archive. Nothing else of the archive is used: no tag, no second list.
+pub(crate) fn image_of(
+    mut saved: File,
+    scratch: impl Fn() -> std::io::Result<tempfile::NamedTempFile>,
+) -> Result<SavedImage, SavedImageError> {
     let places = places(&mut saved)?;
-    let (entry, diff_ids) = described(&mut saved, &places)?;
+    let Described { entry, diff_ids, config } = described(&mut saved, &places)?;
     let (saved, mut layers) = (Arc::new(saved), Vec::new());
     for (name, wanted) in entry.layers.iter().zip(&diff_ids) {
         let (start, size) = find(&places, name)?;
@@ -152,26 +168,32 @@ pub(crate) fn layers_of(
         }
         layers.push(SavedLayer { sha256, size, file });
     }
-    Ok(layers)
+    Ok(SavedImage { config, layers })
 }
 
-/// The one image of the archive: its entry and the diff IDs of its layers.
-fn described(
-    saved: &mut File,
-    places: &BTreeMap<String, Place>,
-) -> Result<(Entry, Vec<String>), SavedImageError> {
+/// What an archive says of its one image.
+struct Described {
+    entry: Entry,
+    /// The diff IDs of its layers.
+    diff_ids: Vec<String>,
+    config: Vec<u8>,
+}
+
+/// The one image of the archive.
+fn described(saved: &mut File, places: &BTreeMap<String, Place>) -> Result<Described, SavedImageError> {
     let mut manifest: Vec<Entry> = json(&read(saved, places, "manifest.json")?)?;
     let entry = match (manifest.pop(), manifest.len()) {
         (Some(entry), 0) => entry,
         (_, more) => return Err(SavedImageError::Archive(format!("{more} images instead of one"))),
     };
-    let config: Value = json(&read(saved, places, &entry.config)?)?;
-    let diff_ids: Vec<String> = json(config["rootfs"]["diff_ids"].to_string().as_bytes())?;
+    let config = read(saved, places, &entry.config)?;
+    let parsed: Value = json(&config)?;
+    let diff_ids: Vec<String> = json(parsed["rootfs"]["diff_ids"].to_string().as_bytes())?;
     if diff_ids.len() != entry.layers.len() {
         let text = format!("{} layers, {} listed", entry.layers.len(), diff_ids.len());
         return Err(SavedImageError::Archive(text));
     }
-    Ok((entry, diff_ids))
+    Ok(Described { entry, diff_ids, config })
 }
 
 fn places(saved: &mut File) -> Result<BTreeMap<String, Place>, SavedImageError> {

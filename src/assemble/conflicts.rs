@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entry_name::parents;
 use super::error::AssembleError;
 use super::listing::{ListedFile, Listing};
+use crate::model::entry_name::{parents, quoted};
+use crate::model::whiteout::{DELETES, deletes};
 
 /// A path for which two distributions have different files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,8 +26,18 @@ pub struct Conflicts(Vec<Conflict>);
 
 impl Conflicts {
     /// Compares the files of all wheels of an image. Equal files are no conflict; a file of one distribution that is a
-    /// directory of another is an error.
+    /// directory of another is an error, and so is a name that deletes files: then each path of each wheel that is not left out
+    /// is an entry of its own in the image, in whatever layers the wheels are.
     pub fn find(all: &[Listing]) -> Result<Self, AssembleError> {
+        // Also where the list comes from the cache: one of an earlier release may have such names.
+        let deleting = |listing: &Listing| -> Vec<String> {
+            let names = listing.files().keys().filter(|path| deletes(path.as_bytes()));
+            names.map(|path| format!("{} of `{}`: {DELETES}", quoted(path), listing.distribution())).collect()
+        };
+        let reasons: Vec<String> = all.iter().flat_map(deleting).collect();
+        if !reasons.is_empty() {
+            return Err(AssembleError::Layer { reasons });
+        }
         let mut all: Vec<&Listing> = all.iter().collect();
         all.sort_by(|one, other| one.distribution().cmp(other.distribution()));
         let mut owners = BTreeMap::<&str, Vec<(&str, &ListedFile)>>::new();

@@ -115,3 +115,16 @@ fn further_files_replace_those_of_wheels_and_are_checked() {
         assert!(error.starts_with("cannot assemble a layer:") && error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn list_of_the_cache_with_a_name_that_deletes_files_is_refused() {
+    let honest = Listing::of(&wheel("aa", b"1")).expect("listed");
+    let list = serde_json::to_string(&Listing::of(&wheel("bb", b"1")).expect("listed")).expect("JSON");
+    for name in ["bb/.wh.a.py", ".wh.aa/a.py", "shared/.wh..wh..opq"] {
+        // As an earlier release has written it.
+        let old: Listing = serde_json::from_str(&list.replace("bb/a.py", name)).expect("a list");
+        let error = Conflicts::find(&[honest.clone(), old]).expect_err(name).to_string();
+        assert!(error.contains(name) && error.contains("of `bb`"), "{error}");
+    }
+    Conflicts::find(&[honest, serde_json::from_str(&list).expect("a list")]).expect("no such name");
+}

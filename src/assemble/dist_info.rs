@@ -7,7 +7,7 @@ use std::str::FromStr as _;
 
 use pep440_rs::Version;
 
-use super::entry_name::quoted;
+use crate::model::entry_name::quoted;
 
 const SUFFIX: &str = ".dist-info";
 /// Files without which uv installs no wheel.

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::whiteout::{DELETES, deletes};
+
 /// The interpreter of every script.
 pub(super) const SHEBANG: &str = "#!/opt/env/bin/python";
 
@@ -157,6 +159,9 @@ fn script(option: &IniOption) -> Result<Script, String> {
     // Also a path inside the directory: nothing but a plain name is written.
     if name.contains(['/', '\\']) || name == "." || name == ".." || name.contains(char::is_control) {
         return Err(format!("entry_points.txt: invalid script name `{}`", name.escape_debug()));
+    }
+    if deletes(name.as_bytes()) {
+        return Err(format!("script name `{name}`: {DELETES}"));
     }
     if is_reserved(&name) {
         return Err(format!("script name `{name}` is reserved for the interpreter"));

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use super::conflicts::Conflicts;
-use super::entry_name::problem;
 use super::entry_points::scripts;
 use super::entry_reader::EntryReader;
 use super::layer::{LayerContent, LayerFile, LayerPlan};
@@ -12,6 +11,7 @@ use super::place::{Place, Scheme};
 use super::record::{parse, write};
 use super::write::write_layer;
 use super::zip_directory::read_entries;
+use crate::model::entry_name::problem;
 
 /// A wheel: entries have safe names and places below the environment, and their content can be read or is refused.
 pub(crate) fn wheel(bytes: &[u8]) {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::entry_name::{collisions, quoted};
 use super::entry_points::{SHEBANG, Script, scripts};
 use super::entry_reader::{EntryError, EntryReader};
 use super::error::AssembleError;
@@ -16,6 +15,7 @@ use super::limits::{METADATA, MODULE};
 use super::place::{Place, Scheme, Target};
 use super::record::{Row, heal, parse, plain_path, write};
 use super::wheel::Wheel;
+use crate::model::entry_name::{collisions, quoted};
 
 /// The first bytes of a script whose interpreter is replaced.
 const PLACEHOLDER: &[u8] = b"#!python";

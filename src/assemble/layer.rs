@@ -8,10 +8,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::conflicts::Conflicts;
-use super::entry_name::{collisions, parents, problem, quoted};
 use super::error::AssembleError;
 use super::install::{Installation, InstalledContent, InstalledFile};
 use super::wheel::Wheel;
+use crate::model::entry_name::{collisions, parents, problem, quoted};
 
 /// The content of a layer's entry.
 #[derive(Debug, Clone)]
@@ -91,7 +91,8 @@ impl LayerPlan {
             let trailing = path.ends_with('/').then_some("the path ends with `/`");
             problem(path).or(trailing).map(|problem| format!("{}: {problem}", quoted(path)))
         };
-        let mut reasons: Vec<String> = further.keys().filter_map(bad).collect();
+        let of_wheels = wheels.iter().flat_map(|wheel| wheel.files()).map(|file| &file.path);
+        let mut reasons: Vec<String> = further.keys().chain(of_wheels).filter_map(bad).collect();
         let mut files = BTreeMap::<String, LayerFile>::new();
         let mut insert = |path: String, file: LayerFile| {
             if files.get(&path).is_some_and(|other| other.is_folder() != file.is_folder()) {

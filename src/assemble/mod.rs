@@ -13,7 +13,6 @@ mod cache;
 mod conflicts;
 mod digest;
 mod dist_info;
-mod entry_name;
 mod entry_points;
 mod entry_reader;
 mod error;

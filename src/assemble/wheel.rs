@@ -149,7 +149,7 @@ impl Wheel {
     }
 
     pub(super) fn refused_entry(&self, entry: usize, reason: &str) -> AssembleError {
-        let name = super::entry_name::quoted(&self.entries[entry].name);
+        let name = crate::model::entry_name::quoted(&self.entries[entry].name);
         self.refused(vec![format!("{name}: {reason}")])
     }
 }

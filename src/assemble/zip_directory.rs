@@ -4,9 +4,9 @@
 
 use std::io;
 
-use super::entry_name::{collisions, problem, quoted};
 use super::read_at::ReadAt;
 use super::zip_entry::{Central, LOCAL_SIZE, ZipEntry};
+use crate::model::entry_name::{collisions, problem, quoted};
 
 /// Largest central directory that is read; PyTorch's has 2 MB.
 const LIMIT: u64 = 256 << 20;

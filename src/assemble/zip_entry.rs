@@ -1,6 +1,6 @@
 //! One entry of a wheel's central directory, and the checks of its local header.
 
-use super::entry_name::quoted;
+use crate::model::entry_name::quoted;
 
 /// The compression of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use crate::archive::content_digest::relative;
 use crate::model::bounded::read_bounded;
 use crate::model::bounded_tar::BoundedTar;
 use crate::model::versions::Machine;
+use crate::model::whiteout::{DELETES, deletes};
 
 /// The directory of the packages while dpkg works.
 pub(crate) const DEB_FOLDER: &str = "/var/cache/envforge-base";
@@ -111,10 +112,16 @@ impl<W: Write> FirstStage<W> {
 
     fn add_entry(&mut self, entry: &mut tar::Entry<'_, impl Read>) -> std::io::Result<()> {
         let original = relative(&entry.path_bytes()).to_owned();
+        let refused = |what: &str| {
+            let text = format!("`{}`: {what}", String::from_utf8_lossy(&original).escape_debug());
+            std::io::Error::new(std::io::ErrorKind::InvalidData, text)
+        };
+        if deletes(&original) {
+            return Err(refused(DELETES));
+        }
         // Its zeros are not in the package: a kilobyte may stand for a terabyte.
         if entry.header().entry_type().is_gnu_sparse() {
-            let text = format!("`{}` is a sparse file", String::from_utf8_lossy(&original));
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, text));
+            return Err(refused("it is a sparse file"));
         }
         match original.as_slice() {
             b"usr/share/doc/apt/examples/sources.list" => self.keep_sources("sources.list", entry)?,
@@ -333,7 +340,17 @@ mod tests {
         let deb = ar(&[("debian-binary", b"2.0\n"), ("data.tar", &builder.into_inner().expect("tar"))]);
         let mut stage = FirstStage::start(Vec::new(), Machine::X86_64).expect("start");
         let error = stage.add("demo", &mut std::io::Cursor::new(deb)).expect_err("refused");
-        assert!(error.to_string().contains("`usr/lib/zeros` is a sparse file"), "{error}");
+        assert!(error.to_string().contains("`usr/lib/zeros`: it is a sparse file"), "{error}");
+    }
+
+    #[test]
+    fn name_that_deletes_files_is_refused() {
+        for path in ["./usr/lib/.wh.libc.so.6", "./usr/share/doc/.wh..wh..opq", "./.wh.etc/x"] {
+            let mut stage = FirstStage::start(Vec::new(), Machine::X86_64).expect("start");
+            let package = deb(&[(path, tar::EntryType::Regular, "")]);
+            let error = stage.add("demo", &mut std::io::Cursor::new(package)).expect_err(path).to_string();
+            assert!(error.contains(&path[2..]) && error.contains("deletes files of an image"), "{error}");
+        }
     }
 
     #[test]

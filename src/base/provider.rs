@@ -189,9 +189,6 @@ mod tests {
         async fn save(&self, _: &str, _: Utf8PathBuf) -> Result<(), EngineError> {
             unreachable!("no image is saved")
         }
-        async fn load(&self, _: Utf8PathBuf, _: Arc<dyn Reporter>) -> Result<(), EngineError> {
-            unreachable!("no image is loaded")
-        }
         async fn load_layers(&self, _: LayeredImage, _: Arc<dyn Reporter>) -> Result<ImageInfo, EngineError> {
             unreachable!("no image is assembled")
         }

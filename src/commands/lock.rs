@@ -23,6 +23,8 @@ use crate::workflow::lock::{LockedBuild, lock_for, raise_schema};
 use crate::workflow::lock_changes::proposed;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
+use crate::workflow::named::Named;
+use crate::workflow::own_images::image_of_lock;
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 
@@ -96,17 +98,22 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// The content digest of a lock: of its image in the engine, which must be the recorded one; else the record alone.
+/// The content digest of a lock: of its image that was built here, whatever its tags are called, else of the image with its name
+/// and its label; it must be the recorded one. Without an image the record alone.
 async fn content(session: &Session<'_>, locked: &LockedBuild, spec: &str) -> Result<String, CommandError> {
+    if let Some(Named { image, .. }) = image_of_lock(session, &locked.lock.hashes()).await? {
+        return digest_of(session, locked, &image.id).await;
+    }
     let name = crate::model::image::plan::name(&locked.lock);
-    for tag in [name.clone(), format!("{name}{UNVERIFIED}")] {
-        if let Some(image) = session.engine.image(&tag).await?
+    let unverified = format!("{name}{UNVERIFIED}");
+    for tag in [&name, &unverified] {
+        if let Some(image) = session.engine.image(tag).await?
             && image.labels.get(LOCK_LABEL).is_some_and(|hash| locked.lock.matches_hash(hash))
         {
             return digest_of(session, locked, &image.id).await;
         }
     }
-    let not_built = || ImageError::NotBuilt { tag: name + UNVERIFIED, spec: spec.to_owned() };
+    let not_built = || ImageError::NotBuilt { tag: unverified, spec: spec.to_owned() };
     locked.lock.records.content.clone().ok_or_else(|| not_built().into())
 }
 

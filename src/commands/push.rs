@@ -6,8 +6,8 @@ use crate::failure::Exit;
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::image_ref::ImageRef;
 use crate::model::request;
-use crate::model::verdict::Proven;
 use crate::model::verdict::tag_policy::TagStatus;
+use crate::model::verdict::{ImageState, Proven};
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
@@ -43,16 +43,19 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
     let lock = known.lock.filter(|_| known.ours);
     let status = lock.as_ref().and_then(|lock| reports.tag_status(lock));
-    let unknown = || TagStatus::Unverified { because: "it was not built and checked here".to_owned() };
-    let status = status.unwrap_or_else(unknown);
     let proven = reports.proven(lock.as_ref());
+    // The failure is a fact of the image, wherever it was built.
+    let unknown = || match proven.state {
+        ImageState::Failed => TagStatus::Failed,
+        _ => TagStatus::Unverified { because: "it was not built and checked here".to_owned() },
+    };
+    let status = status.unwrap_or_else(unknown);
     let (tagged, by_digest): (Vec<ImageRef>, Vec<ImageRef>) =
         all.into_iter().partition(|target| target.tag().is_some());
     let tagged = match &status {
         TagStatus::Verified => tagged,
         TagStatus::Failed if !tagged.is_empty() => {
-            let because = "checks of the image failed".to_owned();
-            return Err(ImageError::NotPushed { because }.into());
+            return Err(ImageError::FailedChecks { proven: proven.to_string() }.into());
         }
         TagStatus::Failed => Vec::new(),
         TagStatus::Unverified { because } => {

@@ -38,16 +38,19 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
     let is_unnamed = args.image.is_none() && !args.start.attach;
     let is_project = args.environment.is_some() || args.project.is_some() || !is_outside_project(settings);
     let project = if is_unnamed && is_project { Some(project_of(args, settings)?) } else { None };
-    if let Some(wanted) = &project {
-        interruptible(require_trust(wanted, Use::Shell, args.trust, settings)).await?;
-    }
+    let judged = match &project {
+        Some(wanted) => interruptible(require_trust(wanted, Use::Shell, args.trust, settings)).await?,
+        None => Vec::new(),
+    };
     let session = interruptible(Session::open(settings, None)).await?;
     let mut args = args.clone();
     if is_unnamed && !is_project {
         args.image = Some(interruptible(last_image(&session)).await?);
     }
     // From here on signals are the program's.
-    match interruptible(Box::pin(open(&session, &args, project.as_ref()))).await? {
+    match interruptible(Box::pin(open(&session, &args, project.as_ref().map(|wanted| (wanted, &judged[..])))))
+        .await?
+    {
         OpenOutcome::Served { told, container, tunnels: _tunnels } => {
             told.print(settings);
             let Some(container) = container else {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -12,7 +13,7 @@ use super::error::LayerError;
 use super::limits::MOST_CODE;
 use super::step::Tools;
 use crate::assemble::LAYOUT_VERSION;
-use crate::engine::{ContainerFile, Network, RunRequest};
+use crate::engine::{ContainerFile, RunLimits, RunRequest};
 use crate::model::sha256::sha256_hex;
 use crate::store::{SealedRecords, Store, StoreError};
 
@@ -20,6 +21,8 @@ const SCRIPT: &str = concat!(
     include_str!("../../templates/steps/one_module.py"),
     include_str!("../../templates/steps/byte_code.py")
 );
+/// A slow machine compiles the modules of a batch in minutes.
+const TIME: Duration = Duration::from_hours(1);
 /// Raised when the same sources give other byte code than before.
 const LAYOUT: u32 = 2;
 /// Sources of one container, bytes: what is sent and received lies in memory, several times.
@@ -109,17 +112,18 @@ pub async fn compile(
 async fn run(tools: &Tools<'_>, image: &str, sources: Bytes) -> Result<Bytes, LayerError> {
     let file =
         |name: &str, bytes: Bytes| ContainerFile { path: format!("/envforge/{name}"), mode: 0o644, bytes };
+    let command = ["/usr/bin/python3", "-I", "-S", "/envforge/byte_code.py"].map(str::to_owned).to_vec();
+    let limits = RunLimits::on(tools.engine.info(), TIME, MOST_CODE);
     let request = RunRequest {
-        image: image.to_owned(),
-        command: ["/usr/bin/python3", "-I", "-S", "/envforge/byte_code.py"].map(str::to_owned).to_vec(),
         user: Some("65534:65534".to_owned()),
         files: vec![file("byte_code.py", Bytes::from_static(SCRIPT.as_bytes())), file("sources", sources)],
-        network: Network::None,
-        sandbox: true,
-        most_output: Some(MOST_CODE),
-        ..RunRequest::default()
+        ..RunRequest::bounded(image, command, limits)
     };
     let outcome = tools.engine.run(request, Arc::clone(&tools.reporter)).await?;
+    if let Some(limit) = outcome.reached {
+        let output = vec![format!("ended: it {limit}")];
+        return Err(LayerError::Step { what: WHAT, code: outcome.code, output });
+    }
     if outcome.code == 0 {
         return Ok(outcome.stdout.into());
     }

@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::error::LayerError;
 use super::limits::LARGEST_RECORD;
 use super::step::Tools;
-use crate::engine::{Network, RunRequest};
+use crate::engine::{RunLimits, RunRequest};
 use crate::model::sha256::sha256_hex;
 use crate::store::SealedRecords;
+
+/// Listing a large image from a slow disk takes minutes.
+const TIME: Duration = Duration::from_mins(20);
+/// Bytes of the list: a directory has some 60.
+const LARGEST_LIST: usize = 64 << 20;
 
 /// Mode and owner of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,19 +46,18 @@ pub async fn directories(
     if let Some(known) = records.read(&key, LARGEST_RECORD).and_then(|bytes| parse(&bytes)) {
         return Ok(known);
     }
+    let command = ["/usr/bin/find", "/", "-xdev", "-type", "d", "-printf", "%m %U %G %P\\0"];
+    let limits = RunLimits::on(tools.engine.info(), TIME, LARGEST_LIST);
     let request = RunRequest {
-        image: image.to_owned(),
-        command: ["/usr/bin/find", "/", "-xdev", "-type", "d", "-printf", "%m %U %G %P\\0"]
-            .map(str::to_owned)
-            .to_vec(),
         user: Some("0:0".to_owned()),
-        network: Network::None,
-        sandbox: true,
         keeps: vec!["DAC_OVERRIDE".to_owned()],
-        ..RunRequest::default()
+        ..RunRequest::bounded(image, command.map(str::to_owned).to_vec(), limits)
     };
     let outcome = tools.engine.run(request, Arc::clone(&tools.reporter)).await?;
     let failed = |output| LayerError::Step { what: "the list of directories", code: outcome.code, output };
+    if let Some(limit) = outcome.reached {
+        return Err(failed(vec![format!("ended: it {limit}")]));
+    }
     if outcome.code != 0 {
         let text = String::from_utf8_lossy(&outcome.stderr);
         return Err(failed(text.lines().map(str::to_owned).collect()));

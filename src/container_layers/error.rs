@@ -43,6 +43,16 @@ pub enum LayerError {
         /// What it returned.
         found: String,
     },
+    /// A step above the wheels changed what belongs to them.
+    #[error(
+        "cannot use the layer of {what}: it replaces or deletes `/{path}`, which belongs to the Python packages"
+    )]
+    Environment {
+        /// The layer.
+        what: &'static str,
+        /// The entry, relative to the root.
+        path: String,
+    },
     /// A compressed layer has another content than its name says.
     #[error("a layer has the content {found} instead of {wanted}")]
     OtherLayer {
@@ -62,6 +72,7 @@ impl Failure for LayerError {
             Self::Engine(error) => error.exit(),
             Self::Saved(error) => error.exit(),
             Self::Store(error) => error.exit(),
+            Self::Environment { .. } => Exit::No,
             Self::Content { .. }
             | Self::Step { .. }
             | Self::ByteCode { .. }
@@ -75,6 +86,9 @@ impl Failure for LayerError {
             Self::Engine(error) => error.hints(),
             Self::Saved(error) => error.hints(),
             Self::Store(error) => error.hints(),
+            Self::Environment { .. } => {
+                vec!["remove the distribution package that brings it: see `apt` in envforge.toml".to_owned()]
+            }
             Self::OtherLayer { .. } => vec!["do not use its source: nothing of it was used".to_owned()],
             Self::Content { .. } | Self::Step { .. } | Self::ByteCode { .. } | Self::Io(_) => {
                 vec![

@@ -6,6 +6,7 @@
 pub mod byte_code;
 pub mod directories;
 mod engine_layers;
+mod environment;
 mod error;
 mod kept;
 mod limits;
@@ -14,6 +15,7 @@ mod step;
 pub mod toolkit;
 
 pub use engine_layers::keep_layers_of;
+pub use environment::check_environment;
 pub use error::LayerError;
 pub use kept::{KeptLayer, keep_plan, remember_taken, taken_before};
 pub use limits::LARGEST_FINISHED;

@@ -15,6 +15,7 @@ use crate::archive::saved_layers::SavedLayer;
 use crate::engine::{ContainerFile, Network, RunRequest};
 use crate::model::bounded_tar::BoundedTar;
 use crate::model::sha256::sha256_hex;
+use crate::model::whiteout::{DELETES, deletes};
 
 const SCRIPT: &str = include_str!("../../templates/steps/toolkit.py");
 const WHAT: &str = "/usr/local/cuda";
@@ -121,6 +122,9 @@ fn changes<W: std::io::Write>(
                 continue;
             }
             let path = format!("{parent}/{}", name.trim_end_matches('/'));
+            if deletes(path.as_bytes()) {
+                return Err(std::io::Error::other(format!("`/{}`: {DELETES}", path.escape_debug())));
+            }
             for (end, _) in path.match_indices('/') {
                 if listed.insert(path[..end].to_owned()) {
                     append_folder(&mut tar, &path[..end], known)?;

@@ -96,9 +96,22 @@ fn is_index(device: &str) -> bool {
     device.strip_prefix(CDI_KIND).is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Adds a request to a container's configuration; without one the container gets no GPU, also from an engine whose runtime is
+/// NVIDIA's, which reads the variables of the image.
+pub(in crate::engine) fn apply_gpus(
+    request: Option<&GpuRequest>,
+    host: &mut HostConfig,
+    env: &mut Vec<String>,
+) {
+    match request {
+        Some(request) => request.apply(host, env),
+        None => env.push("NVIDIA_VISIBLE_DEVICES=void".to_owned()),
+    }
+}
+
 impl GpuRequest {
     /// Adds the request to a container's configuration.
-    pub(in crate::engine) fn apply(&self, host: &mut HostConfig, env: &mut Vec<String>) {
+    fn apply(&self, host: &mut HostConfig, env: &mut Vec<String>) {
         let names = match &self.choice {
             GpuChoice::All => None,
             GpuChoice::Named(names) => Some(names.clone()),
@@ -151,6 +164,16 @@ mod tests {
         let (mut host, mut env) = (HostConfig::default(), Vec::new());
         engine.gpus(choice).apply(&mut host, &mut env);
         (host, env)
+    }
+
+    /// NVIDIA's runtime as the engine's default gives a container what its variables ask for: our images ask for all.
+    #[test]
+    fn container_without_a_request_gets_no_gpu() {
+        let (mut host, mut env) = (HostConfig::default(), vec!["NVIDIA_VISIBLE_DEVICES=all".to_owned()]);
+        apply_gpus(None, &mut host, &mut env);
+        // The engine takes the last one.
+        assert_eq!(env.last().map(String::as_str), Some("NVIDIA_VISIBLE_DEVICES=void"));
+        assert_eq!((host.device_requests, host.runtime), (None, None));
     }
 
     fn named() -> GpuChoice {

@@ -27,9 +27,12 @@ pub use crate::model::request::network::Network;
 pub use crate::settings::EngineSettings;
 pub use build::types::{Builder, ImageBuildRequest, Secret};
 pub use container::program::{Attached, ExecRequest, Output, Program, Programs};
-pub use container::run_request::{ContainerFile, ReachedLimit, RunLimits, RunOutcome, RunRequest, Runner};
+pub use container::run_request::{
+    ContainerFile, ReachedLimit, RunLimits, RunOutcome, RunRequest, Runner, WritableRoot,
+};
 pub use container::types::{
-    ContainerInfo, ContainerRequest, Containers, Limits, Mount, MountSource, OWNER_LABEL, Port, SHELL_LABEL,
+    ContainerInfo, ContainerRequest, Containers, Limits, Link, Mount, MountSource, OWNER_LABEL, Port,
+    SHELL_LABEL,
 };
 pub use container::volume::{Fill, NewVolume, OwnedFile, Tars, VolumeSetup, Volumes};
 pub use container_engine::Engine;

@@ -1,6 +1,7 @@
 //! The HTTP client: requests, retries, resumes downloads, verifies hashes.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,9 @@ use secrecy::ExposeSecret;
 
 use super::download::Download;
 use super::error::{FetchError, chain};
+use super::pace::Pace;
 use super::partial::Partial;
+use super::reach::{Reach, Within, literal};
 use super::redirect::{Hop, send};
 use super::settings::FetchSettings;
 use super::temporary::TemporaryDownload;
@@ -40,6 +43,32 @@ pub struct Fetcher {
 impl Fetcher {
     /// Creates a client.
     pub fn new(settings: &FetchSettings) -> Result<Self, FetchError> {
+        Self::build(settings, None)
+    }
+
+    /// Returns the same client for requests to one server that another one named. It connects to no address that is nearer than
+    /// allowed; where a proxy connects, that decides.
+    pub fn within(&self, address: &Address, most: Reach) -> Result<Self, FetchError> {
+        let url = address.url();
+        if literal(&url).is_some_and(|named| Reach::of(named) > most) {
+            return Err(FetchError::Nearer { address: address.clone() });
+        }
+        let host = url.host_str().unwrap_or_default().to_owned();
+        Self::build(&self.settings, Some(Within { host, most }))
+    }
+
+    /// The reach of a server that answered from that address; that of a proxy says nothing about the servers behind it.
+    pub fn reach_of(&self, connected: Option<SocketAddr>) -> Reach {
+        let proxies = [&self.settings.http_proxy, &self.settings.https_proxy];
+        let ports: Vec<_> =
+            proxies.into_iter().flatten().filter_map(|proxy| proxy.url().port_or_known_default()).collect();
+        match connected {
+            Some(address) if !ports.contains(&address.port()) => Reach::of(address.ip()),
+            _ => Reach::Public,
+        }
+    }
+
+    fn build(settings: &FetchSettings, within: Option<Within>) -> Result<Self, FetchError> {
         let failed = |error: reqwest::Error| FetchError::Client { cause: chain(&error.without_url()) };
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("envforge/", env!("CARGO_PKG_VERSION")))
@@ -47,6 +76,9 @@ impl Fetcher {
             .read_timeout(settings.silence)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy();
+        if let Some(within) = within {
+            builder = builder.dns_resolver(Arc::new(within));
+        }
         let exempt = settings.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
         for (proxy, secure) in [(&settings.http_proxy, false), (&settings.https_proxy, true)] {
             let Some(address) = proxy else { continue };
@@ -106,8 +138,11 @@ impl Fetcher {
         let response = self.request(address, 0).await?;
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();
+        let mut pace = Pace::new(self.settings.silence);
         while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk.map_err(|error| FetchError::transfer(address, error))?);
+            let chunk = chunk.map_err(|error| FetchError::transfer(address, error))?;
+            pace.count(chunk.len(), address)?;
+            body.extend_from_slice(&chunk);
             if body.len() as u64 > limit {
                 return Err(FetchError::TooLarge { address: address.clone(), limit });
             }
@@ -253,8 +288,10 @@ impl Fetcher {
             }
             let mut chunks = response.bytes_stream();
             let limit = download.size.map_or(UNKNOWN_SIZE_LIMIT, |size| size.saturating_add(EXCESS));
+            let mut pace = Pace::new(self.settings.silence);
             while let Some(chunk) = chunks.next().await {
                 let chunk = chunk.map_err(|error| FetchError::transfer(address, error))?;
+                pace.count(chunk.len(), address)?;
                 if partial.length + chunk.len() as u64 > limit {
                     partial.restart(transfer)?;
                     return Err(FetchError::TooLarge { address: address.clone(), limit });
@@ -301,7 +338,7 @@ impl Fetcher {
             let range = format!("bytes={from}-").parse().expect("digits are a valid header");
             headers.insert(RANGE, range);
         }
-        let hop = Hop { method: Method::GET, url: address.url(), headers, body: None };
+        let hop = Hop { method: Method::GET, url: address.url(), headers, body: None, stays: false };
         let (response, _) = send(&self.client, address, hop).await?;
         let status = response.status();
         tracing::trace!(%address, %status, from, "GET");
@@ -345,6 +382,7 @@ mod tests {
     use crate::failure::{Exit, Failure as _};
     use std::sync::Arc;
 
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use wiremock::matchers::{header, method, path};
     use wiremock::{Mock, MockServer, ResponseTemplate};
 
@@ -403,6 +441,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn server_in_a_nearer_network_than_the_one_that_names_it_is_not_asked() {
+        let server = MockServer::start().await;
+        Mock::given(wiremock::matchers::any()).respond_with(ResponseTemplate::new(200)).mount(&server).await;
+        let fetcher =
+            Fetcher::new(&FetchSettings { attempts: 1, ..FetchSettings::default() }).expect("a client");
+        let at = server.address();
+        let [literal, named]: [Address; 2] =
+            [format!("http://{at}/token"), format!("http://localhost:{}/token", at.port())]
+                .map(|text| text.parse().expect("an address"));
+        let ask = async |most, address: &Address| {
+            let fetcher = fetcher.within(address, most)?;
+            fetcher.ask(&crate::fetch::HttpRequest::get(address.clone(), 10, Duration::from_secs(5))).await
+        };
+        for most in [Reach::Public, Reach::Private] {
+            let error = ask(most, &literal).await.expect_err("refused");
+            assert!(matches!(error, FetchError::Nearer { .. }), "{error}");
+            let error = ask(most, &named).await.expect_err("refused").to_string();
+            assert!(error.contains("nearer network"), "{error}");
+        }
+        assert!(server.received_requests().await.expect("recorded").is_empty());
+        let answer = ask(Reach::Local, &named).await.expect("as near");
+        assert_eq!(fetcher.reach_of(answer.connected), Reach::Local);
+        let proxied = FetchSettings { https_proxy: Some(literal), ..FetchSettings::default() };
+        let proxied = Fetcher::new(&proxied).expect("a client");
+        assert_eq!(proxied.reach_of(answer.connected), Reach::Public, "a proxy is no registry");
+    }
+
+    #[tokio::test]
     async fn file_is_downloaded_once_and_then_cached() {
         let f = fixture().await;
         f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
@@ -444,6 +510,42 @@ mod tests {
         f.answers(ResponseTemplate::new(200).set_body_bytes(CONTENT), 9).await;
         f.fetch().await.expect("third time");
         assert_eq!(f.requests().await, 3);
+    }
+
+    /// Every byte comes in time, and all of them would take for ever.
+    #[tokio::test]
+    async fn body_that_drips_is_given_up() {
+        let f = fixture().await;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = format!("http://{}/x", listener.local_addr().expect("bound"));
+        let server = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+                    let mut request = [0; 4096];
+                    assert!(stream.read(&mut request).await.expect("a request") > 0);
+                    let mut sent = stream.write_all(head).await;
+                    while sent.is_ok() {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                        sent = stream.write_all(b"x").await;
+                    }
+                });
+            }
+        });
+        let settings =
+            FetchSettings { attempts: 1, silence: Duration::from_millis(300), ..FetchSettings::default() };
+        let fetcher = Fetcher::new(&settings).expect("client");
+        let address: Address = address.parse().expect("an address");
+        let document = tokio::time::timeout(Duration::from_secs(20), fetcher.document(&address, 1 << 20));
+        let error = document.await.expect("it ends").expect_err("a drip");
+        assert!(chain(&error).contains("too slow: "), "{error:?}");
+        let mut download = f.download();
+        download.addresses = vec![address];
+        let transfer = Transfer::new(Arc::new(NullReporter), "test", None);
+        let whole = fetcher.into_store(&f.store, &download, &transfer);
+        let error = tokio::time::timeout(Duration::from_secs(20), whole).await.expect("it ends");
+        assert!(chain(&error.expect_err("a drip")).contains("too slow: "));
+        server.abort();
     }
 
     #[tokio::test]

@@ -63,6 +63,12 @@ pub enum FetchError {
         /// Why not.
         why: String,
     },
+    /// A server names another one in a network that is nearer to this machine than itself.
+    #[error("cannot use `{address}`: it is in a nearer network than the server that names it")]
+    Nearer {
+        /// The address of the other server.
+        address: Address,
+    },
     /// The received bytes do not match the hash.
     #[error("SHA-256 mismatch for `{name}` from `{address}`: expected `{wanted}`, found `{found}`")]
     WrongHash {
@@ -115,6 +121,7 @@ impl Failure for FetchError {
             }
             Self::Store(error) => error.hints(),
             Self::Client { .. }
+            | Self::Nearer { .. }
             | Self::NotFound { .. }
             | Self::UnusableLogin { .. }
             | Self::Upload { .. }

@@ -5,7 +5,9 @@
 mod client;
 mod download;
 mod error;
+mod pace;
 mod partial;
+mod reach;
 mod redirect;
 mod request;
 mod settings;
@@ -18,6 +20,7 @@ pub use client::Fetcher;
 pub use download::Download;
 pub use error::FetchError;
 pub(crate) use error::is_transient;
+pub use reach::Reach;
 pub use request::{HttpRequest, HttpResponse};
 pub use settings::FetchSettings;
 pub use temporary::TemporaryDownload;

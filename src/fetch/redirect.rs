@@ -18,6 +18,8 @@ pub(super) struct Hop {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<bytes::Bytes>,
+    /// Whether it stays with its server.
+    pub(super) stays: bool,
 }
 
 impl Hop {
@@ -40,6 +42,9 @@ impl Hop {
             let _ =
                 url.set_username(self.url.username()).and_then(|()| url.set_password(self.url.password()));
         } else {
+            if self.stays {
+                return Err("it leads to another server");
+            }
             if !matches!(self.method, Method::GET | Method::HEAD) {
                 return Err("it sends an upload to another server");
             }
@@ -81,7 +86,7 @@ mod tests {
         let headers = [AUTHORIZATION, COOKIE, http::header::ACCEPT]
             .map(|name| (name, http::HeaderValue::from_static("x")));
         let url = url.parse().expect("an address");
-        Hop { method, url, headers: HeaderMap::from_iter(headers), body: Some("body".into()) }
+        Hop { method, url, headers: HeaderMap::from_iter(headers), body: Some("body".into()), stays: false }
     }
 
     fn follow(hop: &mut Hop, status: u16, target: &str) -> Result<bool, &'static str> {
@@ -110,6 +115,15 @@ mod tests {
                 (keeps, keeps),
                 "{target}"
             );
+        }
+    }
+
+    #[test]
+    fn request_that_stays_follows_no_redirect_to_another_server() {
+        let mut hop = Hop { stays: true, ..hop(Method::GET, "https://a.test/a") };
+        assert_eq!(follow(&mut hop, 302, "/b"), Ok(true));
+        for target in ["https://b.test/b", "https://a.test:444/b", "https://10.0.0.1/b"] {
+            assert!(follow(&mut hop, 302, target).is_err(), "{target}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! One HTTP request whose every response is returned, errors included: same client, same retries as a download.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use backon::BackoffBuilder as _;
@@ -34,13 +35,15 @@ pub struct HttpRequest {
     pub patience: Duration,
     /// Whether to try only once.
     pub once: bool,
+    /// Whether a redirect to another server is refused.
+    pub stays: bool,
 }
 
 impl HttpRequest {
     /// Creates a plain `GET` request.
     pub fn get(address: Address, limit: u64, patience: Duration) -> Self {
         let (headers, body) = (HeaderMap::new(), None);
-        Self { method: Method::GET, address, headers, body, limit, patience, once: false }
+        Self { method: Method::GET, address, headers, body, limit, patience, once: false, stays: false }
     }
 
     /// Adds a header. Returns false without adding one that cannot be sent (a line break in a password).
@@ -57,6 +60,8 @@ impl HttpRequest {
 pub struct HttpResponse {
     /// Scheme, host and port of the server that answered: another one than asked after a redirect.
     pub origin: String,
+    /// The address that was connected to.
+    pub connected: Option<SocketAddr>,
     /// The status.
     pub status: StatusCode,
     /// The headers.
@@ -115,9 +120,10 @@ impl Fetcher {
             headers.insert(CONTENT_TYPE, kind);
         }
         let body = ask.body.as_ref().map(|(_, body)| body.clone());
-        let hop = Hop { method: ask.method.clone(), url: ask.address.url(), headers, body };
+        let hop = Hop { method: ask.method.clone(), url: ask.address.url(), headers, body, stays: ask.stays };
         let (response, origin) = send(&self.client, &ask.address, hop).await?;
         let (status, headers) = (response.status(), response.headers().clone());
+        let connected = response.remote_addr();
         tracing::trace!(address = %ask.address, %status, method = %ask.method, "asked");
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();
@@ -127,7 +133,7 @@ impl Fetcher {
                 return Err(FetchError::TooLarge { address: ask.address.clone(), limit: ask.limit });
             }
         }
-        Ok(HttpResponse { origin, status, headers, body: body.into() })
+        Ok(HttpResponse { origin, connected, status, headers, body: body.into() })
     }
 }
 

@@ -61,9 +61,10 @@ impl Fetcher {
         let answer = async {
             let response = request.send().await.map_err(failed)?;
             let (status, headers) = (response.status(), response.headers().clone());
+            let connected = response.remote_addr();
             tracing::trace!(%address, %status, "sent");
             let body = limited(response).await.map_err(failed)?;
-            Ok(HttpResponse { origin: address.origin(), status, headers, body })
+            Ok(HttpResponse { origin: address.origin(), connected, status, headers, body })
         };
         let mut answer = std::pin::pin!(answer);
         let silent = || {

@@ -59,12 +59,13 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// Whether a character changes how others are shown instead of being shown: control characters, and those that change the
-/// direction of a text.
+/// Whether a character changes how others are shown, or shows nothing, instead of being shown: control characters, those that
+/// change the direction of a text, line ends of other scripts, blanks without width, and tags.
 pub(crate) fn is_hidden(character: char) -> bool {
-    let turns =
-        matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    character.is_control() || turns
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -82,6 +83,18 @@ mod tests {
     fn characters_that_turn_the_text_around_are_escaped() {
         assert_eq!(visible("a\u{202e}gpj.exe \u{2066}b\u{200f}"), "a\\u{202e}gpj.exe \\u{2066}b\\u{200f}");
         assert_eq!(visible("עברית"), "עברית", "letters stay");
+    }
+
+    #[test]
+    fn characters_without_a_shape_are_escaped() {
+        let hidden = ['\u{61c}', '\u{feff}', '\u{2028}', '\u{2029}'].into_iter();
+        let hidden = hidden.chain('\u{200b}'..='\u{200f}').chain('\u{e0000}'..='\u{e007f}');
+        for character in hidden {
+            let shown = format!("a\\u{{{:x}}}b", u32::from(character));
+            assert_eq!(visible(&format!("a{character}b")), shown);
+            assert_eq!(visible_line(&format!("a{character}b")), shown);
+        }
+        assert_eq!(visible("日本 é 👍 \u{a0}"), "日本 é 👍 \u{a0}", "what is shown stays");
     }
 
     #[test]

@@ -71,12 +71,18 @@ fn resolver<'a>(
     PackagesError::Resolver { cause: ToolOutput(text) }
 }
 
-/// Removes uv's advice to search all indexes for the newest version, which envforge has no option for.
+/// Removes uv's advice to use options that envforge does not have: to search all indexes for the newest version, and to leave a
+/// package out of the date, which has envforge's name here.
 fn without_option(text: &str) -> String {
-    match text.split_once(" If all indexes are equally trusted, use `--index-strategy") {
-        Some((before, after)) => before.to_owned() + after.split_once('\n').map_or("", |(_, rest)| rest),
-        None => text.to_owned(),
-    }
+    let without = [
+        " If all indexes are equally trusted, use `--index-strategy",
+        " Consider using `exclude-newer-package`",
+    ];
+    let line = |line: &str| {
+        let end = without.iter().filter_map(|advice| line.find(advice)).min().unwrap_or(line.len());
+        line[..end].replace("was filtered by `exclude-newer`", "was filtered by `as-of`")
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the file that its index lists without an upload time, which `--as-of` needs.
@@ -135,6 +141,18 @@ mod tests {
             assert!(!words.contains("index-strategy") && words.contains("x==1.0"), "{words}");
         }
         assert_eq!(explain(43, b"No solution found", true).index_hint(), None);
+    }
+
+    #[test]
+    fn package_newer_than_the_date_gets_no_hint_to_an_option_of_uv() {
+        let said = b"error: No solution found when resolving dependencies\n  cause: Because there are no versions of x and you \
+                     require x, we can conclude that your requirements are unsatisfiable.\n\nhint: `x` was filtered by \
+                     `exclude-newer` to only include packages uploaded before 2026-03-02T00:00:00Z. Consider using \
+                     `exclude-newer-package` to override the cutoff for this package.\nhint: y";
+        let error = explain(43, said, true);
+        let words = std::error::Error::source(&error).expect("uv's words").to_string();
+        assert!(words.contains("filtered by `as-of`") && words.contains("2026-03-02"), "{words}");
+        assert!(words.ends_with("00Z.\nhint: y") && !words.contains("exclude-newer"), "{words}");
     }
 
     #[test]

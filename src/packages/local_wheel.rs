@@ -1,5 +1,4 @@
 //! A prebuilt wheel that no index lists: read, compared with a stack, cached by its hash.
-#![expect(clippy::disallowed_methods, reason = "edge: reads wheels")]
 
 use std::io::{Cursor, Read, Seek, Write as _};
 use std::str::FromStr as _;
@@ -17,7 +16,7 @@ use crate::model::compat::Matrix;
 use crate::model::lock::LockedWheel;
 use crate::model::sha256::Sha256Hex;
 use crate::model::stack::Stack;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, open_regular};
 
 const CHUNK: usize = 1 << 20;
 
@@ -63,7 +62,7 @@ impl LocalWheel {
         let file = path.file_name().unwrap_or_default();
         let no_wheel = |detail: String| PackagesError::NotAWheel { file: path.to_string(), detail };
         let parts = wheel_name(path)?;
-        let source = fs_err::File::open(path).map_err(|error| no_wheel(error.to_string()))?;
+        let source = open_regular(path).map_err(|error| no_wheel(error.to_string()))?;
         let metadata = metadata(source).map_err(no_wheel)?;
         let (sha256, size) = hashed()?;
         Ok(Self {
@@ -215,7 +214,7 @@ fn copy_to_cache(path: &Utf8Path, store: &Store) -> Result<(String, u64), Packag
     let unreadable = |cause| {
         PackagesError::from(StoreError::File { purpose: "cannot copy the wheel to the cache", cause })
     };
-    let mut source = fs_err::File::open(path).map_err(unreadable)?;
+    let mut source = open_regular(path).map_err(unreadable)?;
     let mut target = store.temp_file()?;
     let (mut hash, mut size, mut chunk) = (Sha256Hex::default(), 0, vec![0; CHUNK]);
     loop {
@@ -235,6 +234,8 @@ fn copy_to_cache(path: &Utf8Path, store: &Store) -> Result<(String, u64), Packag
 
 #[cfg(test)]
 pub(super) mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests write files")]
+
     use crate::failure::{Exit, Failure as _};
     use camino::Utf8PathBuf;
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::settings::IndexSettings;
 use crate::engine::Secret;
+use crate::model::given::have_login;
 use crate::model::image::render::shell_word;
 use crate::model::index_address::IndexAddress;
 use crate::model::lock::Lock;
@@ -29,6 +30,12 @@ pub fn index_secrets(
     for (variable, addresses) in lists.iter().filter(|(_, addresses)| !addresses.is_empty()) {
         lines.extend(["export ", variable, "=", &shell_word(&addresses.join(" ")), "\n"]);
     }
+    if have_login(&index.proxies.0) {
+        for (name, value) in &index.proxies.0 {
+            let value = shell_word(value);
+            lines = format!("{lines}export {name}={value} {}={value}\n", name.to_lowercase());
+        }
+    }
     let mut secrets = Vec::new();
     if !lines.is_empty() {
         secrets.push(Secret { id: "index".to_owned(), bytes: Bytes::from(lines) });
@@ -41,6 +48,7 @@ pub fn index_secrets(
 mod tests {
     use super::*;
     use crate::model::lock::{IndexKind, sample};
+    use crate::packages::settings::Proxies;
 
     #[test]
     fn own_indexes_of_the_framework_and_its_torch_are_one_list_and_further_ones_another() {
@@ -65,6 +73,14 @@ mod tests {
             text,
             "export ENVFORGE_FRAMEWORK_INDEX='flat+https://u:p@forge.example.test/cu128 https://torch.example.test/whl/cu128'\n\
              export ENVFORGE_INDEXES='flat+https://pages.example.test/a'\n"
+        );
+        let proxies = BTreeMap::from([("HTTPS_PROXY".to_owned(), "http://u:p@proxy.test".to_owned())]);
+        let with_proxy = IndexSettings { proxies: Proxies(proxies), ..IndexSettings::default() };
+        let secrets = index_secrets(&with_proxy, &sample::lock(), &BTreeMap::new());
+        let text = String::from_utf8(secrets[0].bytes.to_vec()).expect("text");
+        assert!(
+            text.contains("export HTTPS_PROXY='http://u:p@proxy.test' https_proxy='http://u:p@proxy.test'\n"),
+            "{text}"
         );
         lock.wheels.iter_mut().for_each(|wheel| wheel.index = IndexKind::Default);
         assert!(index_secrets(&index, &lock, &BTreeMap::new()).is_empty(), "no wheel needs one");

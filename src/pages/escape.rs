@@ -2,7 +2,7 @@
 
 use minijinja::{Error, Output, State, Value, escape_formatter};
 
-use crate::model::visible;
+use crate::model::visible::is_hidden;
 
 /// Writes a value into a page. Only our own style, script and macros are safe as they are.
 pub(super) fn write_value(
@@ -32,14 +32,6 @@ fn escaped(text: &str) -> String {
         }
     }
     shown
-}
-
-/// Whether a character shows nothing and changes others: controls, marks of reading order, spaces without width, tags.
-fn is_hidden(character: char) -> bool {
-    visible::is_hidden(character)
-        || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

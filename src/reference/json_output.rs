@@ -150,6 +150,9 @@ const OBJECTS: &[Object] = &[
             ("jupyter", "address with its token, or null"),
             ("ssh", "command, or null"),
             ("vscode", "address that VS Code opens, or null"),
+            ("standing", STATE),
+            ("proven", PROVEN),
+            ("failed", FAILED),
         ],
     ),
     (

@@ -1,5 +1,7 @@
 //! Requests to one repository of one registry, with the login it wants: basic, a token, or none.
 
+use std::net::SocketAddr;
+
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{Method, StatusCode};
@@ -225,7 +227,7 @@ impl<'a> RepositorySession<'a> {
             (Some(Challenge::Basic), Some(login)) => login.header(),
             (Some(Challenge::Bearer(_)), Some(Login::RegistryToken(token))) => Some(bearer(token)),
             (Some(Challenge::Bearer(request)), login) => {
-                Some(bearer(&self.token(&request, login, lookup).await?))
+                Some(bearer(&self.token(&request, login, (lookup, answer.connected)).await?))
             }
             (Some(Challenge::Basic) | None, _) => None,
         };
@@ -237,7 +239,7 @@ impl<'a> RepositorySession<'a> {
         &self,
         request: &TokenRequest,
         login: Option<&Login>,
-        lookup: &Lookup,
+        (lookup, connected): (&Lookup, Option<SocketAddr>),
     ) -> Result<SecretString, RegistryError> {
         let odd = |what: &str| RegistryError::NotARegistry {
             registry: self.image.registry().to_owned(),
@@ -251,6 +253,17 @@ impl<'a> RepositorySession<'a> {
                 "it names another host as its token server without TLS"
             }));
         }
+        let registry = || self.image.registry().to_owned();
+        let unreachable = |source| RegistryError::Unreachable { registry: registry(), source };
+        // Who answers on behalf of a registry is asked for a token that the registry sees: it must not be a server of this machine
+        // or its network that the registry cannot reach itself.
+        let fetch = if realm.origin() == self.root.origin() {
+            self.fetch.clone()
+        } else if realm.origin().starts_with("https:") {
+            self.fetch.within(&realm, self.fetch.reach_of(connected)).map_err(unreachable)?
+        } else {
+            return Err(odd("it names another host without TLS as its token server"));
+        };
         let scope = request.scope.clone().unwrap_or_else(|| self.access.scope(self.image.repository()));
         let mut fields: Vec<_> =
             request.service.as_deref().map(|service| ("service", service)).into_iter().collect();
@@ -277,9 +290,8 @@ impl<'a> RepositorySession<'a> {
             }
         };
         ask.header(ACCEPT, "application/json");
-        let registry = || self.image.registry().to_owned();
-        let unreachable = |source| RegistryError::Unreachable { registry: registry(), source };
-        let answer = self.fetch.ask(&ask).await.map_err(unreachable)?;
+        ask.stays = true;
+        let answer = fetch.ask(&ask).await.map_err(unreachable)?;
         match answer.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST => {
                 let may_be_absent = login.is_some() && answer.status == StatusCode::FORBIDDEN;

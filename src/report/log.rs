@@ -1,21 +1,54 @@
 //! Logs on stderr: warnings always, decisions with `-v`, traffic with `-vv`.
 
+use std::fmt::{Debug, Write as _};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use super::screen::Talk;
+use super::paint::Painted;
+use super::printer::Printer;
 use crate::settings::Output;
 
 /// Starts logging for this process. A second call changes nothing.
 pub fn start_log(output: Output) {
-    let lines = tracing_subscriber::fmt::layer()
-        .without_time()
-        .with_target(false)
-        .with_ansi(output.color)
-        .with_writer(Talk::default);
+    let lines = Lines { color: output.color, write: |line: &Painted| Printer.say_painted(line) };
     // A subscriber that is there already belongs to a test.
     let _ = tracing_subscriber::registry().with(filter(output)).with(lines).try_init();
+}
+
+/// Writes each record as one line, escaped as every other text of others.
+pub(super) struct Lines<W> {
+    pub(super) color: bool,
+    /// Where a line goes, without its end.
+    pub(super) write: W,
+}
+
+impl<S: Subscriber, W: Fn(&Painted) + 'static> Layer<S> for Lines<W> {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        let line = Painted::new(self.color).level(*event.metadata().level());
+        (self.write)(&line.line(&format!(" {}{}", text.message, text.fields)));
+    }
+}
+
+/// The message of a record, and its fields.
+#[derive(Default)]
+struct Text {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
 }
 
 /// The levels that are shown. Other crates stay silent: what they log of requests may hold headers with credentials.

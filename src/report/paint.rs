@@ -2,7 +2,7 @@
 
 use owo_colors::OwoColorize as _;
 
-use crate::model::visible::visible;
+use crate::model::visible::{visible, visible_line};
 
 /// What a colored word stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,26 @@ impl Painted {
     #[must_use]
     pub fn text(mut self, text: &str) -> Self {
         self.text.push_str(&visible(text));
+        self
+    }
+
+    /// Adds the level of a record of the log, as wide as the longest.
+    #[must_use]
+    pub(super) fn level(mut self, level: tracing::Level) -> Self {
+        let plain = format!("{level:>5}");
+        let colored = match level {
+            tracing::Level::ERROR => plain.red().to_string(),
+            tracing::Level::WARN => plain.yellow().to_string(),
+            _ => plain.blue().to_string(),
+        };
+        self.text.push_str(if self.color { &colored } else { &plain });
+        self
+    }
+
+    /// Adds a text on one line: every control character is escaped in it.
+    #[must_use]
+    pub(super) fn line(mut self, text: &str) -> Self {
+        self.text.push_str(&visible_line(text));
         self
     }
 

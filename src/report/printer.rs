@@ -91,7 +91,9 @@ fn json_visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         if is_hidden(character) && character != '\n' {
-            let _ = write!(shown, "\\u{:04x}", u32::from(character));
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
         } else {
             shown.push(character);
         }
@@ -101,11 +103,44 @@ fn json_visible(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tracing_subscriber::layer::SubscriberExt as _;
+
     use super::*;
+    use crate::model::visible::visible_line;
+    use crate::report::log::Lines;
+
+    /// A message, a cell of a table, a line of the log and a value of JSON: no way to the terminal knows a character more.
+    #[test]
+    fn every_way_to_the_terminal_escapes_the_same_characters() {
+        for character in ('\0'..='\u{e0100}').filter(|character| is_hidden(*character)) {
+            let text = format!("a{character}b");
+            let json = json_visible(&serde_json::to_string(&text).expect("text"));
+            let message = Painted::new(false).text(&text);
+            for shown in [message.as_str(), &visible_line(&text), &log_line(&text), &json] {
+                let is_kept = matches!(character, '\n' | '\t') && shown == message.as_str();
+                assert!(is_kept || !shown.contains(character), "{shown:?}");
+            }
+        }
+    }
+
+    /// What the log shows of a text in a field and in a message.
+    fn log_line(text: &str) -> String {
+        let (sender, lines) = std::sync::mpsc::channel();
+        let write = move |line: &Painted| sender.send(line.as_str().to_owned()).expect("it is received");
+        let log = tracing_subscriber::registry().with(Lines { color: false, write });
+        tracing::subscriber::with_default(log, || tracing::warn!(text, shown = %text, "{text}"));
+        let line = lines.recv().expect("a line");
+        assert!(
+            line.starts_with(" WARN a") && line.contains("b text=") && line.contains(" shown=a"),
+            "{line:?}"
+        );
+        line
+    }
 
     #[test]
     fn json_without_hidden_characters_means_the_same() {
-        let value = serde_json::json!({ "a": "\u{1b}[31m\u{9b}2J\u{202e}x\n", "b\u{7f}": ["é"] });
+        let value =
+            serde_json::json!({ "a": "\u{1b}[31m\u{9b}2J\u{202e}x\n\u{feff}\u{e0041}", "b\u{7f}": ["é"] });
         let text = json_visible(&serde_json::to_string_pretty(&value).expect("text"));
         assert!(!text.contains(|character| is_hidden(character) && character != '\n'), "{text:?}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);

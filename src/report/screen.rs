@@ -1,6 +1,6 @@
 //! The terminal below the moving bars: whatever writes to it takes the bars away first, so that no half of a bar stays.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
@@ -36,19 +36,4 @@ pub fn terminals() -> Terminals {
 fn columns(stream: &(impl io::IsTerminal + AsFd)) -> Option<u16> {
     let known = || tcgetwinsize(stream).ok().map(|size| size.ws_col).filter(|columns| *columns > 0);
     stream.is_terminal().then(|| known().unwrap_or(COLUMNS))
-}
-
-/// Standard error for logs: a record at a time.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Talk;
-
-impl Write for Talk {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        without_bars(|| io::stderr().write_all(bytes))?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
-    }
 }

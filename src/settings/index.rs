@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::configured_index::ConfiguredIndex;
 use super::environment::Environment;
 use super::named::{NamedIndexes, indexes};
-use super::netrc::Netrc;
+use super::netrc::{Author, Netrc};
 use super::variables;
 
 /// `[index]`.
@@ -43,7 +43,7 @@ pub struct PackageIndexes {
     /// Further indexes by name.
     pub named: BTreeMap<String, SecretString>,
     /// Logins by host, for addresses without one of their own.
-    pub netrc: Netrc,
+    pub(super) netrc: Netrc,
 }
 
 impl PackageIndexes {
@@ -90,8 +90,22 @@ impl PackageIndexes {
         self.netrc = Netrc::parse(&text);
         let set = [&mut self.default, &mut self.framework].into_iter().flatten();
         for address in set.chain(self.named.values_mut()).chain(self.of_framework.values_mut()) {
-            *address = self.netrc.with_login(address);
+            *address = self.netrc.with_login(address, Author::User);
         }
+    }
+
+    /// Returns an address of the user with the login of its host.
+    pub fn with_login(&self, address: &SecretString) -> SecretString {
+        self.netrc.with_login(address, Author::User)
+    }
+
+    /// Returns an address that a project names with the login of its host, if it may have that: over TLS, at the usual port or
+    /// at a server that these settings name.
+    pub fn with_login_of_project(&self, address: &SecretString) -> SecretString {
+        let set = self.default.iter().chain(&self.framework);
+        let own: Vec<&SecretString> =
+            set.chain(self.named.values()).chain(self.of_framework.values()).collect();
+        self.netrc.with_login(address, Author::Project(&own))
     }
 }
 

@@ -13,6 +13,33 @@ struct Login {
     password: SecretString,
 }
 
+/// Who wrote an address.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Author<'a> {
+    /// The user: settings, environment, command line. The address may be `http://`.
+    User,
+    /// A project, which anybody may have written. The addresses are those of the user's settings.
+    Project(&'a [&'a SecretString]),
+}
+
+impl Author<'_> {
+    /// Whether an address may have the login of its host. One of a project may only over TLS, at the usual port or at the very
+    /// server that a setting of the user names: whoever wrote it chose the scheme and the port, and may listen there.
+    fn may_have_login(self, url: &Url) -> bool {
+        let Self::Project(own) = self else { return true };
+        let is_same =
+            |own: &&SecretString| parsed(own.expose_secret()).is_some_and(|own| own.origin() == url.origin());
+        url.scheme() == "https" && (url.port().is_none() || own.iter().any(is_same))
+    }
+}
+
+/// The address of a setting, which may have a form and placeholders.
+fn parsed(text: &str) -> Option<Url> {
+    let plain = text.trim();
+    let plain = plain.strip_prefix(FLAT).unwrap_or(plain);
+    Url::parse(&plain.replace("{cuda}", "cuda").replace("{version}", "1.0")).ok()
+}
+
 /// Logins by host.
 #[derive(Debug, Clone, Default)]
 pub struct Netrc(Vec<Login>);
@@ -57,18 +84,25 @@ impl Netrc {
         Self(all)
     }
 
-    /// Returns the address with the login of its host, unless it has its own. Its placeholders and form are kept.
-    pub fn with_login(&self, address: &SecretString) -> SecretString {
+    /// Returns the address with the login of its host, unless it has its own or may have none. Its placeholders and form are
+    /// kept. The one place that decides where a login goes.
+    pub(super) fn with_login(&self, address: &SecretString, author: Author<'_>) -> SecretString {
         let text = address.expose_secret();
         let known = || {
             let (scheme, rest) = text.trim().split_once("://")?;
-            let plain = text.trim().strip_prefix(FLAT).unwrap_or(text);
-            let url = Url::parse(&plain.replace("{cuda}", "cuda").replace("{version}", "1.0")).ok()?;
+            let url = parsed(text)?;
             let bare = url.username().is_empty() && url.password().is_none();
             if !bare || !matches!(url.scheme(), "http" | "https") {
                 return None;
             }
             let login = self.0.iter().find(|login| Some(&*login.host) == url.host_str())?;
+            if !author.may_have_login(&url) {
+                tracing::debug!(
+                    origin = url.origin().ascii_serialization(),
+                    "no login for an address of a project: not https, or a port that no setting names"
+                );
+                return None;
+            }
             // Encoded as in a URL.
             let mut encoded = Url::parse("http://host/").ok()?;
             encoded.set_username(login.user.expose_secret()).ok()?;
@@ -90,7 +124,7 @@ mod tests {
     #[test]
     fn address_gets_the_login_of_its_host_unless_it_has_one() {
         let netrc = Netrc::parse(TEXT);
-        let with = |address: &str| netrc.with_login(&address.into()).expose_secret().to_owned();
+        let with = |address: &str| netrc.with_login(&address.into(), Author::User).expose_secret().to_owned();
         assert_eq!(with("https://wheels.test/{cuda}/x"), "https://me:hunter2%3A%40%2Fx@wheels.test/{cuda}/x");
         assert_eq!(with("flat+http://other.test/v{version}"), "flat+http://you:s3@other.test/v{version}");
         assert_eq!(with("http://other.test:8080/simple"), "http://you:s3@other.test:8080/simple");
@@ -103,6 +137,34 @@ mod tests {
             "no address",
         ] {
             assert_eq!(with(same), same);
+        }
+    }
+
+    #[test]
+    fn address_of_a_project_gets_a_login_over_tls_at_a_port_of_the_user_only() {
+        let netrc = Netrc::parse(TEXT);
+        let own = ["https://wheels.test:8443/{cuda}", "flat+http://other.test:81/p"].map(SecretString::from);
+        let own: Vec<&SecretString> = own.iter().collect();
+        let has = |address: &str| {
+            let found = netrc.with_login(&address.into(), Author::Project(&own));
+            found.expose_secret().contains('@')
+        };
+        for address in
+            ["https://wheels.test/simple", "https://wheels.test:443/s", "flat+https://wheels.test:8443/p"]
+        {
+            assert!(has(address), "{address}");
+        }
+        for address in [
+            "http://wheels.test/simple",
+            "http://wheels.test:443/simple",
+            "https://wheels.test:8444/simple",
+            "https://other.test:8443/simple",
+            "http://other.test:81/p",
+            "flat+http://other.test:81/p",
+            "HTTP://WHEELS.test/simple",
+            " http://wheels.test/simple",
+        ] {
+            assert!(!has(address), "{address}");
         }
     }
 

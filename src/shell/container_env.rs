@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::user::User;
 use crate::engine::{ContainerFile, OwnedFile, Tars};
 use crate::model::bounded_tar::BoundedTar;
+use crate::model::given::{Receiver, Thing};
 use crate::model::image::paths::{HOME, MODELS};
 
 /// The certificate file of Debian's programs.
@@ -37,12 +38,20 @@ pub(crate) struct ContainerEnv {
     pub(crate) ca_bundle: Option<Bytes>,
     /// Whether there is a volume of models.
     pub(crate) models: bool,
+    /// The image that the home volume is for alone; `None`: it is the project's.
+    pub(crate) own_home: Option<String>,
 }
 
 impl ContainerEnv {
-    /// The same for an image from elsewhere: the address of the package index may hold a login.
-    pub(crate) fn without_index(self) -> Self {
-        Self { index: None, ..self }
+    /// The same for a receiver, by the list of what goes where. `image` is the id of its image.
+    pub(crate) fn for_receiver(self, receiver: Receiver, image: &str) -> Self {
+        Self {
+            proxies: receiver.proxies(&self.proxies, false),
+            index: self.index.filter(|_| receiver.has(Thing::Index)),
+            ca_bundle: self.ca_bundle.filter(|_| receiver.has(Thing::Certificates)),
+            models: self.models && receiver.has(Thing::Models),
+            own_home: (!receiver.has(Thing::Home)).then(|| image.to_owned()),
+        }
     }
 
     /// Returns the environment; the caller's variables follow and win.
@@ -182,10 +191,17 @@ mod tests {
         assert!(!inside.environment(&user()).iter().any(|variable| variable.contains("u:p")));
     }
 
-    /// The settings of a machine whose index has a login.
+    impl ContainerEnv {
+        fn elsewhere(self) -> Self {
+            self.for_receiver(Receiver::ShellOfElsewhere, "sha256:aa")
+        }
+    }
+
+    /// The settings of a machine whose index and proxy have a login.
     fn with_login() -> ContainerEnv {
         let index = Some("https://u:planted@box/simple".to_owned());
-        ContainerEnv { index, models: true, ..ContainerEnv::default() }
+        let proxies = BTreeMap::from([("HTTPS_PROXY".to_owned(), "http://u:planted@proxy.test".to_owned())]);
+        ContainerEnv { index, proxies, models: true, ..ContainerEnv::default() }
     }
 
     #[test]
@@ -196,25 +212,33 @@ mod tests {
         };
         let accounts = ["/etc/passwd", "/etc/group"];
         assert_eq!(paths(&with_login()), [&accounts[..], &["/etc/pip.conf", "/etc/uv/uv.toml"]].concat());
-        assert_eq!(paths(&with_login().without_index()), accounts);
+        assert_eq!(paths(&with_login().elsewhere()), accounts);
     }
 
     #[test]
     fn image_from_elsewhere_gets_no_login_in_any_file_or_variable() {
-        let inside = with_login().without_index();
+        let inside = with_login().elsewhere();
         let tars = Tars::new();
         let files = etc_files(&tars, &user(), &inside).into_iter().chain(home_files(&tars, &user()));
         let mut all: String =
             files.map(|one| String::from_utf8_lossy(&one.file.bytes).into_owned()).collect();
         all += &inside.environment(&user()).join("\n");
         assert!(!all.contains("planted"), "{all}");
-        assert!(all.contains("dev:x:") && all.contains("HF_HOME="), "the rest stays: {all}");
+        assert!(
+            all.contains("dev:x:") && all.contains("HTTPS_PROXY=http://proxy.test"),
+            "the rest stays: {all}"
+        );
+        assert!(!all.contains("HF_HOME=") && inside.own_home.is_some(), "no volume of others: {all}");
+        assert!(
+            with_login().environment(&user()).join("\n").contains("planted"),
+            "an image of this machine has it"
+        );
     }
 
     #[test]
     fn image_from_elsewhere_never_shares_etc_with_one_that_has_the_login() {
-        assert_ne!(with_login().fingerprint(), with_login().without_index().fingerprint());
-        assert_eq!(ContainerEnv::default().fingerprint(), with_login().without_index().fingerprint());
+        assert_ne!(with_login().fingerprint(), with_login().elsewhere().fingerprint());
+        assert_eq!(ContainerEnv::default().fingerprint(), with_login().elsewhere().fingerprint());
     }
 
     #[test]

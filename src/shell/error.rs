@@ -31,6 +31,36 @@ pub enum ShellError {
         /// The folder.
         path: String,
     },
+    /// A folder that a project names is another one than when it was judged.
+    #[error(
+        "cannot mount `{path}`: it was changed while the container was prepared, and leads to `{found}` now"
+    )]
+    MovedFolder {
+        /// The folder that was judged.
+        path: String,
+        /// Where it leads.
+        found: String,
+    },
+    /// A folder below another one that programs of the container can change.
+    #[error(
+        "cannot mount `{path}`: a program in the container can replace it through the mount of `{above}`"
+    )]
+    FolderBelowMount {
+        /// The folder.
+        path: String,
+        /// The other one.
+        above: String,
+    },
+    /// A folder of the project at a path that cannot be a link.
+    #[error(
+        "cannot mount `{path}` at `{target}`: a folder of the project is a link there, and `{target}` is in a mount"
+    )]
+    LinkInMount {
+        /// The folder.
+        path: String,
+        /// The path in the container.
+        target: String,
+    },
     /// The root directory as project directory.
     #[error("cannot use `{path}` as the project directory")]
     BadProject {
@@ -129,6 +159,14 @@ pub enum ShellError {
         /// Its port.
         port: u16,
     },
+    /// What a container says of its services is no answer.
+    #[error("unexpected answer from container {container}: {why}")]
+    BadAnswer {
+        /// Its short id.
+        container: String,
+        /// Why.
+        why: String,
+    },
     /// An ended service.
     #[error("container exited with code {code}{}{said}", if said.is_empty() { "" } else { ":\n" })]
     Ended {
@@ -162,12 +200,16 @@ impl Failure for ShellError {
             | Self::NoPort { .. }
             | Self::PortTaken { .. }
             | Self::Silent { .. }
+            | Self::BadAnswer { .. }
             | Self::EngineGone { .. }
             | Self::Ended { .. } => Exit::Outside,
             Self::Engine(error) => error.exit(),
             Self::Option { .. }
             | Self::MountAsImage { .. }
             | Self::NoFolder { .. }
+            | Self::MovedFolder { .. }
+            | Self::FolderBelowMount { .. }
+            | Self::LinkInMount { .. }
             | Self::BadProject { .. }
             | Self::RemoteFolder { .. }
             | Self::NoVariable { .. }
@@ -212,6 +254,13 @@ impl Failure for ShellError {
                 mount.clone() + if *verbose { " (`-v` is --verbose)" } else { "" }
             }
             Self::NoFolder { .. } => "create the directory first, or use another one".to_owned(),
+            Self::MovedFolder { .. } => {
+                "end what changes the folder (another container of the project may), then run it again".to_owned()
+            }
+            Self::FolderBelowMount { .. } => "mount the other one read-only, or only one of them".to_owned(),
+            Self::LinkInMount { .. } => {
+                "use another path in the container: the project is whole at /workspace".to_owned()
+            }
             Self::BadProject { .. } => "change to your project directory".to_owned(),
             Self::RemoteFolder { .. } => {
                 "copy the data to a volume and mount it with --volume, or send it: \
@@ -251,6 +300,9 @@ impl Failure for ShellError {
             Self::PortTaken { .. } => "stop the process listening there (`ss -ltn`), or select another port with --port HOST:CONTAINER".to_owned(),
             Self::NoPort { .. } => "stop the process listening there (`ss -ltn`)".to_owned(),
             Self::Silent { .. } => "check `envforge ps` and `envforge logs NAME`".to_owned(),
+            Self::BadAnswer { .. } => {
+                "the image's own programs answer here: open it without services, and look at its `cat`".to_owned()
+            }
             Self::EngineGone { .. } => {
                 "run `envforge ps` to check whether it still runs, then `envforge shell NAME --attach` to reattach"
                     .to_owned()

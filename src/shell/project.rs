@@ -38,6 +38,13 @@ impl Project {
         format!("envforge-home-{}-{}{python}", self.folder_name(), self.key())
     }
 
+    /// Returns the volume of the home directory for one image alone, by its id: one that was not built here reads and changes no
+    /// file of others.
+    pub(crate) fn home_volume_of(&self, image: &str) -> String {
+        let id = image.rsplit(':').next().unwrap_or_default();
+        format!("envforge-home-{}-{}-{}", self.folder_name(), self.key(), id.get(..12).unwrap_or(id))
+    }
+
     /// Returns the volume that replaces the directory on a remote engine.
     pub(crate) fn workspace_volume(&self) -> String {
         format!("envforge-workspace-{}-{}", self.folder_name(), self.key())
@@ -86,6 +93,9 @@ mod tests {
         assert!(a.name().starts_with("llm-"), "{}", a.name());
         assert!(a.key() != b.key() && a.key() != c.key() && b.key() != c.key());
         assert_ne!(a.home_volume(Some("3.11")), a.home_volume(Some("3.12")));
+        let (one, other) = (format!("sha256:{}", "a".repeat(64)), format!("sha256:{}", "b".repeat(64)));
+        assert_ne!(a.home_volume_of(&one), a.home_volume_of(&other));
+        assert_ne!(a.home_volume_of(&one), a.home_volume(None));
         assert_eq!(a.models_volume(), b.models_volume());
     }
 

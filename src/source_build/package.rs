@@ -18,6 +18,7 @@ use crate::model::lock::{Lock, LockedSource, LockedTool, LockedWheel, WheelLayer
 use crate::model::resolve::BuildMachine;
 use crate::model::sha256::sha256_hex;
 use crate::model::versions::ComputeCapability;
+use crate::model::whiteout::{DELETES, deletes};
 use crate::source_build::build::{Compilation, JOBS, STEP};
 use crate::source_build::patches::patch_text;
 
@@ -235,21 +236,33 @@ fn is_pyproject(path: &str) -> bool {
 fn of_tar(archive: &[u8]) -> std::io::Result<Option<String>> {
     let unpacked = flate2::read::MultiGzDecoder::new(archive);
     let mut tar = BoundedTar::new(Bounded::new(unpacked, LARGEST_ARCHIVE));
+    let mut found = None;
     for entry in tar.entries()? {
         let entry = entry?;
-        if is_pyproject(&String::from_utf8_lossy(&entry.path_bytes())) {
-            return text_of(entry).map(Some);
+        let path = entry.path_bytes().into_owned();
+        if deletes(&path) {
+            return Err(deletion(&path));
+        }
+        if found.is_none() && is_pyproject(&String::from_utf8_lossy(&path)) {
+            found = Some(text_of(entry)?);
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 fn of_zip(archive: &[u8]) -> std::io::Result<Option<String>> {
     let mut zip = zip::ZipArchive::new(Cursor::new(archive))?;
+    if let Some(name) = zip.file_names().find(|name| deletes(name.as_bytes())) {
+        return Err(deletion(name.as_bytes()));
+    }
     let Some(name) = zip.file_names().find(|name| is_pyproject(name)).map(str::to_owned) else {
         return Ok(None);
     };
     text_of(zip.by_name(&name)?).map(Some)
+}
+
+fn deletion(path: &[u8]) -> std::io::Error {
+    std::io::Error::other(format!("`{}`: {DELETES}", String::from_utf8_lossy(path).escape_debug()))
 }
 
 fn text_of(file: impl Read) -> std::io::Result<String> {
@@ -319,11 +332,17 @@ mod tests {
     #[test]
     fn error_names_invalid_archive() {
         let broken = tar_of(&[("a-1/pyproject.toml", "[build-system")]);
+        let deleting = tar_of(&[("a-1/pyproject.toml", ""), ("a-1/b/.wh.c", "")]);
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        zip.start_file("a-1/.wh.c", zip::write::SimpleFileOptions::default()).expect("entry");
+        let zipped = zip.finish().expect("zip").into_inner();
         for (archive, file, says) in [
             (broken.as_slice(), "a-1.tar.gz", "cannot read its pyproject.toml"),
             (b"no archive".as_slice(), "a-1.tar.gz", "`a-1.tar.gz`"),
             (b"no archive".as_slice(), "a-1.zip", "`a-1.zip`"),
             (b"BZh9".as_slice(), "a-1.tar.bz2", "expected a .tar.gz or .zip"),
+            (deleting.as_slice(), "a-1.tar.gz", "`a-1/b/.wh.c`: a name that starts with `.wh.`"),
+            (zipped.as_slice(), "a-1.zip", "`a-1/.wh.c`: a name that starts with `.wh.`"),
         ] {
             let error = build_requires(archive, file).expect_err(file);
             assert!(error.to_string().contains(says), "{error}");

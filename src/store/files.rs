@@ -2,37 +2,18 @@
 #![expect(clippy::disallowed_methods, reason = "edge: writes files")]
 
 use std::io::{Error, ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 
 use camino::Utf8Path;
 
 use super::error::StoreError;
 use crate::host::process_owner::{owner_of, unique_name};
-use crate::model::bounded::{read_bounded, too_large};
 use crate::model::sha256::HashingWriter;
 
 /// Prefix of temporary files in the cache.
 pub(super) const TEMPORARY: &str = "envforge-";
 /// Prefix of temporary files next to the file they become.
 pub(super) const HIDDEN: &str = ".envforge-";
-
-/// Reads a file of at most `most` bytes. A pipe or device, which may never end, is an error.
-pub(super) fn read_file(path: &Utf8Path, most: u64) -> std::io::Result<Vec<u8>> {
-    let named = |kind, cause: &str| Error::new(kind, format!("`{path}`: {cause}"));
-    let found = fs_err::metadata(path)?;
-    if !found.is_file() {
-        return Err(named(ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let large = |error: Error| named(error.kind(), &error.to_string());
-    if found.len() > most {
-        return Err(large(too_large(most)));
-    }
-    read_bounded(fs_err::File::open(path)?, most).map_err(large)
-}
-
-/// The same for a text.
-pub(super) fn read_text(path: &Utf8Path, most: u64) -> std::io::Result<String> {
-    String::from_utf8(read_file(path, most)?).map_err(|error| Error::new(ErrorKind::InvalidData, error))
-}
 
 /// Removes a file that may be gone.
 pub(super) fn remove_file(path: &Utf8Path) -> std::io::Result<()> {
@@ -50,6 +31,27 @@ pub(super) fn make_parent(path: &Utf8Path) -> Result<(), StoreError> {
 
 /// Writes a file so that a reader sees all the old bytes or all the new ones, even after a power failure.
 pub fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write_with_mode(path, bytes, READABLE)
+}
+
+/// Writes a file that is the user's own as [`write_atomically`] does, through a link to it; it keeps its mode, a new one gets `mode`.
+pub(crate) fn write_in_place_of(path: &Utf8Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
+    let failed = StoreError::file("cannot write a file");
+    // Behind a link to nothing would be a new file somewhere else.
+    let is_link = fs_err::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    let real = match path.canonicalize_utf8() {
+        Ok(real) => real,
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_link => path.to_owned(),
+        Err(error) => return Err(failed(Error::new(error.kind(), format!("`{path}`: {error}")))),
+    };
+    let mode = match fs_err::metadata(&real) {
+        Ok(found) => found.permissions().mode() & 0o7777,
+        Err(_) => mode,
+    };
+    write_with_mode(&real, bytes, mode)
+}
+
+fn write_with_mode(path: &Utf8Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     make_parent(path)?;
     let parent = match path.parent() {
         Some(parent) if !parent.as_str().is_empty() => parent,
@@ -64,7 +66,7 @@ pub fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> Result<(), StoreError>
     // Not through the guard, whose errors name the temporary file.
     file.as_file_mut().write_all(bytes).map_err(named)?;
     file.as_file().sync_data().map_err(named)?;
-    set_readable(file.as_file()).map_err(named)?;
+    set_mode(file.as_file(), mode).map_err(named)?;
     file.persist(path).map_err(|error| named(error.error))?;
     Ok(())
 }
@@ -92,7 +94,7 @@ pub(crate) fn copy_verified(from: &Utf8Path, to: &Utf8Path, sha256: &str) -> Res
         return Err(StoreError::WrongContent { wanted: sha256.to_owned(), found });
     }
     file.as_file().sync_data().map_err(named)?;
-    set_readable(file.as_file()).map_err(named)?;
+    set_mode(file.as_file(), READABLE).map_err(named)?;
     file.persist(to).map_err(|error| named(error.error))?;
     Ok(())
 }
@@ -117,8 +119,40 @@ pub(super) fn remove_orphans(folder: &Utf8Path, prefix: &str) {
     }
 }
 
-/// Gives a temporary file, created with mode 0600, the usual mode.
-fn set_readable(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+/// The usual mode of a file.
+const READABLE: u32 = 0o644;
+
+/// Gives a temporary file, created with mode 0600, its mode.
+fn set_mode(file: &std::fs::File, mode: u32) -> std::io::Result<()> {
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::*;
+
+    /// The configuration of an ssh client: others must not read it, and many have it as a link into a folder of their own.
+    #[test]
+    fn file_of_the_user_keeps_its_mode_and_its_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let mode =
+            |name: &str| fs_err::metadata(path.join(name)).expect("there").permissions().mode() & 0o7777;
+        let text = |name: &str| fs_err::read_to_string(path.join(name)).expect("there");
+        write_in_place_of(&path.join("new"), b"1", 0o600).expect("written");
+        assert_eq!((mode("new"), text("new").as_str()), (0o600, "1"));
+        for kept in [0o600, 0o640, 0o644] {
+            fs_err::set_permissions(path.join("new"), std::fs::Permissions::from_mode(kept)).expect("ours");
+            write_in_place_of(&path.join("new"), b"2", 0o600).expect("written");
+            assert_eq!((mode("new"), text("new").as_str()), (kept, "2"));
+        }
+        std::os::unix::fs::symlink("new", path.join("link")).expect("ours");
+        write_in_place_of(&path.join("link"), b"3", 0o600).expect("written");
+        assert!(path.join("link").is_symlink() && text("new") == "3", "written through it");
+        std::os::unix::fs::symlink("gone", path.join("dangling")).expect("ours");
+        write_in_place_of(&path.join("dangling"), b"4", 0o600).expect_err("refused");
+        assert!(path.join("dangling").is_symlink() && !path.join("gone").exists());
+    }
 }

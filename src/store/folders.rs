@@ -9,11 +9,10 @@ use bytes::Bytes;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::StoreError;
-use super::files::{
-    TEMPORARY, make_parent, read_file, remove_file, remove_orphans, temporary_file, write_atomically,
-};
+use super::files::{TEMPORARY, make_parent, remove_file, remove_orphans, temporary_file, write_atomically};
 use super::limits::{LARGEST_BLOB, LARGEST_STATE};
 use super::lock::{Holder, StoreLock};
+use super::regular_file::read_regular;
 use super::seal_key::SealKey;
 use crate::host::process_owner::unique_name;
 use crate::model::sha256::{HashingWriter, is_sha256_hex, sha256_hex};
@@ -94,7 +93,7 @@ impl Store {
     /// Reads a blob and verifies it again; a damaged one is removed and counts as absent.
     pub fn read(&self, sha256: &str) -> Result<Option<Bytes>, StoreError> {
         let Some(path) = self.find(sha256)? else { return Ok(None) };
-        let bytes = match read_file(&path, LARGEST_BLOB) {
+        let bytes = match read_regular(&path, LARGEST_BLOB) {
             // Removed since it was found.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             read => read.map_err(StoreError::file("cannot read the cache"))?,
@@ -186,7 +185,7 @@ impl Store {
 
     /// Reads a record of the state directory, if it exists.
     pub fn read_state(&self, relative: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        match read_file(&self.state.join(relative), LARGEST_STATE) {
+        match read_regular(&self.state.join(relative), LARGEST_STATE) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(StoreError::file("cannot read the state directory")(error)),

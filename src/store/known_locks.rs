@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::StoreError;
-use super::files::read_text;
 use super::folders::Store;
 use super::limits::{LARGEST_LOCK, LARGEST_STATE};
+use super::regular_file::read_regular_text;
 use crate::model::lock::Lock;
 use crate::model::sha256::sha256_hex;
 
@@ -35,7 +35,7 @@ pub(crate) fn remember_project(store: &Store, path: &Utf8Path) -> Result<(), Sto
 /// Returns the lock with that hash, in either schema, if it is known.
 pub(crate) fn known_lock(store: &Store, hash: &str) -> Option<Lock> {
     let read = |path: Utf8PathBuf| {
-        let text = read_text(&path, LARGEST_LOCK).ok()?;
+        let text = read_regular_text(&path, LARGEST_LOCK).ok()?;
         Lock::from_toml("a lock of the state folder", &text).ok().filter(|lock| lock.matches_hash(hash))
     };
     let of_image = store.state_dir().join(OF_IMAGES).join(format!("{hash}.lock"));
@@ -62,9 +62,9 @@ pub(crate) fn in_use(store: &Store) -> LocksInUse {
 pub(super) fn texts_in_use(store: &Store) -> Vec<String> {
     let projects = files(&store.state_dir().join(PROJECTS));
     let of_projects =
-        projects.iter().filter_map(|file| read_text(file, LARGEST_STATE).ok()).map(Utf8PathBuf::from);
+        projects.iter().filter_map(|file| read_regular_text(file, LARGEST_STATE).ok()).map(Utf8PathBuf::from);
     let all = files(&store.state_dir().join(OF_SPECS)).into_iter().chain(of_projects);
-    all.filter_map(|path| read_text(&path, LARGEST_LOCK).ok()).collect()
+    all.filter_map(|path| read_regular_text(&path, LARGEST_LOCK).ok()).collect()
 }
 
 fn files(folder: &Utf8Path) -> Vec<Utf8PathBuf> {

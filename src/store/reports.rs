@@ -3,9 +3,10 @@
 use camino::Utf8Path;
 
 use super::error::StoreError;
-use super::files::{read_file, remove_file};
+use super::files::remove_file;
 use super::folders::Store;
 use super::limits::LARGEST_STATE;
+use super::regular_file::read_regular;
 use crate::model::sha256::sha256_hex;
 use crate::model::verdict::standing::{ImageReports, KeptReport};
 use crate::model::verdict::{Proof, Verdict};
@@ -85,7 +86,7 @@ fn files_in(folder: &Utf8Path) -> Result<Vec<camino::Utf8PathBuf>, StoreError> {
 
 /// The report in a file; `None`: there is no such file. An error is the reason why it is no report of this image.
 fn read(path: &Utf8Path, id: &str) -> Result<Option<KeptReport>, String> {
-    let bytes = match read_file(path, LARGEST_STATE) {
+    let bytes = match read_regular(path, LARGEST_STATE) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),

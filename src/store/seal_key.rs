@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use camino::Utf8Path;
 use ring::hmac;
 
-use super::files::{HIDDEN, read_file, remove_file, temporary_file};
+use super::files::{HIDDEN, remove_file, temporary_file};
+use super::regular_file::read_regular;
 
 /// The file in the state directory.
 pub(super) const KEY: &str = "cache-key";
@@ -54,7 +55,7 @@ impl KeyOfState {
 fn key_bytes(state: &Utf8Path) -> std::io::Result<Vec<u8>> {
     let path = state.join(KEY);
     for _ in 0..ATTEMPTS {
-        match read_file(&path, SIZE as u64) {
+        match read_regular(&path, SIZE as u64) {
             Ok(bytes) if bytes.len() == SIZE => return Ok(bytes),
             // Cut by a full disk: what it sealed is made again.
             Ok(_) => remove_file(&path)?,

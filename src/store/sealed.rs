@@ -13,8 +13,9 @@ use camino::Utf8PathBuf;
 use ring::hmac;
 
 use super::error::StoreError;
-use super::files::{read_file, write_atomically};
+use super::files::write_atomically;
 use super::folders::Store;
+use super::regular_file::read_regular;
 use super::seal_key::KeyOfState;
 use crate::model::sha256::sha256_hex;
 
@@ -48,7 +49,7 @@ impl SealedRecords {
     /// Returns the content of a record of at most `most` bytes; `None`: there is none with a valid seal.
     pub(crate) fn read(&self, name: &str, most: u64) -> Option<Vec<u8>> {
         let path = self.path(name).inspect_err(|error| tracing::debug!(%error, "no records")).ok()?;
-        let mut bytes = match read_file(&path, most.saturating_add(SEAL as u64)) {
+        let mut bytes = match read_regular(&path, most.saturating_add(SEAL as u64)) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
             Err(error) => {

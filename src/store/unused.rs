@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::StoreError;
-use super::files::read_file;
 use super::folders::Store;
 use super::known_locks::texts_in_use;
+use super::regular_file::read_regular;
 use super::sealed::{LAST_USED, RECORDS};
 
 /// A younger file may be part of a build that still runs.
@@ -104,7 +104,8 @@ fn is_used(file: &CacheFile, used: &BTreeSet<String>) -> bool {
     }
     let mut named = hashes(file.path.file_name().unwrap_or_default().as_bytes());
     if file.size <= LARGEST_RECORD && file.path.extension() == Some("json") {
-        named.extend(read_file(&file.path, LARGEST_RECORD).map(|bytes| hashes(&bytes)).unwrap_or_default());
+        named
+            .extend(read_regular(&file.path, LARGEST_RECORD).map(|bytes| hashes(&bytes)).unwrap_or_default());
     }
     named.iter().any(|hash| used.contains(hash))
 }

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::{Deserialize, Serialize};
 
-use super::files::read_text;
 use super::limits::LARGEST_RECORD;
+use super::regular_file::read_regular_text;
 use super::vendor_dir::{VendorProblem, verify_file};
 use crate::model::bounded::read_bounded;
 use crate::model::bounded_tar::BoundedTar;
+use crate::model::entry_name::{collisions, problem, quoted};
 use crate::model::lock::{BaseProvider, Lock, LockedBase};
 use crate::model::sha256::is_sha256_hex;
 use crate::model::versions::Machine;
@@ -52,7 +53,7 @@ fn parse(text: &str) -> Option<Record> {
 
 /// Returns the record of a digest.
 pub(crate) fn read(folder: &Utf8Path, digest: &str, machine: Machine) -> Option<Record> {
-    let text = read_text(&record_path(folder, digest, machine), LARGEST_RECORD).ok()?;
+    let text = read_regular_text(&record_path(folder, digest, machine), LARGEST_RECORD).ok()?;
     parse(&text).filter(|record| record.digest == digest && record.machine == machine)
 }
 
@@ -60,7 +61,7 @@ pub(crate) fn read(folder: &Utf8Path, digest: &str, machine: Machine) -> Option<
 pub(crate) fn records(folder: &Utf8Path) -> Vec<Record> {
     let entries = fs_err::read_dir(folder.join(BASES)).into_iter().flatten().flatten();
     let paths = entries.filter_map(|entry| Utf8PathBuf::from_path_buf(entry.path()).ok());
-    paths.filter_map(|path| parse(&read_text(&path, LARGEST_RECORD).ok()?)).collect()
+    paths.filter_map(|path| parse(&read_regular_text(&path, LARGEST_RECORD).ok()?)).collect()
 }
 
 /// Returns the problem of a directory's copy of a base image: `missing` or `damaged`.
@@ -74,8 +75,8 @@ pub(crate) fn fault(folder: &Utf8Path, lock: &Lock) -> Option<VendorProblem> {
     Some(VendorProblem::of(what, file, &record.archive))
 }
 
-/// Checks that loading an archive sets that tag and nothing else: one `manifest.json` with one image, and no other list
-/// that an engine reads instead. The error says what was found.
+/// Checks that an archive has one image with that tag and nothing else: one `manifest.json`, no other list that an engine
+/// reads instead, and no path that is another one for who cleans paths or follows links. The error says what was found.
 pub(crate) fn check_tags(archive: &Utf8Path, tag: &str) -> std::io::Result<Result<(), String>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
@@ -83,12 +84,20 @@ pub(crate) fn check_tags(archive: &Utf8Path, tag: &str) -> std::io::Result<Resul
         #[serde(default)]
         repo_tags: Option<Vec<String>>,
     }
-    let mut manifests = 0;
+    let (mut manifests, mut names) = (0, Vec::new());
     for entry in BoundedTar::new(fs_err::File::open(archive)?).entries()? {
         let entry = entry?;
-        let path = entry.path()?.to_string_lossy().trim_start_matches("./").to_owned();
+        let path = match name_of(&entry.path_bytes(), entry.header().entry_type()) {
+            Ok(None) => continue,
+            Ok(Some(path)) => path,
+            Err(found) => return Ok(Err(found)),
+        };
+        names.push(path.clone());
         let mut text = Vec::new();
         if matches!(path.as_str(), "manifest.json" | "index.json" | "repositories") {
+            if !entry.header().entry_type().is_file() {
+                return Ok(Err(format!("`{path}` is a link")));
+            }
             let named =
                 |error: std::io::Error| std::io::Error::new(error.kind(), format!("`{path}`: {error}"));
             text = read_bounded(entry, LARGEST_RECORD).map_err(named)?;
@@ -109,7 +118,32 @@ pub(crate) fn check_tags(archive: &Utf8Path, tag: &str) -> std::io::Result<Resul
             return Ok(Err(found));
         }
     }
+    // A link is a file here: a path below it leads elsewhere for who follows links.
+    if let Some(found) = collisions(names.iter().map(String::as_str)).into_iter().next() {
+        return Ok(Err(found));
+    }
     Ok(if manifests == 1 { Ok(()) } else { Err(format!("`manifest.json` is there {manifests} times")) })
+}
+
+/// The path of an entry, with `/` at the end of a directory; `None` for the root. The error is for paths that engines clean, so
+/// that they may be another file than they say, and for kinds of entries that no engine writes.
+fn name_of(path: &[u8], kind: tar::EntryType) -> Result<Option<String>, String> {
+    let Ok(path) = std::str::from_utf8(path) else { return Err("a name that is not UTF-8".to_owned()) };
+    if !(kind.is_file() || kind.is_dir() || kind.is_symlink()) {
+        return Err(format!("{} is neither a file nor a directory nor a link", quoted(path)));
+    }
+    let plain = path.strip_prefix("./").unwrap_or(path);
+    if kind.is_dir() && matches!(plain, "" | ".") {
+        return Ok(None);
+    }
+    let plain = if kind.is_dir() { plain.strip_suffix('/').unwrap_or(plain) } else { plain };
+    // A file with `/` at its end is a directory for some.
+    let trailing = plain.ends_with('/').then_some("the path ends with `/`");
+    match problem(plain).or(trailing) {
+        Some(problem) => Err(format!("{}: {problem}", quoted(path))),
+        None if kind.is_dir() => Ok(Some(format!("{plain}/"))),
+        None => Ok(Some(plain.to_owned())),
+    }
 }
 
 /// What an OCI index says besides that tag.
@@ -177,7 +211,7 @@ mod tests {
         let size = usize::try_from(LARGEST_RECORD).expect("small");
         for (length, is_read) in [(size, true), (size + 1, false)] {
             fs_err::write(&path, "#".repeat(length)).expect("written");
-            assert_eq!(read_text(&path, LARGEST_RECORD).is_ok(), is_read, "{length}");
+            assert_eq!(read_regular_text(&path, LARGEST_RECORD).is_ok(), is_read, "{length}");
             let mut tar = tar::Builder::new(fs_err::File::create(&path).expect("created"));
             let mut header = tar::Header::new_gnu();
             header.set_size(length as u64);
@@ -198,6 +232,8 @@ mod tests {
 
     #[test]
     fn archive_that_brings_another_tag_is_refused() {
+        use tar::EntryType as T;
+
         const TAG: &str = "envforge-base:ab";
         let fine = r#"[{"Config":"x.json","RepoTags":["envforge-base:ab"]}]"#;
         let index = |name: &str| {
@@ -231,7 +267,7 @@ mod tests {
         let bad: [(&[(&str, &str)], &str); 8] = [
             (&[("manifest.json", two)], "lists"),
             (&[("manifest.json", images)], "lists"),
-            (&[("manifest.json", fine), ("manifest.json", fine)], "2 times"),
+            (&[("manifest.json", fine), ("manifest.json", fine)], "2 entries"),
             (&[("manifest.json", fine), ("./manifest.json", two)], "lists"),
             (&[("x.json", "{}")], "0 times"),
             (&[("manifest.json", fine), ("index.json", &other_index)], "debian:12"),
@@ -242,6 +278,23 @@ mod tests {
             let found = check(files).expect_err("refused");
             assert!(found.contains(says), "{found}");
         }
+        for (path, kind) in [
+            ("/manifest.json", T::Regular),
+            (".//manifest.json", T::Regular),
+            ("././manifest.json", T::Regular),
+            ("d/../manifest.json", T::Regular),
+            ("manifest.json/", T::Regular),
+            ("./", T::Regular),
+            ("a/.wh.layer.tar", T::Regular),
+            ("a//", T::Directory),
+            ("a", T::Link),
+            ("a", T::Fifo),
+        ] {
+            assert!(name_of(path.as_bytes(), kind).is_err(), "{path}");
+        }
+        assert_eq!(name_of(b"./", T::Directory), Ok(None));
+        assert_eq!(name_of(b"./blobs/sha256/", T::Directory), Ok(Some("blobs/sha256/".to_owned())));
+        assert_eq!(name_of(b"a/layer.tar", T::Symlink), Ok(Some("a/layer.tar".to_owned())));
         assert!(check(&[("manifest.json", "no list")]).is_err());
     }
 }

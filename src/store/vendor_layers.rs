@@ -5,8 +5,9 @@ use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use super::files::{read_text, write_atomically};
+use super::files::write_atomically;
 use super::limits::LARGEST_RECORD;
+use super::regular_file::read_regular_text;
 use super::vendor_dir::{DAMAGED, MISSING, VendorError, VendorProblem, verify_file};
 use crate::model::sha256::is_sha256_hex;
 
@@ -49,7 +50,7 @@ enum Found {
 
 /// The hashes of a record, one a line.
 fn lines(folder: &Utf8Path, name: &str) -> Result<Found, VendorError> {
-    let text = match read_text(&path(folder, name), LARGEST_RECORD) {
+    let text = match read_regular_text(&path(folder, name), LARGEST_RECORD) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::FileTooLarge) => {

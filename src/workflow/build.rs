@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::{GpuSelection, ImageBuildRequest, ImageInfo, TemporaryTag};
+use crate::model::given::Receiver;
 use crate::model::image::plan::{BaseSource, BuildPlan, plan, summarize};
 use crate::model::lock::Lock;
 use crate::model::request;
@@ -209,7 +210,9 @@ fn image_request(
         context: plan.context.clone(),
         context_secret: session.store.context_secret()?,
         secrets: secrets(session, lock, &wanted.indexes)?,
-        build_args: session.settings.network.proxies.clone(),
+        // With commands of a project the user was asked before: see `project_trust`. Without them nothing but the download of
+        // wheels needs a login, and has it from its secret.
+        build_args: Receiver::Run.proxies(&session.settings.network.proxies, !lock.added.run.is_empty()),
         labels: BTreeMap::new(),
         network: session.network,
         no_cache: false,

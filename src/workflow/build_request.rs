@@ -73,8 +73,8 @@ pub(crate) fn wanted(
     let dated = LockOptions { as_of: moment_of(source, settings)?, ..source.clone() };
     let source = &dated;
     match spec {
-        Some(spec) if project.environment.is_some() || project.project.is_some() => {
-            Err(RequestError::SpecAndProject { spec: spec.to_owned() }.into())
+        Some(spec) if let Some(option) = project.option() => {
+            Err(RequestError::SpecAndProject { spec: spec.to_owned(), option }.into())
         }
         Some(spec) => typed(spec, source, target, settings),
         None => of_project(project, source, target, settings),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use envforge_protocol::CheckId;
 use jiff::Timestamp;
 
-use crate::engine::{EngineError, GpuRequest, GpuSelection, ImageInfo, Network, RunRequest, shm_size};
+use crate::engine::{EngineError, GpuRequest, GpuSelection, ImageInfo, RunRequest, shm_size};
 use crate::model::lock::{Lock, LockedCheck};
 use crate::model::request::Level;
 use crate::model::verdict::required_checks::{gpu_checks, static_checks};
@@ -81,15 +81,11 @@ async fn run(
     };
     let own = limits(level, session.engine.info());
     let mut request = RunRequest {
-        image: subject.image.id.clone(),
-        network: Network::None,
         gpus: gpus.cloned(),
         shm_size: gpus.map(|_| shm_size(None)),
         env: environment(subject.image),
-        sandbox: true,
-        limits: Some(own),
         report_as: Some(id.to_owned()),
-        ..RunRequest::default()
+        ..RunRequest::bounded(&subject.image.id, Vec::new(), own)
     };
     let run = |request| session.engine.run(request, Arc::clone(&session.reporter));
     let (report, expected) = match &subject.origin {
@@ -152,7 +148,8 @@ fn required(lock: &Lock, level: Level) -> Vec<String> {
     all
 }
 
-/// The project's own checks, each a command in a container of the image: as its user, without network.
+/// The project's own checks, each a command in a container of the image: as its user, without network, with a read-only root. The
+/// entrypoint gives it a home in /tmp.
 async fn extra_checks(
     session: &Session<'_>,
     subject: &CheckTarget<'_>,
@@ -161,17 +158,13 @@ async fn extra_checks(
 ) -> Result<Vec<Check>, CommandError> {
     let mut all = Vec::new();
     for check in checks {
+        let command = ["/opt/envforge/entrypoint", "/bin/bash", "-euc", &check.command];
+        let own = limits(Level::Full, session.engine.info());
         let request = RunRequest {
-            image: subject.image.id.clone(),
-            command: ["/opt/envforge/entrypoint", "/bin/bash", "-euc", &check.command]
-                .map(str::to_owned)
-                .to_vec(),
-            network: Network::None,
             gpus: gpus.cloned(),
             shm_size: gpus.map(|_| shm_size(None)),
-            limits: Some(limits(Level::Full, session.engine.info())),
             report_as: Some(format!("check {}", check.name)),
-            ..RunRequest::default()
+            ..RunRequest::bounded(&subject.image.id, command.map(str::to_owned).to_vec(), own)
         };
         let outcome = session.engine.run(request, Arc::clone(&session.reporter)).await?;
         if let Some(limit) = outcome.reached {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use envforge_protocol::{CheckGroup, CheckId};
 
 use crate::agent;
-use crate::engine::{ContainerFile, EngineInfo, ImageInfo, Network, RunLimits, RunOutcome, RunRequest};
+use crate::engine::{ContainerFile, EngineInfo, ImageInfo, RunLimits, RunOutcome, RunRequest, WritableRoot};
 use crate::model::request::Level;
 
 /// Where the agent of every image of ours lies.
@@ -22,12 +22,8 @@ const FORBIDDEN: &str = "/envforge/forbidden.txt";
 pub(super) const USER: &str = "1000:1000";
 /// What root keeps: to read every file, to run a check as the image's user and to end it.
 const KEPT: [&str; 4] = ["DAC_OVERRIDE", "SETUID", "SETGID", "KILL"];
-/// Processes and threads: eight GPUs with a process each, and OpenMP threads for every core of a large host.
-const PROCESSES: i64 = 16_384;
 /// Bytes of output: a complete report has some 100 kB.
 const OUTPUT: usize = 10 << 20;
-/// Bytes of /tmp where the engine does not tell its memory, and the least.
-const TMP: u64 = 2 << 30;
 
 /// The bounds of a level: the times are about three times the sum of the agent's own limits that were seen to be used.
 pub(super) fn limits(level: Level, engine: &EngineInfo) -> RunLimits {
@@ -36,14 +32,7 @@ pub(super) fn limits(level: Level, engine: &EngineInfo) -> RunLimits {
         Level::Full => 60,
         Level::Perf => 120,
     };
-    let memory = engine.memory.filter(|_| !engine.unkept_limits.contains(&"--memory"));
-    RunLimits {
-        processes: PROCESSES,
-        memory: memory.and_then(|bytes| i64::try_from(bytes / 8 * 7).ok()),
-        tmp: engine.memory.map_or(TMP, |bytes| (bytes / 4).max(TMP)),
-        time: Duration::from_mins(minutes),
-        output: OUTPUT,
-    }
+    RunLimits::on(engine, Duration::from_mins(minutes), OUTPUT)
 }
 
 /// Root sees every file; what is about the image's user runs as that user.
@@ -59,13 +48,9 @@ pub(super) fn file_checks(image: &ImageInfo, forbidden: &[String], limits: RunLi
     let mut command = words(&[AGENT, "run", "--json", "--forbidden", FORBIDDEN, "--user", USER]);
     command.extend(groups.map(|group| group.as_str().to_owned()));
     let mut request = RunRequest {
-        image: image.id.clone(),
-        command,
         files: vec![text(FORBIDDEN, forbidden.join("\0")), agent_file()],
-        network: Network::None,
         env: environment(image),
-        limits: Some(limits),
-        ..RunRequest::default()
+        ..RunRequest::bounded(&image.id, command, limits).with_writable_root(WritableRoot::SeenByTheAgent)
     };
     as_root(&mut request);
     request
@@ -156,6 +141,7 @@ const OWN: [&str; 6] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Network;
     use crate::engine::ReachedLimit;
 
     fn outcome(stdout: &str) -> RunOutcome {
@@ -219,7 +205,10 @@ mod tests {
     #[test]
     fn limits_follow_the_memory_of_the_engine() {
         let mut engine = EngineInfo::sample();
-        assert_eq!((limits(Level::Static, &engine).memory, limits(Level::Static, &engine).tmp), (None, TMP));
+        assert_eq!(
+            (limits(Level::Static, &engine).memory, limits(Level::Static, &engine).tmp),
+            (None, 2 << 30)
+        );
         engine.memory = Some(64 << 30);
         let limited = limits(Level::Static, &engine);
         assert_eq!((limited.memory, limited.tmp), (Some(56 << 30), 16 << 30));

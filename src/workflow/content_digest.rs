@@ -3,12 +3,12 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use crate::archive::content_digest::{ContentDigest, FOLDERS, content_of_tar};
-use crate::engine::{ContainerFile, Network, RunOutcome, RunRequest};
+use crate::engine::{ContainerFile, RunLimits, RunOutcome, RunRequest};
 use crate::model::bounded::read_bounded;
 use crate::model::lock::Lock;
 use crate::model::sha256::sha256_hex;
@@ -63,6 +63,8 @@ pub(crate) async fn digest_of(
     }
 }
 
+/// Reading 30 GB from a slow disk takes minutes.
+const TIME: Duration = Duration::from_hours(1);
 /// The file list of an image, bytes: one of 500,000 files has some 60 MB.
 const MOST_LISTED: usize = 1 << 30;
 
@@ -73,23 +75,20 @@ pub(crate) async fn content_of(session: &Session<'_>, image: &str) -> Result<Con
         .reporter
         .report(Event::StepStarted { id: id.clone(), text: "compute the content digest".to_owned() });
     let started = Instant::now();
+    let command = [AGENT, "digest", "--list"].map(str::to_owned).to_vec();
+    let limits = RunLimits::on(session.engine.info(), TIME, MOST_LISTED);
     let request = RunRequest {
-        image: image.to_owned(),
-        command: [AGENT, "digest", "--list"].map(str::to_owned).to_vec(),
         user: Some("0:0".to_owned()),
         files: vec![ContainerFile {
             path: AGENT.to_owned(),
             mode: 0o755,
             bytes: Bytes::from_static(crate::agent::AGENT),
         }],
-        network: Network::None,
-        sandbox: true,
         keeps: vec!["DAC_OVERRIDE".to_owned()],
         report_as: Some(id.clone()),
         // The engine mounts over these while it runs: the image's own are seen after the end.
         collect: FOLDERS.iter().map(|folder| format!("/{folder}")).collect(),
-        most_output: Some(MOST_LISTED),
-        ..RunRequest::default()
+        ..RunRequest::bounded(image, command, limits)
     };
     let outcome = session.engine.run(request, Arc::clone(&session.reporter)).await?;
     let content = listed(&outcome).map_err(|detail| {
@@ -103,6 +102,9 @@ pub(crate) async fn content_of(session: &Session<'_>, image: &str) -> Result<Con
 
 /// What the agent listed, with the folders the engine mounts over as the image has them.
 fn listed(outcome: &RunOutcome) -> Result<ContentDigest, String> {
+    if let Some(limit) = outcome.reached {
+        return Err(format!("the agent was ended: it {limit}"));
+    }
     if outcome.code != 0 {
         let said = String::from_utf8_lossy(&outcome.stderr);
         let last = said.lines().last().unwrap_or("no output");

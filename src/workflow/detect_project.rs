@@ -1,5 +1,4 @@
 //! A folder's requirements, read for `init`: which product and which releases they mean.
-#![expect(clippy::disallowed_methods, reason = "looks into the folder")]
 
 use std::cmp::Ordering;
 
@@ -9,12 +8,14 @@ use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Product, Variant};
 use crate::model::project::{DetectedProject, FILE, from_pyproject, from_requirements, is_apt_name};
 use crate::model::versions::FrameworkVersion;
+use crate::store::read_regular_text;
 use crate::workflow::error::CommandError;
+use crate::workflow::project::{FilesOf, LARGEST_FILE};
 
 /// Returns the requirement files, groups and apt packages of the folder.
 pub(crate) fn detect(folder: &Utf8Path) -> Result<DetectedProject, CommandError> {
     let has = |name: &str| folder.join(name).is_file();
-    let read = |name: &str| fs_err::read_to_string(folder.join(name));
+    let read = |name: &str| read_regular_text(&folder.join(name), LARGEST_FILE);
     let mut found = DetectedProject {
         folder: folder.file_name().unwrap_or_default().to_owned(),
         ..DetectedProject::default()
@@ -38,20 +39,12 @@ pub(crate) fn detect(folder: &Utf8Path) -> Result<DetectedProject, CommandError>
 /// Returns the specs that the requirements allow, the newest first: one for a pinned release, one for each allowed release, or the
 /// product alone. Requirements without a known framework, or without a release that fits, mean PyTorch.
 pub(crate) fn specs(found: &DetectedProject, folder: &Utf8Path) -> Vec<String> {
-    let read = |path: &Utf8Path| {
-        fs_err::read_to_string(folder.join(path)).map_err(|error| {
-            crate::model::project::ProjectError::Unreadable {
-                file: path.to_string(),
-                named_by: FILE.to_owned(),
-                why: error.to_string(),
-            }
-        })
-    };
+    let files_of = FilesOf { folder, named_by: FILE };
     let files = found.requirements.iter();
     let mut all: Vec<_> =
-        files.filter_map(|file| from_requirements(Utf8Path::new(file), &read).ok()).flatten().collect();
+        files.filter_map(|file| from_requirements(Utf8Path::new(file), &files_of).ok()).flatten().collect();
     if found.pyproject
-        && let Ok(text) = read(Utf8Path::new("pyproject.toml"))
+        && let Ok(text) = files_of.text(Utf8Path::new("pyproject.toml"))
     {
         all.extend(from_pyproject("pyproject.toml", &text, &[]).unwrap_or_default());
     }
@@ -147,6 +140,8 @@ fn allows(clause: &str, release: &[u32]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests write files")]
+
     use super::*;
 
     #[test]

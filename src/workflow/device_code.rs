@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::{ImageInfo, Network, RunLimits, RunOutcome, RunRequest};
+use crate::engine::{ImageInfo, RunLimits, RunOutcome, RunRequest};
 use crate::model::image::device_code::DeviceCode;
 use crate::report::Event;
 use crate::workflow::check_container::{AGENT, agent_file, environment, words};
@@ -22,17 +22,13 @@ pub(crate) async fn device_code_of(
     image: &ImageInfo,
 ) -> Result<DeviceCode, CommandError> {
     session.reporter.report(Event::Note { text: "reading the device code of the libraries".to_owned() });
+    let limits = RunLimits { processes: 16, memory: None, tmp: 1 << 20, time: TIME, output: OUTPUT };
     let request = RunRequest {
-        image: image.id.clone(),
-        command: words(&[AGENT, "code"]),
         user: Some("0:0".to_owned()),
         files: vec![agent_file()],
-        network: Network::None,
         env: environment(image),
-        sandbox: true,
         keeps: vec!["DAC_OVERRIDE".to_owned()],
-        limits: Some(RunLimits { processes: 16, memory: None, tmp: 1 << 20, time: TIME, output: OUTPUT }),
-        ..RunRequest::default()
+        ..RunRequest::bounded(&image.id, words(&[AGENT, "code"]), limits)
     };
     let outcome = session.engine.run(request, Arc::clone(&session.reporter)).await?;
     listed(&outcome).map_err(|detail| CheckError::NoDeviceCode { image: image.id.clone(), detail }.into())

@@ -65,6 +65,12 @@ pub enum ImageError {
         /// Why, as a clause.
         because: String,
     },
+    /// A tag was to be pushed, and checks of the image failed on this machine.
+    #[error("nothing was pushed: an image whose checks failed gets no tag: {proven}")]
+    FailedChecks {
+        /// What is proven of it.
+        proven: String,
+    },
     /// An image that only an engine can push, without a tag.
     #[error("cannot push `{image}` by its digest alone: it was not put together here")]
     NotAssembled {
@@ -121,6 +127,7 @@ impl Failure for ImageError {
             | Self::NoReport { .. }
             | Self::OtherRecords { .. }
             | Self::NotPushed { .. }
+            | Self::FailedChecks { .. }
             | Self::Moved { .. } => Exit::No,
         }
     }
@@ -144,6 +151,9 @@ impl Failure for ImageError {
             Self::NotPushed { .. } => {
                 "run `verify --push` on a machine with a GPU of the target: it pushes verified tags only"
                     .to_owned()
+            }
+            Self::FailedChecks { .. } => {
+                "to move it all the same, push it by its digest alone: pass `HOST/NAME` without a tag".to_owned()
             }
             Self::NotAssembled { .. } => "pass a reference with a tag: engines push tags only".to_owned(),
             Self::Moved { image } => format!("check it again: envforge verify {image}"),

@@ -1,15 +1,14 @@
 //! The lock file of a request: its path and its content.
-#![expect(clippy::disallowed_methods, reason = "reads the lock")]
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::model::bounded::read_bounded;
 use crate::model::lock::Lock;
 use crate::model::request::LockOptions;
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
 use crate::settings::Settings;
 use crate::store::known_locks::OF_SPECS;
+use crate::store::read_regular;
 use crate::workflow::error::CommandError;
 
 pub(crate) fn file_name(name: &str) -> String {
@@ -49,17 +48,17 @@ const LARGEST_LOCK: u64 = 64 << 20;
 
 /// The bytes of a lock file.
 pub(crate) fn lock_bytes(path: &Utf8Path) -> std::io::Result<Vec<u8>> {
-    let named =
-        |error: std::io::Error| std::io::Error::new(error.kind(), format!("lock file `{path}`: {error}"));
-    let file = fs_err::File::open(path)?;
-    read_bounded(file, LARGEST_LOCK).map_err(|error| match error.kind() {
-        std::io::ErrorKind::FileTooLarge => named(error),
+    let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("lock file {error}"));
+    read_regular(path, LARGEST_LOCK).map_err(|error| match error.kind() {
+        std::io::ErrorKind::FileTooLarge | std::io::ErrorKind::InvalidInput => named(error),
         _ => error,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests write files")]
+
     use super::*;
 
     #[test]

@@ -1,22 +1,21 @@
 //! The project file and the files it refers to, read for one environment.
-#![expect(clippy::disallowed_methods, reason = "edge: reads the project's files")]
 
 use camino::{Utf8Path, Utf8PathBuf};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use crate::model::bounded::read_bounded;
 use crate::model::index_address::IndexAddress;
 use crate::model::project::{
-    Environment, FILE, Place, ProjectError, ProjectFile, Requirement, from_pyproject, from_requirements,
-    requirement_name,
+    Environment, FILE, Place, ProjectError, ProjectFile, Requirement, RequirementFiles, from_pyproject,
+    from_requirements, requirement_name,
 };
 use crate::model::request::ProjectOptions;
 use crate::settings::Settings;
+use crate::store::read_regular;
 use crate::workflow::error::CommandError;
 use crate::workflow::request_error::RequestError;
 
 /// The most of a project file and of the files it refers to, bytes.
-const LARGEST_FILE: u64 = 16 << 20;
+pub(crate) const LARGEST_FILE: u64 = 16 << 20;
 
 /// A project file that was found, and one environment of it.
 pub(crate) struct Project {
@@ -35,11 +34,8 @@ pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project
     let file = found(args, settings)?;
     // Errors name the file as the user knows it.
     let shown = file.strip_prefix(&settings.paths.current_dir).unwrap_or(&file).to_string();
-    let read = fs_err::File::open(&file).and_then(|opened| read_bounded(opened, LARGEST_FILE));
-    let bytes = read.map_err(|error| match args.project {
-        _ if error.kind() == std::io::ErrorKind::FileTooLarge => {
-            invalid(Utf8Path::new(&shown), error.to_string())
-        }
+    let bytes = read_regular(&file, LARGEST_FILE).map_err(|error| match args.project {
+        _ if is_refused(&error) => invalid(Utf8Path::new(&shown), error.to_string()),
         Some(_) => CommandError::from(ProjectError::Unreadable {
             file: shown.clone(),
             named_by: "--project".to_owned(),
@@ -64,6 +60,11 @@ pub(crate) fn read(args: &ProjectOptions, settings: &Settings) -> Result<Project
         })?
     };
     Ok(Project { folder, file, name, environment })
+}
+
+/// Whether a file is there and can be opened, but is too large or no regular file.
+fn is_refused(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::FileTooLarge | std::io::ErrorKind::InvalidInput)
 }
 
 /// The folder of the project file, without links.
@@ -98,32 +99,52 @@ pub(crate) fn requirements(project: &Project) -> Result<Vec<Requirement>, Comman
         let origin = project.file.file_name().unwrap_or(FILE).to_owned();
         all.push(Requirement { text, name, hashes: Vec::new(), origin });
     }
-    let read = |path: &Utf8Path| text_of(project, path);
+    let named_by = project.file.file_name().unwrap_or(FILE);
+    let files = FilesOf { folder: &project.folder, named_by };
     for path in &packages.requirements {
-        all.extend(from_requirements(Utf8Path::new(path.as_str()), &read)?);
+        all.extend(from_requirements(Utf8Path::new(path.as_str()), &files)?);
     }
     if let Some(path) = &packages.pyproject {
         let groups: Vec<_> = packages.groups.iter().map(|group| group.to_string()).collect();
-        all.extend(from_pyproject(path, &text_of(project, Utf8Path::new(path.as_str()))?, &groups)?);
+        all.extend(from_pyproject(path, &files.text(Utf8Path::new(path.as_str()))?, &groups)?);
     }
     Ok(all)
 }
 
-/// The text of a file that the project refers to; links and `-r` lead to files of the project only.
-pub(crate) fn text_of(project: &Project, path: &Utf8Path) -> Result<String, ProjectError> {
-    let unreadable = |why: String| ProjectError::Unreadable {
-        file: path.to_string(),
-        named_by: project.file.file_name().unwrap_or(FILE).to_owned(),
-        why,
-    };
-    let real =
-        std::fs::canonicalize(project.folder.join(path)).map_err(|error| unreadable(error.to_string()))?;
-    if !real.starts_with(&project.folder) {
-        return Err(unreadable("it is outside the project".to_owned()));
+/// The files that a project refers to; links and `-r` lead to files of the project only.
+pub(crate) struct FilesOf<'a> {
+    /// The project's folder, without links.
+    pub(crate) folder: &'a Utf8Path,
+    /// The name of the file that names them, for messages.
+    pub(crate) named_by: &'a str,
+}
+
+impl FilesOf<'_> {
+    fn unreadable(&self, path: &Utf8Path, why: String) -> ProjectError {
+        ProjectError::Unreadable { file: path.to_string(), named_by: self.named_by.to_owned(), why }
     }
-    let bytes = std::fs::File::open(real).and_then(|file| read_bounded(file, LARGEST_FILE));
-    let bytes = bytes.map_err(|error| unreadable(error.to_string()))?;
-    utf8(bytes).map_err(|place| unreadable(format!("line {} is not UTF-8", place.line)))
+
+    /// The text of a file.
+    pub(crate) fn text(&self, path: &Utf8Path) -> Result<String, ProjectError> {
+        self.read(path, &self.locate(path)?)
+    }
+}
+
+impl RequirementFiles for FilesOf<'_> {
+    fn locate(&self, path: &Utf8Path) -> Result<Utf8PathBuf, ProjectError> {
+        let real = self.folder.join(path).canonicalize_utf8();
+        let real = real.map_err(|error| self.unreadable(path, error.to_string()))?;
+        if real.starts_with(self.folder) {
+            return Ok(real);
+        }
+        Err(self.unreadable(path, "it is outside the project".to_owned()))
+    }
+
+    fn read(&self, path: &Utf8Path, real: &Utf8Path) -> Result<String, ProjectError> {
+        let bytes =
+            read_regular(real, LARGEST_FILE).map_err(|error| self.unreadable(path, error.to_string()))?;
+        utf8(bytes).map_err(|place| self.unreadable(path, format!("line {} is not UTF-8", place.line)))
+    }
 }
 
 /// Returns a file's text, or the place of the first byte that is not UTF-8.
@@ -134,9 +155,21 @@ pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Place> {
     })
 }
 
-/// The address of a further index, with the login of its host.
+/// The address of a further index of the user's settings, with the login of its host.
 pub(crate) fn index_address(text: &SecretString, settings: &Settings) -> Result<IndexAddress, RequestError> {
-    let address = settings.index.netrc.with_login(text).expose_secret().parse();
+    parsed_index(&settings.index.with_login(text))
+}
+
+/// The same for an address that the project names: its login is sent over TLS only.
+pub(crate) fn index_address_of_project(
+    text: &SecretString,
+    settings: &Settings,
+) -> Result<IndexAddress, RequestError> {
+    parsed_index(&settings.index.with_login_of_project(text))
+}
+
+fn parsed_index(address: &SecretString) -> Result<IndexAddress, RequestError> {
+    let address = address.expose_secret().parse();
     address.map_err(|cause| RequestError::Address { setting: "[indexes]", cause })
 }
 

@@ -4,8 +4,9 @@ use std::io::IsTerminal as _;
 
 use camino::Utf8Path;
 
-use crate::engine::MountSource;
+use crate::engine::{Mount, MountSource};
 use crate::failure::{Exit, Failure};
+use crate::model::given::have_login;
 use crate::model::project::{HostRequest, requests_digest};
 use crate::report::Printer;
 use crate::settings::{Settings, TrustedProject};
@@ -63,21 +64,24 @@ struct Group {
     digest: String,
 }
 
-/// Returns once everything that the project requests is allowed; else the error lists all of it.
+/// Returns once everything that the project requests is allowed; else the error lists all of it. Returns the mounts of its
+/// container with the paths that were judged: what lies there later may be something else.
 pub(crate) async fn require_trust(
     wanted: &BuildRequest,
     purpose: Use,
     trust: bool,
     settings: &Settings,
-) -> Result<(), CommandError> {
-    let Some(folder) = &wanted.folder else { return Ok(()) };
-    let mut groups = vec![secrets(wanted, folder)];
+) -> Result<Vec<Mount>, CommandError> {
+    let Some(folder) = &wanted.folder else { return Ok(Vec::new()) };
+    let (mut groups, mut judged) = (vec![secrets(wanted, folder, settings)], Vec::new());
     if purpose == Use::Shell {
-        groups.push(openings(wanted, folder)?);
+        let (group, mounts) = openings(wanted, folder)?;
+        groups.push(group);
+        judged = mounts;
     }
     groups.retain(|group| !group.requests.is_empty());
     if groups.is_empty() || is_configured(folder, settings) {
-        return Ok(());
+        return Ok(judged);
     }
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let mut open = Vec::new();
@@ -88,7 +92,7 @@ pub(crate) async fn require_trust(
         }
     }
     if open.is_empty() {
-        return Ok(());
+        return Ok(judged);
     }
     let error = UntrustedProject {
         folder: folder.as_str().escape_debug().to_string(),
@@ -102,7 +106,7 @@ pub(crate) async fn require_trust(
     for group in &open {
         remember_trusted(&store, &group.digest, &list(&group.requests))?;
     }
-    Ok(())
+    Ok(judged)
 }
 
 /// Asks on a terminal; without one nobody agrees.
@@ -126,34 +130,39 @@ fn is_configured(folder: &Utf8Path, settings: &Settings) -> bool {
     })
 }
 
-/// The secrets that commands of the build read.
-fn secrets(wanted: &BuildRequest, folder: &Utf8Path) -> Group {
+/// The secrets that commands of the build read, and the login of a proxy, which every command gets.
+fn secrets(wanted: &BuildRequest, folder: &Utf8Path, settings: &Settings) -> Group {
     let steps = &wanted.added.run;
-    let requests: Vec<_> = steps
+    let mut requests: Vec<_> = steps
         .iter()
         .flat_map(|step| step.secrets.iter().map(|name| (name.clone(), step.command.clone())))
         .map(|(name, command)| HostRequest::Secret { name, command })
         .collect();
+    if !steps.is_empty() && have_login(&settings.network.proxies) {
+        requests.push(HostRequest::ProxyLogin);
+    }
     let commands: Vec<_> = steps.iter().map(|step| step.command.as_str()).collect();
     Group { digest: requests_digest(folder, &requests, &commands), requests }
 }
 
 /// Mounts and ports of its container, parsed as `shell` parses them.
-fn openings(wanted: &BuildRequest, folder: &Utf8Path) -> Result<Group, CommandError> {
+fn openings(wanted: &BuildRequest, folder: &Utf8Path) -> Result<(Group, Vec<Mount>), CommandError> {
     let texts = |list: &[crate::model::project::SpannedValue<String>]| -> Vec<String> {
         list.iter().map(|text| text.to_string()).collect()
     };
     let mount = texts(&wanted.shell.mounts);
-    let mut requests = Vec::new();
+    let (mut requests, mut judged) = (Vec::new(), Vec::new());
     for mount in mounts(MountArgs { mount: &mount, data: &[], volume: &[], current: folder })? {
-        let MountSource::Folder(source) = mount.source else { continue };
-        let source = Utf8Path::new(&source);
+        let MountSource::Folder(source) = &mount.source else { continue };
+        let source = Utf8Path::new(source);
         // A link of the project may lead anywhere. What does not exist is refused before the container starts.
         let source = source.canonicalize_utf8().unwrap_or_else(|_| source.to_owned());
+        let found = MountSource::Folder(source.to_string());
+        judged.push(Mount { source: found, ..mount.clone() });
         requests.extend(HostRequest::of_mount(folder, source, mount.target, mount.read_only));
     }
     for port in ports(&texts(&wanted.shell.ports))? {
         requests.extend(HostRequest::of_port(port.address, port.host, port.container));
     }
-    Ok(Group { digest: requests_digest(folder, &requests, &[]), requests })
+    Ok((Group { digest: requests_digest(folder, &requests, &[]), requests }, judged))
 }

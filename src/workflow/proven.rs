@@ -1,5 +1,8 @@
 //! What is proven of an image. Every command that says something about an image asks here.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use crate::engine::ImageInfo;
 use crate::model::lock::Lock;
 use crate::model::verdict::Proven;
@@ -8,6 +11,17 @@ use crate::report::{Event, Reporter};
 use crate::store::built_images::built_from;
 use crate::store::known_locks::known_lock;
 use crate::store::{Store, StoreError, reports};
+use crate::workflow::named::short_id;
+
+/// What this process has warned of: a command asks for the same image several times, through several sessions.
+static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Reports a warning, once in a command.
+fn warn_once(reporter: &dyn Reporter, text: String) {
+    if WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
+        reporter.report(Event::Warning { text });
+    }
+}
 
 /// Returns what the reports of this machine prove of exactly this image id.
 pub(crate) fn proven(
@@ -15,7 +29,7 @@ pub(crate) fn proven(
     reporter: &dyn Reporter,
     image: &ImageInfo,
 ) -> Result<Proven, StoreError> {
-    let lock = lock_of_build(store, &image.id)?;
+    let lock = lock_of_build(store, reporter, &image.id)?;
     Ok(reports_of(store, reporter, &image.id)?.proven(lock.as_ref()))
 }
 
@@ -27,15 +41,29 @@ pub(crate) fn reports_of(
 ) -> Result<ImageReports, StoreError> {
     let reports = reports::of_image(store, id)?;
     for (file, why) in &reports.damaged {
-        let text = format!("a report proves nothing, because it cannot be read: {file}: {why}");
-        reporter.report(Event::Warning { text });
+        warn_once(reporter, format!("a report proves nothing, because it cannot be read: {file}: {why}"));
     }
     Ok(reports)
 }
 
-/// Returns the lock that the image was built from here; `None`: it was not built here. Its labels are not asked.
-pub(crate) fn lock_of_build(store: &Store, id: &str) -> Result<Option<Lock>, StoreError> {
-    Ok(built_from(store, id)?.and_then(|hash| known_lock(store, &hash)))
+/// Returns the lock that the image was built from here; `None`: it was not built here, or its lock is gone, which is reported. Its
+/// labels are not asked.
+pub(crate) fn lock_of_build(
+    store: &Store,
+    reporter: &dyn Reporter,
+    id: &str,
+) -> Result<Option<Lock>, StoreError> {
+    let Some(hash) = built_from(store, id)? else { return Ok(None) };
+    let lock = known_lock(store, &hash);
+    if lock.is_none() {
+        let (image, hash) = (short_id(id), short_id(&hash));
+        let text = format!(
+            "image {image} was built here, but its lock {hash} is gone: nothing verifies it (pass the lock file: `envforge \
+             verify {image} --lock FILE`)"
+        );
+        warn_once(reporter, text);
+    }
+    Ok(lock)
 }
 
 /// Reports what a new failure withdraws.

@@ -56,10 +56,12 @@ pub enum RequestError {
         found: String,
     },
     /// A SPEC together with an option that selects a project.
-    #[error("a spec cannot be combined with `--environment` or `--project`: `{spec}`")]
+    #[error("`{option}` cannot be combined with a spec: `{spec}`")]
     SpecAndProject {
         /// The spec.
         spec: String,
+        /// The option.
+        option: &'static str,
     },
     /// `--with` or `--apt` for a project.
     #[error("--with and --apt require a SPEC; add project packages to envforge.toml")]

@@ -9,7 +9,7 @@ use crate::model::lock::{DEFAULT_INDEX, FRAMEWORK_INDEX, PackageIndex};
 use crate::model::project::{IndexEntry, Packages, PythonEntry, requirement_name};
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
-use crate::workflow::project::{index_address, unknown_index};
+use crate::workflow::project::{index_address, index_address_of_project, unknown_index};
 use crate::workflow::request_error::RequestError;
 
 /// The package indexes of a request.
@@ -32,9 +32,12 @@ impl RequestedIndexes {
                 IndexEntry::Named(name) => (name, None),
                 IndexEntry::Known(index) => (&index.name, Some(index.format.written(&index.url).into())),
             };
-            let text = settings.index.named.get(name).cloned().or(known);
-            let text = text.ok_or_else(|| unknown_index(name, settings))?;
-            all.addresses.insert(name.clone(), index_address(&text, settings)?);
+            let address = match (settings.index.named.get(name), known) {
+                (Some(own), _) => index_address(own, settings)?,
+                (None, Some(known)) => index_address_of_project(&known, settings)?,
+                (None, None) => return Err(unknown_index(name, settings).into()),
+            };
+            all.addresses.insert(name.clone(), address);
             if !all.searched.contains(name) {
                 all.searched.push(name.clone());
             }

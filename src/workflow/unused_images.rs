@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use crate::engine::ImageInfo;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::verdict::ImageState;
+use crate::report::NullReporter;
 use crate::store::built_images::built_from;
 use crate::store::known_locks::{LocksInUse, in_use, known_lock};
 use crate::store::unused::{CacheFile, remove, unused as unused_files};
@@ -80,7 +81,7 @@ pub(crate) fn is_in_use(
     used: &LocksInUse,
 ) -> Result<bool, StoreError> {
     let is_failed = || -> Result<bool, StoreError> {
-        let lock = lock_of_build(store, &image.id)?;
+        let lock = lock_of_build(store, &NullReporter, &image.id)?;
         let state = reports::of_image(store, &image.id)?.proven(lock.as_ref()).state;
         Ok(state == ImageState::Failed)
     };

@@ -1,19 +1,23 @@
 //! The base of a vendor folder that is an image of a registry: saved whole, loaded again where there is no registry.
 #![expect(clippy::disallowed_methods, reason = "edge: reads and writes the folder")]
 
+use std::io::Write;
 use std::sync::Arc;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::archive::saved_layers::{SavedImage, SavedLayer, image_of};
 use crate::base::{Base, private_tag};
-use crate::engine::ImageInfo;
+use crate::engine::{ImageInfo, ImageLayer, LayerContent, TemporaryTag};
 use crate::model::lock::vendor_files::place;
 use crate::model::versions::Machine;
 use crate::report::Event;
 use crate::store::vendor_base::{Record, check_tags, digest, read, record_path, records};
 use crate::store::vendor_dir::{VendorError, hash, verify_file};
 use crate::store::{copy_verified, write_atomically};
+use crate::workflow::assemble::{blocking, whole_image};
 use crate::workflow::error::CommandError;
+use crate::workflow::image_error::ImageError;
 use crate::workflow::session::Session;
 
 /// A base image in the folder: its file and size.
@@ -75,7 +79,7 @@ pub(crate) async fn load(
             }
             let text = format!("loading the base {} from {folder}", record.name);
             session.reporter.report(Event::Note { text });
-            engine.load(archive, Arc::clone(&session.reporter)).await?;
+            load_image(session, &archive, &tag, folder.join(place(&record.archive))).await?;
         }
         if named == Some(&record.name)
             && engine.image(&record.name).await?.is_none()
@@ -93,5 +97,51 @@ pub(crate) async fn forget(session: &Session<'_>, lent: Option<String>) -> Resul
     if let Some(name) = lent {
         session.engine.remove_image(&name).await?;
     }
+    Ok(())
+}
+
+/// A layer that was taken out of an archive.
+struct Taken(SavedLayer);
+
+impl LayerContent for Taken {
+    fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        std::io::copy(&mut fs_err::File::open(self.0.file.path())?, out).map(drop)
+    }
+}
+
+/// Gives the engine the one image of an archive under that tag. The archive itself never reaches it: configuration and layers are
+/// taken out, each layer compared with its digest, and written anew, so that no tag and no second list comes along.
+async fn load_image(
+    session: &Session<'_>,
+    archive: &Utf8Path,
+    tag: &str,
+    file: Utf8PathBuf,
+) -> Result<(), CommandError> {
+    let (store, opened) = (session.store.clone(), fs_err::File::open(archive)?.into_file());
+    let taken = blocking(move || {
+        Ok::<_, CommandError>(image_of(opened, || store.temp_file().map_err(std::io::Error::other)))
+    })
+    .await??;
+    let SavedImage { config, layers } = taken.map_err(|error| VendorError::Archive {
+        file: file.to_string(),
+        tag: tag.to_owned(),
+        found: error.to_string(),
+    })?;
+    let layer = |(number, layer): (usize, SavedLayer)| ImageLayer {
+        title: format!("layer {}", number + 1),
+        diff_id: format!("sha256:{}", layer.sha256),
+        size: layer.size,
+        content: Some(Arc::new(Taken(layer))),
+        packed: None,
+    };
+    let layers: Vec<ImageLayer> = layers.into_iter().enumerate().map(layer).collect();
+    let scratch = TemporaryTag::new(&*session.engine);
+    let request = whole_image(&layers, Box::new(move |_| config.into()), scratch.name(), "load the image");
+    let image = session.engine.load_layers(request, Arc::clone(&session.reporter)).await?;
+    if !image.layers.iter().eq(layers.iter().map(|layer| &layer.diff_id)) {
+        return Err(ImageError::OtherLayers { image: image.id }.into());
+    }
+    session.engine.tag(&image.id, tag).await?;
+    scratch.remove().await?;
     Ok(())
 }

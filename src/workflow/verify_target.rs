@@ -19,7 +19,7 @@ use crate::model::stack::Stack;
 use crate::model::verdict::{module, promised_version};
 use crate::report::{Event, NullReporter};
 use crate::store::built_images::{built_from, remember_built};
-use crate::store::known_locks::known_lock;
+use crate::store::known_locks::{known_lock, remember_image};
 use crate::workflow::check::ImageOrigin;
 use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::content_of;
@@ -28,6 +28,7 @@ use crate::workflow::image_error::ImageError;
 use crate::workflow::lock_file::{lock_bytes, lock_path, read_lock};
 use crate::workflow::named::Named;
 use crate::workflow::own_images::image_of_lock;
+use crate::workflow::proven::lock_of_build;
 use crate::workflow::session::Session;
 use crate::workflow::target::{options, target};
 
@@ -177,10 +178,18 @@ pub(crate) async fn provenance(
         (None, Some(label)) => known_lock(&session.store, label),
         (None, None) => None,
     };
+    if file.is_none() && lock.is_none() {
+        // Built here, and its lock is gone: that is reported.
+        lock_of_build(&session.store, &*session.reporter, &image.id)?;
+    }
     let ours = match &lock {
         Some(lock) => is_ours(session, lock, image).await?,
         None => false,
     };
+    if ours && let (Some(lock), Some(_)) = (&lock, file) {
+        // The state folder may have lost it.
+        remember_image(&session.store, lock)?;
+    }
     let note = match (&lock, label) {
         (Some(lock), _) if !ours => Some(format!(
             "this image was not built here: checking it in a sandbox, without tagging it (`envforge build --locked {}` \

@@ -307,3 +307,109 @@ fn no_name_stands_twice_in_an_object() {
         }
     }
 }
+
+/// A failure is a fact of the image, whoever built it: no tag of a registry gets it, not even one that says that it is not verified.
+#[test]
+fn image_from_elsewhere_whose_checks_failed_is_pushed_under_no_tag() {
+    let mut engine = Engine::new();
+    fs::remove_dir_all(engine.program().path("state/built-images")).expect("ours");
+    engine.verify("x:1", failing(&engine.lock, "gemm-fp32-own", true), &[]);
+    for target in ["box.test/torch:1", "box.test/torch:1-unverified"] {
+        let run = engine.program().run(&["push", "x:1", target]);
+        assert_eq!(run.code, 1, "{}", run.stderr);
+        let says = "an image whose checks failed gets no tag: failed at level full on NVIDIA H200";
+        assert!(run.stderr.contains(says) && run.stderr.contains("digest"), "{}", run.stderr);
+        assert!(!run.stderr.contains("pushing as"), "{}", run.stderr);
+    }
+    // One that passed, and one that was never checked, would get the tag that says so.
+    let file = engine.reports();
+    fs::remove_dir_all(file).expect("ours");
+    let run = engine.program().run(&["push", "x:1", "127.0.0.1:9/torch:1"]);
+    assert!(
+        run.stderr.contains("pushing as -unverified: it was not built and checked here"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn tag_that_moves_to_the_verified_image_is_named_with_both() {
+    let mut engine = Engine::new();
+    engine.count += 1;
+    let socket = engine.program().path("moves.sock");
+    let daemon = GpuDaemon {
+        tags: vec!["x:1-unverified".to_owned(), "y:1-unverified".to_owned()],
+        second: vec!["x:1".to_owned()],
+        lock: engine.lock.hash(),
+        ..cdi(report(&engine.lock, H200, true))
+    };
+    daemon.listen(&socket);
+    engine.scene.program.set("DOCKER_HOST", format!("unix://{}", socket.display()));
+    let run = engine.program().run(&["verify", "x:1-unverified"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let says = format!("tag x:1 moves from image {} to {}", "b".repeat(12), "a".repeat(12));
+    assert_eq!(run.stderr.matches(&says).count(), 1, "{}", run.stderr);
+    assert!(!run.stderr.contains("tag y:1 moves"), "a new tag moves from nowhere: {}", run.stderr);
+}
+
+#[test]
+fn image_that_was_built_here_from_a_lock_that_is_gone_is_named_once() {
+    let mut engine = Engine::new();
+    let good = report(&engine.lock, H200, true);
+    engine.verify("x:1", good.clone(), &[]);
+    assert_eq!(engine.says("x:1"), "verified");
+    let lock = engine.program().path("state/locks-of-specs/one.lock");
+    fs::rename(&lock, engine.program().path("kept.lock")).expect("ours");
+    let says = format!(
+        "image {} was built here, but its lock {} is gone",
+        "a".repeat(12),
+        &engine.lock.hash()[..12]
+    );
+    for args in [&["images"][..], &["inspect", "x:1"], &["verify", "x:1"], &["verify", "x:1", "--last"]] {
+        let run = engine.program().run(args);
+        assert_eq!(run.stderr.matches(&says).count(), 1, "{args:?}: {}", run.stderr);
+    }
+    // What the line says helps, also later.
+    let kept = engine.program().path("kept.lock");
+    let run = engine.verify("x:1", good, &["--lock", kept.to_str().expect("UTF-8")]);
+    assert!(run.code == 0 && !run.stderr.contains("is gone"), "{}", run.stderr);
+    let run = engine.program().run(&["images"]);
+    assert!(run.stdout.contains("  verified: full") && run.stderr.is_empty(), "{}{}", run.stdout, run.stderr);
+}
+
+#[test]
+fn damaged_report_is_warned_of_once_in_a_command() {
+    let mut engine = Engine::new();
+    let good = report(&engine.lock, H200, true);
+    engine.verify("x:1", good.clone(), &[]);
+    let damaged = engine.reports().join("full-damaged.json");
+    fs::write(&damaged, "{").expect("ours");
+    let file = damaged.to_str().expect("UTF-8");
+    for args in [
+        &["verify", "x:1"][..],
+        &["verify", "x:1", "--last"],
+        &["images"],
+        &["shell", "x:1", "--", "true"],
+        &[],
+    ] {
+        let run = engine.program().run(args);
+        assert_eq!(run.stderr.matches(file).count(), 1, "{args:?}: {}", run.stderr);
+    }
+}
+
+/// Only the option that was given is in the message: not every command has both.
+#[test]
+fn option_of_a_project_beside_an_image_is_named_alone() {
+    for (option, other) in [("--environment", "--project"), ("--project", "--environment")] {
+        for verb in ["verify", "lock"] {
+            let run = crate::envforge(&[verb, SPEC, option, "x"]);
+            assert_eq!(run.code, 2, "{verb}: {}", run.stderr);
+            assert!(
+                run.stderr.contains(&format!("`{option}` cannot be combined with a spec")),
+                "{}",
+                run.stderr
+            );
+            assert!(!run.stderr.contains(other), "{}", run.stderr);
+        }
+    }
+}

@@ -71,6 +71,7 @@ mod several;
 mod signals;
 mod source_patches;
 mod specs;
+mod strangers;
 mod vendor;
 mod verify;
 mod voice;

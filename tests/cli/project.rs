@@ -88,7 +88,11 @@ fn unknown_environment_lists_the_existing_ones() {
         2,
         &["environment `odl` not found", "use one of: old"],
     );
-    assert_message(&program.run(&["plan", "pytorch-cuda", "-e", "old"]), 2, &["a spec cannot be combined"]);
+    assert_message(
+        &program.run(&["plan", "pytorch-cuda", "-e", "old"]),
+        2,
+        &["`--environment` cannot be combined with a spec"],
+    );
     assert_message(&program.run(&["lock", "--with", "rich"]), 2, &["[packages]"]);
 }
 

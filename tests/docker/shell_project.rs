@@ -43,3 +43,60 @@ fn shell_builds_a_project_once_and_opens_it_from_subdirectories() {
     }
     shells.succeed(&["stop", "run1"]);
 }
+
+/// A folder of the project is exchanged with a link to a folder of the host, and back, without end while containers start.
+#[test]
+#[ignore = "needs docker"]
+fn folder_that_is_exchanged_while_containers_start_is_never_one_of_the_host() {
+    const STARTS: usize = 50;
+    let shells = Shells::without_image();
+    let (project, host) = (shells.project(), shells.scene.program.path("host"));
+    for folder in [project.join("data"), host.clone()] {
+        std::fs::create_dir(folder).expect("a folder of ours");
+    }
+    std::fs::write(project.join("data/file"), "of-the-project\n").expect("a file of ours");
+    std::fs::write(host.join("file"), "of-the-host\n").expect("a file of ours");
+    std::os::unix::fs::symlink(&host, project.join("link")).expect("a link of ours");
+    let file = format!(
+        "schema = 1\nname = \"seen\"\nspec = \"{SPEC}\"\n[shell]\nmounts = [\"data:/data\", \"data:/again:ro\"]\n"
+    );
+    std::fs::write(project.join("envforge.toml"), file).expect("a file of ours");
+    let script = "cat /data/file /again/file; echo x >/data/written";
+    let first = shells.run(&["shell", "--", "sh", "-c", script]);
+    assert_eq!(
+        (first.code, first.stdout.as_str()),
+        (0, "of-the-project\nof-the-project\n"),
+        "{}",
+        first.stderr
+    );
+    assert!(first.stderr.contains("/again is a link to /workspace/data"), "{}", first.stderr);
+
+    let ends = std::sync::atomic::AtomicBool::new(false);
+    let (mut started, mut refused) = (0, 0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+                let (data, link) = (project.join("data"), project.join("link"));
+                let exchange = rustix::fs::RenameFlags::EXCHANGE;
+                rustix::fs::renameat_with(rustix::fs::CWD, &data, rustix::fs::CWD, &link, exchange)
+                    .expect("ours");
+                std::thread::sleep(std::time::Duration::from_millis(3));
+            }
+        });
+        for _ in 0..STARTS {
+            let run = shells.run(&["shell", "--new", "--", "sh", "-c", script]);
+            assert!(!run.stdout.contains("of-the-host"), "{}", run.stdout);
+            match run.code {
+                125 => {
+                    let reasons = ["is not trusted", "was changed while", "cannot mount"];
+                    assert!(reasons.iter().any(|reason| run.stderr.contains(reason)), "{}", run.stderr);
+                    refused += 1;
+                }
+                _ => started += 1,
+            }
+        }
+        ends.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(!host.join("written").exists(), "a program wrote to a folder of the host");
+    assert!(started > 0 && refused > 0, "{started} started, {refused} refused: both were tried");
+}

@@ -162,17 +162,19 @@ fn ssh_accepts_the_key_and_rejects_others() {
     assert_message(&root.stderr, &["SSH requires a user other than root", "ordinary user"]);
 
     let start = || {
+        let kept = ["--env", "KEPT=yes"];
         let args = ["shell", TAG, "--ssh", "--detach", "--name", "work", "--authorized-keys", &key];
-        let run = shells.run_as(50000, &args);
+        let run = shells.run_as(50000, &[&args[..], &kept].concat());
         assert_eq!(run.code, 0, "{}", run.stderr);
         let words: Vec<_> = run.stdout.split_whitespace().map(str::to_owned).collect();
         assert_eq!((words[0].as_str(), words[1].as_str(), words[3].as_str()), ("ssh", "-F", "envforge-work"));
         words[2].clone()
     };
     let config = start();
-    let script = "whoami; pwd; echo $HF_HOME; python -c 'import torch; print(torch.__version__)'";
+    // That user did not build the image: no volume of models.
+    let script = "whoami; pwd; echo $KEPT $HF_HOME; python -c 'import torch; print(torch.__version__)'";
     let run = client("ssh", &config, &["envforge-work", script]);
-    let expected = "dev\n/home/dev\n/home/dev/.cache/models/huggingface\n2.7.1+cu118\n";
+    let expected = "dev\n/home/dev\nyes\n2.7.1+cu118\n";
     assert_eq!((run.code, run.stdout.as_str()), (0, expected), "{}", run.stderr);
     assert_eq!(client("ssh", &config, &["envforge-work", "exit 7"]).code, 7);
 

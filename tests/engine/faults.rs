@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use envforge::engine::{
     Builder as _, Docker, Engine as _, EngineError, EngineSettings, ImageBuildRequest, ImageLayer,
-    Images as _, LayerContent, LayeredImage, Network, PullRequest, RunRequest, Runner as _, plain_config,
+    Images as _, LayerContent, LayeredImage, Network, PullRequest, RunRequest, Runner as _, TemporaryTag,
+    plain_config,
 };
 use envforge::model::sha256::sha256_hex;
 use envforge::model::versions::Machine;
@@ -134,12 +135,7 @@ async fn endless_line_of_a_transfer_is_refused() {
     let errors = [
         docker.pull(debian_12(), quiet()).await.map(|_| ()).unwrap_err(),
         docker.push("box:5000/a:1", None, quiet()).await.map(|_| ()).unwrap_err(),
-        docker
-            .import(archive.clone(), &sha256_hex(b""), "envforge-x:1", quiet())
-            .await
-            .map(|_| ())
-            .unwrap_err(),
-        docker.load(archive, quiet()).await.unwrap_err(),
+        docker.import(archive, &sha256_hex(b""), "envforge-x:1", quiet()).await.map(|_| ()).unwrap_err(),
     ];
     for error in errors {
         assert!(error.to_string().ends_with("a line of its answer is longer than 1 MiB"), "{error}");
@@ -258,5 +254,44 @@ async fn connect_requests_version_and_info_once() {
     for path in ["/version", "/info"] {
         let count = requests.iter().filter(|request| request.ends_with(path)).count();
         assert_eq!(count, 1, "{path}: {requests:?}");
+    }
+}
+
+/// A load that is given up when the engine has it whole is tagged all the same, at its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tag_of_a_load_that_is_given_up_is_removed_after_the_load() {
+    let (whole, mut is_whole) = tokio::sync::mpsc::unbounded_channel();
+    let (ended, requests) = std::sync::mpsc::channel();
+    let daemon = FakeDaemon::watched("/images/load", stream(&[], true), move |asked| {
+        if asked.contains("/images/load") {
+            whole.send(()).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
+        if asked.contains("/images/load") || asked.contains("/images/envforge-scratch") {
+            ended.send(asked.split(' ').next().unwrap().to_owned()).unwrap();
+        }
+    });
+    let docker = connected(&daemon).await;
+    // A part of an image that is not complete, and the image itself.
+    for is_complete in [false, true] {
+        let (sender, layers) = tokio::sync::mpsc::channel(1);
+        if !is_complete {
+            sender.send(empty_layer()).await.unwrap();
+        }
+        // A channel that is closed is a complete image.
+        let sender = Some(sender).filter(|_| !is_complete);
+        let scratch = is_complete.then(|| TemporaryTag::new(&docker));
+        let image = LayeredImage {
+            layers,
+            config: Box::new(|ids| plain_config(Machine::X86_64, ids)),
+            scratch_tag: scratch.as_ref().map_or("envforge-scratch:1", |tag| tag.name()).to_owned(),
+            title: "layers".to_owned(),
+        };
+        tokio::select! {
+            ended = docker.load_layers(image, Arc::new(NullReporter)) => panic!("{ended:?}"),
+            () = async { is_whole.recv().await.unwrap() } => {}
+        }
+        drop((scratch, sender));
+        assert_eq!(requests.try_iter().collect::<Vec<_>>(), ["POST", "DELETE"], "{is_complete}");
     }
 }

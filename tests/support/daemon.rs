@@ -20,13 +20,22 @@ pub(crate) struct FakeDaemon {
 impl FakeDaemon {
     /// Answers every request whose path contains `path` (or one of several, apart by `|`) with `answer`, then closes the connection.
     pub(crate) fn start(path: &'static str, answer: impl Into<String>) -> Self {
+        Self::watched(path, answer, |_| {})
+    }
+
+    /// As [`FakeDaemon::start`]; `seen` gets each request, whole, before it is answered.
+    pub(crate) fn watched(
+        path: &'static str,
+        answer: impl Into<String>,
+        seen: impl Fn(&str) + Clone + Send + 'static,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("docker.sock")).unwrap();
         let answer = answer.into();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let answer = answer.clone();
-                std::thread::spawn(move || serve(stream.unwrap(), path, &answer));
+                let (answer, seen) = (answer.clone(), seen.clone());
+                std::thread::spawn(move || serve(stream.unwrap(), (path, &answer), seen));
             }
         });
         Self { folder }
@@ -42,8 +51,9 @@ impl FakeDaemon {
     }
 }
 
-fn serve(mut stream: UnixStream, path: &str, answer: &str) {
+fn serve(mut stream: UnixStream, (path, answer): (&str, &str), seen: impl Fn(&str)) {
     let Some((asked, _)) = request(&mut stream) else { return };
+    seen(&asked);
     let answer = if path.split('|').any(|path| asked.contains(path)) {
         answer.to_owned()
     } else if asked.ends_with("/version") {

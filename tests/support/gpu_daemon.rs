@@ -202,7 +202,7 @@ impl GpuDaemon {
 
     fn image(&self, path: &str, has_moved: bool) -> String {
         let path = path.replace("%3A", ":").replace("%2F", "/");
-        let is_second = self.second.iter().any(|tag| path.contains(tag));
+        let is_second = self.second.iter().any(|tag| path.contains(&format!("/{tag}/")));
         let (id, tags) = if is_second || path.contains(&"b".repeat(64)) {
             ("b", &self.second)
         } else if has_moved {

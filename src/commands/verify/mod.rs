@@ -31,9 +31,9 @@ use crate::workflow::verify_target::{Provenance, found, local, provenance};
 
 pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Result<Exit, CommandError> {
     if let Some(image) = args.images.first()
-        && (args.project.environment.is_some() || args.project.project.is_some())
+        && let Some(option) = args.project.option()
     {
-        return Err(RequestError::SpecAndProject { spec: image.clone() }.into());
+        return Err(RequestError::SpecAndProject { spec: image.clone(), option }.into());
     }
     let gpus = selection(args.gpus.as_deref())?;
     let Some(args) = &subjects::with_images(args, &gpus, settings).await? else { return Ok(Exit::Done) };
@@ -149,6 +149,7 @@ async fn give(
     let because = match status {
         Some(TagStatus::Verified) => {
             for tag in &earned {
+                note_moved_tag(session, tag, &image.id).await?;
                 session.engine.tag(&image.id, tag).await?;
                 reward.tags.push(tag.clone());
             }
@@ -177,6 +178,17 @@ async fn give(
     Ok(())
 }
 
+/// Says which image a tag belonged to that the verified one gets now.
+async fn note_moved_tag(session: &Session<'_>, tag: &str, to: &str) -> Result<(), CommandError> {
+    if let Some(before) = session.engine.image(tag).await?
+        && before.id != to
+    {
+        let text = format!("tag {tag} moves from image {} to {}", short_id(&before.id), short_id(to));
+        session.reporter.report(Event::Note { text });
+    }
+    Ok(())
+}
+
 /// The report that counts most, and what all of them prove.
 async fn last(settings: &Settings, name: &str) -> VerifyOutcome {
     match kept_reports(settings, name).await {
@@ -198,12 +210,13 @@ async fn kept_reports(settings: &Settings, name: &str) -> Result<(ImageReports, 
     if let Ok(session) = Session::open(settings, None).await
         && let Some(Named { image, .. }) = local(&session, name).await?
     {
-        let lock = lock_of_build(&session.store, &image.id)?;
+        let lock = lock_of_build(&session.store, &*session.reporter, &image.id)?;
         return Ok((reports_of(&session.store, &*session.reporter, &image.id)?, lock));
     }
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
     let reports = reports::named(&store, name)?.ok_or_else(|| no_report(name))?;
-    let lock = reports.image().map(|id| lock_of_build(&store, id)).transpose()?.flatten();
+    let reporter = reporter(settings.output);
+    let lock = reports.image().map(|id| lock_of_build(&store, &*reporter, id)).transpose()?.flatten();
     Ok((reports, lock))
 }
 

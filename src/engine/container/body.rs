@@ -8,6 +8,7 @@ use bollard::models::{
 };
 
 use super::types::{ContainerInfo, ContainerRequest, Limits, Mount, MountSource, Port};
+use crate::engine::gpu::apply_gpus;
 
 /// The rotation of a container's log: file size and number of files.
 const LOG: (&str, &str) = ("10m", "3");
@@ -23,7 +24,7 @@ pub(super) fn body(request: &ContainerRequest) -> ContainerCreateBody {
         port_bindings: (!request.ports.is_empty()).then(|| bindings(&request.ports)),
         userns_mode: request.user_namespace.clone(),
         init: (!request.own_entrypoint).then_some(true),
-        readonly_rootfs: Some(true),
+        readonly_rootfs: Some(request.links.is_empty()),
         tmpfs: Some(HashMap::from([(TMP.0.to_owned(), TMP.1.to_owned())])),
         cap_drop: Some(vec!["ALL".to_owned()]),
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
@@ -35,9 +36,7 @@ pub(super) fn body(request: &ContainerRequest) -> ContainerCreateBody {
         }),
         ..limited(request.limits)
     };
-    if let Some(gpus) = &request.gpus {
-        gpus.apply(&mut host, &mut env);
-    }
+    apply_gpus(request.gpus.as_ref(), &mut host, &mut env);
     ContainerCreateBody {
         image: Some(request.image.clone()),
         entrypoint: (!request.own_entrypoint).then(|| request.command.clone()),
@@ -155,6 +154,7 @@ mod tests {
                 target: "/home/dev".to_owned(),
                 read_only: false,
             }],
+            links: Vec::new(),
             ports: vec![Port { address: [127, 0, 0, 1].into(), host: 0, container: 8888 }],
             network: "bridge".to_owned(),
             gpus: None,
@@ -173,6 +173,14 @@ mod tests {
         let binding = &host.port_bindings.expect("ports")["8888/tcp"].clone().expect("one")[0];
         assert_eq!((binding.host_ip.as_deref(), binding.host_port.as_deref()), (Some("127.0.0.1"), Some("")));
         assert_eq!((host.memory, host.ulimits), (Some(1 << 30), None));
+    }
+
+    #[test]
+    fn root_is_writable_for_the_engine_where_it_puts_a_link() {
+        let links =
+            vec![super::super::types::Link { path: "/data".to_owned(), to: "/workspace/data".to_owned() }];
+        let body = body(&ContainerRequest { links, ..request() });
+        assert_eq!(body.host_config.and_then(|host| host.readonly_rootfs), Some(false));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOp
 use crate::engine::cleanup::{finish_on_a_thread, retry_while_unavailable};
 use crate::engine::container::run_request::RunRequest;
 use crate::engine::error::EngineError;
+use crate::engine::gpu::apply_gpus;
 use crate::engine::transport::classify_error::is_absent;
 use crate::engine::transport::daemon::Daemon;
 use crate::host::process_owner::unique_name;
@@ -145,9 +146,7 @@ fn create_body(request: &RunRequest) -> ContainerCreateBody {
         ..HostConfig::default()
     };
     let mut env = request.env.clone();
-    if let Some(gpus) = &request.gpus {
-        gpus.apply(&mut host, &mut env);
-    }
+    apply_gpus(request.gpus.as_ref(), &mut host, &mut env);
     host.shm_size = request.shm_size.and_then(|size| i64::try_from(size).ok());
     if request.sandbox {
         host.readonly_rootfs = Some(true);

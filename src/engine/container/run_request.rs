@@ -11,6 +11,7 @@ use camino::Utf8PathBuf;
 
 use crate::engine::error::EngineError;
 use crate::engine::gpu::GpuRequest;
+use crate::engine::info::EngineInfo;
 use crate::model::request::network::Network;
 use crate::report::Reporter;
 
@@ -60,6 +61,53 @@ pub struct RunRequest {
     pub collect: Vec<String>,
     /// Bytes of the collected tars together; `None`: 64 MiB. More is an error.
     pub most_collected: Option<u64>,
+}
+
+/// Why the root of a container with code that is not ours is not read-only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WritableRoot {
+    /// What the image's user may write is to be seen: only the agent from outside runs.
+    SeenByTheAgent,
+}
+
+impl RunRequest {
+    /// A container with code that is not ours: without network, new privileges and capabilities, with a read-only root and bounds of
+    /// processes, memory, time and output. The one way to start such a container.
+    pub fn bounded(image: &str, command: Vec<String>, limits: RunLimits) -> Self {
+        Self {
+            image: image.to_owned(),
+            command,
+            network: Network::None,
+            sandbox: true,
+            limits: Some(limits),
+            ..Self::default()
+        }
+    }
+
+    /// The same with a writable root, for that reason.
+    #[must_use]
+    pub fn with_writable_root(self, _: WritableRoot) -> Self {
+        Self { sandbox: false, ..self }
+    }
+}
+
+/// Processes and threads: eight GPUs with a process each, and OpenMP threads for every core of a large host.
+const PROCESSES: i64 = 16_384;
+/// Bytes of /tmp where the engine does not report its memory, and the least.
+const TMP: u64 = 2 << 30;
+
+impl RunLimits {
+    /// The bounds on an engine: most of its memory, and what is given of time and output.
+    pub fn on(engine: &EngineInfo, time: Duration, output: usize) -> Self {
+        let memory = engine.memory.filter(|_| !engine.unkept_limits.contains(&"--memory"));
+        Self {
+            processes: PROCESSES,
+            memory: memory.and_then(|bytes| i64::try_from(bytes / 8 * 7).ok()),
+            tmp: engine.memory.map_or(TMP, |bytes| (bytes / 4).max(TMP)),
+            time,
+            output,
+        }
+    }
 }
 
 /// The bounds of a container whose code is not trusted.

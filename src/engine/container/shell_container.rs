@@ -7,7 +7,7 @@ use bollard::container::LogOutput;
 use bollard::models::HostConfig;
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, KillContainerOptionsBuilder, ListContainersOptionsBuilder,
-    LogsOptionsBuilder, StopContainerOptionsBuilder, TopOptionsBuilder,
+    LogsOptionsBuilder, StopContainerOptionsBuilder, TopOptionsBuilder, UploadToContainerOptionsBuilder,
 };
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
@@ -15,14 +15,14 @@ use futures_util::stream::BoxStream;
 use super::body::{body, info, mount};
 use super::guard::remove_by_name;
 use super::program::Output;
-use super::types::{ContainerInfo, ContainerRequest, Containers, Mount, MountSource};
+use super::types::{ContainerInfo, ContainerRequest, Containers, Link, Mount, MountSource};
 use crate::engine::cleanup::{finish_on_a_thread, retry_while_unavailable};
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
 use crate::engine::transport::classify_error::is_absent;
 use crate::engine::transport::daemon::Daemon;
 
-/// The directories that Podman makes writable in a read-only root.
+/// The directories that everybody may write to, also in a read-only root of Podman.
 const READ_ONLY: [&str; 2] = ["/run", "/var/tmp"];
 
 #[async_trait]
@@ -30,10 +30,15 @@ impl Containers for Docker {
     async fn create(&self, request: &ContainerRequest) -> Result<String, EngineError> {
         let options = CreateContainerOptionsBuilder::new().name(&request.name).build();
         let mut body = body(request);
-        if let Some(host) = body.host_config.as_mut().filter(|_| self.info.is_podman()) {
-            restrict_podman(&self.daemon, request, host).await?;
+        if let Some(host) = body.host_config.as_mut() {
+            if self.info.is_podman() || !request.links.is_empty() {
+                close_writable(request, host);
+            }
+            if self.info.is_podman() {
+                restrict_podman(&self.daemon, host, request).await?;
+            }
         }
-        match self.daemon.client.create_container(Some(options), body).await {
+        let created = match self.daemon.client.create_container(Some(options), body).await {
             Ok(answer) => {
                 for warning in answer.warnings {
                     tracing::warn!(%warning, "engine warning");
@@ -41,7 +46,17 @@ impl Containers for Docker {
                 Ok(answer.id)
             }
             Err(error) => Err(self.daemon.fault(&format!("creating container `{}`", request.name), error)),
+        };
+        let created = created?;
+        if request.links.is_empty() {
+            return Ok(created);
         }
+        // Before the start: nothing of the image runs while they are written.
+        if let Err(error) = put_links(&self.daemon, request).await {
+            remove_by_name(&self.daemon, &request.name).await?;
+            return Err(error);
+        }
+        Ok(created)
     }
 
     async fn start(&self, container: &str) -> Result<(), EngineError> {
@@ -113,13 +128,24 @@ impl Containers for Docker {
     }
 }
 
-/// Closes what Podman opens by default: writable directories in a read-only root, and its own accounts in /etc unless
-/// these files are mounts.
-async fn restrict_podman(
-    daemon: &Daemon,
-    request: &ContainerRequest,
-    host: &mut HostConfig,
-) -> Result<(), EngineError> {
+/// Writes the links of a container that was not started.
+async fn put_links(daemon: &Daemon, request: &ContainerRequest) -> Result<(), EngineError> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for Link { path, to } in &request.links {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        header.set_mode(0o777);
+        tar.append_link(&mut header, path.trim_start_matches('/'), to)?;
+    }
+    let options = UploadToContainerOptionsBuilder::new().path("/").build();
+    let body = bollard::body_full(tar.into_inner()?.into());
+    let sent = daemon.client.upload_to_container(&request.name, Some(options), body).await;
+    sent.map_err(|error| daemon.fault("writing links to a container", error))
+}
+
+/// Closes the directories that everybody may write to in a root that is not read-only, or that Podman makes writable.
+fn close_writable(request: &ContainerRequest, host: &mut HostConfig) {
     // Not at or above a mount: a read-only directory cannot contain its mount point.
     let is_free = |path: &&str| {
         let below = format!("{path}/");
@@ -128,6 +154,14 @@ async fn restrict_podman(
     let read_only = READ_ONLY.into_iter().filter(is_free);
     let read_only = read_only.map(|path| (path.to_owned(), "ro,nosuid,nodev,noexec".to_owned()));
     host.tmpfs.get_or_insert_default().extend(read_only);
+}
+
+/// Replaces the accounts that Podman writes in /etc unless these files are mounts.
+async fn restrict_podman(
+    daemon: &Daemon,
+    host: &mut HostConfig,
+    request: &ContainerRequest,
+) -> Result<(), EngineError> {
     for etc in request.mounts.iter().filter(|mount| mount.target == "/etc") {
         let MountSource::Volume(name) = &etc.source else { continue };
         let found = daemon.client.inspect_volume(name).await;

@@ -36,6 +36,15 @@ pub struct Mount {
     pub read_only: bool,
 }
 
+/// A symbolic link in a container: it leads to a path of the container, whatever lies there on the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// The path in the container.
+    pub path: String,
+    /// Where it leads, absolute.
+    pub to: String,
+}
+
 /// A published port of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Port {
@@ -87,6 +96,8 @@ pub struct ContainerRequest {
     pub workdir: String,
     /// Mounts.
     pub mounts: Vec<Mount>,
+    /// Links. With one the root is not read-only, since the engine writes it there; only root could change something of it.
+    pub links: Vec<Link>,
     /// Ports.
     pub ports: Vec<Port>,
     /// The network's name.

@@ -205,13 +205,6 @@ impl Images for Docker {
         write_archive(&self.daemon, &archive, &format!("exporting image `{image}`"), parts).await
     }
 
-    async fn load(&self, archive: Utf8PathBuf, reporter: Arc<dyn Reporter>) -> Result<(), EngineError> {
-        let id = format!("load:{archive}");
-        let step = ProgressStep::begin(reporter.as_ref(), id.clone(), "load the image".to_owned());
-        let body = bollard::body_try_stream(upload(&archive, id, Arc::clone(&reporter)).await?);
-        step.end(self.daemon.load(body).await)
-    }
-
     async fn load_layers(
         &self,
         image: LayeredImage,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use bollard::query_parameters::ListImagesOptionsBuilder;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
 
+use super::in_flight::InFlight;
 use super::layered::{ImageLayer, LayeredImage, plain_config};
 use super::load_part::Part;
 use super::progress::ProgressStep;
@@ -115,22 +115,23 @@ impl Source {
 struct Loading<'a> {
     docker: &'a Docker,
     chains: Vec<Vec<String>>,
-    running: JoinSet<Result<(), EngineError>>,
+    /// Dropped before the tags of the parts.
+    running: InFlight,
     parts: Vec<TemporaryTag<'a>>,
     reporter: &'a Arc<dyn Reporter>,
 }
 
 impl<'a> Loading<'a> {
     fn new(docker: &'a Docker, chains: Vec<Vec<String>>, reporter: &'a Arc<dyn Reporter>) -> Self {
-        Self { docker, chains, running: JoinSet::new(), parts: Vec::new(), reporter }
+        Self { docker, chains, running: InFlight::default(), parts: Vec::new(), reporter }
     }
 
     /// Loads every layer; returns the tags that hold the parts.
     async fn run(mut self, source: &mut Source) -> Result<Vec<TemporaryTag<'a>>, EngineError> {
         let mut result = self.send_all(source).await;
         // A part that is still on its way would get its tag after the guard removed it.
-        while let Some(ended) = self.running.join_next().await {
-            result = result.and(joined(Some(ended)));
+        while let Some(ended) = self.running.next().await {
+            result = result.and(ended);
         }
         result.map(|()| self.parts)
     }
@@ -151,7 +152,7 @@ impl<'a> Loading<'a> {
             }
             // At most one part is being sent and one being applied.
             while self.running.len() > 1 {
-                joined(self.running.join_next().await)?;
+                self.running.next().await.unwrap_or(Ok(()))?;
             }
             let tag = TemporaryTag::new(self.docker);
             let part = Part {
@@ -166,8 +167,8 @@ impl<'a> Loading<'a> {
             let (sent, is_sent) = oneshot::channel();
             let (ready, is_ready) = oneshot::channel();
             let docker = self.docker.clone();
-            self.running.spawn(async move {
-                part.load(&docker, sent).await?;
+            self.running.start(|sending| async move {
+                part.load(&docker, sent, sending).await?;
                 // The last part has no successor.
                 let _ = ready.send(());
                 Ok(())
@@ -191,16 +192,6 @@ impl<'a> Loading<'a> {
     }
 }
 
-fn joined(
-    result: Option<Result<Result<(), EngineError>, tokio::task::JoinError>>,
-) -> Result<(), EngineError> {
-    match result {
-        Some(Ok(result)) => result,
-        Some(Err(error)) => Err(EngineError::File(std::io::Error::other(error))),
-        None => Ok(()),
-    }
-}
-
 /// Loads the image itself, whose layers the engine has by now.
 async fn finish(
     docker: &Docker,
@@ -217,7 +208,10 @@ async fn finish(
         reporter: Arc::clone(reporter),
     };
     let (sent, _) = oneshot::channel();
-    part.load(docker, sent).await
+    let docker = docker.clone();
+    let mut running = InFlight::default();
+    running.start(|sending| async move { part.load(&docker, sent, sending).await });
+    running.next().await.unwrap_or(Ok(()))
 }
 
 /// Whether the engine has an image with these layers; it cannot describe one that lacks blobs.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::{mpsc, oneshot};
 
+use super::in_flight::Sending;
 use super::layered::ImageLayer;
 use super::load_archive::{write_end, write_layers};
 use super::progress::{ByteCount, ProgressStep};
@@ -32,23 +33,38 @@ pub(super) struct Part {
 
 impl Part {
     /// Sends the part, as a step of its own if it has layers; `sent` is signalled after them, before the configuration.
-    pub(super) async fn load(self, docker: &Docker, sent: oneshot::Sender<()>) -> Result<(), EngineError> {
+    pub(super) async fn load(
+        self,
+        docker: &Docker,
+        sent: oneshot::Sender<()>,
+        sending: Sending,
+    ) -> Result<(), EngineError> {
         let reporter = Arc::clone(&self.reporter);
         let Some(text) = step_text(&self.layers[self.start..]) else {
-            return self.send(docker, sent).await;
+            return self.send(docker, sent, sending).await;
         };
         let step = ProgressStep::begin(reporter.as_ref(), self.tag.clone(), text);
-        step.end(self.send(docker, sent).await)
+        step.end(self.send(docker, sent, sending).await)
     }
 
-    async fn send(self, docker: &Docker, sent: oneshot::Sender<()>) -> Result<(), EngineError> {
+    async fn send(
+        self,
+        docker: &Docker,
+        sent: oneshot::Sender<()>,
+        sending: Sending,
+    ) -> Result<(), EngineError> {
         let (pieces, waiting) = mpsc::channel::<Bytes>(WAITING);
         let total = self.layers[self.start..].iter().map(|layer| layer.blob().size).sum();
         let progress = ByteCount::new(self.tag.clone(), total, Arc::clone(&self.reporter));
         let writer = PieceWriter { piece: Vec::with_capacity(PIECE), pieces, progress };
         let writer = tokio::task::spawn_blocking(move || self.write(writer, sent));
-        let body = stream::unfold(waiting, |mut waiting| async move {
-            waiting.recv().await.map(|piece| (Ok::<_, std::io::Error>(piece), waiting))
+        let body = stream::unfold((waiting, sending), |(mut waiting, sending)| async move {
+            let next = match waiting.recv().await {
+                Some(piece) if !sending.is_given_up() => Ok(piece),
+                None if sending.end() => return None,
+                _ => Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe)),
+            };
+            Some((next, (waiting, sending)))
         });
         let body = bollard::body_try_stream(body);
         let result = docker.daemon.load(body).await;

@@ -1,6 +1,7 @@
 //! Images of the engine: inspect, list, tag, remove, pull, push, import, save, load, read.
 
 pub(super) mod images;
+mod in_flight;
 mod inspect;
 pub(super) mod layered;
 mod load_archive;

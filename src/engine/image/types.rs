@@ -57,8 +57,6 @@ pub trait Images: Send + Sync {
     ) -> Result<ImageInfo, EngineError>;
     /// Writes an image with its layers to a file, as `docker save` does.
     async fn save(&self, image: &str, archive: Utf8PathBuf) -> Result<(), EngineError>;
-    /// Loads the images and tags of such a file.
-    async fn load(&self, archive: Utf8PathBuf, reporter: Arc<dyn Reporter>) -> Result<(), EngineError>;
     /// Loads an image whose layers are made here, without those the engine has. The engine compares every layer with its
     /// digest.
     async fn load_layers(

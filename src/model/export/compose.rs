@@ -10,7 +10,8 @@ use crate::model::project::Shell;
 
 /// Returns the text of `compose.yaml` next to the directory `image`, which contains the exported Dockerfile.
 pub fn compose(lock: &Lock, shell: &Shell) -> String {
-    let word = |text: &str| serde_json::Value::from(text).to_string();
+    // Compose replaces `$NAME` in every value by a variable of whoever runs it.
+    let word = |text: &str| serde_json::Value::from(text.replace('$', "$$")).to_string();
     // An image built by Compose is not verified.
     let name = crate::model::image::plan::name(lock) + UNVERIFIED;
     let mut out = format!(
@@ -94,6 +95,9 @@ mod tests {
         let text = compose(&lock, &file.default.shell);
         let text = text.replace(&lock.hash()[..12], "LOCK");
         insta::assert_snapshot!(text);
+        let shell: Shell = toml::from_str("mounts = ['./$HOME:/x${A:-b}']").expect("reads");
+        let text = compose(&sample::lock(), &shell);
+        assert!(text.contains("\"./$$HOME:/x$${A:-b}\""), "no variable of the user's: {text}");
         let bare = compose(&sample::lock(), &Shell::default());
         assert!(!bare.contains("secrets") && !bare.contains("ports"), "{bare}");
     }

@@ -12,6 +12,7 @@ use super::names::{is_apt_name, is_name, is_variable};
 use super::requirement::{bare_name, requirement_name};
 use super::secret::{is_secret_variable, secret_in};
 use crate::model::project::spanned::SpannedValue;
+use crate::model::whiteout::{DELETES, deletes};
 
 /// Variables set by envforge.
 const RESERVED: [&str; 6] =
@@ -238,6 +239,8 @@ impl Found<'_> {
                 format!("invalid image path `{}` (expected a path such as /opt/data)", copy.to),
                 None,
             );
+        } else if deletes(copy.to.as_bytes()) {
+            self.at(copy, format!("invalid image path `{}`: {DELETES}", copy.to), None);
         } else if let Some(kept) = KEPT.iter().find(|kept| to.starts_with(kept)) {
             self.at(copy, format!("`{}` is inside {kept}, which envforge manages", copy.to), None);
         }

@@ -28,7 +28,7 @@ pub(crate) use names::name_from;
 pub use names::{is_apt_name, is_name};
 pub use pyproject::from_pyproject;
 pub use requirement::{bare_name, requirement_name};
-pub use requirements::{Requirement, from_requirements};
+pub use requirements::{Requirement, RequirementFiles, from_requirements};
 pub use spanned::SpannedValue;
 pub use trust::{HostRequest, requests_digest};
 

@@ -1,6 +1,6 @@
 //! `pyproject.toml`: the project's dependencies and the requested groups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -53,8 +53,9 @@ pub fn from_pyproject(file: &str, text: &str, groups: &[String]) -> Result<Vec<R
         }
         None => {}
     }
+    let mut known = Groups::of(&all);
     for group in groups {
-        if let Err(text) = members(&all, group, &mut Vec::new(), &mut wanted) {
+        if let Err(text) = known.add(group, &mut Vec::new(), &mut wanted) {
             problems.push(plain(text));
         }
     }
@@ -73,36 +74,63 @@ pub fn from_pyproject(file: &str, text: &str, groups: &[String]) -> Result<Vec<R
     if problems.is_empty() { Ok(found) } else { Err(invalid(problems)) }
 }
 
-fn members<'a>(
-    all: &'a Pyproject,
-    group: &str,
-    path: &mut Vec<String>,
-    wanted: &mut Vec<&'a str>,
-) -> Result<(), String> {
-    let name = normalized(group);
-    if path.contains(&name) {
-        return Err(format!("group `{group}` includes itself: {} -> {name}", path.join(" -> ")));
-    }
-    let found = all.dependency_groups.iter().find(|(key, _)| normalized(key) == name);
-    if let Some((_, members_of)) = found {
-        path.push(name);
-        for member in members_of {
-            match member {
-                Member::Requirement(text) => wanted.push(text),
-                Member::Include { group } => members(all, group, path, wanted)?,
-            }
+/// Groups that include each other lie in each other at most this deep.
+const DEEPEST: usize = 32;
+
+/// The groups of a file by their normalized names, and what was found in those that are wanted: each once.
+struct Groups<'a> {
+    /// The names of the groups as they are written.
+    names: Vec<&'a str>,
+    members: BTreeMap<String, &'a [Member]>,
+    optional: BTreeMap<String, &'a [String]>,
+    done: BTreeSet<String>,
+}
+
+impl<'a> Groups<'a> {
+    fn of(all: &'a Pyproject) -> Self {
+        let (mut members, mut optional) = (BTreeMap::new(), BTreeMap::new());
+        for (name, found) in &all.dependency_groups {
+            members.entry(normalized(name)).or_insert(found.as_slice());
         }
-        path.pop();
-        return Ok(());
+        for (name, texts) in all.project.iter().flat_map(|project| &project.optional_dependencies) {
+            optional.entry(normalized(name)).or_insert(texts.as_slice());
+        }
+        let names = all.dependency_groups.keys().map(String::as_str).collect();
+        Self { names, members, optional, done: BTreeSet::new() }
     }
-    let optional = all.project.iter().flat_map(|project| &project.optional_dependencies);
-    let found = optional.into_iter().find(|(key, _)| normalized(key) == name);
-    let (_, texts) = found.ok_or_else(|| {
-        let known: Vec<_> = all.dependency_groups.keys().map(String::as_str).collect();
-        format!("group `{group}` not found (`[dependency-groups]` has: {})", known.join(", "))
-    })?;
-    wanted.extend(texts.iter().map(String::as_str));
-    Ok(())
+
+    /// Adds the requirements of a group; `path` leads to it.
+    fn add(&mut self, group: &str, path: &mut Vec<String>, wanted: &mut Vec<&'a str>) -> Result<(), String> {
+        let name = normalized(group);
+        if path.contains(&name) {
+            return Err(format!("group `{group}` includes itself: {} -> {name}", path.join(" -> ")));
+        }
+        if path.len() == DEEPEST {
+            return Err(format!(
+                "more than {DEEPEST} groups include each other: {} -> ...",
+                path[..3].join(" -> ")
+            ));
+        }
+        if !self.done.insert(name.clone()) {
+            return Ok(());
+        }
+        if let Some(members) = self.members.get(&name).copied() {
+            path.push(name);
+            for member in members {
+                match member {
+                    Member::Requirement(text) => wanted.push(text),
+                    Member::Include { group } => self.add(group, path, wanted)?,
+                }
+            }
+            path.pop();
+            return Ok(());
+        }
+        let found = self.optional.get(&name).ok_or_else(|| {
+            format!("group `{group}` not found (`[dependency-groups]` has: {})", self.names.join(", "))
+        })?;
+        wanted.extend(found.iter().map(String::as_str));
+        Ok(())
+    }
 }
 
 fn normalized(name: &str) -> String {
@@ -144,6 +172,26 @@ key = 1
         let error = texts(&["tset", "loop"]).expect_err("refused").to_string();
         assert!(error.contains("group `tset` not found") && error.contains("Base_, loop, test"), "{error}");
         assert!(error.contains("includes itself: loop -> loop"), "{error}");
+    }
+
+    /// Each group includes the one before twice: two to the power of their number, if none is remembered.
+    #[test]
+    fn group_that_many_others_include_is_read_once() {
+        let mut text = "[dependency-groups]\ng0 = [\"click\"]\n".to_owned();
+        for n in 1..30 {
+            let before = n - 1;
+            let twice = format!("[{{include-group = \"g{before}\"}}, {{include-group = \"G{before}\"}}]");
+            text = format!("{text}g{n} = {twice}\n");
+        }
+        let found = from_pyproject("pyproject.toml", &text, &["g29".to_owned()]).expect("reads");
+        assert_eq!(found.len(), 1);
+        let chain = (0..100_000).map(|n| format!("g{n} = [{{include-group = \"g{}\"}}]\n", n + 1));
+        let chain = "[dependency-groups]\n".to_owned() + &chain.collect::<String>();
+        let error = from_pyproject("pyproject.toml", &chain, &["g0".to_owned()]).expect_err("too deep");
+        assert!(
+            error.to_string().contains("more than 32 groups include each other: g0 -> g1 -> g2"),
+            "{error}"
+        );
     }
 
     #[test]

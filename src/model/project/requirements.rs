@@ -25,58 +25,86 @@ pub struct Requirement {
 const INDEXES: [&str; 7] =
     ["-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--no-index", "--trusted-host"];
 
-/// Returns the requirements of a file and its includes. `read` returns the text of a file.
-pub fn from_requirements(
-    file: &Utf8Path,
-    read: &dyn Fn(&Utf8Path) -> Result<String, ProjectError>,
-) -> Result<Vec<Requirement>, ProjectError> {
-    let mut found = Vec::new();
-    let mut seen = BTreeSet::new();
-    include(file, read, &mut seen, &mut found)?;
-    Ok(found)
+/// Files that requirement files include lie in each other at most this deep, and there are at most this many `-r` lines.
+const DEEPEST: usize = 32;
+const MOST_INCLUDES: usize = 1000;
+
+/// The files that requirements come from.
+pub trait RequirementFiles {
+    /// The one name of a file, without links and `..`, by which it is known again.
+    fn locate(&self, path: &Utf8Path) -> Result<Utf8PathBuf, ProjectError>;
+    /// The text of a file: `path` is for messages, `real` its one name.
+    fn read(&self, path: &Utf8Path, real: &Utf8Path) -> Result<String, ProjectError>;
 }
 
-fn include(
+/// Returns the requirements of a file and its includes, each file once.
+pub fn from_requirements(
     file: &Utf8Path,
-    read: &dyn Fn(&Utf8Path) -> Result<String, ProjectError>,
-    seen: &mut BTreeSet<Utf8PathBuf>,
-    found: &mut Vec<Requirement>,
-) -> Result<(), ProjectError> {
-    if !seen.insert(file.to_owned()) {
-        return Ok(());
-    }
-    let text = read(file)?;
-    let mut problems = Vec::new();
-    for (line, content) in logical_lines(&text) {
-        let mut wrong = |text: String, hint: Option<&str>| {
-            let place = Some(Place { line, column: 1 });
-            problems.push(Problem { place, text, hint: hint.map(str::to_owned) });
-        };
-        let (option, value) = content.split_once([' ', '=']).unwrap_or((content.as_str(), ""));
-        match option {
-            "-r" | "--requirement" => {
-                let folder = file.parent().unwrap_or(Utf8Path::new(""));
-                include(&folder.join(value.trim()), read, seen, found)?;
-            }
-            _ if INDEXES.contains(&option) => wrong(
-                format!("unsupported option `{option}`: it selects a package source"),
-                Some(
-                    "add indexes in envforge.toml: `[packages] indexes = [\"NAME\"]`, and their URLs in `[indexes]` of your configuration",
-                ),
-            ),
-            _ if option.starts_with('-') => {
-                wrong(format!("unsupported option `{option}`"), None);
-            }
-            _ => match requirement(&content, format!("{file}, line {line}")) {
-                Ok(requirement) => found.push(requirement),
-                Err(text) => wrong(text, None),
-            },
+    files: &dyn RequirementFiles,
+) -> Result<Vec<Requirement>, ProjectError> {
+    let mut reading = Reading { files, seen: BTreeSet::new(), includes: 0, found: Vec::new() };
+    reading.include(file, 0)?;
+    Ok(reading.found)
+}
+
+/// The files read so far, and what is in them.
+struct Reading<'a> {
+    files: &'a dyn RequirementFiles,
+    seen: BTreeSet<Utf8PathBuf>,
+    includes: usize,
+    found: Vec<Requirement>,
+}
+
+impl Reading<'_> {
+    fn include(&mut self, file: &Utf8Path, depth: usize) -> Result<(), ProjectError> {
+        let real = self.files.locate(file)?;
+        if !self.seen.insert(real.clone()) {
+            return Ok(());
         }
+        let text = self.files.read(file, &real)?;
+        let mut problems = Vec::new();
+        for (line, content) in logical_lines(&text) {
+            let mut wrong = |text: String, hint: Option<&str>| {
+                let place = Some(Place { line, column: 1 });
+                problems.push(Problem { place, text, hint: hint.map(str::to_owned) });
+            };
+            let (option, value) = content.split_once([' ', '=']).unwrap_or((content.as_str(), ""));
+            match option {
+                "-r" | "--requirement" => {
+                    self.includes += 1;
+                    if depth == DEEPEST {
+                        wrong(
+                            format!("`{option}` in more than {DEEPEST} files that include each other"),
+                            None,
+                        );
+                    } else if self.includes > MOST_INCLUDES {
+                        wrong(format!("more than {MOST_INCLUDES} lines with `{option}`"), None);
+                        break;
+                    } else {
+                        let folder = file.parent().unwrap_or(Utf8Path::new(""));
+                        self.include(&folder.join(value.trim()), depth + 1)?;
+                    }
+                }
+                _ if INDEXES.contains(&option) => wrong(
+                    format!("unsupported option `{option}`: it selects a package source"),
+                    Some(
+                        "add indexes in envforge.toml: `[packages] indexes = [\"NAME\"]`, and their URLs in `[indexes]` of your configuration",
+                    ),
+                ),
+                _ if option.starts_with('-') => {
+                    wrong(format!("unsupported option `{option}`"), None);
+                }
+                _ => match requirement(&content, format!("{file}, line {line}")) {
+                    Ok(requirement) => self.found.push(requirement),
+                    Err(text) => wrong(text, None),
+                },
+            }
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(ProjectError::Invalid { file: file.to_string(), problems })
     }
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(ProjectError::Invalid { file: file.to_string(), problems })
 }
 
 /// Returns the lines joined at `\`, without comments and blank lines, each with its first line number.
@@ -125,17 +153,47 @@ mod tests {
 
     use super::*;
 
-    fn read(files: &[(&str, &str)]) -> Result<Vec<Requirement>, ProjectError> {
-        let files: BTreeMap<_, _> =
-            files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-        let first = files.keys().next().expect("one file").clone();
-        from_requirements(Utf8Path::new(&first), &|path| {
-            files.get(path.as_str()).cloned().ok_or_else(|| ProjectError::Unreadable {
+    /// Files by name; `..` is as in a folder without links.
+    struct Files {
+        texts: BTreeMap<String, String>,
+        read: std::cell::Cell<usize>,
+    }
+
+    impl RequirementFiles for Files {
+        fn locate(&self, path: &Utf8Path) -> Result<Utf8PathBuf, ProjectError> {
+            let mut real = Utf8PathBuf::new();
+            for part in path.components() {
+                if part.as_str() == ".." {
+                    real.pop();
+                } else {
+                    real.push(part);
+                }
+            }
+            let unreadable = || ProjectError::Unreadable {
                 file: path.to_string(),
-                named_by: first.clone(),
+                named_by: "1.txt".to_owned(),
                 why: "there is none".to_owned(),
-            })
-        })
+            };
+            self.texts.contains_key(real.as_str()).then_some(real).ok_or_else(unreadable)
+        }
+
+        fn read(&self, _: &Utf8Path, real: &Utf8Path) -> Result<String, ProjectError> {
+            self.read.set(self.read.get() + 1);
+            Ok(self.texts[real.as_str()].clone())
+        }
+    }
+
+    /// Reads the first of these files, and says how many were read.
+    fn read_counted(files: &[(&str, &str)]) -> (Result<Vec<Requirement>, ProjectError>, usize) {
+        let texts: BTreeMap<_, _> =
+            files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        let files = Files { texts, read: std::cell::Cell::new(0) };
+        let first = files.texts.keys().next().expect("one file").clone();
+        (from_requirements(Utf8Path::new(&first), &files), files.read.get())
+    }
+
+    fn read(files: &[(&str, &str)]) -> Result<Vec<Requirement>, ProjectError> {
+        read_counted(files).0
     }
 
     fn texts(found: &[Requirement]) -> Vec<&str> {
@@ -152,17 +210,40 @@ mod tests {
             ("a/2.txt", "-r 1.txt\nhttpx[http2]; python_version > '3.8'\n"),
             ("b.txt", "click"),
         ]);
-        // `a/../b.txt` is what the file says; it is not tidied, since a link may stand between.
-        assert!(
-            matches!(found, Err(ProjectError::Unreadable { ref file, .. }) if file == "a/../b.txt"),
-            "{found:?}"
-        );
+        let found = found.expect("reads");
+        let all = ["requests >= 2", "rich ~=13.0", "httpx[http2]; python_version > '3.8'", "click"];
+        assert_eq!(texts(&found), all);
+        assert_eq!(found[3].origin, "a/../b.txt, line 1", "as the file says it");
         let found = read(&[
             ("1.txt", "\u{feff}# head\nrequests >= 2  # why\r\n\nrich \\\n  ~=13.0\n-r 2.txt\n"),
             ("2.txt", "-r 1.txt\nhttpx[http2]; python_version > '3.8'\n"),
         ]);
         let found = found.expect("reads");
         assert_eq!(texts(&found), ["requests >= 2", "rich ~=13.0", "httpx[http2]; python_version > '3.8'"]);
+    }
+
+    /// Each name is another one, and all are one file.
+    #[test]
+    fn file_that_includes_itself_under_ever_new_names_is_read_once() {
+        let (found, read) = read_counted(&[("r.txt", "click\n-r a/../r.txt\n-r b/../a/../r.txt")]);
+        assert_eq!((texts(&found.expect("reads")).as_slice(), read), (["click"].as_slice(), 1));
+    }
+
+    #[test]
+    fn includes_end_at_a_depth_and_a_number() {
+        let chain: Vec<_> =
+            (0..60).map(|n| (format!("{n:02}.txt"), format!("-r {:02}.txt\na{n}", (n + 1) % 60))).collect();
+        let chain: Vec<_> = chain.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let (found, count) = read_counted(&chain);
+        let error = found.expect_err("too deep").to_string();
+        assert!(
+            error.contains("more than 32 files") && error.contains("32.txt") && count == 33,
+            "{error} {count}"
+        );
+        let many = "-r 1.txt\n".repeat(2000);
+        let error = read(&[("1.txt", &many)]).expect_err("too many").to_string();
+        assert!(error.contains("more than 1000 lines with `-r`"), "{error}");
+        assert!(read(&[("1.txt", &"-r 1.txt\n".repeat(1000))]).is_ok());
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub enum HostRequest {
         /// The command that reads it.
         command: String,
     },
+    /// The login of the user's proxy for the commands of the build.
+    ProxyLogin,
 }
 
 impl HostRequest {
@@ -68,6 +70,7 @@ impl fmt::Display for HostRequest {
             Self::Port { address, host, container } => {
                 write!(f, "open port {host} on {address} to other machines (container port {container})")
             }
+            Self::ProxyLogin => f.write_str("read the login of your proxy in the commands of `run`"),
             Self::Secret { name, command } => {
                 write!(f, "read secret `{}` in `{}`", name.escape_debug(), command.escape_debug())
             }

@@ -12,6 +12,15 @@ pub struct ProjectOptions {
 }
 
 impl ProjectOptions {
+    /// The option that was given and selects a project, if there is one.
+    pub fn option(&self) -> Option<&'static str> {
+        match self {
+            Self { environment: Some(_), .. } => Some("--environment"),
+            Self { project: Some(_), .. } => Some("--project"),
+            Self { environment: None, project: None } => None,
+        }
+    }
+
     /// Returns the options as arguments of another command, each with a blank before it.
     pub fn arguments(&self) -> String {
         let environment = self.environment.iter().map(|name| format!(" --environment {name}"));

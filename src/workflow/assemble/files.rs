@@ -1,5 +1,4 @@
 //! Layers of given files: envforge's own, the project's, byte code.
-#![expect(clippy::disallowed_methods, reason = "reads files of the project")]
 
 use std::collections::BTreeMap;
 
@@ -8,6 +7,8 @@ use crate::container_layers::directories::{Directories, Directory};
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::description::CopyDescription;
 use crate::model::image::plan::BuildPlan;
+use crate::model::sha256::sha256_hex;
+use crate::store::read_regular;
 use crate::workflow::error::CommandError;
 
 /// Entrypoint, wrappers, constraints and agent.
@@ -56,7 +57,14 @@ fn target(copy: &CopyDescription, path: &str, is_folder: bool) -> String {
 fn layer_file(entry: &ContextEntry, owner: u32) -> Result<LayerFile, CommandError> {
     let bytes = match &entry.content {
         ContextContent::Bytes(bytes) => bytes.clone(),
-        ContextContent::File { path, .. } => fs_err::read(path)?.into(),
+        ContextContent::File { path, size, sha256 } => {
+            let bytes = read_regular(path, *size)?;
+            if sha256_hex(&bytes) != *sha256 {
+                let text = format!("`{path}` changed while the image was built: build it again");
+                return Err(std::io::Error::other(text).into());
+            }
+            bytes.into()
+        }
     };
     let content = LayerContent::File(bytes);
     Ok(LayerFile { mode: entry.mode, uid: owner, gid: owner, content })

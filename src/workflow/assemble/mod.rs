@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
 use crate::assemble::AssembleError;
-use crate::container_layers::Tools;
+use crate::container_layers::{Tools, check_environment};
 use crate::engine::{EngineError, ImageInfo, ImageLayer, LayeredImage, TemporaryTag};
 use crate::model::image::component::ComponentKind;
 use crate::model::image::config::{MadeLayer, config};
@@ -118,6 +118,7 @@ async fn layered(image: Assembly<'_>) -> Result<(ImageInfo, ImageRecords), Comma
         below.extend(wheels.group(ComponentKind::Framework).await?);
         let layers = of_base.iter().cloned().chain(below.iter().map(|made| made.layer.clone()));
         let kept = toolkit(image, &tools, layers.collect(), &system.directories).await?;
+        check_environment(&session.store, std::slice::from_ref(&kept), TITLE)?;
         below.push(Made::kept(session, ComponentKind::Toolkit, TITLE, &kept)?);
     }
     let (sender, receiver) = mpsc::channel(WAITING);

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::engine::{ImageBuildRequest, ImageInfo, Secret};
+use crate::model::given::Receiver;
 use crate::model::image::context::ContextEntry;
 use crate::workflow::assemble::request::Assembly;
 use crate::workflow::error::CommandError;
@@ -23,7 +24,8 @@ pub(super) async fn run_steps(
         context: vec![ContextEntry::text("Dockerfile", dockerfile)],
         context_secret: session.store.context_secret()?,
         secrets,
-        build_args: session.settings.network.proxies.clone(),
+        // The user was asked before the build began: see `project_trust`.
+        build_args: Receiver::Run.proxies(&session.settings.network.proxies, true),
         labels: std::collections::BTreeMap::new(),
         network: session.network,
         no_cache,

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use crate::assemble::AssembleError;
 use crate::base::BaseArchive;
 use crate::container_layers::directories::{Directories, directories};
-use crate::container_layers::{KeptLayer, Step, Tools, keep_layers_of, step_layers};
+use crate::container_layers::{KeptLayer, Step, Tools, check_environment, keep_layers_of, step_layers};
 use crate::engine::{EngineError, ImageInfo, ImageLayer, TemporaryTag};
 use crate::fetch::open_verified;
 use crate::model::image::component::ComponentKind;
@@ -105,6 +105,7 @@ pub(super) async fn more(
     };
     let title = "distribution packages";
     let layers = finished_step(image, tools, (SharedStep::Apt, title, step)).await?;
+    check_environment(&session.store, &layers, title)?;
     let made = |layer| Made::kept(session, ComponentKind::Apt, title, layer);
     layers.iter().map(made).collect()
 }

@@ -1,5 +1,6 @@
 //! What a new container is made of.
 
+use crate::engine::Mount;
 use crate::model::request;
 use crate::shell::Project;
 use crate::shell::labels::Shell;
@@ -10,6 +11,8 @@ pub(crate) struct ContainerSpec<'a> {
     pub(super) args: &'a request::Shell,
     pub(super) project: &'a Project,
     pub(super) image: &'a Named,
+    /// The mounts that the project names, with the paths that were judged.
+    pub(super) judged: &'a [Mount],
     pub(super) shells: &'a [Shell],
     pub(super) interactive: bool,
 }

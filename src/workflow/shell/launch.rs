@@ -1,11 +1,11 @@
 //! Starts a new container: volumes, request, start, and what is given up when the engine refuses it.
-#![expect(clippy::disallowed_methods, reason = "reads the files of --env-file")]
 
 use tokio::io::AsyncWriteExt as _;
 
 use crate::engine::{
     Attached, ContainerRequest, EngineError, ImageInfo, Limits, Mount, MountSource, Program, SHELL_LABEL,
 };
+use crate::model::given::Receiver;
 use crate::model::image::paths::WORKSPACE;
 use crate::model::request;
 use crate::report::Event;
@@ -15,7 +15,9 @@ use crate::shell::{
     free_name, is_name, mounts, ports, term, variables,
 };
 use crate::store::built_images::built_from;
+use crate::store::read_regular_text;
 use crate::workflow::error::CommandError;
+use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
 use crate::workflow::shell::join::{Join, RunningContainer, SHELL, program, workdir_of};
@@ -23,10 +25,13 @@ use crate::workflow::shell::limits::{gpu_count, limits, wanted_gpus, warn_of_lim
 use crate::workflow::shell::mount_check::{check_folders, warn_of_mounts};
 use crate::workflow::shell::outcome::{OpenOutcome, Started, Then};
 use crate::workflow::shell::serve;
+use crate::workflow::shell::settled_mounts::{Settled, settle};
 use crate::workflow::shell::volumes::standing_mounts;
 
 /// Where a forwarded SSH agent is heard.
 const AGENT: &str = "/run/envforge-agent.sock";
+/// The most of a file of `--env-file`, bytes.
+const LARGEST_ENV_FILE: u64 = 1 << 20;
 /// The command of a container that waits for terminals.
 const WAITS: [&str; 3] = ["tail", "-f", "/dev/null"];
 
@@ -66,7 +71,8 @@ pub(super) async fn launch(
                 attached.input.shutdown().await.map_err(lost)?;
             }
             let name = request.labels[SHELL_LABEL].clone();
-            let told = serve::begin(session, args, (&name, started.guard.id()), &services, &user).await?;
+            let mut told = serve::begin(session, args, (&name, started.guard.id()), &services, &user).await?;
+            told.proven = Some(proven(&session.store, &*session.reporter, &launch.image.image)?);
             let container = started.guard.keep();
             Ok(OpenOutcome::Served {
                 told,
@@ -116,13 +122,19 @@ async fn request(
     let name = name(launch)?;
     let inside = inside(session, args, &image.image)?;
     let (gpus, gpu_words) = wanted_gpus(session, args)?;
-    let mut mounts = mounts(MountArgs {
+    let typed = mounts(MountArgs {
         mount: &args.inside.mount,
         data: &args.inside.data,
         volume: &args.inside.volume,
         current: &session.settings.paths.current_dir,
     })?;
-    check_folders(session, &mounts)?;
+    check_folders(session, &[launch.judged, &typed].concat())?;
+    let Settled { mut mounts, links, writable } = settle(&project.folder, launch.judged, typed)?;
+    for link in writable {
+        let text =
+            format!("{} is a link to {}: programs in the container can write there", link.path, link.to);
+        session.reporter.report(Event::Note { text });
+    }
     mounts.extend(standing_mounts(session, launch, user, &inside).await?);
     warn_of_mounts(session, &mounts);
     let mut env = inside.environment(user);
@@ -137,7 +149,10 @@ async fn request(
         env.push(format!("TERM={}", term(session.settings.environment.get("TERM").map(String::as_str))));
     }
     for file in &args.inside.env_file {
-        env.extend(env_file(&fs_err::read_to_string(session.settings.paths.current_dir.join(file))?)?);
+        env.extend(env_file(&read_regular_text(
+            &session.settings.paths.current_dir.join(file),
+            LARGEST_ENV_FILE,
+        )?)?);
     }
     env.extend(variables(&args.inside.env, |name| session.settings.environment.get(name).cloned())?);
     if let Some(ssh) = &mut services.ssh {
@@ -180,6 +195,7 @@ async fn request(
             WORKSPACE.to_owned()
         },
         mounts,
+        links,
         ports,
         network: args.inside.network.clone().unwrap_or_else(|| "bridge".to_owned()),
         gpus,
@@ -207,24 +223,32 @@ fn inside(
     args: &request::Shell,
     image: &ImageInfo,
 ) -> Result<ContainerEnv, CommandError> {
-    let models = !args.inside.no_cache;
-    if args.inside.no_host_network_settings {
-        return Ok(ContainerEnv { models, ..ContainerEnv::default() });
-    }
-    let inside = ContainerEnv {
-        proxies: session.settings.network.proxies.clone(),
-        index: session.index.default.as_ref().map(|address| address.expose().to_owned()),
-        ca_bundle: session.index.ca_bundle.clone(),
-        models,
+    let here = built_from(&session.store, &image.id)?.is_some();
+    let receiver = if here { Receiver::Shell } else { Receiver::ShellOfElsewhere };
+    let all = ContainerEnv { models: !args.inside.no_cache, ..ContainerEnv::default() };
+    let all = if args.inside.no_host_network_settings {
+        all
+    } else {
+        ContainerEnv {
+            proxies: session.settings.network.proxies.clone(),
+            index: session.index.default.as_ref().map(|address| address.expose().to_owned()),
+            ca_bundle: session.index.ca_bundle.clone(),
+            ..all
+        }
     };
-    if built_from(&session.store, &image.id)?.is_some() {
-        return Ok(inside);
+    let inside = all.clone().for_receiver(receiver, &image.id);
+    let lacks = [
+        ("no address of the package index", all.index != inside.index),
+        ("no login of the proxy", all.proxies != inside.proxies),
+        ("no volume of models", all.models != inside.models),
+        ("a home of its own", inside.own_home.is_some()),
+    ];
+    let lacks: Vec<&str> = lacks.iter().filter(|(_, differs)| *differs).map(|(what, _)| *what).collect();
+    if !lacks.is_empty() {
+        let text = format!("this image was not built here: it gets {}", lacks.join(", "));
+        session.reporter.report(Event::Note { text });
     }
-    if inside.index.is_some() {
-        let text = "this image was not built here: it gets no address of the package index";
-        session.reporter.report(Event::Note { text: text.to_owned() });
-    }
-    Ok(inside.without_index())
+    Ok(inside)
 }
 
 /// A container that was started, still guarded.

@@ -13,6 +13,7 @@ mod project;
 mod rows;
 mod serve;
 mod service_urls;
+mod settled_mounts;
 mod ssh_client;
 mod volumes;
 

@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 
-use crate::engine::{Containers, SHELL_LABEL};
+use crate::engine::{Containers, Mount, SHELL_LABEL};
 use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::Shell;
@@ -22,20 +22,21 @@ use crate::workflow::shell::project;
 use crate::workflow::shell::serve::of_running;
 use crate::workflow::verify_target::spec_of;
 
-/// Opens the container of the image that was typed, else that of the project's file.
+/// Opens the container of the image that was typed, else that of the project's file with the mounts that were judged.
 pub(crate) async fn open(
     session: &Session<'_>,
     typed: &request::Shell,
-    of_file: Option<&BuildRequest>,
+    of_file: Option<(&BuildRequest, &[Mount])>,
 ) -> Result<OpenOutcome, CommandError> {
     let shells = shells(&*session.containers).await?;
     if let Some(shell) = named_container(typed, &shells) {
         return join_running(session, typed, (typed, shell, None)).await.map(OpenOutcome::of_container);
     }
+    let (of_file, judged) = of_file.map_or((None, &[][..]), |(wanted, judged)| (Some(wanted), judged));
     let folder = of_file.and_then(|wanted| wanted.folder.as_deref());
     let project = project(session, folder)?;
     let args = &match of_file {
-        Some(wanted) => project::with_defaults(typed, &wanted.shell, &project.folder),
+        Some(wanted) => project::with_defaults(typed, &wanted.shell),
         None => typed.clone(),
     };
     let here = |shell: &&Shell| {
@@ -62,7 +63,14 @@ pub(crate) async fn open(
             let interactive = is_interactive();
             launch(
                 session,
-                ContainerSpec { args, project: &project, image: &image, shells: &shells, interactive },
+                ContainerSpec {
+                    args,
+                    project: &project,
+                    image: &image,
+                    judged,
+                    shells: &shells,
+                    interactive,
+                },
             )
             .await
         }
@@ -97,7 +105,10 @@ async fn join_running(
     }
     if args.services.any() || (args.start.detach && args.command.is_empty()) {
         let user = User::on(session.engine.info(), caller_ids());
-        let told = of_running(session, &args.services, shell, &user).await?;
+        let mut told = of_running(session, &args.services, shell, &user).await?;
+        if let Some(image) = session.engine.image(&shell.container.image).await? {
+            told.proven = Some(proven(&session.store, &*session.reporter, &image)?);
+        }
         return Ok(OpenOutcome::Served { told, container: None, tunnels: Tunnels::new() });
     }
     note(session, shell, image);

@@ -1,7 +1,5 @@
 //! `shell` without an image: the project here or above, opened as its `[shell]` says.
 
-use camino::Utf8Path;
-
 use crate::model::project::Shell;
 use crate::model::request::{self, LockOptions, ProjectOptions, TargetOptions};
 use crate::settings::Settings;
@@ -14,13 +12,11 @@ pub(crate) fn project_of(args: &request::Shell, settings: &Settings) -> Result<B
     wanted(None, &project, &LockOptions::default(), &TargetOptions::default(), settings)
 }
 
-/// What was typed, and behind it what the project says: lists are joined, of single values the typed one counts.
-pub(super) fn with_defaults(typed: &request::Shell, shell: &Shell, folder: &Utf8Path) -> request::Shell {
-    let Shell { mounts, ports, memory, cpus, shm_size, jupyter } = shell;
+/// What was typed, and behind it what the project says: lists are joined, of single values the typed one counts. The project's
+/// mounts are not among them: only those that were judged are mounted.
+pub(super) fn with_defaults(typed: &request::Shell, shell: &Shell) -> request::Shell {
+    let Shell { mounts: _, ports, memory, cpus, shm_size, jupyter } = shell;
     let mut args = typed.clone();
-    // Sources are relative to the project, wherever in it the caller is.
-    let source = |text: &str| folder.join(text).into_string();
-    args.inside.mount = mounts.iter().map(|mount| source(mount)).chain(args.inside.mount).collect();
     args.inside.port = ports.iter().map(|port| port.to_string()).chain(args.inside.port).collect();
     let limits = &mut args.limits;
     limits.memory = limits.memory.take().or_else(|| memory.clone());
@@ -51,13 +47,12 @@ mod tests {
                     ports = [\"6006\"]\nmemory = \"8g\"\ncpus = 1.5\njupyter = true\n";
         let project = ProjectFile::parse("envforge.toml", file).unwrap();
         let shell = project.environment("envforge.toml", None).unwrap().shell;
-        let folder = Utf8Path::new("/work/p");
-        let args = with_defaults(&typed("envforge shell --memory 4g --port 80:80"), &shell, folder);
-        assert_eq!(args.inside.mount, ["/work/p/data:/data:ro"]);
+        let args = with_defaults(&typed("envforge shell --memory 4g --port 80:80"), &shell);
+        assert_eq!(args.inside.mount, [] as [&str; 0], "only what was judged is mounted");
         assert_eq!(args.inside.port, ["6006", "80:80"]);
         assert_eq!((args.limits.memory.as_deref(), args.limits.cpus.as_deref()), (Some("4g"), Some("1.5")));
         assert!(args.services.jupyter, "as the project wishes");
-        let command = with_defaults(&typed("envforge shell -- true"), &shell, folder);
+        let command = with_defaults(&typed("envforge shell -- true"), &shell);
         assert!(!command.services.jupyter, "one command is run, not served");
     }
 }

@@ -16,15 +16,18 @@ use crate::report::Event;
 use crate::settings::Settings;
 use crate::shell::labels::{Shell, container_name};
 use crate::shell::{Jupyter, Services, ShellError, Ssh, User, token, url, vscode_uri};
+use crate::store::read_regular_text;
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::RunError;
 use crate::workflow::session::Session;
 use crate::workflow::shell::service_urls::ServiceUrls;
-use crate::workflow::shell::ssh_client::{client, forget_client, home, printed};
+use crate::workflow::shell::ssh_client::{MOST_SAID, PATIENCE, client, forget_client, home, printed};
 
 /// Where the search for a free port begins.
 const JUPYTER: u16 = 8888;
 const SSH: u16 = 2222;
+/// The most of a file of public keys, bytes.
+const LARGEST_KEYS: u64 = 1 << 20;
 /// How long a service may take to answer, and how often it is asked.
 const READY: (Duration, Duration) = (Duration::from_mins(2), Duration::from_millis(40));
 
@@ -87,7 +90,7 @@ fn free(address: IpAddr, first: u16) -> Result<u16, ShellError> {
 /// Public keys: those of the file, else of the agent and of ~/.ssh.
 fn public_keys(settings: &Settings, file: Option<&Utf8Path>) -> Result<String, CommandError> {
     if let Some(file) = file {
-        return Ok(fs_err::read_to_string(settings.paths.current_dir.join(file))?);
+        return Ok(read_regular_text(&settings.paths.current_dir.join(file), LARGEST_KEYS)?);
     }
     let mut keys = String::new();
     if let Ok(output) = std::process::Command::new("ssh-add").arg("-L").output()
@@ -99,7 +102,7 @@ fn public_keys(settings: &Settings, file: Option<&Utf8Path>) -> Result<String, C
     let files =
         entries.into_iter().flatten().flatten().filter(|entry| entry.path().extension() == Some("pub"));
     for file in files {
-        keys.extend([fs_err::read_to_string(file.path())?.trim_end(), "\n"]);
+        keys.extend([read_regular_text(file.path(), LARGEST_KEYS)?.trim_end(), "\n"]);
     }
     if keys.trim().is_empty() { Err(ShellError::NoKeys.into()) } else { Ok(keys) }
 }
@@ -191,12 +194,19 @@ pub(super) async fn of_running(
 
 /// The last lines of a container's log.
 async fn last_words(containers: &dyn Containers, container: &str) -> String {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let mut lines = containers.logs(container, false, Some(5));
-    while let Some(Ok(Output::Out(bytes) | Output::Err(bytes))) = lines.next().await {
-        text.push_str(&String::from_utf8_lossy(&bytes));
-    }
-    text.trim().to_owned()
+    let heard = async {
+        while let Some(Ok(Output::Out(part) | Output::Err(part))) = lines.next().await {
+            bytes.extend_from_slice(&part[..part.len().min(MOST_SAID - bytes.len())]);
+            if bytes.len() == MOST_SAID {
+                break;
+            }
+        }
+    };
+    // What was heard until then is shown.
+    let _ = tokio::time::timeout(PATIENCE, heard).await;
+    String::from_utf8_lossy(&bytes).trim().to_owned()
 }
 
 /// Waits until a port says what is expected.

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::host::{open_page, open_program};
 use crate::model::request::ServiceOptions;
+use crate::model::verdict::Proven;
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::workflow::session::Session;
@@ -16,6 +17,9 @@ pub(crate) struct ServiceUrls {
     pub(super) jupyter: Option<String>,
     pub(super) ssh: Option<String>,
     pub(super) vscode: Option<String>,
+    /// What is proven of the container's image; `None`: the engine no longer has it.
+    #[serde(flatten)]
+    pub(super) proven: Option<Proven>,
 }
 
 impl ServiceUrls {
@@ -51,10 +55,12 @@ impl ServiceUrls {
 mod tests {
     use super::ServiceUrls;
     use crate::model::markdown::{documented_fields, printed_fields};
+    use crate::model::verdict::standing::ImageReports;
 
     #[test]
     fn every_field_is_documented() {
         let documented = documented_fields("envforge shell pytorch-cuda:2.8-cu128 --jupyter");
-        assert_eq!(printed_fields(&ServiceUrls::default()), documented);
+        let proven = Some(ImageReports::default().proven(None));
+        assert_eq!(printed_fields(&ServiceUrls { proven, ..ServiceUrls::default() }), documented);
     }
 }

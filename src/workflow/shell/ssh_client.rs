@@ -1,18 +1,27 @@
 //! The caller's SSH client: its configuration for a container, and the Include line.
 #![expect(clippy::disallowed_methods, reason = "writes the client's configuration")]
 
+use std::time::Duration;
+
 use camino::{Utf8Path, Utf8PathBuf};
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 
 use crate::engine::{ExecRequest, Output};
 use crate::model::request::ServiceOptions;
 use crate::report::Event;
 use crate::settings::Settings;
-use crate::shell::{Services, User, client_config, is_interactive};
-use crate::store::write_atomically;
+use crate::shell::{Services, ShellError, User, client_config, is_interactive};
+use crate::store::{read_regular_text, write_atomically, write_in_place_of};
 use crate::workflow::confirm::confirm;
 use crate::workflow::error::CommandError;
+use crate::workflow::named::short_id;
 use crate::workflow::session::Session;
+
+/// The most that a container says of its services, bytes, and how long that may take.
+pub(super) const MOST_SAID: usize = 64 << 10;
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// The most of the client's configuration, bytes.
+const LARGEST_CONFIG: u64 = 16 << 20;
 
 /// The folder of the clients' configurations, in the state folder.
 pub(crate) const CLIENTS: &str = "ssh";
@@ -60,7 +69,7 @@ pub(crate) async fn included(session: &Session<'_>, folder: &Utf8Path) -> Result
     let Some(home) = home(session.settings) else { return Ok(false) };
     let path = home.join(".ssh/config");
     let line = format!("Include \"{folder}/*.conf\"");
-    let before = match fs_err::read_to_string(&path) {
+    let before = match read_regular_text(&path, LARGEST_CONFIG) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error.into()),
@@ -75,7 +84,7 @@ pub(crate) async fn included(session: &Session<'_>, folder: &Utf8Path) -> Result
     }
     let yes = confirm(&format!("add `{line}` as the first line of {path}?")).await;
     if yes {
-        write_atomically(&path, format!("{line}\n{before}").as_bytes())?;
+        write_in_place_of(&path, format!("{line}\n{before}").as_bytes(), 0o600)?;
     }
     Ok(yes)
 }
@@ -84,19 +93,66 @@ pub(crate) fn home(settings: &Settings) -> Option<Utf8PathBuf> {
     settings.environment.get("HOME").map(Utf8PathBuf::from)
 }
 
-/// What a short command in a running container prints.
+/// What a short command in a running container prints. The image may hold anything under the command's name.
 pub(crate) async fn printed(
     session: &Session<'_>,
     container: &str,
     command: Vec<String>,
 ) -> Result<String, CommandError> {
     let request = ExecRequest { command, ..ExecRequest::default() };
-    let (_, mut attached) = session.containers.exec(container, &request).await?;
-    let mut bytes = Vec::new();
-    while let Some(part) = attached.output.next().await {
-        if let Ok(Output::Out(part)) = part {
-            bytes.extend_from_slice(&part);
-        }
-    }
+    let (_, attached) = session.containers.exec(container, &request).await?;
+    let said = said(attached.output, MOST_SAID, PATIENCE).await;
+    let bytes = said.map_err(|why| ShellError::BadAnswer { container: short_id(container), why })?;
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+/// What a program prints to its end, or why that is not waited for: it prints too much, or takes too long.
+async fn said(
+    mut output: impl Stream<Item = std::io::Result<Output>> + Unpin,
+    most: usize,
+    patience: Duration,
+) -> Result<Vec<u8>, String> {
+    let (mut bytes, mut count) = (Vec::new(), 0);
+    let read = async {
+        while let Some(part) = output.next().await {
+            let Ok(Output::Out(part) | Output::Err(part)) = &part else { continue };
+            count += part.len();
+            if count > most {
+                return Err(format!("more than {most} bytes"));
+            }
+            bytes.extend_from_slice(part);
+        }
+        Ok(())
+    };
+    let slow = |_| Err(format!("no end after {} s", patience.as_secs_f32()));
+    tokio::time::timeout(patience, read).await.unwrap_or_else(slow)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    #[expect(clippy::unnecessary_wraps, reason = "an item of a stream")]
+    fn part(bytes: &'static [u8]) -> std::io::Result<Output> {
+        Ok(Output::Out(bytes.into()))
+    }
+
+    #[tokio::test]
+    async fn program_that_prints_without_end_or_never_ends_is_not_waited_for() {
+        let patience = Duration::from_millis(100);
+        let short = stream::iter([part(b"a"), part(b"b")]);
+        assert_eq!(said(short, 2, patience).await.expect("short"), b"ab");
+        let flood = stream::repeat_with(|| part(b"aaaa"));
+        assert_eq!(said(flood, 10, Duration::from_mins(1)).await.expect_err("a flood"), "more than 10 bytes");
+        let errors = stream::repeat_with(|| Ok(Output::Err(b"aaaa"[..].into())));
+        assert_eq!(
+            said(errors, 10, Duration::from_mins(1)).await.expect_err("a flood"),
+            "more than 10 bytes"
+        );
+        let silent = stream::pending();
+        assert_eq!(said(silent, 10, patience).await.expect_err("silence"), "no end after 0.1 s");
+    }
 }

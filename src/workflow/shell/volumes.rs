@@ -43,9 +43,13 @@ pub(crate) async fn standing_mounts(
     let of_project = labelled(PROJECT_LABEL, project.folder.as_str());
     let etc = [image.image.id.as_bytes(), user.numbers().as_bytes(), &inside.fingerprint()].join(&b'\0');
     let etc = format!("envforge-etc-{}", &sha256_hex(&etc)[..16]);
+    let home = match &inside.own_home {
+        Some(image) => project.home_volume_of(image),
+        None => project.home_volume(python),
+    };
     let mut volumes = vec![
         NewVolume { copies: true, owner: None, ..fresh(etc, "/etc", labelled(ETC_LABEL, &image.image.id)) },
-        fresh(project.home_volume(python), HOME, of_project.clone()),
+        fresh(home, HOME, of_project.clone()),
     ];
     let mut mounts = Vec::new();
     if session.engine.info().local {

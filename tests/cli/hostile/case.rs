@@ -58,7 +58,7 @@ impl Case {
         let named = text.strip_prefix("# Property ").and_then(|rest| rest.split_once(':'));
         let number = named.and_then(|(number, _)| number.parse::<u8>().ok());
         assert!(
-            number.is_some_and(|number| (1..=22).contains(&number)),
+            number.is_some_and(|number| (1..=35).contains(&number)),
             "expect.toml begins with `# Property N: …`"
         );
         Self { expect: parse(&folder.join("expect.toml"), &text), folder }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use envforge::model::lock::{IndexKind, Lock, LockedTool, LockedWheel, WheelLayer};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde::Deserialize;
 
 use super::case::{Case, Expect, Outcome};
@@ -28,6 +29,8 @@ const HARM: [&str; 6] = ["/build?t=", "/images/load", "/containers/create", "/se
 struct Attack {
     edit: Vec<Edit>,
     link: Vec<Link>,
+    /// Named pipes, whose other end nobody opens.
+    pipe: Vec<String>,
 }
 
 /// A text in a file that becomes another one.
@@ -40,7 +43,7 @@ pub(super) struct Edit {
     put: String,
 }
 
-/// A symbolic link.
+/// A symbolic link, in the place of whatever is there.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Link {
@@ -121,7 +124,13 @@ impl Scene {
             let text = std::fs::read_to_string(&path).expect("a file of the project");
             std::fs::write(path, edit.apply(&text)).expect("ours");
         }
+        for name in attack.pipe {
+            let path = scene.program.path("project").join(name);
+            drop(std::fs::remove_file(&path));
+            mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o644), 0).expect("ours");
+        }
         for Link { at, to } in attack.link {
+            drop(std::fs::remove_file(scene.program.path("project").join(&at)));
             symlink(to, scene.program.path("project").join(at)).expect("ours");
         }
         scene
@@ -182,7 +191,10 @@ fn attempt_commands(case: &Case, commands: &[Vec<String>]) -> Vec<Outcome> {
 /// Runs one command in a scene.
 pub(super) fn outcome(case: &Case, scene: &Scene, args: &[String]) -> Outcome {
     let lock = scene.program.path("project/envforge.lock");
-    let before = std::fs::read(&lock).ok();
+    // In the place of the lock may be a pipe, or a link to a device.
+    let is_plain = || lock.symlink_metadata().is_ok_and(|found| found.is_file());
+    let read = || is_plain().then(|| std::fs::read(&lock).ok()).flatten();
+    let before = read();
     let Run { code, stdout, stderr } = scene.run(args);
     let Expect { exit, asks, .. } = &case.expect;
     let is_harm = |path: &&str| *exit != 0 && !asks.iter().any(|asked| asked == path);
@@ -190,7 +202,7 @@ pub(super) fn outcome(case: &Case, scene: &Scene, args: &[String]) -> Outcome {
     let mut harm: Vec<String> = asked.map(|path| format!("the engine was asked for {path}")).collect();
     let missing = asks.iter().filter(|path| !scene.requests.contain(path));
     harm.extend(missing.map(|path| format!("the engine was not asked for {path}")));
-    if std::fs::read(&lock).ok() != before {
+    if read() != before {
         harm.push("the lock was changed".to_owned());
     }
     let output = format!("{stdout}{stderr}");

@@ -5,6 +5,7 @@ use std::path::Path;
 
 /// Cases that each property is owed.
 const LEAST: usize = 3;
+/// Those of the first list; each later one is owed as soon as the table has a row of it.
 const PROPERTIES: usize = 22;
 
 fn root() -> &'static Path {
@@ -75,7 +76,8 @@ fn each_property_has_three_cases_that_fail_without_its_defence() {
         seen.extend(cases.iter().copied());
         of_property.entry(property).or_default().extend(cases);
     }
-    for property in 1..=PROPERTIES {
+    let owed: BTreeSet<usize> = (1..=PROPERTIES).chain(of_property.keys().copied()).collect();
+    for property in owed {
         let count = of_property.get(&property).map_or(0, BTreeSet::len);
         if count < LEAST {
             wrong.push(format!("property {property}: {count} cases, {LEAST} are owed"));

@@ -46,7 +46,7 @@ impl Folder {
     fn archive(&self, tag: &str) -> Vec<u8> {
         let mut tar = tar::Builder::new(Vec::new());
         let usual = [
-            ("x.json", "{}"),
+            ("x.json", r#"{"rootfs":{"type":"layers","diff_ids":[]}}"#),
             ("manifest.json", r#"[{"Config":"x.json","RepoTags":["{tag}"],"Layers":[]}]"#),
         ];
         let usual =
@@ -54,15 +54,20 @@ impl Folder {
         for entry in if self.entry.is_empty() { usual.iter() } else { self.entry.iter() } {
             let content = entry.content.replace("{tag}", tag);
             let mut header = tar::Header::new_gnu();
+            // As bytes: `tar` would clean or refuse the names that this is about.
+            let name = &mut header.as_old_mut().name;
+            name[..entry.name.len()].copy_from_slice(entry.name.as_bytes());
             if let Some(target) = &entry.link {
                 header.set_entry_type(tar::EntryType::Symlink);
+                header.set_link_name(target).expect("a short target");
                 header.set_size(0);
-                tar.append_link(&mut header, &entry.name, target).expect("in memory");
             } else {
                 header.set_size(content.len() as u64);
                 header.set_mode(0o644);
-                tar.append_data(&mut header, &entry.name, content.as_bytes()).expect("in memory");
             }
+            header.set_cksum();
+            let bytes = if entry.link.is_some() { &[] } else { content.as_bytes() };
+            tar.append(&header, bytes).expect("in memory");
         }
         tar.into_inner().expect("in memory")
     }

@@ -176,9 +176,16 @@ pub(crate) fn merged(id: CheckId, answers: Vec<(String, Result<CheckPass, CheckF
     let (mut details, mut skips) = (Vec::new(), Vec::new());
     let mut report = Report::new(id, outcome, "");
     for (at, (label, answer)) in answers.into_iter().enumerate() {
+        // A GPU whose check did not pass is named in a check that failed only: it proves nothing, and the failure is its own.
+        let is_named = match &answer {
+            Ok(_) => true,
+            Err(failure) => failure.outcome != Outcome::Skipped && !label.is_empty(),
+        };
+        if is_named {
+            report.measured.push((format!("gpu.{at}"), label.clone()));
+        }
         let detail = match answer {
             Ok(good) => {
-                report.measured.push((format!("gpu.{at}"), label.clone()));
                 let key = |key: String| if several { format!("{key}.{at}") } else { key };
                 report.measured.extend(good.measured.into_iter().map(|(name, value)| (key(name), value)));
                 good.detail
@@ -261,5 +268,27 @@ mod tests {
             merged(CheckId::GemmLarge, vec![answer("A", Err(CheckFailure::error("x"))), answer("B", good())]);
         assert_eq!(report.outcome, Outcome::Errored);
         assert_eq!(merged(CheckId::GemmLarge, vec![]).outcome, Outcome::Skipped);
+    }
+
+    /// A report says on which GPU a check failed: its failure is none of another GPU's.
+    #[test]
+    fn gpu_whose_check_failed_is_named_and_one_that_was_skipped_is_not() {
+        let answers = || {
+            vec![
+                answer("A", Ok(CheckPass::new("exact"))),
+                answer("B", Err(CheckFailure::skip(SkipReason::ComputeCapability, "needs 8.0"))),
+            ]
+        };
+        let named = |more: CheckFailure| {
+            let answers = answers().into_iter().chain([answer("C", Err(more))]).collect();
+            let measured = merged(CheckId::GemmLarge, answers).measured.clone();
+            measured.into_iter().map(|(key, gpu)| format!("{key} {gpu}")).collect::<Vec<_>>()
+        };
+        for failure in [CheckFailure::fail("wrong"), CheckFailure::error("x")] {
+            assert_eq!(named(failure), ["gpu.0 A", "gpu.2 C"]);
+        }
+        assert_eq!(named(CheckFailure::skip(SkipReason::ComputeCapability, "needs 8.0")), ["gpu.0 A"]);
+        let nothing = vec![answer("", Err(CheckFailure::fail("no driver")))];
+        assert!(merged(CheckId::GemmLarge, nothing).measured.is_empty(), "no GPU was seen");
     }
 }

@@ -1,11 +1,13 @@
-//! Names that an entry of a wheel must not have.
+//! Names that an entry of a wheel or of an archive must not have: those that another reader may take for another path.
 //!
-//! Pure. uv leaves some of these entries out without a message; here the wheel is refused.
+//! Pure. uv leaves some of these entries out without a message, and engines clean the paths of archives; here they are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::whiteout::{DELETES, deletes};
+
 /// Returns the problem of one name: `../x` leaves the tree. A trailing `/` marks a directory.
-pub(super) fn problem(name: &str) -> Option<&'static str> {
+pub(crate) fn problem(name: &str) -> Option<&'static str> {
     let path = name.strip_suffix('/').unwrap_or(name);
     if path.starts_with('/') {
         return Some("the path is absolute");
@@ -16,6 +18,9 @@ pub(super) fn problem(name: &str) -> Option<&'static str> {
     if path.contains(char::is_control) {
         return Some("the name contains a control character");
     }
+    if deletes(path.as_bytes()) {
+        return Some(DELETES);
+    }
     path.split('/').find_map(|part| match part {
         "" => Some("a part of the path is empty"),
         "." | ".." => Some("the path contains `.` or `..`"),
@@ -24,7 +29,7 @@ pub(super) fn problem(name: &str) -> Option<&'static str> {
 }
 
 /// Returns the problems of names with each other: duplicate files, and files that are directories as well.
-pub(super) fn collisions<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn collisions<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (mut files, mut folders) = (BTreeMap::<&str, usize>::new(), BTreeSet::new());
     for name in names {
         let path = name.strip_suffix('/');
@@ -48,12 +53,12 @@ pub(super) fn collisions<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String
 }
 
 /// Returns every directory above a path, the nearest first.
-pub(super) fn parents(path: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').map(|(at, _)| &path[..at])
 }
 
 /// Returns a name for messages: in backticks, without control characters.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("`{}`", name.escape_debug())
 }
 
@@ -80,11 +85,15 @@ mod tests {
             ("a\nb", "control"),
             ("a\u{7f}", "control"),
             ("a\u{85}", "control"),
+            (".wh.a", "deletes files"),
+            ("a/.wh.b.pem", "deletes files"),
+            ("a/.wh.b/c", "deletes files"),
+            ("a/.wh..wh..opq", "deletes files"),
         ] {
             let found = problem(name).unwrap_or_else(|| panic!("{name:?} is accepted"));
             assert!(found.contains(expected), "{name:?}: {found}");
         }
-        for name in ["a", "a/b.py", "a/", ".hidden/..x", "a b", "é.txt", "...", "a/-"] {
+        for name in ["a", "a/b.py", "a/", ".hidden/..x", "a b", "é.txt", "...", "a/-", "a.wh.b", ".wh"] {
             assert_eq!(problem(name), None, "{name:?}");
         }
     }

@@ -1,0 +1,121 @@
+//! Files that a project or a user names: opened only if they are regular ones, so that no read waits for ever or has an effect.
+
+use std::io::{Error, ErrorKind};
+use std::os::unix::fs::FileTypeExt as _;
+
+use camino::Utf8Path;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::fs::{OFlags, fstatfs};
+
+use crate::model::bounded::{read_bounded, too_large};
+
+/// File systems whose files the kernel makes while they are read: proc, sysfs, debugfs, tracefs. A read may wait or take
+/// something away.
+const OF_KERNEL: [i64; 4] = [0x9fa0, 0x6265_6572, 0x6462_6720, 0x7472_6163];
+
+/// Opens a regular file, through links. Anything else is an error at once: a pipe or a device may never end, and opening it may
+/// do something.
+pub(crate) fn open_regular(path: &Utf8Path) -> std::io::Result<fs_err::File> {
+    refuse_special(path, &fs_err::metadata(path)?)?;
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).expect("flags of open are small");
+    let file = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    // The name may stand for another file by now.
+    refuse_special(path, &file.metadata()?)?;
+    let found = fstatfs(file.file())?;
+    if OF_KERNEL.contains(&found.f_type) {
+        return Err(refused(path, "a file of the kernel"));
+    }
+    Ok(file)
+}
+
+/// Reads a regular file of at most `most` bytes.
+pub(crate) fn read_regular(path: &Utf8Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let large = |error: Error| match error.kind() {
+        ErrorKind::FileTooLarge => Error::new(error.kind(), format!("`{path}`: {error}")),
+        _ => error,
+    };
+    let file = open_regular(path)?;
+    if file.metadata()?.len() > most {
+        return Err(large(too_large(most)));
+    }
+    read_bounded(file, most).map_err(large)
+}
+
+/// The same for a text.
+pub(crate) fn read_regular_text(path: &Utf8Path, most: u64) -> std::io::Result<String> {
+    let not_text = |_| Error::new(ErrorKind::InvalidData, format!("`{path}` is not UTF-8"));
+    String::from_utf8(read_regular(path, most)?).map_err(not_text)
+}
+
+fn refuse_special(path: &Utf8Path, found: &std::fs::Metadata) -> std::io::Result<()> {
+    let kind = found.file_type();
+    match kind {
+        _ if kind.is_file() => Ok(()),
+        _ if kind.is_dir() => Err(Error::new(ErrorKind::IsADirectory, format!("`{path}` is a directory"))),
+        _ if kind.is_fifo() => Err(refused(path, "a pipe")),
+        _ if kind.is_socket() => Err(refused(path, "a socket")),
+        _ => Err(refused(path, "a device")),
+    }
+}
+
+fn refused(path: &Utf8Path, kind: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, format!("`{path}` is not a regular file: it is {kind}"))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test writes files")]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        (folder, path)
+    }
+
+    #[test]
+    fn regular_file_is_read_up_to_its_bound_through_links() {
+        let (_folder, path) = folder();
+        fs_err::write(path.join("a"), "12345").expect("ours");
+        std::os::unix::fs::symlink("a", path.join("b")).expect("ours");
+        for name in ["a", "b"] {
+            assert_eq!(read_regular_text(&path.join(name), 5).expect("fits"), "12345");
+            let error = read_regular(&path.join(name), 4).expect_err("too large");
+            assert_eq!(error.kind(), ErrorKind::FileTooLarge, "{error}");
+        }
+        let error = read_regular(&path.join("gone"), 4).expect_err("absent");
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
+
+    /// None of them may be waited for: this test would not end.
+    #[test]
+    fn whatever_may_never_end_is_refused_at_once() {
+        let (_folder, path) = folder();
+        let pipe = path.join("pipe");
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, pipe.as_std_path(), fifo, 0o600.into(), 0).expect("ours");
+        let _socket = std::os::unix::net::UnixListener::bind(path.join("socket")).expect("ours");
+        let files = [
+            pipe.as_str(),
+            path.join("socket").as_str(),
+            "/dev/zero",
+            "/dev/tty",
+            "/proc/kmsg",
+            "/proc/version",
+        ]
+        .map(str::to_owned);
+        for (number, file) in files.iter().enumerate() {
+            let link = path.join(number.to_string());
+            std::os::unix::fs::symlink(file, &link).expect("ours");
+            for path in [Utf8Path::new(file), &link] {
+                let error = read_regular(path, 1 << 20).expect_err("refused");
+                // Without the rights the kernel refuses its files first.
+                let is_named = error.to_string().contains("is not a regular file");
+                assert!(is_named || error.kind() == ErrorKind::PermissionDenied, "{error}");
+            }
+        }
+    }
+}
