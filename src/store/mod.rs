@@ -40,6 +40,6 @@ pub use folders::Store;
 pub use lock::StoreLock;
 pub(crate) use lock::wait_for_lock;
 pub(crate) use newest_indexes::{newest_index, remember_index};
-pub(crate) use regular_file::{open_regular, read_regular, read_regular_text};
+pub(crate) use regular_file::{open_regular, read_regular, read_regular_text, read_typed_text};
 pub(crate) use sealed::SealedRecords;
 pub(crate) use trusted_projects::{is_trusted, remember_trusted};

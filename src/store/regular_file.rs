@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{OFlags, fstatfs};
 
-use crate::model::bounded::{read_bounded, too_large};
+use crate::model::bounded::{read_bounded, read_text_bounded, too_large};
 
 /// File systems whose files the kernel makes while they are read: proc, sysfs, debugfs, tracefs. A read may wait or take
 /// something away.
@@ -48,6 +48,18 @@ pub(crate) fn read_regular_text(path: &Utf8Path, most: u64) -> std::io::Result<S
     String::from_utf8(read_regular(path, most)?).map_err(not_text)
 }
 
+/// The same for a file that a person typed, which may be a pipe as well (`<(command)` of a shell). Its writer may be slow: who drops
+/// the future waits no longer.
+pub(crate) async fn read_typed_text(path: &Utf8Path, most: u64) -> std::io::Result<String> {
+    if !fs_err::metadata(path)?.file_type().is_fifo() {
+        return read_regular_text(path, most);
+    }
+    let pipe = path.to_owned();
+    let read = move || read_text_bounded(fs_err::OpenOptions::new().read(true).open(pipe)?, most);
+    let ended = tokio::task::spawn_blocking(read).await.map_err(Error::other)?;
+    ended.map_err(|error| Error::new(error.kind(), format!("`{path}`: {error}")))
+}
+
 fn refuse_special(path: &Utf8Path, found: &std::fs::Metadata) -> std::io::Result<()> {
     let kind = found.file_type();
     match kind {
@@ -66,6 +78,8 @@ fn refused(path: &Utf8Path, kind: &str) -> Error {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test writes files")]
 mod tests {
+    use std::io::Write as _;
+
     use camino::Utf8PathBuf;
 
     use super::*;
@@ -88,6 +102,35 @@ mod tests {
         }
         let error = read_regular(&path.join("gone"), 4).expect_err("absent");
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
+
+    #[tokio::test]
+    async fn typed_file_may_be_a_pipe_which_is_bounded_and_not_waited_for() {
+        let (_folder, path) = folder();
+        let pipe = path.join("pipe");
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, pipe.as_std_path(), fifo, 0o600.into(), 0).expect("ours");
+        let write = |bytes: &'static str| {
+            let pipe = pipe.clone();
+            std::thread::spawn(move || {
+                fs_err::OpenOptions::new().write(true).open(pipe)?.write_all(bytes.as_bytes())
+            })
+        };
+        let writer = write("A=1\n");
+        assert_eq!(read_typed_text(&pipe, 4).await.expect("read"), "A=1\n");
+        writer.join().expect("ours").expect("written");
+        let writer = write("A=12\n");
+        let error = read_typed_text(&pipe, 4).await.expect_err("too large").to_string();
+        assert!(error.contains(pipe.as_str()), "{error}");
+        drop(writer.join());
+
+        let waits = read_typed_text(&pipe, 4);
+        let patience = std::time::Duration::from_millis(50);
+        tokio::time::timeout(patience, waits).await.expect_err("nobody writes");
+        // The thread that still waits for a writer ends.
+        drop(fs_err::OpenOptions::new().write(true).open(&pipe));
+        let error = read_typed_text(Utf8Path::new("/dev/zero"), 4).await.expect_err("a device");
+        assert!(error.to_string().contains("is not a regular file"), "{error}");
     }
 
     /// None of them may be waited for: this test would not end.

@@ -8,6 +8,9 @@ use envforge::archive::content_digest::content_digest_of_tar;
 use crate::engine::docker;
 use crate::scene::{SPEC, Scene, TAG};
 
+/// The other tag of the small build, by its spec.
+const SHORT_TAG: &str = "pytorch-cuda:2.7-cu118-unverified";
+
 /// The content digest of an image by way of the engine's export.
 fn exported(image: &str) -> String {
     let container = docker(&["create", "--label", "io.envforge.test=content", image]);
@@ -55,6 +58,9 @@ fn content_is_recorded_once_and_not_by_a_locked_build_and_a_planted_file_is_repo
 
     let honest = docker(&["inspect", "-f", "{{.Id}}", TAG]);
     plant_a_file();
+    // The image that was built here has its other tag still, and a name proves nothing.
+    assert_eq!(scene.succeed(&["lock", SPEC, "--digest"]).stdout.trim(), digest);
+    docker(&["rmi", SHORT_TAG]);
     scene.fail(&["lock", SPEC, "--digest"], 1, &["/etc/planted: added", "content digest mismatch"]);
     // The other way round: the planted image is the recorded one, and the build differs from it.
     let path = scene.lock_path();

@@ -15,7 +15,7 @@ use crate::shell::{
     free_name, is_name, mounts, ports, term, variables,
 };
 use crate::store::built_images::built_from;
-use crate::store::read_regular_text;
+use crate::store::read_typed_text;
 use crate::workflow::error::CommandError;
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
@@ -48,7 +48,8 @@ pub(super) async fn launch(
         (false, false, false) => Ends::WithCommand,
     };
     let user = User::on(session.engine.info(), caller_ids());
-    let mut services = serve::services(session, &args.services, &user, args.inside.network.as_deref())?;
+    let mut services =
+        serve::services(session, &args.services, &user, args.inside.network.as_deref()).await?;
     let mut request = request(session, &launch, (&user, ends, &mut services)).await?;
     // The engine of another machine would open its ports there.
     let led = !session.engine.info().local && ends != Ends::WhenStopped;
@@ -149,10 +150,8 @@ async fn request(
         env.push(format!("TERM={}", term(session.settings.environment.get("TERM").map(String::as_str))));
     }
     for file in &args.inside.env_file {
-        env.extend(env_file(&read_regular_text(
-            &session.settings.paths.current_dir.join(file),
-            LARGEST_ENV_FILE,
-        )?)?);
+        let file = session.settings.paths.current_dir.join(file);
+        env.extend(env_file(&read_typed_text(&file, LARGEST_ENV_FILE).await?)?);
     }
     env.extend(variables(&args.inside.env, |name| session.settings.environment.get(name).cloned())?);
     if let Some(ssh) = &mut services.ssh {

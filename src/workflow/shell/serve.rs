@@ -16,7 +16,7 @@ use crate::report::Event;
 use crate::settings::Settings;
 use crate::shell::labels::{Shell, container_name};
 use crate::shell::{Jupyter, Services, ShellError, Ssh, User, token, url, vscode_uri};
-use crate::store::read_regular_text;
+use crate::store::{read_regular_text, read_typed_text};
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::RunError;
 use crate::workflow::session::Session;
@@ -43,7 +43,7 @@ impl ServiceOptions {
 }
 
 /// What is to serve, with free ports, a fresh token and the caller's keys.
-pub(crate) fn services(
+pub(crate) async fn services(
     session: &Session<'_>,
     args: &ServiceOptions,
     user: &User,
@@ -68,7 +68,7 @@ pub(crate) fn services(
             let made_root = info.rootless && !info.is_podman();
             return Err(if made_root { ShellError::SshOnRootless } else { ShellError::SshAsRoot }.into());
         }
-        let keys = public_keys(session.settings, args.authorized_keys.as_deref())?;
+        let keys = public_keys(session.settings, args.authorized_keys.as_deref()).await?;
         services.ssh = Some(Ssh { port: free(address, SSH)?, keys, env: Vec::new() });
     }
     Ok(services)
@@ -88,9 +88,9 @@ fn free(address: IpAddr, first: u16) -> Result<u16, ShellError> {
 }
 
 /// Public keys: those of the file, else of the agent and of ~/.ssh.
-fn public_keys(settings: &Settings, file: Option<&Utf8Path>) -> Result<String, CommandError> {
+async fn public_keys(settings: &Settings, file: Option<&Utf8Path>) -> Result<String, CommandError> {
     if let Some(file) = file {
-        return Ok(read_regular_text(&settings.paths.current_dir.join(file), LARGEST_KEYS)?);
+        return Ok(read_typed_text(&settings.paths.current_dir.join(file), LARGEST_KEYS).await?);
     }
     let mut keys = String::new();
     if let Ok(output) = std::process::Command::new("ssh-add").arg("-L").output()
