@@ -17,6 +17,7 @@ pub mod image_ref;
 pub mod index_address;
 pub mod lock;
 pub(crate) mod markdown;
+pub(crate) mod os_release;
 pub mod program_version;
 pub mod project;
 pub mod request;

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Places that describe a container without the bounds: how many in each file, and why.
-const EXCEPTIONS: [(&str, usize, &str); 7] = [
+const EXCEPTIONS: [(&str, usize, &str); 6] = [
     (
         "src/base/bootstrap.rs",
         1,
         "dpkg of signed packages of the distribution, whose scripts need root's capabilities",
     ),
-    ("src/base/inspect.rs", 1, "reads what a base is"),
     (
         "src/container_layers/toolkit.rs",
         1,

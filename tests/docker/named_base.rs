@@ -78,11 +78,33 @@ fn incompatible_base_is_rejected_by_rule_before_the_build() {
     let debian = debian_12(&scene);
     let _without_apt = Made::new("basetest:noapt", &debian, &[], "rm /usr/bin/apt-get");
     scene.fail(&["lock", SPEC, "--base", "basetest:noapt"], 1, &["as a base", "without apt and dpkg"]);
-    let old = "printf '#!/bin/sh\\necho ldd 2.12\\n' >/usr/bin/ldd";
+    // What the packages of a base say decides, not what its programs print: none of them runs.
+    let old = "sed -i '/^Package: libc6$/,/^Version: /s/^Version: .*/Version: 2.12-1/' /var/lib/dpkg/status";
     let _old = Made::new("basetest:old", &debian, &[], old);
     scene.fail(&["lock", SPEC, "--base", "basetest:old"], 1, &["glibc-too-old", "2.12", "basetest:old"]);
-    let python = "printf '#!/bin/sh\\necho 3.6\\n' >/usr/bin/python3; chmod 755 /usr/bin/python3";
+    let python = "printf 'Package: python3-minimal\\nStatus: install ok installed\\nVersion: 3.6.9-1\\n\\n' \
+                  >>/var/lib/dpkg/status";
     let _python = Made::new("basetest:python", &debian, &[], python);
     scene.fail(&["build", SPEC, "--base", "basetest:python"], 1, &["python-unsupported", "3.6"]);
+    let name = "sed -i 's/^VERSION_CODENAME=.*/VERSION_CODENAME=\"..\\/x\"/' /usr/lib/os-release";
+    let _name = Made::new("basetest:name", &debian, &[], name);
+    scene.fail(
+        &["lock", SPEC, "--base", "basetest:name"],
+        1,
+        &["VERSION_CODENAME", "`../x`", "as `bookworm`"],
+    );
     scene.fail(&["lock", SPEC, "--base", "basetest:gone"], 3, &["`basetest:gone`", "hint:"]);
+}
+
+/// A base whose shell and programs do nothing but wait: what it is comes from its files. Its packages are resolved in it, which fails.
+#[test]
+#[ignore = "needs docker"]
+fn base_is_inspected_without_running_anything_of_it() {
+    let scene = Scene::new();
+    let plant =
+        "for name in ldd dpkg dash; do cp /bin/sleep /tmp/sleep && mv /tmp/sleep /usr/bin/$name; done";
+    let _base = Made::new("basetest:sleeps", &debian_12(&scene), &[], plant);
+    let run = scene.program.run(&["lock", SPEC, "--base", "basetest:sleeps"]);
+    let seen = "base basetest:sleeps: debian bookworm, glibc 2.36, Python 3.11";
+    assert!(run.code != 0 && run.stderr.contains(seen), "{}", run.stderr);
 }

@@ -7,6 +7,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::io::ioctl_fionread;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -67,7 +69,18 @@ pub(crate) fn screen_of(mut command: Command, columns: u16, typed: &str, resize:
         if let Some(Resize { after, columns }) = waiting
             && String::from_utf8_lossy(&bytes).contains(after)
         {
+            // Written for the width before: the program waits until it is read.
+            let id = Pid::from_child(&child);
+            let signal = |signal| kill_process(id, signal).expect("nobody waited for it yet");
+            signal(Signal::STOP);
+            while ioctl_fionread(&master).is_ok_and(|left| left > 0)
+                && let Ok(read @ 1..) = master.read(&mut buffer)
+            {
+                bytes.extend_from_slice(&buffer[..read]);
+                emulator.process(&buffer[..read]);
+            }
             set_columns(&master, columns);
+            signal(Signal::CONT);
             emulator.screen_mut().set_size(cells(ROWS), cells(columns));
             waiting = None;
         }
