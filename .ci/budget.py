@@ -8,8 +8,9 @@ kernels/agent needs to compile. A run within MINUTES passes in any case.
 import sys
 
 MINUTES = 45
-# One machine took 301, none of CI's own is known yet. To be lowered to what those take, with room of a tenth.
-YARDSTICKS = 400
+# One machine took 301. CI's own took 3,788 s and at most 400; fifty starts of a container and a base more come on top of that. To be
+# lowered to what it takes, with room of a tenth, as soon as its yardstick is known.
+YARDSTICKS = 440
 
 yardstick, seconds = int(sys.argv[1]) / 1000, int(sys.argv[2])
 print(f"CI took {seconds // 60} min {seconds % 60} s: {seconds / yardstick:.0f} times the yardstick of {yardstick:.1f} s")
