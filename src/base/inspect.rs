@@ -100,8 +100,10 @@ fn found(
         None => Ok(String::new()),
     };
     let installed = Installed::parse(&status);
-    let glibc = installed.upstream("libc6").and_then(|version| version.parse().ok());
+    let unread = |package: &str| format!("its package {package} has a version that cannot be read");
+    let glibc = installed.upstream("libc6").map(|version| version.parse().map_err(|_| unread("libc6")));
     let python = ["python3-minimal", "python3"].iter().find_map(|name| installed.upstream(name));
+    let python = python.map(|version| version.parse().map_err(|_| unread("python3")));
     let mut sources = Vec::new();
     for path in SOURCES {
         sources.extend(texts(path)?.unwrap_or_default());
@@ -112,8 +114,8 @@ fn found(
     Ok(BaseInfo {
         distribution: named("ID", release.get("ID"))?,
         suite: named("VERSION_CODENAME", release.get("VERSION_CODENAME").or(release.get("VERSION_ID")))?,
-        glibc: glibc.ok_or_else(|| format!("it is {name}, without the GNU C library (package libc6)"))?,
-        python: python.and_then(|version| version.parse().ok()),
+        glibc: glibc.ok_or_else(|| format!("it is {name}, without the GNU C library (package libc6)"))??,
+        python: python.transpose()?,
         cuda: cuda_of(image, toolkit.into_iter().chain(installed.of_cuda())),
         mirrors: roots(&sources),
     })
@@ -157,8 +159,7 @@ impl<'a> Installed<'a> {
         let version = *self.0.get(name)?;
         let version = version.split_once(':').map_or(version, |(_, version)| version);
         let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
-        let mut numbers = version[..end].split('.');
-        Some(format!("{}.{}", numbers.next()?, numbers.next()?))
+        Some(version[..end].split('.').take(2).collect::<Vec<_>>().join("."))
     }
 
     /// Packages with a part of CUDA.
@@ -293,6 +294,11 @@ mod tests {
             "it is fedora, which is not Debian- or Ubuntu-based"
         );
         assert!(why(&|files| files[1].1 = "Package: dpkg\n").contains("without the GNU C library"));
+        for (package, version) in [("libc6", "2.35"), ("python3", "3.10")] {
+            let text: &str = PACKAGES.replace(version, "x").leak();
+            let error = why(&|files| files[1].1 = text);
+            assert!(error.contains(&format!("package {package} has a version that cannot")), "{error}");
+        }
         for name in ["a b", "a/../b", "a\u{7}", "-a", "$(id)"] {
             let text: &str = format!("ID=debian\nVERSION_CODENAME='{name}'\n").leak();
             let error = why(&|files| files[0].1 = text);
