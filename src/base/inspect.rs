@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use super::deb822::stanzas;
+use super::dpkg_status::{Installed, STATUS, major_minor};
 use super::error::BaseError;
 use super::image::image_base;
 use super::mirrors::roots;
@@ -21,7 +21,6 @@ use crate::registry::RetryPolicy;
 
 /// What is read, by the names that distributions have for it. A link is read as a link.
 const OS_RELEASE: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
-const STATUS: &str = "/var/lib/dpkg/status";
 const PROGRAMS: [&str; 2] = ["/usr/bin/apt-get", "/usr/bin/dpkg"];
 const SOURCES: [&str; 2] = ["/etc/apt/sources.list", "/etc/apt/sources.list.d"];
 /// The directory of a CUDA toolkit, or a link to it.
@@ -101,8 +100,9 @@ fn found(
     };
     let installed = Installed::parse(&status);
     let unread = |package: &str| format!("its package {package} has a version that cannot be read");
-    let glibc = installed.upstream("libc6").map(|version| version.parse().map_err(|_| unread("libc6")));
-    let python = ["python3-minimal", "python3"].iter().find_map(|name| installed.upstream(name));
+    let version = |name: &str| installed.version(name).map(major_minor);
+    let glibc = version("libc6").map(|version| version.parse().map_err(|_| unread("libc6")));
+    let python = ["python3-minimal", "python3"].iter().find_map(|name| version(name));
     let python = python.map(|version| version.parse().map_err(|_| unread("python3")));
     let mut sources = Vec::new();
     for path in SOURCES {
@@ -116,7 +116,7 @@ fn found(
         suite: named("VERSION_CODENAME", release.get("VERSION_CODENAME").or(release.get("VERSION_ID")))?,
         glibc: glibc.ok_or_else(|| format!("it is {name}, without the GNU C library (package libc6)"))??,
         python: python.transpose()?,
-        cuda: cuda_of(image, toolkit.into_iter().chain(installed.of_cuda())),
+        cuda: cuda_of(image, toolkit.into_iter().chain(of_cuda(&installed))),
         mirrors: roots(&sources),
     })
 }
@@ -141,32 +141,10 @@ fn texts_of(path: &str, tar: &[u8]) -> Result<Vec<(String, String)>, String> {
     read().map_err(|error| format!("its {path} cannot be read: {error}"))
 }
 
-/// Versions of the installed packages, by name.
-struct Installed<'a>(BTreeMap<&'a str, &'a str>);
-
-impl<'a> Installed<'a> {
-    /// Of dpkg's status.
-    fn parse(status: &'a str) -> Self {
-        let installed = stanzas(status).filter_map(|stanza| {
-            let is_installed = stanza.field("Status").is_some_and(|status| status.ends_with(" installed"));
-            stanza.field("Package").zip(stanza.field("Version")).filter(|_| is_installed)
-        });
-        Self(installed.collect())
-    }
-
-    /// The first two numbers of a package's version: `2.36` of `2.36-9+deb12u10`.
-    fn upstream(&self, name: &str) -> Option<String> {
-        let version = *self.0.get(name)?;
-        let version = version.split_once(':').map_or(version, |(_, version)| version);
-        let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
-        Some(version[..end].split('.').take(2).collect::<Vec<_>>().join("."))
-    }
-
-    /// Packages with a part of CUDA.
-    fn of_cuda(&self) -> impl Iterator<Item = String> {
-        let is_of_cuda = |name: &&&str| OF_CUDA.iter().any(|start| name.starts_with(start));
-        self.0.keys().filter(is_of_cuda).map(|name| format!("package {name}"))
-    }
+/// Packages with a part of CUDA.
+fn of_cuda(installed: &Installed<'_>) -> Vec<String> {
+    let is_of_cuda = |name: &&str| OF_CUDA.iter().any(|start| name.starts_with(start));
+    installed.names().filter(is_of_cuda).map(|name| format!("package {name}")).collect()
 }
 
 /// Returns the signs of CUDA, configuration first.

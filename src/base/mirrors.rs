@@ -2,7 +2,7 @@
 //!
 //! Owns the discovery, as a pure function over texts. Has no address of its own.
 
-use super::deb822::stanzas;
+use super::apt_source::{AptSource, apt_sources};
 use super::distribution::Distribution;
 use crate::failure::{Exit, Failure};
 use crate::model::address::{Address, AddressError};
@@ -102,7 +102,7 @@ pub fn discover(sources: &MirrorSources, distribution: Distribution) -> Result<M
         let security = or_main(&main, security);
         return Ok(Mirrors { main, security });
     }
-    let found: Vec<Source> = sources.apt.iter().flat_map(|(path, text)| apt_sources(path, text)).collect();
+    let found: Vec<Source> = sources.apt.iter().flat_map(|(path, text)| http_sources(path, text)).collect();
     let of = |wanted: fn(Distribution, &str) -> bool| {
         let is_wanted = |suite: &String| wanted(distribution, suite);
         found.iter().find(|source| source.suites.iter().any(is_wanted)).map(|source| source.uri.clone())
@@ -115,7 +115,7 @@ pub fn discover(sources: &MirrorSources, distribution: Distribution) -> Result<M
 /// Returns every archive of the apt sources once, in their order.
 pub(super) fn roots(apt: &[(String, String)]) -> Vec<Address> {
     let mut found: Vec<Address> = Vec::new();
-    for source in apt.iter().flat_map(|(path, text)| apt_sources(path, text)) {
+    for source in apt.iter().flat_map(|(path, text)| http_sources(path, text)) {
         if !found.contains(&source.uri) {
             found.push(source.uri);
         }
@@ -134,47 +134,18 @@ fn is_security(distribution: Distribution, suite: &str) -> bool {
     name.is_some_and(|name| is_release(distribution, name))
 }
 
-fn apt_sources(path: &str, text: &str) -> Vec<Source> {
-    if path.ends_with(".sources") { deb822_sources(text) } else { one_line_sources(text) }
-}
-
-fn deb822_sources(text: &str) -> Vec<Source> {
-    let mut found = Vec::new();
-    // Comments may be between the lines of a field.
-    let text: String = text.lines().filter(|line| !line.starts_with('#')).flat_map(|l| [l, "\n"]).collect();
-    for stanza in stanzas(&text) {
-        let words = |name| stanza.field(name).unwrap_or_default().split_whitespace();
-        if stanza.field("Enabled") == Some("no") || !words("Types").any(|kind| kind == "deb") {
-            continue;
-        }
-        let suites: Vec<String> = words("Suites").map(suite_name).collect();
-        found.extend(words("URIs").filter_map(|uri| source(uri, suites.clone())));
-    }
-    found
-}
-
-/// `deb [options] uri suite components…`
-fn one_line_sources(text: &str) -> Vec<Source> {
-    let parse = |line: &str| {
-        let rest = line.split('#').next()?.trim().strip_prefix("deb")?;
-        let rest = rest.strip_prefix([' ', '\t'])?.trim_start();
-        let rest = match rest.strip_prefix('[') {
-            Some(options) => options.split_once(']')?.1,
-            None => rest,
-        };
-        let mut words = rest.split_whitespace();
-        source(words.next()?, vec![suite_name(words.next()?)])
+/// The HTTP archives of the sources of a file; discs, local files and mirror lists are ignored.
+fn http_sources(path: &str, text: &str) -> Vec<Source> {
+    let source = |source: AptSource| {
+        let suites: Vec<_> = source.suites.iter().map(|suite| suite_name(suite)).collect();
+        let parse = move |uri: &String| Some(Source { uri: uri.parse().ok()?, suites: suites.clone() });
+        source.uris.iter().filter_map(parse).collect::<Vec<_>>()
     };
-    text.lines().filter_map(parse).collect()
+    apt_sources(path, text).into_iter().flat_map(source).collect()
 }
 
 fn suite_name(word: &str) -> String {
     word.trim_end_matches('/').to_owned()
-}
-
-/// Returns an HTTP archive; ignores discs, local files and mirror lists.
-fn source(uri: &str, suites: Vec<String>) -> Option<Source> {
-    Some(Source { uri: uri.parse().ok()?, suites })
 }
 
 #[cfg(test)]

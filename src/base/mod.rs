@@ -4,6 +4,8 @@
 //! in `keys/`. Must not know the layers above the base.
 
 mod apt;
+mod apt_files;
+mod apt_source;
 mod bootstrap;
 mod bootstrap_cache;
 mod closure;
@@ -11,6 +13,7 @@ mod compressed;
 mod deb;
 mod deb822;
 mod distribution;
+pub(crate) mod dpkg_status;
 mod error;
 mod first_stage;
 #[cfg(test)]
@@ -34,6 +37,7 @@ mod tools;
 mod version;
 
 pub use apt::AptSources;
+pub use apt_files::{BaseApt, KEYS, base_apt, base_status};
 pub use deb::DebError;
 pub use distribution::Distribution;
 pub use error::BaseError;

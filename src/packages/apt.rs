@@ -94,13 +94,13 @@ fn records(show: &str) -> Vec<LockedDeb> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::lock::sample;
-    use crate::packages::output::{RECORDED, Sections};
+    use crate::model::lock::{LockMetadata, UserAdditions, sample};
+    use crate::packages::output::{Answers, RECORDED_DEBS};
 
-    fn recorded() -> (&'static str, Vec<LockedDeb>) {
-        let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
-        let (uris, show) = (sections.named("uris").expect("uris"), sections.named("show").expect("show"));
-        (uris, locked_debs(uris, show).expect("debs"))
+    fn recorded() -> (String, Vec<LockedDeb>) {
+        let answers = Answers::parse(RECORDED_DEBS.as_bytes()).expect("parses");
+        let (uris, show) = (answers.named("uris").expect("uris"), answers.named("uris-show").expect("show"));
+        (uris.to_owned(), locked_debs(uris, show).expect("debs"))
     }
 
     #[test]
@@ -147,5 +147,41 @@ mod tests {
         );
         base.packages[0].version = "2.37".to_owned();
         assert_eq!(kept(newer.clone(), Some(&old), &base, |lock| &lock.system), newer);
+    }
+
+    #[test]
+    fn apt_runs_only_if_its_inputs_changed() {
+        let lock = sample::lock();
+        let mut system = lock.system[0].clone();
+        let as_locked = |name: &str| {
+            system.name = name.to_owned();
+            system.clone()
+        };
+        let system: Vec<_> = system_list(&lock.stack).lines().map(as_locked).collect();
+        let records = LockMetadata { envforge: env!("CARGO_PKG_VERSION").to_owned(), ..lock.records.clone() };
+        let lock = Lock { system, records, ..lock };
+        let asks = |previous: &Lock, apt: &[&str], fresh: &[&str]| {
+            let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+            let (added, fresh) =
+                (UserAdditions { apt: texts(apt), ..UserAdditions::default() }, texts(fresh));
+            let request = PackageRequest {
+                previous: Some(previous),
+                fresh: &fresh,
+                ..PackageRequest::sample(&lock, &lock.stack, &added)
+            };
+            standing(&request).is_none()
+        };
+        assert!(!asks(&lock, &[], &[]));
+        assert!(!asks(&lock, &[], &["torch"]), "a wheel to upgrade does not concern apt");
+        assert!(asks(&lock, &["tree"], &[]), "another request");
+        assert!(asks(&lock, &[], &[&lock.system[0].name]), "a distribution package to upgrade");
+        let short = Lock { system: lock.system[1..].to_vec(), ..lock.clone() };
+        assert!(asks(&short, &[], &[]), "a package is missing");
+        let mut other = lock.clone();
+        other.records.envforge = "0.0.0".to_owned();
+        assert!(asks(&other, &[], &[]), "another envforge may want others");
+        other = lock.clone();
+        other.base.digest = Some("sha256:other".to_owned());
+        assert!(asks(&other, &[], &[]), "another base");
     }
 }

@@ -94,6 +94,7 @@ mod tests {
     use crate::model::sha256::sha256_hex;
     use crate::packages::settings::PackageSettings;
     use crate::packages::test_downloads::TestDownloads;
+    use crate::packages::resolver_image::Resolver;
     use crate::packages::test_engine::FakeEngine;
     use crate::report::NullReporter;
 
@@ -155,7 +156,7 @@ mod tests {
         let mut f = fixture().await;
         f.lock.tools.clear();
         let (engine, settings) = (FakeEngine::default(), PackageSettings::default());
-        let source = UvSource { engine: &engine, base_reference: "base", settings: &settings };
+        let source = UvSource { engine: &engine, image: &Resolver::sample(), settings: &settings };
         let TestDownloads { store, fetcher, .. } = &f.downloads;
         let error = gather_uv(&f.lock, &source, store, fetcher, Arc::new(NullReporter)).await;
         let error = error.expect_err("none");

@@ -1,7 +1,7 @@
 //! Why packages cannot be resolved or downloaded.
 
 use super::redact::without_addresses;
-use crate::base::OlderIndex;
+use crate::base::{BaseError, OlderIndex};
 use crate::engine::EngineError;
 use crate::fetch::FetchError;
 use crate::store::StoreError;
@@ -153,7 +153,7 @@ pub enum PackagesError {
         file: String,
     },
     /// The distribution's mirror could not be read.
-    #[error("cannot reach the distribution's mirror from a container of the base")]
+    #[error("cannot reach the distribution's mirror from a container")]
     Mirror {
         /// apt's output, without addresses.
         #[source]
@@ -320,12 +320,15 @@ pub enum PackagesError {
         cause: ToolOutput,
     },
     /// pip failed to download uv (no index is set).
-    #[error("cannot download uv with pip in a container of the base")]
+    #[error("cannot download uv with pip in a container")]
     Pip {
         /// Its or apt's output, without addresses.
         #[source]
         cause: ToolOutput,
     },
+    /// The base cannot be read, or the image that resolves cannot be made.
+    #[error(transparent)]
+    Base(#[from] BaseError),
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),

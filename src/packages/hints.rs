@@ -25,6 +25,7 @@ impl Failure for PackagesError {
             | Self::NoUvLocked
             | Self::IndexUnset { .. }
             | Self::NoIndexNamed { .. } => Exit::Usage,
+            Self::Base(error) => error.exit(),
             Self::Engine(error) => error.exit(),
             Self::LocalWheelGone { .. }
             | Self::NoSolution { with_additions: false, .. }
@@ -58,6 +59,7 @@ impl Failure for PackagesError {
 
     fn hints(&self) -> Vec<String> {
         let hint = match self {
+            Self::Base(error) => return error.hints(),
             Self::Index { .. } | Self::NoUvWheel { .. } | Self::Page { .. } => {
                 "set the index with `[index] default` (ENVFORGE_INDEX or PIP_INDEX_URL) or, for the framework's own wheels, `[index] \
                  framework` (ENVFORGE_FRAMEWORK_INDEX); if only containers cannot reach it, set `[network] mode = \

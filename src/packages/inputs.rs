@@ -1,67 +1,52 @@
-//! The input files of `resolve.sh`: requirements and sources. They exist in a temporary container only.
+//! The input files of `resolve_wheels.sh`: requirements and indexes. They exist in a temporary container only.
 
 use std::fmt::Write as _;
 
-use super::apt::{standing, system_list};
 use super::catalogue::catalogue;
 use super::error::PackagesError;
 use super::index_order::IndexOrder;
 use super::local_wheel::LocalWheel;
 use super::pylock::preferences;
+use super::python_target::PythonTarget;
 use super::request::PackageRequest;
 use super::script_file::{FOLDER, file};
 use super::settings::PackageSettings;
-use super::vendor::VendorSource;
 use super::wheel_name::normalised;
 use crate::engine::ContainerFile;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::Channel;
-use crate::model::lock::LockedDeb;
 use crate::model::resolve::excluded_releases;
-use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
 use crate::model::versions::{FrameworkVersion, Machine};
 
-/// The engine's cache volume of the resolver, mounted at /cache: uv, index responses and the Python of each base.
-pub(super) const CACHE_VOLUME: &str = "envforge-resolve";
-/// The script the container runs.
-pub(super) const SCRIPT: &str = "/envforge/resolve.sh";
 /// Path of the uv program, sent if the volume does not have it.
 pub(super) const UV: &str = "/envforge/uv";
-/// apt wants armoured keys to be called so.
-const VENDOR_KEY: &str = "/envforge/vendor.asc";
-const CA_BUNDLE: &str = "/envforge/ca.crt";
+pub(super) const CA_BUNDLE: &str = "/envforge/ca.crt";
 
-/// Every file of the container but the program uv, which is named by its hash. `runs_on` is the container's own processor.
+/// Every file of the container of uv but the program, which is named by its hash.
 pub(super) fn files(
     request: &PackageRequest<'_>,
     settings: &PackageSettings,
-    vendor: Option<&VendorSource>,
+    python: &PythonTarget,
     uv_sha256: &str,
-    runs_on: Machine,
 ) -> Result<Vec<ContainerFile>, PackagesError> {
     let framework = framework_requirements(request.stack, request.local)?;
     let developer: String = catalogue().developer_wheels().map(|wheel| wheel + "\n").collect();
     let stack = format!("{framework}{developer}");
     let mut files = vec![
-        file("resolve.sh", 0o644, include_str!("../../templates/packages/resolve.sh")),
-        file("base", 0o644, base_key(request)),
+        file("resolve_wheels.sh", 0o644, include_str!("../../templates/packages/resolve_wheels.sh")),
+        file("wheel_origins.sh", 0o644, include_str!("../../templates/packages/wheel_origins.sh")),
+        file("answer.sh", 0o644, include_str!("../../templates/packages/answer.sh")),
         file("framework.in", 0o644, framework),
-        file("uv.sha256", 0o644, uv_sha256),
     ];
+    files.extend(uv_files(settings, python, uv_sha256));
     files.extend(IndexOrder::of(request, &settings.index)?.files(&uv_options(request)));
-    if standing(request).is_none() {
-        files.push(file("system.list", 0o644, system_list(request.stack)));
-    }
     for wheel in request.unindexed_wheels() {
         files.push(ContainerFile {
             path: format!("{FOLDER}/{}", wheel.file),
             mode: 0o644,
             bytes: wheel.without_content(),
         });
-    }
-    if !request.added.apt.is_empty() {
-        files.push(file("apt.list", 0o644, request.added.apt.join("\n") + "\n"));
     }
     if request.previous.is_none() || !request.fresh.is_empty() {
         files.push(file("refresh", 0o644, ""));
@@ -82,56 +67,42 @@ pub(super) fn files(
         let text = if wishes.is_empty() { format!("{}\n", source.name) } else { wishes };
         files.push(file(&format!("source-{}.in", source.name), 0o644, text));
     }
-    if let Some(nvcc) = request.stack.nvcc.as_ref().filter(|nvcc| !nvcc.packages.is_empty()) {
-        files.push(file("unpack.list", 0o644, nvcc.packages.join("\n") + "\n"));
-    }
     if let Some(previous) = request.previous {
         files.push(file("pylock.all.toml", 0o644, preferences(previous, request.fresh)));
     }
-    if request.stack.machine != runs_on {
-        let list = |deb: &LockedDeb| format!("{}={}\n", deb.name, deb.version);
-        files.push(file("foreign", 0o644, foreign(request.stack)));
-        files.push(file("base.list", 0o644, request.base.packages.iter().map(list).collect::<String>()));
-    }
-    if let Some(vendor) = vendor {
-        let line = format!("deb [signed-by={VENDOR_KEY}] {} /\n", vendor.root.expose());
-        files.push(file("vendor.list", 0o600, line));
-        files.push(ContainerFile { path: VENDOR_KEY.to_owned(), mode: 0o644, bytes: vendor.key.clone() });
-    }
-    files.extend(surroundings(settings));
     Ok(files)
 }
 
-/// A name unique to the base.
-fn base_key(request: &PackageRequest<'_>) -> String {
-    let packages: String = request.base.packages.iter().map(|deb| deb.sha256.as_str()).collect();
-    let digest = request.base.digest.as_deref().unwrap_or_default();
-    sha256_hex(format!("{} {digest} {packages}", request.base_reference).as_bytes())[..16].to_owned()
+/// The files of every script that runs uv.
+pub(super) fn uv_files(
+    settings: &PackageSettings,
+    python: &PythonTarget,
+    uv_sha256: &str,
+) -> Vec<ContainerFile> {
+    let mut files = vec![
+        file("uv_program.sh", 0o644, include_str!("../../templates/packages/uv_program.sh")),
+        file("uv.sha256", 0o644, uv_sha256),
+        file("env", 0o600, environment(settings)),
+    ];
+    files.extend(python.files());
+    files.extend(ca_bundle(settings));
+    files
 }
 
-/// Returns the names of a foreign processor for Debian and uv. uv gets the base's C library version, up to the newest
-/// one it supports: it selects the wheels that run there.
-fn foreign(stack: &Stack) -> String {
-    const UV_KNOWS: std::ops::RangeInclusive<u32> = 31..=40;
-    let glibc = Matrix::current().base(&stack.base).map(|base| base.glibc.parts().to_vec());
-    let minor = match glibc.as_deref() {
-        Some([2, minor, ..]) if *minor >= *UV_KNOWS.start() => (*minor).min(*UV_KNOWS.end()),
-        Some([2, minor, ..]) if *minor >= 28 => 28,
-        _ => 17,
-    };
-    format!("{} {}-manylinux_2_{minor}\n", stack.machine.debian(), stack.machine)
+/// The certificates to trust.
+fn ca_bundle(settings: &PackageSettings) -> Option<ContainerFile> {
+    let bundle = settings.index.ca_bundle.as_ref()?;
+    Some(ContainerFile { path: CA_BUNDLE.to_owned(), mode: 0o644, bytes: bundle.clone() })
 }
 
-/// Returns the files of every script: proxies, certificates, apt's archives.
+/// Returns the files of a script that installs packages: proxies, certificates, apt's archives.
 pub(super) fn surroundings(settings: &PackageSettings) -> Vec<ContainerFile> {
     let mut files = vec![
         file("env", 0o600, environment(settings)),
         file("apt.conf", 0o644, apt_configuration(settings)),
         file("sources.list", 0o600, sources(settings)),
     ];
-    if let Some(bundle) = &settings.index.ca_bundle {
-        files.push(ContainerFile { path: CA_BUNDLE.to_owned(), mode: 0o644, bytes: bundle.clone() });
-    }
+    files.extend(ca_bundle(settings));
     files
 }
 
@@ -225,7 +196,7 @@ fn named(requirement: &str) -> String {
 }
 
 /// Proxies and certificates, as shell assignments.
-fn environment(settings: &PackageSettings) -> String {
+pub(super) fn environment(settings: &PackageSettings) -> String {
     let mut text = String::new();
     for (name, value) in &settings.index.proxies.0 {
         let quoted = value.replace('\'', r"'\''");
@@ -258,7 +229,7 @@ APT::Update::Error-Mode \"any\";
     text
 }
 
-fn sources(settings: &PackageSettings) -> String {
+pub(super) fn sources(settings: &PackageSettings) -> String {
     let line = |archive: &super::settings::Archive| {
         format!("deb {} {} {}\n", archive.root.expose(), archive.suite, archive.components)
     };
@@ -306,8 +277,13 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::model::lock::{AllowedSource, Lock, LockMetadata, UserAdditions, sample};
+    use crate::model::lock::{AllowedSource, UserAdditions, sample};
     use crate::packages::settings::{Archive, IndexSettings, Proxies};
+
+    fn target() -> PythonTarget {
+        let (version, glibc) = ("3.11.2".to_owned(), "2.36".parse().expect("a version"));
+        PythonTarget { version, glibc, machine: Machine::X86_64 }
+    }
 
     fn settings() -> PackageSettings {
         PackageSettings {
@@ -316,6 +292,7 @@ mod tests {
                 framework: Some("https://index.example.test/whl/{cuda}".parse().unwrap()),
                 of_framework: BTreeMap::new(),
                 further: BTreeMap::new(),
+                of_project: false,
                 ca_bundle: Some(Bytes::from_static(b"PEM")),
                 proxies: Proxies(BTreeMap::from([("HTTPS_PROXY".to_owned(), "http://a'b".to_owned())])),
             },
@@ -334,7 +311,7 @@ mod tests {
         let added = UserAdditions { python: requested.to_vec(), ..UserAdditions::default() };
         let request =
             PackageRequest { previous: Some(&lock), ..PackageRequest::sample(&lock, stack, &added) };
-        let files = files(&request, settings, None, "", Machine::X86_64).expect("files");
+        let files = files(&request, settings, &target(), "").expect("files");
         let text = |file: ContainerFile| (file.path, String::from_utf8(file.bytes.to_vec()).unwrap());
         files.into_iter().map(text).collect()
     }
@@ -349,43 +326,6 @@ mod tests {
             companions: BTreeMap::from([("torchvision".to_owned(), "0.22.1".to_owned())]),
             ..sample::stack()
         }
-    }
-
-    #[test]
-    fn apt_runs_only_if_its_inputs_changed() {
-        let lock = sample::lock();
-        let mut system = lock.system[0].clone();
-        let as_locked = |name: &str| {
-            system.name = name.to_owned();
-            system.clone()
-        };
-        let system: Vec<_> = system_list(&lock.stack).lines().map(as_locked).collect();
-        let records = LockMetadata { envforge: env!("CARGO_PKG_VERSION").to_owned(), ..lock.records.clone() };
-        let lock = Lock { system, records, ..lock };
-        let asks = |previous: &Lock, apt: &[&str], fresh: &[&str]| {
-            let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-            let (added, fresh) =
-                (UserAdditions { apt: texts(apt), ..UserAdditions::default() }, texts(fresh));
-            let request = PackageRequest {
-                previous: Some(previous),
-                fresh: &fresh,
-                ..PackageRequest::sample(&lock, &lock.stack, &added)
-            };
-            let made = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
-            made.iter().any(|file| file.path == "/envforge/system.list")
-        };
-        assert!(!asks(&lock, &[], &[]));
-        assert!(!asks(&lock, &[], &["torch"]), "a wheel to upgrade does not concern apt");
-        assert!(asks(&lock, &["tree"], &[]), "another request");
-        assert!(asks(&lock, &[], &[&lock.system[0].name]), "a distribution package to upgrade");
-        let short = Lock { system: lock.system[1..].to_vec(), ..lock.clone() };
-        assert!(asks(&short, &[], &[]), "a package is missing");
-        let mut other = lock.clone();
-        other.records.envforge = "0.0.0".to_owned();
-        assert!(asks(&other, &[], &[]), "another envforge may want others");
-        other = lock.clone();
-        other.base.digest = Some("sha256:other".to_owned());
-        assert!(asks(&other, &[], &[]), "another base");
     }
 
     #[test]
@@ -465,19 +405,6 @@ mod tests {
     }
 
     #[test]
-    fn requested_apt_packages_are_resolved_with_built_in_ones() {
-        let lock = sample::lock();
-        let stack = sample::stack();
-        let added =
-            UserAdditions { apt: vec!["ffmpeg".to_owned(), "libgl1".to_owned()], ..UserAdditions::default() };
-        let request = PackageRequest::sample(&lock, &stack, &added);
-        let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
-        let list = files.iter().find(|file| file.path == "/envforge/apt.list").expect("there");
-        assert_eq!(list.bytes, "ffmpeg\nlibgl1\n");
-        assert!(!made(&stack, &[], &settings()).contains_key("/envforge/apt.list"));
-    }
-
-    #[test]
     fn unpublished_variant_is_rejected() {
         let stack = Stack { channel: Channel::Source, ..sample::stack() };
         let error = framework_requirements(&stack, &[]).expect_err("refused");
@@ -487,7 +414,7 @@ mod tests {
         let (lock, added) = (sample::lock(), UserAdditions::default());
         let request = PackageRequest::sample(&lock, &unheard, &added);
         let error =
-            files(&request, &PackageSettings::default(), None, "", Machine::X86_64).expect_err("no index");
+            files(&request, &PackageSettings::default(), &target(), "").expect_err("no index");
         assert!(error.hints()[0].contains("ENVFORGE_FRAMEWORK_INDEX"));
     }
 
@@ -504,7 +431,7 @@ mod tests {
             local: std::slice::from_ref(&local),
             ..PackageRequest::sample(&lock, &stack, &added)
         };
-        let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
+        let files = files(&request, &settings(), &target(), "").expect("files");
         let named = |path: &str| files.iter().find(|file| file.path == path).expect("there");
         assert_eq!(
             named("/envforge/framework.in").bytes,
@@ -549,7 +476,7 @@ mod tests {
         };
         let made = |built: &[LocalWheel]| {
             let request = PackageRequest { built, ..PackageRequest::sample(&lock, &stack, &added) };
-            let files = files(&request, &settings(), None, "", Machine::X86_64).expect("files");
+            let files = files(&request, &settings(), &target(), "").expect("files");
             let text = |file: ContainerFile| (file.path, String::from_utf8_lossy(&file.bytes).into_owned());
             files.into_iter().map(text).collect::<BTreeMap<_, _>>()
         };
@@ -566,52 +493,47 @@ mod tests {
     }
 
     #[test]
-    fn foreign_processor_is_passed_to_apt_and_uv() {
-        let stack = Stack { machine: Machine::Aarch64, ..sample::stack() };
-        let files = made(&stack, &[], &settings());
-        assert_eq!(files["/envforge/foreign"], "arm64 aarch64-manylinux_2_36\n");
-        let first = &sample::lock().base.packages[0];
-        assert!(files["/envforge/base.list"].starts_with(&format!("{}={}\n", first.name, first.version)));
-        assert!(!made(&sample::stack(), &[], &settings()).contains_key("/envforge/foreign"));
-        for (base, platform) in
-            [("debian:13", "2_40"), ("debian:11", "2_31"), ("ubuntu:20.04", "2_31"), ("mine:1", "2_17")]
-        {
-            let stack = Stack { base: base.to_owned(), ..stack.clone() };
-            assert_eq!(foreign(&stack), format!("arm64 aarch64-manylinux_{platform}\n"), "{base}");
-        }
-    }
-
-    #[test]
     fn secrets_are_only_in_private_files() {
         let lock = sample::lock();
         let stack = sample::stack();
         let added = UserAdditions::default();
         let request = PackageRequest::sample(&lock, &stack, &added);
-        for file in files(&request, &settings(), None, "", Machine::X86_64).expect("files") {
+        for file in files(&request, &settings(), &target(), "").expect("files") {
             let secret = String::from_utf8_lossy(&file.bytes).contains("hunter2");
             assert!(!secret || file.mode == 0o600, "{}", file.path);
         }
     }
 
     #[test]
-    fn proxies_certificates_and_archives_reach_apt_and_uv() {
+    fn proxies_and_certificates_reach_uv() {
         let files = made(&sample::stack(), &[], &settings());
         let env = &files["/envforge/env"];
         assert!(env.contains(r"export HTTPS_PROXY='http://a'\''b' https_proxy='http://a'\''b'"), "{env}");
         for name in ["SSL_CERT_FILE", "PIP_CERT"] {
             assert!(env.contains(&format!("{name}=/envforge/ca.crt")), "{env}");
         }
+        for of_apt in ["apt.conf", "sources.list", "system.list"] {
+            assert!(!files.contains_key(&format!("/envforge/{of_apt}")), "uv has the index's login alone");
+        }
+    }
+
+    #[test]
+    fn installing_scripts_get_the_archives() {
+        let text = |settings: &PackageSettings, path: &str| {
+            let file = surroundings(settings).into_iter().find(|file| file.path == path).expect("there");
+            String::from_utf8(file.bytes.to_vec()).expect("text")
+        };
         assert_eq!(
-            files["/envforge/sources.list"],
+            text(&settings(), "/envforge/sources.list"),
             "deb http://m.example.test/debian bookworm main\ndeb http://m.example.test/debian bookworm-updates main\n"
         );
-        let apt = &files["/envforge/apt.conf"];
+        let apt = text(&settings(), "/envforge/apt.conf");
         assert!(
             apt.contains("CAInfo") && apt.contains("SourceParts") && !apt.contains("Valid-Until"),
             "{apt}"
         );
         let bare = PackageSettings { accept_expired: true, ..PackageSettings::default() };
-        let apt = apt_configuration(&bare);
+        let apt = text(&bare, "/envforge/apt.conf");
         assert!(
             !apt.contains("CAInfo") && !apt.contains("SourceParts") && apt.contains("Valid-Until"),
             "{apt}"

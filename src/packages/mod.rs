@@ -1,5 +1,5 @@
-//! The packages above a base: distribution packages resolved by apt, wheels resolved by uv, both in one temporary
-//! container of that base.
+//! The packages above a base: distribution packages resolved by apt, wheels resolved by uv, each in a temporary container of
+//! this program's own image.
 //!
 //! Owns the resolution of a stack to locked packages, and their download into the cache. Must not know how an image is
 //! laid out, nor where settings come from.
@@ -24,9 +24,12 @@ mod output;
 mod percent;
 mod published_wheel;
 mod pylock;
+mod python_target;
 mod redact;
 mod request;
 mod resolve;
+mod resolve_debs;
+mod resolver_image;
 mod script_file;
 mod secrets;
 mod settings;
@@ -36,6 +39,7 @@ mod test_downloads;
 mod test_engine;
 mod uv;
 mod uv_by_pip;
+mod uv_run;
 mod uv_source;
 mod vendor;
 mod wheel_addresses;
@@ -56,6 +60,7 @@ pub use published_wheel::Release;
 pub use pylock::SourceDist;
 pub use request::{PackageRequest, ResolverContext};
 pub use resolve::{ResolvedPackages, resolve_packages};
+pub use resolver_image::{Resolver, ResolverImage};
 pub use secrets::index_secrets;
 pub use settings::{Archive, FrameworkIndex, IndexSettings, PackageSettings, Proxies, VendorSettings};
 pub use uv::uv_binary;

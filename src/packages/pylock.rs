@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::failure::{Exit, Failure as _};
     use crate::model::lock::sample;
-    use crate::packages::output::{RECORDED, Sections};
+    use crate::packages::output::{Answers, RECORDED_WHEELS};
 
     fn both(wheel: &str, allowed: &str) -> Result<(Vec<Resolution>, Vec<SourceDist>), PackagesError> {
         let text =
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn recorded_resolution_has_one_wheel_per_package() {
-        let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
+        let sections = Answers::parse(RECORDED_WHEELS.as_bytes()).expect("parses");
         let found =
             resolutions(sections.named("all").expect("all"), &sample::stack(), &[], &[]).expect("wheels").0;
         assert!(found.len() > 100, "{}", found.len());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::local_wheel::LocalWheel;
+use super::resolver_image::ResolverImage;
 use super::settings::PackageSettings;
 use crate::engine::Engine;
 use crate::fetch::Fetcher;
@@ -14,7 +15,7 @@ use crate::store::Store;
 /// Input of the package resolver.
 #[derive(Debug, Clone, Copy)]
 pub struct PackageRequest<'a> {
-    /// The base in the engine, by tag or id.
+    /// The base in the engine, by tag or id. Its files are read; nothing of it runs.
     pub base_reference: &'a str,
     /// The base as the lock will have it.
     pub base: &'a LockedBase,
@@ -26,6 +27,8 @@ pub struct PackageRequest<'a> {
     pub previous: Option<&'a Lock>,
     /// Packages whose old pins are dropped.
     pub fresh: &'a [String],
+    /// Whether apt's lists of the last day do not count (`--upgrade`).
+    pub renew: bool,
     /// Wheels of the stack that no index lists.
     pub local: &'a [LocalWheel],
     /// Wheels built from source distributions, required by the user's packages.
@@ -50,6 +53,8 @@ impl PackageRequest<'_> {
 pub struct ResolverContext<'a> {
     /// The engine that has the base.
     pub engine: &'a dyn Engine,
+    /// The image that resolves.
+    pub image: &'a dyn ResolverImage,
     /// The cache.
     pub store: &'a Store,
     /// Downloads.
@@ -71,6 +76,7 @@ impl<'a> PackageRequest<'a> {
             added,
             previous: None,
             fresh: &[],
+            renew: false,
             local: &[],
             built: &[],
         }

@@ -85,6 +85,8 @@ pub struct IndexSettings {
     pub of_framework: BTreeMap<String, FrameworkIndex>,
     /// Further indexes by name, for packages of the project and the user.
     pub further: BTreeMap<String, IndexAddress>,
+    /// Whether one of `further` is known by a project alone: its answers are not kept for others.
+    pub of_project: bool,
     /// CA certificates to trust, PEM.
     pub ca_bundle: Option<Bytes>,
     /// Proxies.
@@ -98,6 +100,7 @@ impl fmt::Debug for IndexSettings {
             .field("framework", &self.framework)
             .field("of_framework", &self.of_framework)
             .field("further", &self.further)
+            .field("of_project", &self.of_project)
             .field("ca_bundle", &self.ca_bundle.as_ref().map(Bytes::len))
             .field("proxies", &self.proxies)
             .finish()
@@ -188,6 +191,7 @@ mod tests {
             index: IndexSettings {
                 default: Some("https://u:hunter2@index.example.test/simple".parse().unwrap()),
                 framework: Some("https://u:hunter2@index.example.test/{cuda}?t=hunter2".parse().unwrap()),
+                of_project: false,
                 ca_bundle: Some(Bytes::from_static(b"hunter2")),
                 of_framework: BTreeMap::new(),
                 further: BTreeMap::from([(

@@ -65,7 +65,7 @@ async fn download(
     let started = Instant::now();
     let id = STEP.to_owned();
     let how =
-        if source.settings.index.default.is_some() { "" } else { " with pip in a container of the base" };
+        if source.settings.index.default.is_some() { "" } else { " with pip" };
     let text = format!("download uv {}{how}", tool.version);
     reporter.report(Event::StepStarted { id: id.clone(), text });
     let done = match &source.settings.index.default {
@@ -145,6 +145,7 @@ mod tests {
     use crate::model::sha256::sha256_hex;
     use crate::packages::settings::{IndexSettings, PackageSettings};
     use crate::packages::test_downloads::TestDownloads;
+    use crate::packages::resolver_image::Resolver;
     use crate::packages::test_engine::FakeEngine;
     use crate::report::NullReporter;
 
@@ -199,7 +200,7 @@ mod tests {
         ) -> Result<Utf8PathBuf, PackagesError> {
             let index = IndexSettings { default, ..IndexSettings::default() };
             let settings = PackageSettings { index, ..PackageSettings::default() };
-            let source = UvSource { engine, base_reference: "base", settings: &settings };
+            let source = UvSource { engine, image: &Resolver::sample(), settings: &settings };
             let TestDownloads { store, fetcher, .. } = &self.downloads;
             uv_binary(&self.tool, &source, store, fetcher, Arc::new(NullReporter)).await
         }
@@ -236,7 +237,7 @@ mod tests {
         assert!(f.downloads.server.received_requests().await.expect("recorded").is_empty());
         let asked = engine.asked.lock().expect("asked");
         assert_eq!(asked.len(), 1);
-        assert_eq!(asked[0].image, "base");
+        assert_eq!(asked[0].image, "resolver");
         let requirement = asked[0].files.iter().find(|file| file.path == "/envforge/uv.in").expect("there");
         assert!(String::from_utf8_lossy(&requirement.bytes).contains(&f.tool.sha256));
     }

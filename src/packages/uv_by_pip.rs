@@ -1,4 +1,5 @@
-//! uv's own wheel without a configured index: pip downloads it from its default index, in a temporary container of the base.
+//! uv's own wheel without a configured index: pip downloads it from its default index, in a temporary container of the
+//! image that resolves.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use super::inputs::surroundings;
 use super::limits::LARGEST_UV;
 use super::redact::without_addresses;
 use super::script_file::file;
+use super::settings::PackageSettings;
 use super::uv_source::{UvSource, unusable};
 use crate::engine::{ContainerFile, RunRequest};
 use crate::model::bounded_tar::BoundedTar;
@@ -27,12 +29,14 @@ pub(super) async fn wheel_by_pip(
     source: &UvSource<'_>,
     reporter: Arc<dyn Reporter>,
 ) -> Result<Vec<u8>, PackagesError> {
+    let resolver = source.image.resolver().await?;
+    let settings = PackageSettings { archives: resolver.archives, ..source.settings.clone() };
     let container = RunRequest {
-        image: source.base_reference.to_owned(),
+        image: resolver.image,
         command: vec!["/bin/sh".to_owned(), SCRIPT.to_owned()],
         user: Some("0:0".to_owned()),
-        files: files(tool, source)?,
-        network: source.settings.network,
+        files: files(tool, &settings)?,
+        network: settings.network,
         // Its lines are not reported: they hold addresses.
         report_as: None,
         collect: vec![FOLDER.to_owned()],
@@ -49,8 +53,8 @@ pub(super) async fn wheel_by_pip(
     wheel.ok_or_else(missing)
 }
 
-fn files(tool: &LockedTool, source: &UvSource<'_>) -> Result<Vec<ContainerFile>, PackagesError> {
-    let mut files = surroundings(source.settings);
+fn files(tool: &LockedTool, settings: &PackageSettings) -> Result<Vec<ContainerFile>, PackagesError> {
+    let mut files = surroundings(settings);
     files.push(file("uv_by_pip.sh", 0o644, include_str!("../../templates/packages/uv_by_pip.sh")));
     files.push(file("uv.in", 0o644, requirement(tool)?));
     files.push(file(

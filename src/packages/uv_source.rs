@@ -1,17 +1,18 @@
 //! The source of uv's own wheel.
 
 use super::error::PackagesError;
+use super::resolver_image::ResolverImage;
 use super::settings::PackageSettings;
 use crate::engine::Engine;
 use crate::model::lock::LockedTool;
 
-/// Source of uv: the index of the settings, else pip's default index, from a container of the base.
+/// Source of uv: the index of the settings, else pip's default index, from a container of the image that resolves.
 #[derive(Clone, Copy)]
 pub struct UvSource<'a> {
-    /// The engine that has the base.
+    /// The engine.
     pub engine: &'a dyn Engine,
-    /// The base in the engine, by tag or id.
-    pub base_reference: &'a str,
+    /// The image that resolves.
+    pub image: &'a dyn ResolverImage,
     /// Sources of packages.
     pub settings: &'a PackageSettings,
 }

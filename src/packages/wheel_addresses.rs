@@ -3,20 +3,19 @@
 //! They are kept in the state directory, never in a lock.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use camino::Utf8Path;
 
 use super::error::PackagesError;
 use super::failure::explain;
-use super::inputs::{CACHE_VOLUME, UV, surroundings};
+use super::inputs::uv_files;
 use super::pylock::addresses;
+use super::python_target::PythonTarget;
 use super::request::ResolverContext;
 use super::script_file::file;
-use super::uv::uv_program;
-use crate::engine::{ContainerFile, RunRequest};
+use super::uv_run::{UvRun, run_uv};
 use crate::model::address::Address;
-use crate::model::lock::LockedWheel;
+use crate::model::lock::{Lock, LockedWheel};
 use crate::store::Store;
 
 const SCRIPT: &str = "/envforge/addresses.sh";
@@ -24,11 +23,12 @@ const SCRIPT: &str = "/envforge/addresses.sh";
 /// Addresses by SHA-256 of the wheel.
 pub type WheelAddresses = BTreeMap<String, Address>;
 
-/// Returns where uv finds these wheels: from the state directory, else from a run of uv in `image`, which has the Python they
-/// are for. A wheel that the index no longer offers for its version is not among them.
+/// Returns where uv finds these wheels of a lock: from the state directory, else from a run of uv. A wheel that the index no longer
+/// offers for its version is not among them. `base_reference` is the lock's base in the engine.
 pub async fn wheel_addresses(
     tools: &ResolverContext<'_>,
-    image: &str,
+    lock: &Lock,
+    base_reference: &str,
     uv: &Utf8Path,
     wheels: &[&LockedWheel],
 ) -> Result<WheelAddresses, PackagesError> {
@@ -47,27 +47,15 @@ pub async fn wheel_addresses(
     }
     let line = |wheel: &&LockedWheel| format!("{}=={}", wheel.name, wheel.version);
     let list = unknown.iter().map(line).collect::<Vec<_>>().join("\n");
-    let uv = uv_program(uv)?;
-    let mut files = vec![
-        file("addresses.sh", 0o644, include_str!("../../templates/packages/addresses.sh")),
-        file("all.in", 0o644, list),
-        ContainerFile { path: UV.to_owned(), mode: 0o755, bytes: uv },
-    ];
-    files.extend(surroundings(tools.settings));
-    let request = RunRequest {
-        image: image.to_owned(),
-        command: vec!["/bin/sh".to_owned(), SCRIPT.to_owned()],
-        user: Some("0:0".to_owned()),
-        files,
-        binds: vec![format!("{CACHE_VOLUME}:/cache")],
-        network: tools.settings.network,
-        // Its lines are not reported: they hold addresses.
-        report_as: None,
-        ..RunRequest::default()
-    };
-    let outcome = tools.engine.run(request, Arc::clone(&tools.reporter)).await?;
+    let resolver = tools.image.resolver().await?;
+    let python = PythonTarget::of(tools.engine, base_reference, &lock.base, &lock.system, &lock.stack).await?;
+    let mut files = uv_files(tools.settings, &python, uv.file_name().unwrap_or_default());
+    files.push(file("addresses.sh", 0o644, include_str!("../../templates/packages/addresses.sh")));
+    files.push(file("all.in", 0o644, list));
+    // Which packages these are is the lock's choice; what the default index says of them holds for everybody.
+    let outcome = run_uv(tools, &resolver, UvRun { script: SCRIPT, files, shares_cache: true }, uv).await?;
     if outcome.code != 0 {
-        return Err(explain(UV_FAILED, &outcome.stderr, false));
+        return Err(explain(outcome.code, &outcome.stderr, false));
     }
     known.extend(remember_addresses(tools.store, &String::from_utf8_lossy(&outcome.stdout))?);
     Ok(known)
@@ -100,9 +88,6 @@ fn is_plain(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-._+!".contains(c);
     text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(fits)
 }
-
-/// The code by which [`explain`] knows that uv failed.
-const UV_FAILED: i64 = 43;
 
 fn record(sha256: &str) -> String {
     format!("wheel-addresses/{sha256}")

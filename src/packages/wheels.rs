@@ -108,13 +108,13 @@ mod tests {
     use super::*;
     use crate::failure::{Exit, Failure as _};
     use crate::model::lock::sample;
-    use crate::packages::output::{RECORDED, Sections};
+    use crate::packages::output::{Answers, RECORDED_WHEELS};
     use crate::packages::pylock::{names, resolutions};
 
     fn recorded(change: impl FnOnce(&mut Stack)) -> (Vec<LockedWheel>, Stack) {
         let mut stack = sample::stack();
         change(&mut stack);
-        let sections = Sections::parse(RECORDED.as_bytes()).expect("parses");
+        let sections = Answers::parse(RECORDED_WHEELS.as_bytes()).expect("parses");
         let set = |name| names(sections.named(name).expect("there")).expect("names").into_iter().collect();
         let layers = Layers { framework: set("framework"), stack: Some(set("stack")) };
         let (all, _) = resolutions(sections.named("all").expect("all"), &stack, &[], &[]).expect("wheels");

@@ -142,6 +142,7 @@ impl<'a> Recipe<'a> {
             added: &added,
             previous: None,
             fresh: &[],
+            renew: false,
             local: &[],
             built: &[],
         };

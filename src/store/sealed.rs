@@ -116,6 +116,12 @@ impl Store {
         Ok(&self.seal_key()?.id)
     }
 
+    /// Returns a name for something of this state directory on an engine, which others use too: `envforge-lists-` and the public id
+    /// of its key, which is random.
+    pub fn engine_name(&self, what: &str) -> Result<String, StoreError> {
+        Ok(format!("envforge-{what}-{}", self.key_id()?))
+    }
+
     fn seal_key(&self) -> Result<&KeyOfState, StoreError> {
         let made = self.seal.get(self.state_dir());
         made.map_err(StoreError::file("cannot read or make the key of the cache"))

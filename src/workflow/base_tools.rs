@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::base::{BaseRequest, BaseTools, ProviderChoice};
+use crate::base::{BaseError, BaseRequest, BaseTools, ProviderChoice};
 use crate::model::versions::Machine;
-use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
 /// A request for an image of that name, with everything the session knows.
@@ -15,7 +14,7 @@ pub(crate) fn request<'a>(
     session: &Session<'_>,
     name: &str,
     machine: Machine,
-) -> Result<BaseRequest<'a>, CommandError> {
+) -> Result<BaseRequest<'a>, BaseError> {
     Ok(BaseRequest {
         name: name.to_owned(),
         suite: String::new(),

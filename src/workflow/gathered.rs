@@ -23,6 +23,6 @@ pub(crate) async fn gathered(
     let settings = package_settings(session, &lock.stack, &wanted.indexes);
     let mirrors = deb_mirrors(session, base, &lock.stack, &settings);
     gather_debs(lock, store, fetch, &mirrors, Arc::clone(&session.reporter)).await?;
-    let source = UvSource { engine: &*session.engine, base_reference: &base.reference, settings: &settings };
+    let source = UvSource { engine: &*session.engine, image: session, settings: &settings };
     Ok(gather_uv(lock, &source, store, fetch, Arc::clone(&session.reporter)).await?)
 }

@@ -49,6 +49,7 @@ pub(crate) async fn resolved(
         added: &wanted.added,
         previous,
         fresh: &wanted.source.upgrade_package,
+        renew: wanted.source.upgrade,
         local: &local,
         built: &[],
     };

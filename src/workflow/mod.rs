@@ -58,6 +58,7 @@ pub mod refresh;
 pub mod refresh_rows;
 pub mod request_error;
 pub(crate) mod requested_indexes;
+mod resolver_image;
 pub(crate) mod session;
 pub(crate) mod settings_findings;
 mod shared_wheel;

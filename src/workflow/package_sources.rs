@@ -39,11 +39,24 @@ pub(crate) fn package_tools<'a>(
 ) -> ResolverContext<'a> {
     ResolverContext {
         engine: &*session.engine,
+        image: session,
         store: &session.store,
         fetcher: &session.fetch,
         settings,
         reporter: Arc::clone(&session.reporter),
     }
+}
+
+/// The archives of a suite on mirrors that are known here; none: a base names its own. `component` is one of Debian's beside `main`.
+pub(crate) fn archives(session: &Session<'_>, suite: &str, component: Option<&str>) -> Vec<Archive> {
+    let Some(distribution) = Distribution::of(suite) else { return Vec::new() };
+    let Some(found) = mirrors(session, distribution) else { return Vec::new() };
+    let more = match distribution {
+        Distribution::Debian => component,
+        // Python's headers and pip are there.
+        Distribution::Ubuntu => Some("universe"),
+    };
+    Archive::of_release(suite, &found.main, found.security.as_ref(), more)
 }
 
 /// Where packages of a stack come from.
@@ -52,18 +65,11 @@ pub(crate) fn package_settings(
     stack: &Stack,
     further: &BTreeMap<String, IndexAddress>,
 ) -> PackageSettings {
-    let archives = Distribution::of(&stack.suite).and_then(|distribution| {
-        let found = mirrors(session, distribution)?;
-        let more = match distribution {
-            Distribution::Debian => stack.nvcc.as_ref().and_then(|nvcc| nvcc.component.as_deref()),
-            // Python's headers and pip are there.
-            Distribution::Ubuntu => Some("universe"),
-        };
-        Some(Archive::of_release(&stack.suite, &found.main, found.security.as_ref(), more))
-    });
+    let component = stack.nvcc.as_ref().and_then(|nvcc| nvcc.component.as_deref());
+    let of_project = further.keys().any(|name| !session.settings.index.named.contains_key(name));
     PackageSettings {
-        index: IndexSettings { further: further.clone(), ..session.index.clone() },
-        archives: archives.unwrap_or_default(),
+        index: IndexSettings { further: further.clone(), of_project, ..session.index.clone() },
+        archives: archives(session, &stack.suite, component),
         accept_expired: session.settings.mirrors.accept_expired,
         accept_older: session.accept_older,
         network: session.network,

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::OnceCell;
 
-use crate::base::{AptSources, MirrorSources};
+use crate::base::{AptSources, BaseError, MirrorSources};
 use crate::engine::{Containers, Docker, Engine, Network};
 use crate::fetch::{FetchSettings, Fetcher};
 use crate::model::address::Address;
 use crate::model::request::LockOptions;
-use crate::packages::{IndexSettings, Proxies, VendorSettings};
+use crate::packages::{IndexSettings, Proxies, Resolver, VendorSettings};
 use crate::registry::Registry;
 use crate::report::{Reporter, reporter};
 use crate::settings::{NamedSecret, Settings};
@@ -37,6 +38,8 @@ pub(crate) struct Session<'a> {
     pub(crate) accept_older: bool,
     pub(crate) vendor: VendorSettings,
     pub(crate) apt_sources: AptSources,
+    /// The image that resolves, once something was to be resolved.
+    pub(crate) resolver: Arc<OnceCell<Resolver>>,
     /// Where finished layers are looked for.
     pub(crate) layer_sources: LayerSources,
 }
@@ -66,6 +69,7 @@ impl<'a> Session<'a> {
             accept_older: source.is_some_and(|source| source.accept_older),
             vendor: vendor_settings(settings)?,
             apt_sources: AptSources::default(),
+            resolver: Arc::default(),
             layer_sources: LayerSources::new(settings.registry.layers.clone()),
         })
     }
@@ -85,12 +89,13 @@ impl<'a> Session<'a> {
             accept_older: self.accept_older,
             vendor: self.vendor.clone(),
             apt_sources: self.apt_sources.clone(),
+            resolver: Arc::clone(&self.resolver),
             layer_sources: self.layer_sources.clone(),
         }
     }
 
     /// Where mirrors of the distribution are looked for: settings first, then this machine's own apt sources.
-    pub(crate) fn mirror_sources(&self) -> Result<MirrorSources, CommandError> {
+    pub(crate) fn mirror_sources(&self) -> Result<MirrorSources, BaseError> {
         Ok(MirrorSources {
             main: self.settings.mirrors.debian.clone(),
             security: self.settings.mirrors.debian_security.clone(),
@@ -202,6 +207,7 @@ fn index_settings(settings: &Settings, ca_bundle: Option<Bytes>) -> Result<Index
         of_framework: of_framework.collect::<Result<_, RequestError>>()?,
         default: address("index.default (ENVFORGE_INDEX)", default.as_ref())?,
         further: BTreeMap::new(),
+        of_project: false,
         framework: framework.map_err(|cause| RequestError::Address { setting: FRAMEWORK, cause })?,
         ca_bundle,
         proxies: Proxies(settings.network.proxies.clone()),

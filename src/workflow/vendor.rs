@@ -43,7 +43,7 @@ pub(crate) async fn gather(
     let of_base =
         Lock { system: lock.base.packages.clone(), unpacked: Vec::new(), apt: Vec::new(), ..lock.clone() };
     gather_debs(&of_base, store, fetch, &from, Arc::clone(&session.reporter)).await?;
-    let uv = UvSource { engine: &*session.engine, base_reference: &base.reference, settings: &settings };
+    let uv = UvSource { engine: &*session.engine, image: session, settings: &settings };
     gather_uv(lock, &uv, store, fetch, Arc::clone(&session.reporter)).await?;
     let source = WheelSource { stack: &lock.stack, index: &settings.index, fetcher: fetch, known: None };
     let tools: Vec<_> = lock.tools.iter().map(crate::model::lock::LockedTool::as_wheel).collect();

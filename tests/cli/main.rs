@@ -65,6 +65,7 @@ mod project_trust;
 mod push;
 mod refresh;
 mod refusals;
+mod resolver_scripts;
 mod rust_tokens;
 mod screens;
 mod several;

@@ -21,7 +21,7 @@ use envforge::model::target::Target;
 use envforge::model::versions::Machine;
 use envforge::packages::{
     Archive, IndexSettings, PackageRequest, PackageSettings, PackagesError, Proxies, ResolvedPackages,
-    ResolverContext, UvSource, catalogue, gather_debs, resolve_packages, uv_binary,
+    Resolver, ResolverContext, UvSource, catalogue, gather_debs, resolve_packages, uv_binary,
 };
 use envforge::registry::Registry;
 use envforge::report::NullReporter;
@@ -40,6 +40,7 @@ struct Fixture {
     settings: PackageSettings,
     base: LockedBase,
     base_reference: String,
+    resolver: Resolver,
     _folder: tempfile::TempDir,
 }
 
@@ -93,7 +94,13 @@ impl Fixture {
             ..PackageSettings::default()
         };
         let (base_reference, base) = (base.reference.clone(), base.locked());
-        Self { _alone: alone, engine, fetcher, store, settings, base, base_reference, _folder: folder }
+        let resolver = Resolver {
+            image: base_reference.clone(),
+            archives: settings.archives.clone(),
+            lists: "envforge-tests-lists".to_owned(),
+            index_cache: "envforge-tests-index".to_owned(),
+        };
+        Self { _alone: alone, engine, fetcher, store, settings, base, base_reference, resolver, _folder: folder }
     }
 
     async fn resolve(
@@ -104,6 +111,7 @@ impl Fixture {
     ) -> Result<ResolvedPackages, PackagesError> {
         let tools = ResolverContext {
             engine: &self.engine,
+            image: &self.resolver,
             store: &self.store,
             fetcher: &self.fetcher,
             settings: &self.settings,
@@ -118,6 +126,7 @@ impl Fixture {
             added,
             previous,
             fresh: &[],
+            renew: false,
             local: &[],
             built: &[],
         };
@@ -126,7 +135,7 @@ impl Fixture {
 
     async fn uv(&self, tool: &LockedTool) -> Result<Utf8PathBuf, PackagesError> {
         let source =
-            UvSource { engine: &self.engine, base_reference: &self.base_reference, settings: &self.settings };
+            UvSource { engine: &self.engine, image: &self.resolver, settings: &self.settings };
         uv_binary(tool, &source, &self.store, &self.fetcher, Arc::new(NullReporter)).await
     }
 

@@ -216,7 +216,7 @@ impl LayerContent for PackedWheels {
 }
 
 /// The addresses of wheels that no setting gives: without an index in the settings, those that uv wrote when it made the lock, else
-/// uv in the image locates them. `None`: the image is still to be made.
+/// uv locates them. `None`: the image is still to be made.
 async fn addresses(
     image: Assembly<'_>,
     settings: &PackageSettings,
@@ -232,5 +232,5 @@ async fn addresses(
     }
     let Some(system) = system else { return Ok(remembered_addresses(&session.store, &of_default)?) };
     let tools = package_tools(session, settings);
-    Ok(Some(wheel_addresses(&tools, system.tag.name(), &system.uv, &of_default).await?))
+    Ok(Some(wheel_addresses(&tools, image.lock, &image.base.reference, &system.uv, &of_default).await?))
 }
