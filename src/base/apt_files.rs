@@ -73,7 +73,8 @@ pub const KEYS: &str = "/envforge/keys";
 
 /// Reads the files of an image, by tag or id.
 pub async fn base_apt(engine: &(impl Images + ?Sized), image: &str) -> Result<BaseApt, BaseError> {
-    let all = [&[STATUS, ARCHITECTURES][..], &SOURCES, &TRUSTED, &PREFERENCES, &KEYRINGS, &LOGINS, &CONFIGURATION];
+    let all =
+        [&[STATUS, ARCHITECTURES][..], &SOURCES, &TRUSTED, &PREFERENCES, &KEYRINGS, &LOGINS, &CONFIGURATION];
     let mut files = Files::default();
     files.add(engine.read_files(image, &all.concat(), LARGEST).await?, image)?;
     // A keyring may be anywhere, and behind links.
@@ -124,7 +125,8 @@ impl Files {
             let mut entry = entry?;
             let path = normal(&format!("{parent}/{}", entry.path()?.display()));
             if entry.header().entry_type().is_symlink() {
-                let target = entry.link_name()?.map(|target| target.display().to_string()).unwrap_or_default();
+                let target =
+                    entry.link_name()?.map(|target| target.display().to_string()).unwrap_or_default();
                 let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
                 let target = if target.starts_with('/') { target } else { format!("{folder}/{target}") };
                 self.links.insert(path, normal(&target));
@@ -204,7 +206,12 @@ impl Files {
     fn base_apt(&self) -> BaseApt {
         let mut made = BaseApt {
             status: self.text(STATUS),
-            foreign: self.text(ARCHITECTURES).split_whitespace().filter(|name| is_word(name)).map(str::to_owned).collect(),
+            foreign: self
+                .text(ARCHITECTURES)
+                .split_whitespace()
+                .filter(|name| is_word(name))
+                .map(str::to_owned)
+                .collect(),
             preferences: self.preferences(),
             ..BaseApt::default()
         };
@@ -260,7 +267,11 @@ impl Files {
                 }
             }
         }
-        let lines = [("Suites", &source.suites), ("Components", &source.components), ("Architectures", &source.architectures)];
+        let lines = [
+            ("Suites", &source.suites),
+            ("Components", &source.components),
+            ("Architectures", &source.architectures),
+        ];
         if lines.iter().flat_map(|(_, words)| *words).any(|word| word.chars().any(char::is_control)) {
             made.left_out.push(format!("source {} of {path}: it has control characters", roots[0]));
             return;
@@ -289,14 +300,17 @@ impl Files {
         let mut words = Vec::new();
         for word in text.split_whitespace().flat_map(|word| word.split(',')).filter(|word| !word.is_empty()) {
             if !word.starts_with('/') {
-                let is_fingerprint = |word: &str| word.len() >= 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+                let is_fingerprint =
+                    |word: &str| word.len() >= 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
                 if !is_fingerprint(word.trim_end_matches('!')) {
                     return Err("its keyring is named by neither a path nor a fingerprint".to_owned());
                 }
                 words.push(word.to_owned());
                 continue;
             }
-            let key = self.file(word).ok_or_else(|| format!("its keyring {} is not in the image", word.escape_debug()))?;
+            let key = self
+                .file(word)
+                .ok_or_else(|| format!("its keyring {} is not in the image", word.escape_debug()))?;
             let end = if key.starts_with(b"-----") { "asc" } else { "gpg" };
             let name = format!("{}.{end}", made.keys.len());
             words.push(format!("{KEYS}/{name}"));
@@ -329,7 +343,9 @@ fn key_paths(text: &str) -> Vec<String> {
 
 /// Whether a name is one word without a path.
 fn is_word(name: &str) -> bool {
-    !name.is_empty() && !name.starts_with('.') && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c))
+    !name.is_empty()
+        && !name.starts_with('.')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c))
 }
 
 /// An absolute path without `.`, `..` and repeated slashes.
@@ -386,8 +402,14 @@ mod tests {
     #[test]
     fn sources_keep_their_keys_under_names_of_ours() {
         let found = files(&[
-            ("/etc/apt/sources.list.d/a.list", File("deb [signed-by=/usr/share/keyrings/a.gpg] https://a.test/debian bookworm main contrib")),
-            ("/etc/apt/sources.list.d/b.sources", File("Types: deb\nURIs: http://b.test/\nSuites: ./\nSigned-By: /etc/b.asc\n")),
+            (
+                "/etc/apt/sources.list.d/a.list",
+                File("deb [signed-by=/usr/share/keyrings/a.gpg] https://a.test/debian bookworm main contrib"),
+            ),
+            (
+                "/etc/apt/sources.list.d/b.sources",
+                File("Types: deb\nURIs: http://b.test/\nSuites: ./\nSigned-By: /etc/b.asc\n"),
+            ),
             ("/usr/share/keyrings/a.gpg", Link("a.pgp")),
             ("/usr/share/keyrings/a.pgp", File("key a")),
             ("/etc/b.asc", File("-----BEGIN key b")),
@@ -401,7 +423,10 @@ mod tests {
             "Types: deb\nURIs: https://a.test/debian\nSuites: bookworm\nComponents: main contrib\nSigned-By: /envforge/keys/0.gpg\n\n\
              Types: deb\nURIs: http://b.test/\nSuites: ./\nSigned-By: /envforge/keys/1.asc\n\n"
         );
-        assert_eq!(found.keys, [("0.gpg".to_owned(), "key a".into()), ("1.asc".to_owned(), "-----BEGIN key b".into())]);
+        assert_eq!(
+            found.keys,
+            [("0.gpg".to_owned(), "key a".into()), ("1.asc".to_owned(), "-----BEGIN key b".into())]
+        );
         assert_eq!(found.trusted, [("c.asc".to_owned(), "key c".into())]);
         assert_eq!((found.preferences.as_str(), found.left_out.len()), ("Package: *\n\n", 0));
         assert_eq!(found.roots.len(), 2);
@@ -416,7 +441,10 @@ mod tests {
             ("deb copy:/srv/debian bookworm main", "neither http nor https"),
             ("deb cdrom:[Debian]/ bookworm main", "neither http nor https"),
             ("deb mirror+http://m.test/list bookworm main", "neither http nor https"),
-            ("deb [signed-by=/k.gpg] http://m.test/debian bookworm main", "keyring /k.gpg is not in the image"),
+            (
+                "deb [signed-by=/k.gpg] http://m.test/debian bookworm main",
+                "keyring /k.gpg is not in the image",
+            ),
             ("deb [signed-by=k.gpg] http://m.test/debian bookworm main", "neither a path nor a fingerprint"),
             ("deb http://m.test/debian book\u{7}worm main", "control characters"),
         ] {
@@ -437,7 +465,10 @@ mod tests {
         ])
         .base_apt();
         let told = found.left_out.join("\n");
-        assert!(told.contains("auth.conf") && told.contains("99hook") && !told.contains("docker-clean"), "{told}");
+        assert!(
+            told.contains("auth.conf") && told.contains("99hook") && !told.contains("docker-clean"),
+            "{told}"
+        );
         let all = format!("{found:?}");
         assert!(!all.contains("hunter2") && !all.contains("Pre-Invoke"), "{all}");
     }
@@ -451,13 +482,22 @@ mod tests {
         ]);
         assert_eq!(round.base_apt().sources, "");
         assert!(round.open_end("/a").is_none(), "both are known");
-        let away = files(&[
-            ("/etc/apt/sources.list", File("deb [signed-by=/k/../../k.gpg] http://m.test/debian bookworm main")),
-        ]);
-        assert_eq!(away.keyrings().iter().filter_map(|path| away.open_end(path)).collect::<Vec<_>>(), ["/k.gpg"]);
+        let away = files(&[(
+            "/etc/apt/sources.list",
+            File("deb [signed-by=/k/../../k.gpg] http://m.test/debian bookworm main"),
+        )]);
+        assert_eq!(
+            away.keyrings().iter().filter_map(|path| away.open_end(path)).collect::<Vec<_>>(),
+            ["/k.gpg"]
+        );
         let key = "deb822 has a key\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mQ==\n -----END PGP PUBLIC KEY BLOCK-----";
-        let text = format!("Types: deb\nURIs: http://m.test/\nSuites: a\nComponents: b\nSigned-By:{}\n", &key[16..]);
+        let text =
+            format!("Types: deb\nURIs: http://m.test/\nSuites: a\nComponents: b\nSigned-By:{}\n", &key[16..]);
         let own = files(&[("/etc/apt/sources.list.d/a.sources", File(&text))]).base_apt();
-        assert!(own.sources.contains("Signed-By: \n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mQ==\n"), "{}", own.sources);
+        assert!(
+            own.sources.contains("Signed-By: \n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mQ==\n"),
+            "{}",
+            own.sources
+        );
     }
 }

@@ -23,7 +23,11 @@ pub(super) struct AptSource {
 
 /// The sources of a file, by the format of its name.
 pub(super) fn apt_sources(path: &str, text: &str) -> Vec<AptSource> {
-    if path.ends_with(".sources") { deb822_sources(text) } else { text.lines().filter_map(one_line).collect() }
+    if path.ends_with(".sources") {
+        deb822_sources(text)
+    } else {
+        text.lines().filter_map(one_line).collect()
+    }
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -94,10 +98,19 @@ mod tests {
 
     #[test]
     fn what_is_off_or_no_binary_source_is_none() {
-        for text in ["# deb http://m.test/ a b", "deb-src http://m.test/ a b", "deb", "deb http://m.test/", "debx http://m.test/ a"] {
+        for text in [
+            "# deb http://m.test/ a b",
+            "deb-src http://m.test/ a b",
+            "deb",
+            "deb http://m.test/",
+            "debx http://m.test/ a",
+        ] {
             assert_eq!(apt_sources("a.list", text), [], "{text}");
         }
-        for text in ["Types: deb-src\nURIs: http://m.test/\nSuites: a\n", "Enabled: no\nTypes: deb\nURIs: http://m.test/\nSuites: a\n"] {
+        for text in [
+            "Types: deb-src\nURIs: http://m.test/\nSuites: a\n",
+            "Enabled: no\nTypes: deb\nURIs: http://m.test/\nSuites: a\n",
+        ] {
             assert_eq!(apt_sources("a.sources", text), [], "{text}");
         }
     }

@@ -92,9 +92,9 @@ mod tests {
     use crate::failure::{Exit, Failure as _};
     use crate::model::lock::sample;
     use crate::model::sha256::sha256_hex;
+    use crate::packages::resolver_image::Resolver;
     use crate::packages::settings::PackageSettings;
     use crate::packages::test_downloads::TestDownloads;
-    use crate::packages::resolver_image::Resolver;
     use crate::packages::test_engine::FakeEngine;
     use crate::report::NullReporter;
 

@@ -413,8 +413,7 @@ mod tests {
         let unheard = Stack { framework: "unheard-of".to_owned(), ..framework_stack() };
         let (lock, added) = (sample::lock(), UserAdditions::default());
         let request = PackageRequest::sample(&lock, &unheard, &added);
-        let error =
-            files(&request, &PackageSettings::default(), &target(), "").expect_err("no index");
+        let error = files(&request, &PackageSettings::default(), &target(), "").expect_err("no index");
         assert!(error.hints()[0].contains("ENVFORGE_FRAMEWORK_INDEX"));
     }
 

@@ -25,7 +25,8 @@ impl Answers {
         let text = std::str::from_utf8(stdout).map_err(|error| bad(error.to_string()))?;
         let mut answers = BTreeMap::new();
         for line in text.lines() {
-            let Answer { answer, text } = serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+            let Answer { answer, text } =
+                serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
             if answers.insert(answer.clone(), text).is_some() {
                 return Err(bad(format!("`{answer}` is there twice")));
             }
@@ -51,7 +52,8 @@ impl Answers {
 #[cfg(test)]
 pub(super) const RECORDED_DEBS: &str = include_str!("../../tests/fixtures/packages/bookworm-debs.jsonl");
 #[cfg(test)]
-pub(super) const RECORDED_WHEELS: &str = include_str!("../../tests/fixtures/packages/bookworm-torch-2.8.jsonl");
+pub(super) const RECORDED_WHEELS: &str =
+    include_str!("../../tests/fixtures/packages/bookworm-torch-2.8.jsonl");
 
 #[cfg(test)]
 mod tests {
@@ -73,7 +75,12 @@ mod tests {
         assert!(Answers::parse(b"\xff").is_err());
         let end = "{\"answer\":\"end\",\"text\":\"\"}\n";
         assert!(Answers::parse(end.as_bytes()).is_ok());
-        for text in ["".to_owned(), format!("{end}{end}"), format!("{end}x\n"), "{\"answer\":\"uris\",\"text\":\"\"}\n".to_owned()] {
+        for text in [
+            "".to_owned(),
+            format!("{end}{end}"),
+            format!("{end}x\n"),
+            "{\"answer\":\"uris\",\"text\":\"\"}\n".to_owned(),
+        ] {
             assert!(Answers::parse(text.as_bytes()).is_err(), "{text}");
         }
     }

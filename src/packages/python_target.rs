@@ -153,7 +153,11 @@ mod tests {
 
     #[test]
     fn full_version_and_c_library_come_from_the_packages() {
-        let packages = [("python3.11-minimal", "3.11.2-6+deb12u6"), ("python3", "3.11.2-1"), ("libc6", "2.36-9+deb12u10")];
+        let packages = [
+            ("python3.11-minimal", "3.11.2-6+deb12u6"),
+            ("python3", "3.11.2-1"),
+            ("libc6", "2.36-9+deb12u10"),
+        ];
         let found = by(&packages, "3.11").expect("a Python");
         assert_eq!((found.version.as_str(), found.glibc.to_string().as_str()), ("3.11.2", "2.36"));
         let error = by(&packages, "3.12").expect_err("another");

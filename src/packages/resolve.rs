@@ -85,7 +85,8 @@ pub async fn resolve_packages(
             None => resolve_debs(tools, request, &resolver).await?,
         };
         let python =
-            PythonTarget::of(*engine, request.base_reference, request.base, &debs.system, request.stack).await?;
+            PythonTarget::of(*engine, request.base_reference, request.base, &debs.system, request.stack)
+                .await?;
         let answers = run(tools, request, &resolver, &python, &uv_binary).await?;
         if settings.index.default.is_none() {
             remember_addresses(store, answers.named("all")?)?;

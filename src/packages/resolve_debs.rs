@@ -122,7 +122,8 @@ fn files(
     let trusted = |(name, bytes): &(String, _)| binary(&format!("{FOLDER}/trusted.gpg.d/{name}"), bytes);
     sources_of.extend(base.trusted.iter().map(trusted));
     if let Some(vendor) = vendor {
-        let line = format!("Types: deb\nURIs: {}\nSuites: /\nSigned-By: {VENDOR_KEY}\n", vendor.root.expose());
+        let line =
+            format!("Types: deb\nURIs: {}\nSuites: /\nSigned-By: {VENDOR_KEY}\n", vendor.root.expose());
         sources_of.push(file("vendor.sources", 0o600, line));
         sources_of.push(binary(VENDOR_KEY, &vendor.key));
     }
@@ -262,7 +263,8 @@ mod tests {
         BaseApt {
             status: "Package: libc6\n".to_owned(),
             foreign: vec!["amd64".to_owned(), "i386".to_owned()],
-            sources: "Types: deb\nURIs: http://own.test/\nSuites: ./\nSigned-By: /envforge/keys/0.gpg\n".to_owned(),
+            sources: "Types: deb\nURIs: http://own.test/\nSuites: ./\nSigned-By: /envforge/keys/0.gpg\n"
+                .to_owned(),
             keys: vec![("0.gpg".to_owned(), Bytes::from_static(b"key"))],
             trusted: vec![("debian.asc".to_owned(), Bytes::from_static(b"keys"))],
             preferences: "Package: *\n".to_owned(),
@@ -287,7 +289,12 @@ mod tests {
 
     const HERE: Lists = Lists { renew: false, runs_on: Machine::X86_64 };
 
-    fn made(stack: &Stack, added: &UserAdditions, settings: &PackageSettings, lists: Lists) -> BTreeMap<String, String> {
+    fn made(
+        stack: &Stack,
+        added: &UserAdditions,
+        settings: &PackageSettings,
+        lists: Lists,
+    ) -> BTreeMap<String, String> {
         let lock = sample::lock();
         let request = PackageRequest::sample(&lock, stack, added);
         let files = files(&request, settings, &base(), None, lists).expect("files");
@@ -318,7 +325,10 @@ mod tests {
             "deb http://u:hunter2@m.example.test/debian bookworm main\n\
              deb http://u:hunter2@m.example.test/debian bookworm-updates main\n"
         );
-        assert!(!files.contains_key("/envforge/sources/base.sources") && !files.contains_key("/envforge/keys/0.gpg"));
+        assert!(
+            !files.contains_key("/envforge/sources/base.sources")
+                && !files.contains_key("/envforge/keys/0.gpg")
+        );
         assert_eq!(files["/envforge/trusted.gpg.d/debian.asc"], "keys");
         let apt = &files["/envforge/apt.conf"];
         assert!(apt.contains("CAInfo") && !apt.contains("Valid-Until"), "{apt}");
@@ -327,17 +337,28 @@ mod tests {
 
     #[test]
     fn base_without_a_known_mirror_keeps_its_sources_and_keys() {
-        let (none, bare) = (UserAdditions::default(), PackageSettings { accept_expired: true, ..PackageSettings::default() });
+        let (none, bare) = (
+            UserAdditions::default(),
+            PackageSettings { accept_expired: true, ..PackageSettings::default() },
+        );
         let files = made(&sample::stack(), &none, &bare, HERE);
         assert_eq!(files["/envforge/sources/base.sources"], base().sources);
         assert_eq!(files["/envforge/keys/0.gpg"], "key");
-        assert_eq!((files["/envforge/status"].as_str(), files["/envforge/preferences"].as_str()), ("Package: libc6\n", "Package: *\n"));
+        assert_eq!(
+            (files["/envforge/status"].as_str(), files["/envforge/preferences"].as_str()),
+            ("Package: libc6\n", "Package: *\n")
+        );
         let apt = &files["/envforge/apt.conf"];
         assert!(!apt.contains("CAInfo") && apt.contains("Valid-Until"), "{apt}");
-        let architectures: Vec<_> = apt.lines().filter(|line| line.starts_with("APT::Architecture")).collect();
+        let architectures: Vec<_> =
+            apt.lines().filter(|line| line.starts_with("APT::Architecture")).collect();
         assert_eq!(
             architectures,
-            ["APT::Architecture \"amd64\";", "APT::Architectures:: \"amd64\";", "APT::Architectures:: \"i386\";"]
+            [
+                "APT::Architecture \"amd64\";",
+                "APT::Architectures:: \"amd64\";",
+                "APT::Architectures:: \"i386\";"
+            ]
         );
         let (lock, stack) = (sample::lock(), sample::stack());
         let request = PackageRequest::sample(&lock, &stack, &none);

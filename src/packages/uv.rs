@@ -64,8 +64,7 @@ async fn download(
 ) -> Result<(), PackagesError> {
     let started = Instant::now();
     let id = STEP.to_owned();
-    let how =
-        if source.settings.index.default.is_some() { "" } else { " with pip" };
+    let how = if source.settings.index.default.is_some() { "" } else { " with pip" };
     let text = format!("download uv {}{how}", tool.version);
     reporter.report(Event::StepStarted { id: id.clone(), text });
     let done = match &source.settings.index.default {
@@ -143,9 +142,9 @@ mod tests {
     use super::*;
     use crate::engine::RunOutcome;
     use crate::model::sha256::sha256_hex;
+    use crate::packages::resolver_image::Resolver;
     use crate::packages::settings::{IndexSettings, PackageSettings};
     use crate::packages::test_downloads::TestDownloads;
-    use crate::packages::resolver_image::Resolver;
     use crate::packages::test_engine::FakeEngine;
     use crate::report::NullReporter;
 

@@ -53,3 +53,58 @@ pub(super) async fn run_uv(
     files.push(ContainerFile { path: UV.to_owned(), mode: 0o755, bytes: uv_program(uv)? });
     Ok(tools.engine.run(container(&files), Arc::clone(&tools.reporter)).await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::sha256::sha256_hex;
+    use crate::packages::settings::PackageSettings;
+    use crate::packages::test_downloads::TestDownloads;
+    use crate::packages::test_engine::FakeEngine;
+    use crate::report::NullReporter;
+
+    /// Requests of a run on an engine whose containers end with that code.
+    async fn asked(code: i64, shares_cache: bool) -> Vec<RunRequest> {
+        let downloads = TestDownloads::start().await;
+        let uv = downloads.store.put(&sha256_hex(b"uv"), b"uv").expect("stored");
+        let outcome = RunOutcome { code, ..RunOutcome::default() };
+        let (engine, settings) =
+            (FakeEngine { outcome, ..FakeEngine::default() }, PackageSettings::default());
+        let tools = ResolverContext {
+            engine: &engine,
+            image: &Resolver::sample(),
+            store: &downloads.store,
+            fetcher: &downloads.fetcher,
+            settings: &settings,
+            reporter: Arc::new(NullReporter),
+        };
+        let run = UvRun { script: "/envforge/x.sh", files: Vec::new(), shares_cache };
+        run_uv(&tools, &Resolver::sample(), run, &uv).await.expect("an outcome");
+        engine.asked.into_inner().expect("no test panics while it holds this")
+    }
+
+    #[tokio::test]
+    async fn shared_cache_is_of_the_settings_indexes_alone() {
+        let shared = asked(0, true).await;
+        assert_eq!(shared.len(), 1);
+        assert_eq!(
+            (shared[0].binds.as_slice(), shared[0].files.len()),
+            (["index:/cache".to_owned()].as_slice(), 0)
+        );
+        let own = asked(0, false).await;
+        assert_eq!(own.len(), 1);
+        assert!(own[0].binds.is_empty(), "what a project's index says ends with the run");
+        assert_eq!(own[0].files[0].path, UV);
+        for run in shared.iter().chain(&own) {
+            assert_eq!(run.image, "resolver");
+        }
+    }
+
+    #[tokio::test]
+    async fn uv_is_sent_where_the_volume_lacks_it() {
+        let runs = asked(NO_UV, true).await;
+        assert_eq!(runs.len(), 2);
+        assert!(runs[0].files.is_empty());
+        assert_eq!((runs[1].files[0].path.as_str(), runs[1].files[0].mode), (UV, 0o755));
+    }
+}

@@ -48,7 +48,8 @@ pub async fn wheel_addresses(
     let line = |wheel: &&LockedWheel| format!("{}=={}", wheel.name, wheel.version);
     let list = unknown.iter().map(line).collect::<Vec<_>>().join("\n");
     let resolver = tools.image.resolver().await?;
-    let python = PythonTarget::of(tools.engine, base_reference, &lock.base, &lock.system, &lock.stack).await?;
+    let python =
+        PythonTarget::of(tools.engine, base_reference, &lock.base, &lock.system, &lock.stack).await?;
     let mut files = uv_files(tools.settings, &python, uv.file_name().unwrap_or_default());
     files.push(file("addresses.sh", 0o644, include_str!("../../templates/packages/addresses.sh")));
     files.push(file("all.in", 0o644, list));

@@ -79,7 +79,8 @@ impl Container {
         assert!(output.status.success(), "{:?} {}", output.status, String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         let answer = |line: &str| {
-            let value: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            let value: serde_json::Value =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
             let field = |name: &str| value[name].as_str().expect("a text").to_owned();
             (field("answer"), field("text"))
         };
@@ -95,13 +96,16 @@ impl Container {
     }
 }
 
-const TREE: &str = "'http://m.test/debian/pool/main/t/tree/tree_2.1.0-1_amd64.deb' tree_2.1.0-1_amd64.deb 52 MD5Sum:0";
-const HTOP: &str = "'http://m.test/debian/pool/main/h/htop/htop_1%3a3.2-1_all.deb' htop_1%3a3.2-1_all.deb 52 MD5Sum:0";
+const TREE: &str =
+    "'http://m.test/debian/pool/main/t/tree/tree_2.1.0-1_amd64.deb' tree_2.1.0-1_amd64.deb 52 MD5Sum:0";
+const HTOP: &str =
+    "'http://m.test/debian/pool/main/h/htop/htop_1%3a3.2-1_all.deb' htop_1%3a3.2-1_all.deb 52 MD5Sum:0";
 
 /// apt-get that lists tree, and htop where it is asked for.
 fn debs() -> Container {
     let container = Container::new();
-    for (name, text) in [("lists", "/lists/key\n"), ("status", "Package: libc6\n"), ("system.list", "tree\n")] {
+    for (name, text) in [("lists", "/lists/key\n"), ("status", "Package: libc6\n"), ("system.list", "tree\n")]
+    {
         container.put(&format!("envforge/{name}"), &container.here(text));
     }
     container.put("envforge/sources/envforge.list", "deb http://m.test/debian bookworm main\n");
@@ -120,7 +124,8 @@ fn debs() -> Container {
              esac\n"
         ),
     );
-    container.fake("apt-cache", "echo 'Package: tree\nSHA256: 0\nDescription: a \"tree\" \\\\ of\tfiles\n'\n");
+    container
+        .fake("apt-cache", "echo 'Package: tree\nSHA256: 0\nDescription: a \"tree\" \\\\ of\tfiles\n'\n");
     container
 }
 
@@ -210,7 +215,8 @@ fn second_run_waits_for_the_lists_of_the_first() {
     std::fs::create_dir_all(held.parent().expect("a folder")).expect("ours");
     let held = std::fs::File::create(held).expect("ours");
     held.lock().expect("the file system has locks");
-    let mut waiting = container.command("resolve_debs.sh").stdout(std::process::Stdio::null()).spawn().expect("sh");
+    let mut waiting =
+        container.command("resolve_debs.sh").stdout(std::process::Stdio::null()).spawn().expect("sh");
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(waiting.try_wait().expect("ours").is_none(), "it waits");
     assert_eq!(container.asked(), "");
@@ -315,7 +321,11 @@ fn any_text_is_one_line_of_json() {
     let container = Container::new();
     let text = "a \"quoted\" \\ back\\nslash\ttab\r\n{\"answer\":\"end\",\"text\":\"\"}\n==envforge:end==\nümläut\n\nlast";
     container.put("tmp/text", text);
-    container.put("envforge/say.sh", &container.here(". /envforge/answer.sh\nanswer text /tmp/text\n: >/tmp/none\nanswer none /tmp/none\n"));
+    container.put(
+        "envforge/say.sh",
+        &container
+            .here(". /envforge/answer.sh\nanswer text /tmp/text\n: >/tmp/none\nanswer none /tmp/none\n"),
+    );
     let answers = container.answers("say.sh");
     assert_eq!(answers["text"], format!("{text}\n"));
     assert_eq!((answers["none"].as_str(), answers.len()), ("", 2));

@@ -17,7 +17,11 @@ const EXCEPTIONS: [(&str, usize, &str); 6] = [
         "our script changes the root, and what it changed becomes the layer",
     ),
     ("src/engine/container/files.rs", 1, "reads files of a container that is never started"),
-    ("src/packages/resolve_debs.rs", 1, "our apt in an image of ours, which has files of a base and the network"),
+    (
+        "src/packages/resolve_debs.rs",
+        1,
+        "our apt in an image of ours, which has files of a base and the network",
+    ),
     ("src/packages/uv_by_pip.rs", 1, "pip of the distribution in an image of ours downloads uv by its hash"),
     ("src/packages/uv_run.rs", 1, "our uv in an image of ours, which has the network"),
 ];

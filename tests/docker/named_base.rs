@@ -96,15 +96,45 @@ fn incompatible_base_is_rejected_by_rule_before_the_build() {
     scene.fail(&["lock", SPEC, "--base", "basetest:gone"], 3, &["`basetest:gone`", "hint:"]);
 }
 
-/// A base whose shell and programs do nothing but wait: what it is comes from its files. Its packages are resolved in it, which fails.
+/// A base whose programs do nothing but wait, with a hook of apt and a login: what it is comes from its files, and so do its packages.
 #[test]
 #[ignore = "needs docker"]
-fn base_is_inspected_without_running_anything_of_it() {
+fn base_is_locked_without_running_anything_of_it() {
     let scene = Scene::new();
-    let plant =
-        "for name in ldd dpkg dash; do cp /bin/sleep /tmp/sleep && mv /tmp/sleep /usr/bin/$name; done";
-    let _base = Made::new("basetest:sleeps", &debian_12(&scene), &[], plant);
-    let run = scene.program.run(&["lock", SPEC, "--base", "basetest:sleeps"]);
-    let seen = "base basetest:sleeps: debian bookworm, glibc 2.36, Python 3.11";
-    assert!(run.code != 0 && run.stderr.contains(seen), "{}", run.stderr);
+    let debian = debian_12(&scene);
+    let plant = "printf 'APT::Update::Pre-Invoke {\"sleep 9999\";};\\n' >/etc/apt/apt.conf.d/99hook && \
+        printf 'machine m login u password hunter2\\n' >/etc/apt/auth.conf && mkdir /root/keep && cp /bin/sleep /root/keep/ && \
+        for name in /usr/bin/* /usr/sbin/* /usr/lib/apt/methods/*; do \
+        case $name in */ln) ;; *) ln -f /root/keep/sleep $name ;; esac; done; ln -f /root/keep/sleep /usr/bin/ln; :";
+    let base = Made::new("basetest:sleeps", &debian, &[], plant);
+    let stopped = std::process::Command::new("docker")
+        .args([
+            "run",
+            "--rm",
+            "--network",
+            "none",
+            "basetest:sleeps",
+            "/usr/bin/dpkg",
+            "--print-architecture",
+        ])
+        .output()
+        .expect("docker");
+    assert!(!stopped.status.success(), "its programs do not work");
+    let run = scene.succeed(&["lock", SPEC, "--base", "basetest:sleeps", "--lockfile", "named.lock"]);
+    assert!(
+        run.stderr.contains("base basetest:sleeps: debian bookworm, glibc 2.36, Python 3.11"),
+        "{}",
+        run.stderr
+    );
+    let read = |name: &str| -> toml::Table {
+        let text = std::fs::read_to_string(scene.program.path(name)).expect("a lock");
+        assert!(!text.contains("hunter2"));
+        text.parse().expect("TOML")
+    };
+    let (plain, named) = (read("plain.lock"), read("named.lock"));
+    for part in ["system", "wheels", "tools"] {
+        assert!(plain.contains_key(part), "{:?}", plain.keys().collect::<Vec<_>>());
+        assert_eq!(plain[part], named[part], "{part}");
+    }
+    assert_eq!(named["base"]["digest"].as_str(), Some(base.id().as_str()));
 }

@@ -100,7 +100,17 @@ impl Fixture {
             lists: "envforge-tests-lists".to_owned(),
             index_cache: "envforge-tests-index".to_owned(),
         };
-        Self { _alone: alone, engine, fetcher, store, settings, base, base_reference, resolver, _folder: folder }
+        Self {
+            _alone: alone,
+            engine,
+            fetcher,
+            store,
+            settings,
+            base,
+            base_reference,
+            resolver,
+            _folder: folder,
+        }
     }
 
     async fn resolve(
@@ -134,8 +144,7 @@ impl Fixture {
     }
 
     async fn uv(&self, tool: &LockedTool) -> Result<Utf8PathBuf, PackagesError> {
-        let source =
-            UvSource { engine: &self.engine, image: &self.resolver, settings: &self.settings };
+        let source = UvSource { engine: &self.engine, image: &self.resolver, settings: &self.settings };
         uv_binary(tool, &source, &self.store, &self.fetcher, Arc::new(NullReporter)).await
     }
 
