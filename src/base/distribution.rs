@@ -51,6 +51,11 @@ impl Distribution {
         releases.contains(&suite)
     }
 
+    /// Whether a server is one of the distribution's, by its domain: the sources in its images name no other.
+    pub(crate) fn has_server(host: &str) -> bool {
+        [".debian.org", ".ubuntu.com"].iter().any(|domain| host.ends_with(domain))
+    }
+
     /// The settings of its mirrors: of its releases, and of security updates.
     pub(super) fn settings(self) -> [&'static str; 2] {
         match self {

@@ -39,7 +39,8 @@ Examples:
 
 Images referenced by a lock file in use (of a spec, or next to a project file) are kept, as are images used by a container and
 images not built from this machine's state directory. The /etc volumes that `shell` created from removed images are removed
-too; home directories and workspaces are kept. The volume `envforge-resolve` caches package resolution; it is safe to remove.";
+too; home directories and workspaces are kept. The volumes `envforge-index-*` and `envforge-lists-*` cache answers of package
+indexes and lists of apt; they are safe to remove.";
 
 /// Arguments of `images`.
 #[derive(Debug, Clone, Args)]

@@ -32,6 +32,9 @@ pub struct LockArgs {
     /// Print the content digest of the image (recomputed if the engine has the image).
     #[arg(long)]
     pub digest: bool,
+    /// Allow this project the apt sources that its base has beside the distribution's (remembered).
+    #[arg(long, conflicts_with = "spec")]
+    pub trust: bool,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -93,6 +96,6 @@ pub struct LockSource {
     pub accept_older: bool,
 }
 
-into_request!(LockArgs => Lock { spec, check, diff, digest, project, source, target });
+into_request!(LockArgs => Lock { spec, check, diff, digest, trust, project, source, target });
 
 into_request!(LockSource => LockOptions { lockfile, upgrade, upgrade_package, locked, as_of, with, apt, allow_source, wheel, yes, base, base_provider, network, accept_older });

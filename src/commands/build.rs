@@ -42,7 +42,7 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
         [] => {
             let wanted = wanted(None, &args.project, &args.source, &args.target, settings)?;
             require_trust(&wanted, Use::Build, args.trust, settings).await?;
-            wanted
+            BuildRequest { trust: args.trust, ..wanted }
         }
         [spec] => wanted(Some(spec), &args.project, &args.source, &args.target, settings)?,
         _ => {

@@ -52,6 +52,7 @@ struct CheckReport<'a> {
 
 pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Exit, CommandError> {
     let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+    let wanted = BuildRequest { trust: args.trust, ..wanted };
     if args.check {
         return check(&wanted, settings);
     }

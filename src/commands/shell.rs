@@ -8,6 +8,7 @@ use crate::model::request;
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::shell::ShellError;
+use crate::workflow::build_request::BuildRequest;
 use crate::workflow::confirm::{can_ask, choose};
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::{interruptible, to_the_end};
@@ -37,7 +38,11 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
     }
     let is_unnamed = args.image.is_none() && !args.start.attach;
     let is_project = args.environment.is_some() || args.project.is_some() || !is_outside_project(settings);
-    let project = if is_unnamed && is_project { Some(project_of(args, settings)?) } else { None };
+    let project = if is_unnamed && is_project {
+        Some(BuildRequest { trust: args.trust, ..project_of(args, settings)? })
+    } else {
+        None
+    };
     let judged = match &project {
         Some(wanted) => interruptible(require_trust(wanted, Use::Shell, args.trust, settings)).await?,
         None => Vec::new(),

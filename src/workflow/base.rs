@@ -1,15 +1,18 @@
 //! The base of a build: made or found by a provider, or only listed where the engine runs another processor.
 
 use crate::agent;
-use crate::base::{Base, BaseRequest, ProviderChoice, package_list, prepare};
+use crate::base::{Base, BaseInfo, BaseRequest, Distribution, ProviderChoice, package_list, prepare};
+use crate::model::address::Address;
 use crate::model::compat::Matrix;
 use crate::model::lock::{BaseProvider, Lock};
-use crate::model::request::LockOptions;
 use crate::model::stack::Stack;
 use crate::workflow::base_tools::{means, request};
+use crate::workflow::build_request::BuildRequest;
 use crate::workflow::check_error::CheckError;
 use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
+use crate::workflow::package_sources::archives;
+use crate::workflow::project_trust::require_sources;
 use crate::workflow::session::Session;
 
 /// The base of a stack. `named` is the image the user named, looked into; `lock` pins it.
@@ -17,9 +20,10 @@ pub(crate) async fn base_of(
     session: &Session<'_>,
     stack: &Stack,
     named: Option<&NamedBase>,
-    source: &LockOptions,
+    wanted: &BuildRequest,
     lock: Option<&Lock>,
 ) -> Result<Base, CommandError> {
+    let source = &wanted.source;
     let request = BaseRequest {
         suite: stack.suite.clone(),
         provider: match source.provider() {
@@ -41,9 +45,36 @@ pub(crate) async fn base_of(
     if let Some(NamedBase { found, .. }) = named {
         base.glibc = Some(found.glibc.clone());
         base.cuda = !found.cuda.is_empty();
-        base.mirrors.clone_from(&found.mirrors);
+        base.mirrors = sources_of(session, stack, found, wanted).await?;
     }
     Ok(base)
+}
+
+/// The apt sources of a base. Those that its distribution does not have, in a base that a project names, are used where the user
+/// allows it, and only where no mirror of the distribution is known here.
+async fn sources_of(
+    session: &Session<'_>,
+    stack: &Stack,
+    found: &BaseInfo,
+    wanted: &BuildRequest,
+) -> Result<Vec<Address>, CommandError> {
+    let (own, strange): (Vec<_>, Vec<_>) =
+        found.mirrors.iter().cloned().partition(|address| Distribution::has_server(&host_of(address)));
+    if !wanted.base_of_project || strange.is_empty() {
+        return Ok(found.mirrors.clone());
+    }
+    if !archives(session, &stack.suite, None).is_empty() {
+        return Ok(own);
+    }
+    require_sources(session, wanted, &strange).await?;
+    Ok(found.mirrors.clone())
+}
+
+/// The server of an address.
+fn host_of(address: &Address) -> String {
+    let origin = address.origin();
+    let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
+    host.split_once(':').map_or(host, |(host, _)| host).to_owned()
 }
 
 /// The base for a processor the engine does not have: its packages are chosen and nothing is installed. Its reference is
@@ -83,5 +114,27 @@ pub(crate) fn check_agent_starts(base: &Base) -> Result<(), CommandError> {
         }
         .into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_a_distribution_are_known_by_their_domain() {
+        for (address, is_own) in [
+            ("http://deb.debian.org/debian", true),
+            ("https://security.ubuntu.com:443/ubuntu", true),
+            ("http://de.archive.ubuntu.com/ubuntu/", true),
+            ("http://debian.org.evil.test/debian", false),
+            ("http://evildebian.org/debian", false),
+            ("http://u@deb.debian.org.test/debian", false),
+            ("http://169.254.169.254/latest", false),
+            ("http://[::1]:8080/debian", false),
+        ] {
+            let address: Address = address.parse().expect("an address");
+            assert_eq!(Distribution::has_server(&host_of(&address)), is_own, "{address}");
+        }
     }
 }

@@ -47,6 +47,10 @@ pub(crate) struct BuildRequest {
     pub(crate) shell: Shell,
     /// The project's folder, if there is one.
     pub(crate) folder: Option<Utf8PathBuf>,
+    /// Whether the project, and not the command line, names the base.
+    pub(crate) base_of_project: bool,
+    /// Whether what the project requests of this machine is allowed (`--trust`).
+    pub(crate) trust: bool,
     /// Whether an image that an earlier run has finished is kept as it is.
     pub(crate) keeps_finished: bool,
 }
@@ -140,6 +144,8 @@ pub(crate) fn typed(
         level: Level::Full,
         shell: Shell::default(),
         folder: None,
+        base_of_project: false,
+        trust: false,
         keeps_finished: false,
     })
 }
@@ -245,6 +251,8 @@ fn of_project(
         level: level.and_then(|level| Level::parse(level)).unwrap_or(Level::Full),
         shell: environment.shell.clone(),
         folder: Some(project.folder),
+        base_of_project: source.base.is_none() && environment.base.is_some(),
+        trust: false,
         keeps_finished: false,
     })
 }

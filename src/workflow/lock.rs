@@ -77,7 +77,7 @@ pub(crate) async fn lock_for(
             session.reporter.report(Event::Note {
                 text: format!("using the lock file of {}: {path}", old.records.created),
             });
-            let base = base_of(session, stack, named, source, Some(old)).await?;
+            let base = base_of(session, stack, named, wanted, Some(old)).await?;
             let lock = old.clone().with_facts_of(stack);
             return Ok(LockedBuild { lock, path, base, new: false, read_only: source.locked, _guard: guard });
         }
@@ -96,7 +96,7 @@ pub(crate) async fn lock_for(
     let before = old.clone().map(Box::new);
     let kept = old.filter(|_| !source.upgrade);
     let same_base = kept.as_ref().filter(|old| old.stack.base == stack.base);
-    let base = base_of(session, stack, named, source, same_base).await?;
+    let base = base_of(session, stack, named, wanted, same_base).await?;
     if supplied.lacks_a_wheel() {
         let wheel = Box::pin(wheel_from_source(session, &supplied.stack, &base, wanted)).await?;
         supplied.add_wheel(wheel);

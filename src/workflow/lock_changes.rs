@@ -39,7 +39,7 @@ pub(crate) async fn proposed(wanted: &BuildRequest, settings: &Settings) -> Resu
     let because = supplied.differences(&old, &wanted.added).iter().map(ToString::to_string).collect();
     let kept = (!wanted.source.upgrade).then_some(&old);
     let same_base = kept.filter(|old| old.stack.base == stack.base);
-    let base = base_of(&session, stack, named.as_ref(), &wanted.source, same_base).await?;
+    let base = base_of(&session, stack, named.as_ref(), wanted, same_base).await?;
     let new = resolve_lock(&session, supplied, wanted, &base, kept.cloned()).await?;
     Ok(Proposed {
         file: path.to_string(),

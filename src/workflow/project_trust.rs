@@ -6,6 +6,7 @@ use camino::Utf8Path;
 
 use crate::engine::{Mount, MountSource};
 use crate::failure::{Exit, Failure};
+use crate::model::address::Address;
 use crate::model::given::have_login;
 use crate::model::project::{HostRequest, requests_digest};
 use crate::report::Printer;
@@ -15,6 +16,7 @@ use crate::store::{Store, is_trusted, remember_trusted};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::confirm::confirm;
 use crate::workflow::error::CommandError;
+use crate::workflow::session::Session;
 
 /// What a project is about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,19 +82,46 @@ pub(crate) async fn require_trust(
         judged = mounts;
     }
     groups.retain(|group| !group.requests.is_empty());
-    if groups.is_empty() || is_configured(folder, settings) {
-        return Ok(judged);
+    if !groups.is_empty() {
+        let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+        require_groups(groups, folder, trust, &store, settings).await?;
     }
-    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+    Ok(judged)
+}
+
+/// Returns once these apt sources of the base that the project names are allowed.
+pub(crate) async fn require_sources(
+    session: &Session<'_>,
+    wanted: &BuildRequest,
+    sources: &[Address],
+) -> Result<(), CommandError> {
+    let Some(folder) = &wanted.folder else { return Ok(()) };
+    let source = |address: &Address| HostRequest::AptSource { address: address.without_login() };
+    let requests: Vec<_> = sources.iter().map(source).collect();
+    let group = Group { digest: requests_digest(folder, &requests, &[]), requests };
+    require_groups(vec![group], folder, wanted.trust, &session.store, session.settings).await
+}
+
+/// Returns once each of these groups is allowed; else the error lists all of the others.
+async fn require_groups(
+    groups: Vec<Group>,
+    folder: &Utf8Path,
+    trust: bool,
+    store: &Store,
+    settings: &Settings,
+) -> Result<(), CommandError> {
+    if is_configured(folder, settings) {
+        return Ok(());
+    }
     let mut open = Vec::new();
     for group in groups {
         let configured = TrustedProject::Requests(group.digest.clone());
-        if !settings.trust.projects.contains(&configured) && !is_trusted(&store, &group.digest)? {
+        if !settings.trust.projects.contains(&configured) && !is_trusted(store, &group.digest)? {
             open.push(group);
         }
     }
     if open.is_empty() {
-        return Ok(judged);
+        return Ok(());
     }
     let error = UntrustedProject {
         folder: folder.as_str().escape_debug().to_string(),
@@ -104,9 +133,9 @@ pub(crate) async fn require_trust(
         return Err(error.into());
     }
     for group in &open {
-        remember_trusted(&store, &group.digest, &list(&group.requests))?;
+        remember_trusted(store, &group.digest, &list(&group.requests))?;
     }
-    Ok(judged)
+    Ok(())
 }
 
 /// Asks on a terminal; without one nobody agrees.

@@ -31,6 +31,7 @@ mod matrix;
 mod program;
 #[path = "../support/registry.rs"]
 mod registry;
+mod resolver;
 #[path = "../support/scene.rs"]
 mod scene;
 #[path = "../support/shell.rs"]

@@ -1,4 +1,4 @@
-//! Packages resolved by apt and uv in a container of a bootstrapped base, from the real mirror and index.
+//! Packages resolved by apt and uv for a bootstrapped base, from the real mirror and index.
 
 use envforge::failure::{Exit, Failure as _};
 use std::collections::BTreeMap;
@@ -32,14 +32,14 @@ use crate::engine::bridge_address;
 use crate::framework::TORCH_2_7_CU118;
 use crate::index::Index;
 
-struct Fixture {
+pub(crate) struct Fixture {
     _alone: std::fs::File,
-    engine: Docker,
+    pub(crate) engine: Docker,
     fetcher: Fetcher,
     store: Store,
-    settings: PackageSettings,
+    pub(crate) settings: PackageSettings,
     base: LockedBase,
-    base_reference: String,
+    pub(crate) base_reference: String,
     resolver: Resolver,
     _folder: tempfile::TempDir,
 }
@@ -55,6 +55,11 @@ fn mirrors() -> MirrorSources {
 
 impl Fixture {
     async fn new() -> Self {
+        Self::on("debian:12", "bookworm").await
+    }
+
+    /// With that base; packages are resolved in Debian 12.
+    pub(crate) async fn on(base: &str, suite: &str) -> Self {
         let alone = crate::scene::Scene::wait_for_the_engine();
         let docker_host = std::env::var("DOCKER_HOST").ok();
         let settings = EngineSettings { docker_host, ..EngineSettings::default() };
@@ -79,6 +84,8 @@ impl Fixture {
         let reporter = Arc::new(NullReporter);
         let means =
             BaseTools { engine: &engine, registry: &registry, store: &store, fetch: &fetcher, reporter };
+        let own = prepare(&means, &request).await.expect("a base");
+        let request = BaseRequest { name: base.to_owned(), suite: suite.to_owned(), ..request };
         let base = prepare(&means, &request).await.expect("a base");
         let found = discover(&mirrors(), Distribution::Debian).expect("a mirror");
         let bundle = std::fs::read("/etc/ssl/certs/ca-certificates.crt").ok().map(Bytes::from);
@@ -90,13 +97,13 @@ impl Fixture {
                 ca_bundle: bundle,
                 ..IndexSettings::default()
             },
-            archives: Archive::of_release("bookworm", &found.main, found.security.as_ref(), None),
+            archives: Archive::of_release(suite, &found.main, found.security.as_ref(), None),
             ..PackageSettings::default()
         };
         let (base_reference, base) = (base.reference.clone(), base.locked());
         let resolver = Resolver {
-            image: base_reference.clone(),
-            archives: settings.archives.clone(),
+            image: own.reference,
+            archives: Archive::of_release("bookworm", &found.main, found.security.as_ref(), None),
             lists: "envforge-tests-lists".to_owned(),
             index_cache: "envforge-tests-index".to_owned(),
         };
@@ -113,10 +120,20 @@ impl Fixture {
         }
     }
 
-    async fn resolve(
+    pub(crate) async fn resolve(
         &self,
         stack: &Stack,
         requested: &[String],
+        previous: Option<&Lock>,
+    ) -> Result<ResolvedPackages, PackagesError> {
+        let added = UserAdditions { python: requested.to_vec(), ..UserAdditions::default() };
+        self.resolve_with(stack, &added, previous).await
+    }
+
+    pub(crate) async fn resolve_with(
+        &self,
+        stack: &Stack,
+        added: &UserAdditions,
         previous: Option<&Lock>,
     ) -> Result<ResolvedPackages, PackagesError> {
         let tools = ResolverContext {
@@ -128,7 +145,6 @@ impl Fixture {
             reporter: Arc::new(NullReporter),
         };
         let base_reference = &self.base_reference;
-        let added = &UserAdditions { python: requested.to_vec(), ..UserAdditions::default() };
         let request = PackageRequest {
             base_reference,
             base: &self.base,
@@ -204,7 +220,7 @@ fn stack(version: &str, cuda: &str, channel: Channel, companions: [(&str, &str);
     }
 }
 
-fn torch_2_8() -> Stack {
+pub(crate) fn torch_2_8() -> Stack {
     Stack {
         cudnn: Some("9.10.2.21".parse().expect("cuDNN")),
         nccl: Some("2.27.3".parse().expect("NCCL")),

@@ -43,6 +43,11 @@ pub enum HostRequest {
     },
     /// The login of the user's proxy for the commands of the build.
     ProxyLogin,
+    /// An apt source of the base that the project names, which is not the distribution's.
+    AptSource {
+        /// Its address.
+        address: String,
+    },
 }
 
 impl HostRequest {
@@ -69,6 +74,9 @@ impl fmt::Display for HostRequest {
             }
             Self::Port { address, host, container } => {
                 write!(f, "open port {host} on {address} to other machines (container port {container})")
+            }
+            Self::AptSource { address } => {
+                write!(f, "read the apt source `{}` of its base", address.escape_debug())
             }
             Self::ProxyLogin => f.write_str("read the login of your proxy in the commands of `run`"),
             Self::Secret { name, command } => {

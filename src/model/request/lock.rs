@@ -16,6 +16,8 @@ pub struct Lock {
     pub diff: bool,
     /// Print the content digest of the image: computed if the engine has it, else as recorded.
     pub digest: bool,
+    /// Allow what the project requests of this machine.
+    pub trust: bool,
     /// Which project.
     pub project: ProjectOptions,
     /// Which lock file is used and how.
