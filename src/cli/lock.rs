@@ -32,7 +32,7 @@ pub struct LockArgs {
     /// Print the content digest of the image (recomputed if the engine has the image).
     #[arg(long)]
     pub digest: bool,
-    /// Allow this project the apt sources that its base has beside the distribution's (remembered).
+    /// Allow apt sources of the project's base that are not the distribution's, now and later.
     #[arg(long, conflicts_with = "spec")]
     pub trust: bool,
     /// The project.

@@ -52,7 +52,7 @@ struct CheckReport<'a> {
 
 pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Exit, CommandError> {
     let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
-    let wanted = BuildRequest { trust: args.trust, ..wanted };
+    let wanted = BuildRequest { trust: args.trust, renews_tools: !args.source.locked, ..wanted };
     if args.check {
         return check(&wanted, settings);
     }
@@ -127,7 +127,7 @@ fn check(wanted: &BuildRequest, settings: &Settings) -> Result<Exit, CommandErro
     let wanted = &wanted.dated_as(old.as_ref());
     let supplied = LocalWheels::new(stack, wanted, old.as_ref(), settings, &store)?;
     let differences = match &old {
-        Some(lock) => supplied.differences(lock, &wanted.added),
+        Some(lock) => supplied.differences(lock, wanted),
         None => {
             return Err(LockingError::Stale {
                 file: path.to_string(),

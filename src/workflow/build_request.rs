@@ -51,6 +51,8 @@ pub(crate) struct BuildRequest {
     pub(crate) base_of_project: bool,
     /// Whether what the project requests of this machine is allowed (`--trust`).
     pub(crate) trust: bool,
+    /// Whether a lower version of uv in a lock is replaced, as `lock` does.
+    pub(crate) renews_tools: bool,
     /// Whether an image that an earlier run has finished is kept as it is.
     pub(crate) keeps_finished: bool,
 }
@@ -146,6 +148,7 @@ pub(crate) fn typed(
         folder: None,
         base_of_project: false,
         trust: false,
+        renews_tools: false,
         keeps_finished: false,
     })
 }
@@ -253,6 +256,7 @@ fn of_project(
         folder: Some(project.folder),
         base_of_project: source.base.is_none() && environment.base.is_some(),
         trust: false,
+        renews_tools: false,
         keeps_finished: false,
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::model::compat::tables::Channel;
 use crate::model::image::plan::environment_of;
-use crate::model::lock::{Difference, Lock, LockedWheel, UserAdditions};
+use crate::model::lock::{Difference, Lock, LockedWheel};
 use crate::model::request::LockOptions;
 use crate::model::stack::Stack;
 use crate::packages::{LocalWheel, PackagesError};
@@ -11,6 +11,7 @@ use crate::settings::Settings;
 use crate::store::Store;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
+use crate::workflow::locked_tools::tool_differences;
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 
@@ -82,8 +83,9 @@ impl LocalWheels {
     }
 
     /// Every way in which a lock does not fit.
-    pub(crate) fn differences(&self, old: &Lock, added: &UserAdditions) -> Vec<Difference> {
-        let mut all = old.differences_from(&self.stack, added);
+    pub(crate) fn differences(&self, old: &Lock, wanted: &BuildRequest) -> Vec<Difference> {
+        let mut all = old.differences_from(&self.stack, &wanted.added);
+        all.extend(tool_differences(old, wanted.renews_tools));
         all.extend(old.claims(&environment_of(&old.stack, &old.added)));
         for wheel in &self.given {
             let locked = old.local_wheels().find(|locked| locked.name == wheel.name);

@@ -20,6 +20,7 @@ use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::lock_packages::resolved;
+use crate::workflow::locked_tools::current_tools;
 use crate::workflow::session::Session;
 use crate::workflow::source_build::{agree_to_compile, wheel_from_source};
 
@@ -67,7 +68,7 @@ pub(crate) async fn lock_for(
     let stack = &supplied.stack;
     let differences: Vec<String> = old
         .iter()
-        .flat_map(|old| supplied.differences(old, &wanted.added))
+        .flat_map(|old| supplied.differences(old, wanted))
         .map(|difference| difference.to_string())
         .collect();
     let stale =
@@ -177,6 +178,8 @@ pub(crate) async fn resolve_lock(
 fn changed_around_packages(old: Lock, wanted: &BuildRequest) -> Lock {
     let environment = environment_of(&old.stack, &wanted.added);
     let old = old.in_current_schema();
-    let records = LockMetadata { content: None, config: None, layers: Vec::new(), ..old.records };
-    Lock { spec: wanted.spec.clone(), added: wanted.added.clone(), environment, records, ..old }
+    let records = LockMetadata { content: None, config: None, layers: Vec::new(), ..old.records.clone() };
+    let (spec, added, tools) =
+        (wanted.spec.clone(), wanted.added.clone(), current_tools(&old, wanted.renews_tools));
+    Lock { spec, added, environment, records, tools, ..old }
 }

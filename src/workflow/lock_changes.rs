@@ -36,7 +36,7 @@ pub(crate) async fn proposed(wanted: &BuildRequest, settings: &Settings) -> Resu
     let supplied = LocalWheels::new(stack, wanted, Some(&old), settings, &session.store)?;
     let stack = &supplied.stack;
     check_companions(settings, wanted, stack)?;
-    let because = supplied.differences(&old, &wanted.added).iter().map(ToString::to_string).collect();
+    let because = supplied.differences(&old, wanted).iter().map(ToString::to_string).collect();
     let kept = (!wanted.source.upgrade).then_some(&old);
     let same_base = kept.filter(|old| old.stack.base == stack.base);
     let base = base_of(&session, stack, named.as_ref(), wanted, same_base).await?;

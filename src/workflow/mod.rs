@@ -43,6 +43,7 @@ pub(crate) mod lock_changes;
 pub mod lock_error;
 pub(crate) mod lock_file;
 pub(crate) mod lock_packages;
+mod locked_tools;
 pub(crate) mod matrix_override;
 pub(crate) mod named;
 pub(crate) mod offer;

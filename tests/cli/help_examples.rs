@@ -22,6 +22,8 @@ enum Outcome {
     Prints(&'static str),
     /// The same, and it prints nothing.
     Silent,
+    /// It ends with code 1 and prints that.
+    Refuses(&'static str),
     /// It does not run here.
     Needs(Need),
 }
@@ -42,7 +44,7 @@ enum Need {
 }
 
 use Need::{Containers, OtherProgram, RealIndex, Shell, Terminal};
-use Outcome::{Needs, Prints, Silent};
+use Outcome::{Needs, Prints, Refuses, Silent};
 
 const ABI_EXAMPLE: &str =
     "envforge compat abi ./my_extension-1.0-cp311-cp311-linux_x86_64.whl --spec pytorch-cuda:2.8-cu128";
@@ -157,7 +159,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge lock pytorch-cuda:2.8-cu128", Prints(".lock")),
     ("envforge lock pytorch-cuda:2.8-cu128 --upgrade", Needs(Containers)),
     ("envforge lock -P transformers", Needs(Containers)),
-    ("envforge lock --check", Prints("envforge.lock")),
+    ("envforge lock --check", Refuses("uv: locked `0.0.1`")),
     ("envforge lock --diff --upgrade", Needs(Containers)),
     ("envforge lock pytorch-cuda:2.8 --as-of 2026-03-01", Needs(Containers)),
     ("envforge lock pytorch-cuda:2.8-cu128 --digest", Needs(Containers)),
@@ -323,7 +325,7 @@ fn every_command_but_those_of_containers_has_an_example_that_runs() {
         .iter()
         .filter_map(|(line, outcome)| match outcome {
             Needs(need) => Some((*line, *need)),
-            Prints(_) | Silent => None,
+            Prints(_) | Refuses(_) | Silent => None,
         })
         .collect();
     let none_runs = |lines: &Vec<String>| lines.iter().all(|line| needs.contains_key(line.as_str()));
@@ -349,14 +351,15 @@ fn every_command_but_those_of_containers_has_an_example_that_runs() {
 fn examples_of_help_run_as_shown() {
     let mut wrong = Vec::new();
     for (example, outcome) in OUTCOMES {
-        let text = match outcome {
-            Prints(text) => *text,
-            Silent => "",
+        let (code, text) = match outcome {
+            Prints(text) => (0, *text),
+            Refuses(text) => (1, *text),
+            Silent => (0, ""),
             Needs(_) => continue,
         };
         let run = run(example);
         let is_shown = run.stdout.contains(text) && text.is_empty() == run.stdout.is_empty();
-        if run.code != 0 || !is_shown {
+        if run.code != code || !is_shown {
             wrong.push(format!("{example}\n  code {}: {}", run.code, run.stdout));
         }
     }

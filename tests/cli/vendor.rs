@@ -130,6 +130,11 @@ pub(crate) fn lock_and_index() -> (Lock, Index) {
     (lock, Index::local(vec![one(), two(), uv]))
 }
 
+/// uv as a lock of this version names it.
+pub(crate) fn current_tools() -> Vec<LockedTool> {
+    vec![envforge::packages::catalogue().uv(envforge::model::versions::Machine::X86_64).expect("a uv")]
+}
+
 /// A wheel of the default index, as a lock names it.
 pub(crate) fn locked(wheel: &Wheel) -> LockedWheel {
     LockedWheel {
@@ -250,7 +255,9 @@ fn vendor_directory_of_schema_1_is_read_under_both_hashes() {
 
 #[test]
 fn lock_rewrites_a_matching_lock_of_schema_1() {
-    let scene = of_schema_1();
+    let mut scene = of_schema_1();
+    scene.lock.tools = current_tools();
+    scene.write_lock();
     let file = scene.program.path("envforge.lock");
     let before = std::fs::read_to_string(&file).expect("ours");
     for args in [["lock", "--check"], ["lock", "--locked"]] {
@@ -264,6 +271,38 @@ fn lock_rewrites_a_matching_lock_of_schema_1() {
     let after = std::fs::read_to_string(&file).expect("ours");
     assert_eq!(after, before.replacen("schema = 1\n", "schema = 2\n", 1));
     assert_eq!(scene.run(&["lock", "--check"]).code, 0);
+}
+
+/// `lock` replaces uv of an older release and nothing else; a build takes the lock as it is.
+#[test]
+fn lower_uv_of_a_lock_is_named_and_replaced() {
+    let mut scene = Scene::new();
+    scene.write_lock();
+    let file = scene.program.path("envforge.lock");
+    let before = std::fs::read_to_string(&file).expect("ours");
+    let current = current_tools().remove(0);
+    let difference = format!("uv: locked `0.0.1`, requested `{}`", current.version);
+    let check = scene.run(&["lock", "--check"]);
+    assert!(check.code == 1 && check.stderr.contains(&difference), "{} {}", check.code, check.stderr);
+    let locked = scene.run(&["lock", "--locked"]);
+    assert_eq!(locked.code, 0, "{}", locked.stderr);
+    assert_eq!(std::fs::read_to_string(&file).expect("ours"), before, "nothing is written");
+    let run = scene.run(&["lock"]);
+    assert!(run.code == 0 && run.stderr.contains(&difference), "{} {}", run.code, run.stderr);
+    scene.lock.tools = vec![current.clone()];
+    let after = std::fs::read_to_string(&file).expect("ours");
+    let tools =
+        |text: &str| -> String { text.lines().filter(|line| !line.contains("name = \"uv\"")).collect() };
+    assert_eq!(tools(&after), tools(&before), "every other pin is kept");
+    assert!(after.contains(&current.sha256), "{after}");
+    assert_eq!(scene.run(&["lock", "--check"]).code, 0);
+    // Another file under the version of this release is nobody's.
+    let forged = after.replace(&current.sha256, &"0".repeat(64));
+    std::fs::write(&file, forged).expect("ours");
+    for args in [["lock", "--check"], ["lock", "--locked"]] {
+        let run = scene.run(&args);
+        assert!(run.code == 1 && run.stderr.contains("SHA-256 000000000000"), "{} {}", run.code, run.stderr);
+    }
 }
 
 #[test]
