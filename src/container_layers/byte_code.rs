@@ -1,4 +1,5 @@
-//! Byte code of wheels, from a container without network, secrets or any other package: kept by wheel and exact Python.
+//! Byte code of wheels, from a container without network, secrets or any other package: kept by wheel and by everything in the image
+//! that compiled it.
 //!
 //! A distribution's byte code is a function of its sources, their paths in the image and the Python: one fresh process each,
 //! without site, so no code of a wheel runs.
@@ -15,6 +16,7 @@ use super::step::Tools;
 use crate::assemble::LAYOUT_VERSION;
 use crate::engine::{ContainerFile, RunLimits, RunRequest};
 use crate::model::sha256::sha256_hex;
+use crate::store::old_byte_code::BYTE_CODE;
 use crate::store::{SealedRecords, Store, StoreError};
 
 const SCRIPT: &str = concat!(
@@ -24,7 +26,7 @@ const SCRIPT: &str = concat!(
 /// A slow machine compiles the modules of a batch in minutes.
 const TIME: Duration = Duration::from_hours(1);
 /// Raised when the same sources give other byte code than before.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 /// Sources of one container, bytes: what is sent and received lies in memory, several times.
 pub const BATCH: u64 = 48 << 20;
 const WHAT: &str = "byte code";
@@ -52,7 +54,7 @@ pub struct Distribution {
 pub struct Interpreter<'a> {
     /// An image that has it, by tag.
     pub image: &'a str,
-    /// What tells it from any other build of Python.
+    /// Everything that the image has, as a hash: the scripts of a package of the distribution may have changed any of it.
     pub identity: &'a str,
 }
 
@@ -161,7 +163,7 @@ pub(crate) fn keep(
 }
 
 fn records(store: &Store) -> SealedRecords {
-    SealedRecords::new(store, "layers/byte-code")
+    SealedRecords::new(store, BYTE_CODE)
 }
 
 fn name_of(wheel: &str, identity: &str) -> String {

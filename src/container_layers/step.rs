@@ -38,6 +38,9 @@ pub struct Step<'a> {
     pub below: &'a ImageInfo,
     /// Its reference after FROM.
     pub reference: &'a str,
+    /// The id of the image below where its configuration is somebody's: variables, a shell or triggers of it change what a step
+    /// makes. None of an image of layers alone.
+    pub configured: Option<String>,
     /// The instructions after FROM, one a line.
     pub instructions: String,
     /// The files they use.
@@ -48,6 +51,7 @@ impl Step<'_> {
     /// What the layers are a function of, as a hash: the image below, instructions and files.
     pub fn key(&self) -> String {
         let mut text = format!("{LAYOUT}\n{}\n{}\n", self.below.layers.join(" "), self.instructions);
+        text.extend(self.configured.iter().flat_map(|id| ["configured as ", id, "\n"]));
         for entry in &self.context {
             let hash = match &entry.content {
                 ContextContent::Bytes(bytes) => sha256_hex(bytes),
@@ -98,4 +102,50 @@ pub async fn step_layers(tools: &Tools<'_>, step: Step<'_>) -> Result<Vec<KeptLa
     });
     let made = made.await.map_err(std::io::Error::other)??;
     Ok(keep(tools.store, &key, made)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn below(layers: &[&str]) -> ImageInfo {
+        ImageInfo {
+            id: "sha256:1".to_owned(),
+            tags: Vec::new(),
+            digests: Vec::new(),
+            size: 1,
+            labels: BTreeMap::new(),
+            env: Vec::new(),
+            user: String::new(),
+            layers: layers.iter().map(|&layer| layer.to_owned()).collect(),
+            history: Vec::new(),
+            sizes: Vec::new(),
+            architecture: "amd64".to_owned(),
+        }
+    }
+
+    #[test]
+    fn key_has_all_that_could_change_the_layers() {
+        let (one, other) = (below(&["a"]), below(&["b"]));
+        let step = |below| Step {
+            below,
+            reference: "base",
+            configured: None,
+            instructions: "RUN x".to_owned(),
+            context: vec![ContextEntry::text("debs/a", "deb".to_owned())],
+        };
+        let key = step(&one).key();
+        assert_eq!(key, Step { reference: "the same by another name", ..step(&one) }.key());
+        let text = |path: &str, text: &str| vec![ContextEntry::text(path, text.to_owned())];
+        for changed in [
+            step(&other),
+            // The same layers, but the variables of somebody's image: `LD_PRELOAD`, `PATH`, a shell, a trigger.
+            Step { configured: Some("sha256:2".to_owned()), ..step(&one) },
+            Step { instructions: "RUN y".to_owned(), ..step(&one) },
+            Step { context: text("debs/a", "another deb"), ..step(&one) },
+            Step { context: text("debs/b", "deb"), ..step(&one) },
+        ] {
+            assert_ne!(key, changed.key(), "{changed:?}");
+        }
+    }
 }

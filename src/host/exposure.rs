@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "edge: reads files of this machine")]
 
 use std::net::IpAddr;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use camino::Utf8Path;
 
@@ -10,6 +10,7 @@ use super::findings::{HostFinding, Severity};
 use crate::model::project::secret::{credential_in_file, secret_in};
 
 const OTHERS_WRITE: u32 = 0o002;
+const GROUP_WRITE: u32 = 0o020;
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_ENTER: u32 = 0o001;
 
@@ -61,6 +62,21 @@ pub fn readable_secret(name: &str, file: &Utf8Path) -> Option<HostFinding> {
     Some(HostFinding::with("config-readable", Severity::Warning, text, format!("`chmod 600 {file}`")))
 }
 
+/// A warning if others can write to a directory of envforge's: what it finds there it takes for its own. A group of the user alone,
+/// as many distributions make one for each, is nobody else.
+pub fn writable_folder(what: &str, folder: &Utf8Path) -> Option<HostFinding> {
+    let found = fs_err::metadata(folder).ok()?;
+    let mode = found.permissions().mode();
+    let of_group = mode & GROUP_WRITE != 0 && found.gid() != rustix::process::getegid().as_raw();
+    let who = match (mode & OTHERS_WRITE != 0 && is_reachable(folder), of_group) {
+        (true, _) => "every user of this machine",
+        (false, true) => "every member of its group",
+        (false, false) => return None,
+    };
+    let text = format!("{who} can write to the {what} directory `{folder}`");
+    Some(HostFinding::with("folder-writable", Severity::Warning, text, format!("`chmod go-w {folder}`")))
+}
+
 /// Describes a credential among the values of a configuration.
 fn credential_of(value: &toml::Value, key: &str) -> Option<&'static str> {
     match value {
@@ -110,6 +126,23 @@ mod tests {
         assert_eq!(open_socket(&inside), None, "no other user can enter its directory");
         fs_err::set_permissions(private.path(), std::fs::Permissions::from_mode(0o711)).expect("ours");
         assert!(open_socket(&inside).is_some());
+    }
+
+    #[test]
+    fn folder_that_others_can_write_to_is_a_warning() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let inside = Utf8Path::from_path(folder.path()).expect("UTF-8").join("cache");
+        fs_err::create_dir(&inside).expect("ours");
+        let found = |outer: u32, mode: u32| {
+            fs_err::set_permissions(folder.path(), std::fs::Permissions::from_mode(outer)).expect("ours");
+            fs_err::set_permissions(&inside, std::fs::Permissions::from_mode(mode)).expect("ours");
+            writable_folder("cache", &inside).map(|finding| finding.text)
+        };
+        for (outer, mode) in [(0o755, 0o755), (0o755, 0o775), (0o700, 0o777)] {
+            assert_eq!(found(outer, mode), None, "{outer:o} {mode:o}");
+        }
+        assert!(found(0o755, 0o777).is_some_and(|text| text.starts_with("every user")));
+        assert_eq!(writable_folder("cache", "/nonexistent".into()), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod topology;
 mod usage;
 
 pub(crate) use desktop::{open_page, open_program};
-pub use exposure::{open_port, open_socket, readable_credentials, readable_secret};
+pub use exposure::{open_port, open_socket, readable_credentials, readable_secret, writable_folder};
 pub use facts::{EngineFacts, GpuError, HostFacts, HostGpu, HostReport, SystemFacts};
 pub use findings::{HostFinding, Severity, findings};
 pub use kernel_log::XidErrors;

@@ -1,10 +1,11 @@
-//! Errors behind failed steps of `resolve.sh`, from their exit code and the output of apt or uv.
+//! Errors behind failed steps of the resolver's scripts, from their exit code and the output of apt or uv.
 
 use super::error::{PackagesError, ToolOutput};
 use super::redact::without_addresses;
+use super::script_file::MINUTES;
 use crate::model::lock::DEFAULT_INDEX;
 
-/// Returns the error behind an exit code of `resolve.sh`; `with_additions`: the request includes packages of the user.
+/// Returns the error behind an exit code of a script; `with_additions`: the request includes packages of the user.
 pub(super) fn explain(code: i64, stderr: &[u8], with_additions: bool) -> PackagesError {
     explain_with(code, stderr, with_additions, |_| vec![DEFAULT_INDEX])
 }
@@ -25,6 +26,11 @@ pub(super) fn explain_with<'a>(
         50 => PackagesError::AptChanges { cause: ToolOutput(text) },
         41 => PackagesError::System { cause: ToolOutput(text) },
         43 => resolver(text, with_additions, indexes_of),
+        // `timeout`, and what it has to kill.
+        124 | 137 => {
+            let detail = format!("it was ended after {MINUTES} minutes or killed: {text}");
+            PackagesError::Output { what: "run", detail }
+        }
         code => {
             let detail = format!("exit code {code}: {text}");
             PackagesError::Output { what: "run", detail }

@@ -10,7 +10,7 @@ use super::inputs::{CA_BUNDLE, environment, sources};
 use super::output::Answers;
 use super::request::{PackageRequest, ResolverContext};
 use super::resolver_image::Resolver;
-use super::script_file::{FOLDER, file};
+use super::script_file::{FOLDER, command, file};
 use super::settings::PackageSettings;
 use super::vendor::{VendorSource, vendor_source};
 use crate::base::{BaseApt, KEYS, SeenIndex, base_apt, index_date};
@@ -73,7 +73,7 @@ async fn run(
 ) -> Result<Answers, PackagesError> {
     let container = RunRequest {
         image: resolver.image.clone(),
-        command: vec!["/bin/sh".to_owned(), SCRIPT.to_owned()],
+        command: command(SCRIPT),
         user: Some("0:0".to_owned()),
         files,
         binds: vec![format!("{}:/lists", resolver.lists)],

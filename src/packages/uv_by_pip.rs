@@ -11,7 +11,7 @@ use super::failure::explain;
 use super::inputs::surroundings;
 use super::limits::LARGEST_UV;
 use super::redact::without_addresses;
-use super::script_file::file;
+use super::script_file::{command, file};
 use super::settings::PackageSettings;
 use super::uv_source::{UvSource, unusable};
 use crate::engine::{ContainerFile, RunRequest};
@@ -33,7 +33,7 @@ pub(super) async fn wheel_by_pip(
     let settings = PackageSettings { archives: resolver.archives, ..source.settings.clone() };
     let container = RunRequest {
         image: resolver.image,
-        command: vec!["/bin/sh".to_owned(), SCRIPT.to_owned()],
+        command: command(SCRIPT),
         user: Some("0:0".to_owned()),
         files: files(tool, &settings)?,
         network: settings.network,

@@ -8,6 +8,7 @@ use super::error::PackagesError;
 use super::inputs::UV;
 use super::request::ResolverContext;
 use super::resolver_image::Resolver;
+use super::script_file::command;
 use super::uv::uv_program;
 use crate::engine::{ContainerFile, RunOutcome, RunRequest};
 
@@ -35,7 +36,7 @@ pub(super) async fn run_uv(
     let bind = shares_cache.then(|| format!("{}:/cache", resolver.index_cache));
     let container = |files: &[ContainerFile]| RunRequest {
         image: resolver.image.clone(),
-        command: vec!["/bin/sh".to_owned(), script.to_owned()],
+        command: command(script),
         user: Some("0:0".to_owned()),
         files: files.to_vec(),
         binds: bind.clone().into_iter().collect(),

@@ -9,6 +9,7 @@ use crate::failure::{Exit, SHELL_FAILURE};
 use crate::model::diagnosis::entries;
 use crate::model::markdown::{MarkdownPage, code, sentence};
 use crate::packages::catalogue;
+use crate::store::caches::{CACHES, Cache};
 
 pub(super) fn checks() -> String {
     let mut page = MarkdownPage::new("Checks");
@@ -107,6 +108,20 @@ pub(super) fn exit_codes() -> String {
         "`envforge shell` ends with the exit code of the program in the container, and with {SHELL_FAILURE} where \
          envforge itself failed.",
     ));
+    page.finish()
+}
+
+pub(super) fn caches() -> String {
+    let mut page = MarkdownPage::new("Caches");
+    page.paragraph(
+        "Values that last from one run to another, and why one project cannot fill them for another: a key holds everything that \
+         could change the value. `layers/...` are records below `records/ID` of the cache directory, each with a seal; ID is that of the key \
+         of the state directory. CACHE and STATE are the directories of [settings](settings.md).",
+    );
+    let row = |cache: &Cache| {
+        [code(cache.place), cache.value.to_owned(), cache.key.to_owned(), cache.guard.to_owned()].into()
+    };
+    page.table(&["place", "value", "key", "guard"], CACHES.iter().map(row));
     page.finish()
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn pages() -> Vec<(String, String)> {
         ("exit-codes.md", lists::exit_codes()),
         ("json-output.md", json_output::page()),
         ("image-contents.md", lists::image_contents()),
+        ("caches.md", lists::caches()),
         ("matrix.md", support_text(Matrix::current())),
     ];
     all.map(|(name, text)| (name.to_owned(), text)).into()

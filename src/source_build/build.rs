@@ -13,6 +13,7 @@ use crate::engine::{EngineError, ImageBuildRequest, Network, TemporaryTag};
 use crate::model::image::context::ContextEntry;
 use crate::model::image::plan::CachedFile;
 use crate::model::image::render::rendered;
+use crate::model::sha256::sha256_hex;
 use crate::packages::{LocalWheel, ResolverContext};
 use crate::report::Event;
 
@@ -43,8 +44,15 @@ pub struct Compilation<'a> {
 }
 
 impl Compilation<'_> {
+    /// The volume of the compilers' results: those of another archive never see it, nor does another image, whose compilers may be
+    /// anybody's.
+    fn compiler_cache(&self, layers: &[String]) -> String {
+        let all = format!("{} {} {}", self.archive.sha256, self.uv.sha256, layers.join(" "));
+        format!("envforge-compiler-{}", sha256_hex(all.as_bytes()))
+    }
+
     /// The build context above an image: its Dockerfile, the archive and the step.
-    fn context(&self, image: &str, jobs: u64) -> Result<Vec<ContextEntry>, SourceError> {
+    fn context(&self, image: &str, cache: &str, jobs: u64) -> Result<Vec<ContextEntry>, SourceError> {
         let Self { title, why, file, archive, uv, patches, environment } = self;
         let values = json!({
             "envforge": env!("CARGO_PKG_VERSION"),
@@ -54,8 +62,7 @@ impl Compilation<'_> {
                 "why": why,
                 "archive": file,
                 "patches": patches,
-                // Compilers of another archive never see it.
-                "cache": format!("envforge-compiler-{}", archive.sha256),
+                "cache": cache,
             },
         });
         let mut context = vec![
@@ -83,10 +90,13 @@ pub async fn compile(
     jobs: u64,
 ) -> Result<LocalWheel, SourceError> {
     let scratch = TemporaryTag::new(tools.engine);
+    let gone = || EngineError::NoSuchImage { reference: image.to_owned() };
+    let layers = tools.engine.image(image).await?.ok_or_else(gone)?.layers;
+    let cache = what.compiler_cache(&layers);
     let mut jobs = jobs.max(1);
     loop {
         let build = ImageBuildRequest {
-            context: what.context(image, jobs)?,
+            context: what.context(image, &cache, jobs)?,
             context_secret: tools.store.context_secret()?,
             secrets: Vec::new(),
             build_args: BTreeMap::new(),
@@ -135,7 +145,7 @@ pub(super) mod tests {
 
     /// The text of an entry of a compilation's context.
     pub(in crate::source_build) fn text_of(what: &Compilation<'_>, path: &str) -> String {
-        let context = what.context("envforge-scratch:1", 2).expect("a context");
+        let context = what.context("envforge-scratch:1", "envforge-compiler-1", 2).expect("a context");
         assert!(context.is_sorted_by(|a, b| a.path < b.path));
         let entry = context.into_iter().find(|entry| entry.path == path).expect(path);
         let ContextContent::Bytes(bytes) = &entry.content else { panic!("{path} is made here") };
@@ -155,6 +165,20 @@ pub(super) mod tests {
             uv: cached("b"),
             patches,
             environment: "export MAX_JOBS='{jobs}'\n".to_owned(),
+        }
+    }
+
+    #[test]
+    fn compilers_of_another_image_archive_or_uv_have_another_cache() {
+        let layers = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let own = what(&[]);
+        let cache = own.compiler_cache(&layers(&["base", "system"]));
+        assert_eq!(cache, what(&[]).compiler_cache(&layers(&["base", "system"])));
+        assert_ne!(cache, own.compiler_cache(&layers(&["base", "another system"])));
+        for other in
+            [Compilation { archive: cached("c"), ..what(&[]) }, Compilation { uv: cached("c"), ..what(&[]) }]
+        {
+            assert_ne!(cache, other.compiler_cache(&layers(&["base", "system"])));
         }
     }
 
@@ -181,7 +205,7 @@ pub(super) mod tests {
     #[test]
     fn unknown_patch_is_an_error() {
         let patches = ["none.py".to_owned()];
-        let error = what(&patches).context("x", 1).expect_err("no such patch");
+        let error = what(&patches).context("x", "y", 1).expect_err("no such patch");
         assert!(error.to_string().contains("none.py"), "{error}");
     }
 }

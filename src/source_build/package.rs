@@ -19,6 +19,7 @@ use crate::model::resolve::BuildMachine;
 use crate::model::sha256::sha256_hex;
 use crate::model::versions::ComputeCapability;
 use crate::model::whiteout::{DELETES, deletes};
+use crate::packages::catalogue;
 use crate::source_build::build::{Compilation, JOBS, STEP};
 use crate::source_build::patches::patch_text;
 
@@ -129,6 +130,11 @@ impl<'a> PackageBuild<'a> {
             "environment": self.environment("0"),
             "step": STEP,
         });
+        // uv builds the wheel: one that is not of this release may be anybody's.
+        let own = catalogue().uv(below.stack.machine);
+        if below.tools.iter().any(|tool| Some(tool) != own.as_ref()) {
+            what["tools"] = below.tools.iter().map(|tool| tool.sha256.as_str()).collect();
+        }
         if !self.patches().is_empty() {
             what["patches"] = texts(self.patches()).into();
         }
@@ -525,6 +531,9 @@ mod tests {
             let mut below = build.below.clone();
             below.wheels[0].sha256 = "f".repeat(64);
             assert_ne!(PackageBuild { below: &below, ..build }.key(), key);
+            let mut below = build.below.clone();
+            below.tools[0].sha256 = "f".repeat(64);
+            assert_ne!(PackageBuild { below: &below, ..build }.key(), key, "uv builds the wheel");
             let mut recipe = recipe();
             let with = PackageBuild { recipe: Some(&recipe), ..build }.key();
             assert_ne!(with, key);

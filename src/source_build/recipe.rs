@@ -45,9 +45,11 @@ impl<'a> Recipe<'a> {
         format!("{} {}+{}", self.stack.package, self.stack.version, self.stack.cuda)
     }
 
-    /// SHA-256 over everything that decides the wheel, except the number of parallel compilers.
-    pub fn key(&self) -> String {
+    /// SHA-256 over everything that decides the wheel, except the number of parallel compilers. `base` is the digest of a base that is
+    /// an image; one that is made of packages has none, and those are the signed ones of its suite.
+    pub fn key(&self, base: Option<&str>) -> String {
         let Self { stack, row } = self;
+        let base = base.map_or_else(|| json!(stack.base), |digest| json!([stack.base, digest]));
         let patches: Vec<_> = row.patches.iter().map(|name| patch_text(name)).collect();
         let what = json!({
             "title": self.title(),
@@ -56,7 +58,7 @@ impl<'a> Recipe<'a> {
             "environment": self.environment("0"),
             "python": stack.python,
             "machine": stack.machine,
-            "base": stack.base,
+            "base": base,
             "compiler": stack.source_build.as_ref().map(|choice| &choice.nvcc),
             "wheels": row.build_wheels,
             "packages": row.build_packages,
@@ -212,7 +214,7 @@ mod tests {
     #[test]
     fn key_depends_on_inputs_not_on_the_machine() {
         let (all, one, row) = (stack(None), stack(Some("8.6")), row());
-        let key = |stack: &Stack, row: &SourceBuild| Recipe { stack, row }.key();
+        let key = |stack: &Stack, row: &SourceBuild| Recipe { stack, row }.key(None);
         let first = key(&all, &row);
         assert_eq!(first, key(&all, &row.clone()));
         assert_ne!(first, key(&one, &row), "other GPU targets");
@@ -225,6 +227,9 @@ mod tests {
         change(|row| row.patches.clear());
         change(|row| drop(row.environment.insert("USE_CUDNN".into(), "0".into())));
         change(|row| row.build_wheels.push("x".into()));
+        let in_image = |digest| Recipe { stack: &all, row: &row }.key(Some(digest));
+        assert_ne!(in_image("sha256:a"), first, "an image of that name may have any compiler");
+        assert_ne!(in_image("sha256:a"), in_image("sha256:b"));
         let other = Stack { python: "3.12".parse().unwrap(), ..all.clone() };
         assert_ne!(first, key(&other, &row));
     }

@@ -15,6 +15,7 @@
 //! ```
 
 pub(crate) mod built_images;
+pub mod caches;
 mod error;
 mod files;
 mod folders;
@@ -22,6 +23,7 @@ pub(crate) mod known_locks;
 mod limits;
 mod lock;
 mod newest_indexes;
+pub(crate) mod old_byte_code;
 pub(crate) mod packed_layers;
 mod regular_file;
 pub(crate) mod reports;

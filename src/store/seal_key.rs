@@ -1,6 +1,7 @@
 //! The key of the seals of records, a file of the state directory that its owner alone can read, and its public id.
 
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, OnceLock};
 
 use camino::Utf8Path;
@@ -51,10 +52,31 @@ impl KeyOfState {
     }
 }
 
+/// Fails if others can read the key, or made it: they could seal any record.
+fn check_owner(path: &Utf8Path) -> std::io::Result<()> {
+    let found = match fs_err::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let wrong = if found.uid() != rustix::process::geteuid().as_raw() {
+        format!("`{path}` belongs to another user (id {}); use a state directory of your own", found.uid())
+    } else if found.is_file() && found.mode() & 0o077 != 0 {
+        format!(
+            "`{path}` can be read or changed by others (mode {:o}); remove it, or `chmod 600` it",
+            found.mode() & 0o777
+        )
+    } else {
+        return Ok(());
+    };
+    Err(std::io::Error::new(ErrorKind::PermissionDenied, wrong))
+}
+
 /// The bytes of the key; the first process that needs it makes it.
 fn key_bytes(state: &Utf8Path) -> std::io::Result<Vec<u8>> {
     let path = state.join(KEY);
     for _ in 0..ATTEMPTS {
+        check_owner(&path)?;
         match read_regular(&path, SIZE as u64) {
             Ok(bytes) if bytes.len() == SIZE => return Ok(bytes),
             // Cut by a full disk: what it sealed is made again.

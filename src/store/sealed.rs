@@ -217,6 +217,22 @@ mod tests {
     }
 
     #[test]
+    fn key_that_others_can_read_or_made_is_refused() {
+        let f = fixture();
+        f.records("state", "layers").write("one", b"mine").expect("written");
+        let key = f.root.join("state").join(KEY);
+        for mode in [0o640, 0o604, 0o620, 0o602] {
+            fs_err::set_permissions(&key, std::fs::Permissions::from_mode(mode)).expect("ours");
+            let error = f.records("state", "layers").write("one", b"x").expect_err("refused");
+            let cause = error.to_string();
+            assert!(cause.contains("chmod 600") && cause.contains(&format!("{mode:o}")), "{cause}");
+            assert_eq!(f.records("state", "layers").read("one", 100), None);
+        }
+        fs_err::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("ours");
+        assert_eq!(f.records("state", "layers").read("one", 100).as_deref(), Some(&b"mine"[..]));
+    }
+
+    #[test]
     fn three_states_keep_their_records_in_one_cache_at_once() {
         let f = fixture();
         let all = std::sync::Barrier::new(3);

@@ -10,6 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::error::StoreError;
 use super::folders::Store;
 use super::known_locks::texts_in_use;
+use super::old_byte_code::OLD as OLD_BYTE_CODE;
 use super::regular_file::read_regular;
 use super::sealed::{LAST_USED, RECORDS};
 
@@ -58,6 +59,7 @@ fn forgotten_records(store: &Store, now: SystemTime) -> Vec<Utf8PathBuf> {
     let mut found = vec![store.cache_dir().join(OLD_RECORDS)];
     let own = store.key_id().unwrap_or_default();
     for entry in store.cache_dir().join(RECORDS).read_dir_utf8().into_iter().flatten().flatten() {
+        found.push(entry.path().join(OLD_BYTE_CODE));
         let last = fs_err::metadata(entry.path().join(LAST_USED)).and_then(|marker| marker.modified());
         // A clock that went back forgets nothing.
         let is_recent =
@@ -133,6 +135,7 @@ mod tests {
     use crate::model::sha256::sha256_hex;
     use crate::store::SealedRecords;
     use crate::store::known_locks::OF_SPECS;
+    use crate::store::old_byte_code::BYTE_CODE;
 
     #[test]
     fn files_of_locks_in_use_and_young_ones_stay() {
@@ -151,11 +154,13 @@ mod tests {
         };
         write(&format!("sha256/{}/{used}", &used[..2]), "wheel");
         let id = store.key_id().expect("a key");
-        write(&format!("records/{id}/layers/byte-code/{used}-11"), "code");
+        write(&format!("records/{id}/layers/byte-code-2/{used}-11"), "code");
         write(&format!("records/{id}/layers/digests/x.json"), &format!(r#"{{"diff_id":"sha256:{used}"}}"#));
         write(&format!("records/{id}/{LAST_USED}"), "");
         write("base/archive", "not part of it");
         let gone = [
+            // Never read: it was kept for every project.
+            write(&format!("records/{id}/layers/byte-code/{used}-11"), "code"),
             write(
                 &format!("records/{id}/layers/digests/y.json"),
                 &format!(r#"{{"diff_id":"sha256:{other}"}}"#),
@@ -168,7 +173,7 @@ mod tests {
         let later = now + YOUNG + Duration::from_mins(1);
         let found = unused(&store, later);
         assert_eq!(found.iter().map(|file| file.path.clone()).collect::<Vec<_>>(), gone);
-        assert_eq!(found[1].size, 13);
+        assert_eq!(found[2].size, 13);
         remove(&store, &found).expect("removed");
         remove(&store, &found).expect("somebody else may have been faster");
         assert_eq!(unused(&store, later), []);
@@ -184,7 +189,7 @@ mod tests {
         store.write_state(&format!("{OF_SPECS}/x.lock"), lock.as_bytes()).expect("written");
         let used = hashes(lock.as_bytes()).remove(0);
         for store in [&store, &other] {
-            SealedRecords::new(store, "layers/byte-code").write(&used, b"code").expect("written");
+            SealedRecords::new(store, BYTE_CODE).write(&used, b"code").expect("written");
         }
         let old = store.cache_dir().join("layers/byte-code").join(&used);
         crate::store::write_atomically(&old, b"of a version before").expect("written");
@@ -195,13 +200,13 @@ mod tests {
         assert_eq!(names(Duration::ZERO), Vec::<Utf8PathBuf>::new(), "all are young");
         assert_eq!(names(Duration::from_hours(6 * 24)), std::slice::from_ref(&old));
         let of_other = store.cache_dir().join(RECORDS).join(other.key_id().expect("a key"));
-        let expected = [old, of_other.join(LAST_USED), of_other.join("layers/byte-code").join(&used)];
+        let expected = [old, of_other.join(LAST_USED), of_other.join(BYTE_CODE).join(&used)];
         let later = SystemTime::now() + Duration::from_hours(8 * 24);
         let found = unused(&store, later);
         let paths: BTreeSet<_> = found.iter().map(|file| file.path.clone()).collect();
         assert_eq!(paths, BTreeSet::from(expected));
         remove(&store, &found).expect("removed");
         assert!(!of_other.exists(), "no empty directory stays");
-        assert!(SealedRecords::new(&store, "layers/byte-code").read(&used, 10).is_some());
+        assert!(SealedRecords::new(&store, BYTE_CODE).read(&used, 10).is_some());
     }
 }

@@ -1,5 +1,4 @@
 //! Secrets of a build: served during its steps, kept nowhere.
-#![expect(clippy::disallowed_methods, reason = "reads secrets")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +10,7 @@ use crate::model::index_address::IndexAddress;
 use crate::model::lock::Lock;
 use crate::packages::index_secrets;
 use crate::settings::NamedSecret;
+use crate::store::read_regular;
 use crate::workflow::error::CommandError;
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
@@ -36,13 +36,16 @@ pub(crate) fn user_secrets(session: &Session<'_>, lock: &Lock) -> Result<Vec<Sec
     names.into_iter().map(secret).collect()
 }
 
+/// The most of a file that holds a secret, bytes: BuildKit takes no larger one.
+const LARGEST_SECRET: u64 = 500 << 10;
+
 /// The value of a secret that a run step reads.
 fn secret_value(session: &Session<'_>, name: &str) -> Result<Bytes, RequestError> {
     let none = |why: String| RequestError::NoSecret { name: name.to_owned(), why };
     match session.settings.secrets.get(name) {
         Some(NamedSecret::Value(value)) => Ok(Bytes::from(value.expose_secret().to_owned())),
         Some(NamedSecret::File(file)) => {
-            fs_err::read(file).map(Bytes::from).map_err(|error| none(error.to_string()))
+            read_regular(file, LARGEST_SECRET).map(Bytes::from).map_err(|error| none(error.to_string()))
         }
         Some(NamedSecret::Unset(variable)) => Err(none(format!("{variable} is not set"))),
         None => Err(none("no configuration names it".to_owned())),

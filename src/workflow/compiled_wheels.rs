@@ -19,7 +19,9 @@ pub(crate) fn compiled_wheels(lock: &Lock) -> Vec<(String, &LockedWheel)> {
     let below = lock.without_user_layers();
     let key = |wheel: &LockedWheel| match lock.sources.iter().find(|source| source.name == wheel.name) {
         Some(source) => Some(package_build(&below, source).key()),
-        None if wheel.name == lock.stack.package => Recipe::of(&lock.stack).map(|recipe| recipe.key()),
+        None if wheel.name == lock.stack.package => {
+            Recipe::of(&lock.stack).map(|recipe| recipe.key(lock.base.digest.as_deref()))
+        }
         None => None,
     };
     lock.local_wheels().filter_map(|wheel| Some((key(wheel)?, wheel))).collect()

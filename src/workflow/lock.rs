@@ -4,14 +4,14 @@ use camino::Utf8PathBuf;
 
 use crate::base::Base;
 use crate::model::image::plan::environment_of;
-use crate::model::lock::{Lock, LockError, LockMetadata, SCHEMA};
+use crate::model::lock::{BaseProvider, Lock, LockError, LockMetadata, SCHEMA};
 use crate::model::project::requirement_name;
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
 use crate::report::Event;
 use crate::store::known_locks::remember_project;
 use crate::store::{StoreLock, write_atomically};
-use crate::workflow::base::base_of;
+use crate::workflow::base::{base_of, check_processor};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::companions::check_companions;
 use crate::workflow::custom_base::NamedBase;
@@ -92,14 +92,24 @@ pub(crate) async fn lock_for(
     check_companions(session.settings, wanted, stack)?;
     supplied.tell(session);
     if supplied.lacks_a_wheel() {
-        agree_to_compile(session, stack, wanted).await?;
+        check_processor(session, stack)?;
     }
     let before = old.clone().map(Box::new);
     let kept = old.filter(|_| !source.upgrade);
     let same_base = kept.as_ref().filter(|old| old.stack.base == stack.base);
     let base = base_of(session, stack, named, wanted, same_base).await?;
     if supplied.lacks_a_wheel() {
-        let wheel = Box::pin(wheel_from_source(session, &supplied.stack, &base, wanted)).await?;
+        let stack = &supplied.stack;
+        agree_to_compile(session, stack, &base, wanted).await?;
+        // Packages that a lock names may be anybody's: what is compiled is kept for every project.
+        let signed = match base.provider {
+            BaseProvider::Bootstrap if same_base.is_some() => {
+                Some(base_of(session, stack, named, wanted, None).await?)
+            }
+            _ => None,
+        };
+        let builder = signed.as_ref().unwrap_or(&base);
+        let wheel = Box::pin(wheel_from_source(session, stack, builder, wanted)).await?;
         supplied.add_wheel(wheel);
     }
     let lock = resolve_lock(session, supplied, wanted, &base, kept).await?;

@@ -8,6 +8,8 @@ use crate::model::address::Address;
 use crate::model::byte_size::gigabytes;
 use crate::model::index_address::IndexAddress;
 use crate::settings::{NamedSecret, Settings};
+use crate::store::Store;
+use crate::store::old_byte_code::take_images_with_old_byte_code;
 use crate::store::unused::cache_size;
 
 /// The engine's socket, if no setting names another.
@@ -83,6 +85,7 @@ pub(crate) fn settings_findings(settings: &Settings) -> Vec<HostFinding> {
         None => all.push(ok("ca-bundle", "CA certificates: the tools' own".to_owned())),
     }
     all.extend(exposure(settings));
+    all.extend(old_byte_code(settings));
     let cache = &settings.paths.cache;
     let text = format!("{} of downloads and layers in {cache}", gigabytes(cache_size(cache)));
     all.push(ok("cache", text));
@@ -102,10 +105,31 @@ fn exposure(settings: &Settings) -> Vec<HostFinding> {
         _ => None,
     });
     let socket = socket.and_then(|socket| host::open_socket(socket.into()));
+    let folders = [("state", &settings.paths.state), ("cache", &settings.paths.cache)];
+    let folders = folders.into_iter().filter_map(|(what, folder)| host::writable_folder(what, folder));
     socket
         .into_iter()
         .chain(port)
         .chain(files.filter_map(host::readable_credentials))
         .chain(secrets)
+        .chain(folders)
         .collect()
+}
+
+/// Images that may hold byte code of a cache that earlier versions filled: named once.
+fn old_byte_code(settings: &Settings) -> Option<HostFinding> {
+    let (cache, state) = (&settings.paths.cache, &settings.paths.state);
+    if !cache.is_dir() || !state.is_dir() {
+        return None;
+    }
+    let images = take_images_with_old_byte_code(&Store::open(cache, state).ok()?).ok()?;
+    if images.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "images {} may contain byte code that packages of another project compiled: an earlier version kept it for all",
+        images.join(", ")
+    );
+    let hint = "build them again (this is reported once)".to_owned();
+    Some(HostFinding { id: "old-byte-code", severity: Severity::Warning, text, hint: Some(hint) })
 }

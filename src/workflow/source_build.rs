@@ -10,7 +10,6 @@ use crate::model::wrap::wrapped;
 use crate::packages::LocalWheel;
 use crate::report::{Event, Printer};
 use crate::source_build::{Recipe, built_once, cached_wheel, release_archive};
-use crate::workflow::base::check_processor;
 use crate::workflow::build_machine::build_machine;
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::confirm::confirm;
@@ -27,11 +26,11 @@ use crate::workflow::target::options;
 pub(crate) async fn agree_to_compile(
     session: &Session<'_>,
     stack: &Stack,
+    base: &Base,
     wanted: &BuildRequest,
 ) -> Result<(), CommandError> {
     let recipe = recipe_of(stack);
-    check_processor(session, stack)?;
-    let key = recipe.key();
+    let key = recipe.key(base.digest.as_deref());
     if let Some(wheel) = cached_wheel(&session.store, &key)? {
         let text = format!("using cached wheel: {}", wheel.file);
         session.reporter.report(Event::Note { text });
@@ -52,7 +51,7 @@ pub(crate) async fn wheel_from_source(
     wanted: &BuildRequest,
 ) -> Result<LocalWheel, CommandError> {
     let recipe = recipe_of(stack);
-    let key = recipe.key();
+    let key = recipe.key(base.digest.as_deref());
     let shared = SharedWheel::new(session, &key, &recipe.title(), None);
     let make = Box::pin(release_wheel(session, recipe, base, wanted));
     let wheel = built_once(&session.store, &key, None, Box::pin(shared.find()), make).await?;

@@ -39,6 +39,7 @@ mod architecture;
 mod bare;
 mod book;
 mod byte_code;
+mod caches;
 mod calls;
 mod ci_templates;
 mod claims;

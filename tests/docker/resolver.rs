@@ -9,7 +9,9 @@ use envforge::model::stack::Stack;
 use envforge::packages::catalogue;
 use envforge::report::NullReporter;
 
+use crate::engine::docker;
 use crate::packages::{Fixture, torch_2_8};
+use crate::scene::{SPEC, Scene, base_of_lock};
 
 /// Packages that differ between 3.9 and 3.9.2, 3.10 and 3.10.12, 3.11 and 3.11.9.
 const OF_FULL_VERSIONS: [&str; 3] = ["cryptography", "build", "redis"];
@@ -140,6 +142,25 @@ async fn one_apt_chooses_what_the_own_apt_of_each_suite_does() {
         }
     }
     assert!(chosen >= 50, "{chosen} of 60 lists exist in their suite");
+}
+
+/// A project's code could write into the volume of earlier releases.
+#[test]
+#[ignore = "needs docker"]
+fn volume_of_earlier_releases_goes_unless_it_is_in_use() {
+    const OLD: &str = "envforge-resolve";
+    let has = || docker(&["volume", "ls", "-q"]).lines().any(|name| name == OLD);
+    let scene = Scene::new();
+    let lock = |file: &str| scene.succeed(&["lock", SPEC, "--lockfile", file]).stderr;
+    lock("first.lock");
+    let text = std::fs::read_to_string(scene.program.path("first.lock")).expect("the lock");
+    docker(&["volume", "create", OLD]);
+    let user = docker(&["create", "-v", "envforge-resolve:/cache", &base_of_lock(&text), "true"]);
+    assert!(!lock("second.lock").contains(OLD), "nothing is said of what stays");
+    assert!(has(), "a container has it");
+    docker(&["rm", &user]);
+    assert!(lock("third.lock").contains("removed volume `envforge-resolve`"));
+    assert!(!has());
 }
 
 impl Fixture {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{LazyLock, OnceLock};
@@ -110,7 +111,9 @@ impl Scene {
             .with("ENVFORGE_FRAMEWORK_INDEX", format!("{}/{{cuda}}", index.url()));
         copy_folder(&SHARED_CACHE.join("records-of-bases"), &program.path("state/base"));
         // One key for all states: else each scene would make every layer of the shared cache anew.
-        std::fs::write(program.path("state/cache-key"), [7; 32]).expect("a file of ours");
+        let key = program.path("state/cache-key");
+        std::fs::write(&key, [7; 32]).expect("a file of ours");
+        std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).expect("a file of ours");
         Self { index, program, keeps_bases: true, before, cache_before: None, _alone: alone }
     }
 

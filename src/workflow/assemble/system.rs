@@ -14,6 +14,7 @@ use crate::model::image::component::ComponentKind;
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::BuildPlan;
 use crate::model::image::render::packages_step;
+use crate::model::lock::BaseProvider;
 use crate::store::Store;
 use crate::workflow::assemble::layer::{Made, blocking, of_layer, plain_image};
 use crate::workflow::assemble::part_timings::Part;
@@ -54,6 +55,7 @@ pub(super) async fn system<'a>(
     let step = Step {
         below: base,
         reference: &locked.reference,
+        configured: (locked.provider == BaseProvider::Image).then(|| base.id.clone()),
         instructions: format!("{}\n{ENVIRONMENT}", packages_step("debs", "")),
         context: files_of(plan, &["debs/", "steps/", "tools/"]),
     };
@@ -100,6 +102,7 @@ pub(super) async fn more(
     let step = Step {
         below: &system.image,
         reference: system.tag.name(),
+        configured: None,
         instructions: packages_step("apt", "more"),
         context: files_of(plan, &["apt/", "steps/system.sh", "steps/compile.py"]),
     };

@@ -7,9 +7,11 @@ use crate::assemble::{
     AssembleError, Conflict, Conflicts, LayerKey, WheelGroup, digest_layers, group_wheels,
 };
 use crate::container_layers::Tools;
+use crate::engine::ImageInfo;
 use crate::model::image::component::ComponentKind;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::{Lock, LockedWheel, WheelLayer};
+use crate::model::sha256::sha256_hex;
 use crate::report::{Event, Reporter};
 use crate::store::StoreLock;
 use crate::workflow::assemble::arrivals::WheelCaches;
@@ -43,7 +45,7 @@ pub(super) struct WheelLayers<'a> {
     pub(super) system: &'a System<'a>,
     pub(super) lock: &'a Lock,
     pub(super) times: &'a PartClock,
-    /// What tells the image's Python from any other build of Python.
+    /// What the byte code depends on beside the wheels.
     pub(super) python: String,
     /// In the order of the lock.
     pub(super) wheels: LockedWheels,
@@ -74,7 +76,7 @@ impl<'a> WheelLayers<'a> {
         report(&conflicts, lock, &*tools.reporter)?;
         let room = room(system.image.layers.len(), lock.added.run.len());
         let groups = group_wheels(&lock.wheels, &wheels.sizes(), room);
-        let python = python_of(lock);
+        let python = compiler_of(lock, &system.image);
         let made = Self {
             session,
             finished,
@@ -236,15 +238,11 @@ fn report(conflicts: &Conflicts, lock: &Lock, reporter: &dyn Reporter) -> Result
     Ok(())
 }
 
-/// The packages of the image's Python: its byte code changes with no other.
-fn python_of(lock: &Lock) -> String {
-    let python = lock.stack.python;
-    let is_python = |name: &str| name.contains(&format!("python{python}"));
-    let debs = lock.base.packages.iter().chain(&lock.system).filter(|deb| is_python(&deb.name));
-    let mut parts: Vec<&str> = debs.map(|deb| deb.sha256.as_str()).collect();
-    // A base that brings its Python is named by its digest.
-    parts.extend(lock.base.digest.as_deref());
-    format!("{python} {}", parts.join(" "))
+/// What the byte code of a wheel depends on beside the wheel: every layer of the image that compiles it. A package of the distribution,
+/// or a base, may bring code that Python runs or another Python.
+fn compiler_of(lock: &Lock, system: &ImageInfo) -> String {
+    let layers = sha256_hex(system.layers.join("\n").as_bytes());
+    format!("{} {layers}", lock.stack.python)
 }
 
 fn component(layer: WheelLayer) -> ComponentKind {
@@ -265,5 +263,32 @@ mod tests {
         assert_eq!(room(3, 0), 89);
         assert_eq!(room(60, 5), 27);
         assert_eq!(room(110, 0), 0, "each component still gets one");
+    }
+
+    #[test]
+    fn byte_code_depends_on_every_layer_of_the_image_that_compiles_it() {
+        let lock = crate::model::lock::sample::lock();
+        let compiler = |layers: &[&str]| {
+            let layers = layers.iter().map(|&layer| layer.to_owned()).collect();
+            let image = ImageInfo {
+                id: "sha256:1".to_owned(),
+                tags: Vec::new(),
+                digests: Vec::new(),
+                size: 1,
+                labels: std::collections::BTreeMap::new(),
+                env: Vec::new(),
+                user: String::new(),
+                layers,
+                history: Vec::new(),
+                sizes: Vec::new(),
+                architecture: "amd64".to_owned(),
+            };
+            compiler_of(&lock, &image)
+        };
+        let own = compiler(&["base", "system"]);
+        assert_eq!(own, compiler(&["base", "system"]));
+        // The packages of its Python are the same: another one brought `/usr/lib/python311.zip`.
+        assert_ne!(own, compiler(&["base", "system with a planted package"]));
+        assert_ne!(own, compiler(&["another base", "system"]));
     }
 }
