@@ -394,8 +394,19 @@ mod tests {
         assert_eq!(again, (first.clone(), true));
         let arm = Stack { machine: Machine::Aarch64, ..sample::stack() };
         assert_ne!(lists(&arm, &mirror(), HERE).0, first);
-        assert_ne!(lists(&stack, &PackageSettings::default(), HERE).0, first);
-        assert_ne!(lists(&stack, &PackageSettings { accept_expired: true, ..mirror() }, HERE).0, first);
+        let expired = PackageSettings { accept_expired: true, ..mirror() };
+        assert_ne!(lists(&stack, &expired, HERE).0, first);
+        // The same configuration with another mirror, or another key.
+        let root = "http://other.example.test/debian".parse().expect("an address");
+        let archives = Archive::of_release("bookworm", &root, None, None);
+        assert_ne!(lists(&stack, &PackageSettings { archives, ..mirror() }, HERE).0, first);
+        let lock = sample::lock();
+        let request = PackageRequest::sample(&lock, &stack, &none);
+        let planted =
+            BaseApt { trusted: vec![("debian.asc".to_owned(), Bytes::from_static(b"other"))], ..base() };
+        let files = super::files(&request, &mirror(), &planted, None, HERE).expect("files");
+        let found = files.iter().find(|file| file.path == "/envforge/lists").expect("there");
+        assert_ne!(String::from_utf8_lossy(&found.bytes), first);
     }
 
     #[test]
