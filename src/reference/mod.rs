@@ -3,6 +3,7 @@
 mod json_output;
 mod lists;
 mod schema;
+mod trust;
 
 use self::schema::schema_page;
 use crate::model::compat::Matrix;
@@ -24,6 +25,7 @@ pub(crate) fn pages() -> Vec<(String, String)> {
         ("json-output.md", json_output::page()),
         ("image-contents.md", lists::image_contents()),
         ("caches.md", lists::caches()),
+        ("trust.md", trust::page()),
         ("matrix.md", support_text(Matrix::current())),
     ];
     all.map(|(name, text)| (name.to_owned(), text)).into()

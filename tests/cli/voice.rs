@@ -64,7 +64,7 @@ fn of_source(text: &str) -> Vec<String> {
     literals.flat_map(|text| hits(&text)).collect()
 }
 
-/// Reads the paragraphs, list entries and headings of a document.
+/// Reads the paragraphs, list entries and headings of a document, without what is code in them.
 fn of_document(text: &str) -> Vec<String> {
     let mut texts = vec![String::new()];
     for line in text.lines() {
@@ -76,7 +76,8 @@ fn of_document(text: &str) -> Vec<String> {
         let last = texts.last_mut().expect("one at least");
         *last = format!("{last} {}", line.trim_start_matches(['#', '-', '*', '|', ' ']));
     }
-    texts.iter().flat_map(|text| hits(text)).collect()
+    let prose = |text: &String| text.split('`').step_by(2).collect::<Vec<_>>().join("`");
+    texts.iter().flat_map(|text| hits(&prose(text))).collect()
 }
 
 /// Reads the files below a folder that end so, except tests.
