@@ -158,8 +158,13 @@ impl Files {
             .then_some(end)
     }
 
+    /// The file at the end of the links from a path; none of logins and configuration.
     fn file(&self, path: &str) -> Option<&Bytes> {
-        self.regular.get(&self.end_of(path))
+        let end = self.end_of(path);
+        let is_of = |folder: &&str| {
+            end.strip_prefix(*folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if LOGINS.iter().chain(&CONFIGURATION).any(is_of) { None } else { self.regular.get(&end) }
     }
 
     fn text(&self, path: &str) -> String {
@@ -180,7 +185,8 @@ impl Files {
     /// Every source with the file that has it.
     fn all_sources(&self) -> Vec<(String, AptSource)> {
         let mut paths = self.below(SOURCES);
-        paths.retain(|path| path.ends_with(".list") || path.ends_with(".sources"));
+        // What is used is what was looked at before the user was asked: never behind a link.
+        paths.retain(|path| is_source(path) && !self.links.contains_key(path));
         paths.sort();
         let of = |path: &String| {
             let found = apt_sources(path, &self.text(path));
@@ -225,6 +231,9 @@ impl Files {
         for (path, source) in self.all_sources() {
             self.add_source(&path, source, &mut made);
         }
+        let links =
+            self.below(SOURCES).into_iter().filter(|path| is_source(path) && self.links.contains_key(path));
+        made.left_out.extend(links.map(|path| format!("{path}: it is a link")));
         let exists = |paths: [&str; 2]| !self.below(paths).is_empty();
         if exists(LOGINS) {
             made.left_out.push("/etc/apt/auth.conf: a base has no logins".to_owned());
@@ -290,7 +299,7 @@ impl Files {
 
     /// The value of `Signed-By` with keyrings at [`KEYS`].
     fn signed_by(&self, text: &str, made: &mut BaseApt) -> Result<String, String> {
-        if text.contains("BEGIN PGP PUBLIC KEY BLOCK") {
+        if is_key(text) {
             if text.chars().any(|c| c.is_control() && c != '\n' && c != '\r' && c != '\t') {
                 return Err("its key has control characters".to_owned());
             }
@@ -301,7 +310,7 @@ impl Files {
         for word in text.split_whitespace().flat_map(|word| word.split(',')).filter(|word| !word.is_empty()) {
             if !word.starts_with('/') {
                 let is_fingerprint =
-                    |word: &str| word.len() >= 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+                    |word: &str| word.len() == 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
                 if !is_fingerprint(word.trim_end_matches('!')) {
                     return Err("its keyring is named by neither a path nor a fingerprint".to_owned());
                 }
@@ -334,11 +343,22 @@ impl Files {
 
 /// The paths that `Signed-By` names.
 fn key_paths(text: &str) -> Vec<String> {
-    if text.contains("BEGIN PGP") {
+    if is_key(text) {
         return Vec::new();
     }
     let words = text.split_whitespace().flat_map(|word| word.split(','));
     words.filter(|word| word.starts_with('/')).map(str::to_owned).collect()
+}
+
+/// Whether apt reads a file of its sources.
+fn is_source(path: &str) -> bool {
+    path.ends_with(".list") || path.ends_with(".sources")
+}
+
+/// Whether `Signed-By` is a key itself.
+fn is_key(text: &str) -> bool {
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty());
+    first == Some("-----BEGIN PGP PUBLIC KEY BLOCK-----")
 }
 
 /// Whether a name is one word without a path.
@@ -490,6 +510,24 @@ mod tests {
             away.keyrings().iter().filter_map(|path| away.open_end(path)).collect::<Vec<_>>(),
             ["/k.gpg"]
         );
+        for (path, target) in [
+            ("/etc/apt/sources.list.d/x.list", "/usr/share/keyrings/x"),
+            ("/etc/apt/sources.list", "/usr/share/keyrings/x"),
+        ] {
+            let hidden =
+                files(&[(path, Link(target)), ("/usr/share/keyrings/x", File("deb http://10.0.0.5/ a b"))])
+                    .base_apt();
+            assert_eq!((hidden.sources.as_str(), hidden.left_out.len()), ("", 1), "{:?}", hidden.left_out);
+        }
+        let logins = files(&[
+            ("/etc/apt/sources.list", File("deb [signed-by=/etc/apt/auth.conf] http://m.test/ a b")),
+            ("/etc/apt/preferences.d/x", Link("../auth.conf")),
+            ("/etc/apt/auth.conf", File("password hunter2")),
+        ]);
+        assert!(!format!("{:?}", logins.base_apt()).contains("hunter2"));
+        let mixed = "Types: deb\nURIs: http://m.test/\nSuites: a\nSigned-By: /x -----BEGIN PGP PUBLIC KEY BLOCK-----\n";
+        let mixed = files(&[("/etc/apt/sources.list.d/a.sources", File(mixed))]).base_apt();
+        assert_eq!(mixed.sources, "");
         let key = "deb822 has a key\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mQ==\n -----END PGP PUBLIC KEY BLOCK-----";
         let text =
             format!("Types: deb\nURIs: http://m.test/\nSuites: a\nComponents: b\nSigned-By:{}\n", &key[16..]);

@@ -181,6 +181,7 @@ mod tests {
             user: String::new(),
             layers: vec![format!("sha256:{}", layer.repeat(32))],
             history: Vec::new(),
+            triggers: Vec::new(),
             architecture: "amd64".to_owned(),
         };
         assert!(record.is_image(&image("sha256:1", "cd", &[])));

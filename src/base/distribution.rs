@@ -51,9 +51,25 @@ impl Distribution {
         releases.contains(&suite)
     }
 
-    /// Whether a server is one of the distribution's, by its domain: the sources in its images name no other.
+    /// Whether a server is one of the distribution's, by name: anybody can publish at others below their domains.
     pub(crate) fn has_server(host: &str) -> bool {
-        [".debian.org", ".ubuntu.com"].iter().any(|domain| host.ends_with(domain))
+        let own = [
+            "deb.debian.org",
+            "security.debian.org",
+            "snapshot.debian.org",
+            "security.ubuntu.com",
+            "ports.ubuntu.com",
+        ];
+        let mirror = |start: &str, end: &str| {
+            let middle = host.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
+            middle.is_some_and(|country| {
+                country.len() <= 3 && country.bytes().all(|byte| byte.is_ascii_lowercase())
+            })
+        };
+        own.contains(&host)
+            || host == "archive.ubuntu.com"
+            || mirror("ftp.", ".debian.org")
+            || mirror("", ".archive.ubuntu.com")
     }
 
     /// The settings of its mirrors: of its releases, and of security updates.

@@ -32,13 +32,27 @@ pub(super) async fn image_base(
     let name: ImageRef = request.name.parse().map_err(RegistryError::from)?;
     let provider = Provider { means, request, name, patience };
     let locked = request.locked.and_then(|locked| Some((locked.digest.as_deref()?, locked.image.as_deref())));
-    let Some((digest, image)) = locked else { return provider.current().await };
-    let base = provider.locked(digest).await?;
+    let Some((digest, image)) = locked else {
+        return without_triggers(means, provider.current().await?).await;
+    };
+    let base = without_triggers(means, provider.locked(digest).await?).await?;
     // A tag of the engine and an archive of a vendor folder are only claims.
     if image.is_some_and(|image| base.image.as_deref() != Some(image)) {
         return Err(BaseError::OtherImage { name: base.name, reference: base.reference });
     }
     Ok(base)
+}
+
+/// Refuses a base whose own instructions would run in a build above it: they may name any cache and image of the engine.
+async fn without_triggers(means: &BaseTools<'_>, base: Base) -> Result<Base, BaseError> {
+    let triggers = means.engine.image(&base.image_id).await?.map(|image| image.triggers).unwrap_or_default();
+    match triggers.first() {
+        None => Ok(base),
+        Some(first) => Err(BaseError::NoBase {
+            reference: base.name,
+            why: format!("it has instructions for builds above it (ONBUILD {first})"),
+        }),
+    }
 }
 
 struct Provider<'a> {

@@ -179,6 +179,7 @@ mod tests {
             user: String::new(),
             layers: Vec::new(),
             history: Vec::new(),
+            triggers: Vec::new(),
             architecture: "amd64".to_owned(),
         }
     }

@@ -113,6 +113,7 @@ mod tests {
             user: String::new(),
             layers: Vec::new(),
             history: Vec::new(),
+            triggers: Vec::new(),
             sizes: Vec::new(),
             architecture: "amd64".to_owned(),
         }

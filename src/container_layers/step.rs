@@ -119,6 +119,7 @@ mod tests {
             user: String::new(),
             layers: layers.iter().map(|&layer| layer.to_owned()).collect(),
             history: Vec::new(),
+            triggers: Vec::new(),
             sizes: Vec::new(),
             architecture: "amd64".to_owned(),
         }

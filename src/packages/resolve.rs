@@ -88,7 +88,11 @@ pub async fn resolve_packages(
             PythonTarget::of(*engine, request.base_reference, request.base, &debs.system, request.stack)
                 .await?;
         let answers = run(tools, request, &resolver, &python, &uv_binary).await?;
-        if settings.index.default.is_none() {
+        // What a project's index or a built wheel says of a hash would be asked by every project.
+        if settings.index.default.is_none()
+            && !settings.index.of_project
+            && request.unindexed_wheels().is_empty()
+        {
             remember_addresses(store, answers.named("all")?)?;
         }
         Ok((debs, read(&answers, request, settings)?))

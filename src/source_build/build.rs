@@ -46,8 +46,9 @@ pub struct Compilation<'a> {
 impl Compilation<'_> {
     /// The volume of the compilers' results: those of another archive never see it, nor does another image, whose compilers may be
     /// anybody's.
-    fn compiler_cache(&self, layers: &[String]) -> String {
-        let all = format!("{} {} {}", self.archive.sha256, self.uv.sha256, layers.join(" "));
+    fn compiler_cache(&self, layers: &[String], variables: &[String]) -> String {
+        let image = format!("{}\n{}", layers.join(" "), variables.join("\n"));
+        let all = format!("{} {} {image}", self.archive.sha256, self.uv.sha256);
         format!("envforge-compiler-{}", sha256_hex(all.as_bytes()))
     }
 
@@ -91,8 +92,8 @@ pub async fn compile(
 ) -> Result<LocalWheel, SourceError> {
     let scratch = TemporaryTag::new(tools.engine);
     let gone = || EngineError::NoSuchImage { reference: image.to_owned() };
-    let layers = tools.engine.image(image).await?.ok_or_else(gone)?.layers;
-    let cache = what.compiler_cache(&layers);
+    let found = tools.engine.image(image).await?.ok_or_else(gone)?;
+    let cache = what.compiler_cache(&found.layers, &found.env);
     let mut jobs = jobs.max(1);
     loop {
         let build = ImageBuildRequest {
@@ -172,13 +173,13 @@ pub(super) mod tests {
     fn compilers_of_another_image_archive_or_uv_have_another_cache() {
         let layers = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let own = what(&[]);
-        let cache = own.compiler_cache(&layers(&["base", "system"]));
-        assert_eq!(cache, what(&[]).compiler_cache(&layers(&["base", "system"])));
-        assert_ne!(cache, own.compiler_cache(&layers(&["base", "another system"])));
+        let cache = own.compiler_cache(&layers(&["base", "system"]), &[]);
+        assert_eq!(cache, what(&[]).compiler_cache(&layers(&["base", "system"]), &[]));
+        assert_ne!(cache, own.compiler_cache(&layers(&["base", "another system"]), &[]));
         for other in
             [Compilation { archive: cached("c"), ..what(&[]) }, Compilation { uv: cached("c"), ..what(&[]) }]
         {
-            assert_ne!(cache, other.compiler_cache(&layers(&["base", "system"])));
+            assert_ne!(cache, other.compiler_cache(&layers(&["base", "system"]), &[]));
         }
     }
 

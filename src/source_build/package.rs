@@ -14,6 +14,7 @@ use crate::model::bounded_tar::BoundedTar;
 use crate::model::compat::coupled::SourceRecipe;
 use crate::model::image::plan::CachedFile;
 use crate::model::image::render::shell_word;
+use crate::model::image::variables::environment;
 use crate::model::lock::{Lock, LockedSource, LockedTool, LockedWheel, WheelLayer};
 use crate::model::resolve::BuildMachine;
 use crate::model::sha256::sha256_hex;
@@ -145,6 +146,8 @@ impl<'a> PackageBuild<'a> {
     pub fn builder_lock(&self) -> Lock {
         let Self { below, source, .. } = self;
         let mut lock = (*below).clone();
+        // Variables of a project would decide what is compiled for others, too.
+        lock.environment = environment(&lock.stack);
         lock.wheels.retain(|wheel| source.build.iter().all(|tool| tool.name != wheel.name));
         let tools = source.build.iter().map(LockedTool::as_wheel);
         lock.wheels.extend(tools.map(|wheel| LockedWheel { layer: WheelLayer::User, ..wheel }));
@@ -523,6 +526,12 @@ mod tests {
     fn key_contains_all_inputs() {
         with(|build| {
             let key = build.key();
+            let mut below = build.below.clone();
+            below.environment.insert("CC".to_owned(), "sh -c evil".to_owned());
+            let with_variables = PackageBuild { below: &below, ..build };
+            let seen = with_variables.builder_lock().environment;
+            assert!(!seen.contains_key("CC") && seen.contains_key("PATH"), "{seen:?}");
+            assert_eq!(with_variables.key(), key, "variables of a project do not reach the compilers");
             let other = LockedSource { sha256: "e".repeat(64), ..build.source.clone() };
             assert_ne!(PackageBuild { source: &other, ..build }.key(), key);
             let mut below = build.below.clone();

@@ -13,7 +13,7 @@ pub struct Cache {
 }
 
 /// All of them. Records of the cache directory are sealed with the key of the state directory; another one's are not read.
-pub const CACHES: [Cache; 21] = [
+pub const CACHES: [Cache; 22] = [
     Cache {
         place: "CACHE/sha256",
         value: "downloads, wheels that were built, layers",
@@ -130,9 +130,15 @@ pub const CACHES: [Cache; 21] = [
         guard: "written by our apt alone, which checks signatures; an older list than was seen is refused",
     },
     Cache {
+        place: "volume envforge-uv-LOCK",
+        value: "downloads of uv in builds by the builder `dockerfile` and of exported Dockerfiles",
+        key: "hash of the lock",
+        guard: "mounted in builds of the same lock alone",
+    },
+    Cache {
         place: "volume envforge-compiler-KEY",
         value: "results of compilers",
-        key: "SHA-256 of the archive and of uv, all layers of the image that compiles",
+        key: "SHA-256 of the archive and of uv, all layers and variables of the image that compiles",
         guard: "mounted in builds of the same key alone",
     },
     Cache {

@@ -13,6 +13,7 @@ use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
 use crate::workflow::package_sources::archives;
 use crate::workflow::project_trust::require_sources;
+use crate::workflow::resolver_image::remember_new_base;
 use crate::workflow::session::Session;
 
 /// The base of a stack. `named` is the image the user named, looked into; `lock` pins it.
@@ -41,6 +42,9 @@ pub(crate) async fn base_of(
         return listed(session, request).await;
     }
     let mut base = prepare(&means(session), &request).await?;
+    if lock.is_none() {
+        remember_new_base(session, &base)?;
+    }
     base.glibc = Matrix::current().base(&stack.base).map(|row| row.glibc.clone());
     if let Some(NamedBase { found, .. }) = named {
         base.glibc = Some(found.glibc.clone());
@@ -122,11 +126,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_of_a_distribution_are_known_by_their_domain() {
+    fn servers_of_a_distribution_are_known_by_name() {
         for (address, is_own) in [
             ("http://deb.debian.org/debian", true),
             ("https://security.ubuntu.com:443/ubuntu", true),
             ("http://de.archive.ubuntu.com/ubuntu/", true),
+            ("http://ftp.de.debian.org/debian/", true),
+            ("https://salsa.debian.org/anybody/debian", false),
+            ("https://people.ubuntu.com/~anybody/", false),
             ("http://debian.org.evil.test/debian", false),
             ("http://evildebian.org/debian", false),
             ("http://u@deb.debian.org.test/debian", false),

@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{BaseError, BaseRequest, Distribution, ProviderChoice, discover, prepare};
+use crate::base::{Base, BaseError, BaseRequest, Distribution, ProviderChoice, discover, prepare};
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::Base as BaseRow;
-use crate::model::lock::LockedBase;
+use crate::model::lock::{BaseProvider, LockedBase};
+use crate::model::versions::Machine;
 use crate::packages::{PackagesError, Resolver, ResolverImage};
 use crate::report::Event;
 use crate::workflow::base_tools::{means, request};
@@ -42,7 +43,7 @@ async fn prepared(session: &Session<'_>) -> Result<Resolver, PackagesError> {
     let machine = session.engine.info().machine;
     let row = Matrix::current().default_base().expect("a test reads the matrix");
     // Beside the records of bases, with which it is of use.
-    let place = format!("base/resolver-{machine}.json");
+    let place = place(machine);
     let record: Option<Record> =
         store.read_state(&place)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let now = Timestamp::now().as_second();
@@ -60,10 +61,16 @@ async fn prepared(session: &Session<'_>) -> Result<Resolver, PackagesError> {
     if image.is_none() {
         let text = format!("preparing {}, in which packages are resolved; it is kept for 30 days", row.name);
         session.reporter.report(Event::Note { text });
-        let base = prepare(&means(session), &of_row(session, row, provider(session, row)?, None)?).await?;
-        let record = Record { made: now, base: base.locked() };
-        let text = serde_json::to_string(&record).expect("a record is plain text");
-        store.write_state(&place, text.as_bytes())?;
+        let wanted = of_row(session, row, provider(session, row)?, None)?;
+        // An image that only has the name on this engine may be anybody's.
+        let upgrade = wanted.provider == ProviderChoice::Image;
+        let base = prepare(&means(session), &BaseRequest { upgrade, ..wanted }).await?;
+        if upgrade && base.published.is_none() {
+            let why = "no registry has the image of that name on the engine, and packages are resolved in it"
+                .to_owned();
+            return Err(BaseError::NoBase { reference: row.name.clone(), why }.into());
+        }
+        remember(session, &base)?;
         image = Some(base.reference);
     }
     Ok(Resolver {
@@ -72,6 +79,23 @@ async fn prepared(session: &Session<'_>) -> Result<Resolver, PackagesError> {
         lists: store.engine_name("lists")?,
         index_cache: store.engine_name("index")?,
     })
+}
+
+/// Where the record of the image is.
+fn place(machine: Machine) -> String {
+    format!("base/resolver-{machine}.json")
+}
+
+/// Takes a base that was made just now, of the packages that its suite has today, as the image that resolves, if it can be that.
+pub(crate) fn remember_new_base(session: &Session<'_>, base: &Base) -> Result<(), PackagesError> {
+    let is_default = Matrix::current().default_base().is_some_and(|row| row.name == base.name);
+    if is_default && base.provider == BaseProvider::Bootstrap { remember(session, base) } else { Ok(()) }
+}
+
+fn remember(session: &Session<'_>, base: &Base) -> Result<(), PackagesError> {
+    let record = Record { made: Timestamp::now().as_second(), base: base.locked() };
+    let text = serde_json::to_string(&record).expect("a record is plain text");
+    Ok(session.store.write_state(&place(session.engine.info().machine), text.as_bytes())?)
 }
 
 /// The request for that row on the engine's own processor.

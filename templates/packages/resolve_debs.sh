@@ -5,7 +5,7 @@
 # /lists, which lasts), status (dpkg's) or base.list (packages that stand in it as installed), system.list, apt.list (the user's),
 # vendor.sources and unpack.list (nvcc), renew (lists that lie there are too old).
 # The exit code says which step failed.
-set -u
+set -uf
 export LC_ALL=C.UTF-8 APT_CONFIG=/envforge/apt.conf
 . /envforge/env
 . /envforge/answer.sh
@@ -17,7 +17,7 @@ find /lists -mindepth 1 -maxdepth 1 -type d -mtime +30 -exec rm -rf {} +
 exec 9>"$kept/lock"
 flock 9
 touch "$kept"
-cp /envforge/sources/* /tmp/sources/ 2>/dev/null
+cp -R /envforge/sources/. /tmp/sources/
 if [ -f /envforge/renew ] || [ -z "$(find "$kept/done" -mmin -1440 2>/dev/null)" ]; then
     rm -f "$kept/done"
     apt-get update -qq >&2 || exit 40
@@ -43,8 +43,7 @@ else
 fi
 
 # The signed indexes that apt has read: the name of each and its date.
-for list in "$kept/apt"/*_InRelease "$kept/apt"/*_Release; do
-    [ -f "$list" ] || continue
+find "$kept/apt" -maxdepth 1 -type f \( -name '*_InRelease' -o -name '*_Release' \) | sort | while read -r list; do
     printf '%s %s\n' "${list##*/}" "$(sed -n '/^Date: /{s///p;q}' "$list")"
 done >/tmp/indexes
 answer indexes /tmp/indexes
@@ -57,6 +56,11 @@ chosen() {
     : >/tmp/show
     cut -d' ' -f2 "$2" | sed 's/\.deb$//; s/%3a/:/; s/%7e/~/g' |
         awk -F_ '$3 == "all" { print $1 "=" $2; next } { print $1 ":" $3 "=" $2 }' >/tmp/selected
+    # A name that is an option of apt is none of a distribution's.
+    if grep -qvE '^[a-z0-9][a-z0-9+.-]*(:[a-z0-9-]+)?=[A-Za-z0-9.+:~-]+$' /tmp/selected; then
+        cat /tmp/selected >&2
+        exit 41
+    fi
     if [ -s /tmp/selected ]; then
         # shellcheck disable=SC2046
         apt-cache show $(cat /tmp/selected) >/tmp/all.show || exit 41

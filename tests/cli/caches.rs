@@ -85,6 +85,16 @@ fn every_volume_that_lasts_is_in_the_list() {
             found.insert("volume envforge-compiler-KEY".to_owned());
         }
     }
+    for template in ["Dockerfile.j2", "Builder.j2"] {
+        let text = std::fs::read_to_string(format!("templates/{template}")).expect("a template");
+        for after in text.split("type=cache,id=").skip(1) {
+            match after.split(',').next().expect("an id") {
+                "envforge-uv-{{ lock }}" => drop(found.insert("volume envforge-uv-LOCK".to_owned())),
+                "{{ source.cache }}" => {}
+                other => panic!("{template}: {other}"),
+            }
+        }
+    }
     let listed: BTreeSet<String> =
         places().into_iter().filter(|place| place.starts_with("volume")).map(str::to_owned).collect();
     assert_eq!(found, listed);

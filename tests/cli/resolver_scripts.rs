@@ -118,6 +118,7 @@ fn debs() -> Container {
              echo 'Date: Fri, 20 Nov 2026 05:30:11 UTC' >/lists/key/apt/m.test_debian_InRelease;;\n\
              *unknown*) echo 'E: Unable to locate package unknown' >&2; exit 100;;\n\
              download*) echo \"{HTOP}\";;\n\
+             *planted*) echo \"'http://m.test/a' -oDir_1_amd64.deb 52 MD5Sum:0\";;\n\
              *other*) echo \"{HTOP}\";;\n\
              *htop*) echo \"{TREE}\"; echo \"{HTOP}\";;\n\
              *) echo \"{TREE}\";;\n\
@@ -181,6 +182,7 @@ fn failed_step_of_apt_has_its_code_and_keeps_no_list() {
         (&["system.list=unknown"], 41),
         (&["apt.list=unknown"], 49),
         (&["apt.list=other"], 50),
+        (&["system.list=planted"], 41),
         (&["unpack.list=unknown"], 48),
     ] {
         let container = debs();

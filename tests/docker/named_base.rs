@@ -93,6 +93,12 @@ fn incompatible_base_is_rejected_by_rule_before_the_build() {
         1,
         &["VERSION_CODENAME", "`../x`", "as `bookworm`"],
     );
+    let _trigger = Made::new("basetest:trigger", &debian, &["ONBUILD RUN id"], ":");
+    scene.fail(
+        &["lock", SPEC, "--base", "basetest:trigger"],
+        1,
+        &["instructions for builds", "ONBUILD RUN id"],
+    );
     scene.fail(&["lock", SPEC, "--base", "basetest:gone"], 3, &["`basetest:gone`", "hint:"]);
 }
 

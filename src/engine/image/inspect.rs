@@ -20,6 +20,7 @@ pub(super) fn image_info(image: ImageInspect, history: Vec<ImageHistoryResponseI
         user: config.user.unwrap_or_default(),
         layers: image.root_fs.and_then(|fs| fs.layers).unwrap_or_default(),
         history,
+        triggers: config.on_build.unwrap_or_default(),
         sizes,
         architecture: image.architecture.unwrap_or_default(),
     }

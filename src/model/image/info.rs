@@ -27,6 +27,8 @@ pub struct ImageInfo {
     pub layers: Vec<String>,
     /// `created_by` lines of the history, oldest first.
     pub history: Vec<String>,
+    /// Instructions that run in every build above it (`ONBUILD`).
+    pub triggers: Vec<String>,
     /// Bytes added by each line of the history.
     pub sizes: Vec<u64>,
     /// The processor architecture.

@@ -17,4 +17,4 @@ pub(crate) mod paths;
 pub mod plan;
 pub mod render;
 mod toolkit;
-mod variables;
+pub(crate) mod variables;

@@ -316,6 +316,7 @@ mod tests {
             user: "1000:1000".into(),
             layers: vec![],
             history: vec!["RUN /bin/sh -c sh /mnt/system.sh".into()],
+            triggers: vec![],
             architecture: "amd64".into(),
         }
     }

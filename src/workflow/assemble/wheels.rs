@@ -280,6 +280,7 @@ mod tests {
                 user: String::new(),
                 layers,
                 history: Vec::new(),
+                triggers: Vec::new(),
                 sizes: Vec::new(),
                 architecture: "amd64".to_owned(),
             };
