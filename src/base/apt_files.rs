@@ -229,7 +229,7 @@ impl Files {
             }
         }
         for (path, source) in self.all_sources() {
-            self.add_source(&path, source, &mut made);
+            self.add_source(&path, &source, &mut made);
         }
         let links =
             self.below(SOURCES).into_iter().filter(|path| is_source(path) && self.links.contains_key(path));
@@ -247,7 +247,7 @@ impl Files {
     }
 
     /// Adds a source in the format of `.sources`, or the reason why it is left out.
-    fn add_source(&self, path: &str, source: AptSource, made: &mut BaseApt) {
+    fn add_source(&self, path: &str, source: &AptSource, made: &mut BaseApt) {
         let mut roots = Vec::new();
         for uri in &source.uris {
             let shown = uri.split('?').next().unwrap_or_default();
@@ -337,7 +337,7 @@ impl Files {
         };
         paths.retain(is_read);
         paths.sort();
-        paths.iter().map(|path| format!("{}\n\n", self.text(path))).collect()
+        paths.iter().flat_map(|path| [self.text(path), "\n\n".to_owned()]).collect()
     }
 }
 
@@ -352,7 +352,7 @@ fn key_paths(text: &str) -> Vec<String> {
 
 /// Whether apt reads a file of its sources.
 fn is_source(path: &str) -> bool {
-    path.ends_with(".list") || path.ends_with(".sources")
+    [".list", ".sources"].iter().any(|end| path.ends_with(end))
 }
 
 /// Whether `Signed-By` is a key itself.

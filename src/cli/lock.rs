@@ -20,6 +20,7 @@ Examples:
 /// Arguments of `lock`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own on the command line")]
 pub struct LockArgs {
     /// Spec to lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     pub spec: Option<String>,

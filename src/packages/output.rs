@@ -76,7 +76,7 @@ mod tests {
         let end = "{\"answer\":\"end\",\"text\":\"\"}\n";
         assert!(Answers::parse(end.as_bytes()).is_ok());
         for text in [
-            "".to_owned(),
+            String::new(),
             format!("{end}{end}"),
             format!("{end}x\n"),
             "{\"answer\":\"uris\",\"text\":\"\"}\n".to_owned(),

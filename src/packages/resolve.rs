@@ -102,7 +102,7 @@ pub async fn resolve_packages(
         Ok(_) => Event::StepFinished { id, cached: false, seconds: started.elapsed().as_secs_f64() },
         Err(error) => Event::StepFailed { id, text: PackagesError::to_string(error) },
     });
-    let (ResolvedDebs { system, unpacked, apt }, Wheels { wheels, sources, shared_names }) = done?;
+    let (ResolvedDebs { system, unpacked, apt }, Chosen { wheels, sources, shared_names }) = done?;
     let tools = vec![tool];
     Ok(ResolvedPackages { system, unpacked, apt, wheels, sources, shared_names, tools, uv_binary })
 }
@@ -128,7 +128,7 @@ async fn run(
 }
 
 /// Wheels as uv chose them.
-struct Wheels {
+struct Chosen {
     wheels: Vec<LockedWheel>,
     sources: Vec<SourceDist>,
     shared_names: Vec<SharedName>,
@@ -138,7 +138,7 @@ fn read(
     answers: &Answers,
     request: &PackageRequest<'_>,
     settings: &PackageSettings,
-) -> Result<Wheels, PackagesError> {
+) -> Result<Chosen, PackagesError> {
     let layers = Layers {
         framework: names(answers.named("framework")?)?.into_iter().collect(),
         stack: answers.optional("stack").map(names).transpose()?.map(|names| names.into_iter().collect()),
@@ -155,7 +155,7 @@ fn read(
     let sources = sources.into_iter().map(|source| source.with_login_of(&settings.index)).collect();
     let wheels = locked_wheels(wheels, &layers, &origins);
     check_versions(&wheels, request.stack)?;
-    Ok(Wheels { wheels, sources, shared_names })
+    Ok(Chosen { wheels, sources, shared_names })
 }
 
 #[cfg(test)]
@@ -170,7 +170,7 @@ mod tests {
         let none = UserAdditions::default();
         let answers = Answers::parse(RECORDED_WHEELS.as_bytes()).expect("answers");
         let request = PackageRequest::sample(&lock, &stack, &none);
-        let Wheels { wheels, .. } = read(&answers, &request, &PackageSettings::default()).expect("reads");
+        let Chosen { wheels, .. } = read(&answers, &request, &PackageSettings::default()).expect("reads");
         assert_eq!(wheels.iter().filter(|wheel| wheel.layer == WheelLayer::Cuda).count(), 14);
         let whole = Lock { wheels, ..sample::lock() };
         let text = whole.to_toml();

@@ -48,7 +48,7 @@ pub(super) fn page() -> String {
         let of_property: Vec<Vec<String>> =
             of_property.map(|(defence, cases)| vec![(*defence).to_owned(), (*cases).to_owned()]).collect();
         if !of_property.is_empty() {
-            page.table(&["removed defence", "failed without it"], of_property.into_iter());
+            page.table(&["removed defence", "failed without it"], of_property);
         }
     }
     page.finish()

@@ -45,6 +45,7 @@ fn times(folder: &Utf8Path) -> impl Iterator<Item = (Utf8PathBuf, SystemTime)> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test sets the age of files")]
 mod tests {
     use super::*;
     use crate::store::built_images::remember_built;

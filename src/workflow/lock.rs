@@ -191,5 +191,5 @@ fn changed_around_packages(old: Lock, wanted: &BuildRequest) -> Lock {
     let records = LockMetadata { content: None, config: None, layers: Vec::new(), ..old.records.clone() };
     let (spec, added, tools) =
         (wanted.spec.clone(), wanted.added.clone(), current_tools(&old, wanted.renews_tools));
-    Lock { spec, added, environment, records, tools, ..old }
+    Lock { spec, added, tools, environment, records, ..old }
 }

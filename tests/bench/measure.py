@@ -121,7 +121,7 @@ def record_folders():
 def forget_layers():
     """Empties the caches of digests, lists and byte code of wheels; base and system layer stay."""
     for folder in record_folders():
-        for name in ("digests", "wheels", "byte-code"):
+        for name in ("digests", "wheels", "byte-code-2"):
             shutil.rmtree(folder / name, ignore_errors=True)
 
 

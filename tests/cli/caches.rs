@@ -41,8 +41,8 @@ fn argument(code: &str, after: &str) -> String {
     }
     let definition = format!("{word}: &str = \"");
     let all = sources();
-    let found = std::iter::once(code).chain(all.values().map(String::as_str));
-    let text = found.filter_map(|text| text.split_once(&definition)).next().expect("a constant").1;
+    let mut found = std::iter::once(code).chain(all.values().map(String::as_str));
+    let text = found.find_map(|text| text.split_once(&definition)).expect("a constant").1;
     text.split('"').next().expect("a text").to_owned()
 }
 

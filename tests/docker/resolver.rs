@@ -28,7 +28,7 @@ async fn wheels_by_both(f: &Fixture, stack: &Stack) -> [BTreeMap<String, String>
     let stated = resolved.wheels.iter().map(|wheel| (wheel.name.clone(), wheel.version.clone())).collect();
     let mut wanted = format!("torch=={}\n", stack.version);
     for (name, version) in &stack.companions {
-        wanted += &format!("{name}=={version}\n");
+        wanted.extend([name, "==", version, "\n"]);
     }
     wanted.extend(catalogue().developer_wheels().chain(requested).map(|text| text + "\n"));
     let script = "set -e\nexport SSL_CERT_FILE=/own/ca.crt\napt-get update -qq\n\
@@ -95,9 +95,8 @@ async fn own_apt(f: &Fixture, stack: &Stack) -> Vec<BTreeSet<String>> {
     let mut script = "set -e\napt-get update -qq\n".to_owned();
     for list in LISTS {
         let list = list.join(" ");
-        script += &format!(
-            "apt-get install --no-install-recommends --print-uris -qq {system} {list} || true\necho end\n"
-        );
+        let install = "apt-get install --no-install-recommends --print-uris -qq ";
+        script.extend([install, &system, " ", &list, " || true\necho end\n"]);
     }
     let stdout = f.in_base(&script, &[]).await;
     let mut all = vec![BTreeSet::new()];
@@ -166,13 +165,8 @@ fn volume_of_earlier_releases_goes_unless_it_is_in_use() {
 impl Fixture {
     /// What a shell script prints in a container of the base, with the sources of the settings.
     async fn in_base(&self, script: &str, files: &[(&str, Vec<u8>)]) -> String {
-        let sources: String = self
-            .settings
-            .archives
-            .iter()
-            .map(|archive| {
-                format!("deb {} {} {}\n", archive.root.expose(), archive.suite, archive.components)
-            })
+        let sources: String = (self.settings.archives.iter())
+            .flat_map(|one| ["deb ", one.root.expose(), " ", &one.suite, " ", &one.components, "\n"])
             .collect();
         let file = |path: &str, bytes: Vec<u8>| ContainerFile {
             path: path.to_owned(),

@@ -44,7 +44,7 @@ fn made_in_containers(scene: &Scene, name: &str) -> (usize, usize) {
     let is_step = |path: &&std::path::PathBuf| {
         path.parent().is_some_and(|parent| parent.ends_with("layers")) && path.extension().is_some()
     };
-    (records.iter().filter(is_step).count(), of("byte-code"))
+    (records.iter().filter(is_step).count(), of("byte-code-2"))
 }
 
 fn image() -> String {

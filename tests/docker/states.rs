@@ -30,7 +30,7 @@ fn succeed(what: &str, child: Child) {
 
 /// The records of byte code in the shared cache.
 fn byte_code() -> BTreeSet<PathBuf> {
-    let is_code = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "byte-code");
+    let is_code = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "byte-code-2");
     let is_whole = |path: &PathBuf| !path.to_string_lossy().contains("/.envforge-");
     let folders = ["layers", "records"].map(|folder| files_below(&shared_cache().join(folder)));
     folders.into_iter().flatten().filter(is_code).filter(is_whole).collect()

@@ -119,8 +119,8 @@ fn one_lock_without_any_layer_gives_one_image_on_two_storage_drivers() {
     let (scene, driver, second) = two_engines();
 
     let (cache, other) = (scene.program.path("one/cache"), scene.program.path("other/cache"));
-    // Byte code follows the Python alone.
-    give_downloads_and(&cache, &["base", "layers/byte-code"]);
+    // Byte code is compiled on both.
+    give_downloads_and(&cache, &["base"]);
     let state = scene.program.path("other/state");
     std::fs::create_dir_all(&state).expect("a folder of ours");
     std::fs::copy(scene.program.path("state/cache-key"), state.join("cache-key")).expect("a file of ours");
@@ -133,7 +133,7 @@ fn one_lock_without_any_layer_gives_one_image_on_two_storage_drivers() {
         (docker(&["inspect", "-f", "{{json .RootFS.Layers}}", &unverified()]), records(&scene.program));
 
     keep_downloads(&cache, &std::fs::read_to_string(scene.program.path(LOCK)).expect("a lock"));
-    give_downloads_and(&other, &["layers/byte-code"]);
+    give_downloads_and(&other, &[]);
     let scene = scene
         .set("DOCKER_HOST", &second.address)
         .set("ENVFORGE_CACHE_DIR", other.to_string_lossy())

@@ -7,6 +7,7 @@ use super::target::TargetOptions;
 
 /// A request for `lock`.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Lock {
     /// What to lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
     pub spec: Option<String>,
