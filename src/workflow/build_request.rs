@@ -22,7 +22,7 @@ use crate::workflow::requested_indexes::{RequestedIndexes, typed_requirement};
 
 /// What is to be built, whoever said it.
 #[derive(Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a wish of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct BuildRequest {
     /// The spec, as typed or as the project says.
     pub(crate) spec: String,
