@@ -22,7 +22,7 @@ const SOURCES: [&str; 2] = ["/etc/apt/sources.list", "/etc/apt/sources.list.d"];
 /// Keys of every source that names none.
 const TRUSTED: [&str; 2] = ["/etc/apt/trusted.gpg", "/etc/apt/trusted.gpg.d"];
 const PREFERENCES: [&str; 2] = ["/etc/apt/preferences", "/etc/apt/preferences.d"];
-/// Where sources have their keys, beside any other path.
+/// Where most sources have their keys.
 const KEYRINGS: [&str; 2] = ["/usr/share/keyrings", "/etc/apt/keyrings"];
 /// Never used; only that they exist is said.
 const LOGINS: [&str; 2] = ["/etc/apt/auth.conf", "/etc/apt/auth.conf.d"];
@@ -185,7 +185,7 @@ impl Files {
     /// Every source with the file that has it.
     fn all_sources(&self) -> Vec<(String, AptSource)> {
         let mut paths = self.below(SOURCES);
-        // What is used is what was looked at before the user was asked: never behind a link.
+        // The user is asked about regular files: nothing is read behind a link.
         paths.retain(|path| is_source(path) && !self.links.contains_key(path));
         paths.sort();
         let of = |path: &String| {
@@ -225,7 +225,7 @@ impl Files {
             let name = path.rsplit('/').next().unwrap_or_default().to_owned();
             match self.file(&path) {
                 Some(key) if is_word(&name) => made.trusted.push((name, key.clone())),
-                _ => made.left_out.push(format!("{path}: it is not in the image")),
+                _ => made.left_out.push(format!("{path}: its name or its file cannot be used")),
             }
         }
         for (path, source) in self.all_sources() {

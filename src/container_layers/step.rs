@@ -109,20 +109,8 @@ mod tests {
     use super::*;
 
     fn below(layers: &[&str]) -> ImageInfo {
-        ImageInfo {
-            id: "sha256:1".to_owned(),
-            tags: Vec::new(),
-            digests: Vec::new(),
-            size: 1,
-            labels: BTreeMap::new(),
-            env: Vec::new(),
-            user: String::new(),
-            layers: layers.iter().map(|&layer| layer.to_owned()).collect(),
-            history: Vec::new(),
-            triggers: Vec::new(),
-            sizes: Vec::new(),
-            architecture: "amd64".to_owned(),
-        }
+        let layers = layers.iter().map(|&layer| layer.to_owned()).collect();
+        ImageInfo { layers, ..ImageInfo::default() }
     }
 
     #[test]

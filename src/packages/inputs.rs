@@ -21,7 +21,7 @@ use crate::model::versions::{FrameworkVersion, Machine};
 
 /// Path of the uv program, sent if the volume does not have it.
 pub(super) const UV: &str = "/envforge/uv";
-pub(super) const CA_BUNDLE: &str = "/envforge/ca.crt";
+const CA_BUNDLE: &str = "/envforge/ca.crt";
 
 /// Every file of the container of uv but the program, which is named by its hash.
 pub(super) fn files(
@@ -90,7 +90,7 @@ pub(super) fn uv_files(
 }
 
 /// The certificates to trust.
-fn ca_bundle(settings: &PackageSettings) -> Option<ContainerFile> {
+pub(super) fn ca_bundle(settings: &PackageSettings) -> Option<ContainerFile> {
     let bundle = settings.index.ca_bundle.as_ref()?;
     Some(ContainerFile { path: CA_BUNDLE.to_owned(), mode: 0o644, bytes: bundle.clone() })
 }
@@ -208,7 +208,8 @@ pub(super) fn environment(settings: &PackageSettings) -> String {
     text
 }
 
-fn apt_configuration(settings: &PackageSettings) -> String {
+/// How apt downloads, in every container.
+pub(super) fn apt_downloads(settings: &PackageSettings) -> String {
     let mut text = "\
 Acquire::Retries \"3\";
 Acquire::Languages \"none\";
@@ -221,6 +222,11 @@ APT::Update::Error-Mode \"any\";
     if settings.accept_expired {
         text.push_str("Acquire::Check-Valid-Until \"false\";\n");
     }
+    text
+}
+
+fn apt_configuration(settings: &PackageSettings) -> String {
+    let mut text = apt_downloads(settings);
     if !settings.archives.is_empty() {
         text.push_str(
             "Dir::Etc::SourceList \"/envforge/sources.list\";\nDir::Etc::SourceParts \"/dev/null\";\n",

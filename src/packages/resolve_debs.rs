@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::apt::{kept, locked_debs, system_list};
 use super::error::{PackagesError, ToolOutput};
 use super::failure::explain;
-use super::inputs::{CA_BUNDLE, environment, sources};
+use super::inputs::{apt_downloads, ca_bundle, environment, sources};
 use super::output::Answers;
 use super::request::{PackageRequest, ResolverContext};
 use super::resolver_image::Resolver;
@@ -144,9 +144,7 @@ fn files(
         file("preferences", 0o644, base.preferences.clone()),
         file("system.list", 0o644, system_list(request.stack)),
     ];
-    if let Some(bundle) = &settings.index.ca_bundle {
-        files.push(binary(CA_BUNDLE, bundle));
-    }
+    files.extend(ca_bundle(settings));
     files.extend(sources_of);
     if is_foreign {
         let list = |deb: &LockedDeb| format!("{}={}\n", deb.name, deb.version);
@@ -182,9 +180,6 @@ fn key(sources: &[ContainerFile], configuration: &str) -> String {
 /// apt's configuration: nothing of the image it runs in, and of the base what was read of it.
 fn apt_configuration(settings: &PackageSettings, architectures: &[String]) -> String {
     let mut text = "\
-Acquire::Retries \"3\";
-Acquire::Languages \"none\";
-APT::Update::Error-Mode \"any\";
 APT::Get::Always-Include-Phased-Updates \"true\";
 Dir::Cache \"/tmp/apt\";
 Dir::State::status \"/tmp/status\";
@@ -205,13 +200,7 @@ Dir::Etc::PreferencesParts \"/dev/null\";
     for architecture in architectures {
         let _ = writeln!(text, "APT::Architectures:: \"{architecture}\";");
     }
-    if settings.index.ca_bundle.is_some() {
-        let _ = writeln!(text, "Acquire::https::CAInfo \"{CA_BUNDLE}\";");
-    }
-    if settings.accept_expired {
-        text.push_str("Acquire::Check-Valid-Until \"false\";\n");
-    }
-    text
+    text + &apt_downloads(settings)
 }
 
 /// Fails if a mirror gave apt an older index than it served before.

@@ -62,8 +62,7 @@ async fn sources_of(
     found: &BaseInfo,
     wanted: &BuildRequest,
 ) -> Result<Vec<Address>, CommandError> {
-    let (own, strange): (Vec<_>, Vec<_>) =
-        found.mirrors.iter().cloned().partition(|address| Distribution::has_server(&host_of(address)));
+    let (own, strange): (Vec<_>, Vec<_>) = found.mirrors.iter().cloned().partition(is_of_distribution);
     if !wanted.base_of_project || strange.is_empty() {
         return Ok(found.mirrors.clone());
     }
@@ -74,11 +73,9 @@ async fn sources_of(
     Ok(found.mirrors.clone())
 }
 
-/// The server of an address.
-fn host_of(address: &Address) -> String {
-    let origin = address.origin();
-    let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
-    host.split_once(':').map_or(host, |(host, _)| host).to_owned()
+/// Whether an address is on a server of a distribution.
+fn is_of_distribution(address: &Address) -> bool {
+    address.url().host_str().is_some_and(Distribution::has_server)
 }
 
 /// The base for a processor the engine does not have: its packages are chosen and nothing is installed. Its reference is
@@ -141,7 +138,7 @@ mod tests {
             ("http://[::1]:8080/debian", false),
         ] {
             let address: Address = address.parse().expect("an address");
-            assert_eq!(Distribution::has_server(&host_of(&address)), is_own, "{address}");
+            assert_eq!(is_of_distribution(&address), is_own, "{address}");
         }
     }
 }

@@ -101,7 +101,7 @@ pub(crate) async fn lock_for(
     if supplied.lacks_a_wheel() {
         let stack = &supplied.stack;
         agree_to_compile(session, stack, &base, wanted).await?;
-        // Packages that a lock names may be anybody's: what is compiled is kept for every project.
+        // Packages that a lock names may come from anybody, and the wheel is kept for every project.
         let signed = match base.provider {
             BaseProvider::Bootstrap if same_base.is_some() => {
                 Some(base_of(session, stack, named, wanted, None).await?)

@@ -1,4 +1,4 @@
-//! uv of a lock beside the one that this version has.
+//! uv of a lock, compared with the one of this release.
 
 use pep440_rs::Version;
 

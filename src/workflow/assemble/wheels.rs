@@ -45,7 +45,7 @@ pub(super) struct WheelLayers<'a> {
     pub(super) system: &'a System<'a>,
     pub(super) lock: &'a Lock,
     pub(super) times: &'a PartClock,
-    /// What the byte code depends on beside the wheels.
+    /// Everything but the wheels that the byte code depends on.
     pub(super) python: String,
     /// In the order of the lock.
     pub(super) wheels: LockedWheels,
@@ -238,7 +238,7 @@ fn report(conflicts: &Conflicts, lock: &Lock, reporter: &dyn Reporter) -> Result
     Ok(())
 }
 
-/// What the byte code of a wheel depends on beside the wheel: every layer of the image that compiles it. A package of the distribution,
+/// Everything but the wheel that its byte code depends on: each layer of the image that compiles it. A package of the distribution,
 /// or a base, may bring code that Python runs or another Python.
 fn compiler_of(lock: &Lock, system: &ImageInfo) -> String {
     let layers = sha256_hex(system.layers.join("\n").as_bytes());
@@ -270,20 +270,7 @@ mod tests {
         let lock = crate::model::lock::sample::lock();
         let compiler = |layers: &[&str]| {
             let layers = layers.iter().map(|&layer| layer.to_owned()).collect();
-            let image = ImageInfo {
-                id: "sha256:1".to_owned(),
-                tags: Vec::new(),
-                digests: Vec::new(),
-                size: 1,
-                labels: std::collections::BTreeMap::new(),
-                env: Vec::new(),
-                user: String::new(),
-                layers,
-                history: Vec::new(),
-                triggers: Vec::new(),
-                sizes: Vec::new(),
-                architecture: "amd64".to_owned(),
-            };
+            let image = ImageInfo { layers, ..ImageInfo::default() };
             compiler_of(&lock, &image)
         };
         let own = compiler(&["base", "system"]);
