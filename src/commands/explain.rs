@@ -1,13 +1,12 @@
 //! `doctor --explain`: the known errors in a message or a log, with the lines that contain them.
 
-use std::collections::BTreeSet;
 use std::io::Read as _;
 
 use serde::Serialize;
 
 use crate::failure::Exit;
-use crate::host::{HostFinding, Severity};
-use crate::model::diagnosis::{Diagnosis, diagnose};
+use crate::host::Severity;
+use crate::model::diagnosis::{Diagnosis, Finding, Findings, findings};
 use crate::model::visible::visible_line;
 use crate::model::wrap::{hanging, wrapped};
 use crate::report::Printer;
@@ -21,8 +20,24 @@ const SHOWN: usize = 160;
 #[derive(Serialize)]
 struct Explanation {
     schema: u32,
-    findings: Vec<HostFinding>,
+    findings: Vec<Explained>,
     lines: Vec<MarkedLine>,
+}
+
+/// A known error of a text.
+#[derive(Serialize)]
+struct Explained {
+    id: &'static str,
+    severity: Severity,
+    text: String,
+    hint: String,
+    /// `cause` for the first error of a text, `consequence` for later ones.
+    role: &'static str,
+    /// Its first line, from 1.
+    line: usize,
+    /// Whether the text shows that a fix was tried, so that `hint` is the next one.
+    tried: bool,
+    source: &'static str,
 }
 
 /// A line of a log that contains a known error.
@@ -43,55 +58,77 @@ pub(super) fn explain(text: &str, output: Output) -> Result<Exit, CommandError> 
         std::io::stdin().read_to_end(&mut bytes)?;
         text = String::from_utf8_lossy(&bytes).into_owned();
     }
-    let found = known_errors(&text);
-    let lines = if text.trim_end().contains('\n') { marked_lines(&text) } else { Vec::new() };
+    let found = findings(&text);
+    let lines = if text.trim_end().contains('\n') { marked_lines(&text, &found) } else { Vec::new() };
     if output.json {
-        let findings = found.iter().map(finding).collect();
+        let findings = found.errors.iter().enumerate().map(|(at, finding)| explained(at, finding)).collect();
         Printer.json(&Explanation { schema: 1, findings, lines });
-    } else if found.is_empty() {
+    } else if found.errors.is_empty() {
         Printer.say("no known error found in this text; run `envforge doctor` to check this machine");
     } else {
-        Printer.text(&wrapped(&report(&found, &lines), output.width));
+        Printer.text(&wrapped(&report(&found.errors, &lines), output.width));
     }
-    Ok(if found.is_empty() { Exit::No } else { Exit::Done })
+    Ok(if found.errors.is_empty() { Exit::No } else { Exit::Done })
 }
 
-/// The known errors in a text, each once: line by line first, since a log holds many.
-fn known_errors(text: &str) -> Vec<Diagnosis> {
-    let mut seen = BTreeSet::new();
-    let lines = text.lines().filter_map(diagnose).chain(diagnose(text));
-    lines.filter(|finding| seen.insert(finding.id)).collect()
-}
-
-fn marked_lines(text: &str) -> Vec<MarkedLine> {
+fn marked_lines(text: &str, found: &Findings) -> Vec<MarkedLine> {
     let shown = |line: &str| visible_line(line.trim_end()).chars().take(SHOWN).collect();
-    let marked =
-        |(at, line)| diagnose(line).map(|known| MarkedLine { line: at + 1, id: known.id, text: shown(line) });
-    text.lines().enumerate().filter_map(marked).collect()
+    let all: Vec<&str> = text.lines().collect();
+    let marked = |(line, id): &(usize, &'static str)| {
+        Some(MarkedLine { line: *line, id, text: shown(all.get(line.checked_sub(1)?)?) })
+    };
+    found.lines.iter().filter_map(marked).collect()
 }
 
-fn finding(found: &Diagnosis) -> HostFinding {
-    HostFinding {
-        id: found.id,
+fn explained(at: usize, finding: &Finding) -> Explained {
+    let Diagnosis { id, what, why, cure, source } = &finding.diagnosis;
+    Explained {
+        id,
         severity: Severity::Error,
-        text: format!("{}: {}", found.what, found.why),
-        hint: Some(found.cure.to_owned()),
+        text: format!("{what}: {why}"),
+        hint: cure.clone(),
+        role: if at == 0 { "cause" } else { "consequence" },
+        line: finding.line,
+        tried: finding.has_tried,
+        source,
     }
 }
 
 /// The marked lines, then each error with its cause and fix.
-fn report(found: &[Diagnosis], lines: &[MarkedLine]) -> String {
+fn report(found: &[Finding], lines: &[MarkedLine]) -> String {
     let widest = lines.iter().map(|line| line.id.len()).max().unwrap_or_default();
     let line = |MarkedLine { line, id, text }: &MarkedLine| format!("line {line:<6} {id:widest$}  {text}\n");
     let lines: String = lines.iter().map(line).collect();
-    let block = |found: &Diagnosis| {
-        let Diagnosis { id, what, why, cure, source } = found;
-        let facts = [("why", why), ("cure", cure), ("seen in", source)];
-        let facts = facts.map(|(head, text)| hanging(&format!("  {head}: "), text)).concat();
-        hanging(&format!("{id}: "), what) + &facts
-    };
-    let blocks = found.iter().map(block);
+    let first = found.first().map(|finding| (finding.diagnosis.id, finding.line));
+    let blocks = found
+        .iter()
+        .enumerate()
+        .map(|(at, finding)| block(finding, first.filter(|_| at > 0), found.len() > 1));
     Some(lines).into_iter().filter(|lines| !lines.is_empty()).chain(blocks).collect::<Vec<_>>().join("\n")
+}
+
+/// An error with its cause and fix; `first`: the earlier error that it may follow from.
+fn block(finding: &Finding, first: Option<(&str, usize)>, is_one_of_several: bool) -> String {
+    let Diagnosis { id, what, why, cure, source } = &finding.diagnosis;
+    let order = match first {
+        Some((id, line)) => {
+            Some(format!("a consequence of `{id}` (line {line}), or independent of it: fix that first"))
+        }
+        None if is_one_of_several => {
+            Some("the first error of the text: the cause, of which the others are consequences".to_owned())
+        }
+        None => None,
+    };
+    let cure_head =
+        if finding.has_tried { "next cure (the text shows that the first was tried)" } else { "cure" };
+    let facts = [
+        ("why", Some(why.as_str())),
+        ("order", order.as_deref()),
+        (cure_head, Some(cure)),
+        ("seen in", Some(source)),
+    ];
+    let facts = facts.into_iter().filter_map(|(head, text)| Some(hanging(&format!("  {head}: "), text?)));
+    hanging(&format!("{id}: "), what) + &facts.collect::<String>()
 }
 
 #[cfg(test)]
@@ -103,19 +140,30 @@ mod tests {
 
     #[test]
     fn log_lists_each_error_once() {
-        let ids: Vec<_> = known_errors(LOG).iter().map(|finding| finding.id).collect();
+        let ids: Vec<_> = findings(LOG).errors.iter().map(|finding| finding.diagnosis.id).collect();
         assert_eq!(ids, ["gpu-lost", "no-code-for-gpu"]);
-        assert!(known_errors("everything is fine").is_empty());
+        assert!(findings("everything is fine").errors.is_empty());
     }
 
     #[test]
     fn log_has_every_line_with_an_error_marked() {
-        let marked: Vec<_> = marked_lines(LOG).into_iter().map(|line| (line.line, line.id)).collect();
+        let marks = |log: &str| marked_lines(log, &findings(log));
+        let marked: Vec<_> = marks(LOG).into_iter().map(|line| (line.line, line.id)).collect();
         assert_eq!(marked, [(2, "gpu-lost"), (4, "gpu-lost"), (5, "no-code-for-gpu")]);
-        let hostile = marked_lines("\u{1b}]0;owned\u{7} Failed to initialize NVML: Unknown Error\nx\n");
+        let hostile = marks("\u{1b}]0;owned\u{7} Failed to initialize NVML: Unknown Error\nx\n");
         assert!(!hostile[0].text.contains('\u{1b}'), "{hostile:?}");
         assert!(
-            report(&known_errors(LOG), &marked_lines(LOG)).starts_with("line 2      gpu-lost         Failed")
+            report(&findings(LOG).errors, &marks(LOG)).starts_with("line 2      gpu-lost         Failed")
         );
+    }
+
+    #[test]
+    fn later_error_is_a_consequence_of_the_first() {
+        let found = findings(LOG).errors;
+        assert_eq!(explained(0, &found[0]).role, "cause");
+        assert_eq!(explained(1, &found[1]).role, "consequence");
+        let text = report(&found, &[]);
+        assert!(text.contains("a consequence of `gpu-lost` (line 2)"), "{text}");
+        assert!(!report(&found[..1], &[]).contains("order: "), "one error has no order");
     }
 }

@@ -8,7 +8,7 @@ use super::facts::{EngineFacts, GpuError, HostFacts, HostReport, SystemFacts};
 use super::kernel_log::XidErrors;
 use super::topology::describe;
 use crate::model::compat::Matrix;
-use crate::model::diagnosis::{diagnose, entries};
+use crate::model::diagnosis::{Diagnosis, diagnose, entries};
 use crate::model::program_version::{CONTAINER_TOOLKIT, DOCKER, MinimumVersion, PODMAN};
 use crate::model::resolve::{ResolveOptions, resolve};
 use crate::model::spec::Spec;
@@ -62,7 +62,8 @@ impl HostFinding {
     /// Returns a known failure by its row; `seen` describes its symptom here.
     fn known(id: &str, severity: Severity, seen: &str) -> Self {
         let row = entries().find(|entry| entry.id == id).expect("a row of `diagnosis`, tested");
-        Self::with(row.id, severity, format!("{seen}: {}; {}", row.what, row.why), row.cure)
+        let known = Diagnosis::from(row);
+        Self::with(known.id, severity, format!("{seen}: {}; {}", known.what, known.why), known.cure)
     }
 }
 
@@ -108,7 +109,7 @@ fn no_answer(error: &GpuError, system: &SystemFacts) -> HostFinding {
             "install the driver, or set the target with --gpu and --driver",
         ),
         GpuError::Driver { cause } => match diagnose(cause) {
-            Some(known) => HostFinding::known_or(known.id, error, known.why, known.cure),
+            Some(known) => HostFinding::known_or(known.id, error, &known.why, &known.cure),
             None => HostFinding::with(
                 "driver-silent",
                 Severity::Error,

@@ -281,7 +281,9 @@ const OBJECTS: &[Object] = &[
         "envforge doctor --explain \"no kernel image is available for execution on the device\"",
         "known errors in a text",
         &[
-            ("findings", "each known error"),
+            ("findings", "each known error: `id`, `text`, `hint`, `line`, `source`"),
+            ("findings[].role", "`cause` (the first error of the text) or `consequence`"),
+            ("findings[].tried", "whether the text shows that a fix was tried; `hint` is then the next one"),
             ("lines", "lines of a log (`-`) with an error: `line`, `id`, `text`"),
         ],
     ),

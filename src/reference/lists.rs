@@ -6,7 +6,7 @@ use envforge_protocol::status::groups;
 use envforge_protocol::{CheckId, Level, Scope, SkipReason, Stage};
 
 use crate::failure::{Exit, SHELL_FAILURE};
-use crate::model::diagnosis::entries;
+use crate::model::diagnosis::{Diagnosis, entries};
 use crate::model::markdown::{MarkdownPage, code, sentence};
 use crate::packages::catalogue;
 use crate::store::caches::{CACHES, Cache};
@@ -62,28 +62,33 @@ type Statuses = BTreeMap<&'static str, Vec<String>>;
 pub(super) fn errors() -> String {
     let mut page = MarkdownPage::new("Errors");
     page.paragraph(
-        "Each known error of containers, drivers and CUDA libraries has an id. `envforge doctor --explain TEXT` finds it \
-         in a text and prints the same; [Error messages](../errors.md) leads from envforge's own messages to their pages.",
+        "Each known error of containers, drivers, CUDA libraries and packages has an id. `envforge doctor --explain TEXT` finds it \
+         in a text and prints the same, with versions, names and GPUs of the text in its commands; [Error messages](../errors.md) leads from envforge's own messages to their pages.",
     );
     let mut statuses = Statuses::new();
     for group in groups().filter(|group| !group.id.is_empty()) {
         let named = group.statuses.iter().map(|status| format!("`{}` ({})", status.name, status.code));
         statuses.entry(group.id).or_default().extend(named);
     }
-    let mut all: BTreeMap<&str, [&str; 3]> = BTreeMap::new();
+    let mut all: BTreeMap<&str, (String, String, Vec<String>)> = BTreeMap::new();
     for group in groups().filter(|group| !group.what.is_empty() && !group.id.is_empty()) {
-        all.insert(group.id, [group.what, group.why, group.fix]);
+        all.insert(group.id, (group.what.to_owned(), group.why.to_owned(), vec![group.fix.to_owned()]));
     }
     let mut more: BTreeMap<&str, (Vec<String>, &str)> = BTreeMap::new();
     for entry in entries() {
-        all.insert(entry.id, [entry.what, entry.why, entry.cure]);
+        let known = Diagnosis::from(entry);
+        all.insert(entry.id, (known.what, known.why, entry.fixes()));
         let texts = entry.texts.iter().map(|parts| code(&parts.join(" … ")));
         more.entry(entry.id).or_insert((Vec::new(), entry.source)).0.extend(texts);
     }
-    for (id, [what, why, fix]) in all {
+    for (id, (what, why, fixes)) in all {
         page.heading(2, id);
-        page.paragraph(&sentence(what));
-        let mut facts = vec![format!("Cause: {}", sentence(why)), format!("Fix: {}", sentence(fix))];
+        page.paragraph(&sentence(&what));
+        let mut facts = vec![format!("Cause: {}", sentence(&why))];
+        facts.extend(fixes.iter().enumerate().map(|(at, fix)| match at {
+            0 => format!("Fix: {}", sentence(fix)),
+            _ => format!("If that was tried: {}", sentence(fix)),
+        }));
         if let Some((texts, source)) = more.get(id) {
             facts.push(format!("Texts: {}", texts.join(", ")));
             facts.push(format!("Seen in: {source}"));

@@ -8,7 +8,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[&["Failed to initialize NVML: Unknown Error"]],
         what: "the container lost its GPU",
         why: "`systemctl daemon-reload` on the host made systemd rewrite the container's device rules, which did not include the GPU",
-        cure: "restart the container; permanent fix: use CDI, or `nvidia-ctk system create-dev-char-symlinks` on the host",
+        cures: &[
+            "restart the container; permanent fix: use CDI, or `nvidia-ctk system create-dev-char-symlinks` on the host",
+        ],
         source: "NVIDIA/nvidia-container-toolkit#48, #251, #1227; NVIDIA/nvidia-docker#1730, #1671; NVIDIA/gpu-operator#485",
     },
     KnownError {
@@ -16,7 +18,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[&["Driver/library version mismatch"], &["NVML_ERROR_LIB_RM_VERSION_MISMATCH"]],
         what: "the driver libraries and the loaded kernel module have different versions",
         why: "the host's driver was upgraded under the running module, or the image contains driver libraries that hide the mounted ones",
-        cure: "reboot the host or reload the nvidia modules, then restart the container; never install libnvidia-*, nvidia-utils or cuda-drivers in an image",
+        cures: &[
+            "reboot the host or reload the nvidia modules, then restart the container; never install libnvidia-*, nvidia-utils or cuda-drivers in an image",
+        ],
         source: "NVIDIA/nvidia-container-toolkit#171; NVIDIA/nvidia-docker#365, #737, #584; k4yt3x/video2x#1226; lyulyul/shine-cluster#30",
     },
     KnownError {
@@ -24,7 +28,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[&["\"nvidia-smi\": executable file not found"]],
         what: "nvidia-smi is not in the container",
         why: "the container was started without a GPU, or NVIDIA_DRIVER_CAPABILITIES lacks `utility`",
-        cure: "start it with `--gpus all` and NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+        cures: &["start it with `--gpus all` and NVIDIA_DRIVER_CAPABILITIES=compute,utility"],
         source: "NVIDIA/nvidia-docker#1482; weaviate/weaviate-helm#101",
     },
     KnownError {
@@ -34,10 +38,20 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["Call to posix_fallocate failed", "No space left on device"],
             &["DataLoader worker", "killed by signal: Bus error"],
             &["out of shared memory", "shared memory limit"],
+            &["unable to open shared memory object"],
+            &["unable to write to file </torch_"],
+            &["unable to mmap * bytes from file </torch_"],
+            &["Unexpected bus error encountered in worker"],
+            &["insufficient shared memory (shm)"],
+            &["The object store is using /tmp instead of /dev/shm"],
+            &["/dev/shm", "No space left on device"],
         ],
         what: "/dev/shm is full",
         why: "its default size is 64 MB; NCCL uses it for GPUs without peer access, DataLoader workers pass tensors through it",
-        cure: "start the container with `--shm-size=1g` or more (Kubernetes: an emptyDir of medium Memory at /dev/shm)",
+        cures: &[
+            "start the container with `--shm-size=1g` or more (`envforge shell --shm-size 8g`; Kubernetes: an emptyDir of medium Memory at /dev/shm)",
+            "use fewer workers (`num_workers=0` shows whether they are the reason), pass tensors through files (`torch.multiprocessing.set_sharing_strategy(\"file_system\")`), or set NCCL_SHM_DISABLE=1",
+        ],
         source: "NVIDIA/nccl#342, #290, #525; pytorch/ci-infra#490; pytorch/pytorch#5040, #108861; vllm-project/vllm#1710",
     },
 ];

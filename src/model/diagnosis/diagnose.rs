@@ -1,40 +1,139 @@
-//! Matches texts with rows.
+//! Chooses among the rows that a text matches: a specific one before a general one, the first fault as the cause of later ones, and
+//! a fix that was not tried.
 
-use super::entry::Diagnosis;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::entry::{Diagnosis, KnownError};
+use super::general::{generality, is_note};
+use super::index::{Match, matches};
+use super::log::Log;
 use super::status;
-use super::table::entries;
+use super::tried::is_tried;
+use super::values::Values;
+
+/// Lines within which a specific row stands for a general one.
+const NEAR: usize = 200;
+/// Lines of a text that is about one message.
+const ABOUT_ONE: usize = 4;
+/// Lines before and after a fault whose versions and names belong to it.
+const AROUND: usize = 12;
+/// The fix after all others.
+const ALL_TRIED: &str = "the text shows that the known fixes were tried: compare versions with `envforge plan {spec|SPEC}`, and attach \
+                         `envforge doctor --report` when you ask others";
+
+/// A known error in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The diagnosis.
+    pub diagnosis: Diagnosis,
+    /// Its first line, from 1.
+    pub line: usize,
+    /// Whether the text shows that a fix was tried.
+    pub has_tried: bool,
+}
+
+/// The known errors of a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Each error once, the cause first.
+    pub errors: Vec<Finding>,
+    /// Lines, from 1, and the id of the error in each.
+    pub lines: Vec<(usize, &'static str)>,
+}
+
+/// What a line contains.
+struct Hit {
+    line: usize,
+    id: &'static str,
+    /// The place in the table; statuses by name come last.
+    rank: usize,
+    values: Values,
+    known: Known,
+}
+
+/// What is known of it.
+enum Known {
+    Row(&'static KnownError),
+    Status(Diagnosis),
+}
 
 /// Returns the diagnosis of a text, if it is known.
 pub fn diagnose(text: &str) -> Option<Diagnosis> {
-    let text = text.to_ascii_lowercase();
-    let known = entries().find(|entry| entry.texts.iter().any(|parts| in_order(&text, parts)));
-    known.map(Diagnosis::from).or_else(|| status::named_in(&text))
+    findings(text).errors.into_iter().next().map(|finding| finding.diagnosis)
 }
 
-/// Whether the text contains the parts in this order. The text is in lower case.
-fn in_order(text: &str, parts: &[&str]) -> bool {
-    let mut rest = text;
-    parts.iter().all(|part| match end_of(rest, &part.to_ascii_lowercase()) {
-        Some(end) => {
-            rest = &rest[end..];
-            true
+/// Returns the known errors of a text.
+pub fn findings(text: &str) -> Findings {
+    let log = Log::new(text);
+    let mut hits = hits(&log);
+    if log.lines() > ABOUT_ONE && hits.iter().all(|hit| is_note(hit.id)) {
+        hits.clear();
+    }
+    let lines = hits.iter().map(|hit| (hit.line + 1, hit.id)).collect();
+    let levels: Vec<(u8, usize)> = hits.iter().map(|hit| (generality(hit.id), hit.line)).collect();
+    let mut seen = BTreeSet::new();
+    let mut errors = Vec::new();
+    for hit in &hits {
+        let own = generality(hit.id);
+        let is_reason = |(level, line): &(u8, usize)| *level < own && line.abs_diff(hit.line) <= NEAR;
+        if (own > 0 && levels.iter().any(is_reason)) || !seen.insert(hit.id) {
+            continue;
         }
-        None => false,
-    })
+        errors.push(finding(hit, &log));
+    }
+    Findings { errors, lines }
 }
 
-/// Returns where the first place of a part in a text ends.
-fn end_of(text: &str, part: &str) -> Option<usize> {
-    let head = part.split('*').next().unwrap_or_default();
-    text.match_indices(head).find_map(|(at, _)| Some(at + at_start(&text[at..], part)?))
+/// Returns the best hit of each line.
+fn hits(log: &Log) -> Vec<Hit> {
+    let mut best: BTreeMap<usize, Match> = BTreeMap::new();
+    for found in matches(log) {
+        let line = log.line_of(found.place);
+        let is_better = |other: &Match| {
+            found.rank < other.rank || found.rank == other.rank && found.values.len() > other.values.len()
+        };
+        if best.get(&line).is_none_or(is_better) {
+            best.insert(line, found);
+        }
+    }
+    let mut all: Vec<Hit> = best.into_iter().map(|(line, found)| of_row(line, &found, log)).collect();
+    let taken: BTreeSet<usize> = all.iter().map(|hit| hit.line).collect();
+    for line in (0..log.lines()).filter(|line| !taken.contains(line)) {
+        let (start, end) = log.line(line);
+        if let Some(known) = status::named_in(&log.lower()[start..end]) {
+            let (id, rank) = (known.id, usize::MAX);
+            all.push(Hit { line, id, rank, values: Values::default(), known: Known::Status(known) });
+        }
+    }
+    all.sort_by_key(|hit| (hit.line, hit.rank));
+    all
 }
 
-/// Returns where a part that the text begins with ends.
-fn at_start(text: &str, part: &str) -> Option<usize> {
-    let (head, tail) = part.split_once('*').map_or((part, None), |(head, tail)| (head, Some(tail)));
-    let rest = text.strip_prefix(head)?;
-    let Some(tail) = tail else { return Some(head.len()) };
-    let word = rest.find(char::is_whitespace).unwrap_or(rest.len());
-    let mut starts = (0..=word).filter(|place| rest.is_char_boundary(*place));
-    starts.find_map(|place| Some(head.len() + place + at_start(&rest[place..], tail)?))
+fn of_row(line: usize, found: &Match, log: &Log) -> Hit {
+    let mut values = Values::default();
+    for (name, start, end) in &found.values {
+        let value = log.text()[*start..*end].trim_matches(|c: char| "'\"()[]<>,;:!`".contains(c));
+        values.set(name, value);
+    }
+    let (from, _) = log.line(line.saturating_sub(AROUND));
+    let (_, to) = log.line((line + AROUND).min(log.lines().saturating_sub(1)));
+    let (start, _) = log.line(line);
+    let (before, after) = (&log.text()[from..start], &log.text()[start..to]);
+    let word = log.text()[found.place..].split([' ', '\'', '"']).next().unwrap_or_default();
+    values.set("found", word.trim_end_matches([':', ',', '.', ';']));
+    // The line itself and what follows count before what stands above it.
+    values.derive(&format!("{after}\n{before}"), &format!("{before}\n{}", &log.text()[start..found.place]));
+    Hit { line, id: found.row.id, rank: found.rank, values, known: Known::Row(found.row) }
+}
+
+fn finding(hit: &Hit, log: &Log) -> Finding {
+    let line = hit.line + 1;
+    let row = match &hit.known {
+        Known::Row(row) => row,
+        Known::Status(known) => return Finding { diagnosis: known.clone(), line, has_tried: false },
+    };
+    let cure = row.cures.iter().find(|cure| !is_tried(cure, log));
+    let has_tried = cure != row.cures.first();
+    let diagnosis = row.filled(cure.copied().unwrap_or(ALL_TRIED), &hit.values);
+    Finding { diagnosis, line, has_tried }
 }

@@ -2,35 +2,36 @@
 
 use serde::Serialize;
 
+use super::values::Values;
+
 /// One known failure.
 #[derive(Debug)]
 pub struct KnownError {
     /// Its stable id.
     pub id: &'static str,
-    /// The patterns, in any case: the text contains all parts of one of them, in that order. `*` in a part is any text without a
-    /// blank.
+    /// The patterns: the text contains all parts of one of them, in that order, within a few lines. `pattern.rs` describes a part.
     pub texts: &'static [&'static [&'static str]],
     /// The event.
     pub what: &'static str,
     /// The cause.
     pub why: &'static str,
-    /// The fix.
-    pub cure: &'static str,
+    /// The fixes, the first choice first. `{name}` and `{name|NAME}` are values of the text, `NAME` where the text has none.
+    pub cures: &'static [&'static str],
     /// Where it was observed or documented.
     pub source: &'static str,
 }
 
 /// A recognized failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnosis {
     /// Its stable id: `driver-too-old`.
     pub id: &'static str,
     /// The event.
-    pub what: &'static str,
+    pub what: String,
     /// The cause.
-    pub why: &'static str,
+    pub why: String,
     /// The fix.
-    pub cure: &'static str,
+    pub cure: String,
     /// Where it was observed or documented.
     pub source: &'static str,
 }
@@ -42,9 +43,21 @@ impl Diagnosis {
     }
 }
 
+impl KnownError {
+    /// Returns the fixes, the first choice first, with words in the places of values.
+    pub fn fixes(&self) -> Vec<String> {
+        self.cures.iter().map(|cure| Values::default().fill(cure)).collect()
+    }
+
+    /// Returns the diagnosis with one of the fixes, and the values of a text in its places.
+    pub(super) fn filled(&self, cure: &str, values: &Values) -> Diagnosis {
+        let Self { id, what, why, source, .. } = *self;
+        Diagnosis { id, what: values.fill(what), why: values.fill(why), cure: values.fill(cure), source }
+    }
+}
+
 impl From<&KnownError> for Diagnosis {
     fn from(entry: &KnownError) -> Self {
-        let KnownError { id, what, why, cure, source, .. } = *entry;
-        Self { id, what, why, cure, source }
+        entry.filled(entry.cures.first().copied().unwrap_or_default(), &Values::default())
     }
 }

@@ -78,7 +78,7 @@ pub(super) const TEXTS: &[(&str, &str)] = &[
     ("flash-attention-gpu", "RuntimeError: FlashAttention only supports Ampere GPUs or newer."),
     ("flash-attention-gpu", "RuntimeError: FlashAttention only supports Hopper GPUs or newer."),
     (
-        "bitsandbytes-no-library",
+        "bitsandbytes-setup",
         "RuntimeError: CUDA Setup failed despite GPU being available. Inspect the CUDA SETUP outputs above",
     ),
     (
@@ -137,15 +137,12 @@ fn everyday_texts_without_their_cause_stay_unknown() {
         "ValueError: dtype size changed",
         "/lib/libfoo.so: version `FOO_2.38' not found",
         "main.c:5:10: fatal error: pybind11.h: No such file or directory",
-        "error: command 'cmake' failed: No such file or directory",
         "The detected version (12.4) mismatches",
         "Unsupported .version",
         "attention only supports float16",
         "setup failed despite everything",
         "Could not find the driver of the database",
         "jaxlib is not installed",
-        "Could not find a version that satisfies the requirement torch==2.7.1 (from versions: 2.8.0)",
-        "Out of memory: Killed process 123 (python)",
     ] {
         assert_eq!(diagnose(text), None, "{text}");
     }

@@ -8,7 +8,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[&["transport/nvls.cc", "NCCL WARN Cuda failure"]],
         what: "NCCL cannot set up NVLink SHARP",
         why: "the fabric manager is in a bad state after a restart, only a part of a board's GPUs is visible, or library and driver have a known incompatibility",
-        cure: "restart the fabric manager on the host while no job runs; workaround: NCCL_NVLS_ENABLE=0",
+        cures: &["restart the fabric manager on the host while no job runs; workaround: NCCL_NVLS_ENABLE=0"],
         source: "NVIDIA/nccl#976, #1338, #1672",
     },
     KnownError {
@@ -19,7 +19,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
         ],
         what: "NCCL cannot use NVLink across nodes",
         why: "nvidia-imex is not running on all nodes, or /dev/nvidia-caps-imex-channels/channel0 is not in the container",
-        cure: "run nvidia-imex of the driver's version on every node and set NVIDIA_IMEX_CHANNELS=0 for the container; on a single node set NCCL_MNNVL_ENABLE=0",
+        cures: &[
+            "run nvidia-imex of the driver's version on every node and set NVIDIA_IMEX_CHANNELS=0 for the container; on a single node set NCCL_MNNVL_ENABLE=0",
+        ],
         source: "NVIDIA/nccl#1925, #1483, #1632, #2186; NVIDIA/nvbandwidth#39; microsoft/mscclpp#477",
     },
     KnownError {
@@ -31,7 +33,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         ],
         what: "the program expects full GPUs and got MIG instances",
         why: "a process can use only one MIG instance; instances have no peer access",
-        cure: "run one process per instance with CUDA_VISIBLE_DEVICES=MIG-<uuid>",
+        cures: &["run one process per instance with CUDA_VISIBLE_DEVICES=MIG-<uuid>"],
         source: "NVIDIA/nccl#1716, #103; pytorch/pytorch#130181; vllm-project/vllm#6582; rapidsai/dask-cuda#674",
     },
     KnownError {
@@ -39,15 +41,20 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[&["ERR_NVGPUCTRPERM"], &["CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"]],
         what: "the driver refuses the GPU's performance counters",
         why: "they are restricted to administrators, and the container lacks this capability",
-        cure: "start the container with `--cap-add SYS_ADMIN`, or set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module on the host and reboot",
+        cures: &[
+            "start the container with `--cap-add SYS_ADMIN`, or set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module on the host and reboot",
+        ],
         source: "HazyResearch/ThunderKittens#73; deepseek-ai/DeepGEMM#46; NVIDIA/dcgm-exporter#427; openxla/xprof#63",
     },
     KnownError {
         id: "nccl-system-error",
-        texts: &[&["ncclSystemError"], &["unhandled system error", "NCCL_DEBUG=INFO"]],
+        texts: &[&["ncclSystemError"], &["unhandled system error"]],
         what: "a system call of NCCL failed",
-        why: "usually /dev/shm is too small (64 MB in a container), otherwise the network interface or a limit",
-        cure: "start the container with `--shm-size=1g` or more; NCCL_DEBUG=INFO shows the call",
+        why: "the `NCCL WARN` line before it names the call: shared memory (64 MB in a container), the network interface, InfiniBand or a limit",
+        cures: &[
+            "set NCCL_DEBUG=INFO, which prints the call, and explain that log: `envforge doctor --explain -`; without such a line start the container with `--shm-size=1g` or more",
+            "check the network: NCCL_SOCKET_IFNAME must name an interface of the container (`ip addr`)",
+        ],
         source: "NVIDIA/nccl#342, #290",
     },
 ];

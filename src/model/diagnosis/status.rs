@@ -2,6 +2,8 @@
 //!
 //! `envforge_protocol::status` owns the codes and their texts; a group without texts refers to a row of the diagnosis.
 
+use std::sync::LazyLock;
+
 pub use envforge_protocol::status::Library;
 use envforge_protocol::status::{StatusGroup, groups};
 
@@ -13,6 +15,18 @@ const WORDS: &[(&str, (Library, i32))] = &[
     ("cuda out of memory", (Library::Driver, 2)),
     ("resource_exhausted: out of memory while trying to allocate", (Library::Driver, 2)),
     ("cudaerrormemoryallocation", (Library::Driver, 2)),
+    ("cuda error: device-side assert triggered", (Library::Driver, 710)),
+    ("cuda error: an illegal memory access was encountered", (Library::Driver, 700)),
+    ("cuda error: an illegal instruction was encountered", (Library::Driver, 715)),
+    ("cuda error: misaligned address", (Library::Driver, 716)),
+    ("cuda error: unspecified launch failure", (Library::Driver, 719)),
+    ("cuda error: the launch timed out and was terminated", (Library::Driver, 702)),
+    ("cuda error: too many resources requested for launch", (Library::Driver, 701)),
+    ("cuda error: invalid device ordinal", (Library::Driver, 101)),
+    ("cuda error: invalid device function", (Library::Driver, 98)),
+    ("cuda error: device kernel image is invalid", (Library::Driver, 200)),
+    ("cuda error: initialization error", (Library::Driver, 3)),
+    ("cuda error: operation not supported", (Library::Driver, 801)),
 ];
 
 fn diagnosis(group: &StatusGroup) -> Option<Diagnosis> {
@@ -20,7 +34,8 @@ fn diagnosis(group: &StatusGroup) -> Option<Diagnosis> {
     if what.is_empty() {
         return entries().find(|entry| entry.id == id).map(Diagnosis::from);
     }
-    Some(Diagnosis { id, what, why, cure: fix, source: source(group.library) })
+    let [what, why, cure] = [what, why, fix].map(str::to_owned);
+    Some(Diagnosis { id, what, why, cure, source: source(group.library) })
 }
 
 /// Returns the header that defines a library's statuses.
@@ -46,11 +61,23 @@ pub(super) fn named_in(text: &str) -> Option<Diagnosis> {
     if let Some((_, (library, code))) = WORDS.iter().find(|(words, _)| text.contains(words)) {
         return of_status(*library, *code);
     }
-    let names = groups().flat_map(|group| group.statuses.iter().map(move |status| (group, status.name)));
-    let found =
-        names.filter(|(group, name)| !group.id.is_empty() && has_word(text, &name.to_ascii_lowercase()));
+    if !FAMILIES.iter().any(|family| text.contains(family)) {
+        return None;
+    }
+    let found = NAMES.iter().filter(|(_, name)| has_word(text, name));
     diagnosis(found.max_by_key(|(_, name)| name.len())?.0)
 }
+
+/// What the names begin with, in lower case.
+const FAMILIES: &[&str] = &["cuda_error_", "nvrtc_error_", "cublas_status_", "cudnn_status_", "nccl"];
+
+/// Each status that has a diagnosis, with its name in lower case.
+static NAMES: LazyLock<Vec<(&StatusGroup, String)>> = LazyLock::new(|| {
+    let named = groups().filter(|group| !group.id.is_empty());
+    named
+        .flat_map(|group| group.statuses.iter().map(move |status| (group, status.name.to_ascii_lowercase())))
+        .collect()
+});
 
 /// Whether a text contains a word on its own.
 fn has_word(text: &str, word: &str) -> bool {

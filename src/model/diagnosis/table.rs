@@ -1,7 +1,10 @@
 //! All rows in one order.
 
 use super::entry::KnownError;
-use super::{containers, cuda, libraries, packages, several_gpus, start, wsl, xid};
+use super::{
+    collectives, containers, cuda, downloads, extensions, gpu_access, installing, libraries, packages,
+    several_gpus, start, starting, wsl, xid,
+};
 
 /// Returns all rows, specific ones before general ones.
 pub fn entries() -> impl Iterator<Item = &'static KnownError> {
@@ -14,4 +17,10 @@ pub fn entries() -> impl Iterator<Item = &'static KnownError> {
         .chain(libraries::ENTRIES)
         .chain(packages::ENTRIES)
         .chain(cuda::ENTRIES)
+        .chain(extensions::ENTRIES)
+        .chain(gpu_access::ENTRIES)
+        .chain(collectives::ENTRIES)
+        .chain(starting::ENTRIES)
+        .chain(downloads::ENTRIES)
+        .chain(installing::ENTRIES)
 }

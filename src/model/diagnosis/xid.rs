@@ -2,7 +2,7 @@
 
 use super::entry::KnownError;
 
-const CATALOGUE: &str = "NVIDIA, XID Errors: list of common Xids and Xid catalogue";
+const CATALOGUE: &str = "https://docs.nvidia.com/deploy/xid-errors/index.html";
 
 pub(super) const ENTRIES: &[KnownError] = &[
     KnownError {
@@ -10,7 +10,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[&["NVRM: Xid (", "): 79,"]],
         what: "the GPU fell off the bus (Xid 79)",
         why: "the driver cannot reach the card over PCIe: power, slot, temperature or the card itself",
-        cure: "check power cables, slot and temperature, and reboot the host; have the card replaced if it happens again",
+        cures: &[
+            "check power cables, slot and temperature, and reboot the host; have the card replaced if it happens again",
+        ],
         source: CATALOGUE,
     },
     KnownError {
@@ -25,7 +27,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
         ],
         what: "the GPU's memory had errors (Xid 48, 63, 64, 92, 94 or 95)",
         why: "ECC found wrong bits; a bad row is replaced by a spare one at the next reset of the GPU",
-        cure: "see `nvidia-smi -q -d ECC,ROW_REMAPPER`, end all programs and reset the GPU (`nvidia-smi -r`); have it replaced if errors go on or a remapping failed",
+        cures: &[
+            "see `nvidia-smi -q -d ECC,ROW_REMAPPER`, end all programs and reset the GPU (`nvidia-smi -r`); have it replaced if errors go on or a remapping failed",
+        ],
         source: CATALOGUE,
     },
     KnownError {
@@ -33,7 +37,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[&["NVRM: Xid (", "): 74,"]],
         what: "an NVLink connection had errors (Xid 74)",
         why: "the link, its bridge or switch, or the GPU at its other end is faulty",
-        cure: "see `nvidia-smi nvlink -e`, reset the GPUs of the link together or reboot; have the hardware checked if it happens again",
+        cures: &[
+            "see `nvidia-smi nvlink -e`, reset the GPUs of the link together or reboot; have the hardware checked if it happens again",
+        ],
         source: CATALOGUE,
     },
     KnownError {
@@ -46,7 +52,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         ],
         what: "a processor inside the GPU stopped (Xid 61, 62, 119 or 120)",
         why: "the GPU's own firmware halted or no longer answers the driver",
-        cure: "reset the GPU (`nvidia-smi -r`) or reboot; update the driver if it happens again",
+        cures: &["reset the GPU (`nvidia-smi -r`) or reboot; update the driver if it happens again"],
         source: CATALOGUE,
     },
     KnownError {
@@ -59,7 +65,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
         ],
         what: "a program's work on the GPU was ended (Xid 13, 31, 43 or 45)",
         why: "in most cases the program used a wrong address or instruction; 45 follows after another error or a killed program",
-        cure: "run that program with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer; if programs without a known fault fail too, test the GPU (`envforge verify --level full`)",
+        cures: &[
+            "run that program with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer; if programs without a known fault fail too, test the GPU (`envforge verify --level full`)",
+        ],
         source: CATALOGUE,
     },
     KnownError {
@@ -67,7 +75,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[&["NVRM: Xid ("]],
         what: "the GPU reported an error (Xid)",
         why: "its number, after the address of the GPU, names the error",
-        cure: "look the number up in NVIDIA's catalogue of Xid errors; reset the GPU or reboot if programs fail",
+        cures: &[
+            "look the number up in NVIDIA's catalogue of Xid errors; reset the GPU or reboot if programs fail",
+        ],
         source: CATALOGUE,
     },
 ];

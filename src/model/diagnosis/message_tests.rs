@@ -1,0 +1,224 @@
+//! Messages as programs print them, each with its id and the words that its fix contains, and logs without an error.
+
+use super::{Findings, findings};
+
+const MESSAGES: &[&str] = &[
+    include_str!("../../../tests/fixtures/messages/collectives.txt"),
+    include_str!("../../../tests/fixtures/messages/downloads.txt"),
+    include_str!("../../../tests/fixtures/messages/earlier.txt"),
+    include_str!("../../../tests/fixtures/messages/extensions.txt"),
+    include_str!("../../../tests/fixtures/messages/gpu_access.txt"),
+    include_str!("../../../tests/fixtures/messages/installing.txt"),
+    include_str!("../../../tests/fixtures/messages/starting.txt"),
+];
+
+/// A message of the corpus.
+struct Message {
+    id: &'static str,
+    source: &'static str,
+    cures: Vec<&'static str>,
+    text: &'static str,
+}
+
+fn messages() -> Vec<Message> {
+    let records =
+        MESSAGES.iter().flat_map(|file| file.split("\n---\n")).filter(|record| !record.trim().is_empty());
+    records.map(message).collect()
+}
+
+fn message(record: &'static str) -> Message {
+    let (head, text) = record.split_once("\n\n").expect("a blank line between head and text");
+    let lines = |key: &str| -> Vec<&'static str> {
+        head.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix(": ")).collect()
+    };
+    Message { id: lines("id")[0], source: lines("source")[0], cures: lines("cure"), text }
+}
+
+/// Returns the ids that messages lead to.
+pub(super) fn ids_of_messages() -> impl Iterator<Item = &'static str> {
+    messages().into_iter().map(|message| message.id)
+}
+
+/// Whether a text still has a place for a value.
+fn has_place(words: &str) -> bool {
+    words.split('{').skip(1).any(|after| {
+        let name = after.trim_start_matches(|c: char| c.is_ascii_lowercase());
+        name.len() < after.len() && name.starts_with(['}', '|'])
+    })
+}
+
+fn ids(found: &Findings) -> Vec<&'static str> {
+    found.errors.iter().map(|finding| finding.diagnosis.id).collect()
+}
+
+#[test]
+fn every_message_has_its_id_and_its_values() {
+    let all = messages();
+    assert!(all.len() > 350, "{} messages", all.len());
+    let mut wrong = Vec::new();
+    for Message { id, source, cures, text } in all {
+        assert!(source.starts_with("https://"), "{source}");
+        let found = findings(text);
+        if ids(&found).first() != Some(&id) {
+            wrong.push(format!("{id} is {:?}: {text}", ids(&found)));
+            continue;
+        }
+        let diagnosis = &found.errors[0].diagnosis;
+        let all = [&diagnosis.what, &diagnosis.why, &diagnosis.cure];
+        assert!(all.iter().all(|words| !has_place(words)), "`{id}` has an empty place: {diagnosis:?}");
+        for cure in cures.iter().filter(|cure| !diagnosis.cure.contains(*cure)) {
+            wrong.push(format!("{id} lacks `{cure}`: {}\n  of {text}", diagnosis.cure));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The same message behind the prefixes of log drivers, launchers and loggers, in colour, wrapped and within other lines.
+#[test]
+fn every_message_is_known_behind_prefixes_and_wrapped() {
+    let mut wrong = Vec::new();
+    for Message { id, text, .. } in messages() {
+        let prefixes = [
+            "2026-11-27T10:00:00.123456789Z ",
+            "app_container  | ",
+            "[rank3]: ",
+            "(EngineCore_DP0 pid=60) ERROR 11-27 10:00:00 [core.py:708] ",
+            "#12 34.56 ",
+            "\u{1b}[31m",
+        ];
+        for prefix in prefixes {
+            let log = text.lines().map(|line| format!("{prefix}{line}")).collect::<Vec<_>>().join("\n");
+            let log = format!("step 1 loss 2.31\n{log}\nstep 2 loss 2.29\n");
+            if !ids(&findings(&log)).contains(&id) {
+                wrong.push(format!("{id} behind `{prefix}` is {:?}: {text}", ids(&findings(&log))));
+            }
+        }
+        let wrapped =
+            text.split(' ').collect::<Vec<_>>().chunks(9).map(|words| words.join(" ")).collect::<Vec<_>>();
+        if !ids(&findings(&wrapped.join("\n"))).contains(&id) {
+            wrong.push(format!("{id} wrapped is {:?}: {text}", ids(&findings(&wrapped.join("\n")))));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn healthy_logs_have_no_error() {
+    let log = include_str!("../../../tests/fixtures/messages/healthy.log");
+    assert!(log.lines().count() >= 500, "{} lines", log.lines().count());
+    let found = findings(log);
+    let lines: Vec<_> = found.lines.iter().map(|(line, id)| (id, log.lines().nth(line - 1))).collect();
+    assert!(lines.is_empty(), "{lines:#?}");
+    for (at, line) in log.lines().enumerate() {
+        let found = ids(&findings(&[line, "a", "b", "c", "d"].join("\n")));
+        assert!(found.is_empty(), "line {}: {found:?}: {line}", at + 1);
+    }
+}
+
+#[test]
+fn specific_error_stands_for_a_general_one_nearby() {
+    let general =
+        "RuntimeError: CUDA Setup failed despite GPU being available. Please run the following command";
+    let specific = "OSError: libcusparseLt.so.0: cannot open shared object file: No such file or directory";
+    let far = |lines: usize| format!("{general}\n{}{specific}\n", "step 1 loss 2.1\n".repeat(lines));
+    assert_eq!(ids(&findings(&far(0))), ["cuda-library-missing"]);
+    assert_eq!(ids(&findings(&far(150))), ["cuda-library-missing"]);
+    assert_eq!(ids(&findings(&far(300))), ["bitsandbytes-setup", "cuda-library-missing"]);
+    assert_eq!(ids(&findings(general)), ["bitsandbytes-setup"]);
+    assert_eq!(findings(&far(150)).lines.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 152]);
+}
+
+#[test]
+fn first_error_comes_first() {
+    let memory = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
+    let disk = "OSError: [Errno 28] No space left on device: '/data/out/checkpoint-500'";
+    assert_eq!(ids(&findings(&format!("{memory}\n{disk}\n"))), ["gpu-memory-full", "disk-full"]);
+    assert_eq!(ids(&findings(&format!("{disk}\n{memory}\n"))), ["disk-full", "gpu-memory-full"]);
+}
+
+/// An error, a line that shows a fix, and words of the fix before and after.
+const TRIED: &[[&str; 4]] = &[
+    [
+        "RuntimeError: DataLoader worker (pid 13) is killed by signal: Bus error.",
+        "$ docker run --rm --gpus all --ipc=host trainer python train.py",
+        "--shm-size=1g",
+        "num_workers=0",
+    ],
+    [
+        "AssertionError: Torch not compiled with CUDA enabled",
+        "$ envforge plan pytorch-cuda",
+        "envforge plan pytorch-cuda",
+        "envforge plan pytorch-cuda",
+    ],
+    [
+        "RuntimeError: Unable to load cuSPARSE. Is it installed?",
+        "+ unset LD_LIBRARY_PATH",
+        "unset LD_LIBRARY_PATH",
+        "jax-cuda",
+    ],
+    [
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB.",
+        "$ python train.py --per_device_train_batch_size 1 --bf16",
+        "batch size",
+        "expandable_segments",
+    ],
+    [
+        "NCCL WARN Call to ibv_reg_mr failed",
+        "docker run --ulimit memlock=-1 --gpus all image",
+        "--ulimit memlock",
+        "limits.conf",
+    ],
+    [
+        "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
+        "$ sudo usermod -aG docker alice",
+        "usermod -aG docker",
+        "newgrp",
+    ],
+];
+
+#[test]
+fn fix_that_was_tried_is_not_given_again() {
+    for [error, shown, first, next] in TRIED {
+        let fix = |text: &str| findings(text).errors[0].clone();
+        let (plain, after) = (fix(error), fix(&format!("{shown}\n{error}\n")));
+        assert!(plain.diagnosis.cure.contains(first) && !plain.has_tried, "{plain:?}");
+        assert!(after.diagnosis.cure.contains(next), "{after:?}");
+        assert_eq!(after.has_tried, first != next, "{after:?}");
+    }
+    let all = "export LD_LIBRARY_PATH=/x\nbatch_size=1 \n$ export PYTORCH_CUDA_ALLOC_CONF=x\nCUDA out of memory. Tried to allocate 1 GiB";
+    assert!(findings(all).errors[0].diagnosis.cure.contains("lower precision"), "{:?}", findings(all));
+}
+
+#[test]
+fn values_of_a_text_are_in_its_commands() {
+    for (text, command) in [
+        (
+            "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'\ntriton.PTXASError",
+            "--gpu sm_121`",
+        ),
+        (
+            "ERROR: No matching distribution found for torch==2.7.0+cu128",
+            "envforge plan pytorch-cuda:2.7.0-cu128`",
+        ),
+        ("libcudart.so.12: cannot open shared object file", "`nvidia-cuda-runtime-cu12`"),
+        ("libcudart.so.13: cannot open shared object file", "`nvidia-cuda-runtime`"),
+        (
+            "Installed CUDA version 12.2 does not match the version torch was compiled with 11.7, unable",
+            "envforge list pytorch-cuda --cuda cu117`",
+        ),
+        (
+            "NVIDIA GeForce RTX 5080 with CUDA capability sm_120 is not compatible with the current PyTorch installation.",
+            "envforge plan pytorch-cuda --gpu sm_120`",
+        ),
+        (
+            "PyTorch 2.6.0+cu124 (you have 2.7.0+cu128)\nImportError: /x/site-packages/spam_ext/_C.so: undefined symbol: _ZN3c105ErrorC2E",
+            "envforge plan pytorch-cuda:2.7.0-cu128 --with spam-ext`",
+        ),
+    ] {
+        let found = findings(text);
+        assert!(
+            found.errors.iter().any(|finding| finding.diagnosis.cure.contains(command)),
+            "`{command}`: {found:?}"
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! Values of a text in the texts of a row: versions, libraries, packages, GPUs.
+
+use std::collections::BTreeMap;
+
+use super::names::{debian_of, named_on, package_near, package_of, product_near, wheel_of};
+
+/// Names and values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Values(BTreeMap<&'static str, String>);
+
+impl Values {
+    pub(super) fn set(&mut self, name: &'static str, value: impl Into<String>) {
+        let value = value.into();
+        if !value.is_empty() {
+            self.0.entry(name).or_insert(value);
+        }
+    }
+
+    /// Returns a value.
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Writes the values into the places `{name}` and `{name|OTHERWISE}` of a text.
+    pub(super) fn fill(&self, text: &str) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            out.push_str(before);
+            let Some((place, next)) = after.split_once('}') else { break };
+            let (name, otherwise) = place.split_once('|').unwrap_or((place, ""));
+            let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase());
+            match self.get(name) {
+                Some(value) if is_name => out.push_str(value),
+                None if is_name && place.contains('|') => out.push_str(otherwise),
+                _ => {
+                    out.push('{');
+                    out.push_str(place);
+                    out.push('}');
+                }
+            }
+            rest = next;
+        }
+        out + rest
+    }
+
+    /// Adds what follows from values that were found and from the text near them: a package, a spec of PyTorch, a GPU.
+    pub(super) fn derive(&mut self, near: &str, before: &str) {
+        let named = ["file", "library", "found"].iter().find_map(|name| package_of(self.get(name)?));
+        self.set("package", named.or_else(|| package_near(before)).unwrap_or_default());
+        if let Some(package) = self.get("package").map(|name| name.to_ascii_lowercase().replace('_', "-")) {
+            self.0.insert("package", package);
+        }
+        let line = before.rsplit('\n').next().unwrap_or(before);
+        self.set("package", named_on(line).unwrap_or_default());
+        let product = product_near(near).unwrap_or_default();
+        let spec = self.get("torch").and_then(spec_of).or_else(|| spec_near(near));
+        self.set("spec", spec.unwrap_or_else(|| product.to_owned()));
+        self.set("product", product);
+        let gpu = self.get("sm").map(gpu_of).or_else(|| gpu_near(near));
+        self.set("gpu", gpu.unwrap_or_default());
+        if let (Some(wanted), Some(current)) = (self.get("wanted"), self.get("current")) {
+            self.set("sm", format!("PTX {wanted} against {current}"));
+        }
+        if let Some(needed) = self.get("needed").map(|version| version.replace('.', "")) {
+            self.set("cu", needed);
+        }
+        if let Some((wheel, debian)) = self.get("found").map(|file| (wheel_of(file), debian_of(file))) {
+            self.set("wheel", wheel.unwrap_or_default());
+            self.set("debian", debian.unwrap_or_default());
+        }
+        if let Some(platform) =
+            self.get("platform").map(|name| name.split('/').take(2).collect::<Vec<_>>().join("/"))
+        {
+            self.0.insert("platform", platform);
+        }
+    }
+}
+
+/// `pytorch-cuda:2.7.0-cu128` of `2.7.0+cu128`.
+fn spec_of(version: &str) -> Option<String> {
+    let version = version.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+    let (number, local) = version.split_once('+').unwrap_or((version, ""));
+    let is_number = number.contains('.') && number.split('.').all(|part| part.parse::<u32>().is_ok());
+    if !is_number || number.starts_with('0') {
+        return None;
+    }
+    let cuda = local.strip_prefix("cu").filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+    Some(cuda.map_or(format!("pytorch-cuda:{number}"), |cuda| format!("pytorch-cuda:{number}-cu{cuda}")))
+}
+
+/// Returns the spec of the first version of PyTorch that a text names.
+fn spec_near(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let after = [
+        "you have torch ",
+        "you have ",
+        "torch==",
+        "pytorch ",
+        "torch version: ",
+        "torch version ",
+        "pytorch version: ",
+        "torch ",
+        "torch-",
+    ];
+    let named = after.iter().find_map(|head| {
+        lower.match_indices(head).find_map(|(at, _)| {
+            let is_word = !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
+            let rest = &lower[at + head.len()..];
+            let end =
+                rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '+').unwrap_or(rest.len());
+            spec_of(rest[..end].trim_start_matches('v')).filter(|_| is_word)
+        })
+    });
+    named.or_else(|| {
+        let words = lower.split(|c: char| c.is_whitespace() || "'()[],;".contains(c));
+        words.filter(|word| word.contains("+cu")).find_map(spec_of)
+    })
+}
+
+/// `sm_121` of `sm_121a`, `compute_86` and `8.6`.
+fn gpu_of(name: &str) -> String {
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    format!("sm_{digits}")
+}
+
+/// Returns the GPU that a text names: `sm_121`, or a product in quotes.
+fn gpu_near(text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let mut places =
+        ["cuda capability sm_", "gpu-name=sm_", "--gpu-name sm_", "-arch=sm_", "code=sm_"].iter();
+    let sm = places.find_map(|head| {
+        let rest = &lower[lower.find(head)? + head.len()..];
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        (end > 1).then(|| format!("sm_{}", &rest[..end]))
+    });
+    sm.or_else(|| {
+        let heads = [
+            "NVIDIA GeForce ",
+            "NVIDIA RTX ",
+            "Tesla ",
+            "NVIDIA H",
+            "NVIDIA A1",
+            "NVIDIA B",
+            "NVIDIA GB10",
+            "Quadro ",
+        ];
+        let rest = heads.iter().find_map(|head| text.find(head)).map(|at| &text[at..])?;
+        let is_part = |word: &&str| {
+            word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+                && !["with", "which", "is", "has", "and"].contains(word)
+        };
+        let words: Vec<_> = rest.split(' ').take_while(is_part).take(5).collect();
+        (words.len() > 1).then(|| format!("\"{}\"", words.join(" ")))
+    })
+}
