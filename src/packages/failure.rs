@@ -235,4 +235,17 @@ mod tests {
             assert!(all.contains(said), "{all}");
         }
     }
+
+    #[test]
+    fn certificate_and_proxy_are_named_before_the_index() {
+        let tls = "error: Failed to fetch: `https://i.test/simple/torch/`\n  Caused by: error sending request for url\n  Caused by: \
+                   invalid peer certificate: UnknownIssuer";
+        let hints = explain(43, tls.as_bytes(), false).hints();
+        assert!(hints[0].contains("SSL_CERT_FILE") && hints[1].contains("ENVFORGE_INDEX"), "{hints:?}");
+        let proxy = "error: Failed to fetch: `https://i.test/simple/torch/`\n  Caused by: error sending request for url\n  Caused by: \
+                     tunnel error: unsuccessful";
+        assert!(explain(43, proxy.as_bytes(), false).hints()[0].contains("HTTPS_PROXY"), "{proxy}");
+        let refused = "error: Failed to fetch: `https://i.test/simple/torch/`\n  Caused by: Connection refused (os error 111)";
+        assert_eq!(explain(43, refused.as_bytes(), false).hints().len(), 1, "{refused}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::error::PackagesError;
 use crate::failure::{Exit, Failure};
+use crate::model::diagnosis::diagnose;
 use crate::model::index_address::WITH_OWN_SETTING;
 use crate::model::lock::DEFAULT_INDEX;
 
@@ -58,6 +59,29 @@ impl Failure for PackagesError {
     }
 
     fn hints(&self) -> Vec<String> {
+        self.known_hint().into_iter().chain(self.own_hints()).collect()
+    }
+}
+
+/// Ids of errors between this machine and a server, whatever was to be downloaded.
+const TRANSPORT: &[&str] =
+    &["certificate", "proxy-authentication", "proxy-unreachable", "name-resolution", "disk-full", "quota"];
+
+impl PackagesError {
+    /// Returns the fix of a known error in the output of uv or apt that is not about packages.
+    fn known_hint(&self) -> Option<String> {
+        let (Self::Index { cause, .. }
+        | Self::Mirror { cause, no_network: false }
+        | Self::Resolver { cause }) = self
+        else {
+            return None;
+        };
+        let known = diagnose(&cause.0).filter(|known| TRANSPORT.contains(&known.id))?;
+        Some(format!("{}: {}", known.what, known.cure))
+    }
+
+    /// Returns the hints of the error itself.
+    fn own_hints(&self) -> Vec<String> {
         let hint = match self {
             Self::Base(error) => return error.hints(),
             Self::Index { .. } | Self::NoUvWheel { .. } | Self::Page { .. } => {

@@ -283,7 +283,7 @@ const OBJECTS: &[Object] = &[
         &[
             ("findings", "each known error: `id`, `text`, `hint`, `line`, `source`"),
             ("findings[].role", "`cause` (the first error of the text) or `consequence`"),
-            ("findings[].tried", "whether the text shows that a fix was tried; `hint` is then the next one"),
+            ("findings[].tried", "if true, the text shows that a fix was tried, and `hint` is the next one"),
             ("lines", "lines of a log (`-`) with an error: `line`, `id`, `text`"),
         ],
     ),

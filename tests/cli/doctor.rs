@@ -299,6 +299,36 @@ fn explain_marks_the_lines_of_a_log() {
 }
 
 #[test]
+fn explain_names_the_cause_and_its_consequence() {
+    let log = "Failed to load library libonnxruntime_providers_cuda.so\n\
+               OSError: libcublasLt.so.12: cannot open shared object file: No such file or directory\n\
+               torch 2.7.0+cu128\n\
+               OSError: [Errno 28] No space left on device: '/data/out'\n";
+    let run = crate::envforge(&["doctor", "--json", "--explain", log]);
+    let value: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let ids: Vec<_> =
+        value["findings"].as_array().expect("a list").iter().map(|found| &found["id"]).collect();
+    assert_eq!(ids, ["cuda-library-missing", "disk-full"]);
+    assert_eq!(value["findings"][0]["role"], "cause");
+    assert_eq!(value["findings"][1]["role"], "consequence");
+    assert_eq!(value["findings"][0]["line"], 2);
+    let hint = value["findings"][0]["hint"].as_str().expect("a text");
+    assert!(hint.contains("pytorch-cuda:2.7.0-cu128") && hint.contains("nvidia-cublas-cu12"), "{hint}");
+    let run = crate::envforge(&["doctor", "--explain", log]);
+    assert!(run.stdout.contains("order: "), "{}", run.stdout);
+}
+
+#[test]
+fn explain_gives_the_next_fix_after_one_that_was_tried() {
+    let error = "RuntimeError: DataLoader worker (pid 13) is killed by signal: Bus error.";
+    let run = crate::envforge(&["doctor", "--explain", error]);
+    assert!(run.stdout.contains("--shm-size=1g"), "{}", run.stdout);
+    let log = format!("$ docker run --ipc=host --gpus all trainer\n{error}\n");
+    let run = crate::envforge(&["doctor", "--explain", &log]);
+    assert!(run.stdout.contains("num_workers=0") && !run.stdout.contains("--shm-size=1g"), "{}", run.stdout);
+}
+
+#[test]
 fn repository_of_layers_is_shown_with_its_rights() {
     let mut program =
         program().with("DOCKER_HOST", "unix:///nonexistent.sock").with("ENVFORGE_CONFIG", "config.toml");

@@ -72,6 +72,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["The client socket has timed out after"],
             &["torch.distributed.DistNetworkError"],
             &["torch.distributed.DistStoreError"],
+            &["is setting up NCCL communicator and retrieving ncclUniqueId"],
             &["RendezvousConnectionError"],
             &["RendezvousTimeoutError"],
             &["Address already in use", "TCPStore"],
@@ -153,6 +154,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[
             &["remote process exited or there was a network error"],
             &["ncclRemoteError"],
+            &["NCCL communicator was aborted on rank"],
             &["Connection closed by remote peer"],
             &["NCCL WARN", "Connection reset by peer"],
             &["NCCL WARN Net : Call to recv from {peer} failed"],
@@ -186,5 +188,20 @@ pub(super) const ENTRIES: &[KnownError] = &[
             "measure the links: `envforge verify {spec|SPEC} --level perf`; raise the limit (`init_process_group(timeout=...)`) if a step needs longer",
         ],
         source: "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html",
+    },
+    KnownError {
+        id: "nccl-usage",
+        texts: &[
+            &["invalid usage (run with NCCL_DEBUG=WARN"],
+            &[", invalid usage, NCCL version"],
+            &["ncclInvalidUsage"],
+            &["ncclInvalidArgument"],
+        ],
+        what: "NCCL was called in a way that it refuses",
+        why: "two ranks use the same GPU, or the tensors or calls of the ranks differ",
+        cures: &[
+            "give each rank its own GPU: `torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"]))`, and start as many processes as there are GPUs; NCCL_DEBUG=WARN prints the reason",
+        ],
+        source: "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
     },
 ];

@@ -105,6 +105,8 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[
             &["CUDA unknown error - this may be due to an incorrectly set up environment"],
             &["/dev/nvidia-uvm: no such file or directory"],
+            &["unknown error 999"],
+            &["Error 999: unknown error"],
         ],
         what: "the driver's unified-memory module does not respond (error 999)",
         why: "nvidia_uvm is not loaded on the host (headless boot, suspend, kernel update), or its device node is not in the container; an Xid in the kernel log indicates a GPU fault",

@@ -80,6 +80,16 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://docs.docker.com/engine/daemon/proxy/",
     },
     KnownError {
+        id: "registry-without-tls",
+        texts: &[&["server gave HTTP response to HTTPS client"]],
+        what: "the registry has no TLS",
+        why: "the engine asks for HTTPS, and this registry answers with HTTP",
+        cures: &[
+            "add it to `\"insecure-registries\"` in /etc/docker/daemon.json and restart the engine, or give the registry a certificate",
+        ],
+        source: "https://distribution.github.io/distribution/about/insecure/",
+    },
+    KnownError {
         id: "proxy-unreachable",
         texts: &[
             &["proxyconnect tcp:"],
@@ -163,13 +173,14 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["i/o timeout"],
             &["dial tcp * connect: connection refused"],
             &["Network is unreachable"],
+            &["error: Request failed after"],
             &["error sending request for url"],
             &["ConnectTimeoutError"],
             &["IncompleteRead"],
             &["Connection timed out", "apt"],
         ],
         what: "a server cannot be reached, or the connection broke",
-        why: "there is no network (compute nodes often have none), a firewall is in between, or the server is slow or down",
+        why: "the network is missing (compute nodes often have none), a firewall is in between, or the server is slow or down",
         cures: &[
             "check it with `curl -I ADDRESS`; behind a proxy set HTTPS_PROXY; without a network use `envforge vendor DIR` and `envforge build --offline DIR`",
             "try again with a longer limit (`pip --timeout 120`, UV_HTTP_TIMEOUT=120), or use a mirror (ENVFORGE_INDEX)",

@@ -24,6 +24,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         id: "cuda-not-visible",
         texts: &[
             &["No CUDA GPUs are available"],
+            &["CUDA driver initialization failed, you might not have a CUDA gpu"],
             &["Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False"],
             &["No CUDA or HIP available on this system"],
             &["No GPU found. A GPU is needed for quantization"],
@@ -48,6 +49,10 @@ pub(super) const ENTRIES: &[KnownError] = &[
         id: "tensorflow-libraries",
         texts: &[
             &["Cannot dlopen some GPU libraries"],
+            &["Failed call to cudaGetRuntimeVersion"],
+            &["Error loading CUDA libraries. GPU will not be used"],
+            &["failed call to cuInit: UNKNOWN ERROR (303)"],
+            &["failed call to cuInit"],
             &["Skipping registering GPU devices"],
             &["Could not load dynamic library '{library}'"],
         ],
@@ -211,7 +216,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["Failed to create GPU instances"],
             &["MIG mode", "reset is required"],
         ],
-        what: "MIG is on and there is no instance to use, or it cannot be changed",
+        what: "MIG is on without an instance to use, or its mode cannot be changed",
         why: "a GPU in MIG mode runs programs only in instances, and the mode changes only while no program uses the GPU",
         cures: &[
             "create instances on the host (`nvidia-smi mig -cgi PROFILE -C`) and pass one: `--gpus device=MIG-UUID`; `nvidia-smi -mig 0` turns it off",
@@ -224,6 +229,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["Failed to initialize NVML: N/A"],
             &["Failed to initialize NVML: Insufficient Permissions"],
             &["NVML Shared Library Not Found"],
+            &["nvidia-smi: command not found"],
+            &["nvidia-smi: not found"],
+            &["No such file or directory: 'nvidia-smi'"],
             &["NVMLError_LibraryNotFound"],
             &["NVMLError_DriverNotLoaded"],
             &["NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver"],
@@ -236,7 +244,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["libnvidia-ml.so.1: cannot open shared object file"],
         ],
         what: "the NVIDIA driver or its library NVML is not there",
-        why: "the kernel module is not loaded (after a kernel update, with Secure Boot, or there is no driver), or the container was started without a GPU",
+        why: "the kernel module is not loaded (after a kernel update, with Secure Boot) or not installed, or the container was started without a GPU",
         cures: &[
             "run `nvidia-smi` on the host; if it fails install or rebuild the driver and reboot, otherwise start the container with `--gpus all`",
             "`envforge doctor` checks the driver of this machine, its module and the engine",
@@ -248,6 +256,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[
             &["Unable to find an engine to execute this computation"],
             &["GET was unable to find an engine"],
+            &["No execution plans support the graph"],
             &["FIND was unable to find an engine"],
             &["Could not create cudnn handle"],
             &["Failed to get convolution algorithm"],
@@ -305,6 +314,8 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["exited with code 137"],
             &["Exit Code: 137"],
             &["slurmstepd: error: Exceeded job memory limit"],
+            &["task *: Out Of Memory"],
+            &["task 0: Out Of Memory"],
             &["c++: fatal error: Killed signal terminated program cc1plus"],
         ],
         what: "the host's memory ran out (or the limit of the container or job), and a process was killed",

@@ -184,4 +184,50 @@ pub(super) const ENTRIES: &[KnownError] = &[
         ],
         source: "https://wiki.debian.org/DebianReleases",
     },
+    KnownError {
+        id: "pip-permission",
+        texts: &[
+            &["Could not install packages due to an OSError: [Errno 13] Permission denied"],
+            &["Permission denied: '*-packages"],
+            &["Consider using the `--user` option"],
+        ],
+        what: "pip may not write into this Python",
+        why: "its site-packages belong to root or are read-only, as those of envforge's images are",
+        cures: &[
+            "add the package to `[packages] python` and lock again: `envforge plan {spec|SPEC} --with PACKAGE`; elsewhere use a virtual environment",
+        ],
+        source: "https://pip.pypa.io/en/stable/user_guide/",
+    },
+    KnownError {
+        id: "requirement-syntax",
+        texts: &[
+            &["ERROR: Invalid requirement"],
+            &["Invalid requirement:"],
+            &["WARNING: Ignoring invalid distribution"],
+            &["Could not parse requirement"],
+            &["Failed to parse: `"],
+        ],
+        what: "a requirement or an installed package cannot be read",
+        why: "a line has options or a version that PEP 508 does not know, or an installation was cut off and left a damaged folder (`~orch`)",
+        cures: &[
+            "write options on lines of their own; delete the damaged folder in site-packages and install that package again",
+        ],
+        source: "https://packaging.python.org/en/latest/specifications/dependency-specifiers/",
+    },
+    KnownError {
+        id: "apt-lock",
+        texts: &[
+            &["Could not get lock /var/lib/dpkg"],
+            &["Could not get lock /var/lib/apt"],
+            &["Unable to acquire the dpkg frontend lock"],
+            &["Unable to lock the administration directory"],
+            &["The method driver /usr/lib/apt/methods/https could not be found"],
+        ],
+        what: "apt cannot start its work",
+        why: "another apt or dpkg runs (automatic updates), this user is not root, or the base lacks apt-transport-https",
+        cures: &[
+            "wait for the other program (`ps aux | grep apt`) and try again as root; on old bases install `apt-transport-https` and `ca-certificates` first",
+        ],
+        source: "https://manpages.debian.org/bookworm/apt/apt-get.8.en.html",
+    },
 ];

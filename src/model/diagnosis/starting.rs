@@ -23,7 +23,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["driver rpc service terminated with signal"],
         ],
         what: "the container toolkit waited too long for the driver",
-        why: "without persistence mode the driver loads anew for each start, which takes long with many GPUs or on a loaded host",
+        why: "without persistence mode the driver loads again at each start, which takes long with many GPUs or on a loaded host",
         cures: &[
             "turn on persistence on the host: `nvidia-smi -pm 1`, or the service nvidia-persistenced",
             "start fewer containers at once; use CDI, which does not ask the driver at each start",
@@ -237,6 +237,8 @@ pub(super) const ENTRIES: &[KnownError] = &[
         id: "exec-not-found",
         texts: &[
             &["exec user process caused: no such file or directory"],
+            &["qemu-x86_64: Could not open"],
+            &["crun: cannot find"],
             &["exec user process caused \"no such file or directory\""],
             &["exec user process caused: exec format"],
             &["standard_init_linux.go", "no such file or directory"],
@@ -294,5 +296,47 @@ pub(super) const ENTRIES: &[KnownError] = &[
             "ask for user namespaces on the node (`sysctl user.max_user_namespaces`), or for the setuid package of Apptainer",
         ],
         source: "https://apptainer.org/docs/admin/latest/user_namespace.html",
+    },
+    KnownError {
+        id: "device-node-missing",
+        texts: &[
+            &["error stat'ing file `/dev/nvidia"],
+            &["/dev/nvidia*: No such file or directory"],
+            &["error gathering device information while adding custom device \"/dev/nvidia"],
+        ],
+        what: "a device node of the GPU is missing on the host",
+        why: "the driver's module is not loaded, or nothing has used the GPU since the start of the host, which is when the nodes are made",
+        cures: &[
+            "run `nvidia-smi` and `nvidia-modprobe -u -c=0` on the host, then start the container again; `envforge doctor` checks the nodes",
+        ],
+        source: "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/",
+    },
+    KnownError {
+        id: "time-limit",
+        texts: &[
+            &["DUE TO TIME LIMIT"],
+            &["DUE TO PREEMPTION"],
+            &["DUE TO NODE FAILURE"],
+            &["Job step aborted: Waiting up to"],
+        ],
+        what: "Slurm ended the job",
+        why: "its time was used up, another job took its place, or a node failed",
+        cures: &[
+            "raise `--time`, save checkpoints and continue from them (`--requeue`, `#SBATCH --signal=B:USR1@120`)",
+        ],
+        source: "https://slurm.schedmd.com/sbatch.html",
+    },
+    KnownError {
+        id: "kubernetes-no-node",
+        texts: &[
+            &["nodes are available", "Insufficient memory"],
+            &["nodes are available", "Insufficient cpu"],
+            &["nodes are available", "didn't match Pod's node affinity"],
+            &["nodes are available", "had untolerated taint"],
+        ],
+        what: "no node fits this pod",
+        why: "it requests more memory or processors than a node has free, or its selector, affinity or missing tolerations exclude the nodes",
+        cures: &["compare `kubectl describe node` with the pod's requests and selectors"],
+        source: "https://kubernetes.io/docs/concepts/scheduling-eviction/",
     },
 ];

@@ -27,7 +27,11 @@ impl Values {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             out.push_str(before);
-            let Some((place, next)) = after.split_once('}') else { break };
+            let Some((place, next)) = after.split_once('}') else {
+                out.push('{');
+                rest = after;
+                break;
+            };
             let (name, otherwise) = place.split_once('|').unwrap_or((place, ""));
             let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase());
             match self.get(name) {
