@@ -63,7 +63,8 @@ pub(super) fn errors() -> String {
     let mut page = MarkdownPage::new("Errors");
     page.paragraph(
         "Each known error of containers, drivers, CUDA libraries and packages has an id. `envforge doctor --explain TEXT` finds it \
-         in a text and prints the same, with versions, names and GPUs of the text in its commands; [Error messages](../errors.md) leads from envforge's own messages to their pages.",
+         in a text and prints the same, with versions, names and GPUs of the text in its commands. In the texts below `*` and a name in braces are any word, \
+         `…` is other text of the same message. [Error messages](../errors.md) leads from envforge's own messages to their pages.",
     );
     let mut statuses = Statuses::new();
     for group in groups().filter(|group| !group.id.is_empty()) {
@@ -78,7 +79,9 @@ pub(super) fn errors() -> String {
     for entry in entries() {
         let known = Diagnosis::from(entry);
         all.insert(entry.id, (known.what, known.why, entry.fixes()));
-        let texts = entry.texts.iter().map(|parts| code(&parts.join(" … ")));
+        let plain = |part: &&str| part.trim_matches(['^', '$', '~']).replace("#}", "}").replace('`', "'");
+        let texts =
+            entry.texts.iter().map(|parts| code(&parts.iter().map(plain).collect::<Vec<_>>().join(" … ")));
         more.entry(entry.id).or_insert((Vec::new(), entry.source)).0.extend(texts);
     }
     for (id, (what, why, fixes)) in all {

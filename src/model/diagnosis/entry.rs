@@ -52,7 +52,9 @@ impl KnownError {
     /// Returns the diagnosis with one of the fixes, and the values of a text in its places.
     pub(super) fn filled(&self, cure: &str, values: &Values) -> Diagnosis {
         let Self { id, what, why, source, .. } = *self;
-        Diagnosis { id, what: values.fill(what), why: values.fill(why), cure: values.fill(cure), source }
+        // `: {value|see the text}` says nothing where the text has no value.
+        let what = values.fill(what).replace(": see the text", "");
+        Diagnosis { id, what, why: values.fill(why), cure: values.fill(cure), source }
     }
 }
 

@@ -118,7 +118,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
     },
     KnownError {
         id: "glibc-too-old",
-        texts: &[&["version `GLIBC_{needed#}' not found"], &["version `GLIBC_*' not found"]],
+        texts: &[&["version 'GLIBC_{needed#}' not found"], &["version 'GLIBC_*' not found"]],
         what: "the C library (glibc) is older than the program needs: {needed|see the text}",
         why: "the program was built on a newer distribution than the base of the image",
         cures: &[
@@ -129,9 +129,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
     KnownError {
         id: "libstdcxx-too-old",
         texts: &[
-            &["version `GLIBCXX_*' not found"],
+            &["version 'GLIBCXX_*' not found"],
             &["GLIBCXX_{needed#}' not found"],
-            &["version `CXXABI_*' not found"],
+            &["version 'CXXABI_*' not found"],
             &["CXXABI_{needed#}' not found"],
         ],
         what: "the loaded libstdc++ is older than the program needs",
