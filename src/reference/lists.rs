@@ -94,7 +94,7 @@ pub(super) fn errors() -> String {
         }));
         if let Some((texts, source)) = more.get(id) {
             facts.push(format!("Texts: {}", texts.join(", ")));
-            facts.push(format!("Seen in: {source}"));
+            facts.push(format!("Seen in: {}", linked(source)));
         }
         if let Some(codes) = statuses.get(id) {
             facts.push(format!("Status codes: {}", codes.join(", ")));
@@ -102,6 +102,24 @@ pub(super) fn errors() -> String {
         page.list(facts);
     }
     page.finish()
+}
+
+/// Returns a source with a link for each `OWNER/NAME#1`, and for each `#2` after one.
+fn linked(source: &str) -> String {
+    let mut repository = "";
+    let link = |word| -> String {
+        let name = str::trim_end_matches(word, [',', ';']);
+        let Some((owner, number)) = name.split_once('#').filter(|(_, number)| number.parse::<u32>().is_ok())
+        else {
+            return word.to_owned();
+        };
+        if !owner.is_empty() {
+            repository = owner;
+        }
+        let address = format!("https://github.com/{repository}/issues/{number}");
+        format!("[{name}]({address}){}", &word[name.len()..])
+    };
+    source.split(' ').map(link).collect::<Vec<_>>().join(" ")
 }
 
 pub(super) fn exit_codes() -> String {
