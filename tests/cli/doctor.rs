@@ -131,7 +131,7 @@ const HOSTS: &[Host] = &[
     Host {
         name: "no permission",
         fake: &[("FAKE_NVML_INIT", "4")],
-        finds: &[("driver-silent", "error")],
+        finds: &[("nvml-no-permission", "error")],
         says: &["Insufficient Permissions"],
     },
     Host {

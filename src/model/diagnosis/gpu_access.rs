@@ -224,10 +224,23 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
     },
     KnownError {
+        id: "nvml-no-permission",
+        texts: &[
+            &["Failed to initialize NVML: Insufficient Permissions"],
+            &["NVMLError_NoPermission"],
+            &["nvml error: insufficient permissions"],
+        ],
+        what: "this user may not use the GPU's device nodes",
+        why: "the owner or mode of /dev/nvidia* excludes the user (group video, SELinux, a rootless engine, hidepid)",
+        cures: &[
+            "see `ls -l /dev/nvidia*` on the host, and add the user to the group that owns them; in a rootless container use CDI",
+        ],
+        source: "https://docs.nvidia.com/deploy/nvml-api/",
+    },
+    KnownError {
         id: "nvml-missing",
         texts: &[
             &["Failed to initialize NVML: N/A"],
-            &["Failed to initialize NVML: Insufficient Permissions"],
             &["NVML Shared Library Not Found"],
             &["nvidia-smi: command not found"],
             &["nvidia-smi: not found"],
