@@ -5,11 +5,11 @@ use crate::model::compat::Matrix;
 use crate::model::request::{self, LockOptions};
 use crate::model::resolve::{
     companions_text, device_code_share, device_code_text, nearest_published, plan_report, plan_text,
-    refusal_text, resolve, source_report, source_text,
+    refusal_text, resolve, source_report, source_text, unknown_code,
 };
 use crate::model::spec::Spec;
 use crate::model::wrap::wrapped;
-use crate::report::{Printer, reporter};
+use crate::report::{Event, Printer, reporter};
 use crate::settings::Settings;
 use crate::workflow::build_machine::this_machine;
 use crate::workflow::build_request::wanted;
@@ -35,6 +35,9 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
         chosen = chosen_companions(&wanted, &spec, &stack, &options).map_err(|refusal| *refusal)?;
         Ok(stack)
     });
+    if let Some(text) = answer.as_ref().ok().and_then(unknown_code) {
+        reporter(settings.output).report(Event::Warning { text });
+    }
     let share = answer.as_ref().ok().and_then(|stack| device_code_share(stack, matrix));
     if settings.output.json {
         let report = plan_report(&wanted.spec, &spec, &target, "auto", &answer)

@@ -236,6 +236,11 @@ impl Stack {
         format!("{}.{}", self.toolkit.major(), self.toolkit.minor())
     }
 
+    /// Whether the GPU code of the binary was read.
+    pub fn gpu_code_is_known(&self) -> bool {
+        !(self.requires.gpu.is_empty() && self.requires.ptx.is_empty())
+    }
+
     /// Returns the GPU targets that nvcc must support: the target's GPUs; if it lists none, the oldest and the newest with code.
     pub fn nvcc_targets(&self) -> Vec<ComputeCapability> {
         let named = self.target.capabilities();

@@ -265,7 +265,7 @@ fn on(runs_on: &BTreeMap<ComputeCapability, DriverRange>) -> String {
 }
 
 fn runs_on(it: &SupportEntry) -> String {
-    if it.entry.gpu.is_empty() && it.entry.ptx.is_empty() {
+    if it.entry.gpu.is_none() {
         return "GPU code unknown".to_owned();
     }
     let part = |(range, capabilities): (&DriverRange, Vec<String>)| {
@@ -284,8 +284,8 @@ fn drivers(range: &DriverRange) -> String {
 /// Returns the kind of code that runs on a GPU.
 fn code(it: &SupportEntry, capability: ComputeCapability) -> &'static str {
     match (
-        it.entry.gpu.is_empty() && it.entry.ptx.is_empty(),
-        it.entry.gpu.iter().any(|code| code.cubin_runs_on(capability)),
+        it.entry.gpu.is_none(),
+        it.entry.gpu.iter().flatten().any(|code| code.cubin_runs_on(capability)),
     ) {
         (true, _) => "unknown",
         (false, true) => "machine code",

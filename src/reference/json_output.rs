@@ -28,7 +28,7 @@ const OBJECTS: &[Object] = &[
         "the resolved versions, or every reason why there are none",
         &[
             ("spec", "as requested"),
-            ("verdict", "`ok`, or why nothing fits"),
+            ("verdict", "`ok`; `unknown` if the GPU code of the binary was not read, with `warnings`; `impossible`"),
             ("name", "the image's name"),
             ("flavour", "`runtime` or `devel`"),
             ("platform", "`linux/amd64` or `linux/arm64`"),

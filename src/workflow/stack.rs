@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use crate::model::compat::Matrix;
 use crate::model::request::LockOptions;
-use crate::model::resolve::{plan_report, refusal_text, resolve};
+use crate::model::resolve::{plan_report, refusal_text, resolve, unknown_code};
 use crate::model::spec::Spec;
 use crate::model::stack::Stack;
 use crate::model::wrap::wrapped;
-use crate::report::reporter;
+use crate::report::{Event, reporter};
 use crate::settings::Settings;
 use crate::workflow::custom_base::NamedBase;
 use crate::workflow::error::CommandError;
@@ -38,6 +38,9 @@ pub(crate) fn stack(
         text: wrapped(&refusal_text(&refusal, &target), settings.output.talk_width),
         plan: Box::new(plan_report(typed, &spec, &target, source.provider(), &Err(refusal))),
     })?;
+    if let Some(text) = unknown_code(&stack) {
+        reporter(settings.output).report(Event::Warning { text });
+    }
     validate(settings, &stack, source)?;
     Ok(stack)
 }

@@ -31,7 +31,7 @@ pub(crate) fn supported(
         ..ResolveOptions::default()
     };
     let mut found = newest_patches(entries(matrix, Some(&spec), &target, &options));
-    found.retain(|entry| entry.runs_here != Some(false));
+    found.retain(|entry| entry.runs_here != Some(false) && entry.gpu.is_some());
     if found.is_empty() {
         // The refusal says why, with what is nearest; without one only unlisted variants are covered.
         let Err(refusal) = resolve(&spec, &target, matrix, &options) else {

@@ -133,15 +133,27 @@ impl Matrix {
         self.branch_of(driver).map(|row| &row.max_cuda)
     }
 
-    /// Returns the cuDNN build with this version for a CUDA major.
-    pub fn cudnn_build(&self, version: &LibraryVersion, cuda_major: u8) -> Option<&CudnnBuild> {
-        self.cudnn.iter().find(|row| row.version == *version && row.cuda_major == cuda_major)
+    /// Returns the cuDNN build with this version for a CUDA major and a processor.
+    pub fn cudnn_build(
+        &self,
+        version: &LibraryVersion,
+        cuda_major: u8,
+        machine: Machine,
+    ) -> Option<&CudnnBuild> {
+        let same = |row: &&CudnnBuild| row.machine == machine && row.cuda_major == cuda_major;
+        self.cudnn.iter().filter(same).find(|row| row.version == *version)
     }
 
-    /// Returns the NCCL build with this version for a CUDA major.
-    pub fn nccl_build(&self, version: &LibraryVersion, cuda_major: u8) -> Option<&NcclBuild> {
+    /// Returns the NCCL build with this version for a CUDA major and a processor.
+    pub fn nccl_build(
+        &self,
+        version: &LibraryVersion,
+        cuda_major: u8,
+        machine: Machine,
+    ) -> Option<&NcclBuild> {
         let suffix = format!("-cu{cuda_major}");
-        self.nccl.iter().find(|row| row.version == *version && row.package.ends_with(&suffix))
+        let same = |row: &&NcclBuild| row.machine == machine && row.package.ends_with(&suffix);
+        self.nccl.iter().filter(same).find(|row| row.version == *version)
     }
 
     /// Returns the base systems with this Python, the default base first.
@@ -282,12 +294,30 @@ mod tests {
     #[test]
     fn libraries_are_found_by_version_and_major() {
         let matrix = Matrix::current();
-        assert!(matrix.cudnn_build(&version("9.10.2.21"), 12).is_some());
-        assert!(matrix.cudnn_build(&version("9.10.2.21"), 10).is_none());
-        let plain = matrix.nccl_build(&version("2.25.1"), 12).unwrap();
-        let post = matrix.nccl_build(&version("2.25.1.post1"), 12).unwrap();
+        let x86 = Machine::X86_64;
+        assert!(matrix.cudnn_build(&version("9.10.2.21"), 12, x86).is_some());
+        assert!(matrix.cudnn_build(&version("9.10.2.21"), 10, x86).is_none());
+        let plain = matrix.nccl_build(&version("2.25.1"), 12, x86).unwrap();
+        let post = matrix.nccl_build(&version("2.25.1.post1"), 12, x86).unwrap();
         let blackwell = version("10.0");
         assert!(!plain.code.sass.contains(&blackwell) && post.code.sass.contains(&blackwell));
+    }
+
+    /// The x86_64 builds were read for both processors, and a Jetson Thor was refused for every CUDA 13.
+    #[test]
+    fn libraries_of_one_release_differ_by_processor() {
+        let matrix = Matrix::current();
+        let has = |release: &str, machine, gpu: &str| {
+            let build = matrix.cudnn_build(&version(release), 13, machine).unwrap();
+            build.code.sass.contains(&version(gpu))
+        };
+        for release in ["9.12.0.46", "9.24.0.43"] {
+            assert!(has(release, Machine::Aarch64, "11.0"), "{release}");
+            assert!(!has(release, Machine::X86_64, "11.0"), "{release}");
+        }
+        let nccl = |machine| matrix.nccl_build(&version("2.26.2"), 12, machine).unwrap();
+        assert!(nccl(Machine::Aarch64).code.sass.contains(&version("10.0")));
+        assert!(!nccl(Machine::X86_64).code.sass.contains(&version("10.0")));
     }
 
     #[test]

@@ -60,10 +60,14 @@ row!(Compiler, |_| "arch.toml".into(), |row| format!("compiler {}", row.cuda));
 row!(Capability, |_| "arch.toml".into(), |row| format!("capability {}", row.cc.dotted()));
 row!(Gpu, |_| "gpu.toml".into(), |row| format!("gpu `{}`", row.name));
 row!(Chip, |_| "gpu.toml".into(), |row| format!("chip {}", row.name));
-row!(CudnnBuild, |_| "cudnn.toml".into(), |row| format!("cudnn {} for CUDA {}", row.version, row.cuda_major));
-row!(NcclBuild, |_| "nccl.toml".into(), |row| format!("nccl {} {}", row.package, row.version));
+row!(CudnnBuild, |_| "cudnn.toml".into(), |row| {
+    format!("cudnn {} for CUDA {} {}", row.version, row.cuda_major, row.machine)
+});
+row!(NcclBuild, |_| "nccl.toml".into(), |row| {
+    format!("nccl {} {} {}", row.package, row.version, row.machine)
+});
 row!(UnmeasuredLibrary, |row| format!("{}.toml", row.library), |row| {
-    format!("unmeasured {} {} for CUDA {}", row.library, row.version, row.cuda_major)
+    format!("unmeasured {} {} for CUDA {} {}", row.library, row.version, row.cuda_major, row.machine)
 });
 row!(Components, |_| "components.toml".into(), |row| format!("components {}", row.cuda));
 row!(ComponentWheel, |_| "components.toml".into(), |row| format!("component {}", row.part));

@@ -97,6 +97,8 @@ pub struct UnmeasuredLibrary {
     pub version: LibraryVersion,
     /// The CUDA major it is built for.
     pub cuda_major: u8,
+    /// The processor of the build.
+    pub machine: Machine,
     /// The reason why it has no row.
     pub why: String,
     /// Where it is known from.
@@ -327,6 +329,8 @@ pub struct CudnnBuild {
     pub version: LibraryVersion,
     /// The CUDA major it is built for.
     pub cuda_major: u8,
+    /// The processor it is built for: builds of one release differ in their GPU code.
+    pub machine: Machine,
     /// Its GPU code.
     pub code: GpuCode,
     /// Its lowest driver, if known.
@@ -343,6 +347,8 @@ pub struct NcclBuild {
     pub package: String,
     /// The release: `2.27.3`.
     pub version: LibraryVersion,
+    /// The processor it is built for: builds of one release differ in their GPU code.
+    pub machine: Machine,
     /// The toolkit it was built with.
     pub built_with_cuda: String,
     /// Its GPU code.

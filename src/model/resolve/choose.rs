@@ -2,8 +2,9 @@
 //!
 //! Order: version, newest first; CUDA: the default index's variant, then the stable ones, the legacy ones and the
 //! experimental ones, each newest first (or the requested ones); Python and base together, in the order of
-//! [`bases_in_order`]. Variants whose GPU code is unknown come after all others of every version. An unpublished variant
-//! is built from source only if the request includes the CUDA minor.
+//! [`bases_in_order`]. A variant whose GPU code was not read is chosen only if the request names its version and CUDA, after
+//! all others; else it is named in the refusal. An unpublished variant is built from source only if the request includes the
+//! CUDA minor.
 
 use std::fmt::Write as _;
 
@@ -24,11 +25,15 @@ pub(crate) fn solve(question: &ResolveRequest<'_>) -> Result<Stack, Vec<RuleViol
     let product = rules::known_product(question)?;
     let versions = rules::known_versions(question, product)?;
     let mut newest: Option<(usize, Vec<RuleViolation>)> = None;
+    let mut unread = None;
     let mut trail = RejectedCandidates::default();
     for code in [GpuCode::Known, GpuCode::Unknown] {
         for (age, version) in versions.iter().copied().enumerate() {
             match solve_version(question, product, version, code, &mut trail) {
-                Ok(stack) => return Ok(stack),
+                Ok(stack) if code == GpuCode::Known || names_it(question, &stack) => return Ok(stack),
+                Ok(stack) => {
+                    unread.get_or_insert_with(|| rules::unread_code(question, product, &stack));
+                }
                 Err(refusals) if refusals.is_empty() => {}
                 Err(refusals) => {
                     trail.versions.push((version.clone(), rule_ids(&refusals)));
@@ -39,7 +44,8 @@ pub(crate) fn solve(question: &ResolveRequest<'_>) -> Result<Stack, Vec<RuleViol
             }
         }
     }
-    from_source(question, product, &versions, newest.map(|(_, refusals)| refusals).unwrap_or_default())
+    let refusals = newest.map(|(_, refusals)| refusals).unwrap_or_default();
+    from_source(question, product, &versions, unread.into_iter().chain(refusals).collect())
 }
 
 /// Whether the GPU code of the variants under trial is known.
@@ -47,6 +53,13 @@ pub(crate) fn solve(question: &ResolveRequest<'_>) -> Result<Stack, Vec<RuleViol
 enum GpuCode {
     Known,
     Unknown,
+}
+
+/// Whether the request names version and CUDA of a choice.
+fn names_it(question: &ResolveRequest<'_>, stack: &Stack) -> bool {
+    let spec = question.spec;
+    let cuda = spec.cuda.is_some_and(|request| request.minor.is_some() || stack.cuda.minor.is_none());
+    spec.version.is_some() && cuda
 }
 
 /// Returns an unpublished variant as a source build, if the matrix has one; else the violations of the published variants.
@@ -128,7 +141,7 @@ fn solve_version(
         let refused = || vec![rules::nothing_to_choose(product, version, &asked)];
         return Err(if first { refused() } else { Vec::new() });
     }
-    if !first && choosable.iter().all(|row| row.arch.is_some()) {
+    if choosable.iter().all(|row| row.arch.is_some() != first) {
         return Err(Vec::new());
     }
     trail.variants.clear();

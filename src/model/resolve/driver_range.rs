@@ -40,7 +40,8 @@ pub fn support_entries(matrix: &Matrix, machine: Machine, options: &ResolveOptio
         let variant = found.variant;
         // What the rules about the machine read of a variant.
         let code = (&variant.arch, &variant.ptx, &variant.ptx_cuda);
-        let alike = (code, &variant.toolkit, variant.cuda, &variant.cudnn, variant.channel);
+        let torch = variant.companions.get("torch");
+        let alike = (code, &variant.toolkit, variant.cuda, &variant.cudnn, variant.channel, torch);
         let question = ResolveRequest { spec: &found.spec, target: &any, matrix, options };
         let jit = matrix.jit_of(variant, found.candidate(question).python);
         let key = format!("{alike:?} {jit:?}");

@@ -43,8 +43,8 @@ pub struct ListEntry {
     pub cudnn: Option<LibraryVersion>,
     /// NCCL, if known.
     pub nccl: Option<LibraryVersion>,
-    /// GPU targets with machine code; empty: unknown.
-    pub gpu: Vec<ComputeCapability>,
+    /// GPU targets with machine code; null: not known.
+    pub gpu: Option<Vec<ComputeCapability>>,
     /// GPU targets with PTX.
     pub ptx: Vec<ComputeCapability>,
     /// `>=525.60.13`.
@@ -142,7 +142,7 @@ impl<'a> Published<'a> {
             python: variant.python.clone(),
             cudnn: variant.cudnn.clone(),
             nccl: variant.nccl.clone(),
-            gpu: variant.arch.clone().unwrap_or_default(),
+            gpu: variant.arch.clone(),
             ptx: variant.ptx.clone(),
             driver: candidate.driver_floor().map(|(floor, _)| format!(">={floor}")),
             runs_here,

@@ -62,11 +62,13 @@ fn cells(entry: &ListEntry) -> [String; HEAD.len()] {
         };
         version.as_ref().map_or_else(|| "-".to_owned(), parts)
     };
-    let gpu = match (entry.gpu.first(), entry.gpu.last()) {
+    let code = entry.gpu.as_deref().unwrap_or_default();
+    let gpu = match (code.first(), code.last()) {
         (Some(first), Some(last)) => {
             let ptx = if entry.ptx.is_empty() { "" } else { "+" };
             format!("{}-{}{ptx}", first.dotted(), last.dotted())
         }
+        _ if !entry.ptx.is_empty() => "PTX".to_owned(),
         _ => "?".to_owned(),
     };
     let driver = entry.driver.as_deref().map_or("-", |floor| floor.trim_start_matches(">="));

@@ -42,7 +42,7 @@ pub use listing_text::list_text;
 pub use options::{ResolveOptions, ToolkitSources};
 pub use outcome::{nearest_published, resolve};
 pub use refusal::{Alternative, RuleViolation, Unsatisfiable};
-pub use report::{PlanReport, plan_report};
+pub use report::{PlanReport, plan_report, unknown_code};
 pub use report_text::{companions_text, plan_text, refusal_text, target_text};
 pub use rule::Rule;
 pub use rule_guide::rules_text;

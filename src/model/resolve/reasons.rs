@@ -177,9 +177,7 @@ fn gpu_reason(candidate: &Candidate<'_>) -> Option<Reason> {
     let names = gpus.iter().map(|gpu| gpu_label(target, *gpu)).collect::<Vec<_>>().join(", ");
     let variant = candidate.variant;
     if variant.arch.is_none() {
-        let named = candidate.question.spec.cuda.is_some_and(|cuda| cuda.minor.is_some());
-        let why = if named { "you requested this variant" } else { "no variant with known code fits" };
-        let because = format!("GPU code of the binary is unknown; chosen only because {why}");
+        let because = "GPU code of the binary is unknown; chosen only because you requested this variant";
         return Some(reason("gpu", &"unknown", because, &variant.source));
     }
     if gpus.is_empty() {

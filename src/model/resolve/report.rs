@@ -25,7 +25,7 @@ pub struct PlanReport {
     pub schema: u32,
     /// The requested spec, as given.
     pub spec: String,
-    /// `ok` or `impossible`.
+    /// `ok`, `unknown` or `impossible`.
     pub verdict: Verdict,
     /// The canonical name.
     pub name: Option<String>,
@@ -49,6 +49,9 @@ pub struct PlanReport {
     pub base: Option<BaseReport>,
     /// The reason for each value.
     pub reasons: Vec<Reason>,
+    /// What is not known about the result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Every violated rule.
     pub refusals: Vec<RuleViolation>,
     /// The closest specs that resolve; for a source build, the closest published ones.
@@ -94,6 +97,8 @@ impl PlanReport {
 pub enum Verdict {
     /// The spec resolves.
     Ok,
+    /// The spec resolves, but the GPU code of the binary was not read: whether it runs is not known.
+    Unknown,
     /// The spec violates rules.
     Impossible,
 }
@@ -146,8 +151,8 @@ pub struct RequiresReport {
     pub driver: Option<String>,
     /// `>=570.124.06`.
     pub driver_native: Option<String>,
-    /// GPU targets with machine code.
-    pub gpu: Vec<ComputeCapability>,
+    /// GPU targets with machine code; null: not known.
+    pub gpu: Option<Vec<ComputeCapability>>,
     /// GPU targets with PTX.
     pub ptx: Vec<ComputeCapability>,
 }
@@ -210,6 +215,7 @@ pub fn plan_report(
         },
         base: None,
         reasons: Vec::new(),
+        warnings: Vec::new(),
         refusals: Vec::new(),
         alternatives: Vec::new(),
         source_build: None,
@@ -224,7 +230,8 @@ pub fn plan_report(
 }
 
 fn accept(report: &mut PlanReport, stack: &Stack, provider: &str) {
-    report.verdict = Verdict::Ok;
+    report.verdict = if stack.gpu_code_is_known() { Verdict::Ok } else { Verdict::Unknown };
+    report.warnings = unknown_code(stack).into_iter().collect();
     report.name = Some(stack.name.clone());
     report.channel = Some(stack.channel);
     report.experimental = stack.experimental;
@@ -245,10 +252,23 @@ fn accept(report: &mut PlanReport, stack: &Stack, provider: &str) {
     report.requires = Some(RequiresReport {
         driver: stack.requires.driver.as_ref().map(at_least),
         driver_native: stack.requires.driver_native.as_ref().map(at_least),
-        gpu: stack.requires.gpu.clone(),
+        gpu: stack.gpu_code_is_known().then(|| stack.requires.gpu.clone()),
         ptx: stack.requires.ptx.clone(),
     });
     report.base = Some(BaseReport { provider: provider.to_owned(), name: stack.base.clone(), digest: None });
+}
+
+/// Returns the warning about a stack whose GPU code was not read: it was named, and may not run.
+pub fn unknown_code(stack: &Stack) -> Option<String> {
+    let gpus: Vec<_> = stack.target.capabilities().iter().map(ToString::to_string).collect();
+    let gpus = if gpus.is_empty() { "a GPU".to_owned() } else { gpus.join(", ") };
+    let text = || {
+        format!(
+            "the GPU code of {} {}+{} was not read: whether it runs on {gpus} is not known",
+            stack.package, stack.version, stack.cuda
+        )
+    };
+    (!stack.gpu_code_is_known()).then(text)
 }
 
 fn refuse(report: &mut PlanReport, refusal: &Unsatisfiable) {

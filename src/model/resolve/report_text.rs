@@ -103,14 +103,11 @@ fn requires_text(stack: &Stack) -> String {
         |driver| format!("{driver} or newer{}", native.unwrap_or_default()),
     );
     let mut out = field("driver", &driver);
-    let code = if requires.gpu.is_empty() {
-        "unknown (GPU code of the binary not read)".to_owned()
-    } else {
-        format!("machine code for {}", listed(&requires.gpu))
-    };
-    let ptx =
-        if requires.ptx.is_empty() { String::new() } else { format!("; PTX {}", listed(&requires.ptx)) };
-    out += &field("GPU", &format!("{code}{ptx}"));
+    let code = |what: &str, all: &[ComputeCapability]| (!all.is_empty()).then(|| format!("{what} {}", listed(all)));
+    let all: Vec<_> =
+        code("machine code for", &requires.gpu).into_iter().chain(code("PTX", &requires.ptx)).collect();
+    let unread = || "unknown (GPU code of the binary not read)".to_owned();
+    out += &field("GPU", &if all.is_empty() { unread() } else { all.join("; ") });
     if let Some(package) = &stack.forward_compat {
         out += &field("compat", &format!("package {} in the image", package.package));
     }

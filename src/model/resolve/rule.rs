@@ -32,9 +32,9 @@ rules! {
     UnknownName = "unknown-name",
     /// The version of the product is unknown.
     UnknownVersion = "unknown-version",
-    /// The version is not published for this CUDA or processor.
+    /// No build of the version for this CUDA or processor is in the matrix.
     VariantUnpublished = "variant-unpublished",
-    /// The framework has no wheel for this Python.
+    /// No wheel of the framework for this Python is in the matrix.
     PythonUnsupported = "python-unsupported",
     /// No base has this Python.
     NoBaseForPython = "no-base-for-python",
@@ -44,6 +44,8 @@ rules! {
     DriverDropsGpu = "driver-drops-gpu",
     /// The binary has no code for the GPU.
     GpuNotInBinary = "gpu-not-in-binary",
+    /// The GPU code of the only binaries that fit was not read.
+    GpuCodeUnknown = "gpu-code-unknown",
     /// The CUDA toolkit no longer supports the GPU.
     ToolkitDropsGpu = "toolkit-drops-gpu",
     /// The cuDNN build has no code for the GPU.

@@ -30,15 +30,15 @@ const fn guide(rule: Rule, meaning: &'static str, spec: &'static str) -> Guide {
     Guide { rule, meaning, spec, gpu: None, driver: None, base: None, with: None, vendor: true }
 }
 
-const GUIDES: [Guide; 16] = [
+const GUIDES: [Guide; 17] = [
     guide(Rule::UnknownName, "The product name is unknown.", "pytroch-cuda:2.8"),
     guide(Rule::UnknownVersion, "The version of the product is not in the matrix.", "pytorch-cuda:2.88"),
     guide(
         Rule::VariantUnpublished,
-        "The version is not published for this CUDA or processor.",
+        "No build of the version for this CUDA or processor is in the matrix.",
         "pytorch-cuda:2.9-cu118",
     ),
-    guide(Rule::PythonUnsupported, "The framework has no wheel for this Python.", "pytorch-cuda:2.8-py3.8"),
+    guide(Rule::PythonUnsupported, "No wheel of the framework for this Python is in the matrix.", "pytorch-cuda:2.8-py3.8"),
     guide(Rule::NoBaseForPython, "No base has this Python.", "pytorch-cuda:2.15-py3.15"),
     Guide {
         driver: Some("515.65.01"),
@@ -65,6 +65,15 @@ const GUIDES: [Guide; 16] = [
             "The binary has neither machine code nor PTX for this GPU and driver. Machine code runs on its own major from \
              its minor on; PTX runs on newer GPUs, with a driver that supports that PTX.",
             "pytorch-cuda:2.6-cu124",
+        )
+    },
+    Guide {
+        gpu: Some("sm_80"),
+        ..guide(
+            Rule::GpuCodeUnknown,
+            "The GPU code of the only variants that fit was not read, so whether they run is not known. Such a variant is \
+             never chosen by default; with its version and CUDA in the spec it is, with a warning.",
+            "pytorch-cuda:1.8",
         )
     },
     Guide {

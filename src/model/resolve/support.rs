@@ -49,8 +49,12 @@ fn table(out: &mut String, product: &str, machine: Machine, found: &[ListEntry])
         let text = |version: &Option<crate::model::versions::LibraryVersion>| {
             version.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
         };
-        let gpu: Vec<_> = entry.gpu.iter().map(|cc| cc.dotted()).collect();
-        let gpu = if gpu.is_empty() { "?".to_owned() } else { gpu.join(" ") };
+        let gpu: Vec<_> = entry.gpu.iter().flatten().map(|cc| cc.dotted()).collect();
+        let gpu = match (&entry.gpu, gpu.is_empty()) {
+            (None, _) => "?".to_owned(),
+            (Some(_), true) => "PTX".to_owned(),
+            (Some(_), false) => gpu.join(" "),
+        };
         let ptx = if entry.ptx.is_empty() { "" } else { "+" };
         writeln!(
             out,

@@ -77,7 +77,7 @@ fn toolkit(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
 fn code(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     let sass = variant.arch.iter().flatten();
     known(matrix, variant, sass.clone().chain(&variant.ptx), faults);
-    if variant.arch.as_ref().is_some_and(Vec::is_empty) {
+    if variant.arch.as_ref().is_some_and(Vec::is_empty) && variant.ptx.is_empty() {
         faults.add(variant, Problem::Empty { field: "arch" });
     }
     ptx(variant, faults);
@@ -91,22 +91,26 @@ fn code(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     }
 }
 
-/// Checks that cuDNN and NCCL have a row, measured or unmeasured.
+/// Checks that cuDNN and NCCL have a row of the variant's processor, measured or unmeasured.
 fn libraries(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
-    let major = variant.cuda.major;
+    let (major, machine) = (variant.cuda.major, variant.machine);
     let unmeasured = |library: &str, version: &LibraryVersion| {
         let same = |row: &super::super::tables::UnmeasuredLibrary| {
-            row.library == library && row.version == *version && row.cuda_major == major
+            row.library == library && row.version == *version && row.cuda_major == major && row.machine == machine
         };
         matrix.unmeasured.iter().any(same)
     };
     if let Some(version) = &variant.cudnn {
-        let build = matrix.cudnn.iter().any(|row| row.version == *version && row.cuda_major == major);
+        let build = matrix.cudnn.iter().any(|row| {
+            row.version == *version && row.cuda_major == major && row.machine == machine
+        });
         faults.require(build || unmeasured("cudnn", version), variant, "cuDNN", version);
     }
     if let Some(version) = &variant.nccl {
         let suffix = format!("-cu{major}");
-        let build = matrix.nccl.iter().any(|row| row.version == *version && row.package.ends_with(&suffix));
+        let build = matrix.nccl.iter().any(|row| {
+            row.version == *version && row.package.ends_with(&suffix) && row.machine == machine
+        });
         faults.require(build || unmeasured("nccl", version), variant, "NCCL", version);
     }
 }

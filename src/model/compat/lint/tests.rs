@@ -106,9 +106,9 @@ catches! {
     a_chip_of_an_unknown_capability:
         |m| m.chips[0].compute_capability = "2.5".parse().unwrap() => "chip GF100", "`sm_25`";
     cudnn_code_for_an_unknown_capability:
-        |m| m.cudnn[0].code.sass.push("4.0".parse().unwrap()) => "cudnn 8.5.0.96 for CUDA 11", "`sm_40`";
+        |m| m.cudnn[0].code.sass.push("4.0".parse().unwrap()) => "cudnn 8.5.0.96 for CUDA 11 x86_64", "`sm_40`";
     nccl_code_for_an_unknown_capability:
-        |m| m.nccl[0].code.ptx.push("4.0".parse().unwrap()) => "nccl nvidia-nccl-cu11 2.13.4", "`sm_40`";
+        |m| m.nccl[0].code.ptx.push("4.0".parse().unwrap()) => "nccl nvidia-nccl-cu11 2.13.4 x86_64", "`sm_40`";
     components_of_a_toolkit_without_compiler:
         |m| m.components[0].cuda = "11.9.0".parse().unwrap() => "components 11.9.0", "compiler `11.9.0`";
 

@@ -6,14 +6,66 @@ use crate::model::compat::tables::Channel;
 use crate::model::resolve::candidate::{Candidate, gpu_label, package};
 use crate::model::resolve::refusal::RuleViolation;
 use crate::model::resolve::rule::Rule;
-use crate::model::versions::ComputeCapability;
+use crate::model::versions::{ComputeCapability, FrameworkVersion};
 
-/// Rejects a binary without machine code or usable PTX for a GPU of the target.
+/// Rejects a binary without machine code or usable PTX for a GPU of the target, and one that calls such a PyTorch.
 ///
-/// A binary whose GPU code is unknown passes; the choice itself avoids such rows.
+/// Unread GPU code is bounded by what its compiler has targets for; the choice itself avoids such rows.
 pub(super) fn gpu_not_in_binary(candidate: &Candidate<'_>) -> Option<RuleViolation> {
+    code_lacks_gpu(candidate).or_else(|| {
+        let below = torch_below(candidate)?;
+        let mut refused = code_lacks_gpu(&below)?;
+        refused.text = format!("{} calls {}: {}", candidate.label(), below.label(), refused.text);
+        Some(refused)
+    })
+}
+
+/// Returns the build of PyTorch that the choice is built on: of its own CUDA, else of its CUDA's major if there is one only.
+fn torch_below<'a>(candidate: &Candidate<'a>) -> Option<Candidate<'a>> {
     let variant = candidate.variant;
-    let arch = variant.arch.as_ref()?;
+    let version = variant.companions.get("torch")?;
+    let matrix = candidate.question.matrix;
+    let product = matrix.products.iter().find(|product| product.package.as_deref() == Some("torch"))?;
+    let version: FrameworkVersion = version.parse().ok()?;
+    let mut rows = matrix.variants.iter().filter(|row| {
+        let same = row.version == version && row.machine == variant.machine;
+        same && row.cuda.major == variant.cuda.major && row.framework == product.framework
+    });
+    let first = rows.next()?;
+    let mut others = rows.peekable();
+    let alone = others.peek().is_none();
+    let own = std::iter::once(first).chain(others).find(|row| row.cuda == variant.cuda);
+    let variant = own.or_else(|| alone.then_some(first))?;
+    Some(Candidate { product, variant, ..*candidate })
+}
+
+/// Rejects code that was not read if its compiler has no target whose machine code a GPU of the target runs.
+fn compiler_lacks_gpu(candidate: &Candidate<'_>) -> Option<RuleViolation> {
+    let compiler = candidate.question.matrix.compiler(&candidate.variant.toolkit)?;
+    let target = candidate.question.target;
+    let runs = |gpu: ComputeCapability| compiler.targets.iter().any(|code| code.cubin_runs_on(gpu));
+    let without: Vec<_> = target.capabilities().into_iter().filter(|gpu| !runs(*gpu)).collect();
+    if without.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = without.iter().map(|gpu| gpu_label(target, *gpu)).collect();
+    let mut text = format!(
+        "the GPU code of {} was not read, and the compiler of its CUDA {} has no target for {}: it has {}",
+        candidate.label(),
+        candidate.toolkit_minor(),
+        names.join(", "),
+        listed(&compiler.targets)
+    );
+    if let Some(span) = builds_with_code(candidate, &without) {
+        write!(text, "; {} builds with code for this GPU: {span}", package(candidate.product))
+            .expect("a String takes all");
+    }
+    Some(RuleViolation::new(Rule::GpuNotInBinary, text, &compiler.source))
+}
+
+fn code_lacks_gpu(candidate: &Candidate<'_>) -> Option<RuleViolation> {
+    let variant = candidate.variant;
+    let Some(arch) = &variant.arch else { return compiler_lacks_gpu(candidate) };
     let target = candidate.question.target;
     let runs = |gpu: ComputeCapability| {
         candidate.has_machine_code_for(gpu) || (candidate.has_ptx_for(gpu) && candidate.driver_knows_ptx())
@@ -75,7 +127,7 @@ pub(super) fn cudnn_drops_gpu(candidate: &Candidate<'_>) -> Option<RuleViolation
     let target = candidate.question.target;
     let version = candidate.variant.cudnn.as_ref()?;
     let major = candidate.variant.cuda.major;
-    let build = candidate.question.matrix.cudnn_build(version, major)?;
+    let build = candidate.question.matrix.cudnn_build(version, major, candidate.variant.machine)?;
     let ptx = |gpu: ComputeCapability| {
         build.code.ptx.iter().any(|ptx| *ptx <= gpu) && candidate.driver_knows_toolkit()
     };

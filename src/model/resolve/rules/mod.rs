@@ -13,7 +13,7 @@ use super::refusal::RuleViolation;
 
 pub(crate) use naming::{
     all_versions, is_misspelt, known_product, known_versions, nearest_products, nothing_to_choose,
-    unpublished, version_near,
+    unpublished, unread_code, version_near,
 };
 
 type RuleFunction = fn(&Candidate<'_>) -> Option<RuleViolation>;

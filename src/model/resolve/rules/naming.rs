@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use crate::model::compat::tables::{KnownVersion, Product, SourceFloor, Status, Variant};
-use crate::model::resolve::candidate::{ResolveRequest, package};
+use crate::model::resolve::candidate::{ResolveRequest, cuda_of, gpu_label, package};
 use crate::model::resolve::refusal::RuleViolation;
 use crate::model::resolve::rule::Rule;
-use crate::model::spec::CudaRequest;
+use crate::model::spec::{CudaRequest, Spec};
+use crate::model::stack::Stack;
 use crate::model::versions::FrameworkVersion;
 
 /// The number of names or versions that a message suggests.
@@ -185,19 +186,13 @@ pub(crate) fn unpublished(
     let name = package(product);
     let Some(row) = rows.first() else {
         let text = match releases(question, product, None) {
-            Some(span) => {
-                format!("{name} {version} has no CUDA build for {machine}; releases with one: {span}")
-            }
-            None => format!("{name} has no CUDA build for {machine}"),
+            Some(span) => format!(
+                "no CUDA build of {name} {version} for {machine} is in the matrix; releases with one: {span}"
+            ),
+            None => format!("no CUDA build of {name} for {machine} is in the matrix"),
         };
-        let source = question
-            .matrix
-            .variants
-            .iter()
-            .filter(|row| row.framework == product.framework && row.version == *version)
-            .min_by_key(|row| row.cuda)
-            .map_or("", |row| &row.source);
-        return RuleViolation::new(Rule::VariantUnpublished, text, source);
+        let source = format!("matrix {}", question.matrix.edition);
+        return RuleViolation::new(Rule::VariantUnpublished, text, &source);
     };
     let request = question.spec.cuda.expect("asked only where a CUDA is named");
     let whole = CudaRequest { patch: None, ..request };
@@ -214,13 +209,13 @@ pub(crate) fn unpublished(
     has.sort_unstable();
     let has: Vec<_> = has.iter().map(ToString::to_string).collect();
     let mut text = format!(
-        "{name} {version} is not published for CUDA {}; published: {}",
+        "no build of {name} {version} for CUDA {} is in the matrix; published: {}",
         request.dotted(),
         has.join(", ")
     );
     match releases(question, product, Some(whole)) {
         Some(span) => write!(text, "; {name} with {whole}: {span}").expect("a String takes all"),
-        None => write!(text, "; no {name} release is published for it").expect("a String takes all"),
+        None => write!(text, "; no {name} release in the matrix is for it").expect("a String takes all"),
     }
     let mut source = row.source.clone();
     if let Some(floor) = floor_above(question, product, version, whole) {
@@ -287,4 +282,26 @@ pub(crate) fn nothing_to_choose(
         rows.iter().map(why).collect::<Vec<_>>().join(", ")
     );
     RuleViolation::new(Rule::VariantUnpublished, text, rows.first().map_or("", |row| &row.source))
+}
+
+/// Returns the violation for a choice whose GPU code was not read and which the request does not name.
+pub(crate) fn unread_code(question: &ResolveRequest<'_>, product: &Product, stack: &Stack) -> RuleViolation {
+    let target = question.target;
+    let row = question.matrix.variants.iter().find(|row| {
+        let same = row.framework == product.framework && row.version == stack.version;
+        same && row.cuda == stack.cuda && row.machine == stack.machine
+    });
+    let gpus: Vec<_> = target.capabilities().into_iter().map(|gpu| gpu_label(target, gpu)).collect();
+    let gpus = if gpus.is_empty() { "a GPU".to_owned() } else { gpus.join(", ") };
+    let named = Spec {
+        version: Some(stack.version.clone()),
+        cuda: row.and_then(|row| cuda_of(product, row)),
+        ..question.spec.clone()
+    };
+    let text = format!(
+        "{} {}+{} fits, but its GPU code was not read, so whether it runs on {gpus} is not known; to choose it all the same, \
+         request `{named}`",
+        stack.package, stack.version, stack.cuda
+    );
+    RuleViolation::new(Rule::GpuCodeUnknown, text, row.map_or("", |row| &row.source))
 }

@@ -15,7 +15,7 @@ pub(super) fn python_unsupported(candidate: &Candidate<'_>) -> Option<RuleViolat
         return None;
     }
     let mut text = format!(
-        "{} {} has no wheel for Python {python}; it has {}",
+        "no wheel of {} {} for Python {python} is in the matrix; it has {}",
         package(candidate.product),
         variant.version,
         listed(&variant.python)

@@ -71,7 +71,7 @@ fn shapes() -> Vec<&'static Variant> {
             continue;
         }
         let key = format!(
-            "{} {} {:?} {:?} {:?} {:?} {} {:?} {:?}",
+            "{} {} {:?} {:?} {:?} {:?} {} {:?} {:?} {:?}",
             row.framework,
             row.toolkit,
             row.arch,
@@ -80,6 +80,7 @@ fn shapes() -> Vec<&'static Variant> {
             row.cudnn,
             row.machine,
             row.cuda,
+            row.companions.get("torch"),
             matrix.jit.iter().position(|jit| jit.is_of(row, row.triton.as_ref()))
         );
         shapes.entry(key).or_insert(row);

@@ -29,7 +29,7 @@ pub(super) fn has_base(row: &Variant, matrix: &Matrix) -> bool {
 
 /// Whether a row may be chosen although its CUDA is not named.
 pub(super) fn may_be_chosen(row: &Variant) -> bool {
-    row.verified && !(row.status == Status::Unlisted && row.channel != Channel::Default)
+    row.verified && row.arch.is_some() && !(row.status == Status::Unlisted && row.channel != Channel::Default)
 }
 
 /// Whether the base's own packages or the vendor have that nvcc, and the base a gcc it supports.
@@ -56,10 +56,38 @@ pub(super) fn runs(row: &Variant, target: &Target, matrix: &Matrix) -> Vec<Strin
         }
     };
     machine(&choice, matrix, row.arch.as_deref(), &row.ptx, &mut must);
+    torch(row, target, matrix, false, &mut must);
     if row.triton_before.is_none() {
         jit(row, row.triton.as_ref(), target, matrix, &mut must);
     }
     wrong
+}
+
+/// Checks the code of the PyTorch that a row is built on, where it is one build or one for its CUDA.
+fn torch(row: &Variant, target: &Target, matrix: &Matrix, lifted: bool, must: &mut impl FnMut(bool, &str)) {
+    let Some(wanted) = row.companions.get("torch") else { return };
+    let mut of_major = Vec::new();
+    for other in &matrix.variants {
+        let named = other.framework == "pytorch" && other.version.to_string() == *wanted;
+        if named && other.machine == row.machine && other.cuda.major == row.cuda.major {
+            of_major.push(other);
+        }
+    }
+    let of_cuda = of_major.iter().find(|other| other.cuda == row.cuda);
+    let Some(below) = of_cuda.or(of_major.first().filter(|_| of_major.len() == 1)) else { return };
+    let choice = MachineChoice {
+        toolkit: &below.toolkit,
+        ptx_cuda: below.ptx_cuda.as_ref(),
+        cudnn: None,
+        target,
+        lifted,
+    };
+    let mut only_code = |holds: bool, what: &str| {
+        if what == "no code for the GPU" {
+            must(holds, "no code for the GPU in its PyTorch");
+        }
+    };
+    machine(&choice, matrix, below.arch.as_deref(), &below.ptx, &mut only_code);
 }
 
 /// Checks the compilers that a row calls at run time.
@@ -171,20 +199,8 @@ pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<Str
     // A wheel of a whole major is named by the major alone.
     if spec.cuda.is_none_or(|cuda| cuda.minor.is_none() && row.cuda.minor.is_some()) {
         must(may_be_chosen(row), "not verified or not listed, yet chosen unnamed");
-        let other = matrix.variants.iter().any(|other| {
-            other.framework == row.framework
-                && other.machine == row.machine
-                && spec.version.as_ref().is_none_or(|asked| other.version == *asked)
-                && spec.cuda.is_none_or(|cuda| cuda.major == other.cuda.major)
-                && spec.python.is_none()
-                && spec.flavour == Flavour::Runtime
-                && may_be_chosen(other)
-                && other.arch.is_some()
-                && has_base(other, matrix)
-                && runs(other, &stack.target, matrix).is_empty()
-        });
-        must(row.arch.is_some() || !other, "GPU code unknown, though a variant with known code runs");
     }
+    must(row.arch.is_some() || (spec.version.is_some() && spec.cuda.is_some()), "not read, yet not named");
     let base = matrix.bases.iter().find(|base| base.name == stack.base);
     must(base.is_some_and(|base| base.python == stack.python), "the base has the Python");
     must(base.is_some_and(|base| base.glibc >= row.min_glibc), "the base's glibc is new enough");
@@ -211,6 +227,7 @@ pub(super) fn objections(spec: &Spec, stack: &Stack, matrix: &Matrix) -> Vec<Str
         lifted: stack.forward_compat.is_some(),
     };
     machine(&choice, matrix, row.arch.as_deref(), &row.ptx, &mut must);
+    torch(row, &stack.target, matrix, stack.forward_compat.is_some(), &mut must);
     jit(row, stack.triton.as_ref(), &stack.target, matrix, &mut must);
     wrong
 }
@@ -277,7 +294,13 @@ fn machine(
     let holds = |code: &[ComputeCapability], gpu| code.iter().any(|one| *one <= gpu);
     let ptx_runs = |code: &[ComputeCapability], gpu| compiles(ptx_cuda) && holds(code, gpu);
     for gpu in choice.target.gpus.iter().map(|gpu| gpu.compute_capability) {
-        must(arch.is_none_or(|arch| cubin(arch, gpu) || ptx_runs(ptx, gpu)), "no code for the GPU");
+        let unread = matrix.compilers.iter().find(|one| one.cuda.parts()[..2] == [major, minor]);
+        let has_code = match (arch, unread) {
+            (Some(arch), _) => cubin(arch, gpu) || ptx_runs(ptx, gpu),
+            (None, Some(compiler)) => cubin(&compiler.targets, gpu),
+            (None, None) => true,
+        };
+        must(has_code, "no code for the GPU");
         for row in matrix.capabilities.iter().filter(|row| row.cc == gpu) {
             let dropped =
                 row.last_driver_branch.zip(driver).is_some_and(|(last, driver)| driver.major() > last);
@@ -292,7 +315,8 @@ fn machine(
             must(last.is_none_or(|last| last >= (major, minor)), "the toolkit dropped the GPU");
         }
         for build in &matrix.cudnn {
-            if Some(&build.version) == choice.cudnn && u32::from(build.cuda_major) == major {
+            let own = build.machine == choice.target.machine && u32::from(build.cuda_major) == major;
+            if own && Some(&build.version) == choice.cudnn {
                 let has_ptx = compiles((major, minor)) && holds(&build.code.ptx, gpu);
                 let runs = cubin(&build.code.sass, gpu) || has_ptx;
                 must(runs, "cuDNN has no code for the GPU");

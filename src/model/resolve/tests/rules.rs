@@ -259,6 +259,38 @@ fn unlisted_builds_require_an_explicit_request() {
     assert_eq!(named.expect("named").name, "pytorch-cuda:2.7.1-cu128-py3.11");
 }
 
+/// A Jetson Thor got torch 2.5.1 for CUDA 12.4, whose compiler has no target for it, as the default.
+#[test]
+fn unread_code_is_bounded_by_its_compiler_and_never_a_default() {
+    let thor = target(&["11.0"], None, Machine::Aarch64);
+    let bounded = refused("pytorch-cuda:2.5.1-cu124", &thor, Matrix::current());
+    let text = text_of(&bounded, Rule::GpuNotInBinary);
+    assert!(text.contains("was not read") && text.contains("CUDA 12.4 has no target for sm_110"), "{text}");
+    let hopper = target(&["9.0"], None, Machine::Aarch64);
+    let refusal = refused("pytorch-cuda:2.5", &hopper, Matrix::current());
+    assert_eq!(rules(&refusal), [Rule::GpuCodeUnknown]);
+    assert!(text_of(&refusal, Rule::GpuCodeUnknown).contains("request `pytorch-cuda:2.5.1-cu124`"));
+    let other = refused("pytorch-cuda-cu124", &hopper, Matrix::current());
+    assert!(rules(&other).contains(&Rule::GpuCodeUnknown), "its version is not named: {other:?}");
+    let named = resolve(&spec("pytorch-cuda:2.5.1-cu124"), &hopper, Matrix::current(), &ResolveOptions::default());
+    assert!(!named.expect("named").gpu_code_is_known());
+}
+
+/// vLLM's own kernels are for more GPUs than the PyTorch it calls.
+#[test]
+fn vllm_is_bounded_by_the_code_of_its_torch() {
+    let mut matrix = Matrix::current().clone();
+    let is_it = |row: &&mut crate::model::compat::tables::Variant| {
+        row.framework == "vllm" && row.companions.contains_key("torch") && row.machine == Machine::X86_64
+    };
+    let newest = matrix.variants.iter_mut().filter(is_it).max_by_key(|row| row.version.clone()).expect("a row");
+    newest.arch.get_or_insert_default().insert(0, "7.0".parse().expect("a capability"));
+    let named = format!("vllm-cuda:{}-{}", newest.version, newest.cuda);
+    let refusal = refused(&named, &x86(&["sm_70"], None), &matrix);
+    let text = text_of(&refusal, Rule::GpuNotInBinary);
+    assert!(text.starts_with("vllm ") && text.contains(" calls torch "), "{text}");
+}
+
 #[test]
 fn unknown_gpu_code_is_accepted_and_reported() {
     let arm = target(&["9.0"], None, Machine::Aarch64);
