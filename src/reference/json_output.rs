@@ -36,6 +36,7 @@ const OBJECTS: &[Object] = &[
             ("experimental", "true if upstream calls the build so"),
             ("licence", "licence of the product if it restricts redistribution, or null"),
             ("stack", "resolved versions by component"),
+            ("driver_advice", "the driver that would open a refused request: `least` branch and, if its support has ended, the least `supported` one, each with `lowest` driver, `kind`, `end_of_life`, `max_cuda`"),
             ("requires", "least driver, GPUs with machine code, PTX"),
             ("target", "GPUs and driver that were resolved for"),
             ("base", "base image"),

@@ -15,6 +15,14 @@ pub enum RequestError {
         /// Why.
         cause: VersionError,
     },
+    /// `--driver` with a CUDA version.
+    #[error("invalid value for --driver: `{typed}` is a CUDA version, drivers have versions such as 570.124.06")]
+    CudaAsDriver {
+        /// The text.
+        typed: String,
+        /// The oldest branch whose drivers support that CUDA themselves.
+        branch: Option<u32>,
+    },
     /// The date of `--as-of` cannot be read.
     #[error("invalid value for --as-of: `{text}` (expected a date such as `2026-03-01`)")]
     Date {
@@ -109,6 +117,7 @@ impl Failure for RequestError {
         match self {
             Self::NothingListed { .. } => Exit::No,
             Self::Version { .. }
+            | Self::CudaAsDriver { .. }
             | Self::Date { .. }
             | Self::Address { .. }
             | Self::OneSpecOnly { .. }
@@ -127,6 +136,12 @@ impl Failure for RequestError {
     fn hints(&self) -> Vec<String> {
         let hint = match self {
             Self::Version { .. } | Self::Date { .. } | Self::Addition { .. } => return Vec::new(),
+            Self::CudaAsDriver { typed, branch } => {
+                let known = branch.map_or_else(String::new, |branch| {
+                    format!("; branch R{branch} is the oldest that supports CUDA {typed} itself")
+                });
+                format!("pass the driver version that `nvidia-smi` prints{known}")
+            }
             Self::Address { .. } => "use a URL such as `http://host/path`".to_owned(),
             Self::OneSpecOnly { option, .. } => format!("build that spec alone, or omit {option}"),
             Self::NothingListed { filter } => {

@@ -5,7 +5,7 @@ use crate::model::compat::Matrix;
 use crate::model::request::{LockOptions, TargetOptions};
 use crate::model::resolve::ResolveOptions;
 use crate::model::target::{Target, TargetGpu, TargetSource};
-use crate::model::versions::{ComputeCapability, DriverVersion, Machine};
+use crate::model::versions::{ComputeCapability, CudaApiVersion, DriverVersion, Machine};
 use crate::report::{Event, Reporter};
 use crate::settings::{Settings, TargetOverrides};
 use crate::workflow::error::CommandError;
@@ -52,13 +52,22 @@ pub(crate) fn target(
         .iter()
         .map(|name| named_gpu(name, matrix))
         .collect::<Result<Vec<_>, _>>()?;
-    let driver = named_driver.filter(|text| !text.is_empty()).map(|text| driver(&text)).transpose()?;
+    let driver = named_driver.filter(|text| !text.is_empty()).map(|text| driver(&text, matrix)).transpose()?;
     let source = if gpus.is_empty() && driver.is_none() { TargetSource::Any } else { TargetSource::Named };
     Ok(Target { source, driver, gpus, machine })
 }
 
-fn driver(text: &str) -> Result<DriverVersion, RequestError> {
-    text.parse().map_err(|cause| RequestError::Version { option: "--driver", cause })
+/// The driver of that text. The first number of a driver has three digits; a smaller one is a CUDA version.
+fn driver(text: &str, matrix: &Matrix) -> Result<DriverVersion, RequestError> {
+    let driver: DriverVersion =
+        text.parse().map_err(|cause| RequestError::Version { option: "--driver", cause })?;
+    if driver.major() >= 100 {
+        return Ok(driver);
+    }
+    let cuda = text.parse::<CudaApiVersion>().ok();
+    let native = matrix.branches.iter().find(|row| Some(&row.max_cuda) >= cuda.as_ref());
+    let branch = native.filter(|_| cuda.is_some()).map(|row| row.branch);
+    Err(RequestError::CudaAsDriver { typed: text.to_owned(), branch })
 }
 
 fn named_gpu(name: &str, matrix: &Matrix) -> Result<TargetGpu, CommandError> {
@@ -85,5 +94,22 @@ fn detected(machine: Machine, facts: Result<HostFacts, GpuError>, reporter: &dyn
             reporter.report(Event::Warning { text: format!("{error}; planning for any machine") });
             Target::any(machine)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuda_version_is_no_driver() {
+        let refused = |text: &str| driver(text, Matrix::current()).expect_err(text);
+        for (text, branch) in [("12.8", Some(570)), ("13.0", Some(580)), ("99.1", None)] {
+            let error = refused(text);
+            assert!(error.to_string().contains(&format!("`{text}` is a CUDA version")), "{error}");
+            assert!(matches!(error, RequestError::CudaAsDriver { branch: found, .. } if found == branch), "{text}");
+        }
+        assert!(matches!(refused("new"), RequestError::Version { .. }));
+        assert_eq!(driver("570.124.06", Matrix::current()).expect("a driver").major(), 570);
     }
 }

@@ -178,6 +178,10 @@ pub struct DriverBranch {
     pub branch: u32,
     /// NVIDIA's support class: LTSB, PB, NFB.
     pub kind: Option<String>,
+    /// The month or day its support ends: `2028-08`.
+    pub end_of_life: Option<String>,
+    /// Who says so: `NVIDIA`, or `endoflife.date`.
+    pub end_of_life_by: Option<String>,
     /// The newest CUDA this branch supports without a forward-compatibility package.
     pub max_cuda: CudaApiVersion,
     /// The oldest compute capability it drives.
@@ -228,8 +232,8 @@ pub struct Toolkit {
     pub cuda: ToolkitVersion,
     /// The driver it ships with or is named for; `None` where only the branch is published.
     pub native_driver: Option<DriverVersion>,
-    /// The branch of that driver.
-    pub branch: u32,
+    /// The branch of that driver; `None`: not read.
+    pub branch: Option<u32>,
     /// The lowest driver its applications run on (minor-version compatibility).
     pub min_driver: DriverVersion,
     /// Remarks.

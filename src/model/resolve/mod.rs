@@ -12,6 +12,7 @@ mod companion_fit;
 mod companion_pins;
 mod device_code;
 mod distance;
+mod driver_advice;
 mod driver_range;
 mod listing;
 mod listing_text;
@@ -36,6 +37,7 @@ pub use companion_choice::{
     CompanionChoice, CompanionRequest, CompanionSource, companion_advice, companions, excluded_releases,
 };
 pub use device_code::{DeviceCodeShare, device_code_share, device_code_text};
+pub use driver_advice::{BranchAdvice, DriverAdvice, EndOfLife};
 pub use driver_range::{DriverRange, SupportEntry, support_entries};
 pub use listing::{ListEntry, ListReport, entries};
 pub use listing_text::list_text;

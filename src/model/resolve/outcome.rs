@@ -4,6 +4,7 @@ use super::alternatives::nearest;
 use super::as_of::matrix_as_of;
 use super::candidate::ResolveRequest;
 use super::choose::solve;
+use super::driver_advice::driver_advice;
 use super::options::ResolveOptions;
 use super::refusal::{Alternative, Unsatisfiable};
 use crate::model::compat::Matrix;
@@ -23,6 +24,7 @@ pub fn resolve(
     let question = ResolveRequest { spec, target, matrix, options };
     solve(&question).map_err(|refusals| Unsatisfiable {
         spec: Box::new(spec.clone()),
+        driver: driver_advice(&question, &refusals),
         refusals,
         alternatives: nearest(&question),
     })

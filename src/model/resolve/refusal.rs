@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::driver_advice::DriverAdvice;
 use super::rule::Rule;
 use crate::failure::{Exit, Failure};
 use crate::model::spec::Spec;
@@ -45,6 +46,8 @@ pub struct Unsatisfiable {
     pub refusals: Vec<RuleViolation>,
     /// At most three specs that resolve, closest match first.
     pub alternatives: Vec<Alternative>,
+    /// The driver that would open the request, if the target's is the reason.
+    pub driver: Option<DriverAdvice>,
 }
 
 impl Failure for Unsatisfiable {

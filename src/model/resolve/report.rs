@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::companion_choice::CompanionChoice;
 use super::device_code::DeviceCodeShare;
+use super::driver_advice::DriverAdvice;
 use super::refusal::{Alternative, RuleViolation, Unsatisfiable};
 use super::source_report::SourceReport;
 use crate::model::compat::tables::Channel;
@@ -54,6 +55,9 @@ pub struct PlanReport {
     pub warnings: Vec<String>,
     /// Every violated rule.
     pub refusals: Vec<RuleViolation>,
+    /// The driver that would open a refused request, if the target's is the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_advice: Option<DriverAdvice>,
     /// The closest specs that resolve; for a source build, the closest published ones.
     pub alternatives: Vec<AlternativeReport>,
     /// The source build, in the source channel.
@@ -217,6 +221,7 @@ pub fn plan_report(
         reasons: Vec::new(),
         warnings: Vec::new(),
         refusals: Vec::new(),
+        driver_advice: None,
         alternatives: Vec::new(),
         source_build: None,
         companions: Vec::new(),
@@ -273,6 +278,7 @@ pub fn unknown_code(stack: &Stack) -> Option<String> {
 
 fn refuse(report: &mut PlanReport, refusal: &Unsatisfiable) {
     report.refusals.clone_from(&refusal.refusals);
+    report.driver_advice.clone_from(&refusal.driver);
     report.alternatives = refusal.alternatives.iter().map(offer).collect();
 }
 

@@ -189,6 +189,15 @@ pub fn refusal_text(refusal: &Unsatisfiable, target: &Target) -> String {
         out += &hanging("    ", &refused.text);
         out += &hanging("    source: ", &first_source(&refused.source));
     }
+    if let Some(advice) = &refusal.driver {
+        out.push_str("\nDrivers for this request:\n");
+        for branch in std::iter::once(&advice.least).chain(&advice.supported) {
+            out += &hanging("    ", &branch.text());
+        }
+        if let Some(last) = &advice.last_branch {
+            out += &hanging("    ", last);
+        }
+    }
     if refusal.alternatives.is_empty() {
         out.push_str("\nNo alternatives for this target.\n");
     } else {

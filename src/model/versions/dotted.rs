@@ -119,9 +119,9 @@ dotted_version!(
     "a CUDA version such as `12.8`"
 );
 dotted_version!(
-    /// The released version of a framework: `2.8.0`.
+    /// The released version of a framework: `2.8.0`, or of a package: `10.13.3.9.post1`.
     FrameworkVersion,
-    1..=4,
+    1..=5,
     "a framework version such as `2.8.0`",
     post = true
 );

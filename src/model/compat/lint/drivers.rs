@@ -76,24 +76,13 @@ fn forward(matrix: &Matrix, package: &ForwardCompat, faults: &mut Faults) {
 }
 
 fn toolkit(matrix: &Matrix, row: &Toolkit, faults: &mut Faults) {
-    let Some(branch) = branch(matrix, row.branch) else {
-        faults.unknown(row, "driver branch", row.branch);
-        return;
-    };
-    let same = branch.max_cuda.major() == row.cuda.major() && branch.max_cuda.minor() == row.cuda.minor();
-    if !same {
-        let says = format!("branch {} is that of CUDA {}", row.branch, row.cuda);
-        faults.contradiction(row, says, branch, format!("CUDA {}", branch.max_cuda));
-    }
-    if let Some(native) = row.native_driver.as_ref() {
-        if native.major() != row.branch {
-            let says = format!("driver {native}");
-            faults.contradiction(row, says, row, format!("branch {}", row.branch));
+    match row.branch {
+        Some(number) => {
+            if !is_driven(matrix, row, number, faults) {
+                return;
+            }
         }
-        if *native < row.min_driver {
-            let says = format!("native driver {native}");
-            faults.contradiction(row, says, row, format!("lowest driver {}", row.min_driver));
-        }
+        None => faults.require(row.native_driver.is_none(), row, "branch of the native driver of", &row.cuda),
     }
     let floor = matrix.minor_floors.iter().find(|floor| u32::from(floor.cuda_major) == row.cuda.major());
     if let Some(floor) = floor
@@ -102,4 +91,28 @@ fn toolkit(matrix: &Matrix, row: &Toolkit, faults: &mut Faults) {
         let says = format!("lowest driver {}", row.min_driver);
         faults.contradiction(row, says, floor, format!("{}", floor.linux));
     }
+}
+
+/// Checks that a toolkit's branch is known and is that of its CUDA and its driver; false for an unknown branch.
+fn is_driven(matrix: &Matrix, row: &Toolkit, number: u32, faults: &mut Faults) -> bool {
+    let Some(branch) = branch(matrix, number) else {
+        faults.unknown(row, "driver branch", number);
+        return false;
+    };
+    let same = branch.max_cuda.major() == row.cuda.major() && branch.max_cuda.minor() == row.cuda.minor();
+    if !same {
+        let says = format!("branch {number} is that of CUDA {}", row.cuda);
+        faults.contradiction(row, says, branch, format!("CUDA {}", branch.max_cuda));
+    }
+    if let Some(native) = row.native_driver.as_ref() {
+        if native.major() != number {
+            let says = format!("driver {native}");
+            faults.contradiction(row, says, row, format!("branch {number}"));
+        }
+        if *native < row.min_driver {
+            let says = format!("native driver {native}");
+            faults.contradiction(row, says, row, format!("lowest driver {}", row.min_driver));
+        }
+    }
+    true
 }

@@ -76,9 +76,11 @@ catches! {
     a_compat_package_of_another_name:
         |m| m.forward_compat[0].package = "cuda-compat-12-0".into() => "forward_compat 13.4", "cuda-compat-12-0";
     a_toolkit_of_an_unknown_branch:
-        |m| m.toolkits[0].branch = 441 => "toolkit 10.2.89", "driver branch `441`";
+        |m| m.toolkits[0].branch = Some(441) => "toolkit 10.2.89", "driver branch `441`";
+    a_toolkit_whose_driver_has_no_branch:
+        |m| m.toolkits[0].branch = None => "toolkit 10.2.89", "branch of the native driver of `10.2.89`";
     a_toolkit_of_another_cuda_than_its_branch:
-        |m| m.toolkits[0].branch = 450 => "toolkit 10.2.89", "that of CUDA 10.2.89";
+        |m| m.toolkits[0].branch = Some(450) => "toolkit 10.2.89", "that of CUDA 10.2.89";
     a_toolkit_whose_driver_is_of_another_branch:
         |m| m.toolkits[0].native_driver = Some("450.51.05".parse().unwrap()) => "toolkit 10.2.89", "driver 450.51.05";
     a_toolkit_whose_floor_is_above_its_driver:
