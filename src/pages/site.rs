@@ -283,10 +283,7 @@ fn drivers(range: &DriverRange) -> String {
 
 /// Returns the kind of code that runs on a GPU.
 fn code(it: &SupportEntry, capability: ComputeCapability) -> &'static str {
-    match (
-        it.entry.gpu.is_none(),
-        it.entry.gpu.iter().flatten().any(|code| code.cubin_runs_on(capability)),
-    ) {
+    match (it.entry.gpu.is_none(), it.entry.gpu.iter().flatten().any(|code| code.cubin_runs_on(capability))) {
         (true, _) => "unknown",
         (false, true) => "machine code",
         (false, false) => "PTX, compiled by the driver",

@@ -28,7 +28,10 @@ const OBJECTS: &[Object] = &[
         "the resolved versions, or every reason why there are none",
         &[
             ("spec", "as requested"),
-            ("verdict", "`ok`; `unknown` if the GPU code of the binary was not read, with `warnings`; `impossible`"),
+            (
+                "verdict",
+                "`ok`; `unknown` if the GPU code of the binary was not read, with `warnings`; `impossible`",
+            ),
             ("name", "the image's name"),
             ("flavour", "`runtime` or `devel`"),
             ("platform", "`linux/amd64` or `linux/arm64`"),
@@ -36,7 +39,6 @@ const OBJECTS: &[Object] = &[
             ("experimental", "true if upstream calls the build so"),
             ("licence", "licence of the product if it restricts redistribution, or null"),
             ("stack", "resolved versions by component"),
-            ("driver_advice", "the driver that would open a refused request: `least` branch and, if its support has ended, the least `supported` one, each with `lowest` driver, `kind`, `end_of_life`, `max_cuda`"),
             ("requires", "least driver, GPUs with machine code, PTX"),
             ("target", "GPUs and driver that were resolved for"),
             ("base", "base image"),

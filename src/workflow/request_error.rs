@@ -16,7 +16,9 @@ pub enum RequestError {
         cause: VersionError,
     },
     /// `--driver` with a CUDA version.
-    #[error("invalid value for --driver: `{typed}` is a CUDA version, drivers have versions such as 570.124.06")]
+    #[error(
+        "invalid value for --driver: `{typed}` is a CUDA version, drivers have versions such as 570.124.06"
+    )]
     CudaAsDriver {
         /// The text.
         typed: String,

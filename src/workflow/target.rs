@@ -52,7 +52,8 @@ pub(crate) fn target(
         .iter()
         .map(|name| named_gpu(name, matrix))
         .collect::<Result<Vec<_>, _>>()?;
-    let driver = named_driver.filter(|text| !text.is_empty()).map(|text| driver(&text, matrix)).transpose()?;
+    let driver =
+        named_driver.filter(|text| !text.is_empty()).map(|text| driver(&text, matrix)).transpose()?;
     let source = if gpus.is_empty() && driver.is_none() { TargetSource::Any } else { TargetSource::Named };
     Ok(Target { source, driver, gpus, machine })
 }
@@ -107,7 +108,10 @@ mod tests {
         for (text, branch) in [("12.8", Some(570)), ("13.0", Some(580)), ("99.1", None)] {
             let error = refused(text);
             assert!(error.to_string().contains(&format!("`{text}` is a CUDA version")), "{error}");
-            assert!(matches!(error, RequestError::CudaAsDriver { branch: found, .. } if found == branch), "{text}");
+            assert!(
+                matches!(error, RequestError::CudaAsDriver { branch: found, .. } if found == branch),
+                "{text}"
+            );
         }
         assert!(matches!(refused("new"), RequestError::Version { .. }));
         assert_eq!(driver("570.124.06", Matrix::current()).expect("a driver").major(), 570);

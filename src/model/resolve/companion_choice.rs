@@ -118,7 +118,12 @@ pub fn companions(
     }
     alternatives.truncate(3);
     alternatives.sort_by_key(|alternative| alternative.distance);
-    Err(Box::new(Unsatisfiable { spec: Box::new(request.spec.clone()), refusals, alternatives, driver: None }))
+    Err(Box::new(Unsatisfiable {
+        spec: Box::new(request.spec.clone()),
+        refusals,
+        alternatives,
+        driver: None,
+    }))
 }
 
 /// Returns name and versions of a requirement; `None` for one on an address.

@@ -5,6 +5,7 @@
 
 mod alternatives;
 mod as_of;
+mod branch_advice;
 mod candidate;
 mod choose;
 mod companion_choice;
@@ -33,11 +34,11 @@ mod support;
 #[cfg(test)]
 mod tests;
 
+pub use branch_advice::{BranchAdvice, DriverAdvice, EndOfLife};
 pub use companion_choice::{
     CompanionChoice, CompanionRequest, CompanionSource, companion_advice, companions, excluded_releases,
 };
 pub use device_code::{DeviceCodeShare, device_code_share, device_code_text};
-pub use driver_advice::{BranchAdvice, DriverAdvice, EndOfLife};
 pub use driver_range::{DriverRange, SupportEntry, support_entries};
 pub use listing::{ListEntry, ListReport, entries};
 pub use listing_text::list_text;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::driver_advice::DriverAdvice;
+use super::branch_advice::DriverAdvice;
 use super::rule::Rule;
 use crate::failure::{Exit, Failure};
 use crate::model::spec::Spec;

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::branch_advice::DriverAdvice;
 use super::companion_choice::CompanionChoice;
 use super::device_code::DeviceCodeShare;
-use super::driver_advice::DriverAdvice;
+
 use super::refusal::{Alternative, RuleViolation, Unsatisfiable};
 use super::source_report::SourceReport;
 use crate::model::compat::tables::Channel;

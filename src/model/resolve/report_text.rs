@@ -103,7 +103,8 @@ fn requires_text(stack: &Stack) -> String {
         |driver| format!("{driver} or newer{}", native.unwrap_or_default()),
     );
     let mut out = field("driver", &driver);
-    let code = |what: &str, all: &[ComputeCapability]| (!all.is_empty()).then(|| format!("{what} {}", listed(all)));
+    let code =
+        |what: &str, all: &[ComputeCapability]| (!all.is_empty()).then(|| format!("{what} {}", listed(all)));
     let all: Vec<_> =
         code("machine code for", &requires.gpu).into_iter().chain(code("PTX", &requires.ptx)).collect();
     let unread = || "unknown (GPU code of the binary not read)".to_owned();

@@ -38,7 +38,11 @@ const GUIDES: [Guide; 17] = [
         "No build of the version for this CUDA or processor is in the matrix.",
         "pytorch-cuda:2.9-cu118",
     ),
-    guide(Rule::PythonUnsupported, "No wheel of the framework for this Python is in the matrix.", "pytorch-cuda:2.8-py3.8"),
+    guide(
+        Rule::PythonUnsupported,
+        "No wheel of the framework for this Python is in the matrix.",
+        "pytorch-cuda:2.8-py3.8",
+    ),
     guide(Rule::NoBaseForPython, "No base has this Python.", "pytorch-cuda:2.15-py3.15"),
     Guide {
         driver: Some("515.65.01"),

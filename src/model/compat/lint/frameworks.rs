@@ -96,21 +96,26 @@ fn libraries(matrix: &Matrix, variant: &Variant, faults: &mut Faults) {
     let (major, machine) = (variant.cuda.major, variant.machine);
     let unmeasured = |library: &str, version: &LibraryVersion| {
         let same = |row: &super::super::tables::UnmeasuredLibrary| {
-            row.library == library && row.version == *version && row.cuda_major == major && row.machine == machine
+            row.library == library
+                && row.version == *version
+                && row.cuda_major == major
+                && row.machine == machine
         };
         matrix.unmeasured.iter().any(same)
     };
     if let Some(version) = &variant.cudnn {
-        let build = matrix.cudnn.iter().any(|row| {
-            row.version == *version && row.cuda_major == major && row.machine == machine
-        });
+        let build = matrix
+            .cudnn
+            .iter()
+            .any(|row| row.version == *version && row.cuda_major == major && row.machine == machine);
         faults.require(build || unmeasured("cudnn", version), variant, "cuDNN", version);
     }
     if let Some(version) = &variant.nccl {
         let suffix = format!("-cu{major}");
-        let build = matrix.nccl.iter().any(|row| {
-            row.version == *version && row.package.ends_with(&suffix) && row.machine == machine
-        });
+        let build = matrix
+            .nccl
+            .iter()
+            .any(|row| row.version == *version && row.package.ends_with(&suffix) && row.machine == machine);
         faults.require(build || unmeasured("nccl", version), variant, "NCCL", version);
     }
 }

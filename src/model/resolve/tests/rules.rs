@@ -272,7 +272,8 @@ fn unread_code_is_bounded_by_its_compiler_and_never_a_default() {
     assert!(text_of(&refusal, Rule::GpuCodeUnknown).contains("request `pytorch-cuda:2.5.1-cu124`"));
     let other = refused("pytorch-cuda-cu124", &hopper, Matrix::current());
     assert!(rules(&other).contains(&Rule::GpuCodeUnknown), "its version is not named: {other:?}");
-    let named = resolve(&spec("pytorch-cuda:2.5.1-cu124"), &hopper, Matrix::current(), &ResolveOptions::default());
+    let named =
+        resolve(&spec("pytorch-cuda:2.5.1-cu124"), &hopper, Matrix::current(), &ResolveOptions::default());
     assert!(!named.expect("named").gpu_code_is_known());
 }
 
@@ -283,7 +284,8 @@ fn vllm_is_bounded_by_the_code_of_its_torch() {
     let is_it = |row: &&mut crate::model::compat::tables::Variant| {
         row.framework == "vllm" && row.companions.contains_key("torch") && row.machine == Machine::X86_64
     };
-    let newest = matrix.variants.iter_mut().filter(is_it).max_by_key(|row| row.version.clone()).expect("a row");
+    let newest =
+        matrix.variants.iter_mut().filter(is_it).max_by_key(|row| row.version.clone()).expect("a row");
     newest.arch.get_or_insert_default().insert(0, "7.0".parse().expect("a capability"));
     let named = format!("vllm-cuda:{}-{}", newest.version, newest.cuda);
     let refusal = refused(&named, &x86(&["sm_70"], None), &matrix);
