@@ -4,16 +4,21 @@ use clap::Args;
 
 const EXAMPLES: &str = "\
 Examples:
-  envforge init                             use the latest PyTorch for this machine
+  envforge init                             use the files here, else the latest PyTorch
   envforge init pytorch-cuda:2.8-cu128
+  envforge init --from requirements.txt     use this file alone
   envforge init && envforge build";
 
 /// Arguments of `init`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct InitArgs {
-    /// Spec of the project [default: the framework in its requirements, else pytorch-cuda, for this machine].
+    /// Spec of the project [default: what its files ask for, else pytorch-cuda, for this machine].
     pub spec: Option<String>,
+    /// File or directory to read instead of this directory: requirements, pyproject.toml, a lock of uv, Poetry, pixi or conda-lock,
+    /// environment.yml, a Dockerfile, a script with its metadata. Nothing of it is run.
+    #[arg(long, value_name = "PATH")]
+    pub from: Option<camino::Utf8PathBuf>,
     /// Overwrite an existing envforge.toml.
     #[arg(long)]
     pub force: bool,
@@ -22,4 +27,4 @@ pub struct InitArgs {
     pub target: super::TargetArgs,
 }
 
-into_request!(InitArgs => Init { spec, force, target });
+into_request!(InitArgs => Init { spec, from, force, target });

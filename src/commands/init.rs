@@ -1,14 +1,38 @@
-//! `init`: a first envforge.toml out of what the folder and the machine say. Asks nothing.
+//! `init`: an envforge.toml out of what the files of a folder say. Asks nothing, runs nothing.
+
+use camino::Utf8Path;
+use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
-use crate::model::project::{FILE, SCHEMA_FILE, json_schema, starter};
-use crate::model::request::{self, LockOptions};
+use crate::model::compat::Matrix;
+use crate::model::migrate::{Change, Migration, Question, Reading, Refusal, Row, decide, starter};
+use crate::model::project::{FILE, SCHEMA_FILE, json_schema};
+use crate::model::request::{self, LockOptions, ProjectOptions};
+use crate::model::resolve::{CompanionRequest, unfit};
+use crate::model::stack::Stack;
+use crate::model::wrap::{hanging, wrapped};
 use crate::report::Printer;
-use crate::settings::Settings;
+use crate::settings::{Output, Settings};
 use crate::store::write_atomically;
-use crate::workflow::detect_project::{detect, specs};
+use crate::workflow::build_request::wanted;
+use crate::workflow::companions::check_companions;
 use crate::workflow::error::CommandError;
+use crate::workflow::read_folder::{Surroundings, read_file, read_folder};
 use crate::workflow::stack::stack;
+use crate::workflow::target::{machine, options};
+
+/// JSON output of `init`.
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    /// The project file; null: none was written.
+    file: Option<&'a str>,
+    /// Its spec, or the one that the files ask for.
+    spec: Option<&'a str>,
+    /// The files that were taken, the most believed first.
+    files: &'a [String],
+    rows: &'a [Row],
+}
 
 pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, CommandError> {
     let folder = &settings.paths.current_dir;
@@ -16,27 +40,163 @@ pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, Co
     if file.exists() && !args.force {
         return Err(ProjectExists { file: file.to_string() }.into());
     }
-    let mut found = detect(folder)?;
-    let wishes = args.spec.clone().map_or_else(|| specs(&found, folder), |typed| vec![typed]);
-    // What is written is what runs on this machine today, by name: the newest of what is wanted. If none does, the refusal is of the
-    // newest.
-    let resolved = |typed: &String| stack(settings, typed, &LockOptions::default(), &args.target, None);
-    let first = resolved(&wishes[0]);
-    let stack = match wishes[1..].iter().find_map(|typed| resolved(typed).ok()).filter(|_| first.is_err()) {
-        Some(older) => older,
-        None => first?,
+    let readings = readings(args, folder)?;
+    let resolved = |spec: &str| stack(settings, spec, &LockOptions::default(), &args.target, None);
+    let found = if readings.is_empty() {
+        let stack = resolved(args.spec.as_deref().unwrap_or("pytorch-cuda"))?;
+        let short = stack.name.trim_end_matches(&format!("-py{}", stack.python)).to_owned();
+        Migration { spec: args.spec.clone().unwrap_or(short), ..Migration::default() }
+    } else {
+        let question = Question {
+            spec: args.spec.as_deref(),
+            matrix: Matrix::current(),
+            machine: machine(&args.target),
+            resolve: &|spec| resolved(spec).ok(),
+            fits: &|spec, stack, requirements| fits(settings, args, spec, stack, requirements),
+        };
+        match decide(readings, &question) {
+            Ok(found) => found,
+            Err(refusal) => return Err(refused(refusal, settings.output, &resolved)),
+        }
     };
-    let typed = wishes[0].clone();
-    let short = stack.name.trim_end_matches(&format!("-py{}", stack.python)).to_owned();
-    found.spec = if args.spec.is_some() { typed } else { short };
+    compared(&found, args, settings)?;
     let schema = serde_json::to_string_pretty(&json_schema()).expect("a schema has text keys only");
     write_atomically(&folder.join(SCHEMA_FILE), format!("{schema}\n").as_bytes())?;
-    write_atomically(&file, starter(&found).as_bytes())?;
-    Printer.text(file.as_str());
-    if !settings.output.quiet {
+    write_atomically(&file, starter(folder.file_name().unwrap_or_default(), &found).as_bytes())?;
+    told(Some(file.as_str()), Some(&found.spec), &found.files, &found.rows, settings.output);
+    if !settings.output.quiet && !settings.output.json {
         Printer.say(&format!("next: envforge build    ({})", found.spec));
     }
     Ok(Exit::Done)
+}
+
+fn readings(args: &request::Init, folder: &Utf8Path) -> Result<Vec<Reading>, CommandError> {
+    let around = Surroundings { matrix: Matrix::current(), machine: machine(&args.target) };
+    let Some(from) = &args.from else { return Ok(read_folder(folder, around)) };
+    let path = folder.join(from);
+    match fs_err::metadata(&path) {
+        Ok(found) if found.is_dir() => Ok(read_folder(&path, around)),
+        Ok(_) => Ok(read_file(&path, around)),
+        Err(error) => Err(NoSuchSource { path: from.to_string(), why: error.kind().to_string() }.into()),
+    }
+}
+
+/// Whether packages fit a stack, as far as the matrix knows.
+fn fits(
+    settings: &Settings,
+    args: &request::Init,
+    spec: &str,
+    stack: &Stack,
+    requirements: &[String],
+) -> bool {
+    let Ok(spec) = spec.parse() else { return false };
+    let options = options(&args.target, &LockOptions::default(), settings);
+    let request = CompanionRequest {
+        spec: &spec,
+        matrix: Matrix::current(),
+        options: &options,
+        requirements,
+        allow_source: &[],
+    };
+    unfit(request, stack).is_empty()
+}
+
+/// Compares every package that is asked for with the stack, as `build` would.
+fn compared(found: &Migration, args: &request::Init, settings: &Settings) -> Result<(), CommandError> {
+    let stack = stack(settings, &found.spec, &LockOptions::default(), &args.target, None)?;
+    let source = LockOptions { with: found.compared.clone(), ..LockOptions::default() };
+    let wanted = wanted(Some(&found.spec), &ProjectOptions::default(), &source, &args.target, settings)?;
+    let checked = check_companions(settings, &wanted, &stack);
+    if checked.is_err() {
+        told(None, Some(&found.spec), &found.files, &found.rows, settings.output);
+    }
+    checked
+}
+
+/// Prints the table, and returns why there is no project.
+fn refused(
+    refusal: Refusal,
+    output: Output,
+    resolved: &dyn Fn(&str) -> Result<Stack, CommandError>,
+) -> CommandError {
+    match refusal {
+        Refusal::NothingUnderstood { files, rows } => {
+            told(None, None, &[], &rows, output);
+            NotUnderstood { files, what: "nothing in these files was understood" }.into()
+        }
+        Refusal::NoFramework { files, rows } => {
+            told(None, None, &files, &rows, output);
+            NotUnderstood { files, what: "these files name no framework with CUDA" }.into()
+        }
+        Refusal::Impossible { spec, files, rows } => {
+            told(None, Some(&spec), &files, &rows, output);
+            if !output.json {
+                let verb = if files.len() == 1 { "asks" } else { "ask" };
+                Printer.say(&format!("{} {verb} for {spec}:", files.join(", ")));
+            }
+            match resolved(&spec) {
+                Err(error) => error,
+                Ok(_) => NotUnderstood { files, what: "these files contradict each other" }.into(),
+            }
+        }
+    }
+}
+
+/// The table of what became of every line: for people on stderr, kept lines together; for programs on stdout, each.
+fn told(file: Option<&str>, spec: Option<&str>, files: &[String], rows: &[Row], output: Output) {
+    if output.json {
+        return Printer.json(&Report { schema: 1, file, spec, files, rows });
+    }
+    if let Some(file) = file {
+        Printer.text(file);
+    }
+    if output.quiet || rows.is_empty() {
+        return;
+    }
+    Printer.say(&wrapped(&table(files, rows), output.talk_width));
+}
+
+fn table(files: &[String], rows: &[Row]) -> String {
+    let mut text =
+        format!("read: {}\n", if files.is_empty() { "nothing".to_owned() } else { files.join(", ") });
+    for (change, head) in [
+        (Change::Kept, "kept"),
+        (Change::Changed, "changed"),
+        (Change::Offered, "may be asked for"),
+        (Change::NotTakenOver, "not taken over"),
+    ] {
+        let of_kind: Vec<_> = rows.iter().filter(|row| row.change == change).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        text = format!("{text}{head}:\n");
+        if change == Change::Kept {
+            text += &kept(&of_kind);
+            continue;
+        }
+        for row in of_kind {
+            text += &hanging(&format!("  {}: ", row.origin), &format!("{} ({})", row.text, row.why));
+        }
+    }
+    text
+}
+
+/// What was kept: those of one reason in one line.
+fn kept(rows: &[&Row]) -> String {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for row in rows {
+        let entry =
+            if row.why.is_empty() { row.text.clone() } else { format!("{} ({})", row.text, row.origin) };
+        match reasons.iter_mut().find(|(why, _)| *why == row.why) {
+            Some((_, entries)) => entries.push(entry),
+            None => reasons.push((&row.why, vec![entry])),
+        }
+    }
+    let line = |(why, entries): &(&str, Vec<String>)| {
+        let why = if why.is_empty() { "packages" } else { why };
+        hanging(&format!("  {why}: "), &entries.join(", "))
+    };
+    reasons.iter().map(line).collect()
 }
 
 /// A project file exists already.
@@ -53,5 +213,43 @@ impl Failure for ProjectExists {
 
     fn hints(&self) -> Vec<String> {
         vec!["edit it, or overwrite it with `--force`".to_owned()]
+    }
+}
+
+/// What `--from` names is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read `{path}`: {why}")]
+struct NoSuchSource {
+    path: String,
+    why: String,
+}
+
+impl Failure for NoSuchSource {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["`--from` takes a file or a directory".to_owned()]
+    }
+}
+
+/// Files that are there, and say nothing that makes a project.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {}", files.join(", "))]
+struct NotUnderstood {
+    files: Vec<String>,
+    what: &'static str,
+}
+
+impl Failure for NotUnderstood {
+    fn exit(&self) -> Exit {
+        Exit::No
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec![
+            "name the framework yourself: `envforge init pytorch-cuda`; `envforge list` shows all".to_owned(),
+        ]
     }
 }

@@ -204,7 +204,7 @@ impl Failure for EngineError {
             Self::BuildFailed { .. } | Self::Refused { .. } => {
                 return self
                     .finding()
-                    .map(|finding| vec![finding.why.to_owned(), finding.cure.to_owned()])
+                    .map(|finding| vec![finding.why.clone(), finding.cure.clone()])
                     .unwrap_or_default();
             }
             Self::OtherContent { .. } => {

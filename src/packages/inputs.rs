@@ -15,6 +15,8 @@ use super::wheel_name::normalised;
 use crate::engine::ContainerFile;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::Channel;
+use crate::model::local_version::without_local;
+use crate::model::project::requirement_name;
 use crate::model::resolve::excluded_releases;
 use crate::model::stack::Stack;
 use crate::model::versions::{FrameworkVersion, Machine};
@@ -55,7 +57,7 @@ pub(super) fn files(
     if requested.is_empty() {
         files.push(file("all.in", 0o644, stack));
     } else {
-        let additions = additions(requested)?;
+        let additions = additions(requested, request.stack)?;
         let pin = |wheel: &LocalWheel| format!("{}=={}\n", wheel.name, wheel.version);
         let built: String = request.built.iter().map(pin).collect();
         files.push(file("all.in", 0o644, format!("{stack}{additions}{built}")));
@@ -178,7 +180,10 @@ fn built_requirements(stack: &Stack, local: &[LocalWheel]) -> Result<String, Pac
 
 /// Returns the user's own requirements. Rejects a line that uv would read as an option or an address: it cannot be pinned
 /// without an address.
-fn additions(requested: &[String]) -> Result<String, PackagesError> {
+///
+/// The local part of a version is left out for packages whose wheel the stack or the matrix chooses: the default index has
+/// torchvision 0.23.0, never 0.23.0+cu128, and what the part says was compared with the stack before.
+fn additions(requested: &[String], stack: &Stack) -> Result<String, PackagesError> {
     let plain = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_alphanumeric())
             && !text.contains(['\n', '\r', '@', '#', '\\'])
@@ -186,8 +191,21 @@ fn additions(requested: &[String]) -> Result<String, PackagesError> {
     };
     match requested.iter().find(|text| !plain(text)) {
         Some(text) => Err(PackagesError::Requirement { text: text.clone() }),
-        None => Ok(requested.iter().flat_map(|text| [text, "\n"]).collect()),
+        None => Ok(requested.iter().map(|text| as_chosen(text, stack) + "\n").collect()),
     }
+}
+
+fn as_chosen(requirement: &str, stack: &Stack) -> String {
+    let (plain, local) = without_local(requirement);
+    let chosen = || {
+        let name = requirement_name(&plain).ok()?;
+        let coupled = &Matrix::current().coupled_packages;
+        let known = name == stack.package
+            || stack.companions.contains_key(&name)
+            || coupled.iter().any(|row| row.package == name);
+        known.then_some(())
+    };
+    if local.is_some() && chosen().is_some() { plain } else { requirement.to_owned() }
 }
 
 /// The package a requirement is of.
@@ -461,7 +479,7 @@ mod tests {
         assert!(files["/envforge/all.in"].ends_with("requests>=2\n"));
         assert!(!files["/envforge/stack.in"].contains("requests"));
         for bad in ["-r /etc/passwd", "--index-url=x", "x @ http://h/x.whl", "a\nb", "", "http://h/x.whl"] {
-            let error = additions(&[bad.to_owned()]).expect_err(bad);
+            let error = additions(&[bad.to_owned()], &framework_stack()).expect_err(bad);
             assert_eq!(error.exit(), Exit::Usage);
         }
     }

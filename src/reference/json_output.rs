@@ -267,6 +267,19 @@ const OBJECTS: &[Object] = &[
         ],
     ),
     (
+        "envforge init",
+        "the project that the files of a folder ask for",
+        &[
+            ("file", "the project file; null: none was written"),
+            ("spec", "its spec, or the one that the files ask for and that does not resolve"),
+            ("files", "the files that were taken, the most believed first"),
+            (
+                "rows",
+                "each thing that a file says: `change` (`kept`, `changed`, `offered`, `not-taken-over`), `file`, `line` (or null), `text`, `why`",
+            ),
+        ],
+    ),
+    (
         "envforge ps",
         "containers of `shell`",
         &[(
@@ -284,9 +297,10 @@ const OBJECTS: &[Object] = &[
         "envforge doctor --explain \"no kernel image is available for execution on the device\"",
         "known errors in a text",
         &[
-            ("findings", "each known error: `id`, `text`, `hint`, `line`, `source`"),
-            ("findings[].role", "`cause` (the first error of the text) or `consequence`"),
-            ("findings[].tried", "if true, the text shows that a fix was tried, and `hint` is the next one"),
+            (
+                "findings",
+                "each known error: `id`, `text`, `hint`, `line`, `source`; `role`: `cause` (the first error of the text) or `consequence`; `tried`: the text shows that a fix was tried, and `hint` is the next one",
+            ),
             ("lines", "lines of a log (`-`) with an error: `line`, `id`, `text`"),
         ],
     ),

@@ -20,7 +20,7 @@ pub(crate) mod context_files;
 pub(crate) mod custom_base;
 pub(crate) mod damaged;
 pub(crate) mod dated_indexes;
-pub(crate) mod detect_project;
+
 pub(crate) mod device_code;
 pub(crate) mod disk_space;
 pub mod error;
@@ -55,6 +55,7 @@ pub(crate) mod proven;
 mod publish_layers;
 pub(crate) mod push;
 mod push_assembled;
+pub(crate) mod read_folder;
 pub mod refresh;
 pub mod refresh_rows;
 pub mod request_error;

@@ -30,6 +30,7 @@ use crate::workflow::named::Named;
 use crate::workflow::own_images::image_of_lock;
 use crate::workflow::proven::lock_of_build;
 use crate::workflow::session::Session;
+use crate::workflow::tags::by_own_name;
 use crate::workflow::target::{options, target};
 
 const LABEL_LOCK: &str = "io.envforge.lock";
@@ -110,11 +111,12 @@ async fn image_of_spec(session: &Session<'_>, spec: &Spec) -> Result<Option<Name
 fn candidates(session: &Session<'_>, name: &str) -> Vec<String> {
     let (typed, unverified) = strip_unverified(name);
     let Some(spec) = spec_of(typed) else { return vec![name.to_owned()] };
-    let mut names = vec![typed.replace('+', "-")];
+    let own = by_own_name(typed);
+    let mut names = vec![typed.replace('+', "-"), own.replace('+', "-")];
     names.extend(stack_of(session, &spec).map(|stack| stack.name));
     names.dedup();
     if typed == spec.name {
-        names.remove(0);
+        names.retain(|name| name != typed && *name != own);
     }
     let with_suffix = names.iter().map(|name| format!("{name}{UNVERIFIED}"));
     if unverified { with_suffix.collect() } else { names.iter().cloned().chain(with_suffix).collect() }

@@ -151,6 +151,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge prune --cache", Prints("no file of the cache to remove")),
     ("envforge init", Prints("envforge.toml")),
     ("envforge init pytorch-cuda:2.8-cu128", Prints("envforge.toml")),
+    ("envforge init --from requirements.txt", Prints("envforge.toml")),
     ("envforge list", Prints("pytorch-cuda:")),
     ("envforge list pytorch-cuda --all", Prints("pytorch-cuda:1.8")),
     ("envforge list --for-this-machine", Prints("pytorch-cuda:")),
@@ -266,6 +267,9 @@ fn run(example: &str) -> Run {
 pub(crate) fn run_with(example: &str, first: &str) -> Run {
     let (scene, _index) = scene();
     let before = match example {
+        line if line.contains("envforge init --from") => {
+            "rm envforge.toml envforge.lock; echo torch==2.8.0 > requirements.txt"
+        }
         line if line.contains("envforge init") => "rm envforge.toml envforge.lock",
         line if line.contains("matrix.tar --sha256") => "tar -C compat -cf matrix.tar .",
         line if line.contains("./vendor --") => "envforge vendor ./vendor",

@@ -56,6 +56,7 @@ mod help_examples;
 mod hostile;
 mod json_output;
 mod list;
+mod migrate;
 mod notebook;
 mod output;
 mod packages;

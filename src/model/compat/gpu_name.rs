@@ -44,6 +44,16 @@ pub enum GpuNameError {
         /// The closest known names, closest first.
         nearest: Vec<String>,
     },
+    /// The name is one of something that no row of the matrix is for.
+    #[error("`{name}` is {what}")]
+    OtherKind {
+        /// The name given.
+        name: String,
+        /// What it is, and that the matrix has nothing for it.
+        what: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
     /// Products of this name have different compute capabilities.
     #[error("ambiguous GPU `{name}`: {}", listed(found))]
     Ambiguous {
@@ -70,6 +80,7 @@ impl Failure for GpuNameError {
                 hints.push("pass the compute capability: `--gpu sm_XX`".to_owned());
                 hints
             }
+            Self::OtherKind { hint, .. } => vec![(*hint).to_owned()],
             Self::Ambiguous { found, .. } => {
                 let options: Vec<_> = found.iter().map(|(cc, _)| format!("`--gpu {cc}`")).collect();
                 vec![format!(
@@ -108,6 +119,9 @@ impl Matrix {
         let family = spelling.physical().unwrap_or(&spelling.whole);
         let members: Vec<_> = candidates.iter().filter(|(key, _)| is_member(key, family)).collect();
         if members.is_empty() {
+            if let Some((what, hint)) = other_kind(&spelling.whole) {
+                return Err(GpuNameError::OtherKind { name: name.to_owned(), what, hint });
+            }
             return Err(GpuNameError::Unknown {
                 name: name.to_owned(),
                 nearest: nearest(&spelling, &candidates),
@@ -138,6 +152,39 @@ impl Matrix {
         }
         all
     }
+}
+
+/// What a plain name is, if it is known to be something without rows here, and what to do.
+fn other_kind(plain: &str) -> Option<(&'static str, &'static str)> {
+    let words: Vec<_> = plain.split([' ', '-', '(', ')']).filter(|word| !word.is_empty()).collect();
+    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
+    let begins = |start: &str| {
+        words.iter().any(|word| {
+            word.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        })
+    };
+    if has(&["orin", "xavier", "nano", "tx1", "tx2", "nvgpu", "jetson", "tegra"]) {
+        return Some((
+            "a Jetson: its driver is part of JetPack, and wheels for it are in NVIDIA's own index, which the matrix does not have",
+            "use the containers of NVIDIA's JetPack for it; Jetson Thor has the usual driver: `--gpu \"NVIDIA Thor\"`",
+        ));
+    }
+    if words.first() == Some(&"mig") {
+        return Some((
+            "a slice, which does not say of which GPU",
+            "name the GPU in front of it: `--gpu \"NVIDIA H100 80GB HBM3 MIG 1g.10gb\"`",
+        ));
+    }
+    if begins("gfx") || begins("mi") || has(&["amd", "radeon", "instinct"]) {
+        return Some(("an AMD GPU: every row of the matrix is for CUDA", "use images with ROCm for it"));
+    }
+    if has(&["intel", "arc", "gaudi", "gaudi2", "gaudi3", "tpu", "apple", "m1", "m2", "m3", "m4"]) {
+        return Some((
+            "no GPU of NVIDIA: every row of the matrix is for CUDA",
+            "name an NVIDIA GPU, or its capability: `--gpu sm_XX`",
+        ));
+    }
+    None
 }
 
 type Candidates<'a> = BTreeMap<String, Vec<NamedGpu<'a>>>;
@@ -327,6 +374,33 @@ mod tests {
     }
 
     #[test]
+    fn names_that_people_have_are_known_or_said_to_be_something_else() {
+        for (name, wanted) in [
+            ("NVIDIA DGX Spark", "12.1"),
+            ("dgx spark", "12.1"),
+            ("NVIDIA Thor", "11.0"),
+            ("Jetson AGX Thor", "11.0"),
+            ("Jetson Thor", "11.0"),
+        ] {
+            assert_eq!(capability(name).as_deref(), Ok(wanted), "{name}");
+        }
+        for (name, says) in [
+            ("Orin (nvgpu)", "is a Jetson"),
+            ("NVIDIA Jetson AGX Orin", "is a Jetson"),
+            ("MIG 1g.10gb", "a slice, which does not say of which GPU"),
+            ("gfx942", "an AMD GPU"),
+            ("MI300X", "an AMD GPU"),
+            ("AMD Instinct MI250X", "an AMD GPU"),
+            ("Radeon RX 7900 XTX", "an AMD GPU"),
+            ("Apple M3", "no GPU of NVIDIA"),
+        ] {
+            let error = capability(name).expect_err(name).to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        assert!(matches!(capability("RTX 9999"), Err(GpuNameError::Unknown { .. })));
+    }
+
+    #[test]
     fn name_with_several_chips_is_ambiguous() {
         let GpuNameError::Ambiguous { found, .. } = capability("GeForce GT 730").unwrap_err() else {
             panic!("GT 730 was sold with Fermi and two kinds of Kepler")
@@ -350,7 +424,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_unknown() {
-        for name in ["", "GPU", "NVIDIA", "Radeon RX 7900 XTX", "RTX", "blackwell", "Laptop GPU", "hbm3"] {
+        for name in ["", "GPU", "NVIDIA", "RTX", "blackwell", "Laptop GPU", "hbm3"] {
             assert!(
                 matches!(capability(name), Err(GpuNameError::Unknown { .. })),
                 "{name}: {:?}",

@@ -62,9 +62,10 @@ impl Matrix {
         self.known_versions.iter().filter(move |row| row.framework == framework)
     }
 
-    /// Returns the product with this name in a spec (`pytorch-cuda`), with or without rows.
+    /// Returns the product with this name in a spec (`pytorch-cuda`) or one that people give it (`torch`), with or without rows.
     pub fn product(&self, name: &str) -> Option<&Product> {
-        self.products.iter().find(|row| row.name == name)
+        let called = || self.products.iter().find(|row| row.aliases.iter().any(|alias| alias == name));
+        self.products.iter().find(|row| row.name == name).or_else(called)
     }
 
     /// Returns the life span of a compute capability.
@@ -303,7 +304,7 @@ mod tests {
         assert!(!plain.code.sass.contains(&blackwell) && post.code.sass.contains(&blackwell));
     }
 
-    /// The x86_64 builds were read for both processors, and a Jetson Thor was refused for every CUDA 13.
+    /// The `x86_64` builds were read for both processors, and a Jetson Thor was refused for every CUDA 13.
     #[test]
     fn libraries_of_one_release_differ_by_processor() {
         let matrix = Matrix::current();
@@ -381,6 +382,7 @@ mod tests {
         let matrix = Matrix::current();
         assert_eq!(matrix.product("pytorch-cuda").unwrap().package.as_deref(), Some("torch"));
         assert!(matrix.product("jax-cuda").unwrap().rows);
-        assert!(matrix.product("pytorch").is_none());
+        assert_eq!(matrix.product("torch"), matrix.product("pytorch-cuda"), "by the name people give it");
+        assert!(matrix.product("pytroch").is_none());
     }
 }

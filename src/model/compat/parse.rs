@@ -16,10 +16,10 @@ use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe};
 use super::lint::{self, Fault};
 use super::rows::{Row, every_table};
 use super::tables::{
-    Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
-    DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, JitCompiler, KnownVersion, Matrix, MinorFloor,
-    NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor, NvccWheels, Product, Profilers,
-    SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary, Variant,
+    Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CondaName, CudnnBuild,
+    DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework, JitCompiler,
+    KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor,
+    NvccWheels, Product, Profilers, SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary, Variant,
 };
 use super::{from_source, toolkit};
 use crate::failure::{Exit, Failure};

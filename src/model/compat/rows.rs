@@ -4,10 +4,10 @@
 
 use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe, WheelPlace};
 use super::tables::{
-    Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CudnnBuild, DeveloperStack,
-    DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, JitCompiler, KnownVersion, Matrix, MinorFloor,
-    NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor, NvccWheels, Product, Profilers,
-    SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary, Variant,
+    Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CondaName, CudnnBuild,
+    DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework, JitCompiler,
+    KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor,
+    NvccWheels, Product, Profilers, SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary, Variant,
 };
 
 /// A row of the matrix, whatever its table.
@@ -121,6 +121,8 @@ row!(JitCompiler, |row| format!("{}.toml", row.framework.as_deref().unwrap_or("j
     let major = row.cuda_major.map_or_else(String::new, |major| format!(" cu{major}"));
     format!("jit {} {}{major}", name.unwrap_or("any"), from.unwrap_or_default())
 });
+row!(CondaName, |_| "names.toml".into(), |row| format!("conda {}", row.name));
+row!(ImpliedFramework, |_| "names.toml".into(), |row| format!("implies {}", row.package));
 row!(Base, |_| "bases.toml".into(), |row| format!("base {}", row.name));
 row!(DeveloperStack, |_| "python_stack.toml".into(), |row| {
     format!("stack {} numpy {}", row.python, row.numpy_line)
@@ -167,6 +169,8 @@ macro_rules! every_table {
             coupled_package: CoupledPackage => coupled_packages,
             coupled_release: CoupledRelease => coupled_releases,
             source_recipe: SourceRecipe => source_recipes,
+            conda: CondaName => conda_names,
+            implies: ImpliedFramework => implied_frameworks,
         }
     };
 }

@@ -83,8 +83,36 @@ pub struct Matrix {
     pub coupled_releases: Vec<CoupledRelease>,
     /// How source distributions that compile CUDA code are built.
     pub source_recipes: Vec<SourceRecipe>,
+    /// Names that conda gives to packages of the package index.
+    pub conda_names: Vec<CondaName>,
+    /// Packages that need a framework, by their own metadata.
+    pub implied_frameworks: Vec<ImpliedFramework>,
     /// The same as variants, for the rules: derived, see `from_source.rs`.
     pub source_variants: Vec<Variant>,
+}
+
+/// The name of a package in conda's channels, and on the package index.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CondaName {
+    /// Its name in conda's channels: `pytorch`.
+    pub name: String,
+    /// Its normalized name on the package index: `torch`.
+    pub pypi: String,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// A package whose METADATA requires a framework without an extra.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImpliedFramework {
+    /// Its normalized name: `accelerate`.
+    pub package: String,
+    /// The framework: `pytorch`.
+    pub framework: String,
+    /// Where the row comes from.
+    pub source: String,
 }
 
 /// A library build with unmeasured GPU code.
@@ -118,9 +146,13 @@ pub struct Product {
     /// Packages of the framework on the default index that carry no row; their releases have a reason.
     #[serde(default)]
     pub other_packages: Vec<String>,
-    /// Other names users give it.
+    /// Other names users give it: a spec may begin with them.
     #[serde(default)]
     pub aliases: Vec<String>,
+    /// Names of something else that is easily taken for it, whose versions are others: `onnx` for `onnxruntime`. They are only
+    /// suggested.
+    #[serde(default)]
+    pub similar: Vec<String>,
     /// The name of its licence, if that restricts whom its binaries may be passed on to.
     pub licence: Option<String>,
     /// Further packages of it under that licence.

@@ -6,7 +6,6 @@
 mod check;
 mod error;
 pub(crate) mod file;
-mod init;
 mod merge;
 mod names;
 mod parse;
@@ -23,7 +22,6 @@ pub use file::{
     PythonEntry, RequirementOfIndex, RunStep, RunWithSecrets, SCHEMA, Shell, SourceWithBuild, TargetConfig,
     Verify,
 };
-pub use init::{DetectedProject, starter};
 pub(crate) use names::name_from;
 pub use names::{is_apt_name, is_name};
 pub use pyproject::from_pyproject;

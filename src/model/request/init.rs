@@ -7,6 +7,8 @@ use super::target::TargetOptions;
 pub struct Init {
     /// What to build.
     pub spec: Option<String>,
+    /// The file or folder to read; `None`: the current folder.
+    pub from: Option<camino::Utf8PathBuf>,
     /// Overwrite an envforge.toml that is there.
     pub force: bool,
     /// The machine that will run it.

@@ -14,12 +14,14 @@ use super::choose::{is_selectable, solve};
 use super::companion_fit::{Mismatch, Surroundings, satisfies};
 use super::companion_pins::pin_violation;
 use super::distance::DistanceMetric;
+use super::foreign_cuda::foreign;
 use super::options::ResolveOptions;
 use super::refusal::{Alternative, RuleViolation, Unsatisfiable};
 use super::rule::Rule;
 use crate::model::compat::Matrix;
 use crate::model::compat::coupled::{AbiClass, CoupledPackage, CoupledRelease, WheelPlace};
 use crate::model::compat::tables::{Channel, Status, Variant};
+use crate::model::local_version::without_local;
 use crate::model::spec::Spec;
 use crate::model::stack::Stack;
 use crate::model::versions::FrameworkVersion;
@@ -85,45 +87,83 @@ pub fn companions(
     let now = request.matrix;
     let past = request.options.as_of.as_deref().map(|moment| matrix_as_of(now, moment));
     let request = CompanionRequest { matrix: past.as_ref().unwrap_or(now), ..request };
-    let Some(surroundings) = Surroundings::of(stack, request.matrix) else {
-        return Ok(traps(request.requirements, request.matrix));
-    };
     let (mut choices, mut refusals, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
-    for text in request.requirements {
-        let Some((name, versions)) = named(text) else { continue };
-        refusals.extend(pin_violation(&name, &versions, stack, request.matrix));
-        let Some(wish) = Wish::of(text, request.matrix) else { continue };
-        if let Some(violation) = wish.later(now) {
-            refusals.push(violation);
-            continue;
-        }
-        match wish.choose(&surroundings, stack) {
-            Choice::Fits(choice) => choices.push(*choice),
-            Choice::Build(mut choice) => {
-                let near = nearest_stack(request, stack, &wish);
-                choice.nearest = near.map(|(spec, _)| command("plan", &spec, text));
+    for typed in request.requirements {
+        match judged(typed, request, stack, now) {
+            Judged::Nothing => {}
+            Judged::Fits(choice) => choices.push(*choice),
+            Judged::Build(mut choice) => {
+                let near = nearest_stack(request, stack, now, Some(typed));
+                choice.nearest = near.map(|(spec, _)| command("plan", &spec, typed));
                 choices.push(*choice);
             }
-            Choice::None(_) if request.allow_source.contains(&wish.package.package) => {}
-            Choice::None(violation) => {
-                if let Some((spec, distance)) = nearest_stack(request, stack, &wish) {
-                    alternatives.push(Alternative { command: command("build", &spec, text), spec, distance });
-                }
-                refusals.push(violation);
-            }
+            Judged::No(violation) => refusals.push(*violation),
         }
     }
     if refusals.is_empty() {
         return Ok(choices);
     }
-    alternatives.truncate(3);
-    alternatives.sort_by_key(|alternative| alternative.distance);
+    if let Some((spec, distance)) = nearest_stack(request, stack, now, None) {
+        let with = request.requirements.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(" --with ");
+        alternatives.push(Alternative {
+            command: format!("envforge build {spec} --with {with}"),
+            spec,
+            distance,
+        });
+    }
     Err(Box::new(Unsatisfiable {
         spec: Box::new(request.spec.clone()),
         refusals,
         alternatives,
         driver: None,
     }))
+}
+
+/// Returns every known mismatch, without looking for another stack.
+pub fn unfit(request: CompanionRequest<'_>, stack: &Stack) -> Vec<RuleViolation> {
+    let judge = |typed: &String| match judged(typed, request, stack, request.matrix) {
+        Judged::No(violation) => Some(*violation),
+        Judged::Nothing | Judged::Fits(_) | Judged::Build(_) => None,
+    };
+    request.requirements.iter().filter_map(judge).collect()
+}
+
+/// What the matrix says of one requirement next to a stack.
+enum Judged {
+    /// It does not know the package.
+    Nothing,
+    Fits(Box<CompanionChoice>),
+    Build(Box<CompanionChoice>),
+    No(Box<RuleViolation>),
+}
+
+/// `now`: the matrix with the rows that are later than the requested date.
+fn judged(typed: &str, request: CompanionRequest<'_>, stack: &Stack, now: &Matrix) -> Judged {
+    let matrix = request.matrix;
+    if let Some(violation) = foreign(typed, stack, matrix) {
+        return Judged::No(Box::new(violation));
+    }
+    let (text, local) = without_local(typed);
+    let Some(surroundings) = Surroundings::of(stack, matrix) else {
+        // What else fits is not known without a torch: a name that misleads is told.
+        let wish = Wish::of(&text, matrix).filter(|wish| wish.package.trap.is_some());
+        return wish.map_or(Judged::Nothing, |wish| Judged::Fits(Box::new(wish.on_the_index())));
+    };
+    let Some((name, versions)) = named(&text) else { return Judged::Nothing };
+    let other = local.and_then(|local| surroundings.of_another(typed, &local, matrix));
+    if let Some(violation) = other.or_else(|| pin_violation(&name, &versions, stack, matrix)) {
+        return Judged::No(Box::new(violation));
+    }
+    let Some(wish) = Wish::of(&text, matrix) else { return Judged::Nothing };
+    if let Some(violation) = wish.later(now) {
+        return Judged::No(Box::new(violation));
+    }
+    match wish.choose(&surroundings, stack) {
+        Choice::Fits(choice) => Judged::Fits(choice),
+        Choice::Build(choice) => Judged::Build(choice),
+        Choice::None(_) if request.allow_source.contains(&wish.package.package) => Judged::Nothing,
+        Choice::None(violation) => Judged::No(Box::new(violation)),
+    }
 }
 
 /// Returns name and versions of a requirement; `None` for one on an address.
@@ -137,17 +177,16 @@ fn named(text: &str) -> Option<(String, String)> {
     Some((parsed.name.to_string(), versions))
 }
 
-/// Returns the requested packages whose name misleads, for a stack without torch: what else fits is not known there.
-fn traps(requirements: &[String], matrix: &Matrix) -> Vec<CompanionChoice> {
-    let wishes = requirements.iter().filter_map(|text| Wish::of(text, matrix));
-    wishes.filter(|wish| wish.package.trap.is_some()).map(|wish| wish.on_the_index()).collect()
-}
-
 /// `envforge plan pytorch-cuda:2.8.0-cu128 --with 'flash-attn>=2.8'`.
 fn command(verb: &str, spec: &Spec, requirement: &str) -> String {
-    let plain = requirement.chars().all(|c| c.is_ascii_alphanumeric() || "-_.=".contains(c));
+    format!("envforge {verb} {spec} --with {}", quoted(requirement))
+}
+
+/// A requirement as a shell reads it.
+fn quoted(requirement: &str) -> String {
+    let plain = requirement.chars().all(|c| c.is_ascii_alphanumeric() || "-_.=+".contains(c));
     let quote = if plain { "" } else { "'" };
-    format!("envforge {verb} {spec} --with {quote}{requirement}{quote}")
+    format!("{quote}{requirement}{quote}")
 }
 
 /// A requirement on a coupled package.
@@ -331,8 +370,14 @@ fn on_index(row: &CoupledRelease, around: &Surroundings) -> String {
     format!("wheel on the package index; {why}")
 }
 
-/// Returns the nearest stack of the same product with a wheel of the package, and its distance.
-fn nearest_stack(request: CompanionRequest<'_>, stack: &Stack, wish: &Wish<'_>) -> Option<(Spec, u32)> {
+/// Returns the nearest stack of the same product that all requirements fit, with a wheel of one package where it is named, and its
+/// distance.
+fn nearest_stack(
+    request: CompanionRequest<'_>,
+    stack: &Stack,
+    now: &Matrix,
+    built: Option<&str>,
+) -> Option<(Spec, u32)> {
     let CompanionRequest { spec, matrix, options, .. } = request;
     let product = matrix.product(&stack.product)?;
     let pinned = Spec { version: Some(stack.version.clone()), cuda: Some(stack.cuda.into()), ..spec.clone() };
@@ -355,7 +400,10 @@ fn nearest_stack(request: CompanionRequest<'_>, stack: &Stack, wish: &Wish<'_>) 
     for (distance, row) in rows.into_iter().take(TRIED) {
         let spec = Spec { version: Some(row.version.clone()), cuda: cuda_of(product, row), ..spec.clone() };
         let Ok(other) = solve(&ResolveRequest { spec: &spec, ..question }) else { continue };
-        if Surroundings::of(&other, matrix).is_some_and(|around| wish.wheel(&around).is_some()) {
+        let is_wheel =
+            |typed: &str| matches!(judged(typed, request, &other, now), Judged::Fits(_) | Judged::Nothing);
+        let fits = |typed: &String| !matches!(judged(typed, request, &other, now), Judged::No(_));
+        if request.requirements.iter().all(fits) && built.is_none_or(is_wheel) {
             return Some((spec, distance));
         }
     }

@@ -7,8 +7,11 @@ use std::str::FromStr as _;
 
 use pep440_rs::{Version, VersionSpecifiers};
 
+use super::refusal::RuleViolation;
+use super::rule::Rule;
 use crate::model::compat::Matrix;
 use crate::model::compat::coupled::{AbiClass, CoupledRelease, WheelPlace};
+use crate::model::local_version::LocalVersion;
 use crate::model::stack::Stack;
 use crate::model::versions::{CudaVariant, FrameworkVersion, Machine, PythonVersion};
 
@@ -51,6 +54,14 @@ impl Surroundings {
             cxx11_abi: row.and_then(|row| row.cxx11_abi),
             measured: compared.flat_map(|row| row.loads.iter().cloned()).collect(),
         })
+    }
+
+    /// Returns the violation of a requirement whose local version (`cu121`, `cu12torch2.7`) names another CUDA or torch.
+    pub(super) fn of_another(&self, typed: &str, local: &str, matrix: &Matrix) -> Option<RuleViolation> {
+        let torch = (self.torch.major(), self.torch.minor());
+        let why = LocalVersion::read(local).mismatch(self.cuda, Some(torch))?;
+        let source = format!("local version of `{typed}`; matrix {}", matrix.edition);
+        Some(RuleViolation::new(Rule::CompanionMismatch, format!("{typed}: {why}"), &source))
     }
 
     /// Returns every reason why a release does not fit.

@@ -87,8 +87,8 @@ pub(super) fn published<'a>(
     let mut products: Vec<_> = matrix.products.iter().collect();
     products.sort_by(|a, b| a.name.cmp(&b.name));
     let mut all = Vec::new();
-    for product in products.into_iter().filter(|product| filter.is_none_or(|spec| spec.name == product.name))
-    {
+    let named = filter.and_then(|spec| matrix.product(&spec.name));
+    for product in products.into_iter().filter(|product| filter.is_none() || named == Some(*product)) {
         let fits = |row: &&Variant| {
             row.framework == product.framework
                 && row.machine == target.machine

@@ -15,6 +15,7 @@ mod device_code;
 mod distance;
 mod driver_advice;
 mod driver_range;
+mod foreign_cuda;
 mod listing;
 mod listing_text;
 mod options;
@@ -37,6 +38,7 @@ mod tests;
 pub use branch_advice::{BranchAdvice, DriverAdvice, EndOfLife};
 pub use companion_choice::{
     CompanionChoice, CompanionRequest, CompanionSource, companion_advice, companions, excluded_releases,
+    unfit,
 };
 pub use device_code::{DeviceCodeShare, device_code_share, device_code_text};
 pub use driver_range::{DriverRange, SupportEntry, support_entries};

@@ -24,7 +24,7 @@ pub fn resolve(
     let question = ResolveRequest { spec, target, matrix, options };
     solve(&question).map_err(|refusals| Unsatisfiable {
         spec: Box::new(spec.clone()),
-        driver: driver_advice(&question, &refusals),
+        driver: driver_advice(&question, &refusals).map(Box::new),
         refusals,
         alternatives: nearest(&question),
     })

@@ -47,7 +47,7 @@ pub struct Unsatisfiable {
     /// At most three specs that resolve, closest match first.
     pub alternatives: Vec<Alternative>,
     /// The driver that would open the request, if the target's is the reason.
-    pub driver: Option<DriverAdvice>,
+    pub driver: Option<Box<DriverAdvice>>,
 }
 
 impl Failure for Unsatisfiable {

@@ -279,7 +279,7 @@ pub fn unknown_code(stack: &Stack) -> Option<String> {
 
 fn refuse(report: &mut PlanReport, refusal: &Unsatisfiable) {
     report.refusals.clone_from(&refusal.refusals);
-    report.driver_advice.clone_from(&refusal.driver);
+    report.driver_advice = refusal.driver.as_deref().cloned();
     report.alternatives = refusal.alternatives.iter().map(offer).collect();
 }
 

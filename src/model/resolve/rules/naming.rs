@@ -43,7 +43,7 @@ pub(crate) fn known_product<'a>(question: &ResolveRequest<'a>) -> Result<&'a Pro
 pub(crate) fn nearest_products<'a>(question: &ResolveRequest<'a>) -> Vec<&'a Product> {
     let typed = question.spec.name.as_str();
     let far = |product: &Product| {
-        let names = std::iter::once(&product.name).chain(&product.aliases);
+        let names = std::iter::once(&product.name).chain(&product.aliases).chain(&product.similar);
         names.map(|name| strsim::osa_distance(name, typed)).min().unwrap_or(usize::MAX)
     };
     let mut near: Vec<_> = question.matrix.products.iter().map(|product| (far(product), product)).collect();

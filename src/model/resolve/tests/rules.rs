@@ -306,7 +306,7 @@ fn unknown_gpu_code_is_accepted_and_reported() {
 
 #[test]
 fn misspelt_name_suggests_the_known_one() {
-    let refusal = refused("torch:2.8-cu128", &x86(&[], None), Matrix::current());
+    let refusal = refused("torhc:2.8-cu128", &x86(&[], None), Matrix::current());
     assert_eq!(refusal.alternatives[0].spec.to_string(), "pytorch-cuda:2.8-cu128");
     assert_eq!(refusal.hints(), ["run `envforge build pytorch-cuda:2.8-cu128`"]);
 }

@@ -4,50 +4,58 @@
 
 use std::fmt::Write as _;
 
-use super::names::name_from;
-
-/// The detected values of a directory.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DetectedProject {
-    /// The name of the directory.
-    pub folder: String,
-    /// The spec: requested, or detected in the requirements.
-    pub spec: String,
-    /// Requirement files.
-    pub requirements: Vec<String>,
-    /// Whether there is a `pyproject.toml` with dependencies.
-    pub pyproject: bool,
-    /// Its groups.
-    pub groups: Vec<String>,
-    /// Packages of an `apt.txt`.
-    pub apt: Vec<String>,
-}
+use super::outcome::Migration;
+use super::reading::IndexSeen;
+use crate::model::project::name_from;
 
 /// Returns the text of a new project file, which is valid without edits.
-pub fn starter(found: &DetectedProject) -> String {
+pub fn starter(folder: &str, found: &Migration) -> String {
     let text = |value: &str| toml::Value::from(value).to_string();
     let list = |values: &[String]| toml::Value::from(values.to_vec()).to_string();
     let mut out = String::from(
         "#:schema ./.envforge.schema.json\n# The image of this project. Build it with `envforge build`; commit this file and envforge.lock.\nschema = 1\n",
     );
-    if let Some(name) = name_from(&found.folder) {
+    if let Some(name) = name_from(folder) {
         let _ = writeln!(out, "name = {}", text(&name));
     }
     let _ = writeln!(out, "spec = {}    # `envforge list` shows the available variants", text(&found.spec));
     out.push_str("\n[packages]\n");
-    if found.requirements.is_empty() {
+    if !found.requirements.is_empty() {
+        let _ = writeln!(out, "requirements = {}", list(&found.requirements));
+    }
+    if !found.python.is_empty() {
+        let _ = writeln!(out, "# from {}", found.files.join(", "));
+        out.push_str("python = [\n");
+        for package in &found.python {
+            let requirement = text(&package.requirement);
+            let _ = match &package.index {
+                Some(index) => writeln!(out, "    {{ name = {requirement}, index = {} }},", text(index)),
+                None => writeln!(out, "    {requirement},"),
+            };
+        }
+        out.push_str("]\n");
+    } else if found.requirements.is_empty() {
         out.push_str("# python = [\"transformers>=4.40\"]    # in addition to the framework\n");
         out.push_str("# requirements = [\"requirements.txt\"]\n");
-    } else {
-        let _ = writeln!(out, "requirements = {}", list(&found.requirements));
     }
     if found.pyproject {
         out.push_str("pyproject = \"pyproject.toml\"\n");
         if found.groups.is_empty() {
             out.push_str("# groups = [\"dev\"]    # of its [dependency-groups]\n");
         } else {
-            let _ = writeln!(out, "# groups = {}    # of its [dependency-groups]", list(&found.groups));
+            let _ = writeln!(out, "# groups = {}    # its groups and extras", list(&found.groups));
         }
+    }
+    if !found.indexes.is_empty() {
+        let entry = |index: &IndexSeen| match index.url.as_str() {
+            "" => text(&index.name),
+            url => {
+                let format = if index.flat { ", format = \"flat\"" } else { "" };
+                format!("{{ name = {}, url = {}{format} }}", text(&index.name), text(url))
+            }
+        };
+        let entries: Vec<_> = found.indexes.iter().map(entry).collect();
+        let _ = writeln!(out, "indexes = [{}]", entries.join(", "));
     }
     if found.apt.is_empty() {
         out.push_str("# apt = [\"ffmpeg\"]    # distribution packages\n");
@@ -65,35 +73,46 @@ pub fn starter(found: &DetectedProject) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::migrate::ProjectPackage;
     use crate::model::project::ProjectFile;
 
     #[test]
     fn starter_file_is_valid_bare_or_full() {
-        let bare = DetectedProject {
-            folder: "日本".to_owned(),
-            spec: "pytorch-cuda".to_owned(),
-            ..DetectedProject::default()
+        let bare = Migration { spec: "pytorch-cuda".to_owned(), ..Migration::default() };
+        let package = |requirement: &str, index: Option<&str>| ProjectPackage {
+            requirement: requirement.to_owned(),
+            index: index.map(str::to_owned),
         };
-        let full = DetectedProject {
-            folder: "My Project".to_owned(),
+        let full = Migration {
             spec: "pytorch-cuda:2.8-cu128".to_owned(),
             requirements: vec!["requirements.txt".to_owned()],
             pyproject: true,
             groups: vec!["test".to_owned()],
+            python: vec![
+                package("x>=1 ; python_version < '3.12'", None),
+                package("y==1+cu128", Some("vendor")),
+            ],
+            indexes: vec![IndexSeen {
+                name: "vendor".to_owned(),
+                url: "https://h.test/simple".to_owned(),
+                flat: false,
+            }],
             apt: vec!["ffmpeg".to_owned()],
+            ..Migration::default()
         };
-        for found in [bare, full] {
-            let text = starter(&found);
+        for (folder, found) in [("日本", bare), ("My Project", full)] {
+            let text = starter(folder, &found);
             let file = ProjectFile::parse("envforge.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
             assert_eq!(file.default.spec_text().expect("a spec"), found.spec);
             assert_eq!(file.default.packages.apt.len(), found.apt.len());
+            assert_eq!(file.default.packages.python.len(), found.python.len());
         }
     }
 
     #[test]
     fn starter_file_is_valid_when_uncommented() {
-        let found = DetectedProject { spec: "pytorch-cuda".to_owned(), ..DetectedProject::default() };
-        let text: String = starter(&found)
+        let found = Migration { spec: "pytorch-cuda".to_owned(), ..Migration::default() };
+        let text: String = starter("x", &found)
             .lines()
             .filter(|line| !line.contains("The image of"))
             .map(|line| line.trim_start_matches("# ").to_owned() + "\n")

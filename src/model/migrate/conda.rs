@@ -1,0 +1,333 @@
+//! Conda's environment.yml and pixi.toml. Names of conda are those of the matrix's table; others are not guessed.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::conda_spec::{CondaSpec, cuda_of};
+use super::place::Origin;
+use super::pythons::{condition, exact};
+use super::reading::{Asked, CudaFact, Kind, Note, Offered, PythonFact, Reading, Strength};
+use super::requirement_line::{Line, line};
+use super::requirements::take_line;
+use crate::model::compat::Matrix;
+
+#[derive(Deserialize)]
+struct Environment {
+    #[serde(default)]
+    dependencies: Vec<Dependency>,
+    #[serde(default)]
+    variables: BTreeMap<String, serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Dependency {
+    Conda(String),
+    Pip { pip: Option<Vec<String>> },
+    Other(serde_json::Value),
+}
+
+/// Reads an environment.yml.
+pub fn from_environment(file: &str, text: &str, matrix: &Matrix) -> Reading {
+    let mut reading = Reading::of(file, Kind::Environment);
+    let environment: Environment = match serde_saphyr::from_str(text) {
+        Ok(environment) => environment,
+        Err(error) => {
+            let why = format!("not an environment of conda: {}", first_line(&error.to_string()));
+            reading.leave(Origin::file(file), "the whole file", why);
+            return reading;
+        }
+    };
+    for dependency in environment.dependencies {
+        match dependency {
+            Dependency::Conda(written) => {
+                let origin = Origin::holding(file, text, &written);
+                take(&mut reading, &written, origin, matrix);
+            }
+            Dependency::Pip { pip } => {
+                for written in pip.into_iter().flatten() {
+                    let origin = Origin::holding(file, text, &written);
+                    take_line(&mut reading, written.trim(), &origin);
+                }
+            }
+            Dependency::Other(value) => {
+                reading.leave(Origin::file(file), &value.to_string(), "not a dependency");
+            }
+        }
+    }
+    for (name, value) in environment.variables {
+        let origin = Origin::holding(file, text, &name);
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        reading.leave(origin, &format!("{name}: {value}"), "add it to [variables]");
+    }
+    reading.is_readable_by_lock = false;
+    reading
+}
+
+/// Packages of conda that are the toolkit or parts of it: their version is the CUDA.
+const TOOLKIT: [&str; 11] = [
+    "pytorch-cuda",
+    "cudatoolkit",
+    "cuda-version",
+    "cuda-toolkit",
+    "cuda",
+    "cuda-runtime",
+    "cuda-libraries",
+    "cudatoolkit-dev",
+    "cuda-nvcc",
+    "cuda-compiler",
+    "cuda-libraries-dev",
+];
+/// Those of them that compile.
+const COMPILERS: [&str; 6] =
+    ["cudatoolkit-dev", "cuda-nvcc", "cuda-toolkit", "cuda", "cuda-compiler", "cuda-libraries-dev"];
+/// Programs that every image has, or that only conda needs.
+const EVERYWHERE: [&str; 11] = [
+    "conda",
+    "mamba",
+    "micromamba",
+    "pip",
+    "setuptools",
+    "wheel",
+    "openssl",
+    "ca-certificates",
+    "libgcc-ng",
+    "libstdcxx-ng",
+    "_libgcc_mutex",
+];
+/// Programs of conda's channels and the distribution's package of the same program.
+const PROGRAMS: [(&str, &str); 14] = [
+    ("ffmpeg", "ffmpeg"),
+    ("git", "git"),
+    ("git-lfs", "git-lfs"),
+    ("cmake", "cmake"),
+    ("ninja", "ninja-build"),
+    ("make", "make"),
+    ("graphviz", "graphviz"),
+    ("wget", "wget"),
+    ("curl", "curl"),
+    ("tmux", "tmux"),
+    ("htop", "htop"),
+    ("vim", "vim"),
+    ("rsync", "rsync"),
+    ("aria2", "aria2"),
+];
+
+/// Takes a dependency of conda over.
+pub(super) fn take(reading: &mut Reading, written: &str, origin: Origin, matrix: &Matrix) {
+    let Some(spec) = CondaSpec::read(written) else {
+        return reading.leave(origin, written, "not a dependency of conda");
+    };
+    let name = spec.name.as_str();
+    if name == "python" {
+        let versions = exact(spec.version.trim_start_matches('=')).or_else(|| condition(&spec.version));
+        return match versions {
+            Some(versions) => reading.python.push(PythonFact { origin, versions, by: written.to_owned() }),
+            None => reading.leave(origin, written, "not a condition on Python"),
+        };
+    }
+    if TOOLKIT.contains(&name) {
+        if COMPILERS.contains(&name) {
+            let why = "a compiler of CUDA: the flavour `devel` has it".to_owned();
+            reading.devel.get_or_insert(Note { origin: origin.clone(), written: written.to_owned(), why });
+        }
+        match spec.cuda() {
+            Some(cuda) => reading.cuda.push(CudaFact {
+                origin,
+                cuda,
+                strength: Strength::Index,
+                by: written.to_owned(),
+            }),
+            None => reading.keep(origin, written, "part of the stack"),
+        }
+        return;
+    }
+    if ["cudnn", "nccl", "cuda-cudart", "cuda-nvrtc", "mkl", "blas", "libblas", "pytorch-mutex"]
+        .contains(&name)
+    {
+        return reading.keep(origin, written, "part of the stack, in the version that fits it");
+    }
+    if name == "cpuonly" || spec.build.contains("cpu") {
+        return reading.leave(origin, written, "a build without CUDA: the image is for NVIDIA GPUs");
+    }
+    if EVERYWHERE.contains(&name) {
+        return reading.keep(origin, written, "part of every image");
+    }
+    if ["gcc", "gxx", "gcc_linux-64", "gxx_linux-64", "compilers", "c-compiler", "cxx-compiler"]
+        .contains(&name)
+    {
+        let why = "a compiler: the flavour `devel` has one that fits its CUDA".to_owned();
+        reading.devel.get_or_insert(Note { origin, written: written.to_owned(), why });
+        return;
+    }
+    if let Some((_, apt)) = PROGRAMS.iter().find(|(conda, _)| *conda == name) {
+        return reading.apt.push((origin, (*apt).to_owned()));
+    }
+    let Some(row) = matrix.conda_names.iter().find(|row| row.name == name) else {
+        let why = "the table of conda's names does not know its name on the package index: add it to `python` by that name";
+        return reading.leave(origin, written, why);
+    };
+    if let Some(cuda) = spec.cuda_of_build() {
+        let by = written.to_owned();
+        reading.cuda.push(CudaFact { origin: origin.clone(), cuda, strength: Strength::Framework, by });
+    }
+    let Some(versions) = spec.versions() else {
+        return reading.leave(origin, written, "not a condition on versions that the package index has");
+    };
+    let versions: Vec<_> = versions.iter().map(ToString::to_string).collect();
+    match line(&format!("{}{}", row.pypi, versions.join(",")), &origin) {
+        Line::Package(mut asked) => {
+            written.clone_into(&mut asked.written);
+            reading.packages.push(*asked);
+        }
+        _ => reading.leave(origin, written, "not a requirement"),
+    }
+}
+
+/// Reads a pixi.toml.
+pub fn from_pixi(file: &str, text: &str, matrix: &Matrix) -> Reading {
+    let mut reading = Reading::of(file, Kind::Project);
+    match toml::from_str::<Table>(text) {
+        Ok(table) => pixi(&mut reading, &table, text, Some(matrix)),
+        Err(error) => {
+            let why = format!("not TOML: {}", error.message().trim());
+            reading.leave(Origin::file(file), "the whole file", why);
+        }
+    }
+    reading
+}
+
+/// Reads `[tool.pixi]` of a pyproject.toml: what only pixi knows. Conda's names are in pixi.toml's own reader.
+pub(super) fn pixi_tables(reading: &mut Reading, table: &Table, text: &str) {
+    pixi(reading, table, text, None);
+}
+
+fn pixi(reading: &mut Reading, table: &Table, text: &str, matrix: Option<&Matrix>) {
+    reading.is_readable_by_lock = false;
+    if let Some(written) = table.get("system-requirements").and_then(|found| found.get("cuda")) {
+        let version = written.as_str().map_or_else(|| written.to_string(), str::to_owned);
+        let origin = Origin::holding(&reading.file, text, "cuda");
+        if let Some(cuda) = cuda_of(&version) {
+            let by = format!("[system-requirements] cuda = \"{version}\"");
+            reading.cuda.push(CudaFact { origin, cuda, strength: Strength::Surroundings, by });
+        }
+    }
+    let packages = tables(reading, table, text, matrix);
+    reading.packages.extend(packages);
+    for (name, feature) in table.get("feature").and_then(Value::as_table).into_iter().flatten() {
+        let Some(feature) = feature.as_table() else { continue };
+        let packages = tables(reading, feature, text, matrix);
+        let origin = Origin::holding(&reading.file, text, &format!("feature.{name}"));
+        reading.offered.push(Offered::of(origin, name, "feature", packages));
+    }
+}
+
+/// Reads `[dependencies]` and `[pypi-dependencies]`, for Linux.
+fn tables(reading: &mut Reading, table: &Table, text: &str, matrix: Option<&Matrix>) -> Vec<Asked> {
+    let before = std::mem::take(&mut reading.packages);
+    let target =
+        table.get("target").and_then(|target| target.get("linux-64").or_else(|| target.get("linux")));
+    for table in [Some(table), target.and_then(Value::as_table)].into_iter().flatten() {
+        for (name, value) in table.get("dependencies").and_then(Value::as_table).into_iter().flatten() {
+            let field = |key: &str| value.get(key).and_then(Value::as_str);
+            let version = value.as_str().or_else(|| field("version")).unwrap_or_default();
+            let version = if version == "*" { "" } else { version };
+            let build = field("build").map(|build| format!("[build='{build}']")).unwrap_or_default();
+            let glue = if version.starts_with(|c: char| c.is_ascii_digit()) { "=" } else { "" };
+            let origin = Origin::holding(&reading.file, text, &format!("{name} ="));
+            let written = format!("{name}{glue}{version}{build}");
+            match matrix {
+                Some(matrix) => take(reading, &written, origin, matrix),
+                None => reading.leave(
+                    origin,
+                    &written,
+                    "a package of conda in pyproject.toml: move it to `[project]` by its name there",
+                ),
+            }
+        }
+        for (name, value) in table.get("pypi-dependencies").and_then(Value::as_table).into_iter().flatten() {
+            pypi(reading, name, value, text);
+        }
+    }
+    std::mem::replace(&mut reading.packages, before)
+}
+
+fn pypi(reading: &mut Reading, name: &str, value: &Value, text: &str) {
+    let origin = Origin::holding(&reading.file, text, &format!("{name} ="));
+    let field = |key: &str| value.get(key).and_then(Value::as_str);
+    if let Some(place) = ["git", "path", "url"].into_iter().find_map(field) {
+        let why = if field("path").is_some() {
+            "the project's own code: it is mounted by `envforge shell`"
+        } else {
+            "an address: packages come from an index, pinned by hash; give a wheel with `--wheel FILE`"
+        };
+        return reading.leave(origin, &format!("{name} ({place})"), why);
+    }
+    let written = value.as_str().or_else(|| field("version")).unwrap_or_default();
+    let extras: Vec<_> = value
+        .get("extras")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let extras = if extras.is_empty() { String::new() } else { format!("[{}]", extras.join(",")) };
+    let (plain, local) = crate::model::local_version::without_local(written);
+    let versions = super::conditions::specifiers(&plain).unwrap_or_else(pep440_rs::VersionSpecifiers::empty);
+    let versions: Vec<_> = versions.iter().map(ToString::to_string).collect();
+    if let Line::Package(mut asked) = line(&format!("{name}{extras}{}", versions.join(",")), &origin) {
+        asked.local = local;
+        if let Some(url) = field("index") {
+            super::requirements::index(reading, &format!("index {url}"), url, &origin);
+        }
+        reading.packages.push(*asked);
+    }
+}
+
+pub(super) fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requirements(reading: &Reading) -> Vec<String> {
+        reading.packages.iter().map(Asked::requirement).collect()
+    }
+
+    #[test]
+    fn environment_gives_framework_cuda_python_and_what_is_not_known() {
+        let text = "name: x\nchannels: [pytorch]\ndependencies:\n  - cudatoolkit=11.6\n  - cudatoolkit-dev=11.6\n  - python=3.7.13\n  - pytorch=1.12.1\n  - ffmpeg\n  - strange-thing=1\n  - pip:\n    - submodules/rasterizer\n    - opencv-python\n    - --extra-index-url https://download.pytorch.org/whl/cu116\nvariables:\n  A: 1\n";
+        let reading = from_environment("environment.yml", text, Matrix::current());
+        assert_eq!(requirements(&reading), ["torch==1.12.1", "opencv-python"]);
+        let cuda: Vec<_> = reading.cuda.iter().map(|fact| fact.cuda.to_string()).collect();
+        assert_eq!(cuda, ["cu116", "cu116", "cu116"]);
+        assert_eq!(reading.python[0].versions.to_string(), "==3.7.*");
+        assert_eq!(reading.apt[0].1, "ffmpeg");
+        assert!(reading.devel.is_some());
+        let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
+        assert_eq!(left, ["strange-thing=1", "submodules/rasterizer", "A: 1"]);
+        assert_eq!(reading.left[0].origin.line, Some(9));
+    }
+
+    #[test]
+    fn environment_that_is_none_is_one_line() {
+        for text in ["- just\n- a list\n", "dependencies: [a\n", "dependencies: 3\n"] {
+            let reading = from_environment("environment.yml", text, Matrix::current());
+            assert!(!reading.says_something() && reading.left.len() == 1, "{text}: {reading:?}");
+        }
+    }
+
+    #[test]
+    fn pixi_projects_are_read() {
+        let text = "[workspace]\nname = \"x\"\n[system-requirements]\ncuda = \"12.4\"\n[dependencies]\npython = \"3.11.*\"\npytorch-gpu = \"*\"\npytorch = \">=2.5,<3\"\n[pypi-dependencies]\ntransformers = \"==4.50.0\"\nown = { path = \".\", editable = true }\n[feature.dev.dependencies]\npytest = \"*\"\n";
+        let reading = from_pixi("pixi.toml", text, Matrix::current());
+        assert_eq!(requirements(&reading), ["torch>=2.5,<3", "torch", "transformers==4.50.0"]);
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu124");
+        assert_eq!(reading.python[0].versions.to_string(), "==3.11.*");
+        assert_eq!((reading.offered.len(), reading.left.len()), (1, 1));
+    }
+}

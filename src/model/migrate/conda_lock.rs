@@ -1,0 +1,172 @@
+//! Locks of conda's tools: conda-lock.yml and pixi.lock.
+
+use serde::Deserialize;
+
+use super::conda::{first_line, take};
+use super::locks::pin;
+use super::place::Origin;
+use super::reading::{Kind, Reading};
+use crate::model::compat::Matrix;
+
+#[derive(Deserialize)]
+struct CondaLock {
+    version: u32,
+    #[serde(default)]
+    package: Vec<Locked>,
+}
+
+#[derive(Deserialize)]
+struct Locked {
+    name: String,
+    version: String,
+    manager: String,
+    #[serde(default)]
+    platform: String,
+    #[serde(default)]
+    url: String,
+}
+
+/// Reads a conda-lock.yml, for linux-64.
+pub fn from_conda_lock(file: &str, text: &str, matrix: &Matrix) -> Reading {
+    let lock: CondaLock = match serde_saphyr::from_str(text) {
+        Ok(lock) => lock,
+        Err(error) => {
+            return Reading::unreadable(
+                file,
+                Kind::Lock,
+                &format!("not a lock of conda-lock: {}", first_line(&error.to_string())),
+            );
+        }
+    };
+    if lock.version != 1 {
+        return Reading::unreadable(
+            file,
+            Kind::Lock,
+            &format!("format {} of conda-lock: this envforge reads format 1", lock.version),
+        );
+    }
+    let mut reading = Reading::of(file, Kind::Lock);
+    for locked in lock.package.iter().filter(|locked| ["linux-64", ""].contains(&locked.platform.as_str())) {
+        let origin = Origin::holding(file, text, &format!("name: {}", locked.name));
+        if locked.manager == "pip" {
+            pin(&mut reading, &locked.name, &locked.version, None, origin);
+        } else {
+            let build = build_of(&locked.url).unwrap_or_default();
+            let spec = format!("{}=={}={build}", locked.name, locked.version);
+            conda(&mut reading, &spec, origin, matrix);
+        }
+    }
+    reading
+}
+
+/// Takes a package of conda as a release of its Python package; libraries of conda are no packages of the index.
+fn conda(reading: &mut Reading, spec: &str, origin: Origin, matrix: &Matrix) {
+    let before = (reading.left.len(), reading.packages.len());
+    take(reading, spec, origin, matrix);
+    // Of the hundreds of libraries in such a lock, those without a Python package are conda's own.
+    reading.left.truncate(before.0);
+    reading.apt.clear();
+    let asked: Vec<_> = reading.packages.drain(before.1..).collect();
+    reading.pins.extend(asked);
+}
+
+/// The build in the name of a package's archive: `…/pytorch-2.3.1-py3.11_cuda12.1_0.conda`.
+fn build_of(url: &str) -> Option<String> {
+    let file = url.rsplit('/').next()?;
+    let stem = file.strip_suffix(".conda").or_else(|| file.strip_suffix(".tar.bz2"))?;
+    Some(stem.rsplit('-').next()?.to_owned())
+}
+
+#[derive(Deserialize)]
+struct PixiLock {
+    version: u32,
+    #[serde(default)]
+    packages: Vec<PixiPackage>,
+}
+
+#[derive(Deserialize)]
+struct PixiPackage {
+    conda: Option<String>,
+    pypi: Option<String>,
+    name: Option<String>,
+    version: Option<String>,
+    kind: Option<String>,
+}
+
+/// Reads a pixi.lock, for linux-64.
+pub fn from_pixi_lock(file: &str, text: &str, matrix: &Matrix) -> Reading {
+    let lock: PixiLock = match serde_saphyr::from_str(text) {
+        Ok(lock) => lock,
+        Err(error) => {
+            return Reading::unreadable(
+                file,
+                Kind::Lock,
+                &format!("not a lock of pixi: {}", first_line(&error.to_string())),
+            );
+        }
+    };
+    if !(4..=6).contains(&lock.version) {
+        return Reading::unreadable(
+            file,
+            Kind::Lock,
+            &format!("format {} of pixi's lock: this envforge reads 4 to 6", lock.version),
+        );
+    }
+    let mut reading = Reading::of(file, Kind::Lock);
+    for package in &lock.packages {
+        let is_pypi = package.pypi.is_some() || package.kind.as_deref() == Some("pypi");
+        if let (true, Some(name), Some(version)) = (is_pypi, &package.name, &package.version) {
+            let origin = Origin::holding(file, text, &format!("name: {name}"));
+            pin(&mut reading, name, version, None, origin);
+            continue;
+        }
+        let Some(url) = &package.conda else { continue };
+        if !(url.contains("/linux-64/") || url.contains("/noarch/")) {
+            continue;
+        }
+        let stem = url
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches(".conda")
+            .trim_end_matches(".tar.bz2");
+        let mut parts = stem.rsplitn(3, '-');
+        if let (Some(build), Some(version), Some(name)) = (parts.next(), parts.next(), parts.next()) {
+            conda(
+                &mut reading,
+                &format!("{name}=={version}={build}"),
+                Origin::holding(file, text, url),
+                matrix,
+            );
+        }
+    }
+    reading
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pins(reading: &Reading) -> Vec<String> {
+        reading.pins.iter().map(super::super::reading::Asked::requirement).collect()
+    }
+
+    #[test]
+    fn locks_of_conda_give_releases_python_and_cuda() {
+        let text = "version: 1\npackage:\n- name: pytorch\n  version: 2.3.1\n  manager: conda\n  platform: linux-64\n  url: https://conda.anaconda.org/pytorch/linux-64/pytorch-2.3.1-py3.11_cuda12.1_cudnn8.9.2_0.tar.bz2\n- name: python\n  version: 3.11.9\n  manager: conda\n  platform: linux-64\n- name: libzlib\n  version: 1.3.1\n  manager: conda\n  platform: linux-64\n- name: einops\n  version: 0.8.0\n  manager: pip\n  platform: linux-64\n- name: pytorch\n  version: 2.3.0\n  manager: conda\n  platform: osx-arm64\n";
+        let reading = from_conda_lock("conda-lock.yml", text, Matrix::current());
+        assert_eq!(pins(&reading), ["torch==2.3.1", "einops==0.8.0"]);
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
+        assert_eq!(reading.python[0].versions.to_string(), "==3.11.*");
+        assert!(reading.left.is_empty() && reading.packages.is_empty());
+        assert!(from_conda_lock("c", "version: 2\n", Matrix::current()).left[0].why.contains("format 2"));
+    }
+
+    #[test]
+    fn lock_of_pixi_gives_releases() {
+        let text = "version: 6\nenvironments: {}\npackages:\n- conda: https://conda.anaconda.org/conda-forge/linux-64/pytorch-2.5.1-cuda126_py312h_201.conda\n- conda: https://conda.anaconda.org/conda-forge/osx-arm64/pytorch-2.5.0-cpu_0.conda\n- pypi: https://files.pythonhosted.org/packages/einops-0.8.0-py3-none-any.whl\n  name: einops\n  version: 0.8.0\n";
+        let reading = from_pixi_lock("pixi.lock", text, Matrix::current());
+        assert_eq!(pins(&reading), ["torch==2.5.1", "einops==0.8.0"]);
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu126");
+    }
+}

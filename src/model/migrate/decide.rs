@@ -1,0 +1,687 @@
+//! One project out of all readings of a folder: product, version, CUDA, Python, packages.
+
+use std::collections::BTreeMap;
+use std::str::FromStr as _;
+
+use pep440_rs::{Operator, Version, VersionSpecifiers};
+
+use super::outcome::{Change, Migration, ProjectPackage, Refusal, Row};
+use super::place::Origin;
+use super::platform::{holds, pythons};
+use super::pythons::allows;
+use super::reading::{Asked, CudaFact, IndexSeen, Kind, Note, Reading, Strength, shortened};
+use super::requirements::both;
+use crate::model::compat::Matrix;
+use crate::model::compat::tables::{Product, Variant};
+use crate::model::local_version::LocalVersion;
+use crate::model::spec::{Flavour, Spec};
+use crate::model::stack::Stack;
+use crate::model::versions::{CudaVariant, FrameworkVersion, Machine, PythonVersion};
+
+/// Versions of a framework that are tried until one resolves.
+const TRIED: usize = 60;
+
+/// What the decision needs to know besides the files.
+pub struct Question<'a> {
+    /// The spec that a person typed, which decides before all files.
+    pub spec: Option<&'a str>,
+    /// The matrix.
+    pub matrix: &'a Matrix,
+    /// The processor of the target.
+    pub machine: Machine,
+    /// The stack of a spec on the target; `None`: it does not resolve.
+    pub resolve: &'a dyn Fn(&str) -> Option<Stack>,
+    /// Whether the requirements fit a stack, as far as the matrix knows.
+    pub fits: &'a dyn Fn(&str, &Stack, &[String]) -> bool,
+}
+
+/// Decides on the project that the readings ask for.
+pub fn decide(mut readings: Vec<Reading>, question: &Question<'_>) -> Result<Migration, Refusal> {
+    readings.sort_by_key(|reading| reading.kind);
+    let files: Vec<_> =
+        readings.iter().filter(|one| one.says_something()).map(|one| one.file.clone()).collect();
+    let mut decision = Decision { question, rows: Vec::new(), files: files.clone(), changed: false };
+    for note in readings.iter().flat_map(|reading| &reading.left) {
+        decision.note(Change::NotTakenOver, note);
+    }
+    take_offered(&mut readings, &mut decision);
+    if files.is_empty() {
+        let files = readings.into_iter().map(|reading| reading.file).collect();
+        return Err(Refusal::NothingUnderstood { files, rows: decision.rows });
+    }
+    decision.decide(&readings)
+}
+
+/// Takes the extra or group that has the framework, where nothing else names one: projects that leave the choice between CPU and CUDA to
+/// extras. One with a CUDA is taken before one without.
+fn take_offered(readings: &mut [Reading], decision: &mut Decision<'_>) {
+    let named = framework_packages(decision.question.matrix);
+    let is_framework = |asked: &Asked| named.iter().any(|(package, _)| *package == asked.name);
+    if readings.iter().any(|one| one.packages.iter().chain(&one.pins).any(is_framework)) {
+        return;
+    }
+    let all = readings
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| one.offered.iter().map(move |offered| (at, offered)));
+    let with =
+        all.filter(|(_, offered)| offered.packages.iter().any(is_framework) && offered.left.is_empty());
+    let Some((at, offered)) = with.max_by_key(|(_, offered)| !offered.cuda.is_empty()) else { return };
+    let (name, taken) = (offered.name.clone(), offered.clone());
+    let why = format!("{} that is taken, since it has the framework", taken.what);
+    decision.row(Change::Changed, &taken.origin, &name, &why);
+    let reading = &mut readings[at];
+    reading.is_readable_by_lock = false;
+    reading.offered.retain(|other| other.name != name);
+    reading.packages.extend(taken.packages);
+    reading.cuda.extend(taken.cuda);
+    reading.indexes.extend(taken.indexes);
+}
+
+struct Decision<'a> {
+    question: &'a Question<'a>,
+    rows: Vec<Row>,
+    files: Vec<String>,
+    /// Whether a requirement has another version than its file says.
+    changed: bool,
+}
+
+/// The framework that the files ask for.
+struct Framework<'a> {
+    product: &'a Product,
+    /// Its requirement; `None`: implied by another package.
+    asked: Option<Asked>,
+    /// The name of its package: `cupy-cuda12x`.
+    package: String,
+}
+
+impl<'a> Decision<'a> {
+    fn note(&mut self, change: Change, note: &Note) {
+        self.row(change, &note.origin, &note.written, &note.why);
+    }
+
+    fn row(&mut self, change: Change, origin: &Origin, text: &str, why: &str) {
+        let row = Row { change, origin: origin.clone(), text: shortened(text), why: why.to_owned() };
+        if !self.rows.contains(&row) {
+            self.rows.push(row);
+        }
+    }
+
+    fn decide(mut self, readings: &[Reading]) -> Result<Migration, Refusal> {
+        let allowed = self.pythons(readings);
+        let first = allowed.first().copied().unwrap_or(PythonVersion { major: 3, minor: 11 });
+        let packages = self.merged(readings, first);
+        let Some(framework) = self.typed().or_else(|| self.framework(&packages, readings)) else {
+            return Err(Refusal::NoFramework { files: self.files, rows: self.rows });
+        };
+        let devel = readings.iter().find_map(|reading| reading.devel.as_ref());
+        let named = readings.iter().any(|reading| !reading.python.is_empty());
+        let specs = if let Some(typed) = self.question.spec {
+            vec![typed.to_owned()]
+        } else {
+            let cuda = self.cuda(readings, &packages, &framework);
+            self.specs(&framework, cuda.as_ref(), if named { &allowed } else { &[] })
+        };
+        let compared: Vec<_> = packages.iter().map(|(asked, _)| compared(asked)).collect();
+        let Some((spec, stack)) = self.chosen(&specs, &compared) else {
+            let spec = specs.into_iter().next().unwrap_or_else(|| framework.product.name.clone());
+            return Err(Refusal::Impossible { spec, files: self.files, rows: self.rows });
+        };
+        let stack = match devel {
+            Some(note) if self.question.spec.is_none() => self.with_compiler(&spec, stack, note),
+            _ => stack,
+        };
+        Ok(self.project(readings, packages, &framework, &stack))
+    }
+
+    /// The first spec that resolves and that all packages fit; else the first that resolves, whose comparison says why not.
+    fn chosen(&self, specs: &[String], compared: &[String]) -> Option<(String, Stack)> {
+        let mut first = None;
+        for spec in specs.iter().take(TRIED) {
+            let Some(stack) = (self.question.resolve)(spec) else { continue };
+            if (self.question.fits)(spec, &stack, compared) {
+                return Some((spec.clone(), stack));
+            }
+            first.get_or_insert((spec.clone(), stack));
+        }
+        first
+    }
+
+    /// The stack with a compiler, where one of its CUDA is to be had.
+    fn with_compiler(&mut self, spec: &str, stack: Stack, note: &Note) -> Stack {
+        if let Some(devel) = (self.question.resolve)(&format!("{spec}-devel")) {
+            self.note(Change::Changed, note);
+            return devel;
+        }
+        let why = format!(
+            "no compiler of CUDA {} for this image: `envforge plan {spec}-devel` says why",
+            stack.cuda.dotted()
+        );
+        self.row(Change::NotTakenOver, &note.origin, &note.written, &why);
+        stack
+    }
+
+    /// The Pythons that all files allow, nearest to the default first. A file that leaves none is told.
+    fn pythons(&mut self, readings: &[Reading]) -> Vec<PythonVersion> {
+        let mut allowed: Vec<_> = pythons().collect();
+        let mut by = String::new();
+        for fact in readings.iter().flat_map(|reading| &reading.python) {
+            let rest: Vec<_> =
+                allowed.iter().copied().filter(|python| allows(&fact.versions, *python)).collect();
+            if rest.is_empty() {
+                let why = if by.is_empty() {
+                    "no Python that images have".to_owned()
+                } else {
+                    format!("contradicts {by}, which is taken")
+                };
+                self.row(Change::NotTakenOver, &fact.origin, &fact.by, &why);
+                continue;
+            }
+            if rest.len() < allowed.len() || by.is_empty() {
+                by = format!("{} ({})", fact.by, fact.origin);
+            }
+            allowed = rest;
+            self.row(Change::Kept, &fact.origin, &fact.by, "the Python of the image");
+        }
+        allowed
+    }
+
+    /// Every package once, from the most believed file; what does not hold on this platform is told.
+    fn merged(&mut self, readings: &[Reading], python: PythonVersion) -> Vec<(Asked, Kind)> {
+        let pins: BTreeMap<_, _> =
+            readings.iter().flat_map(|one| &one.pins).map(|pin| (pin.name.as_str(), pin)).collect();
+        let wanted_elsewhere = readings.iter().any(|one| !one.packages.is_empty());
+        let mut all: Vec<(Asked, Kind)> = Vec::new();
+        for reading in readings {
+            let own = if wanted_elsewhere { &reading.packages } else { &reading.pins };
+            for asked in own {
+                if !holds(&asked.marker, self.question.machine, python) {
+                    let why = format!("not for Linux on {} with Python {python}", self.question.machine);
+                    self.row(Change::NotTakenOver, &asked.origin, &asked.written, &why);
+                    continue;
+                }
+                let asked = self.by_its_package(asked.clone());
+                let asked = self.released(asked);
+                self.merge(&mut all, asked, reading.kind);
+            }
+        }
+        let constraints: Vec<_> = readings.iter().flat_map(|one| &one.constraints).collect();
+        for (asked, _) in &mut all {
+            for constraint in constraints.iter().filter(|one| one.name == asked.name) {
+                asked.versions = both(&asked.versions, &constraint.versions);
+            }
+            if let Some(pin) = pins.get(asked.name.as_str()).filter(|pin| pin.versions != asked.versions) {
+                let why = format!("{} of {}", pin.versions, pin.origin.file);
+                self.rows.push(Row {
+                    change: Change::Changed,
+                    origin: asked.origin.clone(),
+                    text: shortened(&asked.written),
+                    why,
+                });
+                self.changed = true;
+                asked.versions = pin.versions.clone();
+                asked.local.clone_from(&pin.local);
+            }
+        }
+        all
+    }
+
+    /// A framework that is asked for by a name that is none of a package today: `tensorflow-gpu`, `pytorch`.
+    fn by_its_package(&mut self, mut asked: Asked) -> Asked {
+        let named = |product: &&Product| {
+            let package = product.package.as_deref().unwrap_or_default();
+            asked.name == format!("{package}-gpu")
+                || (asked.name == product.framework && asked.name != package)
+        };
+        let is_package =
+            framework_packages(self.question.matrix).iter().any(|(package, _)| *package == asked.name);
+        let product = self.question.matrix.products.iter().filter(|_| !is_package).find(named);
+        let Some(package) = product.and_then(|product| product.package.clone()) else { return asked };
+        self.changed = true;
+        self.row(Change::Changed, &asked.origin, &asked.written, &format!("the package is called {package}"));
+        asked.name = package;
+        asked
+    }
+
+    /// A preview of something that the matrix has releases of, as that release.
+    fn released(&mut self, mut asked: Asked) -> Asked {
+        let matrix = self.question.matrix;
+        let known = || {
+            matrix.companions.iter().any(|row| row.package == asked.name)
+                || self.is_coupled(&asked.name)
+                || framework_packages(matrix).iter().any(|(package, _)| *package == asked.name)
+        };
+        let preview = asked.versions.iter().find(|one| {
+            *one.operator() == Operator::Equal && (one.version().is_dev() || one.version().is_pre())
+        });
+        let Some(release) = preview.map(|one| one.version().only_release()).filter(|_| known()) else {
+            return asked;
+        };
+        let why = format!("a preview, which is gone after weeks: the release {release} instead");
+        self.row(Change::Changed, &asked.origin, &asked.written, &why);
+        self.changed = true;
+        asked.versions = VersionSpecifiers::from(pep440_rs::VersionSpecifier::equals_version(release));
+        asked
+    }
+
+    fn merge(&mut self, all: &mut Vec<(Asked, Kind)>, asked: Asked, kind: Kind) {
+        let Some((own, own_kind)) = all.iter_mut().find(|(own, _)| own.name == asked.name) else {
+            return all.push((asked, kind));
+        };
+        if own.local.is_none() {
+            own.local.clone_from(&asked.local);
+        }
+        if *own_kind == kind && own.versions != asked.versions {
+            own.versions = both(&own.versions, &asked.versions);
+        } else if !asked.versions.is_empty() && contradict(&own.versions, &asked.versions) {
+            let why = format!("contradicts {} in {}, which is taken", own.requirement(), own.origin);
+            let (origin, written) = (asked.origin.clone(), asked.written.clone());
+            self.changed = true;
+            self.row(Change::NotTakenOver, &origin, &written, &why);
+        } else if own.versions.is_empty() {
+            own.versions = asked.versions;
+        }
+    }
+
+    /// The framework of the spec that was typed.
+    fn typed(&self) -> Option<Framework<'a>> {
+        let spec: Spec = self.question.spec?.parse().ok()?;
+        let product = self.question.matrix.product(&spec.name)?;
+        Some(Framework { product, asked: None, package: product.package.clone().unwrap_or_default() })
+    }
+
+    /// The framework: one that is asked for by name, else one that a package needs.
+    fn framework(&mut self, packages: &[(Asked, Kind)], readings: &[Reading]) -> Option<Framework<'a>> {
+        let matrix = self.question.matrix;
+        let asked = |name: &str| {
+            let direct = packages.iter().map(|(asked, _)| asked).find(|asked| asked.name == name);
+            // A lock says which release a package brings along.
+            direct.or_else(|| readings.iter().flat_map(|one| &one.pins).find(|pin| pin.name == name)).cloned()
+        };
+        let named = framework_packages(matrix);
+        // What serves models brings its own torch: its release decides.
+        let serving =
+            named.iter().filter(|(_, product)| ["vllm", "sglang"].contains(&product.framework.as_str()));
+        for (package, product) in serving.chain(&named) {
+            if let Some(asked) = asked(package) {
+                return Some(Framework { product, asked: Some(asked), package: (*package).to_owned() });
+            }
+        }
+        for (asked, _) in packages {
+            let implied = matrix.implied_frameworks.iter().find(|row| row.package == asked.name);
+            let coupled =
+                matrix.coupled_packages.iter().any(|row| row.package == asked.name && row.trap.is_none());
+            let framework =
+                implied.map(|row| row.framework.as_str()).or_else(|| coupled.then_some("pytorch"));
+            let Some(product) = matrix.products.iter().find(|row| Some(row.framework.as_str()) == framework)
+            else {
+                continue;
+            };
+            let why = format!(
+                "needs {}, which no file pins: the newest for the target is taken",
+                product.framework
+            );
+            self.row(Change::Changed, &asked.origin, &asked.written, &why);
+            let package = product.package.clone().unwrap_or_default();
+            return Some(Framework { product, asked: None, package });
+        }
+        None
+    }
+
+    /// The CUDA that is named most surely; others that say something else are told.
+    fn cuda(
+        &mut self,
+        readings: &[Reading],
+        packages: &[(Asked, Kind)],
+        framework: &Framework<'_>,
+    ) -> Option<CudaFact> {
+        let mut facts: Vec<CudaFact> = Vec::new();
+        for (asked, _) in packages {
+            let own = asked.name == framework.package;
+            let local = asked.local.as_deref().map(LocalVersion::read).and_then(|local| local.cuda);
+            let (cuda, strength) = match local {
+                Some(cuda) if own => (Some(cuda), Strength::Framework),
+                Some(cuda) => (Some(cuda), Strength::Index),
+                None => (major_in_name(asked), Strength::Package),
+            };
+            let by = asked.written.clone();
+            facts.extend(cuda.map(|cuda| CudaFact { origin: asked.origin.clone(), cuda, strength, by }));
+        }
+        if let Some(asked) = framework.asked.as_ref().filter(|asked| asked.local.is_some()) {
+            let cuda = asked.local.as_deref().map(LocalVersion::read).and_then(|local| local.cuda);
+            let (origin, by) = (asked.origin.clone(), asked.written.clone());
+            facts.extend(cuda.map(|cuda| CudaFact { origin, cuda, strength: Strength::Framework, by }));
+        }
+        facts.extend(readings.iter().flat_map(|reading| reading.cuda.iter().cloned()));
+        facts.sort_by_key(|fact| std::cmp::Reverse((fact.strength, fact.cuda.minor.is_some())));
+        let first = facts.first().cloned()?;
+        for fact in &facts {
+            let same = fact.cuda.major == first.cuda.major
+                && (fact.cuda.minor.is_none()
+                    || first.cuda.minor.is_none()
+                    || fact.cuda.minor == first.cuda.minor);
+            if same {
+                self.row(
+                    Change::Kept,
+                    &fact.origin,
+                    &fact.by,
+                    &format!("the CUDA of the image: {}", first.cuda),
+                );
+            } else {
+                let why =
+                    format!("says {}, but {} says {}, which is taken", fact.cuda, first.origin, first.cuda);
+                self.row(Change::NotTakenOver, &fact.origin, &fact.by, &why);
+            }
+        }
+        Some(first)
+    }
+
+    /// The specs that the files allow, the one that is meant first.
+    fn specs(
+        &mut self,
+        framework: &Framework<'_>,
+        cuda: Option<&CudaFact>,
+        pythons: &[PythonVersion],
+    ) -> Vec<String> {
+        let mut pythons: Vec<String> = pythons.iter().map(|python| format!("-py{python}")).collect();
+        if pythons.is_empty() {
+            pythons.push(String::new());
+        }
+        let name = &framework.product.name;
+        let versions = self.versions(framework);
+        let mut cudas: Vec<Option<String>> = vec![cuda.map(|fact| format!("-{}", fact.cuda))];
+        // What surrounds the project is no promise of its packages: a base of CUDA 12.4 runs wheels of 12.6.
+        if let Some(fact) = cuda.filter(|fact| fact.strength == Strength::Surroundings) {
+            cudas.push(Some(format!("-{}", CudaVariant { major: fact.cuda.major, minor: None })));
+            cudas.push(None);
+        }
+        let by_cuda = self.rows_of(framework.product).any(|row| row.package.is_some());
+        let mut all = Vec::new();
+        for cuda in &cudas {
+            for version in &versions {
+                let own = by_cuda.then(|| self.cuda_of_package(framework, version.as_deref())).flatten();
+                let cuda = own.or_else(|| cuda.clone()).unwrap_or_default();
+                for python in &pythons {
+                    let version = version.as_deref().map(|version| format!(":{version}")).unwrap_or_default();
+                    all.push(format!("{name}{version}{cuda}{python}"));
+                }
+            }
+        }
+        all
+    }
+
+    fn rows_of(&self, product: &'a Product) -> impl Iterator<Item = &'a Variant> {
+        self.question.matrix.variants.iter().filter(move |row| row.framework == product.framework)
+    }
+
+    /// The CUDA in the name of a framework's package: `cudf-cu13`.
+    fn cuda_of_package(&self, framework: &Framework<'a>, version: Option<&str>) -> Option<String> {
+        let version: Option<FrameworkVersion> = version.and_then(|version| version.parse().ok());
+        let package = framework.asked.as_ref()?.name.as_str();
+        let mut rows = self.rows_of(framework.product);
+        let row = rows.find(|row| {
+            let same = row.package.as_deref().or(framework.product.package.as_deref()) == Some(package);
+            same && version.as_ref().is_none_or(|version| row.version == *version)
+        })?;
+        Some(format!("-{}", row.cuda))
+    }
+
+    /// The versions of the framework that are allowed, newest first; `None`: any.
+    fn versions(&mut self, framework: &Framework<'_>) -> Vec<Option<String>> {
+        let Some(asked) = framework.asked.as_ref().filter(|asked| !asked.versions.is_empty()) else {
+            return vec![None];
+        };
+        let exact = asked
+            .versions
+            .iter()
+            .find(|one| matches!(one.operator(), Operator::Equal | Operator::ExactEqual));
+        if let Some(exact) = exact {
+            let version = exact.version();
+            return vec![Some(version.clone().without_local().to_string())];
+        }
+        let package = &framework.package;
+        let product = framework.product;
+        let mut known: Vec<_> = self
+            .rows_of_name(&product.framework)
+            .filter(|row| row.package.as_deref().or(product.package.as_deref()) == Some(package))
+            .map(|row| &row.version)
+            .collect();
+        known.sort();
+        known.dedup();
+        known.retain(|version| {
+            Version::from_str(&version.to_string()).is_ok_and(|version| asked.versions.contains(&version))
+        });
+        let found: Vec<_> = known.into_iter().rev().map(|version| Some(version.to_string())).collect();
+        if found.is_empty() {
+            // The refusal names the least that was asked for.
+            let bound = asked.versions.iter().next().map(|one| one.version().only_release().to_string());
+            return vec![bound];
+        }
+        found
+    }
+
+    fn rows_of_name(&self, framework: &str) -> impl Iterator<Item = &'a Variant> {
+        let framework = framework.to_owned();
+        self.question.matrix.variants.iter().filter(move |row| row.framework == framework)
+    }
+
+    /// The project of a stack that resolves.
+    fn project(
+        mut self,
+        readings: &[Reading],
+        packages: Vec<(Asked, Kind)>,
+        framework: &Framework<'_>,
+        stack: &Stack,
+    ) -> Migration {
+        let spec = self.spec_of(readings, stack);
+        let renamed = packages.iter().any(|(asked, _)| for_this_cuda(asked, stack).is_some());
+        let copied = renamed || self.changed || must_be_copied(readings, &framework.package);
+        let mut project = Migration { spec, files: self.files.clone(), ..Migration::default() };
+        for reading in readings {
+            for note in &reading.kept {
+                self.note(Change::Kept, note);
+            }
+            for (origin, name) in &reading.apt {
+                if !project.apt.contains(name) {
+                    project.apt.push(name.clone());
+                }
+                self.row(Change::Kept, origin, name, "a package of the distribution");
+            }
+            for offered in &reading.offered {
+                if !copied && reading.file == "pyproject.toml" {
+                    project.groups.push(offered.name.clone());
+                }
+                let names: Vec<_> = offered.packages.iter().map(Asked::requirement).collect();
+                let mut why = if copied || reading.file != "pyproject.toml" {
+                    format!("{}: add what you need of it to `python`", offered.what)
+                } else {
+                    format!("{}: asked for by `groups = [\"{}\"]`", offered.what, offered.name)
+                };
+                for asked in &offered.packages {
+                    if let Some(better) = for_this_cuda(asked, stack) {
+                        why = format!("{why}; for {} write {better} instead of {}", stack.cuda, asked.name);
+                    }
+                }
+                self.row(
+                    Change::Offered,
+                    &offered.origin,
+                    &format!("{} = {}", offered.name, names.join(", ")),
+                    &why,
+                );
+            }
+        }
+        for (asked, _) in packages {
+            // What comes from an index of the project is that index's affair.
+            project.compared.extend(asked.index.is_none().then(|| compared(&asked)));
+            self.package(&mut project, &asked, (&framework.package, copied), stack);
+        }
+        for reading in readings.iter().filter(|one| !copied && !one.packages.is_empty()) {
+            match reading.kind {
+                Kind::Requirements => project.requirements.push(reading.file.clone()),
+                Kind::Project => project.pyproject = true,
+                _ => {}
+            }
+        }
+        let used: Vec<_> = project.python.iter().filter_map(|package| package.index.clone()).collect();
+        let seen = readings.iter().flat_map(|one| &one.indexes);
+        project.indexes =
+            seen.filter(|index| used.contains(&index.name)).cloned().collect::<Vec<IndexSeen>>();
+        project.indexes.dedup();
+        self.rows.sort_by(|a, b| (a.change, &a.origin).cmp(&(b.change, &b.origin)));
+        project.rows = self.rows;
+        project
+    }
+
+    /// Takes one package over.
+    fn package(
+        &mut self,
+        project: &mut Migration,
+        asked: &Asked,
+        (framework, copied): (&str, bool),
+        stack: &Stack,
+    ) {
+        let (origin, written) = (&asked.origin, &asked.written);
+        if asked.name == framework {
+            return self.row(Change::Kept, origin, written, &format!("the framework: {}", project.spec));
+        }
+        let pinned = asked.name.starts_with("nvidia-") && major_in_name(asked).is_some();
+        if stack.companions.contains_key(&asked.name)
+            || (asked.name == "triton" && stack.triton.is_some())
+            || pinned
+        {
+            return self.row(Change::Kept, origin, written, "part of the stack");
+        }
+        if ["pip", "setuptools", "wheel"].contains(&asked.name.as_str()) {
+            return self.row(Change::Kept, origin, written, "part of every image");
+        }
+        if let Some(better) = for_this_cuda(asked, stack) {
+            let requirement = format!(
+                "{better}{}",
+                asked.versions.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+            );
+            project.python.push(ProjectPackage { requirement, index: None });
+            return self.row(
+                Change::Changed,
+                origin,
+                written,
+                &format!("{better}, the package for {}", stack.cuda),
+            );
+        }
+        let local = asked.local.as_deref().filter(|_| asked.index.is_some() || !self.is_coupled(&asked.name));
+        let requirement = match local {
+            Some(local) => compared_with(asked, local),
+            None => asked.requirement(),
+        };
+        let (change, why) = if written.contains(".whl") && (written.contains("://") || written.contains('/'))
+        {
+            let from =
+                if self.is_coupled(&asked.name) { "its project's page or the index" } else { "the index" };
+            (Change::Changed, format!("{requirement} from {from}, not from this file"))
+        } else if let Some(index) = &asked.index {
+            (Change::Kept, format!("from the index `{index}`"))
+        } else {
+            (Change::Kept, String::new())
+        };
+        self.row(change, origin, written, &why);
+        if copied {
+            project.python.push(ProjectPackage { requirement, index: asked.index.clone() });
+        }
+    }
+
+    /// The spec of a stack without what nobody asked for: a Python that would be chosen anyway and that a range allows.
+    fn spec_of(&self, readings: &[Reading], stack: &Stack) -> String {
+        if let Some(typed) = self.question.spec {
+            return typed.to_owned();
+        }
+        let suffix = format!("-py{}", stack.python);
+        let name = stack.name.trim_end_matches("-devel");
+        let short = name.trim_end_matches(&suffix);
+        let facts = readings.iter().flat_map(|reading| &reading.python);
+        let mut facts = facts.filter(|fact| allows(&fact.versions, stack.python)).peekable();
+        let named = facts.peek().is_some();
+        let exact = facts.any(|fact| {
+            fact.versions.iter().any(|one| one.operator().is_star() || *one.operator() == Operator::Equal)
+        });
+        let is_default = || (self.question.resolve)(short).is_some_and(|other| other.python == stack.python);
+        let name = if exact || (named && !is_default()) { name } else { short };
+        if stack.flavour == Flavour::Devel { format!("{name}-devel") } else { name.to_owned() }
+    }
+
+    fn is_coupled(&self, name: &str) -> bool {
+        self.question.matrix.coupled_packages.iter().any(|row| row.package == name)
+    }
+}
+
+/// The package for the stack's CUDA, where the one that was asked for is of another: `tensorrt-cu12` for `tensorrt`.
+fn for_this_cuda(asked: &Asked, stack: &Stack) -> Option<String> {
+    (asked.name == "tensorrt").then(|| format!("tensorrt-cu{}", stack.cuda.major))
+}
+
+/// Whether packages are listed in envforge.toml, since `lock` would not read the files with this meaning. A file that only names the
+/// framework is in the spec.
+fn must_be_copied(readings: &[Reading], framework: &str) -> bool {
+    let is_readable = |one: &&Reading| {
+        let names = one.kind == Kind::Requirements || one.file == "pyproject.toml";
+        let plain = one.packages.iter().all(|asked| asked.index.is_none() && asked.local.is_none());
+        one.is_readable_by_lock && names && plain && one.constraint_files.is_empty() && one.pins.is_empty()
+    };
+    let in_spec = |one: &&Reading| {
+        one.pins.is_empty()
+            && one.kind >= Kind::Environment
+            && one.packages.iter().all(|asked| asked.name == framework)
+    };
+    !readings
+        .iter()
+        .all(|one| in_spec(&one) || (one.packages.is_empty() && one.pins.is_empty()) || is_readable(&one))
+}
+
+/// The requirement as the stack is compared with it: with its local part.
+fn compared(asked: &Asked) -> String {
+    asked.local.as_deref().map_or_else(|| asked.requirement(), |local| compared_with(asked, local))
+}
+
+fn compared_with(asked: &Asked, local: &str) -> String {
+    let exact = asked.versions.iter().find(|one| *one.operator() == Operator::Equal);
+    match exact {
+        Some(exact) => format!("{}{}=={}+{local}", asked.name, asked.extras, exact.version()),
+        None => asked.requirement(),
+    }
+}
+
+/// Whether no version can meet both conditions, as far as exact versions tell.
+fn contradict(first: &VersionSpecifiers, second: &VersionSpecifiers) -> bool {
+    let exact = |list: &VersionSpecifiers| {
+        list.iter().find(|one| *one.operator() == Operator::Equal).map(|one| one.version().clone())
+    };
+    match (exact(first), exact(second)) {
+        (Some(one), _) => !second.contains(&one),
+        (None, Some(one)) => !first.contains(&one),
+        (None, None) => false,
+    }
+}
+
+/// The major of CUDA in a package's name or extra: 12 of `cupy-cuda12x`, `onnxruntime-gpu-cu12`, `jax[cuda12]`.
+fn major_in_name(asked: &Asked) -> Option<CudaVariant> {
+    let of = |text: &str| {
+        let digits = text.strip_prefix("cuda").or_else(|| text.strip_prefix("cu"))?;
+        let digits = digits.strip_suffix("x").unwrap_or(digits);
+        (digits.len() == 2).then(|| format!("cu{digits}").parse().ok()).flatten()
+    };
+    let extras = asked.extras.trim_matches(['[', ']']);
+    let extra = extras.split(',').find_map(|extra| of(extra.split('-').next()?.split('_').next()?));
+    asked.name.rsplit('-').next().and_then(of).or(extra)
+}
+
+/// The packages that stand for each product, in the order in which products are meant if a project names several.
+fn framework_packages(matrix: &Matrix) -> Vec<(&str, &Product)> {
+    let mut all = Vec::new();
+    for product in matrix.products_in_order() {
+        let rows = matrix.variants.iter().filter(|row| row.framework == product.framework);
+        let mut packages: Vec<_> = rows.filter_map(|row| row.package.as_deref()).collect();
+        packages.extend(product.package.as_deref());
+        packages.sort_unstable();
+        packages.dedup();
+        all.extend(packages.into_iter().map(|package| (package, product)));
+    }
+    all
+}

@@ -1,0 +1,431 @@
+//! Dockerfiles, read as text: base image, pip, conda and apt lines. Nothing is run.
+
+use std::collections::BTreeMap;
+
+use super::conda::take as take_conda;
+use super::image_name::take_image;
+use super::place::Origin;
+use super::pythons::exact;
+use super::reading::{Kind, PythonFact, Reading};
+use super::requirements::{options, stands_alone, take_requirement};
+use super::shell_words::commands;
+use crate::model::compat::Matrix;
+use crate::model::project::is_apt_name;
+
+/// Reads a Dockerfile.
+pub fn from_dockerfile(file: &str, text: &str, matrix: &Matrix) -> Reading {
+    let mut reader = Reader {
+        reading: Reading::of(file, Kind::Image),
+        arguments: BTreeMap::new(),
+        stages: BTreeMap::new(),
+        matrix,
+    };
+    for (line, content) in instructions(text) {
+        reader.instruction(&content, &Origin::line(file, line));
+    }
+    reader.reading
+}
+
+/// The instructions, joined at `\`, without comments, each with the number of its first line; the texts of here-documents belong to
+/// theirs.
+fn instructions(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate().peekable();
+    while let Some((at, first)) = lines.next() {
+        if first.trim().is_empty() || first.trim_start().starts_with('#') {
+            continue;
+        }
+        let mut whole = first.trim().to_owned();
+        while let Some(part) = whole.strip_suffix('\\').or_else(|| whole.strip_suffix('`')) {
+            let mut joined = part.trim_end().to_owned();
+            let Some((_, next)) = lines.next() else {
+                whole = joined;
+                break;
+            };
+            if next.trim_start().starts_with('#') {
+                joined.push_str(" \\");
+            } else {
+                joined = format!("{joined} {}", next.trim());
+            }
+            whole = joined;
+        }
+        if let Some(end) = here_document(&whole) {
+            for (_, next) in lines.by_ref() {
+                if next.trim() == end {
+                    break;
+                }
+                whole = format!("{whole}\n{next}");
+            }
+        }
+        found.push((at + 1, whole));
+    }
+    found
+}
+
+/// The word that ends a here-document: `EOF` of `RUN <<EOF`.
+fn here_document(instruction: &str) -> Option<String> {
+    let rest = instruction.split_once("<<")?.1.trim_start_matches('-');
+    let word = rest.split_whitespace().next()?.trim_matches(['"', '\'']);
+    (!word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')).then(|| word.to_owned())
+}
+
+struct Reader<'a> {
+    reading: Reading,
+    /// `ARG` and `ENV` with a value.
+    arguments: BTreeMap<String, String>,
+    /// The images that stages stand for.
+    stages: BTreeMap<String, String>,
+    matrix: &'a Matrix,
+}
+
+impl Reader<'_> {
+    fn instruction(&mut self, content: &str, origin: &Origin) {
+        let (word, rest) = content.split_once(char::is_whitespace).unwrap_or((content, ""));
+        let rest = rest.trim();
+        match word.to_ascii_uppercase().as_str() {
+            "ARG" => {
+                if let Some((name, value)) = rest.split_once('=') {
+                    let value = self.filled(value.trim().trim_matches(['"', '\'']));
+                    self.arguments.insert(name.trim().to_owned(), value);
+                }
+            }
+            "ENV" => self.variables(rest, origin),
+            "FROM" => self.from(rest, origin),
+            "RUN" => self.run(rest, origin),
+            "COPY" | "ADD" if rest.contains("--from=") && rest.contains("uv") => {
+                self.reading.keep(origin.clone(), content, "envforge has its own uv");
+            }
+            "COPY" | "ADD" | "WORKDIR" => {
+                self.reading.keep(
+                    origin.clone(),
+                    content,
+                    "the project is mounted; files for the image go into `copy`",
+                );
+            }
+            "CMD" | "ENTRYPOINT" => {
+                self.reading.leave(
+                    origin.clone(),
+                    content,
+                    "an image of envforge starts a shell: start it with `envforge shell -- COMMAND`",
+                );
+            }
+            "EXPOSE" => self.reading.leave(origin.clone(), content, "add it to `ports` of [shell]"),
+            "USER" | "SHELL" | "LABEL" | "VOLUME" | "STOPSIGNAL" | "HEALTHCHECK" | "MAINTAINER"
+            | "ONBUILD" => {
+                self.reading.leave(
+                    origin.clone(),
+                    content,
+                    "has no counterpart: the user is `dev`, the project is mounted",
+                );
+            }
+            _ => self.reading.leave(origin.clone(), content, "not an instruction that is read"),
+        }
+    }
+
+    fn variables(&mut self, rest: &str, origin: &Origin) {
+        let words = commands(rest).into_iter().flatten().collect::<Vec<_>>();
+        let pairs: Vec<(String, String)> = if words.first().is_some_and(|word| word.contains('=')) {
+            let pairs = words.iter().filter_map(|word| word.split_once('='));
+            pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        } else {
+            rest.split_once(char::is_whitespace)
+                .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+                .into_iter()
+                .collect()
+        };
+        let mut told = Vec::new();
+        for (name, value) in pairs {
+            let value = self.filled(&value);
+            let own = [
+                "PATH",
+                "LD_LIBRARY_PATH",
+                "CUDA_HOME",
+                "NVIDIA_",
+                "DEBIAN_FRONTEND",
+                "PIP_",
+                "PYTHONUNBUFFERED",
+                "LANG",
+                "LC_",
+                "CONDA_",
+                "UV_",
+                "VIRTUAL_ENV",
+            ];
+            if !own.iter().any(|begin| name.starts_with(begin)) {
+                told.push(format!("{name} = \"{value}\""));
+            }
+            self.arguments.insert(name, value);
+        }
+        if told.is_empty() {
+            self.reading.keep(origin.clone(), &format!("ENV {rest}"), "the image sets its own");
+        } else {
+            self.reading.leave(
+                origin.clone(),
+                &format!("ENV {rest}"),
+                format!("add it to [variables]: {}", told.join(", ")),
+            );
+        }
+    }
+
+    fn from(&mut self, rest: &str, origin: &Origin) {
+        let mut words = rest.split_whitespace().filter(|word| !word.starts_with("--"));
+        let image = self.filled(words.next().unwrap_or_default());
+        let stage = words.nth(1).map(str::to_ascii_lowercase);
+        if image.contains('$') {
+            return self.reading.leave(
+                origin.clone(),
+                rest,
+                "the image is an ARG without a default: name it",
+            );
+        }
+        let known = self.stages.get(&image.to_ascii_lowercase()).cloned();
+        if let Some(stage) = stage {
+            self.stages.insert(stage, known.clone().unwrap_or_else(|| image.clone()));
+        }
+        if known.is_none() {
+            take_image(&mut self.reading, &image, origin);
+        }
+    }
+
+    fn run(&mut self, rest: &str, origin: &Origin) {
+        let mut script = rest;
+        while let Some(option) = script.strip_prefix("--") {
+            script = option.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim());
+        }
+        let script = script
+            .split_once("<<")
+            .map_or(script, |(_, document)| document.split_once('\n').map_or("", |(_, text)| text));
+        let script = if script.starts_with('[') {
+            let words: Vec<String> = serde_json::from_str(script).unwrap_or_default();
+            words.join(" ")
+        } else {
+            script.to_owned()
+        };
+        let script = self.filled(&script);
+        for words in commands(&script) {
+            self.command(&words, origin);
+        }
+    }
+
+    /// Reads one command of a RUN line.
+    fn command(&mut self, words: &[String], origin: &Origin) {
+        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+        while words.first().is_some_and(|word| *word == "sudo" || is_assignment(word)) {
+            words.remove(0);
+        }
+        let program = words.first().map(|word| word.rsplit('/').next().unwrap_or(word)).unwrap_or_default();
+        let written = words.join(" ");
+        match (program, words.get(1..).unwrap_or_default()) {
+            (python, ["-m", "pip", rest @ ..]) if python.starts_with("python") => {
+                self.pip(rest, &written, origin);
+            }
+            (pip, rest) if pip.starts_with("pip") => self.pip(rest, &written, origin),
+            ("uv", ["pip", rest @ ..]) => {
+                self.pip(rest, &written, origin);
+            }
+            ("uv", ["venv" | "python", rest @ ..]) => self.python(rest, &written, origin),
+            ("apt-get" | "apt", rest) => self.apt(rest, origin),
+            ("conda" | "mamba" | "micromamba", ["install" | "create", rest @ ..]) => self.conda(rest, origin),
+            ("conda" | "mamba" | "micromamba", ["env", "create" | "update", ..]) => {
+                self.reading.keep(origin.clone(), &written, "the environment file is read itself");
+            }
+            (
+                "rm" | "mkdir" | "echo" | "cd" | "set" | "true" | "ldconfig" | "export" | "uv" | "conda"
+                | "mamba" | "micromamba",
+                _,
+            ) => {
+                self.reading.keep(origin.clone(), &written, "nothing of it is needed");
+            }
+            ("", _) | ("sh" | "bash", []) => {}
+            _ => self.reading.leave(
+                origin.clone(),
+                &written,
+                "a command that is not read: add it to `run`, if the image needs it",
+            ),
+        }
+    }
+
+    /// `uv venv --python 3.11`, `uv python install 3.11`.
+    fn python(&mut self, rest: &[&str], written: &str, origin: &Origin) {
+        let versions = rest.iter().find_map(|word| exact(word.trim_start_matches("--python=")));
+        match versions {
+            Some(versions) => {
+                self.reading.python.push(PythonFact {
+                    origin: origin.clone(),
+                    versions,
+                    by: written.to_owned(),
+                });
+            }
+            None => self.reading.keep(origin.clone(), written, "nothing of it is needed"),
+        }
+    }
+
+    fn pip(&mut self, rest: &[&str], written: &str, origin: &Origin) {
+        let Some(("install", rest)) = rest.split_first().map(|(first, rest)| (*first, rest)) else {
+            return self.reading.keep(origin.clone(), written, "nothing of it is needed");
+        };
+        let mut at = 0;
+        while let Some(word) = rest.get(at) {
+            at += 1;
+            if word.starts_with('-') {
+                let alone = stands_alone(word);
+                let value = if alone || word.contains('=') { None } else { rest.get(at) };
+                at += usize::from(value.is_some());
+                let text = value.map_or_else(|| (*word).to_owned(), |value| format!("{word} {value}"));
+                options(&mut self.reading, &text, origin);
+                continue;
+            }
+            if ["pip", "setuptools", "wheel", "uv", "build"]
+                .contains(&word.split(['=', '<', '>', '[']).next().unwrap_or_default())
+            {
+                self.reading.keep(origin.clone(), word, "part of every image");
+            } else if *word == "." || word.starts_with(".[") {
+                self.reading.keep(origin.clone(), word, "the project's own code: it is mounted");
+            } else if !word.starts_with('>') && !word.starts_with("2>") {
+                take_requirement(&mut self.reading, word, origin);
+            }
+        }
+    }
+
+    fn apt(&mut self, rest: &[&str], origin: &Origin) {
+        let mut words = rest.iter().filter(|word| !word.starts_with('-'));
+        if words.next() != Some(&"install") {
+            return;
+        }
+        for word in words {
+            let name = word.split(['=', '/']).next().unwrap_or_default();
+            let minor = name.strip_prefix("python").filter(|rest| rest.contains('.')).and_then(exact);
+            if let Some(versions) = minor {
+                self.reading.python.push(PythonFact {
+                    origin: origin.clone(),
+                    versions,
+                    by: name.to_owned(),
+                });
+                continue;
+            }
+            let python = name.starts_with("python") || name == "pip";
+            if python
+                || ["ca-certificates", "build-essential", "gcc", "g++"].contains(&name)
+                    && self.reading.devel.is_some()
+            {
+                self.reading.keep(origin.clone(), word, "the image has its own");
+            } else if name.starts_with("cuda-") || name.starts_with("libcudnn") || name.starts_with("libnccl")
+            {
+                self.reading.keep(origin.clone(), word, "part of the stack, in the version that fits it");
+            } else if is_apt_name(name) {
+                self.reading.apt.push((origin.clone(), name.to_owned()));
+            } else {
+                self.reading.leave(origin.clone(), word, "not the name of a package");
+            }
+        }
+    }
+
+    fn conda(&mut self, rest: &[&str], origin: &Origin) {
+        let mut skip = false;
+        for word in rest {
+            if std::mem::take(&mut skip) {
+                continue;
+            }
+            match *word {
+                "-c" | "--channel" | "-n" | "--name" | "-p" | "--prefix" | "--file" => skip = true,
+                word if word.starts_with('-') => {}
+                word => take_conda(&mut self.reading, word, origin.clone(), self.matrix),
+            }
+        }
+    }
+
+    /// A text with `$NAME`, `${NAME}` and `${NAME:-default}` filled in, as far as they are known.
+    fn filled(&self, text: &str) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            out.push_str(&rest[..at]);
+            let after = &rest[at + 1..];
+            let (name, default, length) = if let Some(inside) = after.strip_prefix('{') {
+                let end = inside.find('}').unwrap_or(inside.len());
+                let (name, default) =
+                    inside[..end].split_once(":-").map_or((&inside[..end], None), |(n, d)| (n, Some(d)));
+                (name, default, end + 2)
+            } else {
+                let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+                (&after[..end], None, end)
+            };
+            match self.arguments.get(name).map(String::as_str).or(default) {
+                Some(value) if !name.is_empty() => out.push_str(value),
+                _ => out.push_str(&rest[at..(at + 1 + length).min(rest.len())]),
+            }
+            rest = &rest[(at + 1 + length).min(rest.len())..];
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Reading {
+        from_dockerfile("Dockerfile", text, Matrix::current())
+    }
+
+    fn requirements(reading: &Reading) -> Vec<String> {
+        reading.packages.iter().map(super::super::reading::Asked::requirement).collect()
+    }
+
+    #[test]
+    fn base_pip_and_apt_lines_are_read() {
+        let reading = read(
+            "FROM nvidia/cuda:13.0.1-cudnn-runtime-ubuntu24.04\nRUN apt-get update && apt-get install -y python3-pip ffmpeg \\\n    # video\n    libgl1=1.2 && rm -rf /var/lib/apt/lists/*\nCOPY requirements.txt .\nRUN pip3 install --upgrade pip --break-system-packages\nRUN pip3 install torch==2.7.1+cu121 'numpy<2' --index-url https://download.pytorch.org/whl/cu121\nRUN pip3 install --no-cache-dir -r requirements.txt\nENV HF_HOME=/data\nENTRYPOINT [\"python3\", \"gen.py\"]\n",
+        );
+        assert_eq!(requirements(&reading), ["torch==2.7.1", "numpy<2"]);
+        assert_eq!(reading.packages[0].local.as_deref(), Some("cu121"));
+        assert_eq!(reading.packages[0].origin.line, Some(7));
+        let apt: Vec<_> = reading.apt.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(apt, ["ffmpeg", "libgl1"]);
+        let cuda: Vec<_> = reading.cuda.iter().map(|fact| fact.cuda.to_string()).collect();
+        assert_eq!(cuda, ["cu130", "cu121"]);
+        assert_eq!(reading.includes[0].1, "requirements.txt");
+        let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
+        assert_eq!(left, ["ENV HF_HOME=/data", "ENTRYPOINT [\"python3\", \"gen.py\"]"]);
+    }
+
+    #[test]
+    fn arguments_and_stages_are_followed() {
+        let reading = read(
+            "ARG CUDA=12.4.1\nARG BASE\nFROM nvidia/cuda:${CUDA}-devel-ubuntu22.04 AS build\nFROM build AS run\nARG TORCH=2.5.1\nRUN python -m pip install torch==$TORCH ${EXTRA:-einops}\nFROM ${BASE}\n",
+        );
+        assert_eq!(requirements(&reading), ["torch==2.5.1", "einops"]);
+        assert_eq!(reading.cuda.len(), 1);
+        assert!(reading.devel.is_some());
+        assert!(reading.left[0].why.contains("ARG without a default"), "{:?}", reading.left);
+    }
+
+    #[test]
+    fn conda_lines_and_here_documents_are_read() {
+        let reading = read(
+            "FROM continuumio/miniconda3\nRUN conda install -y -c pytorch -c nvidia pytorch==2.3.1 pytorch-cuda=12.1 && conda clean -a\nRUN <<EOF\nuv pip install --system transformers==4.40.0\nmake -C src\nEOF\n",
+        );
+        assert_eq!(requirements(&reading), ["torch==2.3.1", "transformers==4.40.0"]);
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
+        assert_eq!(reading.left[0].written, "make -C src");
+    }
+
+    #[test]
+    fn python_of_the_image_is_found() {
+        for line in [
+            "uv venv --python 3.12",
+            "uv venv --python=3.12",
+            "conda create -n x python=3.12",
+            "apt-get install -y python3.12 python3.12-venv",
+        ] {
+            let reading = read(&format!("FROM ubuntu:24.04\nRUN {line}\n"));
+            assert_eq!(reading.python[0].versions.to_string(), "==3.12.*", "{line}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Addresses of package indexes: which of them say a CUDA.
+
+use crate::model::versions::CudaVariant;
+
+/// What the address of an index means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum IndexMeaning {
+    /// Its wheels are for this CUDA: `https://download.pytorch.org/whl/cu128`.
+    Cuda(CudaVariant),
+    /// Its wheels are previews for this CUDA: `…/whl/nightly/cu128`.
+    Nightly(CudaVariant),
+    /// Its wheels have no CUDA: `…/whl/cpu`, `…/whl/rocm6.3`.
+    Without(String),
+    /// The default index, or a framework's own: both are used anyway.
+    Default,
+    /// Another one.
+    Other,
+}
+
+/// Reads an address.
+pub(super) fn meaning(url: &str) -> IndexMeaning {
+    let plain = url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    let path = plain.split_once("://").map_or(plain, |(_, rest)| rest);
+    let mut parts = path.split('/');
+    let host = parts.next().unwrap_or_default().rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
+    let parts: Vec<_> = parts.map(str::to_ascii_lowercase).collect();
+    let cuda = parts.iter().rev().find_map(|part| {
+        // `cu128`, `cu12.8`, `torch-2.8.0+cu128.html`, `torch-2.6.0%2Bcu124.html`.
+        let tag = part.rsplit(['+', '-', '_']).next().unwrap_or_default().trim_end_matches(".html");
+        let tag = tag.strip_prefix("torch").unwrap_or(tag);
+        let tag = tag.rsplit("%2b").next().unwrap_or(tag).replace('.', "");
+        tag.parse::<CudaVariant>().ok()
+    });
+    let nightly = parts.iter().any(|part| part == "nightly" || part == "test");
+    match cuda {
+        Some(cuda) if nightly => return IndexMeaning::Nightly(cuda),
+        Some(cuda) => return IndexMeaning::Cuda(cuda),
+        None => {}
+    }
+    let without = parts.iter().rev().find(|part| {
+        ["cpu", "xpu"].contains(&part.as_str()) || part.starts_with("rocm") || part.ends_with("+cpu.html")
+    });
+    if let Some(part) = without {
+        return IndexMeaning::Without(part.clone());
+    }
+    let default = ["pypi.org", "pypi.python.org", "files.pythonhosted.org", "download.pytorch.org"]
+        .contains(&host.as_str());
+    if default { IndexMeaning::Default } else { IndexMeaning::Other }
+}
+
+/// A short name for an index: `download.pytorch.org` gives `pytorch`, `pypi.nvidia.com` gives `nvidia`.
+pub(super) fn name_of(url: &str) -> String {
+    let host =
+        url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', ':']).next().unwrap_or_default();
+    let parts: Vec<_> = host.rsplit('@').next().unwrap_or_default().split('.').collect();
+    let name = if parts.len() >= 2 { parts[parts.len() - 2] } else { parts[0] };
+    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+    if name.is_empty() { "further".to_owned() } else { name.to_ascii_lowercase() }
+}
+
+/// Whether an address holds a login.
+pub(super) fn has_login(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or_default().contains('@') || url.contains("${")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_say_their_cuda() {
+        let cuda = |text: &str| text.parse().expect("a variant");
+        for (url, expected) in [
+            ("https://download.pytorch.org/whl/cu128", IndexMeaning::Cuda(cuda("cu128"))),
+            ("https://download.pytorch.org/whl/cu121/", IndexMeaning::Cuda(cuda("cu121"))),
+            ("https://download.pytorch.org/whl/cu113/torch_stable.html", IndexMeaning::Cuda(cuda("cu113"))),
+            ("https://download.pytorch.org/whl/nightly/cu128", IndexMeaning::Nightly(cuda("cu128"))),
+            ("https://data.pyg.org/whl/torch-2.6.0+cu124.html", IndexMeaning::Cuda(cuda("cu124"))),
+            ("https://data.dgl.ai/wheels/torch-2.4/cu124/repo.html", IndexMeaning::Cuda(cuda("cu124"))),
+            ("https://flashinfer.ai/whl/cu124/torch2.6/", IndexMeaning::Cuda(cuda("cu124"))),
+            ("https://download.pytorch.org/whl/cpu", IndexMeaning::Without("cpu".to_owned())),
+            ("https://download.pytorch.org/whl/rocm6.3", IndexMeaning::Without("rocm6.3".to_owned())),
+            ("https://pypi.org/simple", IndexMeaning::Default),
+            ("https://download.pytorch.org/whl/torch_stable.html", IndexMeaning::Default),
+            ("https://pypi.nvidia.com/", IndexMeaning::Other),
+            ("https://u:p@wheels.example.com/simple", IndexMeaning::Other),
+        ] {
+            assert_eq!(meaning(url), expected, "{url}");
+        }
+        assert_eq!(name_of("https://pypi.nvidia.com/"), "nvidia");
+        assert!(has_login("https://u:p@h/x") && !has_login("https://h/x@1"));
+    }
+}

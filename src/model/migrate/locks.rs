@@ -1,0 +1,243 @@
+//! Locks of Python tools: uv.lock, poetry.lock, pylock.toml.
+
+use serde::Deserialize;
+
+use super::place::Origin;
+use super::reading::{Asked, Kind, PythonFact, Reading};
+use super::requirement_line::{Line, line};
+use crate::model::versions::Machine;
+
+#[derive(Deserialize)]
+struct UvLock {
+    version: u32,
+    #[serde(rename = "requires-python")]
+    requires_python: Option<String>,
+    #[serde(default)]
+    package: Vec<UvPackage>,
+}
+
+#[derive(Deserialize)]
+struct UvPackage {
+    name: String,
+    version: Option<String>,
+    #[serde(default)]
+    source: toml::Table,
+    #[serde(default, rename = "resolution-markers")]
+    markers: Vec<String>,
+}
+
+/// Reads a uv.lock.
+pub fn from_uv_lock(file: &str, text: &str, machine: Machine) -> Reading {
+    let mut reading = Reading::of(file, Kind::Lock);
+    let lock: UvLock = match toml::from_str(text) {
+        Ok(lock) => lock,
+        Err(error) => {
+            return Reading::unreadable(
+                file,
+                Kind::Lock,
+                &format!("not a lock of uv: {}", error.message().trim()),
+            );
+        }
+    };
+    if lock.version != 1 {
+        let why = format!("format {} of uv's lock: this envforge reads format 1", lock.version);
+        return Reading::unreadable(file, Kind::Lock, &why);
+    }
+    python(&mut reading, lock.requires_python.as_deref(), text);
+    for package in lock.package {
+        let origin = Origin::holding(file, text, &format!("name = \"{}\"", package.name));
+        let here = package.markers.is_empty()
+            || package.markers.iter().any(|marker| super::platform::may_hold(marker, machine));
+        let local = ["editable", "virtual", "directory", "git", "path"]
+            .into_iter()
+            .find(|key| package.source.contains_key(*key));
+        match (local, &package.version) {
+            (Some("git" | "path"), _) => {
+                reading.leave(
+                    origin,
+                    &package.name,
+                    "from a repository or a path: it has no file that a hash could pin",
+                );
+            }
+            (None, Some(version)) if here => pin(&mut reading, &package.name, version, None, origin),
+            // A part of the project itself, or a release for another platform.
+            _ => {}
+        }
+    }
+    reading
+}
+
+#[derive(Deserialize)]
+struct PoetryLock {
+    #[serde(default)]
+    package: Vec<PoetryPackage>,
+    #[serde(default)]
+    metadata: toml::Table,
+}
+
+#[derive(Deserialize)]
+struct PoetryPackage {
+    name: String,
+    version: String,
+    #[serde(default)]
+    source: toml::Table,
+}
+
+/// Reads a poetry.lock.
+pub fn from_poetry_lock(file: &str, text: &str) -> Reading {
+    let mut reading = Reading::of(file, Kind::Lock);
+    let lock: PoetryLock = match toml::from_str(text) {
+        Ok(lock) => lock,
+        Err(error) => {
+            return Reading::unreadable(
+                file,
+                Kind::Lock,
+                &format!("not a lock of Poetry: {}", error.message().trim()),
+            );
+        }
+    };
+    let written = lock.metadata.get("lock-version").and_then(toml::Value::as_str).unwrap_or_default();
+    if !written.starts_with("1.") && !written.starts_with("2.") {
+        let why = format!("format `{written}` of Poetry's lock: this envforge reads 1 and 2");
+        return Reading::unreadable(file, Kind::Lock, &why);
+    }
+    python(&mut reading, lock.metadata.get("python-versions").and_then(toml::Value::as_str), text);
+    for package in lock.package {
+        let origin = Origin::holding(file, text, &format!("name = \"{}\"", package.name));
+        match package.source.get("type").and_then(toml::Value::as_str) {
+            Some("git" | "directory" | "file" | "url") => {
+                reading.leave(origin, &package.name, "from a repository, a path or an address");
+            }
+            _ => pin(&mut reading, &package.name, &package.version, None, origin),
+        }
+    }
+    reading
+}
+
+#[derive(Deserialize)]
+struct PyLock {
+    #[serde(rename = "lock-version")]
+    lock_version: String,
+    #[serde(rename = "requires-python")]
+    requires_python: Option<String>,
+    #[serde(default)]
+    packages: Vec<PyLockPackage>,
+}
+
+#[derive(Deserialize)]
+struct PyLockPackage {
+    name: String,
+    version: Option<String>,
+    marker: Option<String>,
+}
+
+/// Reads a pylock.toml (PEP 751): what it lists is what is installed.
+pub fn from_pylock(file: &str, text: &str) -> Reading {
+    let mut reading = Reading::of(file, Kind::Lock);
+    let lock: PyLock = match toml::from_str(text) {
+        Ok(lock) => lock,
+        Err(error) => {
+            return Reading::unreadable(
+                file,
+                Kind::Lock,
+                &format!("not a pylock: {}", error.message().trim()),
+            );
+        }
+    };
+    if !lock.lock_version.starts_with("1.") {
+        let why = format!("format {} of pylock.toml: this envforge reads 1", lock.lock_version);
+        return Reading::unreadable(file, Kind::Lock, &why);
+    }
+    python(&mut reading, lock.requires_python.as_deref(), text);
+    for package in lock.packages {
+        let origin = Origin::holding(file, text, &format!("name = \"{}\"", package.name));
+        match package.version {
+            Some(version) => pin(&mut reading, &package.name, &version, package.marker.as_deref(), origin),
+            None => reading.leave(origin, &package.name, "without a version: from a repository or a folder"),
+        }
+    }
+    reading
+}
+
+fn python(reading: &mut Reading, written: Option<&str>, text: &str) {
+    let Some(written) = written else { return };
+    if let Some(versions) = super::pythons::condition(written) {
+        let origin = Origin::holding(&reading.file, text, written);
+        reading.python.push(PythonFact { origin, versions, by: format!("requires-python = \"{written}\"") });
+    }
+}
+
+/// Notes the release of a package.
+pub(super) fn pin(reading: &mut Reading, name: &str, version: &str, marker: Option<&str>, origin: Origin) {
+    let marker = marker.map(|marker| format!(" ; {marker}")).unwrap_or_default();
+    match line(&format!("{name}=={version}{marker}"), &origin) {
+        Line::Package(asked) => add(reading, *asked),
+        Line::Wheel { .. } | Line::Not(_) => {
+            reading.leave(origin, &format!("{name} {version}"), "not a release");
+        }
+    }
+}
+
+fn add(reading: &mut Reading, asked: Asked) {
+    let twice = reading.pins.iter().position(|pin| pin.name == asked.name && pin.versions != asked.versions);
+    if let Some(at) = twice {
+        let other = reading.pins.remove(at);
+        let why = format!("the lock has it as {} as well: name one", other.versions);
+        reading.leave(asked.origin.clone(), &asked.written, why);
+        return;
+    }
+    reading.pins.push(asked);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pins(reading: &Reading) -> Vec<String> {
+        reading.pins.iter().map(Asked::requirement).collect()
+    }
+
+    #[test]
+    fn lock_of_uv_gives_the_releases_for_this_platform() {
+        let text = r#"
+version = 1
+revision = 3
+requires-python = ">=3.11"
+[[package]]
+name = "own"
+version = "0.1.0"
+source = { editable = "." }
+[[package]]
+name = "torch"
+version = "2.7.1+cu128"
+source = { registry = "https://download.pytorch.org/whl/cu128" }
+resolution-markers = ["sys_platform == 'linux'"]
+[[package]]
+name = "torch"
+version = "2.7.1"
+source = { registry = "https://pypi.org/simple" }
+resolution-markers = ["sys_platform == 'darwin'"]
+[[package]]
+name = "numpy"
+version = "2.3.0"
+source = { registry = "https://pypi.org/simple" }
+"#;
+        let reading = from_uv_lock("uv.lock", text, Machine::X86_64);
+        assert_eq!(pins(&reading), ["torch==2.7.1", "numpy==2.3.0"]);
+        assert_eq!(reading.pins[0].local.as_deref(), Some("cu128"));
+        let newer = from_uv_lock("uv.lock", "version = 2\n", Machine::X86_64);
+        assert!(newer.left[0].why.contains("format 2"), "{newer:?}");
+    }
+
+    #[test]
+    fn other_locks_give_their_releases() {
+        let text = "[[package]]\nname = \"torch\"\nversion = \"2.6.0\"\n[metadata]\nlock-version = \"2.1\"\npython-versions = \">=3.11,<3.14\"\n";
+        let reading = from_poetry_lock("poetry.lock", text);
+        assert_eq!(pins(&reading), ["torch==2.6.0"]);
+        assert_eq!(reading.python.len(), 1);
+        let text = "lock-version = \"1.0\"\n[[packages]]\nname = \"jax\"\nversion = \"0.6.0\"\n[[packages]]\nname = \"win\"\nversion = \"1\"\nmarker = \"sys_platform == 'win32'\"\n";
+        let reading = from_pylock("pylock.toml", text);
+        assert_eq!(pins(&reading), ["jax==0.6.0", "win==1 ; sys_platform == 'win32'"]);
+        assert!(from_pylock("pylock.toml", "lock-version = \"2.0\"\n").left[0].why.contains("format 2.0"));
+    }
+}

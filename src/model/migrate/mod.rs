@@ -1,0 +1,46 @@
+//! What people bring: requirement files, project files, locks of other tools, conda environments, Dockerfiles, read as text.
+//!
+//! Owns the readers, each from a text to a [`Reading`], and the decision of the one project that all readings of a folder ask for. Runs
+//! nothing, asks nobody, and loses no line in silence: what is not taken over is in the reading with its reason.
+
+mod compose;
+mod conda;
+mod conda_lock;
+mod conda_spec;
+mod conditions;
+mod decide;
+mod dockerfile;
+mod image_name;
+mod index_page;
+mod index_use;
+mod ini;
+mod locks;
+mod outcome;
+mod place;
+mod platform;
+mod poetry;
+mod pyproject;
+mod pythons;
+mod reading;
+mod requirement_line;
+mod requirements;
+mod script;
+mod setup;
+mod shell_words;
+mod starter;
+
+pub use compose::{from_compose, from_devcontainer};
+pub use conda::{from_environment, from_pixi};
+pub use conda_lock::{from_conda_lock, from_pixi_lock};
+pub use decide::{Question, decide};
+pub use dockerfile::from_dockerfile;
+pub use locks::{from_poetry_lock, from_pylock, from_uv_lock};
+pub use outcome::{Change, Migration, ProjectPackage, Refusal, Row};
+pub use place::Origin;
+pub use pyproject::from_pyproject_toml;
+pub use pythons::from_python_version;
+pub use reading::{IndexSeen, Kind, Reading};
+pub use requirements::{constraints_of, from_requirement_lines};
+pub use script::from_script;
+pub use setup::{from_setup_cfg, from_setup_py};
+pub use starter::starter;

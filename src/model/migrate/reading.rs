@@ -1,0 +1,235 @@
+//! What one file asks for.
+
+use pep440_rs::VersionSpecifiers;
+use pep508_rs::MarkerTree;
+use serde::Serialize;
+
+use super::place::Origin;
+use crate::model::versions::CudaVariant;
+
+/// The kinds of files, in the order in which they are believed: a lock before the file that it belongs to, what lists packages before
+/// what installs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A lock: uv.lock, pylock.toml, poetry.lock, conda-lock.yml, pixi.lock.
+    Lock,
+    /// pyproject.toml, pixi.toml, setup.cfg, setup.py, the metadata of a script.
+    Project,
+    /// A requirements file.
+    Requirements,
+    /// A conda environment.
+    Environment,
+    /// A Dockerfile, compose or devcontainer file.
+    Image,
+    /// .python-version.
+    Python,
+}
+
+/// A Python package that a file asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    pub origin: Origin,
+    /// As it is written.
+    pub written: String,
+    /// Its normalized name.
+    pub name: String,
+    /// `[extra,…]`, or nothing.
+    pub extras: String,
+    /// Its versions, without local parts.
+    pub versions: VersionSpecifiers,
+    /// The local part of its version: `cu128`.
+    pub local: Option<String>,
+    pub marker: MarkerTree,
+    /// The name of the index that it must come from.
+    pub index: Option<String>,
+}
+
+impl Asked {
+    /// The requirement without local part, index and hashes: `torch[x]>=2.6,<3 ; python_version < '3.12'`.
+    pub fn requirement(&self) -> String {
+        let marker = self.marker.contents().map(|marker| format!(" ; {marker}")).unwrap_or_default();
+        let versions: Vec<_> = self.versions.iter().map(ToString::to_string).collect();
+        format!("{}{}{}{marker}", self.name, self.extras, versions.join(","))
+    }
+}
+
+/// How sure a file is of its CUDA, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    /// An image that the project builds on, or the least driver it wants.
+    Surroundings,
+    /// The major in the name of a package: `cupy-cuda12x`.
+    Package,
+    /// The page of an index, or a package of conda that is the CUDA.
+    Index,
+    /// The framework's own version: `2.8.0+cu128`.
+    Framework,
+}
+
+/// A CUDA that a file names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CudaFact {
+    pub origin: Origin,
+    pub cuda: CudaVariant,
+    pub strength: Strength,
+    /// What names it: `--extra-index-url …/cu128`.
+    pub by: String,
+}
+
+/// The Python that a file asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PythonFact {
+    pub origin: Origin,
+    pub versions: VersionSpecifiers,
+    /// As it is written: `requires-python = ">=3.10"`.
+    pub by: String,
+}
+
+/// A part of a file that was understood and takes no entry of its own: what it means for the image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    pub origin: Origin,
+    pub written: String,
+    pub why: String,
+}
+
+/// An index that packages of a file name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexSeen {
+    /// Its name.
+    pub name: String,
+    /// Its address; empty: the user's configuration has it.
+    pub url: String,
+    /// Whether it is one page of links.
+    pub flat: bool,
+}
+
+/// Packages that a file lists under a name and that are not installed unless somebody asks: an extra, a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offered {
+    pub origin: Origin,
+    pub name: String,
+    /// `extra`, `dependency group`.
+    pub what: &'static str,
+    pub packages: Vec<Asked>,
+    pub cuda: Vec<CudaFact>,
+    pub left: Vec<Note>,
+    pub indexes: Vec<IndexSeen>,
+}
+
+impl Offered {
+    /// Packages alone.
+    pub(super) fn of(origin: Origin, name: &str, what: &'static str, packages: Vec<Asked>) -> Self {
+        let (cuda, left, indexes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { origin, name: name.to_owned(), what, packages, cuda, left, indexes }
+    }
+}
+
+/// What one file asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The file, relative to the folder that is read.
+    pub file: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// The packages it asks for.
+    pub packages: Vec<Asked>,
+    /// Of a lock: the release of every package. They say which release, not which packages are wanted.
+    pub pins: Vec<Asked>,
+    /// Versions that hold only for packages asked for elsewhere.
+    pub constraints: Vec<Asked>,
+    /// Every CUDA it names.
+    pub cuda: Vec<CudaFact>,
+    /// Every Python it asks for.
+    pub python: Vec<PythonFact>,
+    /// Packages of the distribution.
+    pub apt: Vec<(Origin, String)>,
+    /// Indexes that packages of it name.
+    pub indexes: Vec<IndexSeen>,
+    /// Extras and groups.
+    pub offered: Vec<Offered>,
+    /// Whether a compiler of CUDA is asked for, and by what.
+    pub devel: Option<Note>,
+    /// What was understood and is part of the image anyway.
+    pub kept: Vec<Note>,
+    /// What is not taken over, with the reason.
+    pub left: Vec<Note>,
+    /// Requirement files that it names: the reader of the folder reads them.
+    pub includes: Vec<(Origin, String)>,
+    /// Files of versions that it names with `-c`.
+    pub constraint_files: Vec<(Origin, String)>,
+    /// Whether `lock` reads this very file with the same meaning, so that envforge.toml can name it instead of a copy.
+    pub is_readable_by_lock: bool,
+}
+
+impl Reading {
+    /// An empty reading of a file.
+    pub fn of(file: &str, kind: Kind) -> Self {
+        Self {
+            file: file.to_owned(),
+            kind,
+            packages: Vec::new(),
+            pins: Vec::new(),
+            constraints: Vec::new(),
+            cuda: Vec::new(),
+            python: Vec::new(),
+            apt: Vec::new(),
+            indexes: Vec::new(),
+            offered: Vec::new(),
+            devel: None,
+            kept: Vec::new(),
+            left: Vec::new(),
+            includes: Vec::new(),
+            constraint_files: Vec::new(),
+            is_readable_by_lock: false,
+        }
+    }
+
+    /// One that could not be read at all.
+    pub fn unreadable(file: &str, kind: Kind, why: &str) -> Self {
+        let mut reading = Self::of(file, kind);
+        reading.leave(Origin::file(file), "the whole file", why);
+        reading
+    }
+
+    /// Notes what is not taken over.
+    pub fn leave(&mut self, origin: Origin, written: &str, why: impl Into<String>) {
+        self.left.push(Note { origin, written: shortened(written), why: why.into() });
+    }
+
+    /// Notes what needs no entry of its own.
+    pub fn keep(&mut self, origin: Origin, written: &str, why: impl Into<String>) {
+        self.kept.push(Note { origin, written: shortened(written), why: why.into() });
+    }
+
+    /// Whether anything of the file was understood.
+    pub fn says_something(&self) -> bool {
+        let lists = [
+            !self.packages.is_empty(),
+            !self.pins.is_empty(),
+            !self.cuda.is_empty(),
+            !self.python.is_empty(),
+        ];
+        lists.contains(&true) || !self.apt.is_empty() || !self.offered.is_empty() || !self.kept.is_empty()
+    }
+}
+
+/// Characters of a line that a table repeats.
+const SHOWN: usize = 90;
+
+/// A line without the login of an address, at most [`SHOWN`] characters of it.
+pub(super) fn shortened(text: &str) -> String {
+    let mut plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(at) = plain.find("://") {
+        let rest = &plain[at + 3..];
+        let end = rest.find(['/', ' ', '?', '#']).unwrap_or(rest.len());
+        if let Some(login) = rest[..end].rfind('@') {
+            plain.replace_range(at + 3..at + 3 + login, "***");
+        }
+    }
+    if plain.chars().count() <= SHOWN {
+        return plain;
+    }
+    plain.chars().take(SHOWN - 1).chain(['…']).collect()
+}

@@ -1,0 +1,351 @@
+//! Requirement files as pip reads them, line by line: a line that is not understood takes no other with it.
+
+use pep440_rs::VersionSpecifiers;
+
+use super::index_page::{IndexMeaning, has_login, meaning, name_of};
+use super::place::Origin;
+use super::reading::{CudaFact, Kind, Reading, Strength};
+use super::requirement_line::{Line, line};
+
+/// Reads a requirements file, or one of constraints.
+pub fn from_requirement_lines(file: &str, text: &str) -> Reading {
+    let mut reading = Reading::of(file, Kind::Requirements);
+    reading.is_readable_by_lock = true;
+    for (at, content) in logical_lines(text) {
+        take_line(&mut reading, &content, &Origin::line(file, at));
+    }
+    reading
+}
+
+/// Reads one line: a requirement with its options, or options alone.
+pub(super) fn take_line(reading: &mut Reading, content: &str, origin: &Origin) {
+    if content.starts_with('-') {
+        reading.is_readable_by_lock &=
+            ["-r", "--requirement"].iter().any(|option| content.starts_with(option));
+        return options(reading, content, origin);
+    }
+    let (requirement, rest) = cut_options(content);
+    if rest.split_whitespace().any(|word| !word.starts_with("--hash") && word.starts_with('-')) {
+        reading.is_readable_by_lock = false;
+        options(reading, rest, origin);
+    }
+    take_requirement(reading, requirement, origin);
+}
+
+/// Takes a requirement over, or notes why not.
+pub(super) fn take_requirement(reading: &mut Reading, written: &str, origin: &Origin) {
+    match line(written, origin) {
+        Line::Package(asked) => reading.packages.push(*asked),
+        Line::Wheel { asked, .. } => {
+            reading.is_readable_by_lock = false;
+            reading.packages.push(*asked);
+        }
+        Line::Not(why) => {
+            reading.is_readable_by_lock = false;
+            reading.leave(origin.clone(), written, why);
+        }
+    }
+}
+
+/// The requirement in front of the options behind it: `torch>=2.7 --index-url https://…`.
+fn cut_options(content: &str) -> (&str, &str) {
+    let at = content.find(" --").or_else(|| content.find(" -i ")).or_else(|| content.find(" -f "));
+    at.map_or((content, ""), |at| (content[..at].trim(), content[at..].trim()))
+}
+
+/// Reads options, each with its value, and packages that stand behind them on the same line.
+pub(super) fn options(reading: &mut Reading, content: &str, origin: &Origin) {
+    let mut words = content.split_whitespace();
+    while let Some(word) = words.next() {
+        let (option, mut value) = word.split_once('=').map_or((word, None), |(o, v)| (o, Some(v)));
+        // `-rfile` and `-ihttps://…`: a short option with its value.
+        let (option, glued) = match option.split_at_checked(2) {
+            Some((short, rest))
+                if !option.starts_with("--") && !rest.is_empty() && option.starts_with('-') =>
+            {
+                (short, Some(rest))
+            }
+            _ => (option, None),
+        };
+        value = glued.or(value);
+        let takes_value = !stands_alone(option);
+        if !option.starts_with('-') {
+            // pip reads an option line to its end and drops what stands behind it.
+            reading.leave(
+                origin.clone(),
+                word,
+                "stands behind an option on one line, where pip drops it: give it a line of its own",
+            );
+            continue;
+        }
+        let value = match value {
+            Some(value) => value,
+            None if takes_value => words.next().unwrap_or_default(),
+            None => "",
+        };
+        let value = value.trim_matches(['"', '\'']);
+        option_with_value(reading, option, value, origin);
+    }
+}
+
+/// Whether an option of pip or `uv pip` has no value.
+pub(super) fn stands_alone(option: &str) -> bool {
+    const ALONE: [&str; 27] = [
+        "--pre",
+        "--no-index",
+        "--require-hashes",
+        "--prefer-binary",
+        "--no-deps",
+        "--upgrade",
+        "-U",
+        "--no-cache-dir",
+        "--user",
+        "--no-build-isolation",
+        "--break-system-packages",
+        "--quiet",
+        "-q",
+        "--system",
+        "--force-reinstall",
+        "--verbose",
+        "-v",
+        "--no-cache",
+        "--ignore-installed",
+        "-I",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--no-use-pep517",
+        "--no-warn-script-location",
+        "--no-color",
+        "-qq",
+        "--compile-bytecode",
+    ];
+    ALONE.contains(&option)
+}
+
+fn option_with_value(reading: &mut Reading, option: &str, value: &str, origin: &Origin) {
+    let written = format!("{option} {value}");
+    let why = match option {
+        "-r" | "--requirement" | "--requirements" => {
+            return reading.includes.push((origin.clone(), value.to_owned()));
+        }
+        "-c" | "--constraint" | "--constraints" => {
+            return reading.constraint_files.push((origin.clone(), value.to_owned()));
+        }
+        "-i" | "--index-url" | "--extra-index-url" | "-f" | "--find-links" | "--index"
+        | "--default-index" => {
+            return index(reading, &written, value, origin);
+        }
+        "-e" | "--editable" if value.starts_with("git+") || value.contains("://") => {
+            "a repository: it has no file that a hash could pin; build its wheel (`pip wheel`) and give it with `--wheel FILE`"
+        }
+        "-e" | "--editable" => {
+            "the project's own code: it is mounted by `envforge shell`, never part of the image"
+        }
+        "--hash" => return,
+        "--prefer-binary"
+        | "--only-binary"
+        | "--require-hashes"
+        | "--no-cache-dir"
+        | "--upgrade"
+        | "-U"
+        | "--user"
+        | "--break-system-packages"
+        | "--quiet"
+        | "-q"
+        | "--system"
+        | "--no-cache"
+        | "--root-user-action"
+        | "--verbose"
+        | "-v"
+        | "--disable-pip-version-check"
+        | "--no-input"
+        | "--timeout"
+        | "--default-timeout"
+        | "--retries"
+        | "--progress-bar" => {
+            return reading.keep(
+                origin.clone(),
+                &written,
+                "wheels are taken first, and every one is pinned by hash",
+            );
+        }
+        "--pre" => "pre-releases are taken only where a requirement names one",
+        "--no-binary"
+        | "--no-build-isolation"
+        | "--config-settings"
+        | "--global-option"
+        | "--no-use-pep517" => "builds from source are allowed by name: `allow-source = [\"NAME\"]`",
+        "--torch-backend" => return torch_backend(reading, value, origin),
+        "--no-deps" => "dependencies are always resolved",
+        "--trusted-host" => "certificates are always checked; a company's goes into `SSL_CERT_FILE`",
+        _ => "this option has no counterpart",
+    };
+    reading.leave(origin.clone(), &written, why);
+}
+
+/// `uv pip install --torch-backend=cu128`.
+fn torch_backend(reading: &mut Reading, value: &str, origin: &Origin) {
+    match value.parse() {
+        Ok(cuda) => reading.cuda.push(CudaFact {
+            origin: origin.clone(),
+            cuda,
+            strength: Strength::Index,
+            by: format!("--torch-backend {value}"),
+        }),
+        Err(_) => {
+            reading.leave(origin.clone(), &format!("--torch-backend {value}"), "the matrix chooses the CUDA");
+        }
+    }
+}
+
+/// Takes over what the address of an index says.
+pub(super) fn index(reading: &mut Reading, written: &str, url: &str, origin: &Origin) {
+    match meaning(url) {
+        IndexMeaning::Cuda(cuda) => {
+            let by = written.to_owned();
+            reading.cuda.push(CudaFact { origin: origin.clone(), cuda, strength: Strength::Index, by });
+        }
+        IndexMeaning::Nightly(cuda) => {
+            reading.cuda.push(CudaFact {
+                origin: origin.clone(),
+                cuda,
+                strength: Strength::Index,
+                by: written.to_owned(),
+            });
+            reading.leave(
+                origin.clone(),
+                written,
+                "an index of nightly builds, which are gone after weeks: releases are taken",
+            );
+        }
+        IndexMeaning::Without(kind) => {
+            reading.leave(
+                origin.clone(),
+                written,
+                format!("an index of builds without CUDA (`{kind}`): the image is for NVIDIA GPUs"),
+            );
+        }
+        IndexMeaning::Default => reading.keep(origin.clone(), written, "an index that is used anyway"),
+        IndexMeaning::Other if has_login(url) => {
+            reading.leave(
+                origin.clone(),
+                written,
+                "an index with a login: name it in `[indexes]` of your configuration",
+            );
+        }
+        IndexMeaning::Other => {
+            let name = name_of(url);
+            let why = format!(
+                "a further index: if packages come from it, add `indexes = [{{ name = \"{name}\", url = \"{url}\" }}]` to [packages]"
+            );
+            reading.leave(origin.clone(), written, why);
+        }
+    }
+}
+
+/// Reads a file that `-c` names: versions for packages that are asked for elsewhere.
+pub fn constraints_of(file: &str, text: &str) -> Reading {
+    let mut reading = from_requirement_lines(file, text);
+    reading.constraints = std::mem::take(&mut reading.packages);
+    reading
+}
+
+/// Both conditions at once.
+pub(super) fn both(first: &VersionSpecifiers, second: &VersionSpecifiers) -> VersionSpecifiers {
+    let mut all: Vec<_> = first.iter().cloned().collect();
+    all.extend(second.iter().filter(|one| !first.contains_specifier(one)).cloned());
+    all.into_iter().collect()
+}
+
+/// Whether a condition is in a list of them.
+trait ContainsSpecifier {
+    fn contains_specifier(&self, one: &pep440_rs::VersionSpecifier) -> bool;
+}
+
+impl ContainsSpecifier for VersionSpecifiers {
+    fn contains_specifier(&self, one: &pep440_rs::VersionSpecifier) -> bool {
+        self.iter().any(|own| own == one)
+    }
+}
+
+/// The lines joined at `\`, without comments and blank lines, each with the number of its first line.
+pub(super) fn logical_lines(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+    while let Some((at, first)) = lines.next() {
+        let mut whole = without_comment(first).trim().to_owned();
+        while let Some(part) = whole.strip_suffix('\\') {
+            let Some((_, next)) = lines.next() else {
+                whole = part.trim_end().to_owned();
+                break;
+            };
+            whole = format!("{} {}", part.trim_end(), without_comment(next).trim());
+        }
+        let whole = whole.trim();
+        if !whole.is_empty() {
+            found.push((at + 1, whole.to_owned()));
+        }
+    }
+    found
+}
+
+fn without_comment(line: &str) -> &str {
+    if line.trim_start().starts_with('#') {
+        return "";
+    }
+    let tab = line.split_once("\t#").map_or(line, |(before, _)| before);
+    tab.split_once(" #").map_or(tab, |(before, _)| before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Reading {
+        from_requirement_lines("requirements.txt", text)
+    }
+
+    fn names(reading: &Reading) -> Vec<String> {
+        reading.packages.iter().map(super::super::reading::Asked::requirement).collect()
+    }
+
+    #[test]
+    fn unsupported_line_takes_no_other_with_it() {
+        let reading = read(
+            "--extra-index-url https://download.pytorch.org/whl/cu121\ntorch==2.3.1\n-e .\ngit+https://h/x.git\nnumpy<2  # old\n",
+        );
+        assert_eq!(names(&reading), ["torch==2.3.1", "numpy<2"]);
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
+        let left: Vec<_> = reading.left.iter().map(|note| note.origin.to_string()).collect();
+        assert_eq!(left, ["requirements.txt:3", "requirements.txt:4"]);
+        assert!(!reading.is_readable_by_lock);
+        assert!(read("torch==2.3.1\nnumpy --hash=sha256:00\n-r more.txt\n").is_readable_by_lock);
+    }
+
+    #[test]
+    fn options_behind_a_requirement_and_packages_behind_an_option_are_told() {
+        let reading = read(
+            "torch>=2.7.0 --index-url https://download.pytorch.org/whl/cu128\n--extra-index-url https://pypi.nvidia.com/ tensorrt-llm\n",
+        );
+        assert_eq!(names(&reading), ["torch>=2.7.0"]);
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu128");
+        let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
+        assert_eq!(left, ["--extra-index-url https://pypi.nvidia.com/", "tensorrt-llm"]);
+        assert!(reading.left[0].why.contains("name = \"nvidia\""), "{:?}", reading.left[0]);
+    }
+
+    #[test]
+    fn logins_are_not_repeated() {
+        let reading = read("--index-url https://user:hunter2@wheels.example.com/simple\n");
+        assert!(!format!("{:?}", reading.left).contains("hunter2"), "{:?}", reading.left);
+        assert!(reading.left[0].why.contains("[indexes]"));
+    }
+
+    #[test]
+    fn files_it_names_are_for_the_reader_of_the_folder() {
+        let reading = read("-r base.txt\n-rmore.txt\n--requirement=third.txt\n-c limits.txt\n");
+        let files: Vec<_> = reading.includes.iter().map(|(_, file)| file.as_str()).collect();
+        assert_eq!(files, ["base.txt", "more.txt", "third.txt"]);
+        assert_eq!(reading.constraint_files[0].1, "limits.txt");
+    }
+}

@@ -1,0 +1,186 @@
+//! Requested packages that belong to another CUDA, another release of the framework or another NumPy than the stack's, by names and rows
+//! alone: they would install and fail at import.
+
+use std::collections::BTreeSet;
+use std::str::FromStr as _;
+
+use pep440_rs::{Operator, Version, VersionSpecifiers};
+use pep508_rs::{Requirement, VersionOrUrl};
+
+use super::companion_fit::satisfies;
+use super::refusal::RuleViolation;
+use super::rule::Rule;
+use crate::model::compat::Matrix;
+use crate::model::compat::tables::Variant;
+use crate::model::local_version::without_local;
+use crate::model::stack::Stack;
+
+/// Returns why a requirement cannot be met next to the stack; `None`: nothing speaks against it.
+pub(super) fn foreign(typed: &str, stack: &Stack, matrix: &Matrix) -> Option<RuleViolation> {
+    let parsed: Requirement = Requirement::from_str(&without_local(typed).0).ok()?;
+    let versions = match &parsed.version_or_url {
+        Some(VersionOrUrl::VersionSpecifier(versions)) => versions.clone(),
+        Some(VersionOrUrl::Url(_)) => return None,
+        None => VersionSpecifiers::empty(),
+    };
+    let name = parsed.name.to_string();
+    let edition = format!("matrix {}", matrix.edition);
+    let no = |text: String, source: &str| Some(RuleViolation::new(Rule::CompanionMismatch, text, source));
+    if name == stack.package {
+        // A release that was repaired (`2.15.0.post1`) stands for the one that was asked for.
+        let repaired = || {
+            let own = Version::from_str(&stack.version.to_string());
+            own.is_ok_and(|own| versions.contains(&own.only_release()))
+        };
+        let fits = versions.is_empty() || satisfies(&stack.version, &versions.to_string()) || repaired();
+        return if fits {
+            None
+        } else {
+            no(format!("{typed}: the stack is {name} {}", stack.version), &edition)
+        };
+    }
+    if name == "numpy"
+        && let Some(limit) = &stack.numpy
+        && let Some(exact) = exact(&versions)
+        && !VersionSpecifiers::from_str(limit).is_ok_and(|limit| limit.contains(&exact))
+    {
+        return no(format!("{typed}: {} {} works with numpy{limit}", stack.package, stack.version), &edition);
+    }
+    let extras = parsed.extras.iter().map(ToString::to_string);
+    let major = extras.chain(name.rsplit('-').next().map(str::to_owned)).find_map(|part| cuda_major(&part));
+    if let Some(major) = major.filter(|major| *major != stack.cuda.major && !name.starts_with("nvidia-")) {
+        let own = stack.cuda.major;
+        let other = typed.replace(&major.to_string(), &own.to_string());
+        let instead = if name.contains(&major.to_string())
+            && is_known(&name.replace(&major.to_string(), &own.to_string()), matrix)
+        {
+            format!(
+                "; `{}` is the package for CUDA {own}",
+                name.replace(&major.to_string(), &own.to_string())
+            )
+        } else if !name.contains(&major.to_string()) {
+            format!("; write `{other}`")
+        } else {
+            String::new()
+        };
+        return no(format!("{typed} is for CUDA {major}, the stack has CUDA {own}{instead}"), &edition);
+    }
+    let rows: Vec<_> = matrix
+        .variants
+        .iter()
+        .filter(|row| carries(row, &name, matrix) && row.machine == stack.machine)
+        .collect();
+    let asked: Vec<_> = rows
+        .iter()
+        .filter(|row| versions.is_empty() || satisfies(&row.version, &versions.to_string()))
+        .collect();
+    let majors: BTreeSet<u8> = asked.iter().map(|row| row.cuda.major).collect();
+    if asked.is_empty() || majors.contains(&stack.cuda.major) {
+        return None;
+    }
+    let list: Vec<_> = majors.iter().map(ToString::to_string).collect();
+    let mut fitting: Vec<_> =
+        rows.iter().filter(|row| row.cuda.major == stack.cuda.major).map(|row| &row.version).collect();
+    fitting.sort();
+    let known = match (fitting.first(), fitting.last()) {
+        (Some(first), Some(last)) if first != last => {
+            format!("; for CUDA {} it is {name} {first} to {last}", stack.cuda.major)
+        }
+        (Some(only), _) => format!("; for CUDA {} it is {name} {only}", stack.cuda.major),
+        _ => String::new(),
+    };
+    let text = format!(
+        "{typed} is for CUDA {}, the {} of the stack has CUDA {}{known}",
+        list.join(" or "),
+        stack.package,
+        stack.cuda.major
+    );
+    no(text, &asked[0].source)
+}
+
+/// Whether a row is of a package.
+fn carries(row: &Variant, package: &str, matrix: &Matrix) -> bool {
+    let product =
+        || matrix.products.iter().find(|product| product.framework == row.framework)?.package.as_deref();
+    row.package.as_deref().or_else(product) == Some(package)
+}
+
+fn is_known(package: &str, matrix: &Matrix) -> bool {
+    matrix.variants.iter().any(|row| carries(row, package, matrix))
+}
+
+/// 12 of `cu12`, `cuda12x`, `cuda12`, `cuda12_pip`.
+fn cuda_major(part: &str) -> Option<u8> {
+    let part = part.split(['_', '-']).next()?;
+    let digits = part.strip_prefix("cuda").or_else(|| part.strip_prefix("cu"))?;
+    let digits = digits.strip_suffix('x').unwrap_or(digits);
+    if digits.len() == 2 { digits.parse().ok() } else { None }
+}
+
+fn exact(versions: &VersionSpecifiers) -> Option<Version> {
+    versions.iter().find(|one| *one.operator() == Operator::Equal).map(|one| one.version().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::resolve::{ResolveOptions, resolve};
+    use crate::model::target::Target;
+    use crate::model::versions::Machine;
+
+    fn why(spec: &str, requirement: &str) -> Option<String> {
+        let (matrix, target) = (Matrix::current(), Target::any(Machine::X86_64));
+        let spec = spec.parse().expect("a spec");
+        let stack = resolve(&spec, &target, matrix, &ResolveOptions::default()).expect("a stack");
+        foreign(requirement, &stack, matrix).map(|violation| violation.text)
+    }
+
+    #[test]
+    fn packages_of_another_cuda_are_refused_with_the_fitting_name() {
+        for (spec, requirement, says) in [
+            (
+                "pytorch-cuda:2.7.1-cu128",
+                "cupy-cuda11x",
+                "is for CUDA 11, the stack has CUDA 12; `cupy-cuda12x` is the package",
+            ),
+            (
+                "pytorch-cuda:2.11.0-cu130",
+                "cupy-cuda12x==13.6.0",
+                "`cupy-cuda13x` is the package for CUDA 13",
+            ),
+            ("pytorch-cuda:2.11.0-cu130", "jax[cuda12]==0.6.0", "write `jax[cuda13]==0.6.0`"),
+            (
+                "jax-cuda:0.4.34",
+                "tensorflow[and-cuda]==2.13.0",
+                "tensorflow[and-cuda]==2.13.0 is for CUDA 11, the jax of the stack has CUDA 12; for CUDA 12 it is tensorflow 2.1",
+            ),
+            ("pytorch-cuda:2.7.1-cu128", "torch==2.6.0", "the stack is torch 2.7.1"),
+            ("pytorch-cuda:2.11.0-cu130", "cudf-cu12", "`cudf-cu13` is the package for CUDA 13"),
+        ] {
+            let text = why(spec, requirement).unwrap_or_else(|| panic!("{spec} {requirement}"));
+            assert!(text.contains(says), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_fits_or_is_not_known_is_not_refused() {
+        for requirement in [
+            "cupy-cuda12x",
+            "jax[cuda12]",
+            "tensorflow",
+            "torch==2.7.1+cu128",
+            "torch>=2",
+            "numpy==2.1.0",
+            "onnxruntime-gpu",
+            "nvidia-cublas-cu11",
+            "some-thing",
+            "x @ https://h/x.whl",
+        ] {
+            assert_eq!(why("pytorch-cuda:2.7.1-cu128", requirement), None, "{requirement}");
+        }
+        assert!(
+            why("pytorch-cuda:2.1.2-cu121", "numpy==2.1.0")
+                .is_some_and(|text| text.contains("works with numpy"))
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! The files that people bring, found in a folder or named, and read.
+
+use std::collections::BTreeSet;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::model::compat::Matrix;
+use crate::model::migrate::{
+    Kind, Origin, Reading, constraints_of, from_compose, from_conda_lock, from_devcontainer, from_dockerfile,
+    from_environment, from_pixi, from_pixi_lock, from_poetry_lock, from_pylock, from_pyproject_toml,
+    from_python_version, from_requirement_lines, from_script, from_setup_cfg, from_setup_py, from_uv_lock,
+};
+use crate::model::project::is_apt_name;
+use crate::model::versions::Machine;
+use crate::store::read_regular;
+use crate::workflow::project::LARGEST_FILE;
+
+/// Files that are read where they are, by the names that people give them.
+const NAMES: [&str; 22] = [
+    "uv.lock",
+    "pylock.toml",
+    "poetry.lock",
+    "conda-lock.yml",
+    "pixi.lock",
+    "pyproject.toml",
+    "pixi.toml",
+    "setup.cfg",
+    "setup.py",
+    "requirements.txt",
+    "environment.yml",
+    "environment.yaml",
+    "Dockerfile",
+    "Containerfile",
+    "compose.yaml",
+    "compose.yml",
+    "docker-compose.yml",
+    "docker-compose.yaml",
+    ".devcontainer/devcontainer.json",
+    ".devcontainer.json",
+    ".python-version",
+    "apt.txt",
+];
+/// Files that name each other lie in each other at most this deep, and there are at most this many.
+const MOST: usize = 200;
+
+/// What the readers need besides the text.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) matrix: &'a Matrix,
+    pub(crate) machine: Machine,
+}
+
+/// Reads the files of a folder that say which packages, CUDA or Python a project wants.
+pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Reading> {
+    let mut names: Vec<String> = NAMES.iter().map(|name| (*name).to_owned()).collect();
+    if !folder.join("requirements.txt").exists() {
+        names.extend(only_one(folder, |name| name.starts_with("requirements") && has_extension(name, "txt")));
+    }
+    if !NAMES[10..12].iter().any(|name| folder.join(name).exists()) {
+        let conda = |name: &str| {
+            (name.starts_with("environment") || name.starts_with("conda") || name.starts_with("env"))
+                && is_yaml(name)
+        };
+        names.extend(only_one(folder, |name| conda(name) && name != "conda-lock.yml"));
+    }
+    let there = names.into_iter().filter(|name| folder.join(name).symlink_metadata().is_ok());
+    let mut reader = Reader { folder, around, seen: BTreeSet::new() };
+    let mut readings: Vec<_> =
+        there.collect::<Vec<_>>().into_iter().flat_map(|name| reader.file(&name)).collect();
+    if readings.is_empty()
+        && let Some(script) = only_one(folder, is_python)
+    {
+        readings.extend(reader.file(&script).into_iter().filter(Reading::says_something));
+    }
+    readings
+}
+
+/// Reads one file that a person named.
+pub(crate) fn read_file(file: &Utf8Path, around: Surroundings<'_>) -> Vec<Reading> {
+    let folder = file.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
+    let mut reader = Reader { folder, around, seen: BTreeSet::new() };
+    reader.file(file.file_name().unwrap_or_default())
+}
+
+/// The one file of a folder with such a name; none or several: nothing is guessed.
+fn only_one(folder: &Utf8Path, fits: impl Fn(&str) -> bool) -> Option<String> {
+    let entries = folder.read_dir_utf8().ok()?;
+    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_owned()));
+    let mut names = names.filter(|name| fits(name));
+    let first = names.next()?;
+    names.next().is_none().then_some(first)
+}
+
+fn is_yaml(name: &str) -> bool {
+    matches!(Utf8Path::new(name).extension(), Some("yml" | "yaml"))
+}
+
+fn is_python(name: &str) -> bool {
+    has_extension(name, "py")
+}
+
+fn has_extension(name: &str, extension: &str) -> bool {
+    Utf8Path::new(name).extension() == Some(extension)
+}
+
+struct Reader<'a> {
+    folder: &'a Utf8Path,
+    around: Surroundings<'a>,
+    seen: BTreeSet<Utf8PathBuf>,
+}
+
+impl Reader<'_> {
+    /// Reads a file, and those that it names.
+    fn file(&mut self, name: &str) -> Vec<Reading> {
+        if !self.seen.insert(Utf8PathBuf::from(name)) || self.seen.len() > MOST {
+            return Vec::new();
+        }
+        let mut reading = match self.text(name) {
+            Ok(text) => self.reading(name, &text),
+            Err(why) => return vec![Reading::unreadable(name, Kind::Image, &why)],
+        };
+        let mut further = self.included(&mut reading);
+        self.constraints(&mut reading);
+        further.insert(0, reading);
+        further
+    }
+
+    fn text(&self, name: &str) -> Result<String, String> {
+        let folder = self.folder.canonicalize_utf8().map_err(|error| error.to_string())?;
+        let path = self.folder.join(name).canonicalize_utf8().map_err(|error| error.to_string())?;
+        if !path.starts_with(&folder) {
+            return Err("it leads out of the folder".to_owned());
+        }
+        decoded(read_regular(&path, LARGEST_FILE).map_err(|error| error.to_string())?)
+    }
+
+    fn reading(&self, name: &str, text: &str) -> Reading {
+        let Surroundings { matrix, machine } = self.around;
+        let short = Utf8Path::new(name).file_name().unwrap_or(name);
+        let begins = |key: &str| text.lines().any(|line| line.starts_with(key));
+        match short {
+            "uv.lock" => from_uv_lock(name, text, machine),
+            "poetry.lock" => from_poetry_lock(name, text),
+            "pixi.lock" => from_pixi_lock(name, text, matrix),
+            "pixi.toml" => from_pixi(name, text, matrix),
+            "setup.cfg" => from_setup_cfg(name, text),
+            "setup.py" => from_setup_py(name, text),
+            ".python-version" => from_python_version(name, text),
+            "apt.txt" => apt(name, text),
+            _ if short.starts_with("pylock.") => from_pylock(name, text),
+            _ if short.contains("conda-lock") => from_conda_lock(name, text, matrix),
+            _ if has_extension(short, "toml") => from_pyproject_toml(name, text, machine),
+            _ if is_yaml(short) && begins("services") => from_compose(name, text),
+            _ if is_yaml(short) && (begins("metadata:") && begins("package:")) => {
+                from_conda_lock(name, text, matrix)
+            }
+            _ if is_yaml(short) => from_environment(name, text, matrix),
+            _ if has_extension(short, "json") => from_devcontainer(name, text),
+            _ if is_python(short) => from_script(name, text, machine).unwrap_or_else(|| {
+                Reading::unreadable(name, Kind::Project, "no block `# /// script` with its requirements")
+            }),
+            _ if short.to_ascii_lowercase().contains("dockerfile") || short == "Containerfile" => {
+                from_dockerfile(name, text, matrix)
+            }
+            _ => from_requirement_lines(name, text),
+        }
+    }
+
+    /// Reads the requirement files that a file names. Those of a requirements file are parts of it.
+    fn included(&mut self, reading: &mut Reading) -> Vec<Reading> {
+        let mut further = Vec::new();
+        for (origin, named) in std::mem::take(&mut reading.includes) {
+            let Some(name) = self.beside(&reading.file, &named) else {
+                reading.leave(origin, &format!("-r {named}"), "the folder does not have this file");
+                continue;
+            };
+            let parts = self.file(&name);
+            if reading.kind == Kind::Requirements {
+                for part in parts {
+                    absorb(reading, part);
+                }
+            } else {
+                further.extend(parts);
+            }
+        }
+        further
+    }
+
+    fn constraints(&mut self, reading: &mut Reading) {
+        for (origin, named) in &reading.constraint_files.clone() {
+            let text = self.beside(&reading.file, named).map(|name| (self.text(&name), name));
+            match text {
+                Some((Ok(text), name)) => {
+                    let part = constraints_of(&name, &text);
+                    reading.constraints.extend(part.constraints);
+                    reading.left.extend(part.left);
+                    reading.keep(
+                        origin.clone(),
+                        &format!("-c {named}"),
+                        "its versions hold for the packages that are asked for",
+                    );
+                }
+                _ => reading.leave(origin.clone(), &format!("-c {named}"), "it cannot be read"),
+            }
+        }
+    }
+
+    /// The name of a file that another one names: relative to it, or by its last part where a Dockerfile copied it.
+    fn beside(&self, file: &str, named: &str) -> Option<String> {
+        let near = Utf8Path::new(file).parent().unwrap_or(Utf8Path::new("")).join(named);
+        let last = Utf8Path::new(named).file_name().unwrap_or(named);
+        let candidates = [near.as_str(), named, last].map(|name| name.trim_start_matches("./").to_owned());
+        candidates.into_iter().find(|name| !name.starts_with('/') && self.folder.join(name).is_file())
+    }
+}
+
+/// Adds what a file that a requirements file names says.
+fn absorb(reading: &mut Reading, part: Reading) {
+    reading.is_readable_by_lock &= part.is_readable_by_lock;
+    reading.packages.extend(part.packages);
+    reading.constraints.extend(part.constraints);
+    reading.cuda.extend(part.cuda);
+    reading.kept.extend(part.kept);
+    reading.left.extend(part.left);
+    reading.constraint_files.extend(part.constraint_files);
+}
+
+fn apt(name: &str, text: &str) -> Reading {
+    let mut reading = Reading::of(name, Kind::Requirements);
+    for (at, line) in text.lines().enumerate() {
+        for word in line.split('#').next().unwrap_or_default().split_whitespace() {
+            let origin = Origin::line(name, at + 1);
+            if is_apt_name(word) {
+                reading.apt.push((origin, word.to_owned()));
+            } else {
+                reading.leave(origin, word, "not the name of a package of the distribution");
+            }
+        }
+    }
+    reading
+}
+
+/// The text of a file: UTF-8, or UTF-16 with its mark, which PowerShell writes.
+fn decoded(bytes: Vec<u8>) -> Result<String, String> {
+    let wide = match bytes.get(..2) {
+        Some([0xff, 0xfe]) => Some(u16::from_le_bytes as fn([u8; 2]) -> u16),
+        Some([0xfe, 0xff]) => Some(u16::from_be_bytes as fn([u8; 2]) -> u16),
+        _ => None,
+    };
+    if let Some(unit) = wide {
+        let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        let text: Result<String, _> = char::decode_utf16(units).collect();
+        return text.map_err(|_| "neither UTF-8 nor UTF-16".to_owned());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = String::from_utf8_lossy(before).matches('\n').count() + 1;
+        format!("line {line} is not UTF-8: save the file as UTF-8")
+    })
+}

@@ -1,0 +1,186 @@
+//! `init` on what people bring. Each folder of `tests/fixtures/migrate` is a case: the files, and in `case.toml` the spec that they mean,
+//! the packages of the new file, and words of the table.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::program;
+use crate::program::{Program, Run};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[serde(default)]
+    code: i32,
+    /// The GPU of the target.
+    gpu: Option<String>,
+    spec: Option<String>,
+    packages: Option<Vec<String>>,
+    requirements: Option<Vec<String>>,
+    apt: Option<Vec<String>>,
+    #[serde(default)]
+    says: Vec<String>,
+}
+
+fn copied(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("a folder of ours") {
+        let entry = entry.expect("an entry");
+        if entry.file_name() == "case.toml" {
+            continue;
+        }
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            std::fs::create_dir_all(&target).expect("a folder");
+            copied(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("copied");
+        }
+    }
+}
+
+fn texts(list: Option<&toml::Value>) -> Vec<String> {
+    let entries = list.and_then(toml::Value::as_array).into_iter().flatten();
+    entries
+        .filter_map(|entry| entry.as_str().or_else(|| entry.get("name")?.as_str()))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What a case got wrong.
+fn mistakes(folder: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.join("case.toml")).expect("case.toml");
+    let case: Case = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let gpu = case.gpu.as_deref().unwrap_or("sm_90");
+    let program: Program = program().with("ENVFORGE_GPU", gpu).with("ENVFORGE_DRIVER", "580.65.06");
+    copied(folder, &program.path(""));
+    let run: Run = program.run(&["init"]);
+    let mut wrong = Vec::new();
+    let mut same = |what: &str, found: String, expected: String| {
+        if found != expected {
+            wrong.push(format!("{what}: {found}, expected {expected}"));
+        }
+    };
+    same("exit", run.code.to_string(), case.code.to_string());
+    let said = (run.stdout + &run.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in &case.says {
+        same(&format!("says `{words}`"), said.contains(words.as_str()).to_string(), "true".to_owned());
+    }
+    let written = std::fs::read_to_string(program.path("envforge.toml")).unwrap_or_default();
+    let file: toml::Table = written.parse().expect("TOML");
+    let packages = |key: &str| texts(file.get("packages").and_then(|packages| packages.get(key)));
+    match &case.spec {
+        Some(spec) if case.code == 0 => {
+            let found = file.get("spec").and_then(toml::Value::as_str).unwrap_or_default();
+            same("spec", found.to_owned(), spec.clone());
+        }
+        Some(spec) => same("refuses", said.contains(spec.as_str()).to_string(), "true".to_owned()),
+        None => {}
+    }
+    for (key, expected) in
+        [("python", &case.packages), ("requirements", &case.requirements), ("apt", &case.apt)]
+    {
+        if let Some(expected) = expected {
+            same(key, format!("{:?}", packages(key)), format!("{expected:?}"));
+        }
+    }
+    if case.code != 0 {
+        same("writes", written.is_empty().to_string(), "true".to_owned());
+    }
+    if !wrong.is_empty() {
+        wrong.push(said);
+    }
+    wrong
+}
+
+#[test]
+fn init_reads_what_people_bring() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/migrate"));
+    let mut folders: Vec<_> =
+        std::fs::read_dir(folder).expect("cases").map(|entry| entry.expect("one").path()).collect();
+    folders.sort();
+    assert!(folders.len() > 25, "{}", folders.len());
+    let wrong: Vec<_> = folders
+        .iter()
+        .filter_map(|folder| {
+            Some((folder.file_name()?.to_owned(), mistakes(folder))).filter(|(_, wrong)| !wrong.is_empty())
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn json_has_a_row_for_every_line() {
+    let program = program().with("ENVFORGE_GPU", "sm_90");
+    std::fs::write(program.path("requirements.txt"), "torch==2.8.0\n-e .\n").expect("written");
+    let run = program.run(&["init", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(
+        (report["schema"].as_u64(), report["spec"].as_str()),
+        (Some(1), Some("pytorch-cuda:2.8.0-cu128"))
+    );
+    let rows: Vec<_> = report["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| (row["line"].as_u64(), row["change"].as_str()))
+        .collect();
+    assert_eq!(rows, [(Some(1), Some("kept")), (Some(2), Some("not-taken-over"))]);
+}
+
+#[test]
+fn one_file_or_folder_is_read_alone() {
+    let program = program().with("ENVFORGE_GPU", "sm_90");
+    std::fs::create_dir(program.path("old")).expect("a folder");
+    std::fs::write(program.path("requirements.txt"), "torch==2.8.0\n").expect("written");
+    std::fs::write(program.path("old/gpu.txt"), "torch==2.6.0\n").expect("written");
+    let spec = |from: &str| {
+        let run = program.run(&["init", "--force", "--json", "--from", from]);
+        let report: serde_json::Value =
+            serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
+        report["spec"].as_str().map(str::to_owned)
+    };
+    assert_eq!(spec("old/gpu.txt").as_deref(), Some("pytorch-cuda:2.6.0-cu124"));
+    assert_eq!(spec(".").as_deref(), Some("pytorch-cuda:2.8.0-cu128"));
+    let run = program.run(&["init", "--force", "--from", "nowhere"]);
+    assert_eq!(run.code, 2, "{run:?}");
+}
+
+#[test]
+fn files_that_are_no_text_are_told() {
+    let program = program().with("ENVFORGE_GPU", "sm_90");
+    // As PowerShell writes `pip freeze > requirements.txt`.
+    let wide: Vec<u8> = "\u{feff}torch==2.8.0\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(program.path("requirements.txt"), wide).expect("written");
+    let run = program.run(&["init"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    std::fs::write(program.path("requirements.txt"), b"torch==2.8.0\n\xff\xfe\n").expect("written");
+    let run = program.run(&["init", "--force"]);
+    assert!(run.code == 1 && run.stderr.contains("line 2 is not UTF-8"), "{run:?}");
+    std::fs::remove_file(program.path("requirements.txt")).expect("removed");
+    let made = std::process::Command::new("mkfifo").arg(program.path("requirements.txt")).status();
+    assert!(made.expect("mkfifo").success());
+    let run = program.run(&["init", "--force"]);
+    assert!(run.code == 1 && run.stderr.contains("a pipe"), "{run:?}");
+    std::fs::remove_file(program.path("requirements.txt")).expect("removed");
+    std::os::unix::fs::symlink("/etc/passwd", program.path("requirements.txt")).expect("a link");
+    let run = program.run(&["init", "--force"]);
+    assert!(run.code == 1 && run.stderr.contains("leads out of the folder"), "{run:?}");
+}
+
+#[test]
+fn examples_are_what_init_writes() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/migrate"));
+    for name in ["conda", "uv", "poetry", "dockerfile", "requirements"] {
+        let program = program();
+        let project = program.path(name);
+        std::fs::create_dir(&project).expect("a folder");
+        copied(&folder.join(name).join("before"), &project);
+        let mut command = program.command(&["init", "--target", "any"]);
+        let run = Run::of(&command.current_dir(&project).output().expect("it starts"));
+        assert_eq!(run.code, 0, "{name}: {}", run.stderr);
+        let written = std::fs::read_to_string(project.join("envforge.toml")).expect("written");
+        let after = std::fs::read_to_string(folder.join(name).join("after/envforge.toml")).expect("ours");
+        assert_eq!(written, after, "{name}");
+    }
+}
