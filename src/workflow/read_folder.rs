@@ -86,7 +86,8 @@ pub(crate) fn read_file(file: &Utf8Path, around: Surroundings<'_>) -> Vec<Readin
 fn only_one(folder: &Utf8Path, fits: impl Fn(&str) -> bool) -> Option<String> {
     let entries = folder.read_dir_utf8().ok()?;
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_owned()));
-    let mut names = names.filter(|name| fits(name));
+    // A name with a line break would be a line of the project file.
+    let mut names = names.filter(|name| fits(name) && !name.contains(char::is_control));
     let first = names.next()?;
     names.next().is_none().then_some(first)
 }
@@ -217,6 +218,7 @@ impl Reader<'_> {
 /// Adds what a file that a requirements file names says.
 fn absorb(reading: &mut Reading, part: Reading) {
     reading.is_readable_by_lock &= part.is_readable_by_lock;
+    reading.hashes += part.hashes;
     reading.packages.extend(part.packages);
     reading.constraints.extend(part.constraints);
     reading.cuda.extend(part.cuda);

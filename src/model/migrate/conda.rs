@@ -12,6 +12,7 @@ use super::reading::{Asked, CudaFact, Kind, Note, Offered, PythonFact, Reading, 
 use super::requirement_line::{Line, line};
 use super::requirements::take_line;
 use crate::model::compat::Matrix;
+use crate::model::project::secret::secret_in;
 
 #[derive(Deserialize)]
 struct Environment {
@@ -60,7 +61,12 @@ pub fn from_environment(file: &str, text: &str, matrix: &Matrix) -> Reading {
     for (name, value) in environment.variables {
         let origin = Origin::holding(file, text, &name);
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        reading.leave(origin, &format!("{name}: {value}"), "add it to [variables]");
+        let written = format!("{name}={value}");
+        let why = match secret_in(&written) {
+            Some(_) => "a secret, which would be in the image for everybody",
+            None => "add it to [variables]",
+        };
+        reading.leave(origin, &written, why);
     }
     reading.is_readable_by_lock = false;
     reading
@@ -309,7 +315,7 @@ mod tests {
         assert_eq!(reading.apt[0].1, "ffmpeg");
         assert!(reading.devel.is_some());
         let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
-        assert_eq!(left, ["strange-thing=1", "submodules/rasterizer", "A: 1"]);
+        assert_eq!(left, ["strange-thing=1", "submodules/rasterizer", "A=1"]);
         assert_eq!(reading.left[0].origin.line, Some(9));
     }
 

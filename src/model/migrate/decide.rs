@@ -487,6 +487,16 @@ impl<'a> Decision<'a> {
                 }
                 self.row(Change::Kept, origin, name, "a package of the distribution");
             }
+            if copied && reading.hashes > 0 {
+                let lines = if reading.hashes == 1 { "line" } else { "lines" };
+                let text = format!("--hash in {} {lines}", reading.hashes);
+                self.row(
+                    Change::NotTakenOver,
+                    &Origin::file(&reading.file),
+                    &text,
+                    "the lock pins every file by a hash of its own",
+                );
+            }
             for offered in &reading.offered {
                 if !copied && reading.file == "pyproject.toml" {
                     project.groups.push(offered.name.clone());

@@ -11,6 +11,7 @@ use super::requirements::{options, stands_alone, take_requirement};
 use super::shell_words::commands;
 use crate::model::compat::Matrix;
 use crate::model::project::is_apt_name;
+use crate::model::project::secret::secret_in;
 
 /// Reads a Dockerfile.
 pub fn from_dockerfile(file: &str, text: &str, matrix: &Matrix) -> Reading {
@@ -155,7 +156,10 @@ impl Reader<'_> {
             }
             self.arguments.insert(name, value);
         }
-        if told.is_empty() {
+        if secret_in(rest).is_some() {
+            let why = "a secret, which would be in the image for everybody: `[secrets]` of your configuration gives it to `run` steps";
+            self.reading.leave(origin.clone(), &format!("ENV {rest}"), why);
+        } else if told.is_empty() {
             self.reading.keep(origin.clone(), &format!("ENV {rest}"), "the image sets its own");
         } else {
             self.reading.leave(
@@ -414,6 +418,13 @@ mod tests {
         assert_eq!(requirements(&reading), ["torch==2.3.1", "transformers==4.40.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
         assert_eq!(reading.left[0].written, "make -C src");
+    }
+
+    #[test]
+    fn secret_of_a_dockerfile_is_not_repeated() {
+        let reading = read("FROM ubuntu:24.04\nENV HF_TOKEN=hf_hunter2hunter2hunter2\n");
+        assert!(reading.left[0].why.starts_with("a secret"), "{:?}", reading.left);
+        assert!(!format!("{:?}{:?}", reading.left, reading.kept).contains("hunter2"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use pep508_rs::MarkerTree;
 use serde::Serialize;
 
 use super::place::Origin;
+use crate::model::project::secret::secret_in;
 use crate::model::versions::CudaVariant;
 
 /// The kinds of files, in the order in which they are believed: a lock before the file that it belongs to, what lists packages before
@@ -159,6 +160,8 @@ pub struct Reading {
     pub includes: Vec<(Origin, String)>,
     /// Files of versions that it names with `-c`.
     pub constraint_files: Vec<(Origin, String)>,
+    /// Lines with hashes of their files.
+    pub hashes: usize,
     /// Whether `lock` reads this very file with the same meaning, so that envforge.toml can name it instead of a copy.
     pub is_readable_by_lock: bool,
 }
@@ -182,6 +185,7 @@ impl Reading {
             left: Vec::new(),
             includes: Vec::new(),
             constraint_files: Vec::new(),
+            hashes: 0,
             is_readable_by_lock: false,
         }
     }
@@ -218,18 +222,49 @@ impl Reading {
 /// Characters of a line that a table repeats.
 const SHOWN: usize = 90;
 
-/// A line without the login of an address, at most [`SHOWN`] characters of it.
+/// A line for people: without logins of addresses, nothing of one that holds a secret but its first word, at most [`SHOWN`] characters.
 pub(super) fn shortened(text: &str) -> String {
-    let mut plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some(at) = plain.find("://") {
-        let rest = &plain[at + 3..];
-        let end = rest.find(['/', ' ', '?', '#']).unwrap_or(rest.len());
-        if let Some(login) = rest[..end].rfind('@') {
-            plain.replace_range(at + 3..at + 3 + login, "***");
-        }
+    let words: Vec<_> = text.split_whitespace().map(without_login).collect();
+    let plain = words.join(" ");
+    // An address whose login is hidden is no secret any more.
+    if let Some(what) = secret_in(&plain.replace("***@", "")) {
+        let first = words.first().map_or("", |word| word.split('=').next().unwrap_or_default());
+        return format!("{first} … (holds {what})");
     }
     if plain.chars().count() <= SHOWN {
         return plain;
     }
     plain.chars().take(SHOWN - 1).chain(['…']).collect()
+}
+
+/// `https://***@host/simple` for an address with a login.
+fn without_login(word: &str) -> String {
+    let Some(at) = word.find("://") else { return word.to_owned() };
+    let rest = &word[at + 3..];
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let login = rest[..end].rfind('@');
+    login.map_or_else(|| word.to_owned(), |login| format!("{}***{}", &word[..at + 3], &rest[login..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logins_and_secrets_are_not_repeated() {
+        for (text, shown) in [
+            ("--index-url https://u:hunter2@h.test/simple", "--index-url https://***@h.test/simple"),
+            (
+                "curl https://u:hunter2@h.test/a && curl https://hunter2@h.test/b",
+                "curl https://***@h.test/a && curl https://***@h.test/b",
+            ),
+            ("x @ git+https://hunter2@h.test/x.git", "x @ git+https://***@h.test/x.git"),
+            ("ENV HF_TOKEN=hf_hunter2hunter2hunter2", "ENV … (holds a token)"),
+            ("WANDB_API_KEY=hunter2", "WANDB_API_KEY … (holds a secret value)"),
+        ] {
+            assert_eq!(shortened(text), shown);
+        }
+        let long = shortened(&"x".repeat(200));
+        assert!(long.ends_with('…') && long.chars().count() == SHOWN);
+    }
 }

@@ -25,6 +25,7 @@ pub(super) fn take_line(reading: &mut Reading, content: &str, origin: &Origin) {
         return options(reading, content, origin);
     }
     let (requirement, rest) = cut_options(content);
+    reading.hashes += usize::from(rest.contains("--hash"));
     if rest.split_whitespace().any(|word| !word.starts_with("--hash") && word.starts_with('-')) {
         reading.is_readable_by_lock = false;
         options(reading, rest, origin);
