@@ -8,10 +8,10 @@ use crate::model::compat::Matrix;
 use crate::model::migrate::{Change, Migration, Question, Reading, Refusal, Row, decide, starter};
 use crate::model::project::{FILE, SCHEMA_FILE, json_schema};
 use crate::model::request::{self, LockOptions, ProjectOptions};
-use crate::model::resolve::{CompanionRequest, unfit};
+use crate::model::resolve::{CompanionRequest, ResolveOptions, resolve, unfit};
 use crate::model::stack::Stack;
 use crate::model::wrap::{hanging, wrapped};
-use crate::report::Printer;
+use crate::report::{Printer, reporter};
 use crate::settings::{Output, Settings};
 use crate::store::write_atomically;
 use crate::workflow::build_request::wanted;
@@ -19,7 +19,7 @@ use crate::workflow::companions::check_companions;
 use crate::workflow::error::CommandError;
 use crate::workflow::read_folder::{Surroundings, read_file, read_folder};
 use crate::workflow::stack::stack;
-use crate::workflow::target::{machine, options};
+use crate::workflow::target::{machine, options, target};
 
 /// JSON output of `init`.
 #[derive(Serialize)]
@@ -47,12 +47,15 @@ pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, Co
         let short = stack.name.trim_end_matches(&format!("-py{}", stack.python)).to_owned();
         Migration { spec: args.spec.clone().unwrap_or(short), ..Migration::default() }
     } else {
+        let matrix = Matrix::current();
+        let target = target(&args.target, &settings.target, matrix, &*reporter(settings.output))?;
+        let options = options(&args.target, &LockOptions::default(), settings);
         let question = Question {
             spec: args.spec.as_deref(),
-            matrix: Matrix::current(),
-            machine: machine(&args.target),
-            resolve: &|spec| resolved(spec).ok(),
-            fits: &|spec, stack, requirements| fits(settings, args, spec, stack, requirements),
+            matrix,
+            machine: target.machine,
+            resolve: &|spec| resolve(&spec.parse().ok()?, &target, matrix, &options).ok(),
+            fits: &|spec, stack, requirements| fits(spec, stack, requirements, &options),
         };
         match decide(readings, &question) {
             Ok(found) => found,
@@ -82,23 +85,11 @@ fn readings(args: &request::Init, folder: &Utf8Path) -> Result<Vec<Reading>, Com
 }
 
 /// Whether packages fit a stack, as far as the matrix knows.
-fn fits(
-    settings: &Settings,
-    args: &request::Init,
-    spec: &str,
-    stack: &Stack,
-    requirements: &[String],
-) -> bool {
+fn fits(spec: &str, stack: &Stack, requirements: &[String], options: &ResolveOptions) -> bool {
     let Ok(spec) = spec.parse() else { return false };
-    let options = options(&args.target, &LockOptions::default(), settings);
-    let request = CompanionRequest {
-        spec: &spec,
-        matrix: Matrix::current(),
-        options: &options,
-        requirements,
-        allow_source: &[],
-    };
-    unfit(request, stack).is_empty()
+    let matrix = Matrix::current();
+    unfit(CompanionRequest { spec: &spec, matrix, options, requirements, allow_source: &[] }, stack)
+        .is_empty()
 }
 
 /// Compares every package that is asked for with the stack, as `build` would.

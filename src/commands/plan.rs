@@ -4,8 +4,8 @@ use crate::failure::Exit;
 use crate::model::compat::Matrix;
 use crate::model::request::{self, LockOptions};
 use crate::model::resolve::{
-    companions_text, device_code_share, device_code_text, nearest_published, plan_report, plan_text,
-    refusal_text, resolve, source_report, source_text, unknown_code,
+    companions_text, device_code_share, device_code_text, nearest_published, not_checked, not_checked_text,
+    plan_report, plan_text, refusal_text, resolve, source_report, source_text, unknown_code,
 };
 use crate::model::spec::Spec;
 use crate::model::wrap::wrapped;
@@ -38,10 +38,14 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
     if let Some(text) = answer.as_ref().ok().and_then(unknown_code) {
         reporter(settings.output).report(Event::Warning { text });
     }
+    let unchecked = answer
+        .as_ref()
+        .map_or_else(|_| Vec::new(), |stack| not_checked(&wanted.added.python, &chosen, stack));
     let share = answer.as_ref().ok().and_then(|stack| device_code_share(stack, matrix));
     if settings.output.json {
         let report = plan_report(&wanted.spec, &spec, &target, "auto", &answer)
             .with_companions(chosen)
+            .with_not_checked(unchecked)
             .with_device_code(share);
         let built = answer.as_ref().ok().and_then(|stack| source_report(stack, this_machine()));
         Printer.json(&match built {
@@ -49,7 +53,8 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
             None => report,
         });
     } else {
-        let last = device_code_text(share.as_ref()) + &companions_text(&chosen);
+        let last =
+            device_code_text(share.as_ref()) + &companions_text(&chosen) + &not_checked_text(&unchecked);
         match &answer {
             Ok(stack) if stack.source_build.is_some() => {
                 let nearest = nearest_published(&spec, &target, matrix, &options);

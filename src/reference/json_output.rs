@@ -27,7 +27,10 @@ const OBJECTS: &[Object] = &[
         "envforge plan pytorch-cuda:2.8-cu128",
         "the resolved versions, or every reason why there are none",
         &[
-            ("spec", "as requested"),
+            (
+                "spec",
+                "as requested; requested packages are in `companions`, or in `not_checked` if only the package index knows them",
+            ),
             (
                 "verdict",
                 "`ok`; `unknown` if the GPU code of the binary was not read, with `warnings`; `impossible`",

@@ -147,3 +147,17 @@ fn dated_lock_rejects_an_index_without_upload_times_and_upgrade_drops_the_date()
     assert!(flat(&again.stderr).contains(words), "{}", again.stderr);
     assert_eq!(index.seen().len(), 0, "{:?}", index.seen());
 }
+
+#[test]
+fn packages_that_only_the_index_knows_are_named() {
+    let plan = |with: &str| {
+        let run = Program::new(&AMBIENT).run(&["plan", "pytorch-cuda:2.8-cu128", "--with", with]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stdout
+    };
+    let last = "Not checked offline: some-thing: the package index decides at `envforge lock`";
+    assert!(plan("some-thing").contains(last), "{}", plan("some-thing"));
+    for known in ["flash-attn", "torchvision", "torch==2.8.0+cu128"] {
+        assert!(!plan(known).contains("Not checked offline"), "{known}");
+    }
+}

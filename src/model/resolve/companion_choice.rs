@@ -119,6 +119,14 @@ pub fn companions(
     }))
 }
 
+/// Returns the names of requested packages of which the matrix knows nothing: whether they fit is decided by the package index.
+pub fn not_checked(requirements: &[String], choices: &[CompanionChoice], stack: &Stack) -> Vec<String> {
+    let names = requirements.iter().filter_map(|text| Some(named(&without_local(text).0)?.0));
+    let known =
+        |name: &String| *name == stack.package || choices.iter().any(|choice| choice.package == *name);
+    names.filter(|name| !known(name)).collect()
+}
+
 /// Returns every known mismatch, without looking for another stack.
 pub fn unfit(request: CompanionRequest<'_>, stack: &Stack) -> Vec<RuleViolation> {
     let judge = |typed: &String| match judged(typed, request, stack, request.matrix) {

@@ -38,7 +38,7 @@ mod tests;
 pub use branch_advice::{BranchAdvice, DriverAdvice, EndOfLife};
 pub use companion_choice::{
     CompanionChoice, CompanionRequest, CompanionSource, companion_advice, companions, excluded_releases,
-    unfit,
+    not_checked, unfit,
 };
 pub use device_code::{DeviceCodeShare, device_code_share, device_code_text};
 pub use driver_range::{DriverRange, SupportEntry, support_entries};
@@ -48,7 +48,7 @@ pub use options::{ResolveOptions, ToolkitSources};
 pub use outcome::{nearest_published, resolve};
 pub use refusal::{Alternative, RuleViolation, Unsatisfiable};
 pub use report::{PlanReport, plan_report, unknown_code};
-pub use report_text::{companions_text, plan_text, refusal_text, target_text};
+pub use report_text::{companions_text, not_checked_text, plan_text, refusal_text, target_text};
 pub use rule::Rule;
 pub use rule_guide::rules_text;
 pub use source_report::{BuildMachine, SourceReport, source_jobs, source_report, source_text};

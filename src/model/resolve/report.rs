@@ -67,6 +67,9 @@ pub struct PlanReport {
     /// The release of each requested package that is coupled to torch or CUDA.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<CompanionChoice>,
+    /// Requested packages of which the matrix knows nothing: the package index decides at `lock`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_checked: Vec<String>,
     /// The part of the image's device code that the target runs, where it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_code: Option<DeviceCodeShare>,
@@ -77,6 +80,13 @@ impl PlanReport {
     #[must_use]
     pub fn with_companions(mut self, companions: Vec<CompanionChoice>) -> Self {
         self.companions = companions;
+        self
+    }
+
+    /// Adds the requested packages that only the package index knows.
+    #[must_use]
+    pub fn with_not_checked(mut self, packages: Vec<String>) -> Self {
+        self.not_checked = packages;
         self
     }
 
@@ -226,6 +236,7 @@ pub fn plan_report(
         alternatives: Vec::new(),
         source_build: None,
         companions: Vec::new(),
+        not_checked: Vec::new(),
         device_code: None,
     };
     match answer {

@@ -174,6 +174,15 @@ pub fn companions_text(choices: &[CompanionChoice]) -> String {
     out
 }
 
+/// Returns the line on packages that only the package index knows; empty without one.
+pub fn not_checked_text(packages: &[String]) -> String {
+    if packages.is_empty() {
+        return String::new();
+    }
+    let text = format!("{}: the package index decides at `envforge lock`", packages.join(", "));
+    "\n".to_owned() + &hanging("Not checked offline: ", &text)
+}
+
 /// Returns the violated rules and the alternatives as text.
 pub fn refusal_text(refusal: &Unsatisfiable, target: &Target) -> String {
     let mut out = hanging(
