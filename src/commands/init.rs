@@ -32,6 +32,8 @@ struct Report<'a> {
     /// The files that were taken, the most believed first.
     files: &'a [String],
     rows: &'a [Row],
+    /// Why there is no project; null: there is one.
+    error: Option<String>,
 }
 
 pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, CommandError> {
@@ -42,6 +44,9 @@ pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, Co
     }
     let readings = readings(args, folder)?;
     let resolved = |spec: &str| stack(settings, spec, &LockOptions::default(), &args.target, None);
+    if let Some(typed) = &args.spec {
+        resolved(typed)?;
+    }
     let found = if readings.is_empty() {
         let stack = resolved(args.spec.as_deref().unwrap_or("pytorch-cuda"))?;
         let short = stack.name.trim_end_matches(&format!("-py{}", stack.python)).to_owned();
@@ -52,6 +57,7 @@ pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, Co
         let options = options(&args.target, &LockOptions::default(), settings);
         let question = Question {
             spec: args.spec.as_deref(),
+            is_here: args.from.is_none(),
             matrix,
             machine: target.machine,
             resolve: &|spec| resolve(&spec.parse().ok()?, &target, matrix, &options).ok(),
@@ -59,14 +65,19 @@ pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, Co
         };
         match decide(readings, &question) {
             Ok(found) => found,
-            Err(refusal) => return Err(refused(refusal, settings.output, &resolved)),
+            Err(refusal) => return refused(refusal, settings.output, &resolved),
         }
     };
-    compared(&found, args, settings)?;
+    if let Err(error) = compared(&found, args, settings) {
+        let said = Said { file: None, spec: Some(&found.spec), files: &found.files, rows: &found.rows };
+        return told_why_not(&said, error, settings.output);
+    }
     let schema = serde_json::to_string_pretty(&json_schema()).expect("a schema has text keys only");
     write_atomically(&folder.join(SCHEMA_FILE), format!("{schema}\n").as_bytes())?;
     write_atomically(&file, starter(folder.file_name().unwrap_or_default(), &found).as_bytes())?;
-    told(Some(file.as_str()), Some(&found.spec), &found.files, &found.rows, settings.output);
+    let said =
+        Said { file: Some(file.as_str()), spec: Some(&found.spec), files: &found.files, rows: &found.rows };
+    told(&said, None, settings.output);
     if !settings.output.quiet && !settings.output.json {
         Printer.say(&format!("next: envforge build    ({})", found.spec));
     }
@@ -97,11 +108,7 @@ fn compared(found: &Migration, args: &request::Init, settings: &Settings) -> Res
     let stack = stack(settings, &found.spec, &LockOptions::default(), &args.target, None)?;
     let source = LockOptions { with: found.compared.clone(), ..LockOptions::default() };
     let wanted = wanted(Some(&found.spec), &ProjectOptions::default(), &source, &args.target, settings)?;
-    let checked = check_companions(settings, &wanted, &stack);
-    if checked.is_err() {
-        told(None, Some(&found.spec), &found.files, &found.rows, settings.output);
-    }
-    checked
+    check_companions(settings, &wanted, &stack)
 }
 
 /// Prints the table, and returns why there is no project.
@@ -109,34 +116,53 @@ fn refused(
     refusal: Refusal,
     output: Output,
     resolved: &dyn Fn(&str) -> Result<Stack, CommandError>,
-) -> CommandError {
-    match refusal {
+) -> Result<Exit, CommandError> {
+    let (spec, files, rows, error) = match refusal {
         Refusal::NothingUnderstood { files, rows } => {
-            told(None, None, &[], &rows, output);
-            NotUnderstood { files, what: "nothing in these files was understood" }.into()
+            let what = "nothing in these files was understood";
+            (None, files.clone(), rows, NotUnderstood { files, what }.into())
         }
         Refusal::NoFramework { files, rows } => {
-            told(None, None, &files, &rows, output);
-            NotUnderstood { files, what: "these files name no framework with CUDA" }.into()
+            let what = "these files name no framework with CUDA";
+            (None, files.clone(), rows, NotUnderstood { files, what }.into())
         }
         Refusal::Impossible { spec, files, rows } => {
-            told(None, Some(&spec), &files, &rows, output);
-            if !output.json {
-                let verb = if files.len() == 1 { "asks" } else { "ask" };
-                Printer.say(&format!("{} {verb} for {spec}:", files.join(", ")));
-            }
-            match resolved(&spec) {
-                Err(error) => error,
-                Ok(_) => NotUnderstood { files, what: "these files contradict each other" }.into(),
-            }
+            let what = "these files contradict each other";
+            let contradiction = || NotUnderstood { files: files.clone(), what }.into();
+            let error = resolved(&spec).err().unwrap_or_else(contradiction);
+            (Some(spec), files, rows, error)
         }
+    };
+    told_why_not(&Said { file: None, spec: spec.as_deref(), files: &files, rows: &rows }, error, output)
+}
+
+/// What is printed: where the project is, and the table.
+struct Said<'a> {
+    file: Option<&'a str>,
+    spec: Option<&'a str>,
+    files: &'a [String],
+    rows: &'a [Row],
+}
+
+/// The table, and the reason behind it: one object for programs.
+fn told_why_not(said: &Said<'_>, error: CommandError, output: Output) -> Result<Exit, CommandError> {
+    if output.json {
+        told(said, Some(error.to_string()), output);
+        return Ok(Exit::No);
     }
+    told(said, None, output);
+    if let Some(spec) = said.spec.filter(|_| !output.quiet) {
+        let verb = if said.files.len() == 1 { "asks" } else { "ask" };
+        Printer.say(&format!("{} {verb} for {spec}:", said.files.join(", ")));
+    }
+    Err(error)
 }
 
 /// The table of what became of every line: for people on stderr, kept lines together; for programs on stdout, each.
-fn told(file: Option<&str>, spec: Option<&str>, files: &[String], rows: &[Row], output: Output) {
+fn told(said: &Said<'_>, error: Option<String>, output: Output) {
+    let Said { file, spec, files, rows } = *said;
     if output.json {
-        return Printer.json(&Report { schema: 1, file, spec, files, rows });
+        return Printer.json(&Report { schema: 1, file, spec, files, rows, error });
     }
     if let Some(file) = file {
         Printer.text(file);

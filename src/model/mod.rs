@@ -18,6 +18,7 @@ pub mod index_address;
 pub(crate) mod local_version;
 pub mod lock;
 pub(crate) mod markdown;
+pub(crate) mod marker;
 pub mod migrate;
 pub(crate) mod os_release;
 pub mod program_version;

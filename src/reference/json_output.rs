@@ -280,6 +280,7 @@ const OBJECTS: &[Object] = &[
                 "rows",
                 "each thing that a file says: `change` (`kept`, `changed`, `offered`, `not-taken-over`), `file`, `line` (or null), `text`, `why`",
             ),
+            ("error", "the reason without a project, or null"),
         ],
     ),
     (

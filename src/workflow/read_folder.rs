@@ -53,26 +53,54 @@ pub(crate) struct Surroundings<'a> {
 /// Reads the files of a folder that say which packages, CUDA or Python a project wants.
 pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Reading> {
     let mut names: Vec<String> = NAMES.iter().map(|name| (*name).to_owned()).collect();
-    if !folder.join("requirements.txt").exists() {
-        names.extend(only_one(folder, |name| name.starts_with("requirements") && has_extension(name, "txt")));
+    let mut unread = Vec::new();
+    let requirements = |name: &str| name.starts_with("requirements") && has_extension(name, "txt");
+    let conda = |name: &str| {
+        let begins = ["environment", "conda", "env"].iter().any(|begin| name.starts_with(begin));
+        begins && is_yaml(name) && name != "conda-lock.yml"
+    };
+    let dockerfile =
+        |name: &str| name.to_ascii_lowercase().contains("dockerfile") && !name.ends_with(".dockerignore");
+    let known = |name: &str| NAMES.contains(&name);
+    for fits in [&requirements as &dyn Fn(&str) -> bool, &conda, &dockerfile] {
+        let all = named(folder, fits);
+        let further: Vec<_> = all.iter().filter(|name| !known(name)).cloned().collect();
+        match further.as_slice() {
+            [only] if all.len() == 1 => names.push(only.clone()),
+            _ => unread.extend(further),
+        }
     }
-    if !NAMES[10..12].iter().any(|name| folder.join(name).exists()) {
-        let conda = |name: &str| {
-            (name.starts_with("environment") || name.starts_with("conda") || name.starts_with("env"))
-                && is_yaml(name)
-        };
-        names.extend(only_one(folder, |name| conda(name) && name != "conda-lock.yml"));
-    }
+    unread.extend(named(folder, |name| UNREAD.contains(&name)));
+    unread.extend(
+        named(&folder.join("requirements"), requirements_below)
+            .into_iter()
+            .map(|name| format!("requirements/{name}")),
+    );
     let there = names.into_iter().filter(|name| folder.join(name).symlink_metadata().is_ok());
     let mut reader = Reader { folder, around, seen: BTreeSet::new() };
     let mut readings: Vec<_> =
         there.collect::<Vec<_>>().into_iter().flat_map(|name| reader.file(&name)).collect();
-    if readings.is_empty()
-        && let Some(script) = only_one(folder, is_python)
-    {
-        readings.extend(reader.file(&script).into_iter().filter(Reading::says_something));
+    if readings.is_empty() && unread.is_empty() {
+        let scripts = named(folder, is_python).into_iter().flat_map(|name| reader.file(&name));
+        readings.extend(scripts.filter(Reading::says_something));
     }
+    let included: BTreeSet<_> = readings.iter().flat_map(|one| one.files()).collect();
+    unread.retain(|name| !included.contains(name));
+    readings.extend(unread.iter().map(|name| {
+        Reading::unreadable(
+            name,
+            Kind::Image,
+            &format!("not read: `envforge init --from {name}` reads it alone"),
+        )
+    }));
     readings
+}
+
+/// Files of other tools that are named, and not read.
+const UNREAD: [&str; 5] = ["Pipfile", "Pipfile.lock", "pdm.lock", "uv.toml", "requirements.in"];
+
+fn requirements_below(name: &str) -> bool {
+    has_extension(name, "txt")
 }
 
 /// Reads one file that a person named.
@@ -82,14 +110,13 @@ pub(crate) fn read_file(file: &Utf8Path, around: Surroundings<'_>) -> Vec<Readin
     reader.file(file.file_name().unwrap_or_default())
 }
 
-/// The one file of a folder with such a name; none or several: nothing is guessed.
-fn only_one(folder: &Utf8Path, fits: impl Fn(&str) -> bool) -> Option<String> {
-    let entries = folder.read_dir_utf8().ok()?;
+/// The files of a folder with such a name, sorted. A name with a line break would be a line of the project file.
+fn named(folder: &Utf8Path, fits: impl Fn(&str) -> bool) -> Vec<String> {
+    let Ok(entries) = folder.read_dir_utf8() else { return Vec::new() };
     let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_owned()));
-    // A name with a line break would be a line of the project file.
-    let mut names = names.filter(|name| fits(name) && !name.contains(char::is_control));
-    let first = names.next()?;
-    names.next().is_none().then_some(first)
+    let mut names: Vec<_> = names.filter(|name| fits(name) && !name.contains(char::is_control)).collect();
+    names.sort();
+    names
 }
 
 fn is_yaml(name: &str) -> bool {
@@ -132,7 +159,7 @@ impl Reader<'_> {
         if !path.starts_with(&folder) {
             return Err("it leads out of the folder".to_owned());
         }
-        decoded(read_regular(&path, LARGEST_FILE).map_err(|error| error.to_string())?)
+        decoded(&read_regular(&path, LARGEST_FILE).map_err(|error| error.to_string())?)
     }
 
     fn reading(&self, name: &str, text: &str) -> Reading {
@@ -224,7 +251,9 @@ fn absorb(reading: &mut Reading, part: Reading) {
     reading.cuda.extend(part.cuda);
     reading.kept.extend(part.kept);
     reading.left.extend(part.left);
-    reading.constraint_files.extend(part.constraint_files);
+    reading.is_readable_by_lock &= part.constraint_files.is_empty();
+    reading.parts.push(part.file);
+    reading.parts.extend(part.parts);
 }
 
 fn apt(name: &str, text: &str) -> Reading {
@@ -243,7 +272,7 @@ fn apt(name: &str, text: &str) -> Reading {
 }
 
 /// The text of a file: UTF-8, or UTF-16 with its mark, which PowerShell writes.
-fn decoded(bytes: Vec<u8>) -> Result<String, String> {
+fn decoded(bytes: &[u8]) -> Result<String, String> {
     let wide = match bytes.get(..2) {
         Some([0xff, 0xfe]) => Some(u16::from_le_bytes as fn([u8; 2]) -> u16),
         Some([0xfe, 0xff]) => Some(u16::from_be_bytes as fn([u8; 2]) -> u16),
@@ -254,9 +283,9 @@ fn decoded(bytes: Vec<u8>) -> Result<String, String> {
         let text: Result<String, _> = char::decode_utf16(units).collect();
         return text.map_err(|_| "neither UTF-8 nor UTF-16".to_owned());
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = String::from_utf8_lossy(before).matches('\n').count() + 1;
-        format!("line {line} is not UTF-8: save the file as UTF-8")
-    })
+    if bytes.contains(&0) {
+        return Err("neither UTF-8 nor UTF-16 with its mark".to_owned());
+    }
+    // A line in another encoding is told as the line that it is, and takes no other with it.
+    Ok(String::from_utf8_lossy(bytes).trim_start_matches('\u{feff}').to_owned())
 }

@@ -84,7 +84,10 @@ fn mistakes(folder: &Path) -> Vec<String> {
             same(key, format!("{:?}", packages(key)), format!("{expected:?}"));
         }
     }
-    if case.code != 0 {
+    if case.code == 0 {
+        let plan = program.run(&["plan"]);
+        same("plan", format!("{} {}", plan.code, plan.stderr), "0 ".to_owned());
+    } else {
         same("writes", written.is_empty().to_string(), "true".to_owned());
     }
     if !wrong.is_empty() {
@@ -154,9 +157,17 @@ fn files_that_are_no_text_are_told() {
     std::fs::write(program.path("requirements.txt"), wide).expect("written");
     let run = program.run(&["init"]);
     assert_eq!(run.code, 0, "{run:?}");
-    std::fs::write(program.path("requirements.txt"), b"torch==2.8.0\n\xff\xfe\n").expect("written");
+    std::fs::write(program.path("requirements.txt"), b"# caf\xe9\ntorch==2.8.0\ncaf\xe9\n").expect("written");
     let run = program.run(&["init", "--force"]);
-    assert!(run.code == 1 && run.stderr.contains("line 2 is not UTF-8"), "{run:?}");
+    assert!(
+        run.code == 0
+            && run.stderr.contains("requirements.txt:3")
+            && run.stderr.contains("not a requirement"),
+        "{run:?}"
+    );
+    std::fs::write(program.path("requirements.txt"), b"t\0o\0r\0c\0h\0").expect("written");
+    let run = program.run(&["init", "--force"]);
+    assert!(run.code == 1 && run.stderr.contains("neither UTF-8 nor UTF-16"), "{run:?}");
     std::fs::remove_file(program.path("requirements.txt")).expect("removed");
     let made = std::process::Command::new("mkfifo").arg(program.path("requirements.txt")).status();
     assert!(made.expect("mkfifo").success());
@@ -182,5 +193,53 @@ fn examples_are_what_init_writes() {
         let written = std::fs::read_to_string(project.join("envforge.toml")).expect("written");
         let after = std::fs::read_to_string(folder.join(name).join("after/envforge.toml")).expect("ours");
         assert_eq!(written, after, "{name}");
+    }
+}
+
+#[test]
+fn several_files_of_a_kind_are_told_and_none_is_guessed() {
+    for files in [
+        &["requirements-gpu.txt", "requirements-cpu.txt"] as &[&str],
+        &["environment-gpu.yml", "environment-cpu.yml"],
+        &["requirements/base.txt"],
+        &["Pipfile"],
+        &["Dockerfile.gpu", "Dockerfile.cpu"],
+    ] {
+        let program = program().with("ENVFORGE_GPU", "sm_90");
+        for name in files {
+            let path = program.path(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, "torch==2.8.0\n").expect("written");
+        }
+        let run = program.run(&["init"]);
+        let said = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(run.code, 1, "{files:?}: {run:?}");
+        for name in files {
+            assert!(said.contains(&format!("envforge init --from {name}")), "{name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn project_of_files_elsewhere_plans_here() {
+    let program = program().with("ENVFORGE_GPU", "sm_90");
+    std::fs::create_dir(program.path("old")).expect("a folder");
+    std::fs::write(program.path("old/requirements.txt"), "torch==2.8.0\nrich\n").expect("written");
+    assert_eq!(program.run(&["init", "--from", "old"]).code, 0);
+    let run = program.run(&["plan"]);
+    assert!(run.code == 0 && run.stdout.contains("rich"), "{run:?}");
+}
+
+#[test]
+fn refusal_is_one_object_for_programs() {
+    let program = program().with("ENVFORGE_GPU", "sm_90");
+    for text in
+        ["tensorflow==2.13.0\njax[cuda12]==0.4.34\n", "torch==2.8.0\ntorchvision==0.20.0\n", "numpy\n"]
+    {
+        std::fs::write(program.path("requirements.txt"), text).expect("written");
+        let run = program.run(&["init", "--json"]);
+        let report: serde_json::Value =
+            serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
+        assert!(run.code == 1 && report["error"].is_string() && report["file"].is_null(), "{run:?}");
     }
 }

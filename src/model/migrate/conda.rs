@@ -26,8 +26,8 @@ struct Environment {
 #[serde(untagged)]
 enum Dependency {
     Conda(String),
-    Pip { pip: Option<Vec<String>> },
-    Other(serde_json::Value),
+    Other(serde_json::Map<String, serde_json::Value>),
+    Neither(serde_json::Value),
 }
 
 /// Reads an environment.yml.
@@ -47,14 +47,14 @@ pub fn from_environment(file: &str, text: &str, matrix: &Matrix) -> Reading {
                 let origin = Origin::holding(file, text, &written);
                 take(&mut reading, &written, origin, matrix);
             }
-            Dependency::Pip { pip } => {
-                for written in pip.into_iter().flatten() {
-                    let origin = Origin::holding(file, text, &written);
-                    take_line(&mut reading, written.trim(), &origin);
+            Dependency::Other(table) => {
+                for (key, value) in table {
+                    mapped(&mut reading, &key, &value, text, matrix);
                 }
             }
-            Dependency::Other(value) => {
-                reading.leave(Origin::file(file), &value.to_string(), "not a dependency");
+            Dependency::Neither(value) => {
+                let written = value.to_string();
+                reading.leave(Origin::holding(file, text, &written), &written, "not a dependency");
             }
         }
     }
@@ -70,6 +70,28 @@ pub fn from_environment(file: &str, text: &str, matrix: &Matrix) -> Reading {
     }
     reading.is_readable_by_lock = false;
     reading
+}
+
+/// Reads `pip: […]`, and `python: 3.11`, which people write for `python=3.11`.
+fn mapped(reading: &mut Reading, key: &str, value: &serde_json::Value, text: &str, matrix: &Matrix) {
+    let plain = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match value.as_array() {
+        Some(list) if key == "pip" => {
+            for entry in list {
+                let written = plain(entry);
+                let origin = Origin::holding(&reading.file, text, &written);
+                take_line(reading, written.trim(), &origin);
+            }
+        }
+        Some(_) => {
+            let origin = Origin::holding(&reading.file, text, key);
+            reading.leave(origin, &format!("{key}: {value}"), "a list of another program than pip");
+        }
+        None => {
+            let origin = Origin::holding(&reading.file, text, key);
+            take(reading, &format!("{key}={}", plain(value)), origin, matrix);
+        }
+    }
 }
 
 /// Packages of conda that are the toolkit or parts of it: their version is the CUDA.

@@ -82,7 +82,10 @@ impl CondaSpec {
     pub(super) fn cuda(&self) -> Option<CudaVariant> {
         let version =
             self.version.trim_start_matches(['=', '>', '<', '~', '^']).split(',').next().unwrap_or_default();
-        cuda_of(version).or_else(|| cuda_of(self.label.as_deref()?))
+        let found = cuda_of(version).or_else(|| cuda_of(self.label.as_deref()?));
+        // A range promises its major: `>=12.0,<=12.8`.
+        let is_range = self.version.starts_with(['>', '<', '~', '^', '!']);
+        found.map(|cuda| CudaVariant { minor: cuda.minor.filter(|_| !is_range), ..cuda })
     }
 
     /// The CUDA in its build: `py3.11_cuda12.1_cudnn8`, `cuda118py310h_0`, `py39_cu117`.
@@ -136,7 +139,8 @@ mod tests {
         let cuda = |found: Option<CudaVariant>| found.map(|cuda| cuda.to_string()).unwrap_or_default();
         assert_eq!(cuda(read("pytorch-cuda=12.1").cuda()), "cu121");
         assert_eq!(cuda(read("cudatoolkit=11.6").cuda()), "cu116");
-        assert_eq!(cuda(read("cudatoolkit>=11.3").cuda()), "cu113");
+        assert_eq!(cuda(read("cudatoolkit>=11.3").cuda()), "cu11");
+        assert_eq!(cuda(read("cuda-version>=12.0,<=12.8").cuda()), "cu12");
         assert_eq!(cuda(read("nvidia/label/cuda-12.1.0::cuda-nvcc").cuda()), "cu121");
         assert_eq!(cuda(read("pytorch=2.1=py3.10_cuda11.8_cudnn8.7.0_0").cuda_of_build()), "cu118");
         assert_eq!(cuda(read("pytorch=2.0.0=cuda112py310h_0").cuda_of_build()), "cu112");

@@ -1,19 +1,21 @@
 //! One project out of all readings of a folder: product, version, CUDA, Python, packages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 
 use pep440_rs::{Operator, Version, VersionSpecifiers};
 
 use super::outcome::{Change, Migration, ProjectPackage, Refusal, Row};
 use super::place::Origin;
-use super::platform::{holds, pythons};
 use super::pythons::allows;
-use super::reading::{Asked, CudaFact, IndexSeen, Kind, Note, Reading, Strength, shortened};
+use super::reading::{
+    Asked, CudaFact, IndexSeen, Kind, Note, Reading, Strength, shortened, shortened_reason,
+};
 use super::requirements::both;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Product, Variant};
 use crate::model::local_version::LocalVersion;
+use crate::model::marker::{holds, pythons};
 use crate::model::spec::{Flavour, Spec};
 use crate::model::stack::Stack;
 use crate::model::versions::{CudaVariant, FrameworkVersion, Machine, PythonVersion};
@@ -21,10 +23,16 @@ use crate::model::versions::{CudaVariant, FrameworkVersion, Machine, PythonVersi
 /// Versions of a framework that are tried until one resolves.
 const TRIED: usize = 60;
 
+/// Names of frameworks that are none of a package today, and the package.
+const RENAMED: [(&str, &str); 3] =
+    [("tensorflow-gpu", "tensorflow"), ("pytorch", "torch"), ("pytorch-gpu", "torch")];
+
 /// What the decision needs to know besides the files.
 pub struct Question<'a> {
     /// The spec that a person typed, which decides before all files.
     pub spec: Option<&'a str>,
+    /// Whether the files lie where the project file is written, so that it can name them.
+    pub is_here: bool,
     /// The matrix.
     pub matrix: &'a Matrix,
     /// The processor of the target.
@@ -40,7 +48,8 @@ pub fn decide(mut readings: Vec<Reading>, question: &Question<'_>) -> Result<Mig
     readings.sort_by_key(|reading| reading.kind);
     let files: Vec<_> =
         readings.iter().filter(|one| one.says_something()).map(|one| one.file.clone()).collect();
-    let mut decision = Decision { question, rows: Vec::new(), files: files.clone(), changed: false };
+    let mut decision =
+        Decision { question, rows: Vec::new(), files: files.clone(), changed: false, seen: BTreeSet::new() };
     for note in readings.iter().flat_map(|reading| &reading.left) {
         decision.note(Change::NotTakenOver, note);
     }
@@ -65,7 +74,7 @@ fn take_offered(readings: &mut [Reading], decision: &mut Decision<'_>) {
         .enumerate()
         .flat_map(|(at, one)| one.offered.iter().map(move |offered| (at, offered)));
     let with =
-        all.filter(|(_, offered)| offered.packages.iter().any(is_framework) && offered.left.is_empty());
+        all.filter(|(_, offered)| offered.packages.iter().any(is_framework) && !offered.is_without_cuda());
     let Some((at, offered)) = with.max_by_key(|(_, offered)| !offered.cuda.is_empty()) else { return };
     let (name, taken) = (offered.name.clone(), offered.clone());
     let why = format!("{} that is taken, since it has the framework", taken.what);
@@ -76,6 +85,9 @@ fn take_offered(readings: &mut [Reading], decision: &mut Decision<'_>) {
     reading.packages.extend(taken.packages);
     reading.cuda.extend(taken.cuda);
     reading.indexes.extend(taken.indexes);
+    for note in &taken.left {
+        decision.note(Change::NotTakenOver, note);
+    }
 }
 
 struct Decision<'a> {
@@ -84,6 +96,8 @@ struct Decision<'a> {
     files: Vec<String>,
     /// Whether a requirement has another version than its file says.
     changed: bool,
+    /// The rows so far: a line that two files name is one row.
+    seen: BTreeSet<Row>,
 }
 
 /// The framework that the files ask for.
@@ -101,8 +115,8 @@ impl<'a> Decision<'a> {
     }
 
     fn row(&mut self, change: Change, origin: &Origin, text: &str, why: &str) {
-        let row = Row { change, origin: origin.clone(), text: shortened(text), why: why.to_owned() };
-        if !self.rows.contains(&row) {
+        let row = Row { change, origin: origin.clone(), text: shortened(text), why: shortened_reason(why) };
+        if self.seen.insert(row.clone()) {
             self.rows.push(row);
         }
     }
@@ -112,6 +126,7 @@ impl<'a> Decision<'a> {
         let first = allowed.first().copied().unwrap_or(PythonVersion { major: 3, minor: 11 });
         let packages = self.merged(readings, first);
         let Some(framework) = self.typed().or_else(|| self.framework(&packages, readings)) else {
+            self.rest(readings, &packages);
             return Err(Refusal::NoFramework { files: self.files, rows: self.rows });
         };
         let devel = readings.iter().find_map(|reading| reading.devel.as_ref());
@@ -125,6 +140,7 @@ impl<'a> Decision<'a> {
         let compared: Vec<_> = packages.iter().map(|(asked, _)| compared(asked)).collect();
         let Some((spec, stack)) = self.chosen(&specs, &compared) else {
             let spec = specs.into_iter().next().unwrap_or_else(|| framework.product.name.clone());
+            self.rest(readings, &packages);
             return Err(Refusal::Impossible { spec, files: self.files, rows: self.rows });
         };
         let stack = match devel {
@@ -145,6 +161,21 @@ impl<'a> Decision<'a> {
             first.get_or_insert((spec.clone(), stack));
         }
         first
+    }
+
+    /// What was read and has no fate, since there is no project.
+    fn rest(&mut self, readings: &[Reading], packages: &[(Asked, Kind)]) {
+        for (asked, _) in packages {
+            self.row(Change::Kept, &asked.origin, &asked.written, "");
+        }
+        for reading in readings {
+            for note in &reading.kept {
+                self.note(Change::Kept, note);
+            }
+            for (origin, name) in &reading.apt {
+                self.row(Change::Kept, origin, name, "a package of the distribution");
+            }
+        }
     }
 
     /// The stack with a compiler, where one of its CUDA is to be had.
@@ -190,11 +221,14 @@ impl<'a> Decision<'a> {
     fn merged(&mut self, readings: &[Reading], python: PythonVersion) -> Vec<(Asked, Kind)> {
         let pins: BTreeMap<_, _> =
             readings.iter().flat_map(|one| &one.pins).map(|pin| (pin.name.as_str(), pin)).collect();
-        let wanted_elsewhere = readings.iter().any(|one| !one.packages.is_empty());
+        let lists = [Kind::Project, Kind::Requirements, Kind::Environment];
+        let wanted_elsewhere =
+            readings.iter().any(|one| lists.contains(&one.kind) && !one.packages.is_empty());
         let mut all: Vec<(Asked, Kind)> = Vec::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for reading in readings {
-            let own = if wanted_elsewhere { &reading.packages } else { &reading.pins };
-            for asked in own {
+            let pinned = reading.pins.iter().filter(|_| !wanted_elsewhere);
+            for asked in reading.packages.iter().chain(pinned) {
                 if !holds(&asked.marker, self.question.machine, python) {
                     let why = format!("not for Linux on {} with Python {python}", self.question.machine);
                     self.row(Change::NotTakenOver, &asked.origin, &asked.written, &why);
@@ -202,13 +236,22 @@ impl<'a> Decision<'a> {
                 }
                 let asked = self.by_its_package(asked.clone());
                 let asked = self.released(asked);
-                self.merge(&mut all, asked, reading.kind);
+                match places.get(&asked.name) {
+                    Some(at) => self.merge(&mut all[*at], asked, reading.kind),
+                    None => {
+                        places.insert(asked.name.clone(), all.len());
+                        all.push((asked, reading.kind));
+                    }
+                }
             }
         }
         let constraints: Vec<_> = readings.iter().flat_map(|one| &one.constraints).collect();
         for (asked, _) in &mut all {
             for constraint in constraints.iter().filter(|one| one.name == asked.name) {
                 asked.versions = both(&asked.versions, &constraint.versions);
+                if asked.local.is_none() {
+                    asked.local.clone_from(&constraint.local);
+                }
             }
             if let Some(pin) = pins.get(asked.name.as_str()).filter(|pin| pin.versions != asked.versions) {
                 let why = format!("{} of {}", pin.versions, pin.origin.file);
@@ -228,18 +271,10 @@ impl<'a> Decision<'a> {
 
     /// A framework that is asked for by a name that is none of a package today: `tensorflow-gpu`, `pytorch`.
     fn by_its_package(&mut self, mut asked: Asked) -> Asked {
-        let named = |product: &&Product| {
-            let package = product.package.as_deref().unwrap_or_default();
-            asked.name == format!("{package}-gpu")
-                || (asked.name == product.framework && asked.name != package)
-        };
-        let is_package =
-            framework_packages(self.question.matrix).iter().any(|(package, _)| *package == asked.name);
-        let product = self.question.matrix.products.iter().filter(|_| !is_package).find(named);
-        let Some(package) = product.and_then(|product| product.package.clone()) else { return asked };
+        let Some((_, package)) = RENAMED.iter().find(|(name, _)| *name == asked.name) else { return asked };
         self.changed = true;
         self.row(Change::Changed, &asked.origin, &asked.written, &format!("the package is called {package}"));
-        asked.name = package;
+        (*package).clone_into(&mut asked.name);
         asked
     }
 
@@ -264,12 +299,16 @@ impl<'a> Decision<'a> {
         asked
     }
 
-    fn merge(&mut self, all: &mut Vec<(Asked, Kind)>, asked: Asked, kind: Kind) {
-        let Some((own, own_kind)) = all.iter_mut().find(|(own, _)| own.name == asked.name) else {
-            return all.push((asked, kind));
-        };
+    fn merge(&mut self, (own, own_kind): &mut (Asked, Kind), asked: Asked, kind: Kind) {
         if own.local.is_none() {
             own.local.clone_from(&asked.local);
+        }
+        if own.index.is_none() {
+            own.index.clone_from(&asked.index);
+        }
+        if own.extras != asked.extras && !asked.extras.is_empty() {
+            self.changed = true;
+            own.extras = union_of_extras(&own.extras, &asked.extras);
         }
         if *own_kind == kind && own.versions != asked.versions {
             own.versions = both(&own.versions, &asked.versions);
@@ -278,8 +317,11 @@ impl<'a> Decision<'a> {
             let (origin, written) = (asked.origin.clone(), asked.written.clone());
             self.changed = true;
             self.row(Change::NotTakenOver, &origin, &written, &why);
-        } else if own.versions.is_empty() {
-            own.versions = asked.versions;
+        } else if own.versions != asked.versions && !asked.versions.is_empty() {
+            self.changed = true;
+            own.versions = both(&own.versions, &asked.versions);
+            let why = format!("both hold, with {}", own.origin);
+            self.row(Change::Kept, &asked.origin, &asked.written, &why);
         }
     }
 
@@ -475,7 +517,8 @@ impl<'a> Decision<'a> {
     ) -> Migration {
         let spec = self.spec_of(readings, stack);
         let renamed = packages.iter().any(|(asked, _)| for_this_cuda(asked, stack).is_some());
-        let copied = renamed || self.changed || must_be_copied(readings, &framework.package);
+        let copied =
+            renamed || self.changed || !self.question.is_here || must_be_copied(readings, &framework.package);
         let mut project = Migration { spec, files: self.files.clone(), ..Migration::default() };
         for reading in readings {
             for note in &reading.kept {
@@ -552,7 +595,7 @@ impl<'a> Decision<'a> {
     ) {
         let (origin, written) = (&asked.origin, &asked.written);
         if asked.name == framework {
-            return self.row(Change::Kept, origin, written, &format!("the framework: {}", project.spec));
+            return self.row(Change::Kept, origin, written, &format!("the framework {}", project.spec));
         }
         let pinned = asked.name.starts_with("nvidia-") && major_in_name(asked).is_some();
         if stack.companions.contains_key(&asked.name)
@@ -656,6 +699,14 @@ fn compared_with(asked: &Asked, local: &str) -> String {
         Some(exact) => format!("{}{}=={}+{local}", asked.name, asked.extras, exact.version()),
         None => asked.requirement(),
     }
+}
+
+/// `[a,b]` of `[a]` and `[b]`.
+fn union_of_extras(first: &str, second: &str) -> String {
+    let all = [first, second].map(|extras| extras.trim_matches(['[', ']']));
+    let names: BTreeSet<&str> =
+        all.into_iter().flat_map(|extras| extras.split(',')).filter(|name| !name.is_empty()).collect();
+    format!("[{}]", names.into_iter().collect::<Vec<_>>().join(","))
 }
 
 /// Whether no version can meet both conditions, as far as exact versions tell.

@@ -7,7 +7,9 @@ use super::image_name::take_image;
 use super::place::Origin;
 use super::pythons::exact;
 use super::reading::{Kind, PythonFact, Reading};
-use super::requirements::{options, stands_alone, take_requirement};
+use super::requirements::{
+    index, options, stands_alone, take_requirement, takes_value, torch_backend, without_switches,
+};
 use super::shell_words::commands;
 use crate::model::compat::Matrix;
 use crate::model::project::is_apt_name;
@@ -37,7 +39,7 @@ fn instructions(text: &str) -> Vec<(usize, String)> {
             continue;
         }
         let mut whole = first.trim().to_owned();
-        while let Some(part) = whole.strip_suffix('\\').or_else(|| whole.strip_suffix('`')) {
+        while let Some(part) = whole.strip_suffix('\\') {
             let mut joined = part.trim_end().to_owned();
             let Some((_, next)) = lines.next() else {
                 whole = joined;
@@ -69,6 +71,9 @@ fn here_document(instruction: &str) -> Option<String> {
     let word = rest.split_whitespace().next()?.trim_matches(['"', '\'']);
     (!word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')).then(|| word.to_owned())
 }
+
+/// A value that arguments fill in is at most this long, bytes.
+const LARGEST: usize = 64 << 10;
 
 struct Reader<'a> {
     reading: Reading,
@@ -134,9 +139,19 @@ impl Reader<'_> {
                 .into_iter()
                 .collect()
         };
-        let mut told = Vec::new();
+        let (mut told, mut secret) = (Vec::new(), secret_in(rest).is_some());
         for (name, value) in pairs {
             let value = self.filled(&value);
+            let option = name.trim_start_matches("PIP_").trim_start_matches("UV_");
+            if ["INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "DEFAULT_INDEX", "INDEX"].contains(&option)
+                && option != name
+            {
+                index(&mut self.reading, &format!("{name}={value}"), &value, origin);
+            }
+            if name == "UV_TORCH_BACKEND" {
+                torch_backend(&mut self.reading, &value, origin);
+            }
+            secret |= secret_in(&format!("{name}={value}")).is_some();
             let own = [
                 "PATH",
                 "LD_LIBRARY_PATH",
@@ -156,9 +171,10 @@ impl Reader<'_> {
             }
             self.arguments.insert(name, value);
         }
-        if secret_in(rest).is_some() {
+        if secret {
+            let name = rest.split(['=', ' ']).next().unwrap_or_default();
             let why = "a secret, which would be in the image for everybody: `[secrets]` of your configuration gives it to `run` steps";
-            self.reading.leave(origin.clone(), &format!("ENV {rest}"), why);
+            self.reading.leave(origin.clone(), &format!("ENV {name} …"), why);
         } else if told.is_empty() {
             self.reading.keep(origin.clone(), &format!("ENV {rest}"), "the image sets its own");
         } else {
@@ -195,56 +211,73 @@ impl Reader<'_> {
         while let Some(option) = script.strip_prefix("--") {
             script = option.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim());
         }
-        let script = script
-            .split_once("<<")
-            .map_or(script, |(_, document)| document.split_once('\n').map_or("", |(_, text)| text));
+        // The text of a here-document is a script where it stands alone: `RUN <<EOF`.
+        let script = match script.strip_prefix("<<") {
+            Some(document) => document.split_once('\n').map_or("", |(_, text)| text),
+            None => script.lines().next().unwrap_or_default(),
+        };
         let script = if script.starts_with('[') {
             let words: Vec<String> = serde_json::from_str(script).unwrap_or_default();
             words.join(" ")
         } else {
             script.to_owned()
         };
-        let script = self.filled(&script);
         for words in commands(&script) {
-            self.command(&words, origin);
+            let shown = words.join(" ");
+            let filled: Vec<_> = words.iter().map(|word| self.filled(word)).collect();
+            self.command(&filled, &shown, origin);
         }
     }
 
     /// Reads one command of a RUN line.
-    fn command(&mut self, words: &[String], origin: &Origin) {
+    fn command(&mut self, words: &[String], written: &str, origin: &Origin) {
         let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
         while words.first().is_some_and(|word| *word == "sudo" || is_assignment(word)) {
             words.remove(0);
         }
         let program = words.first().map(|word| word.rsplit('/').next().unwrap_or(word)).unwrap_or_default();
-        let written = words.join(" ");
         match (program, words.get(1..).unwrap_or_default()) {
             (python, ["-m", "pip", rest @ ..]) if python.starts_with("python") => {
-                self.pip(rest, &written, origin);
+                self.pip(rest, written, origin);
             }
-            (pip, rest) if pip.starts_with("pip") => self.pip(rest, &written, origin),
+            (pip, rest) if pip == "pip" || pip == "pip3" || pip.starts_with("pip3.") => {
+                self.pip(rest, written, origin)
+            }
             ("uv", ["pip", rest @ ..]) => {
-                self.pip(rest, &written, origin);
+                self.pip(rest, written, origin);
             }
-            ("uv", ["venv" | "python", rest @ ..]) => self.python(rest, &written, origin),
+            ("conda" | "mamba" | "micromamba", ["run", rest @ ..]) => self.wrapped(rest, written, origin),
+            ("uv", ["add", rest @ ..]) => self.pip(&[&["install"], rest].concat(), written, origin),
+            ("uv", ["sync" | "run", ..]) => {
+                self.reading.keep(origin.clone(), written, "the project's own files are read themselves");
+            }
+            ("uv", ["venv" | "python", rest @ ..]) => self.python(rest, written, origin),
             ("apt-get" | "apt", rest) => self.apt(rest, origin),
             ("conda" | "mamba" | "micromamba", ["install" | "create", rest @ ..]) => self.conda(rest, origin),
             ("conda" | "mamba" | "micromamba", ["env", "create" | "update", ..]) => {
-                self.reading.keep(origin.clone(), &written, "the environment file is read itself");
+                self.reading.keep(origin.clone(), written, "the environment file is read itself");
             }
             (
                 "rm" | "mkdir" | "echo" | "cd" | "set" | "true" | "ldconfig" | "export" | "uv" | "conda"
                 | "mamba" | "micromamba",
                 _,
             ) => {
-                self.reading.keep(origin.clone(), &written, "nothing of it is needed");
+                self.reading.keep(origin.clone(), written, "nothing of it is needed");
             }
             ("", _) | ("sh" | "bash", []) => {}
-            _ => self.reading.leave(
-                origin.clone(),
-                &written,
-                "a command that is not read: add it to `run`, if the image needs it",
-            ),
+            _ => self.reading.leave(origin.clone(), &first_words(written), UNREAD),
+        }
+    }
+
+    /// `conda run -n x pip install …`: the command behind the options.
+    fn wrapped(&mut self, rest: &[&str], written: &str, origin: &Origin) {
+        let known = ["pip", "pip3", "python", "python3", "uv"];
+        match rest.iter().position(|word| known.contains(word)) {
+            Some(at) => {
+                let words: Vec<_> = rest[at..].iter().map(|word| (*word).to_owned()).collect();
+                self.command(&words, written, origin);
+            }
+            None => self.reading.leave(origin.clone(), &first_words(written), UNREAD),
         }
     }
 
@@ -271,8 +304,10 @@ impl Reader<'_> {
         while let Some(word) = rest.get(at) {
             at += 1;
             if word.starts_with('-') {
+                let word = &without_switches(word);
                 let alone = stands_alone(word);
-                let value = if alone || word.contains('=') { None } else { rest.get(at) };
+                let value =
+                    if alone || !takes_value(word) || word.contains('=') { None } else { rest.get(at) };
                 at += usize::from(value.is_some());
                 let text = value.map_or_else(|| (*word).to_owned(), |value| format!("{word} {value}"));
                 options(&mut self.reading, &text, origin);
@@ -291,10 +326,13 @@ impl Reader<'_> {
     }
 
     fn apt(&mut self, rest: &[&str], origin: &Origin) {
-        let mut words = rest.iter().filter(|word| !word.starts_with('-'));
-        if words.next() != Some(&"install") {
-            return;
-        }
+        let Some(at) = rest.iter().position(|word| *word == "install") else { return };
+        let mut skip = false;
+        let words = rest[at + 1..].iter().filter(|word| {
+            let is_value =
+                std::mem::replace(&mut skip, ["-t", "-o", "--target-release", ">", "2>"].contains(*word));
+            !is_value && !word.starts_with('-') && !word.contains('>')
+        });
         for word in words {
             let name = word.split(['=', '/']).next().unwrap_or_default();
             let minor = name.strip_prefix("python").filter(|rest| rest.contains('.')).and_then(exact);
@@ -312,7 +350,10 @@ impl Reader<'_> {
                     && self.reading.devel.is_some()
             {
                 self.reading.keep(origin.clone(), word, "the image has its own");
-            } else if name.starts_with("cuda-") || name.starts_with("libcudnn") || name.starts_with("libnccl")
+            } else if name.starts_with("cuda-")
+                || name == "nvidia-cuda-toolkit"
+                || name.starts_with("libcudnn")
+                || name.starts_with("libnccl")
             {
                 self.reading.keep(origin.clone(), word, "part of the stack, in the version that fits it");
             } else if is_apt_name(name) {
@@ -330,7 +371,12 @@ impl Reader<'_> {
                 continue;
             }
             match *word {
-                "-c" | "--channel" | "-n" | "--name" | "-p" | "--prefix" | "--file" => skip = true,
+                "-c" | "--channel" | "-n" | "--name" | "-p" | "--prefix" => skip = true,
+                "--file" | "-f" => {
+                    let why = "packages from a file: read it with `envforge init --from FILE`";
+                    self.reading.leave(origin.clone(), &rest.join(" "), why);
+                    skip = true;
+                }
                 word if word.starts_with('-') => {}
                 word => take_conda(&mut self.reading, word, origin.clone(), self.matrix),
             }
@@ -358,10 +404,22 @@ impl Reader<'_> {
                 _ => out.push_str(&rest[at..(at + 1 + length).min(rest.len())]),
             }
             rest = &rest[(at + 1 + length).min(rest.len())..];
+            if out.len() > LARGEST {
+                return text.to_owned();
+            }
         }
         out.push_str(rest);
         out
     }
+}
+
+const UNREAD: &str = "a command that is not read: add it to `run`, if the image needs it";
+
+/// The program and its first word: what stands behind may be a password.
+fn first_words(written: &str) -> String {
+    let mut words = written.split_whitespace();
+    let first: Vec<_> = words.by_ref().take(2).collect();
+    if words.next().is_some() { format!("{} …", first.join(" ")) } else { first.join(" ") }
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -417,7 +475,7 @@ mod tests {
         );
         assert_eq!(requirements(&reading), ["torch==2.3.1", "transformers==4.40.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
-        assert_eq!(reading.left[0].written, "make -C src");
+        assert_eq!(reading.left[0].written, "make -C …");
     }
 
     #[test]

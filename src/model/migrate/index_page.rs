@@ -61,7 +61,7 @@ pub(super) fn name_of(url: &str) -> String {
 /// Whether an address holds a login.
 pub(super) fn has_login(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split('/').next().unwrap_or_default().contains('@') || url.contains("${")
+    rest.split('/').next().unwrap_or_default().contains('@') || url.contains(['$', '?'])
 }
 
 #[cfg(test)]

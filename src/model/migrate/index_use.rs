@@ -40,20 +40,34 @@ impl IndexUse {
                 reading.leave(asked.origin.clone(), &asked.written, why);
             }
             IndexMeaning::Default => {}
+            IndexMeaning::Other if !url.starts_with("https://") && !url.starts_with("http://") => {
+                let why = "from an index that is a folder: give its wheels with `--wheel FILE`";
+                reading.leave(asked.origin.clone(), &asked.written, why);
+            }
             IndexMeaning::Other if has_login(url) => {
-                asked.index = Some(name.to_owned());
+                let name = &plain_name(name);
+                asked.index = Some(name.clone());
                 let why = format!(
                     "the index `{name}` has a login: give its address in `[indexes]` of your configuration"
                 );
                 reading.leave(asked.origin.clone(), &format!("{name} = {url}"), why);
-                reading.indexes.push(IndexSeen { name: name.to_owned(), url: String::new(), flat: false });
+                reading.indexes.push(IndexSeen { name: name.clone(), url: String::new(), flat: false });
             }
             IndexMeaning::Other => {
-                asked.index = Some(name.to_owned());
-                if !reading.indexes.iter().any(|seen| seen.name == name) {
-                    reading.indexes.push(IndexSeen { name: name.to_owned(), url: url.clone(), flat: *flat });
+                let name = &plain_name(name);
+                asked.index = Some(name.clone());
+                if !reading.indexes.iter().any(|seen| seen.name == *name) {
+                    reading.indexes.push(IndexSeen { name: name.clone(), url: url.clone(), flat: *flat });
                 }
             }
         }
     }
+}
+
+/// The name of an index as project files write it: lower case, with hyphens.
+fn plain_name(name: &str) -> String {
+    let kept = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = name.chars().map(kept).collect();
+    let name = name.trim_matches('-').to_owned();
+    if name.is_empty() { "further".to_owned() } else { name }
 }

@@ -5,6 +5,8 @@ use serde::Deserialize;
 use super::place::Origin;
 use super::reading::{Asked, Kind, PythonFact, Reading};
 use super::requirement_line::{Line, line};
+use crate::model::local_version::LocalVersion;
+use crate::model::marker::{holds, pythons};
 use crate::model::versions::Machine;
 
 #[derive(Deserialize)]
@@ -45,9 +47,9 @@ pub fn from_uv_lock(file: &str, text: &str, machine: Machine) -> Reading {
     }
     python(&mut reading, lock.requires_python.as_deref(), text);
     for package in lock.package {
-        let origin = Origin::holding(file, text, &format!("name = \"{}\"", package.name));
+        let origin = Origin::file(file);
         let here = package.markers.is_empty()
-            || package.markers.iter().any(|marker| super::platform::may_hold(marker, machine));
+            || package.markers.iter().any(|marker| crate::model::marker::may_hold(marker, machine));
         let local = ["editable", "virtual", "directory", "git", "path"]
             .into_iter()
             .find(|key| package.source.contains_key(*key));
@@ -79,6 +81,7 @@ struct PoetryLock {
 struct PoetryPackage {
     name: String,
     version: String,
+    markers: Option<toml::Value>,
     #[serde(default)]
     source: toml::Table,
 }
@@ -103,12 +106,18 @@ pub fn from_poetry_lock(file: &str, text: &str) -> Reading {
     }
     python(&mut reading, lock.metadata.get("python-versions").and_then(toml::Value::as_str), text);
     for package in lock.package {
-        let origin = Origin::holding(file, text, &format!("name = \"{}\"", package.name));
+        let origin = Origin::file(file);
         match package.source.get("type").and_then(toml::Value::as_str) {
             Some("git" | "directory" | "file" | "url") => {
                 reading.leave(origin, &package.name, "from a repository, a path or an address");
             }
-            _ => pin(&mut reading, &package.name, &package.version, None, origin),
+            _ => {
+                let marker = package
+                    .markers
+                    .as_ref()
+                    .and_then(|found| found.as_str().or_else(|| found.get("main")?.as_str()));
+                pin(&mut reading, &package.name, &package.version, marker, origin);
+            }
         }
     }
     reading
@@ -150,7 +159,7 @@ pub fn from_pylock(file: &str, text: &str) -> Reading {
     }
     python(&mut reading, lock.requires_python.as_deref(), text);
     for package in lock.packages {
-        let origin = Origin::holding(file, text, &format!("name = \"{}\"", package.name));
+        let origin = Origin::file(file);
         match package.version {
             Some(version) => pin(&mut reading, &package.name, &version, package.marker.as_deref(), origin),
             None => reading.leave(origin, &package.name, "without a version: from a repository or a folder"),
@@ -179,6 +188,26 @@ pub(super) fn pin(reading: &mut Reading, name: &str, version: &str, marker: Opti
 }
 
 fn add(reading: &mut Reading, asked: Asked) {
+    if !pythons().any(|python| {
+        holds(&asked.marker, Machine::X86_64, python) || holds(&asked.marker, Machine::Aarch64, python)
+    }) {
+        return;
+    }
+    let without = |asked: &Asked| {
+        asked.local.as_deref().is_some_and(|local| LocalVersion::read(local).other_accelerator.is_some())
+    };
+    // Builds of one release without CUDA and with it, for extras that exclude each other.
+    if let Some(at) =
+        reading.pins.iter().position(|pin| pin.name == asked.name && pin.versions == asked.versions)
+    {
+        if without(&reading.pins[at]) {
+            reading.pins[at] = asked;
+        } else if !without(&asked) && reading.pins[at].local != asked.local {
+            let why = format!("the lock has it as {} as well, which is taken", reading.pins[at].written);
+            reading.leave(asked.origin.clone(), &asked.written, why);
+        }
+        return;
+    }
     let twice = reading.pins.iter().position(|pin| pin.name == asked.name && pin.versions != asked.versions);
     if let Some(at) = twice {
         let other = reading.pins.remove(at);
@@ -237,7 +266,7 @@ source = { registry = "https://pypi.org/simple" }
         assert_eq!(reading.python.len(), 1);
         let text = "lock-version = \"1.0\"\n[[packages]]\nname = \"jax\"\nversion = \"0.6.0\"\n[[packages]]\nname = \"win\"\nversion = \"1\"\nmarker = \"sys_platform == 'win32'\"\n";
         let reading = from_pylock("pylock.toml", text);
-        assert_eq!(pins(&reading), ["jax==0.6.0", "win==1 ; sys_platform == 'win32'"]);
+        assert_eq!(pins(&reading), ["jax==0.6.0"]);
         assert!(from_pylock("pylock.toml", "lock-version = \"2.0\"\n").left[0].why.contains("format 2.0"));
     }
 }

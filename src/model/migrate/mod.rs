@@ -17,7 +17,6 @@ mod ini;
 mod locks;
 mod outcome;
 mod place;
-mod platform;
 mod poetry;
 mod pyproject;
 mod pythons;

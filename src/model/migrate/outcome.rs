@@ -20,7 +20,7 @@ pub enum Change {
 }
 
 /// One line of the table that `init` ends with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Row {
     /// What became of it.
     pub change: Change,

@@ -6,12 +6,12 @@ use toml::{Table, Value};
 
 use super::index_use::IndexUse;
 use super::place::Origin;
-use super::platform::may_hold;
 use super::poetry;
 use super::pythons::condition;
 use super::reading::{Asked, Kind, Offered, PythonFact, Reading};
 use super::requirement_line::{Line, line, normalized};
-use super::requirements::index as index_option;
+use super::requirements::{index as index_option, torch_backend};
+use crate::model::marker::may_hold;
 use crate::model::versions::Machine;
 
 /// Reads a pyproject.toml.
@@ -97,6 +97,19 @@ fn dynamic_files(reading: &mut Reading, table: &Table, text: &str) {
     }
 }
 
+/// Settings of uv that change what it installs.
+const UNREAD: [&str; 9] = [
+    "extra-build-dependencies",
+    "no-build-isolation-package",
+    "no-binary-package",
+    "conflicts",
+    "dev-dependencies",
+    "prerelease",
+    "resolution",
+    "dependency-metadata",
+    "environments",
+];
+
 /// uv's source of a package: where it must come from, and for which machine.
 #[derive(Clone)]
 struct Source {
@@ -126,12 +139,20 @@ impl Project<'_> {
                 index_option(reading, &format!("index {}", field("url")), field("url"), &origin);
             }
         }
-        let text_of = |key: &str| uv.get(key).and_then(Value::as_str);
-        for (key, url) in
-            ["index-url", "extra-index-url"].into_iter().filter_map(|key| Some((key, text_of(key)?)))
-        {
-            let origin = Origin::holding(&reading.file, self.text, url);
-            index_option(reading, &format!("{key} {url}"), url, &origin);
+        let pip = uv.get("pip").and_then(Value::as_table);
+        for table in std::iter::once(uv).chain(pip) {
+            for key in ["index-url", "extra-index-url", "find-links"] {
+                let found = table.get(key);
+                let list = found.and_then(Value::as_array).into_iter().flatten();
+                for url in list.chain(found).filter_map(Value::as_str) {
+                    let origin = Origin::holding(&reading.file, self.text, url);
+                    index_option(reading, &format!("{key} {url}"), url, &origin);
+                }
+            }
+            if let Some(backend) = table.get("torch-backend").and_then(Value::as_str) {
+                let origin = Origin::holding(&reading.file, self.text, "torch-backend");
+                torch_backend(reading, backend, &origin);
+            }
         }
         for (name, value) in uv.get("sources").and_then(Value::as_table).into_iter().flatten() {
             let all: Vec<&Value> = value.as_array().map_or_else(|| vec![value], |list| list.iter().collect());
@@ -313,14 +334,15 @@ impl Project<'_> {
             );
             reading.leave(origin, &format!("workspace members {}", members.join(", ")), why);
         }
-        for key in ["extra-build-dependencies", "no-build-isolation-package", "conflicts"] {
+        for key in UNREAD {
             if uv.contains_key(key) {
                 let origin = Origin::holding(&reading.file, self.text, key);
                 let why = match key {
-                    "conflicts" => "extras that exclude each other: name one in `groups`",
-                    _ => {
+                    "conflicts" => "extras that exclude each other: one of them is taken",
+                    "extra-build-dependencies" | "no-build-isolation-package" | "no-binary-package" => {
                         "builds from source are allowed by name: `allow-source = [{ name = \"…\", build = [\"…\"] }]`"
                     }
+                    _ => "a setting of uv that is not read",
                 };
                 reading.leave(origin, &format!("[tool.uv] {key}"), why);
             }

@@ -120,6 +120,11 @@ pub struct Offered {
 }
 
 impl Offered {
+    /// Whether its packages come from builds without CUDA.
+    pub(super) fn is_without_cuda(&self) -> bool {
+        self.left.iter().any(|note| note.why.contains("builds without CUDA"))
+    }
+
     /// Packages alone.
     pub(super) fn of(origin: Origin, name: &str, what: &'static str, packages: Vec<Asked>) -> Self {
         let (cuda, left, indexes) = (Vec::new(), Vec::new(), Vec::new());
@@ -160,6 +165,8 @@ pub struct Reading {
     pub includes: Vec<(Origin, String)>,
     /// Files of versions that it names with `-c`.
     pub constraint_files: Vec<(Origin, String)>,
+    /// Requirement files that are parts of it.
+    pub parts: Vec<String>,
     /// Lines with hashes of their files.
     pub hashes: usize,
     /// Whether `lock` reads this very file with the same meaning, so that envforge.toml can name it instead of a copy.
@@ -185,6 +192,7 @@ impl Reading {
             left: Vec::new(),
             includes: Vec::new(),
             constraint_files: Vec::new(),
+            parts: Vec::new(),
             hashes: 0,
             is_readable_by_lock: false,
         }
@@ -205,6 +213,11 @@ impl Reading {
     /// Notes what needs no entry of its own.
     pub fn keep(&mut self, origin: Origin, written: &str, why: impl Into<String>) {
         self.kept.push(Note { origin, written: shortened(written), why: why.into() });
+    }
+
+    /// The file and those that are parts of it.
+    pub fn files(&self) -> impl Iterator<Item = String> {
+        std::iter::once(self.file.clone()).chain(self.parts.iter().cloned())
     }
 
     /// Whether anything of the file was understood.
@@ -237,13 +250,22 @@ pub(super) fn shortened(text: &str) -> String {
     plain.chars().take(SHOWN - 1).chain(['…']).collect()
 }
 
-/// `https://***@host/simple` for an address with a login.
+/// A reason without logins and secrets of addresses.
+pub(super) fn shortened_reason(text: &str) -> String {
+    text.split(' ').map(without_login).collect::<Vec<_>>().join(" ")
+}
+
+/// `https://***@host/simple` for an address with a login, without what stands behind `?`, which may be a token.
 fn without_login(word: &str) -> String {
     let Some(at) = word.find("://") else { return word.to_owned() };
     let rest = &word[at + 3..];
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let login = rest[..end].rfind('@');
-    login.map_or_else(|| word.to_owned(), |login| format!("{}***{}", &word[..at + 3], &rest[login..]))
+    let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, _)| (rest, "?…"));
+    let end = rest.find(['/', '#']).unwrap_or(rest.len());
+    let (head, hidden) = match rest[..end].rfind('@') {
+        Some(login) => ("***", &rest[login..]),
+        None => ("", rest),
+    };
+    format!("{}{head}{hidden}{query}", &word[..at + 3])
 }
 
 #[cfg(test)]
@@ -260,6 +282,7 @@ mod tests {
             ),
             ("x @ git+https://hunter2@h.test/x.git", "x @ git+https://***@h.test/x.git"),
             ("ENV HF_TOKEN=hf_hunter2hunter2hunter2", "ENV … (holds a token)"),
+            ("https://h.test/simple?token=hunter2", "https://h.test/simple?…"),
             ("WANDB_API_KEY=hunter2", "WANDB_API_KEY … (holds a secret value)"),
         ] {
             assert_eq!(shortened(text), shown);

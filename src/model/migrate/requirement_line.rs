@@ -23,9 +23,18 @@ pub(super) enum Line {
     Not(String),
 }
 
+/// Longer and deeper lines are no requirement of a person.
+const LONGEST: usize = 4096;
+const DEEPEST: usize = 64;
+
 /// Reads a requirement without options.
 pub(super) fn line(written: &str, origin: &Origin) -> Line {
     let text = written.trim();
+    if text.len() > LONGEST || text.matches('(').count() > DEEPEST {
+        return Line::Not(format!(
+            "longer than {LONGEST} characters, or with more than {DEEPEST} parentheses"
+        ));
+    }
     if let Some(why) = path_or_repository(text) {
         return match wheel_of(text, origin) {
             Some(line) => line,

@@ -59,6 +59,8 @@ pub(super) fn options(reading: &mut Reading, content: &str, origin: &Origin) {
     let mut words = content.split_whitespace();
     while let Some(word) = words.next() {
         let (option, mut value) = word.split_once('=').map_or((word, None), |(o, v)| (o, Some(v)));
+        let plain = without_switches(option);
+        let option = plain.as_str();
         // `-rfile` and `-ihttps://…`: a short option with its value.
         let (option, glued) = match option.split_at_checked(2) {
             Some((short, rest))
@@ -87,6 +89,57 @@ pub(super) fn options(reading: &mut Reading, content: &str, origin: &Origin) {
         let value = value.trim_matches(['"', '\'']);
         option_with_value(reading, option, value, origin);
     }
+}
+
+/// A short option without the switches in front of it: `-r` of `-qUr`; `-q` for switches alone.
+pub(super) fn without_switches(option: &str) -> String {
+    let group = option.strip_prefix('-').filter(|rest| !rest.starts_with('-') && !rest.is_empty());
+    match group.map(|rest| rest.trim_start_matches(['q', 'U', 'v', 'I'])) {
+        Some("") => "-q".to_owned(),
+        Some(kept) => format!("-{kept}"),
+        None => option.to_owned(),
+    }
+}
+
+/// Whether an option of pip or `uv pip` has a value behind it, where it stands in a command.
+pub(super) fn takes_value(option: &str) -> bool {
+    const WITH: [&str; 32] = [
+        "-r",
+        "-c",
+        "-i",
+        "-f",
+        "-e",
+        "-t",
+        "-p",
+        "--requirement",
+        "--requirements",
+        "--constraint",
+        "--constraints",
+        "--index-url",
+        "--extra-index-url",
+        "--find-links",
+        "--editable",
+        "--target",
+        "--prefix",
+        "--root",
+        "--platform",
+        "--python-version",
+        "--python",
+        "--index",
+        "--default-index",
+        "--torch-backend",
+        "--only-binary",
+        "--no-binary",
+        "--progress-bar",
+        "--config-settings",
+        "--global-option",
+        "--trusted-host",
+        "--timeout",
+        "--root-user-action",
+    ];
+    WITH.contains(&option)
+        || ["--default-timeout", "--retries", "--proxy", "--cert", "--cache-dir", "--upgrade-strategy"]
+            .contains(&option)
 }
 
 /// Whether an option of pip or `uv pip` has no value.
@@ -185,7 +238,7 @@ fn option_with_value(reading: &mut Reading, option: &str, value: &str, origin: &
 }
 
 /// `uv pip install --torch-backend=cu128`.
-fn torch_backend(reading: &mut Reading, value: &str, origin: &Origin) {
+pub(super) fn torch_backend(reading: &mut Reading, value: &str, origin: &Origin) {
     match value.parse() {
         Ok(cuda) => reading.cuda.push(CudaFact {
             origin: origin.clone(),

@@ -22,6 +22,7 @@ use crate::model::compat::Matrix;
 use crate::model::compat::coupled::{AbiClass, CoupledPackage, CoupledRelease, WheelPlace};
 use crate::model::compat::tables::{Channel, Status, Variant};
 use crate::model::local_version::without_local;
+use crate::model::marker::holds;
 use crate::model::spec::Spec;
 use crate::model::stack::Stack;
 use crate::model::versions::FrameworkVersion;
@@ -148,6 +149,10 @@ enum Judged {
 /// `now`: the matrix with the rows that are later than the requested date.
 fn judged(typed: &str, request: CompanionRequest<'_>, stack: &Stack, now: &Matrix) -> Judged {
     let matrix = request.matrix;
+    let parsed: Option<Requirement> = Requirement::from_str(&without_local(typed).0).ok();
+    if parsed.is_some_and(|parsed| !holds(&parsed.marker, stack.machine, stack.python)) {
+        return Judged::Nothing;
+    }
     if let Some(violation) = foreign(typed, stack, matrix) {
         return Judged::No(Box::new(violation));
     }
