@@ -84,7 +84,7 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
         let scripts = named(folder, is_python).into_iter().flat_map(|name| reader.file(&name));
         readings.extend(scripts.filter(Reading::says_something));
     }
-    let included: BTreeSet<_> = readings.iter().flat_map(|one| one.files()).collect();
+    let included: BTreeSet<_> = readings.iter().flat_map(Reading::files).collect();
     unread.retain(|name| !included.contains(name));
     readings.extend(unread.iter().map(|name| {
         Reading::unreadable(

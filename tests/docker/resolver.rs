@@ -52,7 +52,7 @@ async fn compare_wheels(base: &str, suite: &str, python: &str) {
 }
 
 #[tokio::test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and a real Python of each base; `resolver_scripts` runs the scripts with a stated one"]
 async fn stated_python_resolves_as_the_real_one() {
     compare_wheels("debian:12", "bookworm", "3.11").await;
 }

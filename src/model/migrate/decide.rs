@@ -236,12 +236,11 @@ impl<'a> Decision<'a> {
                 }
                 let asked = self.by_its_package(asked.clone());
                 let asked = self.released(asked);
-                match places.get(&asked.name) {
-                    Some(at) => self.merge(&mut all[*at], asked, reading.kind),
-                    None => {
-                        places.insert(asked.name.clone(), all.len());
-                        all.push((asked, reading.kind));
-                    }
+                if let Some(at) = places.get(&asked.name) {
+                    self.merge(&mut all[*at], &asked, reading.kind);
+                } else {
+                    places.insert(asked.name.clone(), all.len());
+                    all.push((asked, reading.kind));
                 }
             }
         }
@@ -299,7 +298,7 @@ impl<'a> Decision<'a> {
         asked
     }
 
-    fn merge(&mut self, (own, own_kind): &mut (Asked, Kind), asked: Asked, kind: Kind) {
+    fn merge(&mut self, (own, own_kind): &mut (Asked, Kind), asked: &Asked, kind: Kind) {
         if own.local.is_none() {
             own.local.clone_from(&asked.local);
         }

@@ -241,7 +241,7 @@ impl Reader<'_> {
                 self.pip(rest, written, origin);
             }
             (pip, rest) if pip == "pip" || pip == "pip3" || pip.starts_with("pip3.") => {
-                self.pip(rest, written, origin)
+                self.pip(rest, written, origin);
             }
             ("uv", ["pip", rest @ ..]) => {
                 self.pip(rest, written, origin);
@@ -309,7 +309,7 @@ impl Reader<'_> {
                 let value =
                     if alone || !takes_value(word) || word.contains('=') { None } else { rest.get(at) };
                 at += usize::from(value.is_some());
-                let text = value.map_or_else(|| (*word).to_owned(), |value| format!("{word} {value}"));
+                let text = value.map_or_else(|| word.clone(), |value| format!("{word} {value}"));
                 options(&mut self.reading, &text, origin);
                 continue;
             }

@@ -107,18 +107,14 @@ pub fn from_poetry_lock(file: &str, text: &str) -> Reading {
     python(&mut reading, lock.metadata.get("python-versions").and_then(toml::Value::as_str), text);
     for package in lock.package {
         let origin = Origin::file(file);
-        match package.source.get("type").and_then(toml::Value::as_str) {
-            Some("git" | "directory" | "file" | "url") => {
-                reading.leave(origin, &package.name, "from a repository, a path or an address");
-            }
-            _ => {
-                let marker = package
-                    .markers
-                    .as_ref()
-                    .and_then(|found| found.as_str().or_else(|| found.get("main")?.as_str()));
-                pin(&mut reading, &package.name, &package.version, marker, origin);
-            }
+        let kind = package.source.get("type").and_then(toml::Value::as_str);
+        if kind.is_some_and(|kind| ["git", "directory", "file", "url"].contains(&kind)) {
+            reading.leave(origin, &package.name, "from a repository, a path or an address");
+            continue;
         }
+        let markers = package.markers.as_ref();
+        let marker = markers.and_then(|found| found.as_str().or_else(|| found.get("main")?.as_str()));
+        pin(&mut reading, &package.name, &package.version, marker, origin);
     }
     reading
 }
