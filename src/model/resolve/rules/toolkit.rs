@@ -1,6 +1,6 @@
 //! Rules about the CUDA toolkit: its GPUs, and the sources of its compiler.
 
-use crate::model::compat::tables::{Base, NvccRepository};
+use crate::model::compat::tables::{Base, NvccRepository, Profilers};
 use crate::model::resolve::candidate::{Candidate, gpu_label};
 use crate::model::resolve::refusal::RuleViolation;
 use crate::model::resolve::rule::Rule;
@@ -147,7 +147,11 @@ fn at_vendor<'a>(candidate: &Candidate<'a>) -> Option<NvccChoice<'a>> {
         minor_of(&names.first) <= minor_of(toolkit) && last
     })?;
     let versioned = |name: &String| format!("{name}-{}-{}", toolkit.major(), toolkit.minor());
-    let profilers = matrix.profilers.iter().find(|row| row.cuda == *toolkit);
+    // A patch release whose profilers were not read has those of its minor: the repository keeps them.
+    let of_minor =
+        |row: &&Profilers| row.cuda.major() == toolkit.major() && row.cuda.minor() == toolkit.minor();
+    let own = matrix.profilers.iter().find(|row| row.cuda == *toolkit);
+    let profilers = own.or_else(|| matrix.profilers.iter().filter(of_minor).max_by_key(|row| &row.cuda));
     let profilers = profilers.into_iter().flat_map(|row| std::iter::once(&row.compute).chain(&row.systems));
     let nvcc = Nvcc {
         source: NvccSource::Vendor,
