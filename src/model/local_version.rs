@@ -1,5 +1,7 @@
 //! The local part of a wheel's version: which CUDA and which torch it says the wheel was built for.
 
+use pep440_rs::{Operator, Version, VersionSpecifiers};
+
 use crate::model::versions::CudaVariant;
 
 /// The facts in the local part of a version, `cu128` of `2.8.0+cu128` or `cu12torch2.8cxx11abiTRUE` of a wheel of flash-attn.
@@ -78,6 +80,19 @@ pub(crate) fn without_local(requirement: &str) -> (String, Option<String>) {
         return (requirement.to_owned(), None);
     }
     (format!("{}{}", &requirement[..plus], &rest[length..]), Some(local))
+}
+
+/// The major of CUDA in a part of a package's name or in an extra: 12 of `cu12`, `cuda12x`, `cuda12`, `cuda12_pip`.
+pub(crate) fn cuda_major(part: &str) -> Option<u8> {
+    let part = part.split(['_', '-']).next()?;
+    let digits = part.strip_prefix("cuda").or_else(|| part.strip_prefix("cu"))?;
+    let digits = digits.strip_suffix('x').unwrap_or(digits);
+    if digits.len() == 2 { digits.parse().ok() } else { None }
+}
+
+/// The version that an equality names: 2.8.0 of `==2.8.0`.
+pub(crate) fn exact(versions: &VersionSpecifiers) -> Option<Version> {
+    versions.iter().find(|one| *one.operator() == Operator::Equal).map(|one| one.version().clone())
 }
 
 #[cfg(test)]

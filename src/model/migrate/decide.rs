@@ -14,7 +14,7 @@ use super::reading::{
 use super::requirements::both;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Product, Variant};
-use crate::model::local_version::LocalVersion;
+use crate::model::local_version::{LocalVersion, cuda_major, exact};
 use crate::model::marker::{holds, pythons};
 use crate::model::spec::{Flavour, Spec};
 use crate::model::stack::Stack;
@@ -436,7 +436,7 @@ impl<'a> Decision<'a> {
             cudas.push(Some(format!("-{}", CudaVariant { major: fact.cuda.major, minor: None })));
             cudas.push(None);
         }
-        let by_cuda = self.rows_of(framework.product).any(|row| row.package.is_some());
+        let by_cuda = self.rows_of(&framework.product.framework).any(|row| row.package.is_some());
         let mut all = Vec::new();
         for cuda in &cudas {
             for version in &versions {
@@ -451,15 +451,11 @@ impl<'a> Decision<'a> {
         all
     }
 
-    fn rows_of(&self, product: &'a Product) -> impl Iterator<Item = &'a Variant> {
-        self.question.matrix.variants.iter().filter(move |row| row.framework == product.framework)
-    }
-
     /// The CUDA in the name of a framework's package: `cudf-cu13`.
     fn cuda_of_package(&self, framework: &Framework<'a>, version: Option<&str>) -> Option<String> {
         let version: Option<FrameworkVersion> = version.and_then(|version| version.parse().ok());
         let package = framework.asked.as_ref()?.name.as_str();
-        let mut rows = self.rows_of(framework.product);
+        let mut rows = self.rows_of(&framework.product.framework);
         let row = rows.find(|row| {
             let same = row.package.as_deref().or(framework.product.package.as_deref()) == Some(package);
             same && version.as_ref().is_none_or(|version| row.version == *version)
@@ -483,7 +479,7 @@ impl<'a> Decision<'a> {
         let package = &framework.package;
         let product = framework.product;
         let mut known: Vec<_> = self
-            .rows_of_name(&product.framework)
+            .rows_of(&product.framework)
             .filter(|row| row.package.as_deref().or(product.package.as_deref()) == Some(package))
             .map(|row| &row.version)
             .collect();
@@ -501,7 +497,7 @@ impl<'a> Decision<'a> {
         found
     }
 
-    fn rows_of_name(&self, framework: &str) -> impl Iterator<Item = &'a Variant> {
+    fn rows_of(&self, framework: &str) -> impl Iterator<Item = &'a Variant> {
         let framework = framework.to_owned();
         self.question.matrix.variants.iter().filter(move |row| row.framework == framework)
     }
@@ -710,9 +706,6 @@ fn union_of_extras(first: &str, second: &str) -> String {
 
 /// Whether no version can meet both conditions, as far as exact versions tell.
 fn contradict(first: &VersionSpecifiers, second: &VersionSpecifiers) -> bool {
-    let exact = |list: &VersionSpecifiers| {
-        list.iter().find(|one| *one.operator() == Operator::Equal).map(|one| one.version().clone())
-    };
     match (exact(first), exact(second)) {
         (Some(one), _) => !second.contains(&one),
         (None, Some(one)) => !first.contains(&one),
@@ -722,14 +715,10 @@ fn contradict(first: &VersionSpecifiers, second: &VersionSpecifiers) -> bool {
 
 /// The major of CUDA in a package's name or extra: 12 of `cupy-cuda12x`, `onnxruntime-gpu-cu12`, `jax[cuda12]`.
 fn major_in_name(asked: &Asked) -> Option<CudaVariant> {
-    let of = |text: &str| {
-        let digits = text.strip_prefix("cuda").or_else(|| text.strip_prefix("cu"))?;
-        let digits = digits.strip_suffix("x").unwrap_or(digits);
-        (digits.len() == 2).then(|| format!("cu{digits}").parse().ok()).flatten()
-    };
     let extras = asked.extras.trim_matches(['[', ']']);
-    let extra = extras.split(',').find_map(|extra| of(extra.split('-').next()?.split('_').next()?));
-    asked.name.rsplit('-').next().and_then(of).or(extra)
+    let major = asked.name.rsplit('-').next().and_then(cuda_major);
+    let major = major.or_else(|| extras.split(',').find_map(cuda_major))?;
+    Some(CudaVariant { major, minor: None })
 }
 
 /// The packages that stand for each product, in the order in which products are meant if a project names several.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
 
-use pep440_rs::{Operator, Version, VersionSpecifiers};
+use pep440_rs::{Version, VersionSpecifiers};
 use pep508_rs::{Requirement, VersionOrUrl};
 
 use super::companion_fit::satisfies;
@@ -12,7 +12,7 @@ use super::refusal::RuleViolation;
 use super::rule::Rule;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::Variant;
-use crate::model::local_version::without_local;
+use crate::model::local_version::{cuda_major, exact, without_local};
 use crate::model::stack::Stack;
 
 /// Returns why a requirement cannot be met next to the stack; `None`: nothing speaks against it.
@@ -107,18 +107,6 @@ fn carries(row: &Variant, package: &str, matrix: &Matrix) -> bool {
 
 fn is_known(package: &str, matrix: &Matrix) -> bool {
     matrix.variants.iter().any(|row| carries(row, package, matrix))
-}
-
-/// 12 of `cu12`, `cuda12x`, `cuda12`, `cuda12_pip`.
-fn cuda_major(part: &str) -> Option<u8> {
-    let part = part.split(['_', '-']).next()?;
-    let digits = part.strip_prefix("cuda").or_else(|| part.strip_prefix("cu"))?;
-    let digits = digits.strip_suffix('x').unwrap_or(digits);
-    if digits.len() == 2 { digits.parse().ok() } else { None }
-}
-
-fn exact(versions: &VersionSpecifiers) -> Option<Version> {
-    versions.iter().find(|one| *one.operator() == Operator::Equal).map(|one| one.version().clone())
 }
 
 #[cfg(test)]
