@@ -85,9 +85,6 @@ pub struct BuildArgs {
     /// `dockerfile` runs a step of a Dockerfile for each layer.
     #[arg(long, value_enum, default_value_t, value_name = "BUILDER")]
     pub builder: BuilderArg,
-    /// Accepted for older scripts: the default builder gives the same image digest each time.
-    #[arg(long, conflicts_with = "builder", hide = true)]
-    pub bit_identical: bool,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -99,4 +96,4 @@ pub struct BuildArgs {
     pub target: TargetArgs,
 }
 
-into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, trust, builder, bit_identical, project, source, target });
+into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, trust, builder, project, source, target });

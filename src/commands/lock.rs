@@ -19,7 +19,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_records::forget_other_layout;
 use crate::workflow::local_wheels::LocalWheels;
-use crate::workflow::lock::{LockedBuild, lock_for, raise_schema};
+use crate::workflow::lock::{LockedBuild, lock_for};
 use crate::workflow::lock_changes::proposed;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::lock_file::{lock_path, read_lock};
@@ -64,8 +64,7 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
     check_companions(settings, &wanted, &stack)?;
     check_dated_indexes(settings, &wanted, &stack)?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
-    let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
-    raise_schema(&session, &mut locked);
+    let locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     let content = if args.digest {
         forget_other_layout(&session, &mut locked);
         Some(content(&session, &locked, &wanted.spec).await?)
@@ -102,14 +101,14 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
 /// The content digest of a lock: of its image that was built here, whatever its tags are called, else of the image with its name
 /// and its label; it must be the recorded one. Without an image the record alone.
 async fn content(session: &Session<'_>, locked: &LockedBuild, spec: &str) -> Result<String, CommandError> {
-    if let Some(Named { image, .. }) = image_of_lock(session, &locked.lock.hashes()).await? {
+    if let Some(Named { image, .. }) = image_of_lock(session, &locked.lock.hash()).await? {
         return digest_of(session, locked, &image.id).await;
     }
     let name = crate::model::image::plan::name(&locked.lock);
     let unverified = format!("{name}{UNVERIFIED}");
     for tag in [&name, &unverified] {
         if let Some(image) = session.engine.image(tag).await?
-            && image.labels.get(LOCK_LABEL).is_some_and(|hash| locked.lock.matches_hash(hash))
+            && image.labels.get(LOCK_LABEL).is_some_and(|hash| *hash == locked.lock.hash())
         {
             return digest_of(session, locked, &image.id).await;
         }

@@ -70,17 +70,17 @@ pub(super) async fn status(settings: &Settings) -> Result<Exit, CommandError> {
         let (source, target) = (LockOptions::default(), TargetOptions::default());
         Some(wanted(None, &ProjectOptions::default(), &source, &target, settings)?)
     };
-    let (lock, hashes) = match &project {
+    let (lock, hash) = match &project {
         Some(project) => lock_of(project, settings)?,
-        None => (None, Vec::new()),
+        None => (None, None),
     };
     // Where no engine answers `doctor` says why.
     let session = Session::open(settings, None).await.ok();
-    let image = match &session {
+    let image = match (&session, &hash) {
         // One whose checks failed has no tag: it is shown, and not opened.
-        Some(session) if project.is_some() => images_of_lock(session, &hashes).await?.into_iter().next(),
-        Some(session) => own_images(session).await?.into_iter().next(),
-        None => None,
+        (Some(session), Some(hash)) => images_of_lock(session, hash).await?.into_iter().next(),
+        (Some(session), None) if project.is_none() => own_images(session).await?.into_iter().next(),
+        _ => None,
     };
     let gpu = session
         .as_ref()
@@ -108,20 +108,20 @@ pub(super) async fn status(settings: &Settings) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// The state of the project's lock, and its hashes. Asks neither engine nor network: a base of the user's own is not compared.
+/// The state of the project's lock, and its hash. Asks neither engine nor network: a base of the user's own is not compared.
 fn lock_of(
     project: &BuildRequest,
     settings: &Settings,
-) -> Result<(Option<LockState>, Vec<String>), CommandError> {
+) -> Result<(Option<LockState>, Option<String>), CommandError> {
     let path = settings.paths.current_dir.join(project.source.lockfile.clone().unwrap_or_default());
-    let Some(lock) = read_lock(&path)? else { return Ok((Some(LockState::Missing), Vec::new())) };
+    let Some(lock) = read_lock(&path)? else { return Ok((Some(LockState::Missing), None)) };
     if custom_base(&project.source).is_some() {
-        return Ok((None, lock.hashes()));
+        return Ok((None, Some(lock.hash())));
     }
     let stack = stack(settings, &project.spec, &project.source, &project.target, None)?;
     debug_assert_eq!(lock_path(settings, &stack, &project.source), path);
     let fits = lock.differences_from(&stack, &project.added).is_empty();
-    Ok((Some(if fits { LockState::UpToDate } else { LockState::OutOfDate }), lock.hashes()))
+    Ok((Some(if fits { LockState::UpToDate } else { LockState::OutOfDate }), Some(lock.hash())))
 }
 
 /// The command that leads on.

@@ -40,11 +40,8 @@ pub enum SettingsError {
     #[error("ENVFORGE_REGISTRY_USER and ENVFORGE_REGISTRY_PASSWORD require ENVFORGE_REGISTRY")]
     LoginOfNoRegistry,
     /// What is done with the layers of a repository that is not set.
-    #[error("`[registry] {option}` requires `[registry] layers` (ENVFORGE_LAYERS)")]
-    LayersOfNoRepository {
-        /// `layers-write`.
-        option: &'static str,
-    },
+    #[error("`[registry] layers-write` requires `[registry] layers` (ENVFORGE_LAYERS)")]
+    LayersOfNoRepository,
     /// Neither HOME nor the folders that replace it are set.
     #[error("home directory not found: `HOME` is not set")]
     NoHome,
@@ -69,7 +66,7 @@ impl Failure for SettingsError {
             Self::LoginOfNoRegistry => {
                 vec!["set all three, such as ENVFORGE_REGISTRY=registry.example.com".into()]
             }
-            Self::LayersOfNoRepository { .. } => {
+            Self::LayersOfNoRepository => {
                 vec!["set the repository, such as ENVFORGE_LAYERS=registry.example.com/team/layers".into()]
             }
             Self::NoHome => vec!["set HOME, or ENVFORGE_CACHE_DIR, ENVFORGE_STATE_DIR and --config".into()],

@@ -24,8 +24,6 @@ pub struct LayerRepository {
     pub repository: ImageRef,
     /// Whether builds put layers into it.
     pub write: bool,
-    /// Whether its layers count where no lock file records them.
-    pub trusted: bool,
 }
 
 /// Network settings of image registries.

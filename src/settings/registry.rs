@@ -28,10 +28,6 @@ pub struct RegistryConfig {
     /// compiled here.
     #[serde(default)]
     pub layers_write: bool,
-    /// Take layers of that repository that no lock file records: `true`. Whoever can push there then decides what new
-    /// images contain.
-    #[serde(default)]
-    pub layers_trusted: bool,
 }
 
 /// `[mirrors] images`: for each registry one mirror, or several in the order they are asked.
@@ -110,13 +106,10 @@ fn layer_repository(
     let repository = variables::LAYERS.of(environment).or_else(|| config.layers.clone());
     let repository = repository.map(|text| parsed_repository(&text)).transpose()?;
     let write = flag(variables::LAYERS_WRITE, environment, "ENVFORGE_LAYERS_WRITE")?;
-    let trusted = flag(variables::LAYERS_TRUSTED, environment, "ENVFORGE_LAYERS_TRUSTED")?;
     let write = write.unwrap_or(config.layers_write);
-    let trusted = trusted.unwrap_or(config.layers_trusted);
     match repository {
-        Some(repository) => Ok(Some(LayerRepository { repository, write, trusted })),
-        None if write => Err(SettingsError::LayersOfNoRepository { option: "layers-write" }),
-        None if trusted => Err(SettingsError::LayersOfNoRepository { option: "layers-trusted" }),
+        Some(repository) => Ok(Some(LayerRepository { repository, write })),
+        None if write => Err(SettingsError::LayersOfNoRepository),
         None => Ok(None),
     }
 }
@@ -203,19 +196,19 @@ mod tests {
     }
 
     #[test]
-    fn repository_of_layers_is_read_only_and_untrusted_unless_it_is_set() {
+    fn repository_of_layers_is_read_only_unless_it_is_set() {
         let of = |pairs: &[(&str, &str)], text: &str| built(pairs, text).map(|settings| settings.layers);
-        let known = |text: &str, write, trusted| {
+        let known = |text: &str, write| {
             let repository = text.parse().expect("a reference");
-            Some(LayerRepository { repository, write, trusted })
+            Some(LayerRepository { repository, write })
         };
         assert_eq!(of(&[], "").expect("settings"), None);
         let file = "[registry]\nlayers = 'box:5000/team/layers'";
-        assert_eq!(of(&[], file).expect("settings"), known("box:5000/team/layers", false, false));
-        let all = format!("{file}\nlayers-write = true\nlayers-trusted = true");
-        assert_eq!(of(&[], &all).expect("settings"), known("box:5000/team/layers", true, true));
+        assert_eq!(of(&[], file).expect("settings"), known("box:5000/team/layers", false));
+        let all = format!("{file}\nlayers-write = true");
+        assert_eq!(of(&[], &all).expect("settings"), known("box:5000/team/layers", true));
         let pairs = [("ENVFORGE_LAYERS", "r.test/l"), ("ENVFORGE_LAYERS_WRITE", "false")];
-        assert_eq!(of(&pairs, &all).expect("settings"), known("r.test/l", false, true));
+        assert_eq!(of(&pairs, &all).expect("settings"), known("r.test/l", false));
         for wrong in ["layers", "team/layers", "r.test/l:tag", "https://r.test/l", "r.test/UPPER"] {
             let error = of(&[("ENVFORGE_LAYERS", wrong)], "").expect_err("refused").to_string();
             assert!(error.contains("[registry] layers") && error.contains(wrong), "{error}");
@@ -228,16 +221,15 @@ mod tests {
     }
 
     #[test]
-    fn layers_are_written_and_trusted_only_with_a_repository() {
-        for option in ["layers-write", "layers-trusted"] {
-            let error = built(&[], &format!("[registry]\n{option} = true")).expect_err("refused");
-            let text = format!("`[registry] {option}` requires `[registry] layers` (ENVFORGE_LAYERS)");
-            assert_eq!(error.to_string(), text);
-            let set = built(&[("ENVFORGE_LAYERS", "r.test/l")], &format!("[registry]\n{option} = true"));
-            assert!(set.expect("settings").layers.is_some());
-        }
+    fn layers_are_written_only_with_a_repository() {
+        let write = "[registry]\nlayers-write = true";
+        let error = built(&[], write).expect_err("refused");
+        let text = "`[registry] layers-write` requires `[registry] layers` (ENVFORGE_LAYERS)";
+        assert_eq!(error.to_string(), text);
+        let set = built(&[("ENVFORGE_LAYERS", "r.test/l")], write);
+        assert!(set.expect("settings").layers.is_some());
         let variable = [("ENVFORGE_LAYERS_WRITE", "true")];
-        assert!(matches!(built(&variable, ""), Err(SettingsError::LayersOfNoRepository { .. })));
+        assert!(matches!(built(&variable, ""), Err(SettingsError::LayersOfNoRepository)));
         assert!(built(&[("ENVFORGE_LAYERS_WRITE", "false")], "").expect("settings").layers.is_none());
     }
 

@@ -42,7 +42,7 @@ pub const CACHES: [Cache; 22] = [
         place: "layers/taken",
         value: "layers that another machine finished",
         key: "that of the step",
-        guard: "sealed; used only where the lock records the same digests, or `layers-trusted` is set",
+        guard: "sealed; used only where the lock records the same digests",
     },
     Cache {
         place: "layers/byte-code-2",

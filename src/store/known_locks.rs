@@ -1,9 +1,7 @@
 //! Known locks of this machine: those of specs, those next to project files, and one of each image that was built.
-//!
-//! Images and files of before schema 2 carry the schema-1 hash of their lock: both hashes of a lock name it.
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests write locks"))]
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -32,30 +30,21 @@ pub(crate) fn remember_project(store: &Store, path: &Utf8Path) -> Result<(), Sto
     store.write_state(&format!("{PROJECTS}/{name}"), path.as_str().as_bytes())
 }
 
-/// Returns the lock with that hash, in either schema, if it is known.
+/// Returns the lock with that hash, if it is known.
 pub(crate) fn known_lock(store: &Store, hash: &str) -> Option<Lock> {
     let read = |path: Utf8PathBuf| {
         let text = read_regular_text(&path, LARGEST_LOCK).ok()?;
-        Lock::from_toml("a lock of the state folder", &text).ok().filter(|lock| lock.matches_hash(hash))
+        Lock::from_toml("a lock of the state folder", &text).ok().filter(|lock| lock.hash() == hash)
     };
     let of_image = store.state_dir().join(OF_IMAGES).join(format!("{hash}.lock"));
     read(of_image).or_else(|| files(&store.state_dir().join(OF_SPECS)).into_iter().find_map(read))
 }
 
-/// The locks in use, by each of their hashes: one lock has the same value under both.
-pub(crate) type LocksInUse = BTreeMap<String, String>;
-
-/// Returns the locks in use: those of specs, and those next to a project file now.
-pub(crate) fn in_use(store: &Store) -> LocksInUse {
-    texts_in_use(store)
-        .iter()
-        .filter_map(|text| Lock::from_toml("a lock", text).ok())
-        .flat_map(|lock| {
-            let hashes = lock.hashes();
-            let first = hashes.iter().min().cloned().unwrap_or_default();
-            hashes.into_iter().map(move |hash| (hash, first.clone()))
-        })
-        .collect()
+/// Returns the hashes of the locks in use: those of specs, and those next to a project file now.
+pub(crate) fn in_use(store: &Store) -> BTreeSet<String> {
+    let texts = texts_in_use(store);
+    let locks = texts.iter().filter_map(|text| Lock::from_toml("a lock", text).ok());
+    locks.map(|lock| lock.hash()).collect()
 }
 
 /// The locks in use as they are written, those of a newer envforge too.
@@ -74,11 +63,9 @@ fn files(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
-    const FIXTURE: &str = include_str!("../../tests/fixtures/lock/schema-1/numba-cuda.lock");
+    const FIXTURE: &str = include_str!("../../tests/fixtures/lock/products/numba-cuda.lock");
 
     fn store(folder: &tempfile::TempDir) -> Store {
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
@@ -86,19 +73,16 @@ mod tests {
     }
 
     #[test]
-    fn rewritten_lock_is_found_by_the_hash_of_schema_1() {
+    fn lock_of_a_spec_is_found_by_its_hash() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = store(&folder);
-        let old = Lock::from_toml("x", FIXTURE).expect("reads");
-        let new = old.clone().in_current_schema();
-        assert_eq!(known_lock(&store, &old.hash()), None);
-        store.write_state(&format!("{OF_SPECS}/x.lock"), new.to_toml().as_bytes()).expect("written");
-        for hash in [old.hash(), new.hash()] {
-            assert_eq!(known_lock(&store, &hash).as_ref(), Some(&new));
-            assert!(in_use(&store).contains_key(&hash));
-        }
+        let lock = Lock::from_toml("x", FIXTURE).expect("reads");
+        assert_eq!(known_lock(&store, &lock.hash()), None);
+        store.write_state(&format!("{OF_SPECS}/x.lock"), FIXTURE.as_bytes()).expect("written");
+        assert_eq!(known_lock(&store, &lock.hash()).as_ref(), Some(&lock));
+        assert!(in_use(&store).contains(&lock.hash()));
         assert_eq!(known_lock(&store, &"0".repeat(64)), None);
-        assert!(!in_use(&store).contains_key(&"0".repeat(64)));
+        assert!(!in_use(&store).contains(&"0".repeat(64)));
     }
 
     #[test]
@@ -115,12 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn image_lock_of_schema_1_is_found_by_its_label() {
+    fn image_lock_is_found_by_its_label() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = store(&folder);
-        let old = Lock::from_toml("x", FIXTURE).expect("reads");
-        remember_image(&store, &old).expect("written");
-        assert_eq!(known_lock(&store, &old.hash()).as_ref(), Some(&old));
+        let lock = Lock::from_toml("x", FIXTURE).expect("reads");
+        remember_image(&store, &lock).expect("written");
+        assert_eq!(known_lock(&store, &lock.hash()).as_ref(), Some(&lock));
         assert_eq!(in_use(&store).len(), 0, "an image's own copy is not a use");
     }
 
@@ -133,11 +117,6 @@ mod tests {
         remember_project(&store, &path).expect("written");
         assert!(in_use(&store).is_empty(), "the lock is not written yet");
         fs_err::write(&path, FIXTURE).expect("written");
-        let used = in_use(&store);
-        assert_eq!(used.keys().cloned().collect::<BTreeSet<_>>(), lock.hashes().into_iter().collect());
-        let rewritten = lock.in_current_schema();
-        assert_eq!(used.values().collect::<BTreeSet<_>>().len(), 1, "one lock under two hashes");
-        fs_err::write(&path, rewritten.to_toml()).expect("written");
-        assert_eq!(in_use(&store), used, "the same lock in the other schema");
+        assert_eq!(in_use(&store), [lock.hash()].into());
     }
 }

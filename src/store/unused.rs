@@ -142,7 +142,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
-        let lock = include_str!("../../tests/fixtures/lock/schema-1/numba-cuda.lock");
+        let lock = include_str!("../../tests/fixtures/lock/products/numba-cuda.lock");
         store.write_state(&format!("{OF_SPECS}/x.lock"), lock.as_bytes()).expect("written");
         let used = hashes(lock.as_bytes()).remove(0);
         let other = sha256_hex(b"other");
@@ -185,7 +185,7 @@ mod tests {
         let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
         let other = Store::open(&root.join("cache"), &root.join("another")).expect("a store");
-        let lock = include_str!("../../tests/fixtures/lock/schema-1/numba-cuda.lock");
+        let lock = include_str!("../../tests/fixtures/lock/products/numba-cuda.lock");
         store.write_state(&format!("{OF_SPECS}/x.lock"), lock.as_bytes()).expect("written");
         let used = hashes(lock.as_bytes()).remove(0);
         for store in [&store, &other] {

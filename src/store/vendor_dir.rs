@@ -165,7 +165,7 @@ pub(crate) fn locks_of(folder: &Utf8Path) -> Result<(Vec<Lock>, Vec<VendorProble
             bytes => bytes.map_err(VendorError::Unreadable)?,
         };
         match Lock::from_bytes(&shown, &bytes) {
-            Ok(lock) if lock.matches_hash(hash) => all.push(lock),
+            Ok(lock) if lock.hash() == hash => all.push(lock),
             Err(error) if error.is_of_newer() => return Err(error.into()),
             _ => {
                 let path = format!("{LOCKS}/{name}");

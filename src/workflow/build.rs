@@ -33,7 +33,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::finished_image::finished_image;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
-use crate::workflow::lock::{lock_for, raise_schema};
+use crate::workflow::lock::lock_for;
 use crate::workflow::proven::{reports_of, save_report};
 use crate::workflow::publish_layers::publish_layers;
 use crate::workflow::push::{push, pushable, warn_of_licences};
@@ -66,7 +66,6 @@ pub(crate) async fn build_one(
     let mut seconds = StageTimings::default();
     let started = Instant::now();
     let mut locked = Box::pin(lock_for(session, stack, named, wanted)).await?;
-    raise_schema(session, &mut locked);
     image_records::forget_other_layout(session, &mut locked);
     let untagged = tags(&wanted.spec, &args.tags, &locked.lock);
     if wanted.keeps_finished
@@ -88,7 +87,7 @@ pub(crate) async fn build_one(
     let scratch = TemporaryTag::new(&*session.engine);
     let times = PartClock::default();
     let finished = FinishedLayers::new(session, recorded(&locked.lock), Purpose::Build);
-    let image = if is_assembled(session, args) {
+    let image = if args.builder == request::BuilderChoice::Assembled {
         let scratch_tag = scratch.name();
         let how = Assembly {
             session,
@@ -188,15 +187,6 @@ fn tag_status(
     }
     let stands = before.is_some_and(|status| status.is_verified());
     Ok(if stands && verdict.failures() == 0 { TagStatus::Verified } else { now })
-}
-
-/// Whether the image is put together here.
-fn is_assembled(session: &Session<'_>, args: &request::Build) -> bool {
-    if args.bit_identical {
-        let text = "`--bit-identical` is the default and can be left out".to_owned();
-        session.reporter.report(Event::Note { text });
-    }
-    args.builder == request::BuilderChoice::Assembled
 }
 
 /// Returns the build of a plan, without a tag.

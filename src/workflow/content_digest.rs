@@ -141,20 +141,7 @@ pub(crate) fn kept_list(
     lock: &Lock,
     digest: &str,
 ) -> Result<Option<ContentDigest>, CommandError> {
-    for hash in lock.hashes() {
-        if let Some(content) = kept_list_of(session, &hash, digest)? {
-            return Ok(Some(content));
-        }
-    }
-    Ok(None)
-}
-
-fn kept_list_of(
-    session: &Session<'_>,
-    hash: &str,
-    digest: &str,
-) -> Result<Option<ContentDigest>, CommandError> {
-    let Some(packed) = session.store.read_state(&list_path(hash))? else { return Ok(None) };
+    let Some(packed) = session.store.read_state(&list_path(&lock.hash()))? else { return Ok(None) };
     // A damaged list is none.
     let records = read_bounded(flate2::read::GzDecoder::new(packed.as_slice()), MOST_LISTED as u64);
     let content = records.ok().and_then(|records| ContentDigest::from_records(&records));

@@ -80,12 +80,11 @@ async fn of_lock(session: &Session<'_>, file: &str) -> Result<NamedImage, Comman
         Err(error) => return Err(error.into()),
     };
     let lock = Lock::from_bytes(file, &bytes)?;
-    let names = lock.hashes();
-    let mut image = images_of_lock(session, &names).await?.into_iter().next().map(|named| named.image);
+    let hash = lock.hash();
+    let mut image = images_of_lock(session, &hash).await?.into_iter().next().map(|named| named.image);
     if image.is_none() {
         // One from elsewhere, which its label alone connects with the lock.
-        let is_of_lock =
-            |image: &ImageInfo| image.labels.get(LOCK_LABEL).is_some_and(|hash| names.contains(hash));
+        let is_of_lock = |image: &ImageInfo| image.labels.get(LOCK_LABEL) == Some(&hash);
         image = listed_images(session).await?.into_iter().find(is_of_lock);
     }
     Ok(NamedImage { name: crate::model::image::plan::name(&lock), image, lock: Some(lock) })

@@ -130,23 +130,6 @@ fn report_index_changes(session: &Session<'_>, before: Option<&Lock>, lock: &Loc
     session.reporter.report(Event::Note { text });
 }
 
-/// Rewrites a matching lock of an older schema, with the same pins; not with `--locked`. One that cannot be written stays.
-pub(crate) fn raise_schema(session: &Session<'_>, locked: &mut LockedBuild) {
-    if locked.read_only || locked.lock.schema == SCHEMA {
-        return;
-    }
-    let lock = locked.lock.clone().in_current_schema();
-    let text = match write_atomically(&locked.path, lock.to_toml().as_bytes()) {
-        Ok(()) => {
-            let text = format!("rewrote {} with schema {SCHEMA}; the pins are unchanged", locked.path);
-            (locked.lock, locked.new) = (lock, true);
-            text
-        }
-        Err(error) => format!("keeping schema {} of {}: {error}", locked.lock.schema, locked.path),
-    };
-    session.reporter.report(Event::Note { text });
-}
-
 /// Refuses to choose anew what nobody chose: a name that is misspelt changes nothing, and says so.
 fn check_upgrades(old: &Lock, path: &Utf8PathBuf, wanted: &BuildRequest) -> Result<(), CommandError> {
     let is_known = |name: &String| {
@@ -187,7 +170,6 @@ pub(crate) async fn resolve_lock(
 /// The lock with another environment, other files, commands or checks, and the same packages.
 fn changed_around_packages(old: Lock, wanted: &BuildRequest) -> Lock {
     let environment = environment_of(&old.stack, &wanted.added);
-    let old = old.in_current_schema();
     let records = LockMetadata { content: None, config: None, layers: Vec::new(), ..old.records.clone() };
     let (spec, added, tools) =
         (wanted.spec.clone(), wanted.added.clone(), current_tools(&old, wanted.renews_tools));

@@ -113,32 +113,28 @@ pub(crate) async fn image_of_project(
 ) -> Result<Named, CommandError> {
     let file = wanted.source.lockfile.clone().unwrap_or_default();
     let path = session.settings.paths.current_dir.join(&file);
-    let hashes = read_lock(&path)?.map(|lock| lock.hashes()).unwrap_or_default();
     let lock = path.strip_prefix(&session.settings.paths.current_dir).unwrap_or(&path).to_string();
-    let images = images_of_lock(session, &hashes).await?;
+    let images = match read_lock(&path)? {
+        Some(lock) => images_of_lock(session, &lock.hash()).await?,
+        None => Vec::new(),
+    };
     let image = images.into_iter().find(|named| or_failed || !named.image.tags.is_empty());
     image.ok_or_else(|| NoImageChosen::ProjectNotBuilt { lock }.into())
 }
 
-/// The image that was built here from the lock with these hashes: the newest with a standing report of a GPU, else the newest. One
+/// The image that was built here from the lock with this hash: the newest with a standing report of a GPU, else the newest. One
 /// whose checks failed when it was built has no tag and is not opened.
-pub(crate) async fn image_of_lock(
-    session: &Session<'_>,
-    hashes: &[String],
-) -> Result<Option<Named>, CommandError> {
-    let images = images_of_lock(session, hashes).await?;
+pub(crate) async fn image_of_lock(session: &Session<'_>, hash: &str) -> Result<Option<Named>, CommandError> {
+    let images = images_of_lock(session, hash).await?;
     Ok(images.into_iter().find(|named| !named.image.tags.is_empty()))
 }
 
-/// All images that were built here from the lock with these hashes, the best first.
-pub(crate) async fn images_of_lock(
-    session: &Session<'_>,
-    hashes: &[String],
-) -> Result<Vec<Named>, CommandError> {
+/// All images that were built here from the lock with this hash, the best first.
+pub(crate) async fn images_of_lock(session: &Session<'_>, hash: &str) -> Result<Vec<Named>, CommandError> {
     let mut found = Vec::new();
     for image in listed_images(session).await? {
         // Anybody can write a label: only what was built here counts.
-        if !built_from(&session.store, &image.id)?.is_some_and(|from| hashes.contains(&from)) {
+        if !built_from(&session.store, &image.id)?.is_some_and(|from| from == hash) {
             continue;
         }
         let proven = proven(&session.store, &*session.reporter, &image)?;

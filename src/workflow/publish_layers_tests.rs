@@ -53,14 +53,14 @@ impl TeamMachine {
     }
 
     /// The layers of an image whose lock records these.
-    pub(super) fn finished(&self, recorded: &[&KeptLayer], (write, trusted): (bool, bool)) -> FinishedLayers {
-        self.finished_of(recorded, self.sources((write, trusted)), Purpose::Build)
+    pub(super) fn finished(&self, recorded: &[&KeptLayer], write: bool) -> FinishedLayers {
+        self.finished_of(recorded, self.sources(write), Purpose::Build)
     }
 
     /// The team's registry.
-    pub(super) fn sources(&self, (write, trusted): (bool, bool)) -> LayerSources {
+    pub(super) fn sources(&self, write: bool) -> LayerSources {
         let repository = format!("{}/team/layers", self.host).parse().expect("a reference");
-        LayerSources::new(Some(LayerRepository { repository, write, trusted }))
+        LayerSources::new(Some(LayerRepository { repository, write }))
     }
 
     /// Cache, registry and reporter.
@@ -91,7 +91,7 @@ impl TeamMachine {
 
     /// Publishes layers under the key.
     pub(super) async fn publish(&self, layers: &[KeptLayer]) -> Result<(), CommandError> {
-        let finished = self.finished(&[], (true, false));
+        let finished = self.finished(&[], true);
         finished.made(KEY, "system", layers).expect("nothing to compare it with");
         publish_layers(&finished, Machine::X86_64).await
     }
@@ -131,7 +131,7 @@ pub(super) async fn published() -> (TestRegistry, TeamMachine, Vec<KeptLayer>) {
 async fn second_machine_takes_what_the_lock_records_and_sends_nothing() {
     let (server, _, layers) = published().await;
     let second = machine(&server.host);
-    let finished = second.finished(&[&layers[0], &layers[1]], (true, false));
+    let finished = second.finished(&[&layers[0], &layers[1]], true);
     let sent = server.count("PATCH");
     let found = finished.find(SharedStep::System, KEY, "system").await.expect("found");
     assert_eq!(found.as_ref(), Some(&layers));
@@ -156,29 +156,20 @@ async fn second_machine_takes_what_the_lock_records_and_sends_nothing() {
 }
 
 #[tokio::test]
-async fn layers_that_no_lock_records_are_made_here_and_compared_unless_trusted() {
+async fn layers_that_no_lock_records_are_made_here_and_compared() {
     let (server, first, layers) = published().await;
     let second = machine(&server.host);
-    let finished = second.finished(&[], (false, false));
+    let finished = second.finished(&[], false);
     assert_eq!(finished.find(SharedStep::System, KEY, "system").await.expect("asked"), None);
     finished.made(KEY, "system", &layers).expect("the same");
-    let finished = second.finished(&[], (false, false));
+    let finished = second.finished(&[], false);
     assert_eq!(finished.find(SharedStep::System, KEY, "system").await.expect("asked"), None);
     let other = second.layer("other");
     let error = finished.made(KEY, "system", &[other]).expect_err("another one");
     assert!(error.to_string().contains("than this machine made of the same inputs"), "{error}");
-    let finished = second.finished(&[], (false, true));
-    assert_eq!(
-        finished.find(SharedStep::System, KEY, "system").await.expect("trusted"),
-        Some(layers.clone())
-    );
-    // What a lock records wins over trust.
     let other = first.layer("other");
-    let error = second
-        .finished(&[&other], (false, true))
-        .find(SharedStep::System, KEY, "system")
-        .await
-        .expect_err("refused");
+    let error =
+        second.finished(&[&other], false).find(SharedStep::System, KEY, "system").await.expect_err("refused");
     assert!(error.to_string().contains("than the lock file records"), "{error}");
     assert_eq!(error.exit(), Exit::Outside);
 }
@@ -195,7 +186,7 @@ async fn wrong_layer_is_an_error_and_nothing_of_it_is_kept() {
     *bad.last_mut().expect("not empty") ^= 1;
     server.state().blobs.insert(blob.clone(), bad);
     let second = machine(&server.host);
-    let finished = second.finished(&[&layers[0], &layers[1]], (false, false));
+    let finished = second.finished(&[&layers[0], &layers[1]], false);
     let error = finished.find(SharedStep::System, KEY, "system").await.expect_err("refused");
     assert!(error.to_string().contains("serves a wrong layer (system)"), "{error}");
     assert_eq!(second.files(), Vec::<String>::new());
@@ -209,7 +200,7 @@ async fn wrong_layer_is_an_error_and_nothing_of_it_is_kept() {
     // A blob of its digest with another tar in it: the manifest and the configuration lie.
     let other = first.layer("another");
     let key = "cd".repeat(32);
-    let publisher = first.finished(&[], (true, false));
+    let publisher = first.finished(&[], true);
     publisher.made(&key, "system", &[other, layers[1].clone()]).expect("ours");
     publish_layers(&publisher, Machine::X86_64).await.expect("published");
     {
@@ -238,7 +229,7 @@ async fn registry_that_fails_costs_one_warning_and_is_not_asked_again() {
     ] {
         let (server, _, layers) = published().await;
         let second = machine(&server.host);
-        let finished = second.finished(&[&layers[0], &layers[1]], (write, false));
+        let finished = second.finished(&[&layers[0], &layers[1]], write);
         server.answers("GET", usize::MAX, status);
         let asked = server.count("GET");
         for key in [KEY, &"cd".repeat(32)] {
@@ -262,7 +253,7 @@ async fn registry_that_fails_costs_one_warning_and_is_not_asked_again() {
         assert_eq!(second.warnings().len(), 1, "{status}");
     }
     let second = machine("127.0.0.1:9");
-    let finished = second.finished(&[], (true, false));
+    let finished = second.finished(&[], true);
     for key in [KEY, &"cd".repeat(32)] {
         assert_eq!(finished.find(SharedStep::System, key, "system").await.expect("a warning"), None);
     }
@@ -280,7 +271,7 @@ async fn repository_that_only_refuses_reading_is_still_written() {
         if !may_write {
             server.answers("POST", usize::MAX, "403 Forbidden");
         }
-        let finished = first.finished(&[], (true, false));
+        let finished = first.finished(&[], true);
         assert_eq!(
             finished.find(SharedStep::System, KEY, "system").await.expect("it may not exist yet"),
             None
@@ -306,7 +297,7 @@ async fn cut_download_is_repeated_and_one_that_stays_cut_costs_a_warning() {
         let blob = document["layers"][1]["digest"].as_str().expect("a digest");
         server.wrong(&format!("GET /v2/team/layers/blobs/{blob}"), times, Wrong::NoAnswer);
         let second = machine(&server.host);
-        let finished = second.finished(&[&layers[0], &layers[1]], (false, false));
+        let finished = second.finished(&[&layers[0], &layers[1]], false);
         let found = finished.find(SharedStep::System, KEY, "system").await.expect("found, or a warning");
         assert_eq!(found, is_found.then_some(layers));
         assert_eq!(second.warnings().len(), usize::from(!is_found), "{:?}", second.warnings());
@@ -318,7 +309,7 @@ async fn layer_that_goes_while_it_is_fetched_is_made_here_and_reported() {
     for status in ["404 Not Found", "500 Internal Server Error", "403 Forbidden"] {
         let (server, _, layers) = published().await;
         let second = machine(&server.host);
-        let finished = second.finished(&[&layers[0], &layers[1]], (false, false));
+        let finished = second.finished(&[&layers[0], &layers[1]], false);
         server.answers("HEAD", usize::MAX, status);
         assert_eq!(
             finished.find(SharedStep::System, KEY, "system").await.expect("made here"),
@@ -337,7 +328,7 @@ async fn refused_writing_is_a_warning_and_other_layers_of_a_key_are_an_error() {
     let (server, first, layers) = published().await;
     server.answers("POST", usize::MAX, "403 Forbidden");
     let key = "cd".repeat(32);
-    let finished = first.finished(&[], (true, false));
+    let finished = first.finished(&[], true);
     finished.made(&key, "system", &layers[..1]).expect("ours");
     finished.made(&"ef".repeat(32), "apt", &[first.layer("apt")]).expect("ours");
     publish_layers(&finished, Machine::X86_64).await.expect("a warning");
@@ -353,7 +344,7 @@ async fn refused_writing_is_a_warning_and_other_layers_of_a_key_are_an_error() {
 async fn nothing_is_sent_unless_writing_is_allowed() {
     let server = TestRegistry::start().await;
     let first = machine(&server.host);
-    let finished = first.finished(&[], (false, true));
+    let finished = first.finished(&[], false);
     assert_eq!(finished.find(SharedStep::System, KEY, "system").await.expect("asked"), None);
     finished.made(KEY, "system", &[first.layer("system")]).expect("ours");
     publish_layers(&finished, Machine::X86_64).await.expect("nothing to do");
@@ -367,7 +358,7 @@ async fn token_is_used_for_the_blobs() {
     let (server, _, layers) = published().await;
     server.state().token = Some("wanted".to_owned());
     let second = machine(&server.host);
-    let finished = second.finished(&[&layers[0], &layers[1]], (false, false));
+    let finished = second.finished(&[&layers[0], &layers[1]], false);
     assert_eq!(finished.find(SharedStep::System, KEY, "system").await.expect("found"), Some(layers));
     let state = server.state();
     let blobs = state.requests.iter().filter(|(method, path, _)| method == "GET" && path.contains("/blobs/"));

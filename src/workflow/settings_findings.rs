@@ -64,8 +64,7 @@ pub(crate) fn settings_findings(settings: &Settings) -> Vec<HostFinding> {
     }
     if let Some(layers) = &settings.registry.layers {
         let access = if layers.write { "read and written" } else { "read only" };
-        let trusted = if layers.trusted { ", trusted" } else { "" };
-        all.push(ok("layers", format!("finished layers: {} ({access}{trusted})", layers.repository)));
+        all.push(ok("layers", format!("finished layers: {} ({access})", layers.repository)));
     }
     for (name, value) in &settings.network.proxies {
         // A list of hosts holds no secret, and a proxy may be written without a scheme.

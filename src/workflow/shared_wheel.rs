@@ -1,21 +1,18 @@
 //! The wheel of a source build in the registry of layers, under the key of everything that it is made of.
 //!
-//! It counts as a layer does: if a lock file records its SHA-256 or, where none does, if the registry is trusted. Else it is
-//! compiled here, and compared.
+//! It counts as a layer does: if a lock file records its SHA-256. Else it is compiled here, and compared.
 
 use std::sync::Arc;
 
-use camino::Utf8Path;
-
 use crate::container_layers::KeptLayer;
 use crate::model::image::component::ComponentKind;
-use crate::model::lock::{IndexKind, LayerRecord, Lock, LockedWheel, WheelLayer, is_plain_name};
-use crate::packages::{LocalWheel, wheel_name};
+use crate::model::lock::{LayerRecord, Lock, LockedWheel};
+use crate::packages::LocalWheel;
 use crate::registry::Registry;
 use crate::report::{Event, Reporter};
 use crate::source_build::cached_wheel;
 use crate::store::Store;
-use crate::workflow::assemble::{FinishedLayerError, FinishedLayers, FoundLayers, Purpose, SharedStep};
+use crate::workflow::assemble::{FinishedLayerError, FinishedLayers, Purpose, SharedStep};
 use crate::workflow::compiled_wheels::compiled_wheels;
 use crate::workflow::error::CommandError;
 use crate::workflow::layer_sources::LayerSources;
@@ -55,8 +52,9 @@ impl<'a> SharedWheel<'a> {
     /// Returns the wheel, in the cache, if another machine has published one that counts.
     pub(crate) async fn find(&self) -> Result<Option<LocalWheel>, CommandError> {
         let found = self.finished.find_listed(SharedStep::SourceWheel, self.key, &self.title).await?;
-        let Some(found) = found else { return Ok(None) };
-        let wheel = LocalWheel::locked(&self.locked(&found)?, &self.finished.store)?;
+        // Only what a lock records is found.
+        let (Some(found), Some(recorded)) = (found, self.recorded) else { return Ok(None) };
+        let wheel = LocalWheel::locked(recorded, &self.finished.store)?;
         if let Some(wheel) = &wheel {
             let text = format!("using the {} from {}: {}", self.title, found.from, wheel.file);
             self.finished.reporter.report(Event::Note { text });
@@ -67,30 +65,6 @@ impl<'a> SharedWheel<'a> {
     /// Compares a wheel of this machine with the one that was found and did not count.
     pub(crate) fn compare(&self, wheel: &LocalWheel) -> Result<(), FinishedLayerError> {
         self.finished.compare(self.key, &self.title, &[as_layer(wheel).diff_id()])
-    }
-
-    /// What was found, as a wheel of a lock. Its file name is the lock's or, where none records it, that of the publisher.
-    fn locked(&self, found: &FoundLayers) -> Result<LockedWheel, FinishedLayerError> {
-        if let Some(recorded) = self.recorded {
-            return Ok(recorded.clone());
-        }
-        let named = found.title.as_deref().filter(|title| is_plain_name(title));
-        let parsed = named.and_then(|file| Some((file, wheel_name(Utf8Path::new(file)).ok()?)));
-        let (Some((file, parts)), [layer]) = (parsed, found.layers.as_slice()) else {
-            let name = found.title.as_deref().unwrap_or_default();
-            let what = format!("a wheel whose file is called `{name}`");
-            return Err(FinishedLayerError::Invalid { from: found.from.clone(), found: what });
-        };
-        Ok(LockedWheel {
-            name: parts.package,
-            version: parts.version,
-            file: file.to_owned(),
-            sha256: layer.sha256.clone(),
-            size: Some(layer.size),
-            index: IndexKind::Local,
-            index_name: None,
-            layer: WheelLayer::User,
-        })
     }
 }
 

@@ -60,7 +60,7 @@ async fn build(machine: &TeamMachine, key: &str, wheel: &LocalWheel) -> LocalWhe
 }
 
 async fn publish(machine: &TeamMachine, lock: &Lock) -> Result<usize, CommandError> {
-    let finished = machine.finished(&[], (true, false));
+    let finished = machine.finished(&[], true);
     note_compiled(&finished, lock)?;
     publish_layers(&finished, Machine::X86_64).await?;
     Ok(finished.steps().len())
@@ -82,9 +82,8 @@ async fn found(
     machine: &TeamMachine,
     key: &str,
     recorded: Option<&LockedWheel>,
-    trusted: bool,
 ) -> Result<Option<LocalWheel>, CommandError> {
-    shared_wheel(machine, key, recorded, machine.sources((false, trusted))).find().await
+    shared_wheel(machine, key, recorded, machine.sources(false)).find().await
 }
 
 fn shared_wheel<'a>(
@@ -101,7 +100,7 @@ async fn wheel_that_a_lock_records_reaches_a_second_machine() {
     let (server, wheel, lock, key) = shared().await;
     let second = machine(&server.host);
     let recorded = locked(&wheel);
-    let taken = found(&second, &key, Some(&recorded), false).await.expect("found");
+    let taken = found(&second, &key, Some(&recorded)).await.expect("found");
     assert_eq!(taken.as_ref(), Some(&wheel));
     assert!(second.store.read(&wheel.sha256).expect("readable").is_some());
     // It was not built here: neither kept under the key nor published.
@@ -112,20 +111,17 @@ async fn wheel_that_a_lock_records_reaches_a_second_machine() {
 }
 
 #[tokio::test]
-async fn wheel_without_record_counts_only_of_a_trusted_registry() {
+async fn wheel_without_record_is_compiled_here_and_compared() {
     let (server, wheel, _, key) = shared().await;
     let second = machine(&server.host);
-    let untrusted = shared_wheel(&second, &key, None, second.sources((false, false)));
-    assert_eq!(untrusted.find().await.expect("asked"), None);
-    untrusted.compare(&wheel).expect("the same wheel");
-    assert_eq!(untrusted.find().await.expect("asked"), None);
+    let shared = shared_wheel(&second, &key, None, second.sources(false));
+    assert_eq!(shared.find().await.expect("asked"), None);
+    shared.compare(&wheel).expect("the same wheel");
+    assert_eq!(shared.find().await.expect("asked"), None);
     let other = self::wheel(&second, "0.7");
-    let error = untrusted.compare(&other).expect_err("another one");
+    let error = shared.compare(&other).expect_err("another one");
     assert!(error.to_string().contains("(wheel of docopt 0.6.2) than this machine made"), "{error}");
-    // Its file name comes along.
-    let third = machine(&server.host);
-    assert_eq!(found(&third, &key, None, true).await.expect("trusted"), Some(wheel));
-    assert_eq!(third.warnings(), Vec::<String>::new());
+    assert_eq!(second.warnings(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -133,35 +129,14 @@ async fn other_wheel_than_the_recorded_one_is_an_error() {
     let (server, wheel, _, key) = shared().await;
     let second = machine(&server.host);
     let other = LockedWheel { sha256: "e".repeat(64), ..locked(&wheel) };
-    for trusted in [false, true] {
-        let error = found(&second, &key, Some(&other), trusted).await.expect_err("refused");
-        assert!(error.to_string().contains("(wheel of docopt 0.6.2) than the lock file records"), "{error}");
-        assert_eq!((error.exit(), second.files()), (Exit::Outside, Vec::new()));
-    }
+    let error = found(&second, &key, Some(&other)).await.expect_err("refused");
+    assert!(error.to_string().contains("(wheel of docopt 0.6.2) than the lock file records"), "{error}");
+    assert_eq!((error.exit(), second.files()), (Exit::Outside, Vec::new()));
     // A machine whose build gave another wheel does not put it in the place of the first one.
     let made = self::wheel(&second, "0.7");
     build(&second, &key, &made).await;
     let error = publish(&second, &lock(&made)).await.expect_err("the first one is there");
     assert!(error.to_string().contains("than this machine made of the same inputs"), "{error}");
-}
-
-#[tokio::test]
-async fn trusted_wheel_without_a_valid_file_name_is_refused() {
-    let (server, wheel, _, key) = shared().await;
-    for title in ["docopt", "../docopt-0.6.2-cp311-cp311-linux_x86_64.whl", "docopt-0.6.2.tar.gz", ""] {
-        let first = machine(&server.host);
-        let layer = KeptLayer { sha256: self::wheel(&first, "0.6.2").sha256, size: wheel.size };
-        server.state().manifests.clear();
-        let finished = first.finished(&[], (true, false));
-        finished.made(&key, title, &[layer]).expect("ours");
-        publish_layers(&finished, Machine::X86_64).await.expect("published");
-        let second = machine(&server.host);
-        let error = found(&second, &key, None, true).await.expect_err("refused");
-        assert!(error.to_string().contains("does not hold finished layers: a wheel whose file"), "{error}");
-        // The name of a lock file needs no other.
-        let recorded = locked(&wheel);
-        assert!(found(&second, &key, Some(&recorded), true).await.expect("found").is_some(), "{title}");
-    }
 }
 
 #[tokio::test]
@@ -174,7 +149,7 @@ async fn wheel_that_was_not_compiled_here_is_not_published() {
     build(&first, &key(&lock), &made).await;
     assert_eq!(publish(&first, &lock).await.expect("nothing to do"), 0);
     build(&first, &key(&self::lock(&made)), &made).await;
-    let only_read = first.finished(&[], (false, true));
+    let only_read = first.finished(&[], false);
     note_compiled(&only_read, &self::lock(&made)).expect("nothing to do");
     assert_eq!((only_read.steps().len(), server.state().requests.len()), (0, 0));
 }

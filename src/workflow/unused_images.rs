@@ -1,6 +1,7 @@
 //! Images, volumes and cached files that no lock in use refers to: found and removed for `prune`.
 #![expect(clippy::disallowed_methods, reason = "asks the clock for the age of files of the cache")]
 
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use crate::engine::ImageInfo;
@@ -8,7 +9,7 @@ use crate::model::image::plan::LOCK_LABEL;
 use crate::model::verdict::ImageState;
 use crate::report::NullReporter;
 use crate::store::built_images::built_from;
-use crate::store::known_locks::{LocksInUse, in_use, known_lock};
+use crate::store::known_locks::{in_use, known_lock};
 use crate::store::unused::{CacheFile, remove, unused as unused_files};
 use crate::store::{Store, StoreError, reports};
 use crate::workflow::error::CommandError;
@@ -78,7 +79,7 @@ pub(crate) fn is_in_use(
     store: &Store,
     image: &ImageInfo,
     all: &[ImageInfo],
-    used: &LocksInUse,
+    used: &BTreeSet<String>,
 ) -> Result<bool, StoreError> {
     let is_failed = || -> Result<bool, StoreError> {
         let lock = lock_of_build(store, &NullReporter, &image.id)?;
@@ -88,11 +89,10 @@ pub(crate) fn is_in_use(
     Ok(has_lock_in_use(image, all, used) && !(image.tags.is_empty() && is_failed()?))
 }
 
-/// Whether a lock in use refers to it, and no later image of that lock, in either schema, has taken its tags.
-fn has_lock_in_use(image: &ImageInfo, all: &[ImageInfo], used: &LocksInUse) -> bool {
-    let Some(lock) = used.get(lock_of(image)) else { return false };
-    let is_tagged = |other: &ImageInfo| used.get(lock_of(other)) == Some(lock) && !other.tags.is_empty();
-    !image.tags.is_empty() || !all.iter().any(is_tagged)
+/// Whether a lock in use refers to it, and no later image of that lock has taken its tags.
+fn has_lock_in_use(image: &ImageInfo, all: &[ImageInfo], used: &BTreeSet<String>) -> bool {
+    let is_tagged = |other: &ImageInfo| lock_of(other) == lock_of(image) && !other.tags.is_empty();
+    used.contains(lock_of(image)) && (!image.tags.is_empty() || !all.iter().any(is_tagged))
 }
 
 /// The lock hash of the image's label.
@@ -117,11 +117,9 @@ mod tests {
             image("new", "a", &["x:1"]),
             image("not checked", "b", &[]),
             image("other", "c", &["y:1"]),
-            image("of schema 1", "a of schema 1", &[]),
         ];
-        let used = [("a", "a"), ("a of schema 1", "a"), ("b", "b")];
-        let used = used.map(|(hash, lock)| (hash.to_owned(), lock.to_owned())).into();
-        let expected = [false, true, true, false, false];
+        let used = ["a", "b"].map(str::to_owned).into();
+        let expected = [false, true, true, false];
         assert_eq!(all.each_ref().map(|image| has_lock_in_use(image, &all, &used)), expected);
     }
 }

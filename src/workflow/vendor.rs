@@ -113,8 +113,7 @@ pub(crate) fn lock_in(
 ) -> Result<Option<Utf8PathBuf>, CommandError> {
     let (locks, damaged) = locks_of(folder)?;
     if let Some(lock) = locks.iter().find(|lock| lock.differences_from(stack, &wanted.added).is_empty()) {
-        let files = lock.hashes().into_iter().map(|hash| folder.join(LOCKS).join(format!("{hash}.lock")));
-        return Ok(files.into_iter().find(|file| file.exists()));
+        return Ok(Some(folder.join(LOCKS).join(format!("{}.lock", lock.hash()))));
     }
     if locks.is_empty() && damaged.is_empty() {
         return Err(VendorError::NotVendored { folder: folder.to_string() }.into());

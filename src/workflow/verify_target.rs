@@ -104,7 +104,7 @@ async fn image_of_spec(session: &Session<'_>, spec: &Spec) -> Result<Option<Name
     let Some(stack) = stack_of(session, spec) else { return Ok(None) };
     let path = lock_path(session.settings, &stack, &LockOptions::default());
     let Some(lock) = read_lock(&path)? else { return Ok(None) };
-    image_of_lock(session, &lock.hashes()).await
+    image_of_lock(session, &lock.hash()).await
 }
 
 /// The references a name may stand for, best first.
@@ -167,7 +167,7 @@ pub(crate) async fn provenance(
         (Some(file), _) => {
             let path = session.settings.paths.current_dir.join(file);
             let lock = Lock::from_bytes(file.as_str(), &lock_bytes(&path)?)?;
-            if let Some(label) = label.filter(|label| !lock.matches_hash(label)) {
+            if let Some(label) = label.filter(|label| **label != lock.hash()) {
                 return Err(ImageError::OtherLock {
                     file: file.to_string(),
                     hash: lock.hash(),
@@ -217,7 +217,7 @@ pub(crate) async fn provenance(
 /// images is recognised by its content, once.
 async fn is_ours(session: &Session<'_>, lock: &Lock, image: &ImageInfo) -> Result<bool, CommandError> {
     if let Some(hash) = built_from(&session.store, &image.id)? {
-        return Ok(lock.matches_hash(&hash));
+        return Ok(lock.hash() == hash);
     }
     // Only what this machine's own state folder says of the content counts, not a lock that came with the image.
     let kept = image.labels.get(LABEL_LOCK).and_then(|label| known_lock(&session.store, label));

@@ -57,7 +57,7 @@ async fn only_the_recorded_layers_of_the_step_in_their_order_count() {
         let blobs: Vec<_> = wrong.iter().map(|layer| (layer.diff_id(), layer.size)).collect();
         list(&server, &blobs, &wrong);
         let second = machine(&server.host);
-        let finished = second.finished(&[&layers[0], &layers[1]], (false, true));
+        let finished = second.finished(&[&layers[0], &layers[1]], false);
         let error = finished.find(STEP, KEY, "system").await.expect_err("refused");
         assert!(error.to_string().contains("(system) than the lock file records"), "{number}: {error}");
         assert_eq!((error.exit(), second.files()), (Exit::Outside, Vec::new()), "{number}");
@@ -73,7 +73,7 @@ async fn only_the_recorded_layers_of_the_step_in_their_order_count() {
 }
 
 #[tokio::test]
-async fn trusted_layers_are_as_many_as_their_step_has() {
+async fn recorded_layers_are_as_many_as_their_step_has() {
     let (server, _, layers) = published().await;
     let second = machine(&server.host);
     for (step, number, is_valid) in [
@@ -90,7 +90,8 @@ async fn trusted_layers_are_as_many_as_their_step_has() {
         let all: Vec<KeptLayer> = layers.iter().cycle().take(number).cloned().collect();
         let listed: Vec<_> = good.iter().cycle().take(number).cloned().collect();
         list(&server, &listed, &all);
-        let found = second.finished(&[], (false, true)).find(step, KEY, "it").await;
+        let recorded: Vec<_> = all.iter().collect();
+        let found = second.finished(&recorded, false).find(step, KEY, "it").await;
         assert_eq!(found.is_ok(), is_valid, "{step:?} {number}");
         if let Err(error) = found {
             assert!(error.to_string().contains("does not hold finished layers"), "{error}");
@@ -111,7 +112,7 @@ async fn file_of_the_cache_survives_a_registry_that_names_its_hash() {
         let size = content.len() as u64;
         server.state().blobs.insert(digest.clone(), content);
         list(&server, &[(digest.clone(), size), (digest, size)], &layers);
-        let finished = second.finished(&[&layers[0], &layers[1]], (false, false));
+        let finished = second.finished(&[&layers[0], &layers[1]], false);
         let error = finished.find(STEP, KEY, "system").await.expect_err("no gzip");
         assert!(error.to_string().contains("serves a wrong layer (system)"), "{error}");
         assert_eq!(second.store.read(&sha256).expect("readable").as_deref(), Some(wheel.as_slice()));
@@ -128,7 +129,7 @@ async fn implausible_size_is_a_fault_of_the_registry() {
         let second = machine(&server.host);
         let recorded: [&[&KeptLayer]; 2] = [&[], &[&layers[0], &layers[1]]];
         for recorded in recorded {
-            let error = second.finished(recorded, (false, true)).find(STEP, KEY, "system").await;
+            let error = second.finished(recorded, false).find(STEP, KEY, "system").await;
             let error = error.expect_err("refused").to_string();
             assert!(error.contains(&format!("a layer of {size} bytes, whose tar may have")), "{error}");
             assert!(error.contains(&server.host), "{error}");
@@ -141,18 +142,18 @@ async fn taken_layers_are_remembered_for_locks_that_record_them() {
     let (server, first, layers) = published().await;
     let second = machine(&server.host);
     let recorded = [&layers[0], &layers[1]];
-    let taken = second.finished(&recorded, (false, false)).find(STEP, KEY, "system").await;
+    let taken = second.finished(&recorded, false).find(STEP, KEY, "system").await;
     assert_eq!(taken.expect("found").as_ref(), Some(&layers));
     server.answers("GET", usize::MAX, "500 Internal Server Error");
     let asked = server.state().requests.len();
-    let finished = second.finished(&recorded, (false, false));
+    let finished = second.finished(&recorded, false);
     assert_eq!(finished.find(STEP, KEY, "system").await.expect("kept").as_ref(), Some(&layers));
     assert_eq!(finished.steps().len(), 1);
     assert_eq!((server.state().requests.len(), second.warnings()), (asked, Vec::new()));
     // Nothing else vouches for them.
     let other = first.layer("other");
     for recorded in [&[][..], &[&layers[1], &layers[0]], &[&layers[0], &other]] {
-        let second = second.finished(recorded, (false, false));
+        let second = second.finished(recorded, false);
         assert_eq!(second.find(STEP, KEY, "system").await.expect("asked for"), None);
     }
     assert!(server.state().requests.len() > asked);
@@ -183,7 +184,7 @@ async fn documents_of_something_else_are_an_error_for_readers_and_writers() {
         let (server, first, layers) = published().await;
         server.state().manifests.insert(format!("layers-{KEY}"), document.as_bytes().to_vec());
         let second = machine(&server.host);
-        let finished = second.finished(&[&layers[0], &layers[1]], (false, false));
+        let finished = second.finished(&[&layers[0], &layers[1]], false);
         let error = finished.find(STEP, KEY, "system").await.expect_err("refused");
         assert!(error.to_string().contains("does not hold finished layers"), "{document}: {error}");
         assert_eq!((error.exit(), second.warnings()), (Exit::Outside, Vec::new()), "{document}");
@@ -203,7 +204,7 @@ async fn login_that_ends_during_a_download_is_renewed_once() {
         let blob = blobs(&server).remove(0);
         server.answers(&format!("GET /v2/team/layers/blobs/{blob}"), times, status);
         let second = machine(&server.host);
-        let finished = second.finished(&[&layers[0], &layers[1]], (true, false));
+        let finished = second.finished(&[&layers[0], &layers[1]], true);
         let found = finished.find(STEP, KEY, "system").await.expect("found, or a warning");
         assert_eq!(found, is_found.then_some(layers), "{status}");
         let warnings = second.warnings();
@@ -219,7 +220,7 @@ async fn writer_without_a_valid_login_learns_it_before_the_build() {
     server.state().token = Some("other".to_owned());
     server.answers("GET /token", usize::MAX, "401 Unauthorized");
     let second = machine(&server.host);
-    let finished = second.finished(&[&layers[0], &layers[1]], (true, false));
+    let finished = second.finished(&[&layers[0], &layers[1]], true);
     assert_eq!(finished.find(STEP, KEY, "system").await.expect("a warning"), None);
     let warnings = second.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("docker login"), "{warnings:?}");
@@ -233,7 +234,7 @@ async fn writer_without_a_valid_login_learns_it_before_the_build() {
 async fn throwaway_image_takes_recorded_layers_alone_and_publishes_nothing() {
     let (server, first, layers) = published().await;
     let repository = format!("{}/team/layers", server.host).parse().expect("a reference");
-    let sources = LayerSources::new(Some(LayerRepository { repository, write: true, trusted: true }));
+    let sources = LayerSources::new(Some(LayerRepository { repository, write: true }));
     let other = first.layer("other");
     for (recorded, is_found) in
         [(vec![&layers[0], &layers[1]], true), (vec![], false), (vec![&layers[0], &other], false)]
@@ -286,7 +287,7 @@ async fn vendor_folder_gives_recorded_layers_and_its_damage_is_named() {
 #[tokio::test]
 async fn step_that_is_made_again_is_noted_once() {
     let (server, first, layers) = published().await;
-    let finished = first.finished(&[], (true, false));
+    let finished = first.finished(&[], true);
     finished.made(KEY, "system", &layers).expect("ours");
     finished.made(&"cd".repeat(32), "apt", &layers[..1]).expect("ours");
     finished.made(KEY, "system", &layers).expect("ours");

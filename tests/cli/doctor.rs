@@ -332,15 +332,14 @@ fn explain_gives_the_next_fix_after_one_that_was_tried() {
 fn repository_of_layers_is_shown_with_its_rights() {
     let mut program =
         program().with("DOCKER_HOST", "unix:///nonexistent.sock").with("ENVFORGE_CONFIG", "config.toml");
-    let config = "[registry]\nlayers = 'box:5000/team/layers'\nlayers-trusted = true\n";
+    let config = "[registry]\nlayers = 'box:5000/team/layers'\n";
     std::fs::write(program.path("config.toml"), config).expect("ours");
     let shown = |program: &Program, rights: &str| {
         let run = program.run(&["doctor", "-v"]);
         let line = format!("ok       finished layers: box:5000/team/layers ({rights})\n");
         assert!(run.stdout.contains(&line), "`{line}` is missing in:\n{}", run.stdout);
     };
-    shown(&program, "read only, trusted");
-    program.set("ENVFORGE_LAYERS_TRUSTED", "false");
+    shown(&program, "read only");
     program.set("ENVFORGE_LAYERS_WRITE", "true");
     shown(&program, "read and written");
     for (name, value, allowed) in [

@@ -82,10 +82,9 @@ mod voice;
 use program::{Program, Run};
 
 /// Variables of the caller that must not reach the program under test.
-const AMBIENT: [&str; 39] = [
+const AMBIENT: [&str; 38] = [
     "ENVFORGE_LAYERS",
     "ENVFORGE_LAYERS_WRITE",
-    "ENVFORGE_LAYERS_TRUSTED",
     "ENVFORGE_CACHE_DIR",
     "ENVFORGE_STATE_DIR",
     "ENVFORGE_CONFIG",

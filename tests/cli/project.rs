@@ -124,14 +124,13 @@ fn referenced_files_are_read_first() {
     assert_message(&program.run(&["plan"]), 2, &["group `train` not found", "test"]);
 }
 
+/// How long it takes is measured by `tests/bench/measure.py`.
 #[test]
-fn ten_thousand_requirements_are_parsed_quickly() {
+fn ten_thousand_requirements_are_planned() {
     let lines = (0..10_000).fold(String::new(), |all, n| all + &format!("package-{n} >= 1.{n}\n"));
     let text = "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\npackages = { requirements = ['r.txt'] }\n";
     let program = project(&[("envforge.toml", text), ("r.txt", &lines)]);
-    let started = std::time::Instant::now();
     assert_eq!(plan(&program, &[])["verdict"], "ok");
-    assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
 }
 
 #[test]

@@ -229,48 +229,31 @@ fn changed_lock_is_damaged_and_hides_nothing() {
     scene.assert_found(&[], 0, &[]);
 }
 
-/// A scene whose lock has schema 1.
-fn of_schema_1() -> Scene {
-    let mut scene = Scene::new();
-    scene.lock.schema = 1;
-    scene.write_lock();
-    scene
-}
-
 #[test]
-fn vendor_directory_of_schema_1_is_read_under_both_hashes() {
-    let scene = of_schema_1();
+fn lock_of_a_vendor_directory_has_the_name_of_its_hash() {
+    let scene = Scene::new();
+    scene.write_lock();
     scene.vendor();
-    let (path, hashes) = (scene.only("locks"), scene.lock.hashes());
-    let text = std::fs::read_to_string(&path).expect("it is there");
-    assert!(text.contains("schema = 1\n"), "vendor does not rewrite a lock: {text}");
-    assert_eq!(path.file_stem().expect("a name").to_string_lossy(), hashes[0]);
-    scene.assert_found(&[], 0, &[]);
-    std::fs::rename(&path, path.with_file_name(format!("{}.lock", hashes[1]))).expect("ours");
+    let path = scene.only("locks");
+    assert_eq!(path.file_stem().expect("a name").to_string_lossy(), scene.lock.hash());
     scene.assert_found(&[], 0, &[]);
     let other = format!("{}.lock", "0".repeat(64));
-    std::fs::rename(scene.only("locks"), path.with_file_name(&other)).expect("ours");
+    std::fs::rename(&path, path.with_file_name(&other)).expect("ours");
     scene.assert_found(&[], 1, &[format!("damaged  a lock (locks/{other})")]);
 }
 
 #[test]
-fn lock_rewrites_a_matching_lock_of_schema_1() {
-    let mut scene = of_schema_1();
-    scene.lock.tools = current_tools();
+fn lock_of_schema_1_is_refused_with_the_line_to_change() {
+    let scene = Scene::new();
     scene.write_lock();
     let file = scene.program.path("envforge.lock");
-    let before = std::fs::read_to_string(&file).expect("ours");
+    let old = std::fs::read_to_string(&file).expect("ours").replacen("schema = 2\n", "schema = 1\n", 1);
+    std::fs::write(&file, &old).expect("ours");
     for args in [["lock", "--check"], ["lock", "--locked"]] {
         let run = scene.run(&args);
-        assert_eq!(run.code, 0, "{}", run.stderr);
-        assert_eq!(std::fs::read_to_string(&file).expect("ours"), before, "{args:?} rewrites nothing");
+        assert_message(&run, 2, &["unsupported lock schema 1", "line 4", "write `schema = 2` in that line"]);
+        assert_eq!(std::fs::read_to_string(&file).expect("ours"), old, "{args:?} writes nothing");
     }
-    let run = scene.run(&["lock"]);
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stderr.contains("with schema 2; the pins are unchanged"), "{}", run.stderr);
-    let after = std::fs::read_to_string(&file).expect("ours");
-    assert_eq!(after, before.replacen("schema = 1\n", "schema = 2\n", 1));
-    assert_eq!(scene.run(&["lock", "--check"]).code, 0);
 }
 
 /// `lock` replaces uv of an older release and nothing else; a build takes the lock as it is.

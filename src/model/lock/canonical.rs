@@ -1,4 +1,4 @@
-//! The canonical form of a lock, which its hash is taken of (schema 2).
+//! The canonical form of a lock, which its hash is taken of (schema [`SCHEMA`]).
 //!
 //! The hash of a lock is the SHA-256, in lower-case hex, of its canonical JSON. To compute it with other tools:
 //!
@@ -20,12 +20,10 @@ use serde_json::Value;
 
 use super::added::UserAdditions;
 use super::choice::StackChoice;
+use super::toml::SCHEMA;
 use super::types::{
     BaseProvider, IndexKind, Lock, LockedBase, LockedDeb, LockedSource, LockedTool, LockedWheel, WheelLayer,
 };
-
-/// The schema that the canonical form is of. A lock of schema 1 has the form it would have when rewritten.
-pub(super) const CANONICAL_SCHEMA: u32 = 2;
 
 #[derive(Serialize)]
 struct HashedLock<'a> {
@@ -82,7 +80,7 @@ impl<'a> HashedLock<'a> {
             records: _,
         } = lock;
         Self {
-            schema: CANONICAL_SCHEMA,
+            schema: SCHEMA,
             spec,
             added,
             stack: StackChoice::of(stack),

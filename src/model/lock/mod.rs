@@ -13,7 +13,6 @@ mod licences;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sbom;
-mod schema_1;
 mod strings;
 #[cfg(test)]
 mod tests;
@@ -27,7 +26,6 @@ pub use added::{
 };
 pub use changes::{Change, layer_name};
 pub use difference::Difference;
-pub(crate) use fields::is_plain_name;
 pub use toml::{LockError, SCHEMA};
 pub use types::{
     BaseProvider, IndexKind, LayerRecord, Lock, LockMetadata, LockedBase, LockedDeb, LockedSource,

@@ -1,4 +1,4 @@
-//! Locks of schema 1 that the program before schema 2 wrote, with the hashes it gave them; and the published test vector.
+//! Locks of every product with their hashes, computed by another program from the documented form, and the published test vector.
 #![expect(clippy::disallowed_methods, reason = "reads the fixtures")]
 
 use serde_json::Value;
@@ -14,14 +14,14 @@ fn read(file: &str) -> String {
     fs_err::read_to_string(format!("{FIXTURES}/{file}")).expect("a fixture")
 }
 
-/// The locks of schema 1 with their recorded hashes.
-fn schema_1() -> Vec<(String, String, Lock)> {
-    let sums = read("schema-1/SHA256");
+/// The locks with their recorded hashes.
+fn recorded() -> Vec<(String, String, Lock)> {
+    let sums = read("products/SHA256");
     let all: Vec<_> = sums
         .lines()
         .map(|line| {
             let (hash, file) = line.split_once("  ").expect("hash and file");
-            let text = read(&format!("schema-1/{file}"));
+            let text = read(&format!("products/{file}"));
             (file.to_owned(), hash.to_owned(), Lock::from_toml(file, &text).expect(file))
         })
         .collect();
@@ -30,18 +30,18 @@ fn schema_1() -> Vec<(String, String, Lock)> {
 }
 
 #[test]
-fn schema_1_lock_keeps_its_hash_and_schema() {
-    for (file, hash, lock) in schema_1() {
-        assert_eq!(lock.schema, 1, "{file}");
+fn lock_keeps_its_hash_when_it_is_written_again() {
+    for (file, hash, lock) in recorded() {
         assert_eq!(lock.hash(), hash, "{file}");
-        assert_eq!(lock.to_toml().lines().nth(3), Some("schema = 1"), "{file}");
-        assert_eq!(Lock::from_toml(&file, &lock.to_toml()).expect("reads").hash(), hash, "{file}");
+        let text = lock.to_toml();
+        let back = Lock::from_toml(&file, &text).expect("reads");
+        assert_eq!((&back, back.to_toml()), (&lock, text), "{file}");
     }
 }
 
 #[test]
-fn schema_1_lock_matches_its_own_request() {
-    for (file, _, lock) in schema_1() {
+fn lock_matches_its_own_request() {
+    for (file, _, lock) in recorded() {
         assert_eq!(lock.differences_from(&lock.stack, &lock.added), [], "{file}");
         assert_eq!(lock.claims(&environment_of(&lock.stack, &lock.added)), [], "{file}");
     }
@@ -67,31 +67,11 @@ fn fields_of_another_shape_are_refused_with_their_line() {
 }
 
 #[test]
-fn rewritten_lock_has_the_same_pins_and_both_hashes() {
-    for (file, hash, lock) in schema_1() {
-        let new = lock.clone().in_current_schema();
-        assert_eq!(new.schema, 2, "{file}");
-        assert_eq!(lock.changes(&new), [], "{file}");
-        assert_eq!(new.differences_from(&lock.stack, &lock.added), [], "{file}");
-        assert_ne!(new.hash(), hash, "{file}");
-        assert_eq!(new.hashes(), [new.hash(), hash.clone()], "{file}");
-        assert_eq!(lock.hashes(), [hash.clone(), new.hash()], "{file}");
-        assert!(new.matches_hash(&hash) && lock.matches_hash(&new.hash()), "{file}");
-        assert!(!new.matches_hash(&hash.replace(&hash[..4], "0000")), "{file}");
-        let text = new.to_toml();
-        let back = Lock::from_toml(&file, &text).expect("reads");
-        assert_eq!((&back, back.to_toml()), (&new, text), "{file}");
-    }
-}
-
-#[test]
-fn one_changed_pin_changes_both_hashes() {
-    for (file, _, lock) in schema_1() {
+fn one_changed_pin_changes_the_hash() {
+    for (file, hash, lock) in recorded() {
         let mut other = lock.clone();
         other.tools[0].sha256 = "9".repeat(64);
-        for hash in other.hashes() {
-            assert!(!lock.matches_hash(&hash), "{file}");
-        }
+        assert_ne!(other.hash(), hash, "{file}");
     }
 }
 
@@ -106,8 +86,7 @@ fn test_vector_is_reproduced() {
 
 #[test]
 fn canonical_form_follows_from_the_lock_file_as_documented() {
-    for (file, _, lock) in schema_1() {
-        let lock = lock.in_current_schema();
+    for (file, _, lock) in recorded() {
         let mut value: Value = ::toml::from_str(&lock.to_toml()).expect("TOML");
         for path in [
             "/records",

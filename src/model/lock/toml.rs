@@ -1,6 +1,5 @@
 //! `envforge.lock` in and out. The same lock is always the same text.
 //!
-//! A lock of schema 1 is read for ever and keeps its schema; [`Lock::in_current_schema`] raises it.
 
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table};
@@ -10,10 +9,8 @@ use super::types::{Lock, LockMetadata, LockedWheel};
 use crate::failure::{Exit, Failure};
 use crate::model::visible::visible_line;
 
-/// The schema of new locks.
+/// The schema of locks.
 pub const SCHEMA: u32 = 2;
-/// The oldest schema that is read.
-const OLDEST_SCHEMA: u32 = 1;
 
 const HEADER: &str = "\
 # Made by envforge: every version and hash an image is built from.
@@ -38,9 +35,7 @@ pub enum LockError {
         detail: String,
     },
     /// A lock of another schema.
-    #[error(
-        "unsupported lock schema {found} in `{file}`, line {line} (supported: {OLDEST_SCHEMA} to {SCHEMA})"
-    )]
+    #[error("unsupported lock schema {found} in `{file}`, line {line} (supported: {SCHEMA})")]
     UnknownSchema {
         /// The file.
         file: String,
@@ -59,16 +54,6 @@ pub enum LockError {
         /// The character.
         character: char,
     },
-    /// A field that the lock's schema does not have.
-    #[error("invalid lock file `{file}`: `{field}` requires schema {SCHEMA}, found schema {found}")]
-    NewerField {
-        /// The file.
-        file: String,
-        /// The field: `added.as-of`.
-        field: &'static str,
-        /// The schema found.
-        found: u32,
-    },
 }
 
 impl Failure for LockError {
@@ -85,8 +70,11 @@ impl Failure for LockError {
                         env!("CARGO_PKG_VERSION")
                     )
                 }
+                Self::UnknownSchema { found: 1, .. } => {
+                    "write `schema = 2` in that line: the pins stay the same, images are built again under another hash"
+                }
                 Self::UnknownSchema { .. } => "create a new lock file: `envforge lock --upgrade`",
-                Self::Malformed { .. } | Self::ControlCharacter { .. } | Self::NewerField { .. } => {
+                Self::Malformed { .. } | Self::ControlCharacter { .. } => {
                     "restore the file from version control, or create a new one: `envforge lock --upgrade`"
                 }
             }
@@ -151,41 +139,16 @@ impl Lock {
         };
         let schema = toml::from_str::<SchemaOnly>(text).map_err(malformed)?.schema;
         let found = *schema.get_ref();
-        if !(OLDEST_SCHEMA..=SCHEMA).contains(&found) {
+        if found != SCHEMA {
             let (line, _) = position(text, schema.span().start);
             return Err(LockError::UnknownSchema { file: file.to_owned(), line, found });
         }
         let lock: Self = toml::from_str(text).map_err(malformed)?;
-        let file = || file.to_owned();
-        if let Some(field) = lock.field_of_schema_2().filter(|_| found < 2) {
-            return Err(LockError::NewerField { file: file(), field, found });
-        }
         if let Some(found) = control_character(&lock) {
             let (field, character) = (found.field, found.character);
-            return Err(LockError::ControlCharacter { file: file(), field, character });
+            return Err(LockError::ControlCharacter { file: file.to_owned(), field, character });
         }
         Ok(lock)
-    }
-
-    /// The name of a field that schema 1 does not have, if the lock uses one.
-    fn field_of_schema_2(&self) -> Option<&'static str> {
-        let LockMetadata { created: _, envforge: _, matrix: _, agent: _, content: _, layout, config, layers } =
-            &self.records;
-        let named = |wheel: &LockedWheel| wheel.index_name.is_some();
-        let fields = [
-            ("added.as-of", self.added.as_of.is_some()),
-            ("wheels.index-name", self.wheels.iter().any(named)),
-            ("records.layout", layout.is_some()),
-            ("records.config", config.is_some()),
-            ("records.layers", !layers.is_empty()),
-        ];
-        fields.into_iter().find_map(|(field, is_used)| is_used.then_some(field))
-    }
-
-    /// The same lock in the current schema, as it is written anew. Its hash is another one.
-    #[must_use]
-    pub fn in_current_schema(self) -> Self {
-        Self { schema: SCHEMA, ..self }
     }
 
     /// Reads a lock from the bytes of a file.
@@ -296,10 +259,7 @@ mod tests {
         let newer = sample::lock().to_toml().replace("schema = 2", "schema = 3\nnews = true");
         let error = read(&newer).expect_err("refused");
         assert!(matches!(error, LockError::UnknownSchema { found: 3, line: 4, .. }), "{error}");
-        assert_eq!(
-            error.to_string(),
-            "unsupported lock schema 3 in `envforge.lock`, line 4 (supported: 1 to 2)"
-        );
+        assert_eq!(error.to_string(), "unsupported lock schema 3 in `envforge.lock`, line 4 (supported: 2)");
         let hint =
             format!("update envforge: this file requires a newer version than {}", env!("CARGO_PKG_VERSION"));
         assert_eq!(error.hints(), [hint]);
@@ -310,6 +270,9 @@ mod tests {
             "{error}"
         );
         assert_eq!(error.hints(), ["create a new lock file: `envforge lock --upgrade`"]);
+        let error = read(&sample::lock().to_toml().replace("schema = 2", "schema = 1")).expect_err("refused");
+        assert!(error.to_string().contains("unsupported lock schema 1") && !error.is_of_newer(), "{error}");
+        assert!(error.hints()[0].starts_with("write `schema = 2` in that line"), "{:?}", error.hints());
         let error = read("schema = 1\nspec = @\n").expect_err("refused");
         assert!(matches!(error, LockError::Malformed { line: 2, .. }), "{error}");
         let error = read("# é\n[x").expect_err("refused");
@@ -332,7 +295,6 @@ mod tests {
         let mut other = lock.clone();
         other.added.as_of = Some("2026-11-20T00:00:00Z".to_owned());
         assert_ne!(other.hash(), lock.hash());
-        assert_eq!(other.hashes().len(), 1, "schema 1 has no resolve date");
         let mut other = lock.clone();
         other.wheels[0].sha256 = "9".repeat(64);
         assert_ne!(other.hash(), lock.hash());
@@ -365,8 +327,6 @@ mod tests {
             let error = read(&text.replacen(good, bad, 1)).expect_err(bad);
             assert!(matches!(error, LockError::Malformed { .. }), "{error}");
         }
-        let error = read(&text.replace("schema = 2", "schema = 1")).expect_err("refused");
-        assert!(matches!(error, LockError::NewerField { field: "added.as-of", .. }), "{error}");
     }
 
     #[test]

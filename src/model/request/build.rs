@@ -44,8 +44,6 @@ pub struct Build {
     pub trust: bool,
     /// What puts the image together.
     pub builder: BuilderChoice,
-    /// The older name of the default builder.
-    pub bit_identical: bool,
     /// Which project.
     pub project: ProjectOptions,
     /// Which lock is used and how.
@@ -69,7 +67,6 @@ impl Build {
             offline: None,
             trust: false,
             builder: BuilderChoice::default(),
-            bit_identical: false,
             project: ProjectOptions::default(),
             source: LockOptions::default(),
             target: TargetOptions::default(),

@@ -2,7 +2,7 @@
 //!
 //! Owns the choice, its text and the violation. Asks no index: the matrix alone decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 
 use pep508_rs::{Requirement, VersionOrUrl};
@@ -14,7 +14,7 @@ use super::choose::{is_selectable, solve};
 use super::companion_fit::{Mismatch, Surroundings, satisfies};
 use super::companion_pins::pin_violation;
 use super::distance::DistanceMetric;
-use super::foreign_cuda::foreign;
+use super::foreign_cuda::ForeignRules;
 use super::options::ResolveOptions;
 use super::refusal::{Alternative, RuleViolation, Unsatisfiable};
 use super::rule::Rule;
@@ -89,8 +89,9 @@ pub fn companions(
     let past = request.options.as_of.as_deref().map(|moment| matrix_as_of(now, moment));
     let request = CompanionRequest { matrix: past.as_ref().unwrap_or(now), ..request };
     let (mut choices, mut refusals, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
+    let judge = Judge::new(request, stack, now);
     for typed in request.requirements {
-        match judged(typed, request, stack, now) {
+        match judge.of(typed) {
             Judged::Nothing => {}
             Judged::Fits(choice) => choices.push(*choice),
             Judged::Build(mut choice) => {
@@ -123,18 +124,18 @@ pub fn companions(
 /// Returns the names of requested packages of which the matrix knows nothing: whether they fit is decided by the package index.
 pub fn not_checked(requirements: &[String], choices: &[CompanionChoice], stack: &Stack) -> Vec<String> {
     let names = requirements.iter().filter_map(|text| Some(named(&without_local(text).0)?.0));
-    let known =
-        |name: &String| *name == stack.package || choices.iter().any(|choice| choice.package == *name);
-    names.filter(|name| !known(name)).collect()
+    let chosen: BTreeSet<_> = choices.iter().map(|choice| choice.package.as_str()).collect();
+    names.filter(|name| *name != stack.package && !chosen.contains(name.as_str())).collect()
 }
 
 /// Returns every known mismatch, without looking for another stack.
 pub fn unfit(request: CompanionRequest<'_>, stack: &Stack) -> Vec<RuleViolation> {
-    let judge = |typed: &String| match judged(typed, request, stack, request.matrix) {
+    let judge = Judge::new(request, stack, request.matrix);
+    let violation = |typed: &String| match judge.of(typed) {
         Judged::No(violation) => Some(*violation),
         Judged::Nothing | Judged::Fits(_) | Judged::Build(_) => None,
     };
-    request.requirements.iter().filter_map(judge).collect()
+    request.requirements.iter().filter_map(violation).collect()
 }
 
 /// What the matrix says of one requirement next to a stack.
@@ -146,43 +147,73 @@ enum Judged {
     No(Box<RuleViolation>),
 }
 
-/// `now`: the matrix with the rows that are later than the requested date.
-fn judged(typed: &str, request: CompanionRequest<'_>, stack: &Stack, now: &Matrix) -> Judged {
-    let matrix = request.matrix;
-    let parsed: Option<Requirement> = Requirement::from_str(&without_local(typed).0).ok();
-    if parsed.is_some_and(|parsed| !holds(&parsed.marker, stack.machine, stack.python)) {
-        return Judged::Nothing;
+/// What is asked of every requirement next to one stack, looked up once.
+struct Judge<'a> {
+    request: CompanionRequest<'a>,
+    stack: &'a Stack,
+    /// The matrix with the rows that are later than the requested date.
+    now: &'a Matrix,
+    /// `None`: the stack has no torch.
+    surroundings: Option<Surroundings>,
+    foreign: ForeignRules<'a>,
+}
+
+impl<'a> Judge<'a> {
+    fn new(request: CompanionRequest<'a>, stack: &'a Stack, now: &'a Matrix) -> Self {
+        Self {
+            request,
+            stack,
+            now,
+            surroundings: Surroundings::of(stack, request.matrix),
+            foreign: ForeignRules::of(stack, request.matrix),
+        }
     }
-    if let Some(violation) = foreign(typed, stack, matrix) {
-        return Judged::No(Box::new(violation));
-    }
-    let (text, local) = without_local(typed);
-    let Some(surroundings) = Surroundings::of(stack, matrix) else {
-        // What else fits is not known without a torch: a name that misleads is told.
-        let wish = Wish::of(&text, matrix).filter(|wish| wish.package.trap.is_some());
-        return wish.map_or(Judged::Nothing, |wish| Judged::Fits(Box::new(wish.on_the_index())));
-    };
-    let Some((name, versions)) = named(&text) else { return Judged::Nothing };
-    let other = local.and_then(|local| surroundings.of_another(typed, &local, matrix));
-    if let Some(violation) = other.or_else(|| pin_violation(&name, &versions, stack, matrix)) {
-        return Judged::No(Box::new(violation));
-    }
-    let Some(wish) = Wish::of(&text, matrix) else { return Judged::Nothing };
-    if let Some(violation) = wish.later(now) {
-        return Judged::No(Box::new(violation));
-    }
-    match wish.choose(&surroundings, stack) {
-        Choice::Fits(choice) => Judged::Fits(choice),
-        Choice::Build(choice) => Judged::Build(choice),
-        Choice::None(_) if request.allow_source.contains(&wish.package.package) => Judged::Nothing,
-        Choice::None(violation) => Judged::No(Box::new(violation)),
+
+    fn of(&self, typed: &str) -> Judged {
+        let (stack, matrix) = (self.stack, self.request.matrix);
+        let (text, local) = without_local(typed);
+        let parsed: Option<Requirement> = Requirement::from_str(&text).ok();
+        if let Some(parsed) = &parsed {
+            if !holds(&parsed.marker, stack.machine, stack.python) {
+                return Judged::Nothing;
+            }
+            if let Some(violation) = self.foreign.violation(typed, parsed) {
+                return Judged::No(Box::new(violation));
+            }
+        }
+        let Some(surroundings) = &self.surroundings else {
+            // What else fits is not known without a torch: a name that misleads is told.
+            let wish = Wish::of(&text, matrix).filter(|wish| wish.package.trap.is_some());
+            return wish.map_or(Judged::Nothing, |wish| Judged::Fits(Box::new(wish.on_the_index())));
+        };
+        let Some((name, versions)) = parsed.as_ref().and_then(name_and_versions) else {
+            return Judged::Nothing;
+        };
+        let other = local.and_then(|local| surroundings.of_another(typed, &local, matrix));
+        if let Some(violation) = other.or_else(|| pin_violation(&name, &versions, stack, matrix)) {
+            return Judged::No(Box::new(violation));
+        }
+        let Some(wish) = Wish::of(&text, matrix) else { return Judged::Nothing };
+        if let Some(violation) = wish.later(self.now) {
+            return Judged::No(Box::new(violation));
+        }
+        match wish.choose(surroundings, stack) {
+            Choice::Fits(choice) => Judged::Fits(choice),
+            Choice::Build(choice) => Judged::Build(choice),
+            Choice::None(_) if self.request.allow_source.contains(&wish.package.package) => Judged::Nothing,
+            Choice::None(violation) => Judged::No(Box::new(violation)),
+        }
     }
 }
 
 /// Returns name and versions of a requirement; `None` for one on an address.
 fn named(text: &str) -> Option<(String, String)> {
-    let parsed: Requirement = Requirement::from_str(text).ok()?;
-    let versions = match parsed.version_or_url {
+    name_and_versions(&Requirement::from_str(text).ok()?)
+}
+
+/// As [`named`], of what is parsed.
+fn name_and_versions(parsed: &Requirement) -> Option<(String, String)> {
+    let versions = match &parsed.version_or_url {
         Some(VersionOrUrl::VersionSpecifier(specifiers)) => specifiers.to_string(),
         Some(VersionOrUrl::Url(_)) => return None,
         None => String::new(),
@@ -413,9 +444,9 @@ fn nearest_stack(
     for (distance, row) in rows.into_iter().take(TRIED) {
         let spec = Spec { version: Some(row.version.clone()), cuda: cuda_of(product, row), ..spec.clone() };
         let Ok(other) = solve(&ResolveRequest { spec: &spec, ..question }) else { continue };
-        let is_wheel =
-            |typed: &str| matches!(judged(typed, request, &other, now), Judged::Fits(_) | Judged::Nothing);
-        let fits = |typed: &String| !matches!(judged(typed, request, &other, now), Judged::No(_));
+        let judge = Judge::new(request, &other, now);
+        let is_wheel = |typed: &str| matches!(judge.of(typed), Judged::Fits(_) | Judged::Nothing);
+        let fits = |typed: &String| !matches!(judge.of(typed), Judged::No(_));
         if request.requirements.iter().all(fits) && built.is_none_or(is_wheel) {
             return Some((spec, distance));
         }

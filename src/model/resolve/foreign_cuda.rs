@@ -1,7 +1,7 @@
 //! Requested packages that belong to another CUDA, another release of the framework or another NumPy than the stack's, by names and rows
 //! alone: they would install and fail at import.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr as _;
 
 use pep440_rs::{Version, VersionSpecifiers};
@@ -12,106 +12,127 @@ use super::refusal::RuleViolation;
 use super::rule::Rule;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::Variant;
-use crate::model::local_version::{cuda_major, exact, without_local};
+use crate::model::local_version::{cuda_major, exact};
 use crate::model::stack::Stack;
 
-/// Returns why a requirement cannot be met next to the stack; `None`: nothing speaks against it.
-pub(super) fn foreign(typed: &str, stack: &Stack, matrix: &Matrix) -> Option<RuleViolation> {
-    let parsed: Requirement = Requirement::from_str(&without_local(typed).0).ok()?;
-    let versions = match &parsed.version_or_url {
-        Some(VersionOrUrl::VersionSpecifier(versions)) => versions.clone(),
-        Some(VersionOrUrl::Url(_)) => return None,
-        None => VersionSpecifiers::empty(),
-    };
-    let name = parsed.name.to_string();
-    let edition = format!("matrix {}", matrix.edition);
-    let no = |text: String, source: &str| Some(RuleViolation::new(Rule::CompanionMismatch, text, source));
-    if name == stack.package {
-        // A release that was repaired (`2.15.0.post1`) stands for the one that was asked for.
-        let repaired = || {
-            let own = Version::from_str(&stack.version.to_string());
-            own.is_ok_and(|own| versions.contains(&own.only_release()))
-        };
-        let fits = versions.is_empty() || satisfies(&stack.version, &versions.to_string()) || repaired();
-        return if fits {
-            None
-        } else {
-            no(format!("{typed}: the stack is {name} {}", stack.version), &edition)
-        };
-    }
-    if name == "numpy"
-        && let Some(limit) = &stack.numpy
-        && let Some(exact) = exact(&versions)
-        && !VersionSpecifiers::from_str(limit).is_ok_and(|limit| limit.contains(&exact))
-    {
-        return no(format!("{typed}: {} {} works with numpy{limit}", stack.package, stack.version), &edition);
-    }
-    let extras = parsed.extras.iter().map(ToString::to_string);
-    let major = extras.chain(name.rsplit('-').next().map(str::to_owned)).find_map(|part| cuda_major(&part));
-    if let Some(major) = major.filter(|major| *major != stack.cuda.major && !name.starts_with("nvidia-")) {
-        let own = stack.cuda.major;
-        let other = typed.replace(&major.to_string(), &own.to_string());
-        let instead = if name.contains(&major.to_string())
-            && is_known(&name.replace(&major.to_string(), &own.to_string()), matrix)
-        {
-            format!(
-                "; `{}` is the package for CUDA {own}",
-                name.replace(&major.to_string(), &own.to_string())
-            )
-        } else if !name.contains(&major.to_string()) {
-            format!("; write `{other}`")
-        } else {
-            String::new()
-        };
-        return no(format!("{typed} is for CUDA {major}, the stack has CUDA {own}{instead}"), &edition);
-    }
-    let rows: Vec<_> = matrix
-        .variants
-        .iter()
-        .filter(|row| carries(row, &name, matrix) && row.machine == stack.machine)
-        .collect();
-    let asked: Vec<_> = rows
-        .iter()
-        .filter(|row| versions.is_empty() || satisfies(&row.version, &versions.to_string()))
-        .collect();
-    let majors: BTreeSet<u8> = asked.iter().map(|row| row.cuda.major).collect();
-    if asked.is_empty() || majors.contains(&stack.cuda.major) {
-        return None;
-    }
-    let list: Vec<_> = majors.iter().map(ToString::to_string).collect();
-    let mut fitting: Vec<_> =
-        rows.iter().filter(|row| row.cuda.major == stack.cuda.major).map(|row| &row.version).collect();
-    fitting.sort();
-    let known = match (fitting.first(), fitting.last()) {
-        (Some(first), Some(last)) if first != last => {
-            format!("; for CUDA {} it is {name} {first} to {last}", stack.cuda.major)
+/// What is asked of every requirement next to one stack, with the rows by package: thousands of requirements look them up.
+pub(super) struct ForeignRules<'a> {
+    stack: &'a Stack,
+    edition: &'a str,
+    /// The framework rows of each package.
+    rows: BTreeMap<&'a str, Vec<&'a Variant>>,
+}
+
+impl<'a> ForeignRules<'a> {
+    /// Sorts the matrix by package.
+    pub(super) fn of(stack: &'a Stack, matrix: &'a Matrix) -> Self {
+        let products: BTreeMap<_, _> = matrix
+            .products
+            .iter()
+            .rev()
+            .map(|product| (product.framework.as_str(), product.package.as_deref()))
+            .collect();
+        let mut rows: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+        for row in &matrix.variants {
+            let own = row.package.as_deref();
+            let package = own.or_else(|| products.get(row.framework.as_str()).copied().flatten());
+            if let Some(package) = package {
+                rows.entry(package).or_default().push(row);
+            }
         }
-        (Some(only), _) => format!("; for CUDA {} it is {name} {only}", stack.cuda.major),
-        _ => String::new(),
-    };
-    let text = format!(
-        "{typed} is for CUDA {}, the {} of the stack has CUDA {}{known}",
-        list.join(" or "),
-        stack.package,
-        stack.cuda.major
-    );
-    no(text, &asked[0].source)
-}
+        Self { stack, edition: &matrix.edition, rows }
+    }
 
-/// Whether a row is of a package.
-fn carries(row: &Variant, package: &str, matrix: &Matrix) -> bool {
-    let product =
-        || matrix.products.iter().find(|product| product.framework == row.framework)?.package.as_deref();
-    row.package.as_deref().or_else(product) == Some(package)
-}
-
-fn is_known(package: &str, matrix: &Matrix) -> bool {
-    matrix.variants.iter().any(|row| carries(row, package, matrix))
+    /// Returns why a requirement cannot be met next to the stack; `None`: nothing speaks against it. `typed`: as the user wrote it.
+    pub(super) fn violation(&self, typed: &str, parsed: &Requirement) -> Option<RuleViolation> {
+        let stack = self.stack;
+        let versions = match &parsed.version_or_url {
+            Some(VersionOrUrl::VersionSpecifier(versions)) => versions.clone(),
+            Some(VersionOrUrl::Url(_)) => return None,
+            None => VersionSpecifiers::empty(),
+        };
+        let name = parsed.name.to_string();
+        let edition = format!("matrix {}", self.edition);
+        let no = |text: String, source: &str| Some(RuleViolation::new(Rule::CompanionMismatch, text, source));
+        if name == stack.package {
+            // A release that was repaired (`2.15.0.post1`) stands for the one that was asked for.
+            let repaired = || {
+                let own = Version::from_str(&stack.version.to_string());
+                own.is_ok_and(|own| versions.contains(&own.only_release()))
+            };
+            let fits = versions.is_empty() || satisfies(&stack.version, &versions.to_string()) || repaired();
+            return if fits {
+                None
+            } else {
+                no(format!("{typed}: the stack is {name} {}", stack.version), &edition)
+            };
+        }
+        if name == "numpy"
+            && let Some(limit) = &stack.numpy
+            && let Some(exact) = exact(&versions)
+            && !VersionSpecifiers::from_str(limit).is_ok_and(|limit| limit.contains(&exact))
+        {
+            return no(
+                format!("{typed}: {} {} works with numpy{limit}", stack.package, stack.version),
+                &edition,
+            );
+        }
+        let extras = parsed.extras.iter().map(ToString::to_string);
+        let major =
+            extras.chain(name.rsplit('-').next().map(str::to_owned)).find_map(|part| cuda_major(&part));
+        if let Some(major) = major.filter(|major| *major != stack.cuda.major && !name.starts_with("nvidia-"))
+        {
+            let own = stack.cuda.major;
+            let other = typed.replace(&major.to_string(), &own.to_string());
+            let instead = if name.contains(&major.to_string())
+                && self.rows.contains_key(name.replace(&major.to_string(), &own.to_string()).as_str())
+            {
+                format!(
+                    "; `{}` is the package for CUDA {own}",
+                    name.replace(&major.to_string(), &own.to_string())
+                )
+            } else if !name.contains(&major.to_string()) {
+                format!("; write `{other}`")
+            } else {
+                String::new()
+            };
+            return no(format!("{typed} is for CUDA {major}, the stack has CUDA {own}{instead}"), &edition);
+        }
+        let rows: Vec<_> =
+            self.rows.get(name.as_str())?.iter().filter(|row| row.machine == stack.machine).collect();
+        let asked: Vec<_> = rows
+            .iter()
+            .filter(|row| versions.is_empty() || satisfies(&row.version, &versions.to_string()))
+            .collect();
+        let majors: BTreeSet<u8> = asked.iter().map(|row| row.cuda.major).collect();
+        if asked.is_empty() || majors.contains(&stack.cuda.major) {
+            return None;
+        }
+        let list: Vec<_> = majors.iter().map(ToString::to_string).collect();
+        let mut fitting: Vec<_> =
+            rows.iter().filter(|row| row.cuda.major == stack.cuda.major).map(|row| &row.version).collect();
+        fitting.sort();
+        let known = match (fitting.first(), fitting.last()) {
+            (Some(first), Some(last)) if first != last => {
+                format!("; for CUDA {} it is {name} {first} to {last}", stack.cuda.major)
+            }
+            (Some(only), _) => format!("; for CUDA {} it is {name} {only}", stack.cuda.major),
+            _ => String::new(),
+        };
+        let text = format!(
+            "{typed} is for CUDA {}, the {} of the stack has CUDA {}{known}",
+            list.join(" or "),
+            stack.package,
+            stack.cuda.major
+        );
+        no(text, &asked[0].source)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::local_version::without_local;
     use crate::model::resolve::{ResolveOptions, resolve};
     use crate::model::target::Target;
     use crate::model::versions::Machine;
@@ -120,7 +141,8 @@ mod tests {
         let (matrix, target) = (Matrix::current(), Target::any(Machine::X86_64));
         let spec = spec.parse().expect("a spec");
         let stack = resolve(&spec, &target, matrix, &ResolveOptions::default()).expect("a stack");
-        foreign(requirement, &stack, matrix).map(|violation| violation.text)
+        let parsed = Requirement::from_str(&without_local(requirement).0).expect("a requirement");
+        ForeignRules::of(&stack, matrix).violation(requirement, &parsed).map(|violation| violation.text)
     }
 
     #[test]

@@ -255,12 +255,12 @@ mod tests {
         ("cuda-nvrtc", ["nvrtc", "nvrtc"]),
     ];
 
-    /// The committed locks: the examples', and those of schema 1, which are one of each product.
+    /// The committed locks: the examples', and one of each product.
     #[expect(clippy::disallowed_methods, reason = "reads committed files")]
     fn committed() -> Vec<(String, Lock)> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut files = Vec::new();
-        for folder in ["examples", "tests/fixtures/lock/schema-1"] {
+        for folder in ["examples", "tests/fixtures/lock/products"] {
             for entry in fs_err::read_dir(root.join(folder)).expect("readable") {
                 let path = entry.expect("an entry").path();
                 files.push(if path.is_dir() { path.join("envforge.lock") } else { path });

@@ -67,8 +67,6 @@ pub(crate) struct FoundLayers {
     pub(crate) layers: Vec<KeptLayer>,
     /// The place that listed them.
     pub(crate) from: String,
-    /// What the first one holds, if the place says it.
-    pub(crate) title: Option<String>,
 }
 
 impl FinishedLayers {
@@ -130,7 +128,7 @@ impl FinishedLayers {
     ) -> Result<Option<FoundLayers>, CommandError> {
         if let Some(layers) = self.taken_before(step, key)? {
             self.note(key, title, &layers, false);
-            return Ok(Some(FoundLayers { layers, from: "the cache".to_owned(), title: None }));
+            return Ok(Some(FoundLayers { layers, from: "the cache".to_owned() }));
         }
         let listed = match self.in_folder(key)? {
             Some(listed) => Some(listed),
@@ -147,7 +145,7 @@ impl FinishedLayers {
         tracing::debug!(title, %from, "taken from there instead of made");
         remember_taken(&self.store, key, &layers)?;
         self.note(key, title, &layers, matches!(listed.place, Place::Registry(..)));
-        Ok(Some(FoundLayers { layers, from, title: listed.title }))
+        Ok(Some(FoundLayers { layers, from }))
     }
 
     /// Layers of this key that were taken earlier, if the lock records exactly these: its key and the digests were listed
@@ -215,11 +213,6 @@ impl FinishedLayers {
             let found = format!("{number} layers ({title})");
             return Err(FinishedLayerError::Invalid { from, found });
         }
-        if self.recorded.is_empty() {
-            let is_trusted = self.sources.repository().is_some_and(|found| found.trusted)
-                && self.purpose != Purpose::Throwaway;
-            return Ok(is_trusted && matches!(listed.place, Place::Registry(..)));
-        }
-        Ok(is_recorded)
+        Ok(is_recorded && !self.recorded.is_empty())
     }
 }

@@ -24,7 +24,7 @@ impl FinishedLayers {
         let Some(folder) = &self.sources.folder else { return Ok(None) };
         let Some(layers) = vendor_layers::read(folder, key)? else { return Ok(None) };
         let diff_ids = layers.iter().map(|sha256| format!("sha256:{sha256}")).collect();
-        Ok(Some(ListedLayers { place: Place::Folder(folder.clone()), diff_ids, title: None }))
+        Ok(Some(ListedLayers { place: Place::Folder(folder.clone()), diff_ids }))
     }
 
     pub(super) async fn in_registry(&self, key: &str) -> Result<Option<ListedLayers>, CommandError> {
@@ -49,8 +49,7 @@ impl FinishedLayers {
             let (listed, there) = (diff_ids.len(), published.layers.len());
             return Err(invalid(format!("{there} layers, {listed} in the configuration")).into());
         }
-        let title = config.history.and_then(|lines| lines.into_iter().next()).map(|line| line.created_by);
-        Ok(Some(ListedLayers { place: Place::Registry(image, published.layers), diff_ids, title }))
+        Ok(Some(ListedLayers { place: Place::Registry(image, published.layers), diff_ids }))
     }
 
     /// Brings layers that count into the cache; `None`: the registry failed.

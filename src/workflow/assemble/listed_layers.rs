@@ -10,8 +10,6 @@ pub(super) struct ListedLayers {
     pub(super) place: Place,
     /// The digests of their tars.
     pub(super) diff_ids: Vec<String>,
-    /// What the first one holds, in the words of who published it.
-    pub(super) title: Option<String>,
 }
 
 /// A place that may have finished layers.

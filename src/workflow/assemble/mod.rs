@@ -24,7 +24,7 @@ mod toolkit;
 mod wheel_code;
 mod wheels;
 
-pub(crate) use finished::{FinishedLayers, FinishedStep, FoundLayers, Purpose};
+pub(crate) use finished::{FinishedLayers, FinishedStep, Purpose};
 pub(crate) use finished_error::FinishedLayerError;
 pub(crate) use layer::{blocking, of_layer, whole_image};
 pub(crate) use part_timings::{PartClock, PartTimings};

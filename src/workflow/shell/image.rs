@@ -61,7 +61,7 @@ pub(crate) async fn project_image(
     let path = lock_path(session.settings, &stack, &wanted.source);
     let mut text = format!("the image of {path} is not on this engine yet: building it first");
     if let Some(lock) = read_lock(&path)?
-        && let Some(named) = image_of_lock(session, &lock.hashes()).await?
+        && let Some(named) = image_of_lock(session, &lock.hash()).await?
     {
         let differences = lock.differences_from(&stack, &wanted.added);
         let Some(first) = differences.first() else { return Ok(named) };
@@ -79,8 +79,11 @@ pub(crate) async fn project_image(
     }
     session.reporter.report(Event::Note { text });
     build(session, wanted, stack, named.as_ref()).await?;
-    let hashes = read_lock(&path)?.map(|lock| lock.hashes()).unwrap_or_default();
+    let image = match read_lock(&path)? {
+        Some(lock) => image_of_lock(session, &lock.hash()).await?,
+        None => None,
+    };
     let not_there =
         || ImageError::NotFound { image: wanted.spec.clone(), text: "it was removed meanwhile".to_owned() };
-    image_of_lock(session, &hashes).await?.ok_or_else(|| not_there().into())
+    image.ok_or_else(|| not_there().into())
 }
