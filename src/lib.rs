@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `container_layers`, `engine`, `fetch`, `host`,
-//! `packages`, `pages`, `reference`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
+//! `packages`, `pages`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
 //! uses `commands` or `cli`.
 
 pub mod agent;
@@ -23,12 +23,12 @@ pub mod engine;
 pub mod failure;
 pub mod fetch;
 pub mod host;
+#[cfg(feature = "maintain")]
+pub mod maintain;
 pub mod model;
 pub mod packages;
 pub mod pages;
 pub mod project_files;
-mod reference;
-mod refresh;
 pub mod registry;
 pub mod report;
 pub mod settings;

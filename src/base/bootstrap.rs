@@ -21,6 +21,7 @@ use crate::archive::canonical_tar::{HardLinks, canonicalize};
 use crate::engine::{Engine, EngineError, Network, RunRequest, TemporaryTag};
 use crate::fetch::{Download, FetchError, Fetcher, Transfer, open_verified};
 use crate::model::compat::Matrix;
+use crate::model::counted::counted;
 use crate::model::lock::{BaseProvider, LockedDeb};
 use crate::model::sha256::HashingWriter;
 use crate::report::{Event, Reporter, in_step};
@@ -133,9 +134,9 @@ impl Bootstrap<'_> {
 
     /// Builds the archive and writes the record.
     async fn build(&self, key: &str, packages: &[LockedDeb]) -> Result<CachedBase, BaseError> {
-        let text = format!("download {} packages of {}", packages.len(), self.request.name);
+        let text = format!("download {} of {}", counted(packages.len(), "package"), self.request.name);
         self.step(DOWNLOAD, text, self.download(packages)).await?;
-        let text = format!("install {} packages as {}", packages.len(), self.request.name);
+        let text = format!("install {} as {}", counted(packages.len(), "package"), self.request.name);
         match self.step(INSTALL, text.clone(), self.install(key, packages)).await {
             // A damaged one was removed from the cache.
             Err(BaseError::PackageLost { .. }) => {

@@ -18,17 +18,6 @@ Examples:
   envforge compat show \"variant jax 0.8.0\"
   envforge compat show \"toolkit 12.8.1\" --json";
 
-const REFRESH_EXAMPLES: &str = "\
-Examples:
-  envforge compat refresh                 compare every framework
-  envforge compat refresh pytorch jax
-  envforge compat refresh --json
-  envforge compat refresh cupy --release 14.0.0 --architectures
-  envforge compat refresh --write compat  draft the rows of new releases for review
-
-Prints changed fields and newer releases; modifies files only with --write. Exit code 1 if there are any. --architectures reads the GPU
-targets from the compressed libraries inside the wheels, with range requests.";
-
 const USE_EXAMPLES: &str = "\
 Examples:
   tar -C compat -cf matrix.tar . && sha256sum matrix.tar
@@ -46,28 +35,18 @@ Reads symbol tables only; nothing of the wheel runs. The lock of the spec must e
 no wheel for its Python, processor and glibc, or if a library of the wheel would not load: a symbol, library or version is missing, or it is for another processor. Symbols of glibc are compared by
 version; those of the C++ library and of Python are taken to be there, and `verify` compares them in the image (check extension-abi).";
 
-const SITE_EXAMPLES: &str = "\
-Examples:
-  envforge compat site public    index.html and one page for each GPU model
-
-The pages load nothing: open them from disk, or serve the directory. index.html filters the variants by GPU, driver and text.";
-
 /// Commands for the compatibility matrix.
 #[derive(Debug, Clone, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum CompatCommand {
     /// Check the sources, references and consistency of the matrix.
     Lint(CompatLintArgs),
-    /// Compare the default channel with the configured package index.
-    Refresh(CompatRefreshArgs),
     /// Use a matrix archive instead of the built-in matrix.
     Use(CompatUseArgs),
     /// Print matching rows with all fields and sources.
     Show(CompatShowArgs),
     /// Check whether the libraries of a wheel load with the locked PyTorch and CUDA.
     Abi(CompatAbiArgs),
-    /// Write the matrix as HTML pages: which variants run on which GPU and driver.
-    Site(CompatSiteArgs),
 }
 
 /// Arguments of `compat lint`.
@@ -76,24 +55,6 @@ pub enum CompatCommand {
 pub struct CompatLintArgs {
     /// Directory of `.toml` files [default: the active matrix].
     pub dir: Option<Utf8PathBuf>,
-}
-
-/// Arguments of `compat refresh`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = REFRESH_EXAMPLES)]
-pub struct CompatRefreshArgs {
-    /// Frameworks to compare [default: all].
-    #[arg(value_name = "FRAMEWORK")]
-    pub frameworks: Vec<String>,
-    /// Compare only this release.
-    #[arg(long, value_name = "VERSION", requires = "frameworks")]
-    pub release: Option<String>,
-    /// Also compare GPU architectures (reads up to gigabytes per row).
-    #[arg(long, requires = "release")]
-    pub architectures: bool,
-    /// Append drafts of rows for new releases to the files of this directory.
-    #[arg(long, value_name = "DIR", conflicts_with = "release")]
-    pub write: Option<Utf8PathBuf>,
 }
 
 /// Arguments of `compat use`.
@@ -133,21 +94,9 @@ pub struct CompatAbiArgs {
     pub lockfile: Option<Utf8PathBuf>,
 }
 
-/// Arguments of `compat site`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = SITE_EXAMPLES)]
-pub struct CompatSiteArgs {
-    /// Output directory.
-    pub dir: Utf8PathBuf,
-}
-
 into_request!(CompatAbiArgs => CompatAbi { wheel, spec, lockfile });
 
-into_request!(CompatSiteArgs => CompatSite { dir });
-
 into_request!(CompatLintArgs => CompatLint { dir });
-
-into_request!(CompatRefreshArgs => CompatRefresh { frameworks, release, architectures, write });
 
 into_request!(CompatUseArgs => CompatUse { file, sha256, builtin });
 

@@ -19,9 +19,6 @@ pub struct DoctorArgs {
     /// Print all facts and findings as one JSON object, without addresses and credentials.
     #[arg(long)]
     pub report: bool,
-    /// Also write the findings as an HTML page.
-    #[arg(long, value_name = "FILE", conflicts_with = "explain")]
-    pub html: Option<camino::Utf8PathBuf>,
 }
 
-into_request!(DoctorArgs => Doctor { explain, report, html });
+into_request!(DoctorArgs => Doctor { explain, report });

@@ -9,15 +9,7 @@ use crate::model::request::Generate;
 const EXAMPLES: &str = "\
 Examples:
   envforge generate completions fish > ~/.config/fish/completions/envforge.fish
-  envforge generate rules    print every compatibility rule";
-
-const RULES_EXAMPLES: &str = "\
-Examples:
-  envforge generate rules";
-
-const SUPPORT_EXAMPLES: &str = "\
-Examples:
-  envforge generate support > matrix.md";
+  envforge generate schema > .envforge.schema.json";
 
 const COMPLETION_EXAMPLES: &str = "\
 Examples:
@@ -28,10 +20,6 @@ Examples:
 const SCHEMA_EXAMPLES: &str = "\
 Examples:
   envforge generate schema > .envforge.schema.json    update the schema that `init` wrote for editors";
-
-const DOCS_EXAMPLES: &str = "\
-Examples:
-  envforge generate docs docs/src/reference    rewrite the reference pages of the book";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
@@ -47,17 +35,9 @@ pub enum GenerateCommand {
     Schema(SchemaArgs),
     /// Write manual pages, one per command.
     Man(ManArgs),
-    /// Write the reference pages of the book.
-    Docs(DocsArgs),
     /// Print the values that complete a command line.
     #[command(hide = true)]
     Candidates(CandidatesArgs),
-    /// Print every compatibility rule with an example.
-    #[command(after_help = RULES_EXAMPLES)]
-    Rules,
-    /// Print the support table of the matrix.
-    #[command(after_help = SUPPORT_EXAMPLES)]
-    Support,
 }
 
 /// Arguments of `generate completions`.
@@ -80,14 +60,6 @@ pub struct CandidatesArgs {
     /// Words after `envforge`; the last is completed.
     #[arg(last = true)]
     pub words: Vec<String>,
-}
-
-/// Arguments of `generate docs`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = DOCS_EXAMPLES)]
-pub struct DocsArgs {
-    /// Output directory.
-    pub dir: Utf8PathBuf,
 }
 
 /// Arguments of `generate man`.
@@ -118,12 +90,6 @@ pub(super) fn request(command: GenerateCommand, mut cli: clap::Command) -> Gener
             let (kinds, prefix) = super::candidates::expected(&cli, &args.words);
             Generate::Candidates(kinds, prefix)
         }
-        GenerateCommand::Docs(args) => {
-            cli.build();
-            Generate::Docs(super::reference::pages(&cli), args.dir)
-        }
-        GenerateCommand::Rules => Generate::Rules,
-        GenerateCommand::Support => Generate::Support,
     }
 }
 

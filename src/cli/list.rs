@@ -32,12 +32,9 @@ pub struct ListArgs {
     /// Include all patch releases and unlisted variants.
     #[arg(long)]
     pub all: bool,
-    /// Also write the list as an HTML page.
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<camino::Utf8PathBuf>,
     /// The target machine.
     #[command(flatten)]
     pub target: TargetArgs,
 }
 
-into_request!(ListArgs => List { name, framework, for_this_machine, cuda, python, all, html, target });
+into_request!(ListArgs => List { name, framework, for_this_machine, cuda, python, all, target });

@@ -11,6 +11,7 @@ mod containers;
 mod doctor;
 mod export;
 mod generate;
+mod groups;
 mod images;
 mod import;
 mod init;
@@ -20,7 +21,6 @@ mod outdated;
 mod plan;
 mod project;
 mod push;
-mod reference;
 mod shell;
 mod target;
 mod tips;
@@ -31,14 +31,11 @@ use camino::Utf8PathBuf;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub use build::BuildArgs;
-pub use compat::{
-    CompatAbiArgs, CompatCommand, CompatLintArgs, CompatRefreshArgs, CompatShowArgs, CompatSiteArgs,
-    CompatUseArgs,
-};
+pub use compat::{CompatAbiArgs, CompatCommand, CompatLintArgs, CompatShowArgs, CompatUseArgs};
 pub use containers::{LogsArgs, PsArgs, StopArgs};
 pub use doctor::DoctorArgs;
 pub use export::{DockerfileArgs, ExportCommand, OciArgs};
-pub use generate::{CandidatesArgs, CompletionsArgs, DocsArgs, GenerateCommand, ManArgs};
+pub use generate::{CandidatesArgs, CompletionsArgs, GenerateCommand, ManArgs};
 pub use images::{DiffArgs, ImagesArgs, InspectArgs, PruneArgs, SizeArgs};
 pub use import::ImportArgs;
 pub use init::InitArgs;
@@ -54,6 +51,9 @@ pub use vendor::VendorArgs;
 pub use verify::VerifyArgs;
 
 use crate::model::request;
+
+const SHORT_AFTER_HELP: &str =
+    "Examples, all options and exit codes: `envforge --help`.\nA command: `envforge COMMAND --help`.";
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -71,7 +71,7 @@ Exit codes: 0 success, 1 check failed or no solution, 2 usage error, 3 external 
 
 /// Reproducible, verified GPU development images.
 #[derive(Debug, Parser)]
-#[command(name = "envforge", version, about, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(name = "envforge", version, about, after_help = SHORT_AFTER_HELP, after_long_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
@@ -102,17 +102,24 @@ pub struct GlobalArgs {
     /// Print errors only.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Verbose output: every step, decision and passed check (-vv: also HTTP traffic).
+    /// Print every step, decision and passed check (-vv: HTTP traffic too).
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
     /// Disable progress bars.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     pub no_progress: bool,
     /// Progress output on stderr.
-    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "MODE")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "MODE",
+        hide_short_help = true
+    )]
     pub progress: ProgressMode,
     /// Configuration file [default: ~/.config/envforge/config.toml].
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub config: Option<Utf8PathBuf>,
 }
 
@@ -145,7 +152,7 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Push an image to registries, without the engine compressing it.
     Push(PushArgs),
-    /// Load an image that `export oci` wrote into the engine, every byte compared with its digest.
+    /// Load an image that `export oci` wrote into the engine.
     Import(ImportArgs),
     /// Start a shell or run a command in an image.
     Shell(ShellArgs),
@@ -159,23 +166,23 @@ pub enum Command {
     Vendor(VendorArgs),
     /// List the images built by envforge, with the size they share.
     Images(ImagesArgs),
-    /// Show the contents of an image or lock file (--sbom: as a bill of materials).
+    /// Show the contents of an image or lock file, also as an SBOM.
     Inspect(InspectArgs),
-    /// Compare two images or lock files: versions, packages, layers, content.
+    /// Compare two images or lock files.
     Diff(DiffArgs),
     /// Show image size by component and shared layers.
     Size(SizeArgs),
     /// Remove unused images (dry run unless --yes).
     Prune(PruneArgs),
-    /// Export to Dockerfile, OCI layout, Compose, dev container, Apptainer or Slurm.
+    /// Export for docker, Compose, VS Code, Apptainer or Slurm.
     #[command(subcommand)]
     Export(ExportCommand),
     /// Diagnose this machine, or explain an error message.
     Doctor(DoctorArgs),
-    /// Check, show, replace or refresh the compatibility matrix.
+    /// Check, show or replace the compatibility matrix.
     #[command(subcommand)]
     Compat(CompatCommand),
-    /// Generate shell completions, manual pages, the JSON schema and reference pages.
+    /// Generate shell completions, manual pages and the JSON schema.
     #[command(subcommand)]
     Generate(GenerateCommand),
 }
@@ -213,11 +220,9 @@ impl From<Command> for request::Command {
             Command::Export(command) => command.into(),
             Command::Doctor(args) => Self::Doctor(args.into()),
             Command::Compat(CompatCommand::Lint(args)) => Self::CompatLint(args.into()),
-            Command::Compat(CompatCommand::Refresh(args)) => Self::CompatRefresh(args.into()),
             Command::Compat(CompatCommand::Use(args)) => Self::CompatUse(args.into()),
             Command::Compat(CompatCommand::Show(args)) => Self::CompatShow(args.into()),
             Command::Compat(CompatCommand::Abi(args)) => Self::CompatAbi(args.into()),
-            Command::Compat(CompatCommand::Site(args)) => Self::CompatSite(args.into()),
             Command::Generate(command) => Self::Generate(generate::request(command, Cli::command())),
         }
     }

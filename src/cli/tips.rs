@@ -2,17 +2,21 @@
 
 use std::ffi::OsString;
 
-use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory as _, FromArgMatches as _};
 
-use super::Cli;
+use super::{Cli, groups};
 use crate::model::request::mount_hint;
 
 impl Cli {
     /// Parses the command line, or ends the program with its error, a tip below it.
     pub fn read(args: impl Iterator<Item = OsString>) -> Self {
         let args: Vec<OsString> = args.collect();
-        Self::try_parse_from(&args).unwrap_or_else(|mut error| {
+        let mut program = groups::grouped(Self::command());
+        let parsed = program
+            .try_get_matches_from_mut(&args)
+            .and_then(|found| Self::from_arg_matches(&found).map_err(|error| error.format(&mut program)));
+        parsed.unwrap_or_else(|mut error| {
             if let Some(tip) = mount_tip(&args) {
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
             }

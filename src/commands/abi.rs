@@ -9,6 +9,7 @@ use crate::assemble::{AssembleError, library_tables};
 use crate::failure::Exit;
 use crate::model::abi::{AuditedLibrary, audit};
 use crate::model::compat::Matrix;
+use crate::model::counted::counted;
 use crate::model::request::{self, LockOptions, ProjectOptions, TargetOptions};
 use crate::model::stack::Stack;
 use crate::model::visible::visible_line;
@@ -169,5 +170,5 @@ fn print(libraries: &[LibraryReport<'_>], settings: &Settings) {
         }
     }
     let bad = libraries.iter().filter(|one| one.findings.iter().any(|one| one.is_fatal)).count();
-    Printer.say(&format!("{} libraries, {bad} do not load", libraries.len()));
+    Printer.say(&format!("{}, {bad} of them cannot load", counted(libraries.len(), "library")));
 }

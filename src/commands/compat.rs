@@ -6,11 +6,10 @@ use serde_json::json;
 
 use crate::failure::Exit;
 use crate::model::compat::{Fault, Matrix, faults, read};
+use crate::model::counted::counted;
 use crate::model::request;
-use crate::pages;
 use crate::report::Printer;
 use crate::settings::Settings;
-use crate::store::write_atomically;
 use crate::workflow::error::CommandError;
 use crate::workflow::matrix_override::{install_archive, remove_override};
 
@@ -35,13 +34,17 @@ pub(super) fn lint(args: &request::CompatLint, settings: &Settings) -> Result<Ex
         for fault in &found {
             Printer.text(&fault.to_string());
         }
-        Printer.text(&format!("matrix {edition}: {rows} rows, {} faults", found.len()));
+        Printer.text(&format!(
+            "matrix {edition}: {}, {}",
+            counted(rows, "row"),
+            counted(found.len(), "fault")
+        ));
     }
     Ok(if found.is_empty() { Exit::Done } else { Exit::No })
 }
 
 /// The `.toml` files of a folder, by name.
-fn files(folder: &Utf8Path) -> Result<Vec<(String, String)>, CommandError> {
+pub(crate) fn files(folder: &Utf8Path) -> Result<Vec<(String, String)>, CommandError> {
     let mut files = Vec::new();
     for entry in fs_err::read_dir(folder)? {
         let path = entry?.path();
@@ -78,25 +81,6 @@ pub(super) fn show(args: &request::CompatShow, settings: &Settings) -> Exit {
     Exit::Done
 }
 
-/// `compat site`: the matrix as pages.
-pub(super) fn site(args: &request::CompatSite, settings: &Settings) -> Result<Exit, CommandError> {
-    let folder = settings.paths.current_dir.join(&args.dir);
-    let matrix = Matrix::current();
-    let pages = pages::site(matrix);
-    for page in &pages {
-        write_atomically(&folder.join(&page.name), page.text.as_bytes())?;
-    }
-    let names: Vec<_> = pages.iter().map(|page| page.name.as_str()).collect();
-    if settings.output.json {
-        Printer
-            .json(&json!({ "schema": 1, "edition": matrix.edition, "directory": args.dir, "files": names }));
-    } else {
-        let index = args.dir.join("index.html");
-        Printer.text(&format!("{index}: matrix {}, {} pages", matrix.edition, names.len()));
-    }
-    Ok(Exit::Done)
-}
-
 /// `compat use`: takes another matrix than the program's own, checked by its hash and linted.
 pub(super) fn use_archive(args: &request::CompatUse, settings: &Settings) -> Result<Exit, CommandError> {
     let (Some(file), Some(sha256)) = (&args.file, &args.sha256) else {
@@ -105,6 +89,6 @@ pub(super) fn use_archive(args: &request::CompatUse, settings: &Settings) -> Res
         return Ok(Exit::Done);
     };
     let matrix = install_archive(settings, file, sha256)?;
-    Printer.text(&format!("using matrix {}: {} rows", matrix.edition, matrix.rows().len()));
+    Printer.text(&format!("using matrix {}: {}", matrix.edition, counted(matrix.rows().len(), "row")));
     Ok(Exit::Done)
 }

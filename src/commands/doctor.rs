@@ -7,12 +7,11 @@ use crate::engine::{Engine as _, GpuAccess};
 use crate::failure::Exit;
 use crate::host::{self, EngineFacts, HostFacts, HostFinding, HostReport, Severity, SystemFacts};
 use crate::model::compat::Matrix;
+use crate::model::counted::counted;
 use crate::model::request;
 use crate::model::wrap::{hanging, wrapped};
-use crate::pages::doctor_page;
 use crate::report::Printer;
 use crate::settings::Settings;
-use crate::store::write_atomically;
 use crate::workflow::error::CommandError;
 use crate::workflow::session::connect;
 use crate::workflow::settings_findings::settings_findings;
@@ -53,10 +52,6 @@ pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Resul
     if !args.report {
         findings.extend(settings_findings(settings));
     }
-    if let Some(file) = &args.html {
-        let page = doctor_page(&findings);
-        write_atomically(&settings.paths.current_dir.join(file), page.as_bytes())?;
-    }
     let bad = findings.iter().any(|finding| finding.severity == Severity::Error);
     if args.report {
         Printer.json(&FullReport {
@@ -82,7 +77,7 @@ fn summary(mut findings: Vec<HostFinding>, all: bool) -> String {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (errors, warnings, fine) = (count(Severity::Error), count(Severity::Warning), count(Severity::Ok));
     let more = if all || fine == 0 { "" } else { " (`-v` shows them)" };
-    let counts = format!("{errors} errors, {warnings} warnings, {fine} ok{more}\n");
+    let counts = format!("{}, {}, {fine} ok{more}\n", counted(errors, "error"), counted(warnings, "warning"));
     findings.sort_by_key(|finding| match finding.severity {
         Severity::Error => 0,
         Severity::Warning => 1,

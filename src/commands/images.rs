@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::engine::ImageInfo;
 use crate::failure::Exit;
 use crate::model::byte_size::gigabytes;
+use crate::model::counted::counted;
 use crate::model::image::inventory::shared;
 use crate::model::request;
 use crate::model::verdict::Proven;
@@ -116,9 +117,12 @@ pub(super) async fn prune(args: &request::Prune, settings: &Settings) -> Result<
             let bytes = gigabytes(bytes);
             Printer.say(&match (files, args.yes) {
                 (0, _) => "no file of the cache to remove".to_owned(),
-                (_, true) => format!("{files} files of the cache removed, {bytes} freed"),
+                (_, true) => format!("{} of the cache removed, {bytes} freed", counted(files, "file")),
                 (_, false) => {
-                    format!("{files} files of the cache would be removed, {bytes} freed: envforge prune --cache --yes")
+                    format!(
+                        "{} of the cache would be removed, {bytes} freed: envforge prune --cache --yes",
+                        counted(files, "file")
+                    )
                 }
             });
         }

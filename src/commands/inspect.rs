@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::engine::ImageInfo;
 use crate::failure::Exit;
 use crate::model::byte_size::gigabytes;
+use crate::model::counted::counted;
 use crate::model::lock::{Change, Lock, layer_name};
 use crate::model::request::{self, ProjectOptions};
 use crate::model::verdict::Proven;
@@ -177,9 +178,9 @@ pub(super) async fn diff(args: &request::Diff, settings: &Settings) -> Result<Ex
         }
         match &paths {
             None => Printer.say("run `envforge build --locked` for both to compare paths"),
-            Some(paths) => Printer.say(&format!("{} paths differ", paths.len())),
+            Some(paths) => Printer.say(&format!("content differs at {}", counted(paths.len(), "path"))),
         }
-        Printer.say(&format!("{} changes", changes.len()));
+        Printer.say(&counted(changes.len(), "change"));
     }
     Ok(Exit::Done)
 }

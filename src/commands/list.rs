@@ -8,10 +8,8 @@ use crate::model::resolve::{ListReport, ResolveOptions, entries, list_text, refu
 use crate::model::spec::Spec;
 use crate::model::target::Target;
 use crate::model::wrap::wrapped;
-use crate::pages::list_page;
 use crate::report::{Printer, reporter};
 use crate::settings::Settings;
-use crate::store::write_atomically;
 use crate::workflow::error::CommandError;
 use crate::workflow::request_error::RequestError;
 use crate::workflow::supported::newest_patches;
@@ -54,28 +52,12 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
         found.retain(|entry| entry.runs_here != Some(false));
     }
     let report = ListReport::new(found);
-    if let Some(file) = &args.html {
-        let target = named.then(|| described(&target));
-        let page = list_page(&report, &matrix.edition, target.as_deref());
-        write_atomically(&settings.paths.current_dir.join(file), page.as_bytes())?;
-    }
     if settings.output.json {
         Printer.json(&report);
     } else {
         Printer.text(&list_text(&report.entries));
     }
     Ok(Exit::Done)
-}
-
-/// The target in a sentence.
-fn described(target: &Target) -> String {
-    let gpus = target.gpus.iter().map(|gpu| match &gpu.name {
-        Some(name) => format!("{name} ({})", gpu.compute_capability),
-        None => gpu.compute_capability.to_string(),
-    });
-    let driver = target.driver.iter().map(|driver| format!("driver {driver}"));
-    let parts: Vec<_> = gpus.chain(driver).chain([target.machine.platform().to_owned()]).collect();
-    format!("Target: {}", parts.join(", "))
 }
 
 fn filter(args: &request::List, matrix: &Matrix) -> Result<Option<Spec>, CommandError> {

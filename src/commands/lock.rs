@@ -64,7 +64,7 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
     check_companions(settings, &wanted, &stack)?;
     check_dated_indexes(settings, &wanted, &stack)?;
     let session = Session::open(settings, Some(&wanted.source)).await?;
-    let locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
+    let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
     let content = if args.digest {
         forget_other_layout(&session, &mut locked);
         Some(content(&session, &locked, &wanted.spec).await?)

@@ -2,7 +2,7 @@
 
 mod abi;
 mod build;
-mod compat;
+pub(crate) mod compat;
 mod containers;
 mod doctor;
 mod explain;
@@ -20,7 +20,6 @@ mod outdated;
 mod plan;
 mod ps;
 mod push;
-mod refresh;
 mod shell;
 mod size;
 mod status;
@@ -41,15 +40,26 @@ use crate::workflow::matrix_override;
 
 /// Runs a verb and returns the exit code. Errors are printed here, once.
 pub fn run(options: &GlobalOptions, command: Command) -> ExitCode {
+    let reads_matrix = !matches!(command, Command::CompatUse(_));
+    with_settings(options, reads_matrix, |settings| dispatch(command, settings))
+}
+
+/// Calls a function with the settings of these options, prints its error, and returns the exit code. `reads_matrix`: it may use the
+/// matrix that replaces the built-in one.
+pub(crate) fn with_settings(
+    options: &GlobalOptions,
+    reads_matrix: bool,
+    verb: impl FnOnce(&Settings) -> Result<ExitCode, CommandError>,
+) -> ExitCode {
     let settings = match Settings::load(options, terminals()) {
         Ok(settings) => settings,
         Err(error) => return fail(&CommandError::from(error), false),
     };
     start_log(settings.output);
-    if !matches!(command, Command::CompatUse(_)) {
+    if reads_matrix {
         matrix_override::apply_override(&settings);
     }
-    let exit = match dispatch(command, &settings) {
+    let exit = match verb(&settings) {
         Ok(exit) => exit,
         Err(error) => {
             if settings.output.json
@@ -80,8 +90,6 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::CompatUse(request) => compat::use_archive(&request, settings)?,
         Command::CompatShow(request) => compat::show(&request, settings),
         Command::CompatAbi(request) => until_interrupted(abi::abi(&request, settings), output)?,
-        Command::CompatSite(request) => compat::site(&request, settings)?,
-        Command::CompatRefresh(request) => until_interrupted(refresh::refresh(&request, settings), output)?,
         Command::Doctor(request) => until_interrupted(doctor::doctor(&request, settings), output)?,
         Command::Lock(request) => until_interrupted(lock::lock(&request, settings), output)?,
         Command::Outdated(request) => until_interrupted(outdated::outdated(&request, settings), output)?,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::failure::Exit;
+use crate::model::counted::counted;
 use crate::model::lock::Change;
 use crate::model::request;
 use crate::report::Printer;
@@ -53,8 +54,7 @@ pub(super) fn print(found: &Proposed, settings: &Settings, upgrade: bool) {
     }
     let count = match changes.len() {
         0 => "no changes".to_owned(),
-        1 => "1 change".to_owned(),
-        count => format!("{count} changes"),
+        count => counted(count, "change"),
     };
     Printer.say(&format!("{count} since {created}: {file}"));
 }

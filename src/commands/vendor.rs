@@ -6,6 +6,7 @@ use camino::Utf8Path;
 use serde::Serialize;
 
 use crate::failure::Exit;
+use crate::model::counted::counted;
 use crate::model::lock::vendor_files::items;
 use crate::model::request;
 use crate::report::Printer;
@@ -94,7 +95,7 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
     } else {
         Printer.text(folder.as_str());
         if !settings.output.quiet {
-            let text = format!("{files} files, {new} of them new, {} MB", bytes / 1_000_000);
+            let text = format!("{}, {new} of them new, {} MB", counted(files, "file"), bytes / 1_000_000);
             Printer.say(&text);
         }
     }
@@ -141,10 +142,10 @@ async fn check(folder: &Utf8Path, upstream: bool, settings: &Settings) -> Result
         }
         if !settings.output.quiet {
             Printer.say(&format!(
-                "{} files of {} locks read, {} findings",
-                files,
-                locks.len(),
-                findings.len()
+                "{} of {} read, {}",
+                counted(files, "file"),
+                counted(locks.len(), "lock"),
+                counted(findings.len(), "finding")
             ));
         }
     }

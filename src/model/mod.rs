@@ -6,6 +6,7 @@ pub(crate) mod bounded;
 pub(crate) mod bounded_tar;
 pub(crate) mod byte_size;
 pub mod compat;
+pub(crate) mod counted;
 pub mod diagnosis;
 pub(crate) mod entry_name;
 pub mod export;
@@ -17,6 +18,7 @@ pub mod image_ref;
 pub mod index_address;
 pub(crate) mod local_version;
 pub mod lock;
+#[cfg(feature = "maintain")]
 pub(crate) mod markdown;
 pub(crate) mod marker;
 pub mod migrate;

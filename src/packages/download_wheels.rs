@@ -14,6 +14,7 @@ use super::redact::without_addresses;
 use super::settings::IndexSettings;
 use crate::fetch::{Download, FetchError, Fetcher, Transfer};
 use crate::model::address::Address;
+use crate::model::counted::counted;
 use crate::model::index_address::IndexAddress;
 use crate::model::lock::{IndexKind, LockedWheel};
 use crate::model::stack::Stack;
@@ -143,7 +144,7 @@ impl WheelSource<'_> {
         }
         let started = Instant::now();
         let id = STEP.to_owned();
-        let text = format!("download {} wheels", missing.len());
+        let text = format!("download {}", counted(missing.len(), "wheel"));
         reporter.report(Event::StepStarted { id: id.clone(), text });
         let done = self.download(&missing, store, Arc::clone(&reporter), arrived).await;
         let seconds = started.elapsed().as_secs_f64();

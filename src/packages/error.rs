@@ -1,5 +1,6 @@
 //! Why packages cannot be resolved or downloaded.
 
+#[cfg(feature = "maintain")]
 use super::redact::without_addresses;
 use crate::base::{BaseError, OlderIndex};
 use crate::engine::EngineError;
@@ -347,6 +348,7 @@ pub struct ToolOutput(pub(super) String);
 
 impl ToolOutput {
     /// Removes the addresses of a text.
+    #[cfg(feature = "maintain")]
     pub(crate) fn of(text: &str) -> Self {
         Self(without_addresses(text))
     }

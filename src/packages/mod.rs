@@ -51,6 +51,7 @@ pub use download::{gather_debs, gather_uv};
 pub use download_wheels::{UpstreamStatus, WheelSource};
 pub use error::{PackagesError, ToolOutput};
 pub use index_order::SharedName;
+#[cfg(feature = "maintain")]
 pub(crate) use index_page::{Link, links};
 pub use local_wheel::LocalWheel;
 #[cfg(test)]

@@ -124,6 +124,7 @@ impl WheelName {
     }
 
     /// The processors of its tags for Linux.
+    #[cfg(feature = "maintain")]
     pub(crate) fn machines(&self) -> impl Iterator<Item = &'static str> {
         let of = |machine: &str| {
             self.platforms.split('.').any(|tag| tag.contains("linux") && tag.ends_with(machine))

@@ -15,14 +15,12 @@ const STYLE: &str = include_str!("../../templates/pages/style.css");
 const SCRIPT: &str = include_str!("../../templates/pages/script.js");
 
 /// Templates by name.
-const TEMPLATES: [(&str, &str); 9] = [
+const TEMPLATES: [(&str, &str); 7] = [
     ("layout.html.j2", include_str!("../../templates/pages/layout.html.j2")),
     ("verify.html.j2", include_str!("../../templates/pages/verify.html.j2")),
     ("size.html.j2", include_str!("../../templates/pages/size.html.j2")),
     ("treemap.html.j2", include_str!("../../templates/pages/treemap.html.j2")),
-    ("list.html.j2", include_str!("../../templates/pages/list.html.j2")),
     ("diff.html.j2", include_str!("../../templates/pages/diff.html.j2")),
-    ("doctor.html.j2", include_str!("../../templates/pages/doctor.html.j2")),
     ("site.html.j2", include_str!("../../templates/pages/site.html.j2")),
     ("gpu.html.j2", include_str!("../../templates/pages/gpu.html.j2")),
 ];
@@ -31,18 +29,18 @@ const TEMPLATES: [(&str, &str); 9] = [
 const TITLE: usize = 200;
 
 /// A page to write.
-pub(super) struct Document<'a> {
+pub(crate) struct Document<'a> {
     /// Its template.
-    pub(super) template: &'static str,
+    pub(crate) template: &'static str,
     /// The title of its window.
-    pub(super) title: &'a str,
+    pub(crate) title: &'a str,
     /// The command whose `--json` prints the same.
-    pub(super) source: &'a str,
+    pub(crate) source: &'a str,
 }
 
 impl Document<'_> {
     /// Returns the page with these values: the same bytes for the same report.
-    pub(super) fn write(&self, report: &impl Serialize) -> String {
+    pub(crate) fn write(&self, report: &impl Serialize) -> String {
         let report = serde_json::to_value(report).expect("a report serialises: it holds text keys only");
         let mut page = String::new();
         for bounds in BOUNDS {

@@ -4,15 +4,15 @@
 //! its content security policy allows our style and our script alone, by their hashes.
 
 mod bounds;
+mod diff;
 mod document;
 mod escape;
-mod reports;
-mod site;
 mod size;
 mod treemap;
 mod verify;
 
-pub use reports::{diff_page, doctor_page, list_page};
-pub use site::{SiteFile, site};
+pub use diff::diff_page;
+#[cfg(feature = "maintain")]
+pub(crate) use document::Document;
 pub use size::{SizedComponent, SizedImage, size_page};
 pub use verify::{ReportedImage, Unchecked, verify_page};

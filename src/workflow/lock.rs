@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 
 use crate::base::Base;
 use crate::model::image::plan::environment_of;
-use crate::model::lock::{BaseProvider, Lock, LockError, LockMetadata, SCHEMA};
+use crate::model::lock::{BaseProvider, Lock, LockError, LockMetadata};
 use crate::model::project::requirement_name;
 use crate::model::sha256::sha256_hex;
 use crate::model::stack::Stack;
@@ -125,8 +125,7 @@ fn report_index_changes(session: &Session<'_>, before: Option<&Lock>, lock: &Loc
         return;
     }
     let lines: Vec<_> = changes.iter().map(ToString::to_string).collect();
-    let text =
-        format!("{} packages come from another index than before:\n  {}", lines.len(), lines.join("\n  "));
+    let text = format!("packages that come from another index than before:\n  {}", lines.join("\n  "));
     session.reporter.report(Event::Note { text });
 }
 

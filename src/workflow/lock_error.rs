@@ -73,6 +73,14 @@ pub enum LockingError {
         /// The releases of coupled packages in the conflict that fit the stack, or why none does.
         companions: Vec<String>,
     },
+    /// Only pre-releases of requested packages fit.
+    #[error("no release fits, only a pre-release:\n  - {}", packages.join("\n  - "))]
+    Prerelease {
+        /// Each requirement with the version.
+        packages: Vec<String>,
+        /// What to do.
+        hints: Vec<String>,
+    },
     /// The user declined to compile.
     #[error("source build declined")]
     Declined {
@@ -97,7 +105,7 @@ fn stale_text(file: &str, differences: &[String]) -> String {
 impl Failure for LockingError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Stale { .. } | Self::Declined { .. } => Exit::No,
+            Self::Stale { .. } | Self::Declined { .. } | Self::Prerelease { .. } => Exit::No,
             Self::NotLocked { .. } | Self::Missing { .. } => Exit::Usage,
             Self::NvccOutOfReach { cause, .. } => cause.exit(),
             Self::Conflict { cause, .. } => cause.exit(),
@@ -137,6 +145,7 @@ impl Failure for LockingError {
                 }
                 hints
             }
+            Self::Prerelease { hints, .. } => hints.clone(),
             Self::Declined { nearest } => {
                 let wheel = "use a prebuilt wheel: `--wheel FILE`".to_owned();
                 let nearest = nearest.iter().map(|command| format!("build a published variant: `{command}`"));

@@ -23,6 +23,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::local_wheels::LocalWheels;
 use crate::workflow::lock_error::LockingError;
 use crate::workflow::package_sources::{package_settings, package_tools};
+use crate::workflow::prereleases::check_prereleases;
 use crate::workflow::session::Session;
 use crate::workflow::source_packages::{tell_of_sources, wheels_of_sources};
 
@@ -86,6 +87,7 @@ pub(crate) async fn resolved(
     let published =
         found.wheels.iter().filter(|wheel| sources.iter().all(|source| source.name != wheel.name));
     check_hashes(published, &wanted.hashes)?;
+    check_prereleases(&found.wheels, &wanted.added.python, &stack, Matrix::current())?;
     Ok(Lock { sources, ..lock_of(found, &request, wanted) })
 }
 

@@ -313,6 +313,28 @@ fn libraries_that_are_never_loaded_or_only_tried_do_not_fail() {
     assert_eq!(outcome("vision/_C.abi3.so").0, "failed");
 }
 
+/// bitsandbytes has a library for each CUDA, for ROCm and XPU, and loads one of them.
+#[test]
+fn of_a_family_of_libraries_only_the_one_for_this_cuda_must_find_what_it_needs() {
+    let outcome = |kinds: &[&str]| {
+        let tree = Tree::good();
+        let path = |kind: &str| tree.package(&format!("bitsandbytes/libbitsandbytes_{kind}.so"));
+        for kind in ["cpu", "cuda118", "cuda128", "cuda130", "rocm72", "xpu2026"] {
+            let flags = if kinds.contains(&kind) { "-Wl,--no-as-needed -lgone" } else { "" };
+            compile("fake_image.c", flags, &path(kind));
+        }
+        tree.checked().remove("linker-closure").expect("a check")
+    };
+    let (passed, text) = outcome(&["cuda118", "cuda130", "rocm72", "xpu2026"]);
+    assert_eq!(passed, "passed", "{text}");
+    assert!(text.contains("never loaded with this CUDA: libbitsandbytes_cuda118.so"), "{text}");
+    for own in ["cuda128", "cpu"] {
+        let (failed, text) = outcome(&[own]);
+        assert_eq!(failed, "failed", "{own}: {text}");
+        assert!(text.contains(&format!("libbitsandbytes_{own}.so needs libgone.so.1")), "{text}");
+    }
+}
+
 /// Checks that the CLI makes itself: `model::verdict`'s own tests break them.
 const OF_THE_CLI: [&str; 3] = ["image-user", "image-addresses", "agent"];
 

@@ -13,7 +13,7 @@ use markdown::Document;
 
 use crate::blocks::{self, blocks, commands, sessions};
 use crate::terminal::{Screen, screen_of};
-use crate::{envforge, program};
+use crate::{envforge, maintain, program};
 
 /// The repository.
 fn root() -> &'static Path {
@@ -28,7 +28,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
         if let Ok(entries) = std::fs::read_dir(&path) {
             open.extend(entries.map(|entry| entry.expect("an entry").path()));
         } else if path.extension().is_none_or(|extension| extension != "png") {
-            let text = std::fs::read_to_string(&path).expect("a page");
+            let text = String::from_utf8_lossy(&std::fs::read(&path).expect("a page")).into_owned();
             found.insert(path.strip_prefix(folder).expect("below it").to_owned(), text);
         }
     }
@@ -48,7 +48,7 @@ fn documents() -> Vec<Document> {
     all
 }
 
-/// Whether a page is written by `generate docs`.
+/// Whether a page is written by `maintain docs`.
 fn is_reference(document: &Document) -> bool {
     document.path.starts_with("docs/src/reference")
 }
@@ -56,15 +56,60 @@ fn is_reference(document: &Document) -> bool {
 #[test]
 fn reference_pages_are_current() {
     let program = program();
-    let run = program.run(&["generate", "docs", "pages"]);
+    let run = maintain(&program, &["docs", "pages"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let (new, kept) = (files(&program.path("pages")), files(&root().join("docs/src/reference")));
     let names: BTreeSet<_> = new.keys().chain(kept.keys()).collect();
     let stale: Vec<_> = names.into_iter().filter(|name| new.get(*name) != kept.get(*name)).collect();
     assert!(
         stale.is_empty(),
-        "stale or foreign pages: {stale:?}; run `cargo run -- generate docs docs/src/reference` (and delete pages it no longer writes)"
+        "stale or foreign pages: {stale:?}; run `cargo run --features maintain --bin maintain -- docs docs/src/reference` (and delete pages it no longer writes)"
     );
+}
+
+/// Documents of other projects that rows of the matrix name with their repository.
+const UPSTREAM: [&str; 2] = ["RELEASE.md", "NOTES.md"];
+
+/// A source or row names no document that a reader of this repository cannot open.
+#[test]
+fn documents_that_sources_and_rows_name_are_in_the_repository() {
+    let mut missing = Vec::new();
+    for folder in ["src", "kernels", "compat", "tests/docker", "tests/support", "templates"] {
+        for (path, text) in files(&root().join(folder)) {
+            let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)));
+            let named = words.filter(|word| {
+                let stem = word.strip_suffix(".md").unwrap_or_default();
+                stem.len() > 1 && stem.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+            });
+            let gone = named.filter(|name| !root().join(name).exists() && !UPSTREAM.contains(name));
+            missing.extend(gone.map(|name| format!("{folder}/{}: {name}", path.display())));
+            if text.contains("DESIGN §") {
+                missing.push(format!("{folder}/{}: DESIGN", path.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// A step of a walk is "- `FILE`, `FUNCTION`: …".
+#[test]
+fn walks_of_the_architecture_name_functions_that_exist() {
+    let page = std::fs::read_to_string(root().join("docs/src/architecture.md")).expect("the page");
+    let (mut steps, mut gone) = (0, Vec::new());
+    for line in page.lines().filter_map(|line| line.strip_prefix("- `")) {
+        let mut parts = line.split('`');
+        let (Some(file), Some(", "), Some(function)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        steps += 1;
+        let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+        let begins = [format!("fn {function}("), format!("fn {function}<")];
+        if !begins.iter().any(|begin| text.contains(begin)) {
+            gone.push(format!("{file}: {function}"));
+        }
+    }
+    assert!(steps > 40, "{steps} steps");
+    assert!(gone.is_empty(), "not there: {gone:#?}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Packages beside the framework, and dates: what the matrix and the settings alone decide, before any index or engine is asked.
 
-use crate::AMBIENT;
 use crate::index::Index;
 use crate::program::{Program, Run};
 use crate::wheels::WheelSpec;
+use crate::{AMBIENT, maintain};
 
 /// A program whose package index counts requests and whose engine does not exist.
 fn beside(index: &Index) -> Program {
@@ -48,7 +48,7 @@ fn lock_rejects_a_known_mismatch_before_any_request() {
     let fits = program.run(&["lock", "pytorch-cuda:2.10-cu128", "--with", "xformers", "--target", "any"]);
     assert_eq!(fits.code, 3, "{}", fits.stderr);
     assert!(!fits.stderr.contains("companion-mismatch"), "{}", fits.stderr);
-    program.run(&["compat", "refresh", "onnxruntime"]);
+    maintain(&program, &["refresh", "onnxruntime"]);
     assert!(!index.seen().is_empty(), "the index counts requests");
 }
 

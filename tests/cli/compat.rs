@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::matrix::matrix_archive;
 use crate::program::{Program, Run};
-use crate::{AMBIENT, envforge};
+use crate::{AMBIENT, envforge, maintain, program};
 
 #[test]
 fn built_in_matrix_and_its_files_have_no_faults() {
@@ -105,16 +105,41 @@ fn show_prints_a_row_with_its_source() {
     assert_eq!(envforge(&["compat", "show", "variant caffe"]).code, 1);
 }
 
+/// Rows that are being written can be tried before they are complete.
+#[test]
+fn folder_that_the_lint_refuses_is_planned_with_its_faults() {
+    let program = program();
+    std::fs::create_dir(program.path("rows")).expect("ours");
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/compat")).expect("the matrix") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            std::fs::copy(&path, program.path("rows").join(path.file_name().expect("a name"))).expect("ours");
+        }
+    }
+    let file = program.path("rows/pytorch.toml");
+    let rows = std::fs::read_to_string(&file).expect("rows");
+    let version = "version = \"2.8.0\"\n";
+    assert!(rows.contains(version), "the row is spelled otherwise");
+    std::fs::write(&file, rows.replace(version, "version = \"2.8.99\"\n")).expect("ours");
+    assert_eq!(program.run(&["compat", "lint", "rows"]).code, 1, "the lint refuses it");
+    let run = maintain(&program, &["plan", "rows", "pytorch-cuda:2.8.99-cu128", "--target", "any"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.starts_with("pytorch-cuda:2.8.99-cu128-py3"), "{}", run.stdout);
+    assert!(run.stderr.contains("warning: "), "{}", run.stderr);
+    let run = maintain(&program, &["plan", "rows", "pytorch-cuda:2.8.0-cu128", "--target", "any"]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+}
+
 #[test]
 fn committed_support_table_matches_the_matrix() {
-    let run = envforge(&["generate", "support"]);
+    let run = maintain(&program(), &["support"]);
     let kept = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/src/reference/matrix.md"));
     let kept = kept.expect("the page of the matrix");
     assert!(
         run.stdout == kept,
-        "matrix.md is old: `envforge generate support > docs/src/reference/matrix.md`"
+        "matrix.md is old: `cargo run --features maintain --bin maintain -- docs docs/src/reference`"
     );
-    assert!(envforge(&["generate", "rules"]).stdout.contains("## gpu-not-in-binary"));
+    assert!(maintain(&program(), &["rules"]).stdout.contains("## gpu-not-in-binary"));
 }
 
 #[test]

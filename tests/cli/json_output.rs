@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::help_examples::run_with;
 
-/// Calls that need containers or an index of everything: tests beside their objects (`every_field_is_documented`) and
-/// `refresh_reports_only_differences_and_new_releases` compare their fields.
-const ELSEWHERE: [&str; 8] = [
+/// Calls that need containers or an index of everything: tests beside their objects (`every_field_is_documented`)
+/// compare their fields.
+const ELSEWHERE: [&str; 7] = [
     "envforge build pytorch-cuda:2.8-cu128",
     "envforge build pytorch-cuda:2.8-cu128 jax-cuda:0.7",
     "envforge outdated",
@@ -15,7 +15,6 @@ const ELSEWHERE: [&str; 8] = [
     "envforge export oci pytorch-cuda:2.8-cu128 image.tar",
     "envforge import image.tar torch:2.8",
     "envforge shell pytorch-cuda:2.8-cu128 --jupyter",
-    "envforge compat refresh onnxruntime",
 ];
 
 /// The calls of the page with the fields of their objects.

@@ -133,6 +133,12 @@ fn envforge(args: &[&str]) -> Run {
     program().run(args)
 }
 
+/// Runs the maintainers' program in the folders of a program.
+fn maintain(program: &Program, args: &[&str]) -> Run {
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_maintain"));
+    Run::of(&program.command_of(binary, args).output().expect("the program starts"))
+}
+
 /// Everything a run said, for a snapshot; the program's own folder is written `[FOLDER]`, the matrix' edition `[EDITION]`.
 fn transcript(program: &Program, run: &Run) -> String {
     let folder = program.path("").to_string_lossy().trim_end_matches('/').to_owned();

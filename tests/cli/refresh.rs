@@ -1,4 +1,4 @@
-//! `compat refresh` against an index of the test, and the matrix against the real one.
+//! `maintain refresh` against an index of the test, and the matrix against the real one.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -6,17 +6,16 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::index::{Fault, Index};
-use crate::json_output::documented;
 use crate::program::{Program, Run};
 use crate::wheels::WheelSpec;
-use crate::{AMBIENT, envforge};
+use crate::{AMBIENT, maintain, program};
 
 const TOKEN: &str = "planted-token-77b0";
 
 fn against(index: &Index, args: &[&str]) -> Run {
     let program =
         Program::new(&AMBIENT).with("ENVFORGE_INDEX", format!("{}/simple", index.url_with("someone", TOKEN)));
-    let run = program.run(&[&["compat", "refresh"], args].concat());
+    let run = maintain(&program, &[&["refresh"], args].concat());
     assert!(!run.stdout.contains(TOKEN) && !run.stderr.contains(TOKEN), "{}{}", run.stdout, run.stderr);
     run
 }
@@ -36,10 +35,8 @@ fn refresh_reports_only_differences_and_new_releases() {
     let run = against(&index, &["onnxruntime", "--json"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     let value: Value = serde_json::from_str(&run.stdout).expect("JSON");
-    let (_, mut documented) =
-        documented().into_iter().find(|(call, _)| call.contains("refresh")).expect("documented");
-    documented.insert("schema".to_owned());
-    assert_eq!(value.as_object().expect("an object").keys().cloned().collect::<BTreeSet<_>>(), documented);
+    let fields = ["edition", "findings", "rows", "schema"].map(str::to_owned).into();
+    assert_eq!(value.as_object().expect("an object").keys().cloned().collect::<BTreeSet<_>>(), fields);
     let findings = value["findings"].as_array().expect("a list");
     let new: Vec<_> = findings.iter().filter(|one| one["kind"] == "new").collect();
     assert_eq!(new.len(), 1, "{new:#?}");
@@ -262,10 +259,10 @@ fn failing_index_is_an_error_and_not_a_difference() {
         assert!(run.stderr.contains(words) && !run.stderr.contains(&index.url()), "{}", run.stderr);
         index.heal();
     }
-    let none = envforge(&["compat", "refresh"]);
+    let none = maintain(&program(), &["refresh"]);
     assert_eq!(none.code, 2);
     assert!(none.stderr.contains("ENVFORGE_INDEX"), "{}", none.stderr);
-    let other = envforge(&["compat", "refresh", "caffe"]);
+    let other = maintain(&program(), &["refresh", "caffe"]);
     assert_eq!(other.code, 2);
     assert!(other.stderr.contains("`caffe`") && other.stderr.contains("pytorch"), "{}", other.stderr);
 }
@@ -295,7 +292,7 @@ fn matrix_agrees_with_the_live_index() {
             program.set(name, value);
         }
     }
-    let run = program.run(&["compat", "refresh", "--json"]);
+    let run = maintain(&program, &["refresh", "--json"]);
     assert_ne!(run.code, 3, "the index is out of reach: {}", run.stderr);
     let value: Value =
         serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}{}", run.stdout, run.stderr));
@@ -349,10 +346,10 @@ fn daily_job_lints_what_was_drafted_and_keeps_the_exit_code() {
     let job = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/.ci/refresh")).expect("the job");
     script("of/.ci/refresh", &job);
     script("bin/git", "#!/bin/sh\necho \"git $*\"\n");
-    // The program's own answers: `compat refresh` ends with 1 where it found something, with 3 where the index failed.
+    // The program's own answers: `refresh` ends with 1 where it found something, with 3 where the index failed.
     script(
         "bin/cargo",
-        "#!/bin/sh\necho \"cargo $*\"\ncase \"$*\" in *'compat refresh'*) exit \"$ANSWER\" ;; esac\n",
+        "#!/bin/sh\necho \"cargo $*\"\ncase \"$*\" in *'maintain -- refresh'*) exit \"$ANSWER\" ;; esac\n",
     );
     let path = format!("{}:/usr/bin:/bin", folder.path().join("bin").display());
     for (answer, code, lines) in [("0", 0, 3), ("1", 1, 3), ("3", 3, 1)] {
@@ -360,7 +357,9 @@ fn daily_job_lints_what_was_drafted_and_keeps_the_exit_code() {
         let run = Run::of(&command.env("PATH", &path).env("ANSWER", answer).output().expect("a shell"));
         assert_eq!((run.code, run.stdout.lines().count()), (code, lines), "{}{}", run.stdout, run.stderr);
         assert!(
-            run.stdout.starts_with("cargo run --release --quiet -- compat refresh --write compat\n"),
+            run.stdout.starts_with(
+                "cargo run --release --quiet --features maintain --bin maintain -- refresh --write compat\n"
+            ),
             "{}",
             run.stdout
         );

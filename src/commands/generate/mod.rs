@@ -1,13 +1,10 @@
-//! `generate`: completions and manual pages of the argument parser, schema, rules, support table and the book's reference.
+//! `generate`: completions and manual pages of the argument parser, and the schema.
 #![expect(clippy::disallowed_methods, reason = "writes the pages")]
 
 mod candidates;
 
 use crate::failure::Exit;
-use crate::model::compat::Matrix;
 use crate::model::request::Generate;
-use crate::model::resolve::{rules_text, support_text};
-use crate::reference;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
@@ -24,17 +21,7 @@ pub(super) async fn generate(request: &Generate, settings: &Settings) -> Result<
             }
         }
         Generate::Candidates(kinds, prefix) => candidates::print(kinds, prefix, settings).await,
-        Generate::Docs(commands, dir) => {
-            for (name, page) in commands.iter().cloned().chain(reference::pages()) {
-                let path = dir.join(name);
-                fs_err::create_dir_all(path.parent().unwrap_or(dir))?;
-                fs_err::write(&path, page)?;
-                Printer.text(path.as_str());
-            }
-        }
         Generate::Schema => Printer.json(&crate::model::project::json_schema()),
-        Generate::Rules => Printer.text(&rules_text(Matrix::current())),
-        Generate::Support => Printer.text(&support_text(Matrix::current())),
     }
     Ok(Exit::Done)
 }

@@ -13,6 +13,7 @@ use super::load_archive::{write_end, write_layers};
 use super::progress::{ByteCount, ProgressStep};
 use crate::engine::docker::Docker;
 use crate::engine::error::EngineError;
+use crate::model::counted::counted;
 use crate::report::Reporter;
 
 /// Bytes of a piece of a request, and pieces that may wait for the connection.
@@ -94,8 +95,7 @@ fn step_text(layers: &[ImageLayer]) -> Option<String> {
     let (first, rest) = layers.split_first()?;
     Some(match rest.len() {
         0 => first.title.clone(),
-        1 => format!("{} and 1 more layer", first.title),
-        more => format!("{} and {more} more layers", first.title),
+        more => format!("{} and {}", first.title, counted(more, "more layer")),
     })
 }
 

@@ -47,15 +47,15 @@ pub(crate) fn audit(
     }
     let torch = torch.and_then(torch_release).unwrap_or_default();
     world.import_torch(torch, |one| one.path == python);
-    let major = stack.cuda.major.to_string();
-    own.iter().filter(|one| is_loaded(one, own, torch, &major)).map(|table| audited(&world, table)).collect()
+    let cuda = stack.toolkit_minor();
+    own.iter().filter(|one| is_loaded(one, own, torch, &cuda)).map(|table| audited(&world, table)).collect()
 }
 
 /// Whether the package loads that library of its wheel with this torch and this CUDA.
-fn is_loaded(library: &Table, own: &[Table], torch: TorchRelease, cuda_major: &str) -> bool {
+fn is_loaded(library: &Table, own: &[Table], torch: TorchRelease, cuda: &str) -> bool {
     let (folder, file) = library.path.rsplit_once('/').unwrap_or(("", &library.path));
     let has = |name: &str| own.iter().any(|one| one.path.strip_prefix(folder) == Some(&format!("/{name}")));
-    !is_for_another_torch(file, torch) && !is_for_another_cuda(file, cuda_major, has)
+    !is_for_another_torch(file, torch) && !is_for_another_cuda(file, cuda, has)
 }
 
 fn audited(world: &World, table: &Table) -> AuditedLibrary {

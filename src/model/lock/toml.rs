@@ -1,11 +1,10 @@
 //! `envforge.lock` in and out. The same lock is always the same text.
-//!
 
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table};
 
 use super::strings::control_character;
-use super::types::{Lock, LockMetadata, LockedWheel};
+use super::types::Lock;
 use crate::failure::{Exit, Failure};
 use crate::model::visible::visible_line;
 

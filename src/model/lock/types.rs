@@ -1,4 +1,4 @@
-//! The lock as plain values (DESIGN §6). `toml.rs` reads and writes it.
+//! The lock as plain values . `toml.rs` reads and writes it.
 
 use std::collections::BTreeMap;
 
@@ -120,7 +120,7 @@ pub struct LockedBase {
     /// The registry digest (`sha256:…`), or the id of a local image that has none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_digest")]
     pub digest: Option<String>,
-    /// Content digest of a bootstrapped base (hex SHA-256 by DESIGN §6), a record: its packages decide.
+    /// Content digest of a bootstrapped base (hex SHA-256), a record: its packages decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// Fingerprint of an image's layers and configuration (`sha256:…`), the same on every engine; a record: the digest

@@ -9,19 +9,6 @@ pub struct CompatLint {
     pub dir: Option<Utf8PathBuf>,
 }
 
-/// A request for `compat refresh`.
-#[derive(Debug, Clone)]
-pub struct CompatRefresh {
-    /// Frameworks to compare.
-    pub frameworks: Vec<String>,
-    /// Only the rows of this release.
-    pub release: Option<String>,
-    /// Also which GPUs the wheels have code for: reads their libraries, up to gigabytes for each row.
-    pub architectures: bool,
-    /// The directory whose files get drafts of rows for new releases.
-    pub write: Option<Utf8PathBuf>,
-}
-
 /// A wheel to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WheelArgument {
@@ -49,13 +36,6 @@ pub struct CompatAbi {
     pub spec: Option<String>,
     /// Another lock file.
     pub lockfile: Option<Utf8PathBuf>,
-}
-
-/// A request for `compat site`.
-#[derive(Debug, Clone)]
-pub struct CompatSite {
-    /// The folder the pages are written to.
-    pub dir: Utf8PathBuf,
 }
 
 /// A request for `compat use`.

@@ -7,6 +7,4 @@ pub struct Doctor {
     pub explain: Option<String>,
     /// Print every fact with the findings as one JSON object; it holds no address and no credential.
     pub report: bool,
-    /// Write the findings as an HTML page, too.
-    pub html: Option<camino::Utf8PathBuf>,
 }

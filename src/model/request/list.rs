@@ -17,8 +17,6 @@ pub struct List {
     pub python: Option<String>,
     /// Every patch release, unlisted and unverified variants too.
     pub all: bool,
-    /// Write the list as an HTML page, too.
-    pub html: Option<camino::Utf8PathBuf>,
     /// The machine it should run on.
     pub target: TargetOptions,
 }

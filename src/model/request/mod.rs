@@ -22,7 +22,7 @@ mod vendor;
 mod verify;
 
 pub use build::{Build, BuilderChoice};
-pub use compat::{CompatAbi, CompatLint, CompatRefresh, CompatShow, CompatSite, CompatUse, WheelArgument};
+pub use compat::{CompatAbi, CompatLint, CompatShow, CompatUse, WheelArgument};
 pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
 pub use export::{Export, ExportFormat, ExportOci};
@@ -92,16 +92,12 @@ pub enum Command {
     Doctor(Doctor),
     /// `compat lint`.
     CompatLint(CompatLint),
-    /// `compat refresh`.
-    CompatRefresh(CompatRefresh),
     /// `compat use`.
     CompatUse(CompatUse),
     /// `compat show`.
     CompatShow(CompatShow),
     /// `compat abi`.
     CompatAbi(CompatAbi),
-    /// `compat site`.
-    CompatSite(CompatSite),
     /// `generate`.
     Generate(Generate),
 }
@@ -128,14 +124,8 @@ pub enum Generate {
     Completions(Vec<u8>),
     /// Manual pages, by file name, and the directory they are written to.
     Man(Vec<(String, Vec<u8>)>, camino::Utf8PathBuf),
-    /// The book's pages of commands, by path, and the directory of the reference.
-    Docs(Vec<(String, String)>, camino::Utf8PathBuf),
     /// Values that complete a command line: their kinds, and how they begin.
     Candidates(Vec<CandidateKind>, String),
     /// The JSON schema of envforge.toml.
     Schema,
-    /// Every rule that can refuse a combination.
-    Rules,
-    /// The support table of the matrix.
-    Support,
 }

@@ -14,6 +14,7 @@ mod companion_pins;
 mod device_code;
 mod distance;
 mod driver_advice;
+#[cfg(feature = "maintain")]
 mod driver_range;
 mod foreign_cuda;
 mod listing;
@@ -26,10 +27,12 @@ mod rejected;
 mod report;
 mod report_text;
 mod rule;
+#[cfg(feature = "maintain")]
 mod rule_guide;
 mod rules;
 mod selected_stack;
 mod source_report;
+#[cfg(feature = "maintain")]
 mod support;
 
 #[cfg(test)]
@@ -41,6 +44,7 @@ pub use companion_choice::{
     not_checked, unfit,
 };
 pub use device_code::{DeviceCodeShare, device_code_share, device_code_text};
+#[cfg(feature = "maintain")]
 pub use driver_range::{DriverRange, SupportEntry, support_entries};
 pub use listing::{ListEntry, ListReport, entries};
 pub use listing_text::list_text;
@@ -50,6 +54,8 @@ pub use refusal::{Alternative, RuleViolation, Unsatisfiable};
 pub use report::{PlanReport, plan_report, unknown_code};
 pub use report_text::{companions_text, not_checked_text, plan_text, refusal_text, target_text};
 pub use rule::Rule;
+#[cfg(feature = "maintain")]
 pub use rule_guide::rules_text;
 pub use source_report::{BuildMachine, SourceReport, source_jobs, source_report, source_text};
+#[cfg(feature = "maintain")]
 pub use support::support_text;

@@ -1,4 +1,4 @@
-//! The rules with their meaning and an example, resolved when printed. Printed by `generate rules`.
+//! The rules with their meaning and an example, resolved when printed. Printed by `maintain rules`.
 
 use std::fmt::Write as _;
 

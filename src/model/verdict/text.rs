@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use envforge_protocol::Outcome;
 
 use super::{Check, Verdict, VerdictStatus};
+use crate::model::counted::counted;
 
 /// Which checks a text lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,13 +66,16 @@ pub fn summary(verdict: &Verdict) -> String {
     let (passed, skipped) = (count(Outcome::Passed), count(Outcome::Skipped));
     let mut line = match verdict.verdict {
         VerdictStatus::Failed => {
-            let mut line = format!("failed: {} of {} checks", verdict.failures(), verdict.checks.len());
+            let mut line =
+                format!("failed: {} of {}", verdict.failures(), counted(verdict.checks.len(), "check"));
             let _ = write!(line, ", {passed} passed");
             line
         }
-        VerdictStatus::Undecided => format!("undecided: {passed} checks passed"),
-        VerdictStatus::StaticOnly => format!("passed: {passed} checks"),
-        VerdictStatus::Passed => format!("passed: {passed} checks on {}", verdict.gpus.join(", ")),
+        VerdictStatus::Undecided => format!("undecided: {} passed", counted(passed, "check")),
+        VerdictStatus::StaticOnly => format!("passed: {}", counted(passed, "check")),
+        VerdictStatus::Passed => {
+            format!("passed: {} on {}", counted(passed, "check"), verdict.gpus.join(", "))
+        }
     };
     if skipped > 0 {
         let _ = write!(line, ", {skipped} skipped");

@@ -79,7 +79,7 @@ fn filtered(browser: &Browser, gpu: &str, driver: &str, words: &str) -> (u64, f6
 #[ignore = "needs chromium"]
 fn filter_of_the_site_agrees_with_the_resolver_within_100_ms() {
     let program = program();
-    assert_eq!(program.run(&["compat", "site", "public"]).code, 0);
+    assert_eq!(crate::maintain(&program, &["site", "public"]).code, 0);
     let browser = Browser::start();
     browser.open_file(&program.path("public/index.html"));
     let (all, ..) = filtered(&browser, "", "", "");
@@ -148,8 +148,7 @@ fn pages_read_without_script() {
 const IMAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/src/images");
 
 /// The pictures of the book.
-const PICTURES: [&str; 5] =
-    ["page-verify.png", "page-site.png", "page-gpu.png", "page-size.png", "page-diff.png"];
+const PICTURES: [&str; 3] = ["page-verify.png", "page-size.png", "page-diff.png"];
 
 #[test]
 #[ignore = "by hand: rewrites the pictures of the book"]
@@ -157,7 +156,6 @@ fn pictures_of_the_book() {
     let program = offline();
     keep(&program, &report("registry.example.com/team/torch:2.8"));
     program.run(&["verify", "registry.example.com/team/torch:2.8", "--last", "--html", "report.html"]);
-    assert_eq!(program.run(&["compat", "site", "public"]).code, 0);
     let examples = super::example_pages(&program.path(""));
     let browser = Browser::start();
     browser.resize(1000, 700);
@@ -166,12 +164,7 @@ fn pictures_of_the_book() {
     std::fs::create_dir_all(IMAGES).expect("the book");
     browser.open_file(&program.path("report.html"));
     take(PICTURES[0]);
-    browser.open_file(&program.path("public/index.html"));
-    filtered(&browser, "NVIDIA GeForce RTX 4090", "550.54.14", "pytorch");
-    take(PICTURES[1]);
-    browser.open_file(&program.path("public/gpu-nvidia-h200.html"));
-    take(PICTURES[2]);
-    for (name, path) in PICTURES[3..].iter().zip(examples) {
+    for (name, path) in PICTURES[1..].iter().zip(examples) {
         browser.open_file(&path);
         take(name);
     }

@@ -3,15 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use envforge::host::{HostFinding, Severity};
 use envforge::model::image::device_code::{DeviceCode, LibraryCode};
-use envforge::model::resolve::{ListReport, ResolveOptions, entries};
-use envforge::model::target::Target;
 use envforge::model::verdict::Verdict;
-use envforge::model::versions::Machine;
 use envforge::pages::{
-    ReportedImage, SizedComponent, SizedImage, Unchecked, diff_page, doctor_page, list_page, size_page,
-    verify_page,
+    ReportedImage, SizedComponent, SizedImage, Unchecked, diff_page, size_page, verify_page,
 };
 
 use super::{LARGEST, assert_page, links, report};
@@ -82,22 +77,10 @@ pub(super) fn pages(text: &str) -> Vec<(&'static str, String)> {
         unknown: unknown.map(str::to_owned),
     };
     let code = DeviceCode { targets: BTreeMap::new(), libraries: vec![library(None), library(Some(text))] };
-    let finding =
-        |severity| HostFinding { id: "engine", severity, text: text.to_owned(), hint: Some(text.to_owned()) };
-    let findings = [Severity::Error, Severity::Warning, Severity::Ok].map(finding);
-    let matrix = envforge::model::compat::Matrix::embedded();
-    let mut list = entries(matrix, None, &Target::any(Machine::X86_64), &ResolveOptions::default());
-    list.truncate(3);
-    for entry in &mut list {
-        text.clone_into(&mut entry.spec);
-        entry.driver = Some(text.to_owned());
-    }
     vec![
         ("verify", verify_page(&[reported(&verdict)], &[error])),
         ("diff", diff_page(&diff)),
         ("size", size_page(&image, &code)),
-        ("doctor", doctor_page(&findings)),
-        ("list", list_page(&ListReport::new(list), text, Some(text))),
     ]
 }
 

@@ -44,10 +44,9 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
 
 /// Removes the libraries that their package loads with another CUDA only, and returns their names.
 fn without_other_cuda(objects: &mut BTreeMap<PathBuf, Dynamic>, cuda: &str) -> Vec<String> {
-    let major = cuda.split('.').next().unwrap_or(cuda);
     let is_other = |path: &PathBuf| {
         let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        is_for_another_cuda(file, major, |name| objects.contains_key(&path.with_file_name(name)))
+        is_for_another_cuda(file, cuda, |name| objects.contains_key(&path.with_file_name(name)))
     };
     let others: Vec<PathBuf> = objects.keys().filter(|path| is_other(path)).cloned().collect();
     let removed = others.iter().filter(|path| objects.remove(*path).is_some());

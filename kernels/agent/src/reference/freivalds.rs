@@ -5,7 +5,7 @@ use super::{Generator, Mismatch, Shape};
 /// Whether `c` (m × n) is `a` (m × k) times `b` (k × n), for whole numbers of up to 8 in size.
 ///
 /// x has elements from 1 to 997, so that one wrong element is always seen; elements of 0 and 1 would miss half of them
-/// (VERIFY.md: 9 of 20 rounds). All sums fit into 64 bits: 2^3 · 2^3 · 2^10 · 2^13 · 2^13 is 2^42 at a size of 8192.
+/// (measured: in 9 of 20 rounds). All sums fit into 64 bits: 2^3 · 2^3 · 2^10 · 2^13 · 2^13 is 2^42 at a size of 8192.
 pub(crate) fn freivalds(shape: Shape, a: &[i8], b: &[i8], c: &[f32], seed: u64) -> Option<Mismatch> {
     let mut generator = Generator::new(seed);
     let x: Vec<i64> = (0..shape.n).map(|_| 1 + i64::try_from(generator.next() % 997).unwrap_or(0)).collect();

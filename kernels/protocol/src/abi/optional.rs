@@ -56,11 +56,26 @@ pub fn is_for_another_torch(file: &str, (major, minor): TorchRelease) -> bool {
 const FOR_ONE_CUDA: [&str; 2] =
     ["torch_memory_saver_hook_mode_preload", "torch_memory_saver_hook_mode_torch"];
 
-/// Whether a library is that of another CUDA than this major: its package has one for this major, in the same folder.
-pub fn is_for_another_cuda(file: &str, major: &str, has: impl Fn(&str) -> bool) -> bool {
-    let Some(stem) = FOR_ONE_CUDA.into_iter().find(|stem| file.starts_with(stem)) else { return false };
-    let own = format!("{stem}_cu{major}.abi3.so");
-    file != own && has(&own)
+/// The beginning of the libraries of bitsandbytes: one for each CUDA, for ROCm and XPU, and one for the processor.
+const BITSANDBYTES: &str = "libbitsandbytes_";
+
+/// Whether a library is never loaded with this CUDA (`12.8`): its package has another one for it, in the same folder.
+pub fn is_for_another_cuda(file: &str, cuda: &str, has: impl Fn(&str) -> bool) -> bool {
+    let (major, minor) = cuda.split_once('.').unwrap_or((cuda, "0"));
+    if let Some(stem) = FOR_ONE_CUDA.into_iter().find(|stem| file.starts_with(stem)) {
+        let own = format!("{stem}_cu{major}.abi3.so");
+        return file != own && has(&own);
+    }
+    let is_of_a_gpu = file.strip_prefix(BITSANDBYTES).is_some_and(|kind| !kind.starts_with("cpu"));
+    is_of_a_gpu && of_bitsandbytes(major, minor, has).is_some_and(|own| own != file)
+}
+
+/// The library that bitsandbytes loads, by `cextension.py`: up to 0.49 that of the CUDA of torch or none, from 0.50 on else the next
+/// lower one of the major, else the next higher one.
+fn of_bitsandbytes(major: &str, minor: &str, has: impl Fn(&str) -> bool) -> Option<String> {
+    let minor: u32 = minor.parse().ok()?;
+    let minors = (0..=minor).rev().chain(minor + 1..minor + 20);
+    minors.map(|minor| format!("{BITSANDBYTES}cuda{major}{minor}.so")).find(|name| has(name))
 }
 
 #[cfg(test)]
@@ -75,19 +90,42 @@ mod tests {
         let stem = "torch_memory_saver_hook_mode_torch";
         let [plain, cu12, cu13] = ["", "_cu12", "_cu13"].map(|cuda| format!("{stem}{cuda}.abi3.so"));
         let has = |name: &str| [&cu12, &cu13].iter().any(|one| *one == name);
-        for (file, major, expected) in [
-            (&plain, "13", true),
-            (&cu12, "13", true),
-            (&cu13, "13", false),
-            (&cu12, "12", false),
-            (&cu13, "12", true),
+        for (file, cuda, expected) in [
+            (&plain, "13.0", true),
+            (&cu12, "13.0", true),
+            (&cu13, "13.0", false),
+            (&cu12, "12.8", false),
+            (&cu13, "12.8", true),
             // The package has nothing for this CUDA.
-            (&cu12, "14", false),
+            (&cu12, "14.0", false),
         ] {
-            assert_eq!(is_for_another_cuda(file, major, has), expected, "{file} {major}");
+            assert_eq!(is_for_another_cuda(file, cuda, has), expected, "{file} {cuda}");
         }
-        assert!(!is_for_another_cuda(&plain, "13", |_| false), "it has one library");
-        assert!(!is_for_another_cuda("other_cu12.abi3.so", "13", |_| true));
+        assert!(!is_for_another_cuda(&plain, "13.0", |_| false), "it has one library");
+        assert!(!is_for_another_cuda("other_cu12.abi3.so", "13.0", |_| true));
+    }
+
+    #[test]
+    fn bitsandbytes_loads_the_library_of_the_nearest_cuda_of_the_major() {
+        // The files of 0.50.2.
+        let all =
+            ["cpu", "cuda118", "cuda121", "cuda124", "cuda126", "cuda128", "cuda130", "rocm72", "xpu2026"];
+        let file = |kind: &str| format!("libbitsandbytes_{kind}.so");
+        let has = |name: &str| all.iter().any(|kind| file(kind) == *name);
+        for (cuda, own) in [
+            ("12.8", "cuda128"),
+            ("12.9", "cuda128"),
+            ("12.0", "cuda121"),
+            ("13.2", "cuda130"),
+            ("11.8", "cuda118"),
+        ] {
+            let loaded: Vec<_> =
+                all.into_iter().filter(|kind| !is_for_another_cuda(&file(kind), cuda, has)).collect();
+            assert_eq!(loaded, ["cpu", own], "{cuda}");
+        }
+        // It has none for CUDA 14: each of its libraries is held to what it needs.
+        assert!(all.iter().all(|kind| !is_for_another_cuda(&file(kind), "14.0", has)));
+        assert!(!is_for_another_cuda("libbitsandbytes_cuda118.so", "12.8", |_| false));
     }
 
     #[test]

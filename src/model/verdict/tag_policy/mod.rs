@@ -1,4 +1,4 @@
-//! The tags that a report allows an image (DESIGN §9).
+//! The tags that a report allows an image.
 //!
 //! Pure. A check that did not run never earns a tag.
 

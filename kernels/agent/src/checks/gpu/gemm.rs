@@ -29,7 +29,7 @@ pub(crate) fn lowest(arithmetic: Arithmetic) -> (u32, u32) {
 }
 
 /// The bound on the relative Frobenius error with random inputs; `None`: exact or wrong. fp32, tf32, fp16 and bf16 are
-/// VERIFY.md's, some ten times what was measured there and apart from each other. fp64: k times half a unit of the last
+/// some ten times what was measured on GPUs, and apart from each other. fp64: k times half a unit of the last
 /// place. fp8: its inputs are rounded before, and the sums are as coarse as bf16's at worst.
 fn bound(arithmetic: Arithmetic) -> Option<f64> {
     match arithmetic {

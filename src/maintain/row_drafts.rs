@@ -1,4 +1,4 @@
-//! `compat refresh --write`: drafts of rows for new releases, appended to the files of a folder for review.
+//! `refresh --write`: drafts of rows for new releases, appended to the files of a folder for review.
 #![expect(clippy::disallowed_methods, reason = "dates the drafts and writes the files")]
 
 use std::collections::BTreeMap;
@@ -8,6 +8,9 @@ use camino::Utf8Path;
 use jiff::Timestamp;
 
 use crate::fetch::Fetcher;
+use crate::maintain::refresh::{
+    DraftRow, NewRelease, Published, draft, draft_coupled, listed, metadata, newer, targets, upload_days,
+};
 use crate::model::address::Address;
 use crate::model::bounded::read_text_bounded;
 use crate::model::compat::Matrix;
@@ -15,9 +18,6 @@ use crate::model::compat::coupled::CoupledRelease;
 use crate::model::compat::tables::{Channel, Variant};
 use crate::model::versions::{FrameworkVersion, Machine};
 use crate::packages::ToolOutput;
-use crate::refresh::{
-    DraftRow, NewRelease, Published, draft, draft_coupled, listed, metadata, newer, targets, upload_days,
-};
 use crate::report::{Event, Reporter};
 use crate::workflow::error::CommandError;
 

@@ -1,4 +1,4 @@
-//! `generate docs`: the objects that `--json` prints. A test compares the fields with those of real output.
+//! The objects that `--json` prints. A test compares the fields with those of real output.
 
 use crate::model::markdown::{MarkdownPage, code};
 
@@ -333,23 +333,9 @@ const OBJECTS: &[Object] = &[
         ],
     ),
     (
-        "envforge compat refresh onnxruntime",
-        "differences between the matrix and the package index",
-        &[
-            ("edition", "version of the matrix"),
-            ("rows", "number of rows that were compared"),
-            ("findings", "each difference: `kind` with its fields"),
-        ],
-    ),
-    (
         "envforge compat show \"toolkit 12.8.1\"",
         "rows of the matrix",
         &[("edition", "version of the matrix"), ("rows", "each `row` with `file` and `fields`")],
-    ),
-    (
-        "envforge compat site public",
-        "the pages that were written",
-        &[("edition", "version of the matrix"), ("directory", "where they are"), ("files", "their names")],
     ),
 ];
 

@@ -80,7 +80,7 @@ fn requirement(metadata: &str, package: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refresh::listed;
+    use crate::maintain::refresh::listed;
 
     fn drafted(files: &[&str], metadata: &str, released: Option<&str>) -> Option<DraftRow> {
         let base = "https://index.example.test/simple/x/".parse().expect("an address");

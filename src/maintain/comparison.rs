@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 
+use super::cli::RefreshArgs;
+use super::row_drafts::{PAGE_LIMIT, RowDrafts};
 use crate::failure::{Exit, Failure};
 use crate::fetch::{FetchError, Fetcher};
+use crate::maintain::refresh::{
+    IndexWheel, MatrixDifference, Published, findings, listed, metadata, missing, name_contradiction, newer,
+    package_of, releases, target_findings, targets,
+};
 use crate::model::address::Address;
 use crate::model::compat::Matrix;
 use crate::model::compat::coupled::{CoupledRelease, WheelPlace};
 use crate::model::compat::tables::{Channel, Variant};
-use crate::model::request;
 use crate::packages::{PackagesError, ToolOutput};
-use crate::refresh::{
-    IndexWheel, MatrixDifference, Published, findings, listed, metadata, missing, name_contradiction, newer,
-    package_of, releases, target_findings, targets,
-};
 use crate::report::{Event, Reporter, reporter};
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
-use crate::workflow::refresh_rows::{PAGE_LIMIT, RowDrafts};
 use crate::workflow::session::downloads;
 
 /// Wheels asked at a time.
@@ -36,10 +36,7 @@ pub(crate) struct Comparison {
 }
 
 /// Compares the requested rows, and drafts rows of new releases if the request has a folder for them.
-pub(crate) async fn compare(
-    args: &request::CompatRefresh,
-    settings: &Settings,
-) -> Result<Comparison, CommandError> {
+pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<Comparison, CommandError> {
     let matrix = Matrix::current();
     let packages = packages(matrix, args)?;
     let (fetcher, index) = downloads(settings)?;
@@ -88,7 +85,7 @@ pub(crate) async fn compare(
 
 /// The differences of one package that need no wheel but its metadata.
 fn differences(
-    args: &request::CompatRefresh,
+    args: &RefreshArgs,
     package: &str,
     rows: &[&Variant],
     published: &[Published],
@@ -108,7 +105,7 @@ fn differences(
 /// The packages of the requested frameworks that carry no row, with their framework: their releases need a reason, too.
 fn without_rows<'a>(
     matrix: &'a Matrix,
-    args: &request::CompatRefresh,
+    args: &RefreshArgs,
     packages: &BTreeMap<&str, Vec<&Variant>>,
 ) -> Vec<(&'a str, &'a str)> {
     if args.release.is_some() {
@@ -139,7 +136,7 @@ fn coupled<'a>(
 /// The rows of the default channel by the package that carries them.
 fn packages<'a>(
     matrix: &'a Matrix,
-    args: &request::CompatRefresh,
+    args: &RefreshArgs,
 ) -> Result<BTreeMap<&'a str, Vec<&'a Variant>>, CommandError> {
     let frameworks = &args.frameworks;
     let known: Vec<_> = matrix.products.iter().map(|product| product.framework.as_str()).collect();

@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::document::Document;
 use crate::model::compat::Matrix;
 use crate::model::compat::tables::{Channel, Gpu, Status};
 use crate::model::resolve::{DriverRange, ResolveOptions, SupportEntry, support_entries};
 use crate::model::spec::Spec;
 use crate::model::versions::{ComputeCapability, Machine};
+use crate::pages::Document;
 
 const SOURCE: &str = "envforge list --all --json";
 
 /// One file of the site.
 #[derive(Debug)]
-pub struct SiteFile {
+pub(super) struct SiteFile {
     /// Its name.
-    pub name: String,
+    pub(super) name: String,
     /// The page.
-    pub text: String,
+    pub(super) text: String,
 }
 
 #[derive(Serialize)]
@@ -94,7 +94,7 @@ struct GpuRow {
 }
 
 /// Returns the files of the site, the index first.
-pub fn site(matrix: &Matrix) -> Vec<SiteFile> {
+pub(super) fn site(matrix: &Matrix) -> Vec<SiteFile> {
     let options = ResolveOptions::default();
     let all: Vec<_> = [Machine::X86_64, Machine::Aarch64]
         .into_iter()

@@ -1,5 +1,6 @@
 //! The book's reference, made from the lists that the program uses. The pages of commands come from the argument parser.
 
+pub(super) mod commands;
 mod json_output;
 mod lists;
 mod schema;

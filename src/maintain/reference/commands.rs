@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 use crate::model::markdown::{MarkdownPage, code};
 
 /// Returns the page of all commands and one page for each, by path below the reference.
-pub(super) fn pages(cli: &Command) -> Vec<(String, String)> {
+pub(in crate::maintain) fn pages(cli: &Command) -> Vec<(String, String)> {
     let mut all = vec![("commands.md".to_owned(), index(cli))];
     for command in visible(cli) {
         let mut page = MarkdownPage::new(&format!("envforge {}", command.get_name()));
@@ -74,7 +74,8 @@ fn describe(page: &mut MarkdownPage, command: &Command, name: &str, level: usize
 
 /// Adds the text that `--help` prints last: examples, then paragraphs.
 fn after(page: &mut MarkdownPage, command: &Command, level: usize) {
-    let Some(text) = command.get_after_help().map(ToString::to_string) else { return };
+    let text = command.get_after_long_help().or(command.get_after_help());
+    let Some(text) = text.map(ToString::to_string) else { return };
     for paragraph in text.split("\n\n") {
         let (head, rest) = paragraph.split_once('\n').unwrap_or((paragraph, ""));
         if let Some(title) = head.strip_suffix(':').filter(|_| rest.starts_with("  ")) {

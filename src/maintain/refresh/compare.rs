@@ -276,8 +276,8 @@ fn pin(requirement: &str, machine: &str, extras: &[&str]) -> Option<(String, Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::maintain::refresh::listed;
     use crate::model::versions::Machine;
-    use crate::refresh::listed;
 
     const METADATA: &str = "Metadata-Version: 2.1\nName: torch\n\
         Requires-Dist: nvidia-cudnn-cu12==9.10.2.21; platform_system == \"Linux\" and platform_machine == \"x86_64\"\n\

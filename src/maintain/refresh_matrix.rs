@@ -1,20 +1,18 @@
-//! `compat refresh`: the matrix's rows compared with the package index.
+//! `refresh`: the matrix's rows compared with the package index.
 
 use serde_json::json;
 
+use super::cli::RefreshArgs;
+use super::comparison::{Comparison, compare};
 use crate::failure::Exit;
+use crate::maintain::refresh::MatrixDifference;
 use crate::model::compat::Matrix;
-use crate::model::request;
-use crate::refresh::MatrixDifference;
+use crate::model::counted::counted;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
-use crate::workflow::refresh::{Comparison, compare};
 
-pub(super) async fn refresh(
-    args: &request::CompatRefresh,
-    settings: &Settings,
-) -> Result<Exit, CommandError> {
+pub(super) async fn refresh(args: &RefreshArgs, settings: &Settings) -> Result<Exit, CommandError> {
     let Comparison { packages, rows, found } = compare(args, settings).await?;
     let edition = &Matrix::current().edition;
     if settings.output.json {
@@ -26,7 +24,11 @@ pub(super) async fn refresh(
         let new = found.iter().filter(|one| matches!(one, MatrixDifference::New { .. })).count();
         let differ = found.len() - new;
         Printer.text(&format!(
-            "matrix {edition}: {rows} rows of {packages} packages compared, {differ} differences, {new} new releases"
+            "matrix {edition}: {} of {} compared, {}, {}",
+            counted(rows, "row"),
+            counted(packages, "package"),
+            counted(differ, "difference"),
+            counted(new, "new release")
         ));
     }
     Ok(if found.is_empty() { Exit::Done } else { Exit::No })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::markdown::MarkdownPage;
 
 /// The set with its table.
-const TABLE: &str = include_str!("../../tests/hostile/README.md");
+const TABLE: &str = include_str!("../../../tests/hostile/README.md");
 
 /// Rows of a property: the removed defence, and the cases that failed without it.
 type Rows<'a> = BTreeMap<u32, Vec<(&'a str, &'a str)>>;

@@ -26,7 +26,7 @@ impl DraftRow {
     pub(crate) fn text(&self, day: &str) -> String {
         let title = &self.title;
         format!(
-            "\n# {title}: drafted on {day} by `compat refresh --write`, to be reviewed.\n{}",
+            "\n# {title}: drafted on {day} by `maintain refresh --write`, to be reviewed.\n{}",
             self.content()
         )
     }
@@ -177,7 +177,7 @@ pub(crate) fn name_contradiction(one: &Published) -> Option<(&'static str, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refresh::listed;
+    use crate::maintain::refresh::listed;
 
     const METADATA: &str = "Metadata-Version: 2.1\nName: torch\nVersion: 2.99.0\n\
         Requires-Dist: nvidia-cuda-runtime-cu12==12.8.90; platform_system == \"Linux\"\n\
