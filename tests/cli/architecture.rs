@@ -44,7 +44,7 @@ fn read(files: &Files) -> Modules {
     let mut modules = Modules::default();
     let library = modules.read_crate(files, "src/lib.rs");
     modules.library = Some(("envforge".to_owned(), library));
-    for root in ["src/main.rs", "build.rs"] {
+    for root in ["src/main.rs", "src/bin/maintain.rs", "build.rs"] {
         if files.contains_key(root) {
             modules.read_crate(files, root);
         }

@@ -102,8 +102,8 @@ fn forbidden(from: &str, to: &str) -> Option<&'static str> {
     };
     let allowed = match (from_room, to_room) {
         _ if from_room == to_room => true,
-        ("main", "cli" | "commands") | ("cli", "model" | "failure") => true,
-        ("main" | "lib", _) => {
+        ("main", "cli" | "commands") | ("bin", "maintain") | ("cli", "model" | "failure") => true,
+        ("main" | "bin" | "lib", _) => {
             return Some("main.rs starts commands and cli only, lib.rs declares modules only");
         }
         (_, "main" | "lib") => return Some("nothing imports main.rs or lib.rs"),
