@@ -73,7 +73,7 @@ fn refresh_reports_only_differences_and_new_releases() {
         ),
         "{text}"
     );
-    assert!(text.trim_end().ends_with(" 1 new releases"), "{text}");
+    assert!(text.trim_end().ends_with(" 1 new release"), "{text}");
 }
 
 #[test]

@@ -85,7 +85,8 @@ impl Scene {
         let run = self.check(more);
         assert_eq!(run.code, code, "{}", run.stderr);
         assert_eq!(run.stdout.lines().collect::<Vec<_>>(), lines, "{}", run.stderr);
-        let findings = format!("{} findings", lines.len());
+        let s = if lines.len() == 1 { "" } else { "s" };
+        let findings = format!("read, {} finding{s}", lines.len());
         assert!(run.stderr.contains(&findings), "{}", run.stderr);
     }
 
