@@ -18,7 +18,7 @@ use envforge::settings::image_registry::RegistrySettings;
 use envforge::store::Store;
 
 use crate::engine::docker;
-use crate::scene::{give_bases, keep_bases, shared_cache};
+use crate::scene::{give_records, keep_records, shared_cache};
 
 struct Fixture {
     engine: Docker,
@@ -212,11 +212,11 @@ async fn ubuntu_is_built_from_an_archive_of_the_test() {
     // The one of the other tests, with its packages.
     let state = f.root.join("state-one");
     std::fs::create_dir(&state).expect("ours");
-    give_bases(state.as_std_path());
+    give_records(state.as_std_path());
     let shared = Utf8PathBuf::from_path_buf(shared_cache().to_owned()).expect("UTF-8");
     let store = Store::open(&shared, &state).expect("a store");
     let debian = f.base(&store, &request("debian:12", "bookworm", None)).await;
-    keep_bases(state.as_std_path());
+    keep_records(state.as_std_path());
     let archive = f.root.join("archive");
     for deb in &debian.packages {
         let (hash, place) = (&deb.sha256, archive.join(&deb.path));

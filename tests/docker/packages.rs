@@ -32,7 +32,7 @@ use envforge::store::Store;
 use crate::engine::bridge_address;
 use crate::framework::TORCH_2_7_CU118;
 use crate::index::Index;
-use crate::scene::{Scene, give_bases, keep_bases, shared_cache};
+use crate::scene::{Scene, give_downloads, give_records, keep_records, shared_cache};
 
 pub(crate) struct Fixture {
     _alone: std::fs::File,
@@ -61,11 +61,19 @@ impl Fixture {
         Self::on("debian:12", "bookworm").await
     }
 
-    /// With the base of the other tests and a cache of its own for everything else.
+    /// With the base of the other tests, and a cache of its own that has nothing.
     async fn with_empty_cache() -> Self {
         let mut fixture = Self::new().await;
         let root = Utf8PathBuf::from_path_buf(fixture.folder.path().to_owned()).expect("UTF-8");
         fixture.store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        fixture
+    }
+
+    /// The same with uv: its download is another test's.
+    async fn with_uv_only() -> Self {
+        let fixture = Self::with_empty_cache().await;
+        let uv = catalogue().uv(Machine::X86_64).expect("known").sha256;
+        give_downloads(&fixture.folder.path().join("cache"), |name| name == uv);
         fixture
     }
 
@@ -78,7 +86,7 @@ impl Fixture {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let state = folder.path().join("state");
         std::fs::create_dir(&state).expect("a folder of ours");
-        give_bases(&state);
+        give_records(&state);
         let utf8 = |path: &Path| Utf8PathBuf::from_path_buf(path.to_owned()).expect("UTF-8");
         let store = Store::open(&utf8(shared_cache()), &utf8(&state)).expect("a store");
         let fetcher = Fetcher::new(&FetchSettings::default()).expect("a client");
@@ -101,7 +109,7 @@ impl Fixture {
         let own = prepare(&means, &request).await.expect("a base");
         let request = BaseRequest { name: base.to_owned(), suite: suite.to_owned(), ..request };
         let base = prepare(&means, &request).await.expect("a base");
-        keep_bases(&state);
+        keep_records(&state);
         let found = discover(&mirrors(), Distribution::Debian).expect("a mirror");
         let bundle = std::fs::read("/etc/ssl/certs/ca-certificates.crt").ok().map(Bytes::from);
         let index = ["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "PIP_INDEX_URL"];
@@ -247,7 +255,7 @@ fn version(resolved: &ResolvedPackages, name: &str) -> String {
 #[tokio::test]
 #[ignore = "needs docker"]
 async fn lock_pins_everything_above_the_base_and_keeps_pins() {
-    let f = Fixture::with_empty_cache().await;
+    let f = Fixture::with_uv_only().await;
     let stack = torch_2_8();
     let started = Instant::now();
     let resolved = f.resolve(&stack, &[], None).await.expect("resolved");
@@ -382,7 +390,7 @@ async fn vendor_repository() -> wiremock::MockServer {
 #[tokio::test]
 #[ignore = "needs docker"]
 async fn vendor_repository_provides_nvcc() {
-    let mut f = Fixture::with_empty_cache().await;
+    let mut f = Fixture::with_uv_only().await;
     let server = vendor_repository().await;
     let spec = "cuda:12.8-devel".parse().expect("a spec");
     let options = envforge::model::resolve::ResolveOptions::default();

@@ -59,18 +59,25 @@ fn engine_name() -> String {
     engine_socket().to_string_lossy().replace('/', "-")
 }
 
-/// Gives a state folder the records of the bases in the shared cache, which are then not made again.
-pub(crate) fn give_bases(state: &Path) {
-    copy_folder(&SHARED_CACHE.join("records-of-bases"), &state.join("base"));
+/// What a state says of the shared cache: which bases it has, and which uv.
+const RECORDS: [&str; 2] = ["base", "uv"];
+
+/// Gives a state folder the records of the shared cache: those bases are not made again, that uv is not unpacked again.
+pub(crate) fn give_records(state: &Path) {
+    for kind in RECORDS {
+        copy_folder(&SHARED_CACHE.join("records-of-states").join(kind), &state.join(kind));
+    }
     // One key for all states: else each scene would make every layer of the shared cache anew.
     let key = state.join("cache-key");
     std::fs::write(&key, [7; 32]).expect("a file of ours");
     std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).expect("a file of ours");
 }
 
-/// Keeps the records of the bases that a state has made in the shared cache.
-pub(crate) fn keep_bases(state: &Path) {
-    copy_folder(&state.join("base"), &SHARED_CACHE.join("records-of-bases"));
+/// Keeps those records of a state that used the shared cache.
+pub(crate) fn keep_records(state: &Path) {
+    for kind in RECORDS {
+        copy_folder(&state.join(kind), &SHARED_CACHE.join("records-of-states").join(kind));
+    }
 }
 
 /// A test with the engine to itself.
@@ -128,7 +135,7 @@ impl Scene {
         let program = Program::new(&AMBIENT)
             .with("ENVFORGE_CACHE_DIR", SHARED_CACHE.to_string_lossy())
             .with("ENVFORGE_FRAMEWORK_INDEX", format!("{}/{{cuda}}", index.url()));
-        give_bases(&program.path("state"));
+        give_records(&program.path("state"));
         Self { index, program, keeps_bases: true, before, cache_before: None, _alone: alone }
     }
 
@@ -316,7 +323,7 @@ pub(crate) fn base_of_lock(lock: &str) -> String {
 impl Drop for Scene {
     fn drop(&mut self) {
         if self.keeps_bases {
-            keep_bases(&self.program.path("state"));
+            keep_records(&self.program.path("state"));
         }
         let added = self.before.added();
         if self.keeps_bases && added.tags.contains(TAG) && !std::thread::panicking() {
