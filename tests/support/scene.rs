@@ -44,10 +44,35 @@ const AMBIENT: [&str; 16] = [
 
 /// Where all small builds on one engine keep downloads and what they make, so that only the first pays for them.
 static SHARED_CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("docker-cache{}", engine_name()));
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = all.join(format!("docker-cache{}", engine_name()));
     std::fs::create_dir_all(&path).expect("the target folder is writable");
+    if !path.join(RECORDS_OF_STATES).exists() {
+        take_from_another_engine(all, &path);
+    }
     path
 });
+
+/// What the state of a scene recorded, in the shared cache.
+const RECORDS_OF_STATES: &str = "records-of-states";
+/// The lock of the small build, there.
+const KEPT_LOCK: &str = "lock-of-the-small-build";
+
+/// Gives a new shared cache what that of another engine has by now; nothing if there is none.
+fn take_from_another_engine(all: &Path, path: &Path) {
+    let entries = std::fs::read_dir(all).expect("the target folder").flatten().map(|entry| entry.path());
+    let mut caches = entries.filter(|other| other.to_string_lossy().contains("/docker-cache"));
+    let Some(other) = caches.find(|other| other.join(RECORDS_OF_STATES).exists()) else { return };
+    for file in ["sha256", "base", "records"].iter().flat_map(|folder| files_below(&other.join(folder))) {
+        let to = path.join(file.strip_prefix(&other).expect("below it"));
+        std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder of ours");
+        // A test may have removed it meanwhile: then it is made again.
+        drop(std::fs::hard_link(file, to));
+    }
+    for folder in [KEPT_LOCK, RECORDS_OF_STATES] {
+        copy_folder(&other.join(folder), &path.join(folder));
+    }
+}
 
 /// That folder.
 pub(crate) fn shared_cache() -> &'static Path {
@@ -65,7 +90,7 @@ const RECORDS: [&str; 2] = ["base", "uv"];
 /// Gives a state folder the records of the shared cache: those bases are not made again, that uv is not unpacked again.
 pub(crate) fn give_records(state: &Path) {
     for kind in RECORDS {
-        copy_folder(&SHARED_CACHE.join("records-of-states").join(kind), &state.join(kind));
+        copy_folder(&SHARED_CACHE.join(RECORDS_OF_STATES).join(kind), &state.join(kind));
     }
     // One key for all states: else each scene would make every layer of the shared cache anew.
     let key = state.join("cache-key");
@@ -76,7 +101,7 @@ pub(crate) fn give_records(state: &Path) {
 /// Keeps those records of a state that used the shared cache.
 pub(crate) fn keep_records(state: &Path) {
     for kind in RECORDS {
-        copy_folder(&state.join(kind), &SHARED_CACHE.join("records-of-states").join(kind));
+        copy_folder(&state.join(kind), &SHARED_CACHE.join(RECORDS_OF_STATES).join(kind));
     }
 }
 
@@ -104,7 +129,7 @@ impl Scene {
     pub(crate) fn locked() -> Self {
         let scene = Self::new();
         let locks = scene.program.path("state/locks-of-specs");
-        let kept = SHARED_CACHE.join("lock-of-the-small-build");
+        let kept = SHARED_CACHE.join(KEPT_LOCK);
         if files_below(&kept).first().is_some_and(|lock| is_of_this_run(lock)) {
             copy_folder(&kept, &locks);
         } else {
