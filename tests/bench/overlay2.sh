@@ -18,7 +18,10 @@ clamp="-p tcp --tcp-flags SYN,RST SYN -j TCPMSS --clamp-mss-to-pmtu"
 rules=("POSTROUTING -t nat -s $subnet.0/24 ! -o $bridge -j MASQUERADE" "FORWARD -i $bridge -j ACCEPT" "FORWARD -o $bridge -j ACCEPT"
     "FORWARD -t mangle -i $bridge $clamp" "FORWARD -t mangle -o $bridge $clamp")
 cleanup() {
-    [ ! -e "$work/pid" ] || { kill "$(cat "$work/pid")"; while [ -e "$work/pid" ]; do sleep 0.2; done; }
+    pid=$(cat "$work/pid" 2>/dev/null || true)
+    # Not a process that has the number of a daemon that is gone.
+    runs() { [ -n "$pid" ] && grep -qs "$work/" "/proc/$pid/cmdline"; }
+    ! runs || { kill "$pid"; while runs; do sleep 0.2; done; }
     for rule in "${rules[@]}"; do iptables -w -D $rule 2>/dev/null || true; done
     ip link del "$bridge" 2>/dev/null || true
     # Networks of containers, and layers of those that a killed command left.
@@ -26,6 +29,8 @@ cleanup() {
     rm -rf "$work"
     [ -n "${OVERLAY2_ROOT:-}" ] || rm -rf "$root"
 }
+# What a killed one left.
+cleanup
 trap cleanup EXIT
 # Other users reach the socket, as with any engine.
 mkdir -m 711 "$work"
