@@ -5,6 +5,7 @@ mod build;
 mod compat;
 mod containers;
 mod doctor;
+mod edit_packages;
 mod explain;
 mod export;
 mod export_oci;
@@ -83,6 +84,9 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::CompatSite(request) => compat::site(&request, settings)?,
         Command::CompatRefresh(request) => until_interrupted(refresh::refresh(&request, settings), output)?,
         Command::Doctor(request) => until_interrupted(doctor::doctor(&request, settings), output)?,
+        Command::EditPackages(request) => {
+            until_interrupted(edit_packages::edit_packages(&request, settings), output)?
+        }
         Command::Lock(request) => until_interrupted(lock::lock(&request, settings), output)?,
         Command::Outdated(request) => until_interrupted(outdated::outdated(&request, settings), output)?,
         Command::Ps(request) => until_interrupted(ps::ps(&request, settings), output)?,

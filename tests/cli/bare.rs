@@ -59,7 +59,7 @@ fn verify_alone_in_a_project_without_image_names_the_next_command() {
 
 #[test]
 fn verify_with_image_and_environment_is_a_usage_error() {
-    assert_message(&scene().program.run(&["verify", SPEC, "-e", "train"]), 2, &["--environment", SPEC]);
+    assert_message(&scene().program.run(&["verify", SPEC, "-E", "train"]), 2, &["--environment", SPEC]);
 }
 
 #[test]

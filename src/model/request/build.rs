@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 
 use super::lock::LockOptions;
 use super::project::ProjectOptions;
+use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
 /// What puts an image together.
@@ -46,6 +47,8 @@ pub struct Build {
     pub builder: BuilderChoice,
     /// The older name of the default builder.
     pub bit_identical: bool,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// Which project.
     pub project: ProjectOptions,
     /// Which lock is used and how.
@@ -70,6 +73,7 @@ impl Build {
             trust: false,
             builder: BuilderChoice::default(),
             bit_identical: false,
+            parts: SpecParts::default(),
             project: ProjectOptions::default(),
             source: LockOptions::default(),
             target: TargetOptions::default(),
