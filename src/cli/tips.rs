@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn tip_is_for_a_mount_after_v_alone() {
         for verb in ["shell", "run"] {
-            let line = format!("envforge {verb} -v /d:/data --nope");
+            let line = format!("envforge {verb} --nope -v /d:/data");
             let tip = "to mount a directory: `--mount /d:/data` (`-v` is --verbose)";
             assert!(said(&line).contains(tip), "{}", said(&line));
         }

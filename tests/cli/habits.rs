@@ -50,7 +50,7 @@ const WORDS: &[(&str, &str)] = &[
     ("build -e train", "for an environment write -E"),
     ("plan -e train", "for an environment write -E"),
     ("push -e train box.test/x:1", "for an environment write -E"),
-    ("run -v /d:/data --nope", "--mount /d:/data"),
+    ("run --nope -v /d:/data", "--mount /d:/data"),
     ("shell pytorch-cuda:2.8 python x.py", "`envforge shell pytorch-cuda:2.8 -- python x.py`"),
 ];
 

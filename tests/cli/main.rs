@@ -75,6 +75,7 @@ mod screens;
 mod several;
 mod signals;
 mod source_patches;
+mod spec_parts;
 mod specs;
 mod strangers;
 mod vendor;
