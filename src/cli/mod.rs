@@ -158,7 +158,7 @@ pub enum Command {
     Import(ImportArgs),
     /// Start a shell or run a command in an image.
     Shell(ShellArgs),
-    /// Run a command in the image of the project.
+    /// Run a command in the image of the project, as `shell -- CMD`.
     Run(RunArgs),
     /// List containers started by `shell`.
     Ps(PsArgs),

@@ -50,7 +50,7 @@ pub struct ShellArgs {
     /// Project directory or file [default: envforge.toml in the current or a parent directory].
     #[arg(long, value_name = "PATH", conflicts_with_all = ["image", "attach"])]
     pub project: Option<Utf8PathBuf>,
-    /// Allow the mounts, ports and secrets that the project requests, now and later.
+    /// Allow what the project requests of this machine (mounts, ports, variables, secrets), now and later.
     #[arg(long, conflicts_with_all = ["image", "attach"])]
     pub trust: bool,
     /// Command to run instead of a shell.
@@ -89,7 +89,7 @@ pub struct RunArgs {
     /// Project directory or file [default: envforge.toml in the current or a parent directory].
     #[arg(long, value_name = "PATH")]
     pub project: Option<Utf8PathBuf>,
-    /// Allow the mounts, ports and secrets that the project requests, now and later.
+    /// Allow what the project requests of this machine (mounts, ports, variables, secrets), now and later.
     #[arg(long)]
     pub trust: bool,
     /// Parts of the spec.

@@ -77,9 +77,12 @@ fn command_tip(words: &[&str], typed: &str) -> Option<String> {
 
 fn quoted(words: &[&str]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@+%".contains(c);
-    let word = |word: &&str| match word.chars().all(is_plain) && !word.is_empty() {
-        true => (*word).to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    let word = |word: &&str| {
+        if word.chars().all(is_plain) && !word.is_empty() {
+            (*word).to_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
     };
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -58,7 +58,7 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
         return check(&wanted, settings);
     }
     if args.diff {
-        return diff(args, &wanted, settings).await;
+        return Box::pin(diff(args, &wanted, settings)).await;
     }
     let made = made(args, &wanted, settings).await?;
     if settings.output.json {

@@ -277,10 +277,11 @@ fn push_size_inspect_and_diff_alone_mean_the_image_of_the_project() {
     let alone = scene.program.run(&["push", "127.0.0.1:9/team/p:1"]);
     assert_eq!(alone.code, 3, "{}", alone.stderr);
     assert!(alone.stderr.contains("127.0.0.1:9"), "{}", alone.stderr);
-    let named = scene.program.run(&["push", "--project", ".", "127.0.0.1:9/team/p:1", "127.0.0.1:9/team/p:2"]);
+    let named =
+        scene.program.run(&["push", "--project", ".", "127.0.0.1:9/team/p:1", "127.0.0.1:9/team/p:2"]);
     assert_eq!(named.code, 3, "{}", named.stderr);
     let two = scene.program.run(&["push", "127.0.0.1:9/team/p:1", "127.0.0.1:9/team/p:2"]);
-    assert_message(&two, 1, &["127.0.0.1:9/team/p:1"]);
+    assert_message(&two, 3, &["image `127.0.0.1:9/team/p:1` not found"]);
     let diff = scene.program.run(&["diff", "old.lock"]);
     assert_eq!(diff.code, 0, "{}", diff.stderr);
     let both = scene.program.run(&["diff", "old.lock", "envforge.lock"]);

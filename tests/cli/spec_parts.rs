@@ -32,10 +32,15 @@ fn contradiction_is_an_error_of_the_call_with_both_values() {
         let run = |options: &[&str]| {
             program.run(&[verb, &["pytorch-cuda:2.8-cu128-py3.11"], dir, options].concat())
         };
-        let says = ["--python 3.12 contradicts `py3.11` of spec `pytorch-cuda:2.8-cu128-py3.11`", "omit --python"];
+        let says =
+            ["--python 3.12 contradicts `py3.11` of spec `pytorch-cuda:2.8-cu128-py3.11`", "omit --python"];
         assert_message(&run(&["--python", "3.12"]), code, &says);
         assert_message(&run(&["--cuda", "12.6"]), code, &["--cuda 12.6 contradicts `cu128` of spec"]);
-        assert_message(&run(&["--cuda", "twelve"]), code, &["invalid value `twelve` for --cuda", "cu128 or 12.8"]);
+        assert_message(
+            &run(&["--cuda", "twelve"]),
+            code,
+            &["invalid value `twelve` for --cuda", "cu128 or 12.8"],
+        );
         // What agrees goes on.
         let agrees = run(&["--cuda", "12.8", "--python", "3.11"]);
         assert!(!agrees.stderr.contains("contradicts"), "{}", agrees.stderr);
@@ -46,7 +51,8 @@ fn contradiction_is_an_error_of_the_call_with_both_values() {
 #[test]
 fn project_is_restricted_too() {
     let program = program();
-    std::fs::write(program.path("envforge.toml"), "schema = 1\nspec = 'pytorch-cuda:2.8-py3.11'\n").expect("ours");
+    std::fs::write(program.path("envforge.toml"), "schema = 1\nspec = 'pytorch-cuda:2.8-py3.11'\n")
+        .expect("ours");
     let run = program.run(&["plan", "--cuda", "12.6", "--json"]);
     let plan: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!(plan["name"], "pytorch-cuda:2.8.0-cu126-py3.11", "{}", run.stderr);
