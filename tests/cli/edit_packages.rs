@@ -78,6 +78,17 @@ fn file_is_put_back_when_its_packages_cannot_be_locked() {
     // It was written in between.
     let copies = FILE.replace("[target]", "copy = [{ from = 'gone', to = '/opt/x' }]\n[target]");
     let missing = project(&[("envforge.toml", &copies)]);
+    assert_refused(&missing, &["add", "einops"], 2, &["gone"]);
+}
+
+/// While the engine does not answer the file has the new package; Ctrl-C puts the old one back.
+#[test]
+fn interrupted_lock_puts_the_file_back() {
+    let program = project(&[("envforge.toml", FILE)]);
+    let socket = program.path("docker.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket of ours");
+    let (sender, accepted) = mpsc::channel();
+    std::thread::spawn(move || drop(sender.send(listener.accept())));
     let program = program.with("DOCKER_HOST", format!("unix://{}", socket.display()));
     let child = program.command(&["add", "einops>=0.8"]).spawn().expect("the program starts");
     let connection = accepted.recv_timeout(Duration::from_mins(1)).expect("it asks the engine");
