@@ -7,13 +7,13 @@ use clap::{Args, ValueEnum};
 
 use crate::model::request::BuilderChoice;
 
-use super::{LockSource, ProjectArgs, TargetArgs};
+use super::{LockSource, ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   envforge build pytorch-cuda:2.8-cu128
   envforge build                                        build the current project
-  envforge build -e train                               build its environment `train`
+  envforge build -E train                               build its environment `train`
   envforge build pytorch-cuda:2.8-cu128 --with transformers --apt ffmpeg
   envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push
   envforge build pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\"
@@ -85,6 +85,9 @@ pub struct BuildArgs {
     /// `dockerfile` runs a step of a Dockerfile for each layer.
     #[arg(long, value_enum, default_value_t, value_name = "BUILDER")]
     pub builder: BuilderArg,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -96,4 +99,4 @@ pub struct BuildArgs {
     pub target: TargetArgs,
 }
 
-into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, trust, builder, project, source, target });
+into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, trust, builder, parts, project, source, target });

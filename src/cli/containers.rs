@@ -12,6 +12,7 @@ Data comes from the engine; GPU memory and utilization from this machine's drive
 
 const STOP_EXAMPLES: &str = "\
 Examples:
+  envforge stop               stop the containers of this project
   envforge stop run1          send SIGTERM, then SIGKILL after 10 seconds
   envforge stop run1 --time 60
   envforge stop --all         stop all your containers
@@ -38,8 +39,8 @@ pub struct PsArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = STOP_EXAMPLES)]
 pub struct StopArgs {
-    /// Container names from `ps`.
-    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    /// Container names from `ps` [default: those of the current directory or project].
+    #[arg(value_name = "NAME", conflicts_with = "all")]
     pub names: Vec<String>,
     /// Stop all your containers.
     #[arg(short, long)]

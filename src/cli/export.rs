@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use crate::model::request::{self, ExportFormat};
 
-use super::{LockSource, ProjectArgs, TargetArgs};
+use super::{LockSource, ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,6 +79,9 @@ pub struct DockerfileArgs {
     /// Overwrite an earlier export in DIR.
     #[arg(long)]
     pub force: bool,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -106,7 +109,7 @@ pub struct OciArgs {
 }
 
 into_request!(OciArgs => ExportOci { image, target, project });
-into_request!(DockerfileArgs => Export { spec, dir, force, project, source, target });
+into_request!(DockerfileArgs => Export { spec, parts, dir, force, project, source, target });
 
 impl From<ExportCommand> for request::Command {
     fn from(command: ExportCommand) -> Self {

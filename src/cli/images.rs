@@ -20,6 +20,7 @@ Examples:
 const DIFF: &str = "\
 Examples:
   envforge diff pytorch-cuda:2.7-cu118 pytorch-cuda:2.8-cu128
+  envforge diff old.lock                        compare with the current project
   envforge diff old.lock envforge.lock          compare lock files before a build";
 
 const SIZE: &str = "\
@@ -69,9 +70,9 @@ pub struct DiffArgs {
     /// Image, spec, lock file or project directory.
     #[arg(value_name = "A")]
     pub from: String,
-    /// Image, spec, lock file or project directory to compare with.
+    /// Image, spec, lock file or project directory to compare with [default: current project].
     #[arg(value_name = "B")]
-    pub to: String,
+    pub to: Option<String>,
     /// Also write the changes as an HTML page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<camino::Utf8PathBuf>,

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 
-use super::{ProjectArgs, TargetArgs};
+use super::{ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,6 +36,9 @@ pub struct LockArgs {
     /// Allow apt sources of the project's base that are not the distribution's, now and later.
     #[arg(long, conflicts_with = "spec")]
     pub trust: bool,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -97,6 +100,6 @@ pub struct LockSource {
     pub accept_older: bool,
 }
 
-into_request!(LockArgs => Lock { spec, check, diff, digest, trust, project, source, target });
+into_request!(LockArgs => Lock { spec, check, diff, digest, trust, parts, project, source, target });
 
 into_request!(LockSource => LockOptions { lockfile, upgrade, upgrade_package, locked, as_of, with, apt, allow_source, wheel, yes, base, base_provider, network, accept_older });

@@ -9,9 +9,11 @@ mod compat;
 mod completion;
 mod containers;
 mod doctor;
+mod edit_packages;
 mod export;
 mod generate;
 mod groups;
+mod habits;
 mod images;
 mod import;
 mod init;
@@ -22,6 +24,7 @@ mod plan;
 mod project;
 mod push;
 mod shell;
+mod spec_parts;
 mod target;
 mod tips;
 mod vendor;
@@ -34,6 +37,7 @@ pub use build::BuildArgs;
 pub use compat::{CompatAbiArgs, CompatCommand, CompatLintArgs, CompatShowArgs, CompatUseArgs};
 pub use containers::{LogsArgs, PsArgs, StopArgs};
 pub use doctor::DoctorArgs;
+pub use edit_packages::{AddArgs, EditArgs, RemoveArgs};
 pub use export::{DockerfileArgs, ExportCommand, OciArgs};
 pub use generate::{CandidatesArgs, CompletionsArgs, GenerateCommand, ManArgs};
 pub use images::{DiffArgs, ImagesArgs, InspectArgs, PruneArgs, SizeArgs};
@@ -45,7 +49,8 @@ pub use outdated::OutdatedArgs;
 pub use plan::PlanArgs;
 pub use project::ProjectArgs;
 pub use push::PushArgs;
-pub use shell::{InsideArgs, LimitArgs, ServiceArgs, ShellArgs, StartArgs};
+pub use shell::{InsideArgs, LimitArgs, RunArgs, ServiceArgs, ShellArgs, StartArgs};
+pub use spec_parts::SpecPartArgs;
 pub use target::TargetArgs;
 pub use vendor::VendorArgs;
 pub use verify::VerifyArgs;
@@ -138,6 +143,10 @@ impl From<ProgressMode> for request::ProgressMode {
 pub enum Command {
     /// Create an envforge.toml for the project in the current directory.
     Init(InitArgs),
+    /// Add packages to envforge.toml and lock them.
+    Add(AddArgs),
+    /// Remove packages from envforge.toml and lock again.
+    Remove(RemoveArgs),
     /// Build, verify and tag an image.
     Build(BuildArgs),
     /// Show the resolved versions and the reasons, offline.
@@ -156,6 +165,8 @@ pub enum Command {
     Import(ImportArgs),
     /// Start a shell or run a command in an image.
     Shell(ShellArgs),
+    /// Run a command in the image of the project, as `shell -- CMD`.
+    Run(RunArgs),
     /// List containers started by `shell`.
     Ps(PsArgs),
     /// Stop containers started by `shell`.
@@ -199,6 +210,8 @@ impl From<Command> for request::Command {
     fn from(command: Command) -> Self {
         match command {
             Command::Init(args) => Self::Init(args.into()),
+            Command::Add(args) => Self::EditPackages(args.into()),
+            Command::Remove(args) => Self::EditPackages(args.into()),
             Command::Build(args) => Self::Build(args.into()),
             Command::Plan(args) => Self::Plan(args.into()),
             Command::List(args) => Self::List(args.into()),
@@ -208,6 +221,7 @@ impl From<Command> for request::Command {
             Command::Push(args) => Self::Push(args.into()),
             Command::Import(args) => Self::Import(args.into()),
             Command::Shell(args) => Self::Shell(args.into()),
+            Command::Run(args) => Self::Shell(args.into()),
             Command::Ps(args) => Self::Ps(args.into()),
             Command::Stop(args) => Self::Stop(args.into()),
             Command::Logs(args) => Self::Logs(args.into()),

@@ -2,12 +2,12 @@
 
 use clap::Args;
 
-use super::{LockSource, ProjectArgs, TargetArgs};
+use super::{LockSource, ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   envforge outdated                          list updates for the current project
-  envforge outdated -e train --json
+  envforge outdated -E train --json
   envforge outdated pytorch-cuda:2.8-cu128
   envforge lock --upgrade                    upgrade all packages
   envforge lock -P transformers              upgrade one package";
@@ -18,6 +18,9 @@ Examples:
 pub struct OutdatedArgs {
     /// Spec to check: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     pub spec: Option<String>,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -29,4 +32,4 @@ pub struct OutdatedArgs {
     pub target: TargetArgs,
 }
 
-into_request!(OutdatedArgs => Outdated { spec, project, source, target });
+into_request!(OutdatedArgs => Outdated { spec, parts, project, source, target });

@@ -2,13 +2,13 @@
 
 use clap::Args;
 
-use super::{ProjectArgs, TargetArgs};
+use super::{ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   envforge plan pytorch-cuda:2.8-cu128
   envforge plan pytorch-cuda:2.8 --with flash-attn  show which release of flash-attn fits
-  envforge plan -e train                          plan an environment of the project
+  envforge plan -E train                          plan an environment of the project
   envforge plan pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\" --driver 580.95.05
   envforge plan pytorch-cuda:2.8 --gpu sm_90 --gpu sm_80 --json";
 
@@ -18,6 +18,9 @@ Examples:
 pub struct PlanArgs {
     /// Spec to plan: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]` [default: current project].
     pub spec: Option<String>,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -38,4 +41,4 @@ pub struct PlanArgs {
     pub allow_source: Vec<String>,
 }
 
-into_request!(PlanArgs => Plan { spec, project, target, base, with, as_of, allow_source });
+into_request!(PlanArgs => Plan { spec, parts, project, target, base, with, as_of, allow_source });

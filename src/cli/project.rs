@@ -8,7 +8,7 @@ use clap::Args;
 #[command(next_help_heading = "Project")]
 pub struct ProjectArgs {
     /// Environment from envforge.toml [default: its top-level keys].
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short = 'E', long, value_name = "NAME")]
     pub environment: Option<String>,
     /// Project directory or file [default: envforge.toml in the current or a parent directory].
     #[arg(long, value_name = "PATH")]

@@ -2,24 +2,39 @@
 
 use clap::Args;
 
+use super::ProjectArgs;
+use crate::model::request;
+
 const EXAMPLES: &str = "\
 Examples:
+  envforge push box.test/team/vision:1.2                 the image of the current project
+  envforge push -E train box.test/team/vision-train:1.2  of its environment `train`
   envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8
   envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest
-  envforge push pytorch-cuda:2.8-cu128 box.test/torch    by its digest, without a tag
+  envforge push pytorch-cuda:2.8-cu128 box.test/torch  by its digest, without a tag
 
 An image whose checks did not run on a GPU is pushed under the tags with `-unverified` at their end, or by its digest.";
 
 /// Arguments of `push`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
+#[command(override_usage = "envforge push [OPTIONS] [IMAGE|SPEC] <REF>...")]
 pub struct PushArgs {
-    /// Image or spec to push.
-    #[arg(value_name = "IMAGE|SPEC")]
-    pub image: String,
-    /// Where to push it: `HOST/NAME:TAG`, or `HOST/NAME` for its digest alone.
+    /// Where to push it: `HOST/NAME:TAG`, or `HOST/NAME` for its digest alone. Before several of them the image or spec
+    /// [default: current project].
     #[arg(value_name = "REF", required = true)]
-    pub targets: Vec<String>,
+    pub names: Vec<String>,
+    /// The project; with one of its options every argument is a REF.
+    #[command(flatten)]
+    pub project: ProjectArgs,
 }
 
-into_request!(PushArgs => Push { image, targets });
+impl From<PushArgs> for request::Push {
+    fn from(PushArgs { names, project }: PushArgs) -> Self {
+        let project = request::ProjectOptions::from(project);
+        let mut targets = names;
+        let is_of_project = project.option().is_some() || targets.len() == 1;
+        let image = (!is_of_project).then(|| targets.remove(0));
+        Self { image, targets, project }
+    }
+}

@@ -1,9 +1,12 @@
-//! `envforge shell`.
+//! `envforge shell` and `envforge run`.
 
 use std::net::IpAddr;
 
 use camino::Utf8PathBuf;
 use clap::Args;
+
+use super::SpecPartArgs;
+use crate::model::request;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,6 +26,17 @@ directory is, and the command starts in your subdirectory. The home directory is
 else is read-only, and ports are reachable from this machine only. A second call joins the running container of this directory.
 Exit codes: that of the command; 125 if envforge failed.";
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  envforge run python train.py                 run a command in the image of the project
+  envforge run --gpus 0 python train.py        options of envforge come before the command
+  envforge run -E train -e WANDB_MODE=offline python train.py
+  envforge run -- pytest -q                    the same as `envforge shell -- pytest -q`
+
+A missing or outdated image is built first. The command starts in your current directory below the project, its output and
+exit code are passed through, and its container is removed at the end. A second call joins the running container of this
+directory. For an image without a project: `envforge shell IMAGE -- CMD`.";
+
 /// Arguments of `shell`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
@@ -31,20 +45,56 @@ pub struct ShellArgs {
     #[arg(value_name = "SPEC|IMAGE|NAME")]
     pub image: Option<String>,
     /// Environment from envforge.toml [default: its top-level keys].
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["image", "attach"])]
+    #[arg(short = 'E', long, value_name = "NAME", conflicts_with_all = ["image", "attach"])]
     pub environment: Option<String>,
     /// Project directory or file [default: envforge.toml in the current or a parent directory].
     #[arg(long, value_name = "PATH", conflicts_with_all = ["image", "attach"])]
     pub project: Option<Utf8PathBuf>,
-    /// Allow the mounts, ports and secrets that the project requests, now and later.
+    /// Allow what the project requests of this machine (mounts, ports, variables, secrets), now and later.
     #[arg(long, conflicts_with_all = ["image", "attach"])]
     pub trust: bool,
     /// Command to run instead of a shell.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
+    /// Attach to the tmux session `envforge` of a running container.
+    #[arg(long, help_heading = "Container", conflicts_with_all = ["command", "new", "detach"])]
+    pub attach: bool,
     /// Services to start instead of a shell.
     #[command(flatten)]
     pub services: ServiceArgs,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
+    /// How to start or join the container.
+    #[command(flatten)]
+    pub start: StartArgs,
+    /// GPUs and limits.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Mounts, ports and variables.
+    #[command(flatten)]
+    pub inside: InsideArgs,
+}
+
+/// Arguments of `run`: those of `shell` for one command of the project.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// Command to run, with its arguments.
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub command: Vec<String>,
+    /// Environment from envforge.toml [default: its top-level keys].
+    #[arg(short = 'E', long, value_name = "NAME")]
+    pub environment: Option<String>,
+    /// Project directory or file [default: envforge.toml in the current or a parent directory].
+    #[arg(long, value_name = "PATH")]
+    pub project: Option<Utf8PathBuf>,
+    /// Allow what the project requests of this machine (mounts, ports, variables, secrets), now and later.
+    #[arg(long)]
+    pub trust: bool,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// How to start or join the container.
     #[command(flatten)]
     pub start: StartArgs,
@@ -95,14 +145,11 @@ pub struct StartArgs {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Start a new container even if one is running.
-    #[arg(long, conflicts_with = "attach")]
+    #[arg(long)]
     pub new: bool,
     /// Run in the background until `envforge stop`.
-    #[arg(short, long, conflicts_with = "attach")]
+    #[arg(short, long)]
     pub detach: bool,
-    /// Attach to the tmux session `envforge` of a running container.
-    #[arg(long, conflicts_with = "command")]
-    pub attach: bool,
 }
 
 /// GPUs and limits.
@@ -165,11 +212,37 @@ pub struct InsideArgs {
     pub ssh_agent: bool,
 }
 
-into_request!(ShellArgs => Shell { image, environment, project, trust, command, services, start, limits, inside });
+impl From<ShellArgs> for request::Shell {
+    fn from(args: ShellArgs) -> Self {
+        let ShellArgs { image, attach, services, .. } = args;
+        let ShellArgs { command, environment, project, trust, parts, start, limits, inside, .. } = args;
+        let run = RunArgs { command, environment, project, trust, parts, start, limits, inside };
+        let of_project = Self::from(run);
+        let start = request::StartOptions { attach, ..of_project.start };
+        Self { image, services: services.into(), start, ..of_project }
+    }
+}
+
+impl From<RunArgs> for request::Shell {
+    fn from(args: RunArgs) -> Self {
+        let RunArgs { command, environment, project, trust, parts, start, limits, inside } = args;
+        let StartArgs { name, new, detach } = start;
+        Self {
+            image: None,
+            parts: parts.into(),
+            environment,
+            project,
+            trust,
+            command,
+            services: request::ServiceOptions::default(),
+            start: request::StartOptions { name, new, detach, attach: false },
+            limits: limits.into(),
+            inside: inside.into(),
+        }
+    }
+}
 
 into_request!(ServiceArgs => ServiceOptions { jupyter, ssh, vscode, open, bind, insecure, authorized_keys, ssh_config });
-
-into_request!(StartArgs => StartOptions { name, new, detach, attach });
 
 into_request!(LimitArgs => LimitOptions { gpus, require_gpu, memory, cpus, shm_size, pids_limit });
 

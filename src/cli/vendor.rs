@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 
-use super::{LockSource, ProjectArgs, TargetArgs};
+use super::{LockSource, ProjectArgs, SpecPartArgs, TargetArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,6 +31,9 @@ pub struct VendorArgs {
     /// With --check: also look up each wheel on its index.
     #[arg(long, requires = "check")]
     pub upstream: bool,
+    /// Parts of the spec.
+    #[command(flatten)]
+    pub parts: SpecPartArgs,
     /// The project.
     #[command(flatten)]
     pub project: ProjectArgs,
@@ -42,4 +45,4 @@ pub struct VendorArgs {
     pub target: TargetArgs,
 }
 
-into_request!(VendorArgs => Vendor { spec, dir, check, layers, upstream, project, source, target });
+into_request!(VendorArgs => Vendor { spec, parts, dir, check, layers, upstream, project, source, target });

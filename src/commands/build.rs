@@ -22,6 +22,7 @@ use crate::workflow::own_images::is_outside_project;
 use crate::workflow::project_trust::{Use, require_trust};
 use crate::workflow::push::{Pushed, check_push_access, pushable};
 use crate::workflow::session::Session;
+use crate::workflow::spec_parts::restricted;
 use crate::workflow::stack::stack;
 use crate::workflow::supported::supported;
 use crate::workflow::target::machine;
@@ -31,16 +32,17 @@ use crate::workflow::{batch, vendor_base};
 pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<Exit, CommandError> {
     let is_named = args.project.environment.is_some() || args.project.project.is_some();
     let specs = match &args.all_supported {
-        Some(filter) => supported(filter, &args.target, settings)?,
+        Some(filter) => supported(&restricted(filter, &args.parts)?, &args.target, settings)?,
         None if args.specs.is_empty() && !is_named && is_outside_project(settings) && can_ask() => {
             let Some(spec) = chosen_product(&args.target, settings).await? else { return Ok(Exit::Done) };
             vec![spec]
         }
-        None => args.specs.clone(),
+        None => args.specs.iter().map(|spec| restricted(spec, &args.parts)).collect::<Result<Vec<_>, _>>()?,
     };
     let mut wanted = match specs.as_slice() {
         [] => {
-            let wanted = wanted(None, &args.project, &args.source, &args.target, settings)?;
+            let wanted =
+                wanted(None, &args.project, &args.source, &args.target, settings)?.with_parts(&args.parts)?;
             require_trust(&wanted, Use::Build, args.trust, settings).await?;
             BuildRequest { trust: args.trust, ..wanted }
         }

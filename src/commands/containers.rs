@@ -1,15 +1,17 @@
 //! `stop` and `logs`: containers by the names that `ps` shows.
 
+use camino::Utf8PathBuf;
 use futures_util::StreamExt as _;
 use serde::Serialize;
 
 use crate::engine::{Containers as _, Output};
 use crate::failure::Exit;
-use crate::model::request;
+use crate::model::request::{self, ProjectOptions};
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::shell::{ShellError, caller_ids};
 use crate::workflow::error::CommandError;
+use crate::workflow::project::{folder_of, found};
 use crate::workflow::session::connect;
 use crate::workflow::shell::{Shell, forget_client, shells};
 
@@ -25,6 +27,17 @@ pub(super) async fn stop(args: &request::Stop, settings: &Settings) -> Result<Ex
     let mine = format!("{}:", caller_ids().0);
     let chosen: Vec<&Shell> = if args.all {
         shells.iter().filter(|shell| shell.user.starts_with(&mine)).collect()
+    } else if args.names.is_empty() {
+        let folder = project_folder(settings)?;
+        let here = |shell: &&Shell| shell.folder == folder && shell.user.starts_with(&mine) && shell.runs();
+        let here: Vec<_> = shells.iter().filter(here).collect();
+        if here.is_empty() {
+            let known = shells.iter().map(|shell| shell.name.clone()).collect();
+            return Err(
+                ShellError::NotFound { what: "is running for this directory".to_owned(), known }.into()
+            );
+        }
+        here
     } else {
         args.names.iter().map(|name| named(&shells, name)).collect::<Result<_, _>>()?
     };
@@ -42,6 +55,15 @@ pub(super) async fn stop(args: &request::Stop, settings: &Settings) -> Result<Ex
         }
     }
     Ok(Exit::Done)
+}
+
+/// The folder whose containers `shell` joins here: the project's, else the working directory.
+fn project_folder(settings: &Settings) -> Result<Utf8PathBuf, CommandError> {
+    let here = &settings.paths.current_dir;
+    match found(&ProjectOptions::default(), settings) {
+        Ok(file) => folder_of(&file, file.as_str()),
+        Err(_) => Ok(here.canonicalize_utf8().unwrap_or_else(|_| here.clone())),
+    }
 }
 
 pub(super) async fn logs(args: &request::Logs, settings: &Settings) -> Result<Exit, CommandError> {

@@ -150,7 +150,7 @@ pub(super) async fn diff(args: &request::Diff, settings: &Settings) -> Result<Ex
     let project = ProjectOptions::default();
     let (from, to) = (
         described(&session, Some(&args.from), &project).await?,
-        described(&session, Some(&args.to), &project).await?,
+        described(&session, args.to.as_deref(), &project).await?,
     );
     let lock = |side: &NamedImage| side.lock.clone().ok_or_else(|| unknown_lock(&side.name));
     let (old, new) = (lock(&from)?, lock(&to)?);

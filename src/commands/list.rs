@@ -5,7 +5,7 @@ use crate::model::compat::Matrix;
 use crate::model::compat::tables::Product;
 use crate::model::request;
 use crate::model::resolve::{ListReport, ResolveOptions, entries, list_text, refusal_text, resolve};
-use crate::model::spec::Spec;
+use crate::model::spec::{Spec, cuda_part, python_part};
 use crate::model::target::Target;
 use crate::model::wrap::wrapped;
 use crate::report::{Printer, reporter};
@@ -38,12 +38,14 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
     }
     let mut found = entries(matrix, filter.as_ref(), &target, &options);
     if let Some(python) = &args.python {
-        let python = python.parse().map_err(|cause| RequestError::Version { option: "--python", cause })?;
+        let bad = || RequestError::BadPart { option: "--python", value: python.clone() };
+        let python = python_part(python).ok_or_else(bad)?;
         found.retain(|entry| entry.python.contains(&python));
     }
     if let Some(cuda) = &args.cuda {
-        let wanted = format!("pytorch-cuda-{cuda}").parse::<Spec>()?.cuda;
-        found.retain(|entry| entry.spec.parse::<Spec>().is_ok_and(|spec| spec.cuda == wanted));
+        let bad = || RequestError::BadPart { option: "--cuda", value: cuda.clone() };
+        let wanted = cuda_part(cuda).ok_or_else(bad)?;
+        found.retain(|entry| entry.spec.parse::<Spec>().is_ok_and(|mut spec| spec.restrict_cuda(wanted)));
     }
     if !args.all {
         found = newest_patches(found);

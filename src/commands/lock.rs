@@ -30,7 +30,7 @@ use crate::workflow::stack::stack;
 
 /// What `lock --json` prints.
 #[derive(Serialize)]
-struct LockReport<'a> {
+pub(super) struct LockReport<'a> {
     schema: u32,
     name: &'a str,
     lock: &'a str,
@@ -51,42 +51,52 @@ struct CheckReport<'a> {
 }
 
 pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Exit, CommandError> {
-    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
+        .with_parts(&args.parts)?;
     let wanted = BuildRequest { trust: args.trust, renews_tools: !args.source.locked, ..wanted };
     if args.check {
         return check(&wanted, settings);
     }
     if args.diff {
-        return diff(args, &wanted, settings).await;
+        return Box::pin(diff(args, &wanted, settings)).await;
     }
-    let named = named_base(settings, &wanted.source, &wanted.target).await?;
-    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
-    check_companions(settings, &wanted, &stack)?;
-    check_dated_indexes(settings, &wanted, &stack)?;
-    let session = Session::open(settings, Some(&wanted.source)).await?;
-    let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), &wanted)).await?;
-    let content = if args.digest {
-        forget_other_layout(&session, &mut locked);
-        Some(content(&session, &locked, &wanted.spec).await?)
-    } else {
-        locked.lock.records.content.clone()
-    };
-    let report = LockReport {
-        schema: 1,
-        name: &crate::model::image::plan::name(&locked.lock),
-        lock: &locked.lock.hash(),
-        file: locked.path.as_str(),
-        new: locked.new,
-        packages: locked.lock.debs().count() + locked.lock.base.packages.len(),
-        wheels: locked.lock.wheels.len(),
-        content: content.as_deref(),
-    };
+    let made = made(args, &wanted, settings).await?;
     if settings.output.json {
-        Printer.json(&report);
-    } else if let (true, Some(digest)) = (args.digest, &content) {
+        Printer.json(&made.report());
+    } else if let (true, Some(digest)) = (args.digest, &made.content) {
         Printer.text(digest);
     } else {
-        Printer.text(report.file);
+        made.print(args, settings);
+    }
+    Ok(Exit::Done)
+}
+
+/// A lock that is written, with the content digest of its image if one is known.
+pub(super) struct Made {
+    locked: LockedBuild,
+    name: String,
+    hash: String,
+    content: Option<String>,
+}
+
+impl Made {
+    pub(super) fn report(&self) -> LockReport<'_> {
+        let Self { locked, name, hash, content } = self;
+        LockReport {
+            schema: 1,
+            name,
+            lock: hash,
+            file: locked.path.as_str(),
+            new: locked.new,
+            packages: locked.lock.debs().count() + locked.lock.base.packages.len(),
+            wheels: locked.lock.wheels.len(),
+            content: content.as_deref(),
+        }
+    }
+
+    /// Prints the path of the lock file, and the next command.
+    pub(super) fn print(&self, args: &request::Lock, settings: &Settings) {
+        Printer.text(self.locked.path.as_str());
         if !settings.output.quiet {
             match &args.spec {
                 None => Printer.say(&format!("next: envforge build{}", args.project.arguments())),
@@ -95,7 +105,28 @@ pub(super) async fn lock(args: &request::Lock, settings: &Settings) -> Result<Ex
             }
         }
     }
-    Ok(Exit::Done)
+}
+
+/// Makes or updates a lock and writes it.
+pub(super) async fn made(
+    args: &request::Lock,
+    wanted: &BuildRequest,
+    settings: &Settings,
+) -> Result<Made, CommandError> {
+    let named = named_base(settings, &wanted.source, &wanted.target).await?;
+    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
+    check_companions(settings, wanted, &stack)?;
+    check_dated_indexes(settings, wanted, &stack)?;
+    let session = Session::open(settings, Some(&wanted.source)).await?;
+    let mut locked = Box::pin(lock_for(&session, stack, named.as_ref(), wanted)).await?;
+    let content = if args.digest {
+        forget_other_layout(&session, &mut locked);
+        Some(content(&session, &locked, &wanted.spec).await?)
+    } else {
+        locked.lock.records.content.clone()
+    };
+    let (name, hash) = (crate::model::image::plan::name(&locked.lock), locked.lock.hash());
+    Ok(Made { locked, name, hash, content })
 }
 
 /// The content digest of a lock: of its image that was built here, whatever its tags are called, else of the image with its name

@@ -5,6 +5,7 @@ mod build;
 pub(crate) mod compat;
 mod containers;
 mod doctor;
+mod edit_packages;
 mod explain;
 mod export;
 mod export_oci;
@@ -91,6 +92,9 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::CompatShow(request) => compat::show(&request, settings),
         Command::CompatAbi(request) => until_interrupted(abi::abi(&request, settings), output)?,
         Command::Doctor(request) => until_interrupted(doctor::doctor(&request, settings), output)?,
+        Command::EditPackages(request) => {
+            until_interrupted(edit_packages::edit_packages(&request, settings), output)?
+        }
         Command::Lock(request) => until_interrupted(lock::lock(&request, settings), output)?,
         Command::Outdated(request) => until_interrupted(outdated::outdated(&request, settings), output)?,
         Command::Ps(request) => until_interrupted(ps::ps(&request, settings), output)?,

@@ -26,7 +26,8 @@ pub(super) fn plan(args: &request::Plan, settings: &Settings) -> Result<Exit, Co
         allow_source: args.allow_source.clone(),
         ..LockOptions::default()
     };
-    let wanted = wanted(args.spec.as_deref(), &args.project, &source, &args.target, settings)?;
+    let wanted = wanted(args.spec.as_deref(), &args.project, &source, &args.target, settings)?
+        .with_parts(&args.parts)?;
     let spec: Spec = wanted.spec.parse()?;
     let target = target(&wanted.target, &settings.target, matrix, &*reporter(settings.output))?;
     let options = options(&wanted.target, &wanted.source, settings);

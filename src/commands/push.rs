@@ -5,14 +5,16 @@ use serde::Serialize;
 use crate::failure::Exit;
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::image_ref::ImageRef;
-use crate::model::request;
+use crate::model::request::{self, LockOptions, TargetOptions};
 use crate::model::verdict::tag_policy::TagStatus;
 use crate::model::verdict::{ImageState, Proven};
 use crate::report::{Event, Printer};
 use crate::settings::Settings;
+use crate::workflow::build_request::wanted;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::Named;
+use crate::workflow::own_images::{image_of_project, note_stale_lock};
 use crate::workflow::proven::reports_of;
 use crate::workflow::push::{Pushed, check_push_access, push, push_by_digest, pushable, warn_of_licences};
 use crate::workflow::session::Session;
@@ -35,7 +37,11 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
         return Err(ImageError::NothingToPush.into());
     }
     let session = &Session::open(settings, None).await?;
-    let Named { image, .. } = found(session, &args.image).await?;
+    let image = match &args.image {
+        Some(name) => found(session, name).await?,
+        None => project_image(session, &args.project).await?,
+    }
+    .image;
     let known = provenance(session, None, &image).await?;
     if let Some(lock) = &known.lock {
         warn_of_licences(session, lock);
@@ -86,6 +92,17 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
         session.reporter.report(Event::Note { text: proven.to_string() });
     }
     Ok(Exit::Done)
+}
+
+/// The image of the project's lock.
+async fn project_image(
+    session: &Session<'_>,
+    project: &request::ProjectOptions,
+) -> Result<Named, CommandError> {
+    let (source, target) = (LockOptions::default(), TargetOptions::default());
+    let wanted = wanted(None, project, &source, &target, session.settings)?;
+    note_stale_lock(session, &wanted).await?;
+    image_of_project(session, &wanted, false).await
 }
 
 /// The same tag with the suffix of an image that is not verified.

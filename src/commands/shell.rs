@@ -13,9 +13,12 @@ use crate::workflow::confirm::{can_ask, choose};
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::{interruptible, to_the_end};
 use crate::workflow::own_images::{is_outside_project, nothing_built};
-use crate::workflow::project_trust::{Use, require_trust};
+use crate::workflow::project_trust::{Judged, Use, require_trust};
+use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 use crate::workflow::shell::{OpenOutcome, Then, drive_it, open, opened_images, project_of, until_ended};
+use crate::workflow::spec_parts::restricted;
+use crate::workflow::verify_target::spec_of;
 
 /// Runs the command; its exit code is the program's.
 pub(crate) fn run(args: &request::Shell, settings: &Settings) -> ExitCode {
@@ -30,30 +33,44 @@ pub(crate) fn run(args: &request::Shell, settings: &Settings) -> ExitCode {
 }
 
 async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, CommandError> {
-    if let Some(text) = &args.image
+    // Docker's `run -v /data:/data IMAGE CMD`.
+    let first = args.image.as_ref().or(args.command.first());
+    if let Some(text) = first
         && let Some(mount) = request::mount_hint(text)
     {
         let verbose = settings.output.verbose > 0;
         return Err(ShellError::MountAsImage { text: text.clone(), mount, verbose }.into());
     }
     let is_unnamed = args.image.is_none() && !args.start.attach;
+    if let [image, command @ ..] = args.command.as_slice()
+        && is_unnamed
+        && spec_of(image).is_some()
+    {
+        let (image, command) = (image.clone(), command.join(" "));
+        return Err(ShellError::ImageAsCommand { image, command }.into());
+    }
     let is_project = args.environment.is_some() || args.project.is_some() || !is_outside_project(settings);
     let project = if is_unnamed && is_project {
-        Some(BuildRequest { trust: args.trust, ..project_of(args, settings)? })
+        Some(BuildRequest { trust: args.trust, ..project_of(args, settings)?.with_parts(&args.parts)? })
     } else {
         None
     };
     let judged = match &project {
         Some(wanted) => interruptible(require_trust(wanted, Use::Shell, args.trust, settings)).await?,
-        None => Vec::new(),
+        None => Judged::default(),
     };
-    let session = interruptible(Session::open(settings, None)).await?;
     let mut args = args.clone();
+    if let Some(option) = args.parts.option().filter(|_| project.is_none()) {
+        let spec = args.image.take().filter(|image| spec_of(image).is_some() && !args.start.attach);
+        let spec = spec.ok_or(RequestError::PartWithoutSpec { option })?;
+        args.image = Some(restricted(&spec, &args.parts)?);
+    }
+    let session = interruptible(Session::open(settings, None)).await?;
     if is_unnamed && !is_project {
         args.image = Some(interruptible(last_image(&session)).await?);
     }
     // From here on signals are the program's.
-    match interruptible(Box::pin(open(&session, &args, project.as_ref().map(|wanted| (wanted, &judged[..])))))
+    match interruptible(Box::pin(open(&session, &args, project.as_ref().map(|wanted| (wanted, &judged)))))
         .await?
     {
         OpenOutcome::Served { told, container, tunnels: _tunnels } => {

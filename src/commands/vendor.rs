@@ -50,7 +50,8 @@ pub(crate) async fn vendor(args: &request::Vendor, settings: &Settings) -> Resul
     if args.check {
         return check(&folder, args.upstream, settings).await;
     }
-    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
+        .with_parts(&args.parts)?;
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let session = Session::open(settings, Some(&wanted.source)).await?;

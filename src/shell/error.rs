@@ -25,6 +25,14 @@ pub enum ShellError {
         /// Whether `-v` was given.
         verbose: bool,
     },
+    /// An image where the command of the project begins, as in `docker run`.
+    #[error("`{image}` is an image, not a command of the project")]
+    ImageAsCommand {
+        /// The image.
+        image: String,
+        /// The words after it.
+        command: String,
+    },
     /// A missing directory to mount.
     #[error("cannot mount `{path}`: no such file or directory")]
     NoFolder {
@@ -206,6 +214,7 @@ impl Failure for ShellError {
             Self::Engine(error) => error.exit(),
             Self::Option { .. }
             | Self::MountAsImage { .. }
+            | Self::ImageAsCommand { .. }
             | Self::NoFolder { .. }
             | Self::MovedFolder { .. }
             | Self::FolderBelowMount { .. }
@@ -252,6 +261,9 @@ impl Failure for ShellError {
             Self::Option { .. } => "use a size such as 512m or 64g".to_owned(),
             Self::MountAsImage { mount, verbose, .. } => {
                 mount.clone() + if *verbose { " (`-v` is --verbose)" } else { "" }
+            }
+            Self::ImageAsCommand { image, command } => {
+                format!("run it in that image: `envforge shell {image} -- {command}`")
             }
             Self::NoFolder { .. } => "create the directory first, or use another one".to_owned(),
             Self::MovedFolder { .. } => {

@@ -20,7 +20,9 @@ pub(crate) use container_env::{ContainerEnv, etc_files, home_files, term};
 pub use error::ShellError;
 pub(crate) use mount_risk::MountRisk;
 pub(crate) use new_container::NewContainer;
-pub(crate) use options::{MountArgs, env_file, is_name, memory_size, mounts, nano_cpus, ports, variables};
+pub(crate) use options::{
+    LARGEST_ENV_FILE, MountArgs, env_file, is_name, memory_size, mounts, nano_cpus, ports, variables,
+};
 pub(crate) use port_forward::{LocalListeners, Tunnels};
 pub(crate) use project::{Project, free_name, workdir};
 pub(crate) use services::{Jupyter, Services, Ssh, client_config, token, url, vscode_uri};

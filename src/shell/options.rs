@@ -157,6 +157,9 @@ pub(crate) fn variables(
     texts.iter().map(one).collect()
 }
 
+/// The most of a file of variables, bytes.
+pub(crate) const LARGEST_ENV_FILE: u64 = 1 << 20;
+
 /// Parses a file of variables: one per line, `#` starts a comment, quotes around a complete value are removed.
 pub(crate) fn env_file(text: &str) -> Result<Vec<String>, ShellError> {
     let lines = text

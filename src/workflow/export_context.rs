@@ -41,7 +41,8 @@ pub(crate) async fn exported(
     dir: &Utf8Path,
     settings: &Settings,
 ) -> Result<Exported, CommandError> {
-    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?;
+    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
+        .with_parts(&args.parts)?;
     let named = named_base(settings, &wanted.source, &wanted.target).await?;
     let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, named.as_ref())?;
     let session = Session::open(settings, Some(&wanted.source)).await?;

@@ -23,6 +23,7 @@ pub(crate) mod dated_indexes;
 
 pub(crate) mod device_code;
 pub(crate) mod disk_space;
+pub(crate) mod edited_packages;
 pub mod error;
 pub(crate) mod export_context;
 pub mod export_layout;
@@ -66,6 +67,7 @@ mod shared_wheel;
 pub(crate) mod shell;
 pub(crate) mod source_build;
 pub(crate) mod source_packages;
+pub(crate) mod spec_parts;
 pub(crate) mod speed_baseline;
 pub(crate) mod stack;
 mod stage_timings;

@@ -2,17 +2,17 @@
 
 use std::io::IsTerminal as _;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::engine::{Mount, MountSource};
 use crate::failure::{Exit, Failure};
 use crate::model::address::Address;
 use crate::model::given::have_login;
-use crate::model::project::{HostRequest, requests_digest};
+use crate::model::project::{HostRequest, SpannedValue, requests_digest};
 use crate::report::Printer;
 use crate::settings::{Settings, TrustedProject};
-use crate::shell::{MountArgs, mounts, ports};
-use crate::store::{Store, is_trusted, remember_trusted};
+use crate::shell::{LARGEST_ENV_FILE, MountArgs, ShellError, env_file, mounts, ports, variables};
+use crate::store::{Store, is_trusted, read_regular_text, remember_trusted};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::confirm::confirm;
 use crate::workflow::error::CommandError;
@@ -66,27 +66,32 @@ struct Group {
     digest: String,
 }
 
-/// Returns once everything that the project requests is allowed; else the error lists all of it. Returns the mounts of its
-/// container with the paths that were judged: what lies there later may be something else.
+/// Returns once everything that the project requests is allowed; else the error lists all of it. Returns what its
+/// container gets of this machine.
 pub(crate) async fn require_trust(
     wanted: &BuildRequest,
     purpose: Use,
     trust: bool,
     settings: &Settings,
-) -> Result<Vec<Mount>, CommandError> {
-    let Some(folder) = &wanted.folder else { return Ok(Vec::new()) };
-    let (mut groups, mut judged) = (vec![secrets(wanted, folder, settings)], Vec::new());
+) -> Result<Judged, CommandError> {
+    let Some(folder) = &wanted.folder else { return Ok(Judged::default()) };
+    let mut groups = vec![secrets(wanted, folder, settings)];
+    let (mut mounts, mut env_files) = (Vec::new(), Vec::new());
     if purpose == Use::Shell {
-        let (group, mounts) = openings(wanted, folder)?;
-        groups.push(group);
-        judged = mounts;
+        let opened = openings(wanted, folder)?;
+        groups.push(opened.group);
+        (mounts, env_files) = (opened.mounts, opened.env_files);
     }
     groups.retain(|group| !group.requests.is_empty());
     if !groups.is_empty() {
         let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
         require_groups(groups, folder, trust, &store, settings).await?;
     }
-    Ok(judged)
+    let env = match purpose {
+        Use::Shell => variables_of(wanted, &env_files, settings)?,
+        Use::Build => Vec::new(),
+    };
+    Ok(Judged { mounts, env })
 }
 
 /// Returns once these apt sources of the base that the project names are allowed.
@@ -174,24 +179,77 @@ fn secrets(wanted: &BuildRequest, folder: &Utf8Path, settings: &Settings) -> Gro
     Group { digest: requests_digest(folder, &requests, &commands), requests }
 }
 
-/// Mounts and ports of its container, parsed as `shell` parses them.
-fn openings(wanted: &BuildRequest, folder: &Utf8Path) -> Result<(Group, Vec<Mount>), CommandError> {
-    let texts = |list: &[crate::model::project::SpannedValue<String>]| -> Vec<String> {
-        list.iter().map(|text| text.to_string()).collect()
-    };
-    let mount = texts(&wanted.shell.mounts);
+/// What the container of a project gets of this machine, as it was judged: what lies at a path later may be something else.
+#[derive(Default)]
+pub(crate) struct Judged {
+    /// Its mounts.
+    pub(crate) mounts: Vec<Mount>,
+    /// Its variables, `NAME=VALUE`.
+    pub(crate) env: Vec<String>,
+}
+
+/// What its container requests, parsed as `shell` parses it.
+struct Openings {
+    group: Group,
+    mounts: Vec<Mount>,
+    /// Files of variables, without links.
+    env_files: Vec<Utf8PathBuf>,
+}
+
+fn openings(wanted: &BuildRequest, folder: &Utf8Path) -> Result<Openings, CommandError> {
+    let shell = &wanted.shell;
+    let (mount, data, volume) = (texts(&shell.mounts), texts(&shell.data), texts(&shell.volumes));
     let (mut requests, mut judged) = (Vec::new(), Vec::new());
-    for mount in mounts(MountArgs { mount: &mount, data: &[], volume: &[], current: folder })? {
-        let MountSource::Folder(source) = &mount.source else { continue };
-        let source = Utf8Path::new(source);
+    for mount in mounts(MountArgs { mount: &mount, data: &data, volume: &volume, current: folder })? {
+        let source = match &mount.source {
+            MountSource::Folder(source) => real(source.into()),
+            MountSource::Volume(name) => {
+                requests.push(HostRequest::Volume { name: name.clone(), target: mount.target });
+                continue;
+            }
+        };
         // A link of the project may lead anywhere. What does not exist is refused before the container starts.
-        let source = source.canonicalize_utf8().unwrap_or_else(|_| source.to_owned());
         let found = MountSource::Folder(source.to_string());
         judged.push(Mount { source: found, ..mount.clone() });
         requests.extend(HostRequest::of_mount(folder, source, mount.target, mount.read_only));
     }
-    for port in ports(&texts(&wanted.shell.ports))? {
+    for port in ports(&texts(&shell.ports))? {
         requests.extend(HostRequest::of_port(port.address, port.host, port.container));
     }
-    Ok((Group { digest: requests_digest(folder, &requests, &[]), requests }, judged))
+    let env_files: Vec<_> = shell.env_file.iter().map(|path| real(folder.join(path.as_str()))).collect();
+    requests.extend(env_files.iter().filter_map(|path| HostRequest::of_env_file(folder, path.clone())));
+    let passed = shell.env.iter().filter(|text| !text.contains('='));
+    requests.extend(passed.map(|name| HostRequest::Variable { name: name.to_string() }));
+    requests.extend(shell.network.iter().filter_map(|name| HostRequest::of_network(name)));
+    let group = Group { digest: requests_digest(folder, &requests, &[]), requests };
+    Ok(Openings { group, mounts: judged, env_files })
+}
+
+fn texts(list: &[SpannedValue<String>]) -> Vec<String> {
+    list.iter().map(|text| text.to_string()).collect()
+}
+
+/// A path without links, or as it is where nothing lies.
+fn real(path: Utf8PathBuf) -> Utf8PathBuf {
+    path.canonicalize_utf8().unwrap_or(path)
+}
+
+/// The variables of the container: those of files first.
+fn variables_of(
+    wanted: &BuildRequest,
+    env_files: &[Utf8PathBuf],
+    settings: &Settings,
+) -> Result<Vec<String>, CommandError> {
+    let mut all = Vec::new();
+    for path in env_files {
+        let text = read_regular_text(path, LARGEST_ENV_FILE)?;
+        let found = real(path.clone());
+        if found != *path {
+            return Err(ShellError::MovedFolder { path: path.to_string(), found: found.into_string() }.into());
+        }
+        all.extend(env_file(&text)?);
+    }
+    let here = |name: &str| settings.environment.get(name).cloned();
+    all.extend(variables(&texts(&wanted.shell.env), here)?);
+    Ok(all)
 }

@@ -73,6 +73,32 @@ pub enum RequestError {
         /// The option.
         option: &'static str,
     },
+    /// `--cuda` or `--python` cannot be read.
+    #[error("invalid value `{value}` for {option}")]
+    BadPart {
+        /// The option.
+        option: &'static str,
+        /// The value.
+        value: String,
+    },
+    /// `--cuda` or `--python` with a spec that has another one.
+    #[error("{option} {value} contradicts `{found}` of spec `{spec}`")]
+    PartConflict {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+        /// What the spec has.
+        found: String,
+        /// The spec.
+        spec: String,
+    },
+    /// `--cuda` or `--python` with an image that is not a spec, or without one.
+    #[error("{option} requires a spec or a project")]
+    PartWithoutSpec {
+        /// The option.
+        option: &'static str,
+    },
     /// `--with` or `--apt` for a project.
     #[error("--with and --apt require a SPEC; add project packages to envforge.toml")]
     AdditionToProject,
@@ -126,6 +152,9 @@ impl Failure for RequestError {
             | Self::WheelOfPublished { .. }
             | Self::BadGpus { .. }
             | Self::SpecAndProject { .. }
+            | Self::BadPart { .. }
+            | Self::PartConflict { .. }
+            | Self::PartWithoutSpec { .. }
             | Self::AdditionToProject
             | Self::Addition { .. }
             | Self::NoProject { .. }
@@ -155,6 +184,14 @@ impl Failure for RequestError {
             Self::BadGpus { .. } => {
                 "pass `all`, `none`, or comma-separated indices or UUIDs as `nvidia-smi -L` prints them"
                     .to_owned()
+            }
+            Self::BadPart { option, .. } if *option == "--cuda" => {
+                "use a CUDA such as cu128 or 12.8".to_owned()
+            }
+            Self::BadPart { .. } => "use a Python such as 3.11".to_owned(),
+            Self::PartConflict { option, .. } => format!("omit {option}, or change the spec"),
+            Self::PartWithoutSpec { option } => {
+                format!("omit {option}, or name a spec such as pytorch-cuda:2.8")
             }
             Self::SpecAndProject { .. } => "omit one of them".to_owned(),
             Self::AdditionToProject => "add it to `[packages]` of envforge.toml, or pass a SPEC".to_owned(),

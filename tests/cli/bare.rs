@@ -59,7 +59,7 @@ fn verify_alone_in_a_project_without_image_names_the_next_command() {
 
 #[test]
 fn verify_with_image_and_environment_is_a_usage_error() {
-    assert_message(&scene().program.run(&["verify", SPEC, "-e", "train"]), 2, &["--environment", SPEC]);
+    assert_message(&scene().program.run(&["verify", SPEC, "-E", "train"]), 2, &["--environment", SPEC]);
 }
 
 #[test]
@@ -264,4 +264,39 @@ fn shell_in_a_project_with_a_stale_lock_asks_to_rebuild() {
         "{}",
         run.stderr
     );
+}
+
+#[test]
+fn push_size_inspect_and_diff_alone_mean_the_image_of_the_project() {
+    let lock = project_lock();
+    let scene = Scene::new(cdi(report(&lock, H200, true)), &lock);
+    write_project(&scene, Some(&lock));
+    let other = Lock { wheels: Vec::new(), ..lock.clone() };
+    std::fs::write(scene.program.path("old.lock"), other.to_toml()).expect("ours");
+    // Nothing listens there: it is the last step that fails.
+    let alone = scene.program.run(&["push", "127.0.0.1:9/team/p:1"]);
+    assert_eq!(alone.code, 3, "{}", alone.stderr);
+    assert!(alone.stderr.contains("127.0.0.1:9"), "{}", alone.stderr);
+    let named =
+        scene.program.run(&["push", "--project", ".", "127.0.0.1:9/team/p:1", "127.0.0.1:9/team/p:2"]);
+    assert_eq!(named.code, 3, "{}", named.stderr);
+    let two = scene.program.run(&["push", "127.0.0.1:9/team/p:1", "127.0.0.1:9/team/p:2"]);
+    assert_message(&two, 3, &["image `127.0.0.1:9/team/p:1` not found"]);
+    let diff = scene.program.run(&["diff", "old.lock"]);
+    assert_eq!(diff.code, 0, "{}", diff.stderr);
+    let both = scene.program.run(&["diff", "old.lock", "envforge.lock"]);
+    assert_eq!((diff.stdout, both.code), (both.stdout, 0));
+    for verb in ["inspect", "size"] {
+        let run = scene.program.run(&[verb]);
+        assert_eq!(run.code, 0, "{verb}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn push_diff_and_stop_alone_outside_a_project_say_what_is_missing() {
+    let scene = scene();
+    let missing = "could not find envforge.toml";
+    assert_message(&scene.program.run(&["push", "127.0.0.1:9/team/p:1"]), 2, &[missing]);
+    assert_message(&scene.program.run(&["diff", SPEC]), 2, &[missing]);
+    assert_message(&scene.program.run(&["stop"]), 1, &["no container", "running for this directory"]);
 }

@@ -35,7 +35,7 @@ fn hint_names_locked_only_if_it_was_given() {
 #[test]
 fn hint_names_the_option_for_environments_as_every_verb_has_it() {
     let scene = project();
-    for (args, code) in [(&["shell", "--environment", "x"][..], 125), (&["plan", "-e", "x"], 2)] {
+    for (args, code) in [(&["shell", "--environment", "x"][..], 125), (&["plan", "-E", "x"], 2)] {
         let run = scene.program.run(args);
         assert_message(&run, code, &["environment `x` not found"]);
         assert_eq!(

@@ -61,8 +61,19 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge shell pytorch-cuda:2.8-cu128", Needs(Containers)),
     ("envforge list --gpu \"NVIDIA A100-SXM4-80GB\"", Prints("pytorch-cuda:")),
     ("envforge export dockerfile pytorch-cuda:2.8 ./image", Prints("/work/./image")),
+    ("envforge add einops", Needs(Containers)),
+    ("envforge add 'einops>=0.8' rich", Needs(Containers)),
+    ("envforge add --apt ffmpeg", Needs(Containers)),
+    ("envforge add -E train wandb", Needs(Containers)),
+    ("envforge add '{ name = \"ourtool\", index = \"internal\" }'", Needs(Containers)),
+    ("envforge add --dry-run 'einops>=0.8'", Prints("envforge.toml: added `einops>=0.8`")),
+    ("envforge remove einops", Needs(Containers)),
+    ("envforge remove einops rich", Needs(Containers)),
+    ("envforge remove --apt ffmpeg", Needs(Containers)),
+    ("envforge remove -E train wandb", Needs(Containers)),
+    ("envforge remove --dry-run einops", Prints("envforge.toml: removed `einops`")),
     ("envforge build", Needs(Containers)),
-    ("envforge build -e train", Needs(Containers)),
+    ("envforge build -E train", Needs(Containers)),
     ("envforge build pytorch-cuda:2.8-cu128 --with transformers --apt ffmpeg", Needs(Containers)),
     (
         "envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push",
@@ -86,6 +97,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge ps", Prints("nothing runs")),
     ("envforge ps --watch", Needs(Terminal)),
     ("envforge ps --json", Prints("[]")),
+    ("envforge stop", Needs(Shell)),
     ("envforge stop run1", Needs(Shell)),
     ("envforge stop run1 --time 60", Needs(Shell)),
     ("envforge stop --all", Silent),
@@ -130,6 +142,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge inspect pytorch-cuda:2.8 --sbom > image.spdx.json", Prints("demo-two")),
     ("envforge inspect ./envforge.lock --sbom", Prints("SPDX-2.3")),
     ("envforge diff pytorch-cuda:2.7-cu118 pytorch-cuda:2.8-cu128", Needs(Containers)),
+    ("envforge diff old.lock", Prints("demo-two")),
     ("envforge diff old.lock envforge.lock", Prints("demo-two")),
     ("envforge size", Prints("base")),
     ("envforge size pytorch-cuda:2.8-cu128", Prints("base")),
@@ -155,18 +168,24 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge lock pytorch-cuda:2.8-cu128 --digest", Needs(Containers)),
     ("envforge lock pytorch-cuda:2.8-cu128 --lockfile ./envforge.lock", Prints("envforge.lock")),
     ("envforge outdated", Needs(Containers)),
-    ("envforge outdated -e train --json", Needs(Containers)),
+    ("envforge outdated -E train --json", Needs(Containers)),
     ("envforge outdated pytorch-cuda:2.8-cu128", Needs(Containers)),
     ("envforge lock --upgrade", Needs(Containers)),
     ("envforge plan pytorch-cuda:2.8 --with flash-attn", Prints("flash-attn")),
-    ("envforge plan -e train", Prints("pytorch-cuda:2.8.0-cu128-py3.11")),
+    ("envforge plan -E train", Prints("pytorch-cuda:2.8.0-cu128-py3.11")),
     ("envforge plan pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\" --driver 580.95.05", Prints("-cu126-")),
     ("envforge plan pytorch-cuda:2.8 --gpu sm_90 --gpu sm_80 --json", Prints("\"verdict\"")),
     ("envforge import torch.tar torch:2.8", Needs(Containers)),
     ("envforge verify torch:2.8-unverified", Needs(Containers)),
+    ("envforge push box.test/team/vision:1.2", Needs(Containers)),
+    ("envforge push -E train box.test/team/vision-train:1.2", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest", Needs(Containers)),
+    ("envforge run python train.py", Needs(Containers)),
+    ("envforge run --gpus 0 python train.py", Needs(Containers)),
+    ("envforge run -E train -e WANDB_MODE=offline python train.py", Needs(Containers)),
+    ("envforge run -- pytest -q", Needs(Containers)),
     ("envforge shell", Needs(Containers)),
     ("envforge shell pytorch-cuda:2.8-cu128 -- python train.py", Needs(Containers)),
     ("envforge shell pytorch-cuda:2.8-cu128 --data /datasets --memory 64g --gpus 0,1", Needs(Containers)),
@@ -260,6 +279,9 @@ pub(crate) fn run_with(example: &str, first: &str) -> Run {
         line if line.contains("envforge init --from") => {
             "rm envforge.toml envforge.lock; echo torch==2.8.0 > requirements.txt"
         }
+        line if line.contains("remove --dry-run") => {
+            "sed -i \"s/^.target.$/[packages]\\npython = ['einops']\\n&/\" envforge.toml"
+        }
         line if line.contains("envforge init") => "rm envforge.toml envforge.lock",
         line if line.contains("matrix.tar --sha256") => "tar -C compat -cf matrix.tar .",
         line if line.contains("./vendor --") => "envforge vendor ./vendor",
@@ -329,12 +351,13 @@ fn every_command_but_those_of_containers_has_an_example_that_runs() {
         without.push((name, reasons.into_iter().collect::<Vec<_>>()));
     }
     let without: Vec<_> = without.iter().map(|(name, needs)| (name.as_str(), needs.as_slice())).collect();
-    let expected: [(&str, &[Need]); 6] = [
+    let expected: [(&str, &[Need]); 7] = [
         ("envforge export oci", &[Containers, OtherProgram]),
         ("envforge import", &[Containers]),
         ("envforge logs", &[Shell]),
         ("envforge outdated", &[Containers]),
         ("envforge push", &[Containers]),
+        ("envforge run", &[Containers]),
         ("envforge shell", &[Containers, Shell]),
     ];
     assert_eq!(without, expected, "their Docker tests run them");

@@ -29,7 +29,7 @@ const TWO: &str =
 fn plan_without_spec_uses_the_project_here_or_above() {
     let program = project(&[("envforge.toml", TWO), ("deep/er/x", "")]);
     assert_eq!(plan(&program, &[])["name"], "pytorch-cuda:2.8.0-cu128-py3.11");
-    assert_eq!(plan(&program, &["-e", "old"])["name"], "pytorch-cuda:2.7.1-cu118-py3.11");
+    assert_eq!(plan(&program, &["-E", "old"])["name"], "pytorch-cuda:2.7.1-cu118-py3.11");
     assert_eq!(plan(&program, &["pytorch-cuda:2.6-cu124"])["name"], "pytorch-cuda:2.6.0-cu124-py3.11");
     let mut below = program.command(&["plan", "--json"]);
     let run = Run::of(&below.current_dir(program.path("deep/er")).output().expect("it starts"));
@@ -84,12 +84,12 @@ fn project_file_of_a_newer_schema_is_reported() {
 fn unknown_environment_lists_the_existing_ones() {
     let program = project(&[("envforge.toml", TWO)]);
     assert_message(
-        &program.run(&["plan", "-e", "odl"]),
+        &program.run(&["plan", "-E", "odl"]),
         2,
         &["environment `odl` not found", "use one of: old"],
     );
     assert_message(
-        &program.run(&["plan", "pytorch-cuda", "-e", "old"]),
+        &program.run(&["plan", "pytorch-cuda", "-E", "old"]),
         2,
         &["`--environment` cannot be combined with a spec"],
     );

@@ -139,3 +139,44 @@ fn control_characters_of_a_request_are_escaped() {
     assert_message(&refused, 125, &[UNTRUSTED, "/etc/\\u{1b}[2J"]);
     assert!(!refused.stderr.contains('\u{1b}'), "{:?}", refused.stderr);
 }
+
+#[test]
+fn variables_volumes_and_networks_of_a_stranger_are_asked_for() {
+    let shell = "[shell]\nnetwork = \"host\"\nvolumes = [\"db:/db\"]\nenv = [\"HF\", \"A=1\"]\n\
+                 env-file = [\"../config.toml\", \".env\"]\ndata = [\"/etc\"]\n";
+    let program = project(shell);
+    write(&program, "p/.env", "B=2\n");
+    let file = program.path("config.toml").display().to_string();
+    let told = [
+        UNTRUSTED,
+        "join network `host`",
+        "mount volume `db` at `/db`",
+        "read your variable `HF`",
+        &format!("read the variables of `{file}`"),
+        "mount `/etc` at `/data/etc` (read-only)",
+    ];
+    for verb in ["shell", "run"] {
+        let words: &[&str] = if verb == "run" { &["true"] } else { &[] };
+        let refused = run(&program, verb, words);
+        assert_message(&refused, 125, &told);
+        assert!(!refused.stderr.contains("`A`") && !refused.stderr.contains("p/.env"), "{}", refused.stderr);
+    }
+    assert!(!run(&program, "build", &[]).stderr.contains(UNTRUSTED), "a build opens nothing");
+}
+
+#[test]
+fn variables_files_and_networks_of_the_project_itself_are_not() {
+    let shell = "[shell]\nnetwork = \"none\"\nenv = [\"A=1\"]\nenv-file = [\".env\"]\ndata = [\"data\"]\n\
+                 gpus = \"none\"\nssh = false\n";
+    let program = project(shell);
+    write(&program, "p/.env", "B=2\n");
+    assert_trusted(&run(&program, "shell", &[]));
+    // The same name is another file's behind a link.
+    std::fs::remove_file(program.path("p/.env")).expect("ours");
+    symlink("/etc/hostname", program.path("p/.env")).expect("ours");
+    assert_message(&run(&program, "shell", &[]), 125, &[UNTRUSTED, "read the variables of `/etc/hostname`"]);
+    let program = project("[shell]\nenv = [\"HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123\"]\n");
+    let refused = run(&program, "shell", &[]);
+    assert_message(&refused, 125, &["variable `HF_TOKEN` looks like a credential", "write `HF_TOKEN` alone"]);
+    assert!(!refused.stderr.contains("hf_abc"), "{}", refused.stderr);
+}

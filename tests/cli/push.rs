@@ -11,7 +11,8 @@ fn reference_without_registry_or_with_digest_is_a_usage_error() {
         assert_message(&both, 2, &["nothing to push"]);
     }
     assert_message(&envforge(&["push", "torch:2.8", "box.test/UPPER"]), 2, &["invalid image reference"]);
-    assert_message(&envforge(&["push", "torch:2.8"]), 2, &["<REF>"]);
+    assert_message(&envforge(&["push", "torch:2.8"]), 2, &["nothing to push"]);
+    assert_message(&envforge(&["push"]), 2, &["<REF>"]);
 }
 
 #[test]

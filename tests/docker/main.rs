@@ -52,6 +52,7 @@ mod book;
 mod channels;
 mod cluster;
 mod content;
+mod edit_packages;
 mod engine_faults;
 mod engine_table;
 mod engines;

@@ -100,3 +100,47 @@ fn folder_that_is_exchanged_while_containers_start_is_never_one_of_the_host() {
     assert!(!host.join("written").exists(), "a program wrote to a folder of the host");
     assert!(started > 0 && refused > 0, "{started} started, {refused} refused: both were tried");
 }
+
+#[test]
+#[ignore = "needs docker"]
+fn project_sets_variables_network_and_data_and_typed_options_win() {
+    let shells = Shells::without_image();
+    let project = shells.project();
+    for folder in ["src/deep", "sets", "others"] {
+        std::fs::create_dir_all(project.join(folder)).expect("a folder of ours");
+    }
+    std::fs::write(project.join("sets/one"), "of-the-project\n").expect("a file of ours");
+    std::fs::write(project.join("others/one"), "typed\n").expect("a file of ours");
+    std::fs::write(project.join(".env"), "B=file\nC=file\n").expect("a file of ours");
+    let file = format!(
+        "schema = 1\nname = \"seen\"\nspec = \"{SPEC}\"\n[shell]\nnetwork = \"none\"\ngpus = \"none\"\ndata = [\"sets\"]\n\
+         volumes = [\"envforge-test-words:/kept\"]\nenv = [\"A=project\", \"B=project\"]\nenv-file = [\".env\"]\n"
+    );
+    std::fs::write(project.join("envforge.toml"), file).expect("a file of ours");
+    let script = "echo $A $B $C; cat /data/sets/one; echo $(ls /sys/class/net); echo kept >/kept/file && pwd";
+    let run = |options: &[&str]| {
+        let words = [&["run"], options, &["sh", "-c", script]].concat();
+        let mut command = shells.command(&words);
+        command.current_dir(project.join("src/deep"));
+        crate::program::Run::of(&command.output().expect("the program starts"))
+    };
+    let refused = run(&[]);
+    assert_eq!(refused.code, 125, "{}", refused.stderr);
+    assert!(refused.stderr.contains("mount volume `envforge-test-words` at `/kept`"), "{}", refused.stderr);
+    let first = run(&["--trust"]);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    assert_eq!(first.stdout, "project project file\nof-the-project\nlo\n/workspace/src/deep\n");
+    let typed = run(&["-e", "A=typed", "--network", "bridge", "--data", "../../others:/data/sets"]);
+    assert_eq!(typed.stdout, "typed project file\ntyped\neth0 lo\n/workspace/src/deep\n", "{}", typed.stderr);
+    // `run` is `shell --`, with its exit code.
+    assert_eq!(shells.run(&["run", "sh", "-c", "exit 7"]).code, 7);
+    assert_eq!(shells.succeed(&["run", "--", "cat", "/kept/file"]), "kept");
+
+    shells.succeed(&["shell", "--name", "run1", "--detach"]);
+    assert_eq!(shells.succeed(&["run", "hostname"]), shells.succeed(&["shell", "run1", "--", "hostname"]));
+    let mut stop = shells.command(&["stop"]);
+    stop.current_dir(project.join("src/deep"));
+    let stopped = crate::program::Run::of(&stop.output().expect("the program starts"));
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (0, "run1\n"), "{}", stopped.stderr);
+    assert_ne!(shells.run(&["stop"]).code, 0, "nothing is left to stop");
+}

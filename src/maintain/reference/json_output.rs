@@ -69,6 +69,15 @@ const OBJECTS: &[Object] = &[
         ],
     ),
     (
+        "envforge add einops",
+        "packages that were added; `remove` prints the same",
+        &[
+            ("file", "path of envforge.toml"),
+            ("changes", "each package: `name`, `from` and `to`, null where there was or is none"),
+            ("lock", "the lock file, as `lock` prints it; null with `--dry-run`"),
+        ],
+    ),
+    (
         "envforge lock --check",
         "the state of the lock file",
         &[("file", "its path"), ("fits", "true if it is up to date"), ("differences", "each difference")],

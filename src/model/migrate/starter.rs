@@ -65,7 +65,7 @@ pub fn starter(folder: &str, found: &Migration) -> String {
     out.push_str(
         "\n# [variables]\n# TOKENIZERS_PARALLELISM = \"false\"\n\
          \n# [verify]\n# checks = [{ name = \"imports\", command = \"python -c 'import transformers'\" }]\n\
-         \n# [environments.devel]    # envforge build -e devel\n# flavour = \"devel\"         # nvcc too\n",
+         \n# [environments.devel]    # envforge build -E devel\n# flavour = \"devel\"         # nvcc too\n",
     );
     out
 }

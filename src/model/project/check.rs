@@ -109,6 +109,9 @@ impl Found<'_> {
         for (name, value) in &environment.variables {
             self.variable(name, value);
         }
+        for variable in &environment.shell.env {
+            self.shell_variable(variable);
+        }
         for copy in &environment.copy {
             self.copy(copy);
         }
@@ -221,6 +224,19 @@ impl Found<'_> {
             self.at(value, format!("variable `{name}` looks like a credential"), Some(hint));
         } else if value.contains(['\n', '\r', '\0']) {
             self.at(value, format!("variable `{name}` has more than one line"), None);
+        }
+    }
+
+    /// A variable of the container, which is stored in this file but in no image.
+    fn shell_variable(&mut self, variable: &SpannedValue<String>) {
+        let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
+        if !is_variable(name) {
+            self.at(variable, format!("invalid variable name `{name}`"), None);
+        } else if is_secret_variable(name, value) && !value.is_empty() {
+            let hint = format!("write `{name}` alone: the value is then taken from your environment");
+            self.at(variable, format!("variable `{name}` looks like a credential"), Some(&hint));
+        } else if value.contains(['\n', '\r', '\0']) {
+            self.at(variable, format!("variable `{name}` has more than one line"), None);
         }
     }
 

@@ -33,7 +33,7 @@ pub struct ProjectFile {
     /// The default environment.
     #[schemars(flatten)]
     pub default: Environment,
-    /// Further environments, selected with `-e NAME`.
+    /// Further environments, selected with `-E NAME`.
     #[schemars(default)]
     pub environments: BTreeMap<String, Environment>,
 }
@@ -247,8 +247,20 @@ pub struct RunWithSecrets {
 pub struct Shell {
     /// Host directories to mount, `SOURCE:TARGET[:ro]`.
     pub mounts: Vec<SpannedValue<String>>,
+    /// Data sets to mount read-only: `SOURCE` at /data/NAME, or `SOURCE:TARGET`.
+    pub data: Vec<SpannedValue<String>>,
+    /// Named volumes, `NAME:TARGET`. Using one requires your agreement: other projects may use it, too.
+    pub volumes: Vec<SpannedValue<String>>,
+    /// Environment variables of the container: `NAME=VALUE`, or `NAME` for the caller's, which requires your agreement.
+    pub env: Vec<SpannedValue<String>>,
+    /// Files of variables, one `NAME=VALUE` per line, relative to this file.
+    pub env_file: Vec<SpannedValue<String>>,
     /// Ports, `HOST:CONTAINER` or one number for both.
     pub ports: Vec<SpannedValue<String>>,
+    /// The network: `bridge` (default), `none`, or `host` or the name of an engine network, which require your agreement.
+    pub network: Option<String>,
+    /// GPUs: `all`, `none`, or comma-separated indices or UUIDs. Default: all available.
+    pub gpus: Option<String>,
     /// Memory limit: `32g`.
     pub memory: Option<String>,
     /// CPU limit: `4` or `1.5`.
@@ -257,6 +269,8 @@ pub struct Shell {
     pub shm_size: Option<String>,
     /// Start Jupyter: `true`.
     pub jupyter: Option<bool>,
+    /// Start an SSH server: `true`.
+    pub ssh: Option<bool>,
 }
 
 /// Settings of the checks before tagging.

@@ -16,7 +16,7 @@ impl ProjectFile {
             if self.default.has_spec() || self.environments.is_empty() {
                 return Ok(self.default.clone());
             }
-            let known: Vec<_> = self.environments.keys().map(|name| format!("-e {name}")).collect();
+            let known: Vec<_> = self.environments.keys().map(|name| format!("-E {name}")).collect();
             let text = "the default environment has no `spec` or `framework`".to_owned();
             let hint = Some(format!("use one of: {}", known.join(", ")));
             let problems = vec![Problem { place: None, text, hint }];
@@ -69,6 +69,13 @@ pub(super) fn merged(below: &Environment, own: &Environment) -> Environment {
     all.run.extend(own.run.iter().cloned());
     all.shell.mounts.extend(own.shell.mounts.iter().cloned());
     all.shell.ports.extend(own.shell.ports.iter().cloned());
+    all.shell.data.extend(own.shell.data.iter().cloned());
+    all.shell.volumes.extend(own.shell.volumes.iter().cloned());
+    all.shell.env.extend(own.shell.env.iter().cloned());
+    all.shell.env_file.extend(own.shell.env_file.iter().cloned());
+    replace(&mut all.shell.network, own.shell.network.as_ref());
+    replace(&mut all.shell.gpus, own.shell.gpus.as_ref());
+    replace(&mut all.shell.ssh, own.shell.ssh.as_ref());
     replace(&mut all.shell.memory, own.shell.memory.as_ref());
     replace(&mut all.shell.cpus, own.shell.cpus.as_ref());
     replace(&mut all.shell.shm_size, own.shell.shm_size.as_ref());
@@ -203,7 +210,7 @@ python = "3.12"
         let text = "schema = 1\n[environments.a]\nspec = \"pytorch-cuda\"\n";
         let file = ProjectFile::parse("f", text).expect("reads");
         let error = file.environment("f", None).expect_err("refused");
-        assert_eq!(error.hints(), ["use one of: -e a"]);
+        assert_eq!(error.hints(), ["use one of: -E a"]);
         assert!(file.environment("f", Some("a")).is_ok());
     }
 }

@@ -8,6 +8,7 @@ mod error;
 pub(crate) mod file;
 mod merge;
 mod names;
+mod package_edit;
 mod parse;
 mod pyproject;
 mod requirement;
@@ -24,6 +25,7 @@ pub use file::{
 };
 pub(crate) use names::name_from;
 pub use names::{is_apt_name, is_name};
+pub use package_edit::{NotListed, PackageChange, PackageEdit, PackageList};
 pub use pyproject::from_pyproject;
 pub use requirement::{bare_name, requirement_name};
 pub use requirements::{Requirement, RequirementFiles, from_requirements};

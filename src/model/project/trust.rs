@@ -48,19 +48,54 @@ pub enum HostRequest {
         /// Its address.
         address: String,
     },
+    /// A variable of the user for the container.
+    Variable {
+        /// Its name.
+        name: String,
+    },
+    /// A file of variables outside the project.
+    EnvFile {
+        /// The path on the host, without links.
+        path: Utf8PathBuf,
+    },
+    /// A named volume, which other projects may use, too.
+    Volume {
+        /// Its name.
+        name: String,
+        /// The path in the container.
+        target: String,
+    },
+    /// A network with other members than the container.
+    Network {
+        /// `host`, or the name of an engine's network.
+        name: String,
+    },
 }
 
 impl HostRequest {
     /// Returns the request for a mount, unless the source is the project's folder or below it.
     pub fn of_mount(folder: &Utf8Path, source: Utf8PathBuf, target: String, read_only: bool) -> Option<Self> {
-        let plain = source.components().all(|part| part.as_str() != "..");
-        (!plain || !source.starts_with(folder)).then_some(Self::Mount { source, target, read_only })
+        is_outside(folder, &source).then_some(Self::Mount { source, target, read_only })
+    }
+
+    /// Returns the request for a file of variables, unless it lies in the project's folder.
+    pub fn of_env_file(folder: &Utf8Path, path: Utf8PathBuf) -> Option<Self> {
+        is_outside(folder, &path).then_some(Self::EnvFile { path })
+    }
+
+    /// Returns the request for a network, unless it is one of the container's own.
+    pub fn of_network(name: &str) -> Option<Self> {
+        (!["bridge", "none"].contains(&name)).then(|| Self::Network { name: name.to_owned() })
     }
 
     /// Returns the request for a port, unless only this machine can reach it.
     pub fn of_port(address: IpAddr, host: u16, container: u16) -> Option<Self> {
         (!address.is_loopback()).then_some(Self::Port { address, host, container })
     }
+}
+
+fn is_outside(folder: &Utf8Path, path: &Utf8Path) -> bool {
+    path.components().any(|part| part.as_str() == "..") || !path.starts_with(folder)
 }
 
 /// One line for the user. The project's text is escaped: it must not move the cursor of the terminal that asks.
@@ -78,6 +113,14 @@ impl fmt::Display for HostRequest {
             Self::AptSource { address } => {
                 write!(f, "read the apt source `{}` of its base", address.escape_debug())
             }
+            Self::Variable { name } => write!(f, "read your variable `{}`", name.escape_debug()),
+            Self::EnvFile { path } => {
+                write!(f, "read the variables of `{}`", path.as_str().escape_debug())
+            }
+            Self::Volume { name, target } => {
+                write!(f, "mount volume `{}` at `{}`", name.escape_debug(), target.escape_debug())
+            }
+            Self::Network { name } => write!(f, "join network `{}`", name.escape_debug()),
             Self::ProxyLogin => f.write_str("read the login of your proxy in the commands of `run`"),
             Self::Secret { name, command } => {
                 write!(f, "read secret `{}` in `{}`", name.escape_debug(), command.escape_debug())
@@ -116,6 +159,15 @@ mod tests {
         let port = |address: &str| HostRequest::of_port(address.parse().expect("an address"), 80, 80);
         assert!(port("127.0.0.1").is_none() && port("127.8.8.8").is_none() && port("::1").is_none());
         assert!(port("0.0.0.0").is_some() && port("::").is_some() && port("10.0.0.1").is_some());
+    }
+
+    #[test]
+    fn networks_of_others_and_files_outside_need_agreement() {
+        let network = |name: &str| HostRequest::of_network(name).is_some();
+        assert!(!network("bridge") && !network("none"));
+        assert!(network("host") && network("default") && network("container:db") && network(""));
+        let file = |path: &str| HostRequest::of_env_file(Utf8Path::new("/w/p"), path.into()).is_some();
+        assert!(!file("/w/p/.env") && file("/w/.env") && file("/w/p/../.env"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 
 use super::lock::LockOptions;
 use super::project::ProjectOptions;
+use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
 /// What puts an image together.
@@ -44,6 +45,8 @@ pub struct Build {
     pub trust: bool,
     /// What puts the image together.
     pub builder: BuilderChoice,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// Which project.
     pub project: ProjectOptions,
     /// Which lock is used and how.
@@ -67,6 +70,7 @@ impl Build {
             offline: None,
             trust: false,
             builder: BuilderChoice::default(),
+            parts: SpecParts::default(),
             project: ProjectOptions::default(),
             source: LockOptions::default(),
             target: TargetOptions::default(),

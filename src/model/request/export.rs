@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 
 use super::lock::LockOptions;
 use super::project::ProjectOptions;
+use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
 /// Arguments of every `export`.
@@ -15,6 +16,8 @@ pub struct Export {
     pub dir: Utf8PathBuf,
     /// Overwrite what an earlier export left in DIR.
     pub force: bool,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// Which project.
     pub project: ProjectOptions,
     /// Which lock is used and how.

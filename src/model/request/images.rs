@@ -18,8 +18,8 @@ pub struct Inspect {
 pub struct Diff {
     /// An image, a spec or a lock file.
     pub from: String,
-    /// The other.
-    pub to: String,
+    /// The other; without it the project.
+    pub to: Option<String>,
     /// Write the changes as an HTML page, too.
     pub html: Option<camino::Utf8PathBuf>,
 }

@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 
 use super::project::ProjectOptions;
+use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
 /// A request for `lock`.
@@ -19,6 +20,8 @@ pub struct Lock {
     pub digest: bool,
     /// Allow what the project requests of this machine.
     pub trust: bool,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// Which project.
     pub project: ProjectOptions,
     /// Which lock file is used and how.

@@ -4,6 +4,7 @@ mod build;
 mod compat;
 mod containers;
 mod doctor;
+mod edit_packages;
 mod export;
 mod global;
 mod images;
@@ -17,6 +18,7 @@ mod plan;
 mod project;
 mod push;
 mod shell;
+mod spec_parts;
 mod target;
 mod vendor;
 mod verify;
@@ -25,6 +27,7 @@ pub use build::{Build, BuilderChoice};
 pub use compat::{CompatAbi, CompatLint, CompatShow, CompatUse, WheelArgument};
 pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
+pub use edit_packages::{EditPackages, PackageAction};
 pub use export::{Export, ExportFormat, ExportOci};
 pub use global::{GlobalOptions, ProgressMode};
 pub use images::{Diff, Inspect, Prune, Size, SizeBy};
@@ -37,6 +40,7 @@ pub use plan::Plan;
 pub use project::ProjectOptions;
 pub use push::Push;
 pub use shell::{ContainerOptions, LimitOptions, ServiceOptions, Shell, StartOptions, mount_hint};
+pub use spec_parts::SpecParts;
 pub use target::TargetOptions;
 pub use vendor::Vendor;
 pub use verify::{Level, Verify};
@@ -48,6 +52,8 @@ pub enum Command {
     Status,
     /// `init`.
     Init(Init),
+    /// `add` or `remove`.
+    EditPackages(EditPackages),
     /// `build`.
     Build(Build),
     /// `plan`.

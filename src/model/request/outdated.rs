@@ -2,6 +2,7 @@
 
 use super::lock::LockOptions;
 use super::project::ProjectOptions;
+use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
 /// A request for `outdated`.
@@ -9,6 +10,8 @@ use super::target::TargetOptions;
 pub struct Outdated {
     /// Whose lock: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
     pub spec: Option<String>,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// Which project.
     pub project: ProjectOptions,
     /// Where the lock lies.

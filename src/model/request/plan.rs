@@ -1,6 +1,7 @@
 //! `plan`.
 
 use super::project::ProjectOptions;
+use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
 /// A request for `plan`.
@@ -8,6 +9,8 @@ use super::target::TargetOptions;
 pub struct Plan {
     /// What to plan: `NAME[:VERSION][-CUDA][-PYTHON][-FLAVOUR]`.
     pub spec: Option<String>,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// Which project.
     pub project: ProjectOptions,
     /// The machine that will run it.

@@ -4,11 +4,15 @@ use std::net::IpAddr;
 
 use camino::Utf8PathBuf;
 
+use super::spec_parts::SpecParts;
+
 /// A request for `shell`.
 #[derive(Debug, Clone)]
 pub struct Shell {
     /// A spec, or any image.
     pub image: Option<String>,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// An environment of envforge.toml.
     pub environment: Option<String>,
     /// The project's folder or file.

@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 
 use super::lock::LockOptions;
 use super::project::ProjectOptions;
+use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
 
 /// A request for `vendor`.
@@ -19,6 +20,8 @@ pub struct Vendor {
     pub layers: bool,
     /// With --check: ask the indexes for each wheel.
     pub upstream: bool,
+    /// What the spec is restricted to.
+    pub parts: SpecParts,
     /// Which project.
     pub project: ProjectOptions,
     /// Which lock is used and how.

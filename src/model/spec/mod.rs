@@ -11,6 +11,7 @@ mod cuda_request;
 mod error;
 mod flavour;
 mod parse;
+mod parts;
 mod suffix;
 mod types;
 
@@ -21,4 +22,5 @@ pub use cuda_request::CudaRequest;
 pub use error::{SpecError, SpecProblem};
 pub use flavour::Flavour;
 pub use parse::strip_unverified;
+pub use parts::{cuda_part, python_part};
 pub use types::Spec;

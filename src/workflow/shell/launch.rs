@@ -11,8 +11,8 @@ use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::{ContainerLabels, Ends, container_name};
 use crate::shell::{
-    ContainerEnv, LocalListeners, MountArgs, NewContainer, Services, ShellError, User, caller_ids, env_file,
-    free_name, is_name, mounts, ports, term, variables,
+    ContainerEnv, LARGEST_ENV_FILE, LocalListeners, MountArgs, NewContainer, Services, ShellError, User,
+    caller_ids, env_file, free_name, is_name, mounts, ports, term, variables,
 };
 use crate::store::built_images::built_from;
 use crate::store::read_typed_text;
@@ -30,8 +30,6 @@ use crate::workflow::shell::volumes::standing_mounts;
 
 /// Where a forwarded SSH agent is heard.
 const AGENT: &str = "/run/envforge-agent.sock";
-/// The most of a file of `--env-file`, bytes.
-const LARGEST_ENV_FILE: u64 = 1 << 20;
 /// The command of a container that waits for terminals.
 const WAITS: [&str; 3] = ["tail", "-f", "/dev/null"];
 
@@ -129,8 +127,11 @@ async fn request(
         volume: &args.inside.volume,
         current: &session.settings.paths.current_dir,
     })?;
-    check_folders(session, &[launch.judged, &typed].concat())?;
-    let Settled { mut mounts, links, writable } = settle(&project.folder, launch.judged, typed)?;
+    // A path that was typed stands for the project's.
+    let is_typed = |mount: &&Mount| typed.iter().any(|other| other.target == mount.target);
+    let judged: Vec<Mount> = launch.judged.mounts.iter().filter(|mount| !is_typed(mount)).cloned().collect();
+    check_folders(session, &[&judged[..], &typed].concat())?;
+    let Settled { mut mounts, links, writable } = settle(&project.folder, &judged, typed)?;
     for link in writable {
         let text =
             format!("{} is a link to {}: programs in the container can write there", link.path, link.to);
@@ -149,6 +150,7 @@ async fn request(
     if terminal {
         env.push(format!("TERM={}", term(session.settings.environment.get("TERM").map(String::as_str))));
     }
+    env.extend(launch.judged.env.iter().cloned());
     for file in &args.inside.env_file {
         let file = session.settings.paths.current_dir.join(file);
         env.extend(env_file(&read_typed_text(&file, LARGEST_ENV_FILE).await?)?);

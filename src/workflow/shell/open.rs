@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 
-use crate::engine::{Containers, Mount, SHELL_LABEL};
+use crate::engine::{Containers, SHELL_LABEL};
 use crate::model::request;
 use crate::report::Event;
 use crate::shell::labels::Shell;
@@ -10,6 +10,7 @@ use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactiv
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
 use crate::workflow::named::Named;
+use crate::workflow::project_trust::Judged;
 use crate::workflow::proven::proven;
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
@@ -22,17 +23,18 @@ use crate::workflow::shell::project;
 use crate::workflow::shell::serve::of_running;
 use crate::workflow::verify_target::spec_of;
 
-/// Opens the container of the image that was typed, else that of the project's file with the mounts that were judged.
+/// Opens the container of the image that was typed, else that of the project's file with what was judged of it.
 pub(crate) async fn open(
     session: &Session<'_>,
     typed: &request::Shell,
-    of_file: Option<(&BuildRequest, &[Mount])>,
+    of_file: Option<(&BuildRequest, &Judged)>,
 ) -> Result<OpenOutcome, CommandError> {
     let shells = shells(&*session.containers).await?;
     if let Some(shell) = named_container(typed, &shells) {
         return join_running(session, typed, (typed, shell, None)).await.map(OpenOutcome::of_container);
     }
-    let (of_file, judged) = of_file.map_or((None, &[][..]), |(wanted, judged)| (Some(wanted), judged));
+    let nothing = Judged::default();
+    let (of_file, judged) = of_file.map_or((None, &nothing), |(wanted, judged)| (Some(wanted), judged));
     let folder = of_file.and_then(|wanted| wanted.folder.as_deref());
     let project = project(session, folder)?;
     let args = &match of_file {
