@@ -48,6 +48,16 @@ def plan_milliseconds(spec, runs=60):
     return statistics.median(times) * 1000
 
 
+def large_plan_seconds(count=10_000):
+    """`plan` of a project with that many requirements."""
+    with tempfile.TemporaryDirectory() as folder:
+        lines = "".join(f"package-{number} >= 1.{number}\n" for number in range(count))
+        pathlib.Path(folder, "r.txt").write_text(lines)
+        text = "schema = 1\nspec = 'pytorch-cuda:2.8-cu128'\npackages = { requirements = ['r.txt'] }\n"
+        pathlib.Path(folder, "envforge.toml").write_text(text)
+        return run([ENVFORGE, "plan", "--target", "any"], cwd=folder)[0]
+
+
 def pip_dockerfile(folder, base, lock, extra):
     """What an experienced engineer writes by hand: apt in one RUN, pip with a cache mount in one RUN."""
     wheels = "\n".join(f"{wheel['name']}=={wheel['version']}" for wheel in lock["wheels"])
@@ -198,6 +208,7 @@ def main():
     arguments = arguments.parse_args()
     spec = arguments.spec
     rows = [("`plan`, whole process", f"{plan_milliseconds(spec):.1f} ms", "", "", "10 ms")]
+    rows.append(("`plan` with 10,000 requirements", f"{large_plan_seconds():.2f} s", "", "", "1 s"))
     with tempfile.TemporaryDirectory(prefix="envforge-bench-") as temp:
         temp = pathlib.Path(temp)
         lockfile, folder = temp / "envforge.lock", temp / "pip"
