@@ -107,7 +107,7 @@ pub struct GlobalArgs {
     /// Print errors only.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print every step, decision and passed check (-vv: HTTP traffic too).
+    /// Print every step, decision and check (-vv: HTTP traffic too).
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
     /// Disable progress bars.
