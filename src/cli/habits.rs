@@ -43,7 +43,7 @@ pub(super) const HABITS: &[Habit] = &[
         "envforge shell --attach run1",
     ),
     habit(&["up", "start", "restart"], "`shell --detach` starts a container", "envforge shell --detach"),
-    habit(&["down", "kill"], "`stop` ends containers", "envforge stop --all"),
+    habit(&["down", "kill"], "`stop` ends containers", "envforge stop run1"),
     habit(
         &["top", "stats", "container", "containers"],
         "`ps` shows containers and their GPUs",
@@ -55,7 +55,13 @@ pub(super) const HABITS: &[Habit] = &[
         "`prune` removes unused images and downloads",
         "envforge prune --cache",
     ),
-    habit(&["sync", "make", "compose"], "`build` makes the image of the lock file", "envforge build"),
+    habit(&["compose"], "`export compose` writes a compose.yaml", "envforge export compose ./compose"),
+    habit(
+        &["completion", "completions"],
+        "`generate completions` prints the script for a shell",
+        "envforge generate completions bash",
+    ),
+    habit(&["sync", "make"], "`build` makes the image of the lock file", "envforge build"),
     habit(&["compile", "freeze", "resolve"], "`lock` pins every package", "envforge lock"),
     habit(&["search", "versions"], "`list` shows what can be built", "envforge list pytorch-cuda"),
     habit(
@@ -127,8 +133,28 @@ pub(super) const OPTION_HABITS: &[OptionHabit] = &[
     },
     OptionHabit {
         options: &["-a", "--all"],
-        verbs: &["ps", "images"],
+        verbs: &["ps"],
         answer: "all of them are listed already: omit it, as in `envforge ps`",
+    },
+    OptionHabit {
+        options: &["-a", "--all"],
+        verbs: &["images"],
+        answer: "all of them are listed already: omit it, as in `envforge images`",
+    },
+    OptionHabit {
+        options: &["--frozen"],
+        verbs: &["build", "lock", "vendor"],
+        answer: "`--locked` takes the lock file as it is, as in `envforge build --locked`",
+    },
+    OptionHabit {
+        options: &["--dev", "-D", "--group"],
+        verbs: &["add", "remove"],
+        answer: "packages of one environment are added with -E, as in `envforge add -E train einops`",
+    },
+    OptionHabit {
+        options: &["--gpus"],
+        verbs: &["build"],
+        answer: "`--gpu` names the GPU that the image is for, as in `envforge build --gpu sm_90`",
     },
     OptionHabit {
         options: &["-r", "--requirements"],

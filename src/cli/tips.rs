@@ -23,8 +23,10 @@ impl Cli {
 
 /// The error with a tip of ours in place of the parser's guess, if there is one.
 fn with_tip(mut error: clap::Error, args: &[OsString]) -> clap::Error {
+    // An option that is unknown here is hardly meant as a value.
+    error.remove(ContextKind::TrailingArg);
     if let Some(tip) = tip(&error, args) {
-        for guess in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::TrailingArg] {
+        for guess in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
             error.remove(guess);
         }
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));

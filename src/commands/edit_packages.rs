@@ -45,9 +45,9 @@ pub(super) async fn edit_packages(args: &EditPackages, settings: &Settings) -> R
     let made = match Box::pin(locked).await {
         Ok(made) => made,
         Err(error) => {
-            drop(written);
+            let text = written.undo();
             if talks {
-                Printer.say(&format!("{} is unchanged: its packages could not be locked", edited.shown));
+                Printer.say(&text);
             }
             return Err(error);
         }

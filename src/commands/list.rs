@@ -1,11 +1,11 @@
 //! `list`: what is published, and whether it runs on the target.
 
 use crate::failure::Exit;
-use crate::model::compat::Matrix;
 use crate::model::compat::tables::Product;
+use crate::model::compat::{Matrix, TOOLKIT};
 use crate::model::request;
 use crate::model::resolve::{ListReport, ResolveOptions, entries, list_text, refusal_text, resolve};
-use crate::model::spec::{Spec, cuda_part, python_part};
+use crate::model::spec::{CudaRequest, Spec, cuda_part, python_part};
 use crate::model::target::Target;
 use crate::model::wrap::wrapped;
 use crate::report::{Printer, reporter};
@@ -45,7 +45,7 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
     if let Some(cuda) = &args.cuda {
         let bad = || RequestError::BadPart { option: "--cuda", value: cuda.clone() };
         let wanted = cuda_part(cuda).ok_or_else(bad)?;
-        found.retain(|entry| entry.spec.parse::<Spec>().is_ok_and(|mut spec| spec.restrict_cuda(wanted)));
+        found.retain(|entry| entry.spec.parse::<Spec>().is_ok_and(|spec| has_cuda(spec, wanted)));
     }
     if !args.all {
         found = newest_patches(found);
@@ -60,6 +60,16 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
         Printer.text(&list_text(&report.entries));
     }
     Ok(Exit::Done)
+}
+
+/// Whether a spec has this CUDA. The version of the product `cuda` is its CUDA.
+fn has_cuda(mut spec: Spec, wanted: CudaRequest) -> bool {
+    if spec.name == TOOLKIT
+        && let Some(own) = spec.version.as_ref().and_then(|version| cuda_part(&version.to_string()))
+    {
+        spec.cuda = Some(own);
+    }
+    spec.restrict_cuda(wanted)
 }
 
 fn filter(args: &request::List, matrix: &Matrix) -> Result<Option<Spec>, CommandError> {

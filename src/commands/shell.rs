@@ -42,7 +42,9 @@ async fn shell(args: &request::Shell, settings: &Settings) -> Result<u8, Command
         return Err(ShellError::MountAsImage { text: text.clone(), mount, verbose }.into());
     }
     let is_unnamed = args.image.is_none() && !args.start.attach;
-    if let [image, command @ ..] = args.command.as_slice()
+    let typed = args.command.split(|word| word == "--").collect::<Vec<_>>();
+    let words = typed.concat();
+    if let [image, command @ ..] = words.as_slice()
         && is_unnamed
         && spec_of(image).is_some()
     {

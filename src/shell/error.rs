@@ -49,6 +49,14 @@ pub enum ShellError {
         /// Where it leads.
         found: String,
     },
+    /// A variable of a project's file that the engine reads as a request for devices.
+    #[error("variable `{name}` in `{file}` is set by envforge")]
+    OwnVariable {
+        /// The variable.
+        name: String,
+        /// The file.
+        file: String,
+    },
     /// A folder below another one that programs of the container can change.
     #[error(
         "cannot mount `{path}`: a program in the container can replace it through the mount of `{above}`"
@@ -217,6 +225,7 @@ impl Failure for ShellError {
             | Self::ImageAsCommand { .. }
             | Self::NoFolder { .. }
             | Self::MovedFolder { .. }
+            | Self::OwnVariable { .. }
             | Self::FolderBelowMount { .. }
             | Self::LinkInMount { .. }
             | Self::BadProject { .. }
@@ -266,6 +275,7 @@ impl Failure for ShellError {
                 format!("run it in that image: `envforge shell {image} -- {command}`")
             }
             Self::NoFolder { .. } => "create the directory first, or use another one".to_owned(),
+            Self::OwnVariable { .. } => "remove it, or pass it yourself: `-e NAME=VALUE`".to_owned(),
             Self::MovedFolder { .. } => {
                 "end what changes the folder (another container of the project may), then run it again".to_owned()
             }

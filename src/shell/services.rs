@@ -218,7 +218,8 @@ pub(crate) fn client_config(
     let identity = identity.map(|file| format!("  IdentityFile \"{file}\"\n")).unwrap_or_default();
     format!(
         "Host envforge-{name}\n  HostName 127.0.0.1\n  Port {port}\n  User {user}\n  HostKeyAlias envforge-{name}\n  \
-         UserKnownHostsFile \"{known_hosts}\"\n  StrictHostKeyChecking yes\n{identity}",
+         UserKnownHostsFile \"{known_hosts}\"\n  StrictHostKeyChecking yes\n  ForwardAgent no\n  \
+         ForwardX11 no\n{identity}",
         user = user.name()
     )
 }

@@ -51,6 +51,16 @@ pub(crate) fn write_in_place_of(path: &Utf8Path, bytes: &[u8], mode: u32) -> Res
     write_with_mode(&real, bytes, mode)
 }
 
+/// Writes a file of a project under its name as [`write_atomically`] does: a link that lies there by now is replaced, not followed. A
+/// regular file keeps its mode, a new one gets `mode`.
+pub(crate) fn replace_file(path: &Utf8Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
+    let mode = match fs_err::symlink_metadata(path) {
+        Ok(found) if found.is_file() => found.permissions().mode() & 0o7777,
+        _ => mode,
+    };
+    write_with_mode(path, bytes, mode)
+}
+
 fn write_with_mode(path: &Utf8Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     make_parent(path)?;
     let parent = match path.parent() {

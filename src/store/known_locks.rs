@@ -47,13 +47,26 @@ pub(crate) fn in_use(store: &Store) -> BTreeSet<String> {
     locks.map(|lock| lock.hash()).collect()
 }
 
+/// Returns the paths of locks in use that are there and are not read: of another schema, or damaged.
+pub(crate) fn unread_locks(store: &Store) -> Vec<String> {
+    let there = files_in_use(store).into_iter().filter(|path| path.exists());
+    let is_read = |path: &Utf8PathBuf| {
+        let text = read_regular_text(path, LARGEST_LOCK);
+        text.is_ok_and(|text| text.is_empty() || Lock::from_toml("a lock", &text).is_ok())
+    };
+    there.filter(|path| !is_read(path)).map(Utf8PathBuf::into_string).collect()
+}
+
 /// The locks in use as they are written, those of a newer envforge too.
 pub(super) fn texts_in_use(store: &Store) -> Vec<String> {
+    files_in_use(store).iter().filter_map(|path| read_regular_text(path, LARGEST_LOCK).ok()).collect()
+}
+
+fn files_in_use(store: &Store) -> Vec<Utf8PathBuf> {
     let projects = files(&store.state_dir().join(PROJECTS));
     let of_projects =
         projects.iter().filter_map(|file| read_regular_text(file, LARGEST_STATE).ok()).map(Utf8PathBuf::from);
-    let all = files(&store.state_dir().join(OF_SPECS)).into_iter().chain(of_projects);
-    all.filter_map(|path| read_regular_text(&path, LARGEST_LOCK).ok()).collect()
+    files(&store.state_dir().join(OF_SPECS)).into_iter().chain(of_projects).collect()
 }
 
 fn files(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
@@ -96,6 +109,25 @@ mod tests {
         store.write_state(&format!("{OF_SPECS}/b.lock"), FIXTURE.as_bytes()).expect("written");
         assert_eq!(texts_in_use(&store), [FIXTURE], "the other one is");
         assert_eq!(known_lock(&store, &lock.hash()).as_ref(), Some(&lock));
+    }
+
+    #[test]
+    fn lock_that_cannot_be_read_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store(&folder);
+        store.write_state(&format!("{OF_SPECS}/good.lock"), FIXTURE.as_bytes()).expect("written");
+        remember_project(&store, &store.state_dir().join("gone/envforge.lock")).expect("written");
+        assert_eq!(unread_locks(&store), [] as [&str; 0]);
+        let old = FIXTURE.replacen("schema = 2", "schema = 1", 1);
+        for (name, text) in [("old", old.as_str()), ("damaged", "schema = 2\nspec = ")] {
+            store.write_state(&format!("{OF_SPECS}/{name}.lock"), text.as_bytes()).expect("written");
+        }
+        let mut named = unread_locks(&store);
+        named.sort();
+        assert!(
+            named.len() == 2 && named[0].ends_with("damaged.lock") && named[1].ends_with("old.lock"),
+            "{named:?}"
+        );
     }
 
     #[test]

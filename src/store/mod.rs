@@ -37,11 +37,11 @@ pub(crate) mod vendor_layers;
 
 pub use error::StoreError;
 pub use files::write_atomically;
-pub(crate) use files::{copy_verified, write_in_place_of};
+pub(crate) use files::{copy_verified, replace_file, write_in_place_of};
 pub use folders::Store;
 pub use lock::StoreLock;
 pub(crate) use lock::wait_for_lock;
 pub(crate) use newest_indexes::{newest_index, remember_index};
-pub(crate) use regular_file::{open_regular, read_regular, read_regular_text, read_typed_text};
+pub(crate) use regular_file::{open_regular, read_regular, read_regular_text, read_text_at, read_typed_text};
 pub(crate) use sealed::SealedRecords;
 pub(crate) use trusted_projects::{is_trusted, remember_trusted};

@@ -1,6 +1,7 @@
 //! Files that a project or a user names: opened only if they are regular ones, so that no read waits for ever or has an effect.
 
 use std::io::{Error, ErrorKind};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileTypeExt as _;
 
 use camino::Utf8Path;
@@ -46,6 +47,17 @@ pub(crate) fn read_regular(path: &Utf8Path, most: u64) -> std::io::Result<Vec<u8
 pub(crate) fn read_regular_text(path: &Utf8Path, most: u64) -> std::io::Result<String> {
     let not_text = |_| Error::new(ErrorKind::InvalidData, format!("`{path}` is not UTF-8"));
     String::from_utf8(read_regular(path, most)?).map_err(not_text)
+}
+
+/// The same for a text, if the opened file lies at that path without links; `None`: it is another one by now.
+pub(crate) fn read_text_at(path: &Utf8Path, most: u64) -> std::io::Result<Option<String>> {
+    let file = open_regular(path)?;
+    // The name may lead elsewhere before and after: what was opened decides.
+    let place = fs_err::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    if place != path.as_std_path() {
+        return Ok(None);
+    }
+    read_text_bounded(file, most).map(Some)
 }
 
 /// The same for a file that a person typed, which may be a pipe as well (`<(command)` of a shell). Its writer may be slow: who drops
@@ -102,6 +114,20 @@ mod tests {
         }
         let error = read_regular(&path.join("gone"), 4).expect_err("absent");
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
+
+    #[test]
+    fn file_behind_a_link_is_another_one_than_that_of_its_path() {
+        let (_folder, path) = folder();
+        let path = path.canonicalize_utf8().expect("ours");
+        fs_err::create_dir(path.join("d")).expect("ours");
+        fs_err::write(path.join("d/a"), "A=1").expect("ours");
+        std::os::unix::fs::symlink("a", path.join("d/b")).expect("ours");
+        std::os::unix::fs::symlink("d", path.join("e")).expect("ours");
+        assert_eq!(read_text_at(&path.join("d/a"), 9).expect("read").as_deref(), Some("A=1"));
+        for link in ["d/b", "e/a"] {
+            assert_eq!(read_text_at(&path.join(link), 9).expect("read"), None, "{link}");
+        }
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use crate::model::project::{
 };
 use crate::model::request::{EditPackages, PackageAction};
 use crate::settings::Settings;
-use crate::store::{StoreError, read_regular, write_in_place_of};
+use crate::store::{StoreError, read_regular, replace_file};
 use crate::workflow::error::CommandError;
 use crate::workflow::project::{LARGEST_FILE, Project, found, invalid, read, requirements, utf8};
 use crate::workflow::request_error::RequestError;
@@ -61,6 +61,14 @@ pub(crate) enum PackageEditError {
         /// The project file.
         file: String,
     },
+    /// The project file is a link: what is written there would be a file of somewhere else.
+    #[error("`{file}` is a link to `{to}`")]
+    Link {
+        /// The project file.
+        file: String,
+        /// Where it leads.
+        to: String,
+    },
     /// The package is in no list.
     #[error("`{}` is not a package of `{place}`", missing.name)]
     NotListed {
@@ -88,6 +96,7 @@ impl Failure for PackageEditError {
                 Some(format!("add {} to {file}, then run `envforge lock`", quoted(packages)))
             }
             Self::OtherOrigin { .. } => Some("edit it there, then run `envforge lock`".to_owned()),
+            Self::Link { to, .. } => Some(format!("pass the file itself: `--project {to}`")),
             Self::NotListed { missing, .. } => hint_of_missing(missing),
         };
         hint.into_iter().collect()
@@ -142,7 +151,7 @@ impl EditedPackages {
     /// Writes the file; it is put back when the result is dropped, unless that is kept.
     pub(crate) fn write(&self) -> Result<Written<'_>, CommandError> {
         if self.before != self.after.as_bytes() {
-            write_in_place_of(&self.file, self.after.as_bytes(), READABLE)?;
+            replace_file(&self.file, self.after.as_bytes(), READABLE)?;
         }
         Ok(Written { edited: self, kept: false })
     }
@@ -160,14 +169,28 @@ impl Written<'_> {
         self.kept = true;
     }
 
-    fn put_back(&self) -> Result<(), StoreError> {
-        let EditedPackages { file, before, after, .. } = self.edited;
-        // Another program's text is not overwritten.
-        let is_ours = read_regular(file, LARGEST_FILE).is_ok_and(|now| now == after.as_bytes());
-        if !is_ours || before == after.as_bytes() {
-            return Ok(());
+    /// Puts the file back and returns a sentence of what it is now.
+    pub(crate) fn undo(mut self) -> String {
+        self.kept = true;
+        let shown = &self.edited.shown;
+        match self.put_back() {
+            Ok(true) => format!("{shown} is unchanged: its packages could not be locked"),
+            Ok(false) => format!("{shown} was changed by another program meanwhile and stays as it is"),
+            Err(error) => format!("{shown} could not be put back and has the new packages: {error}"),
         }
-        write_in_place_of(file, before, READABLE)
+    }
+
+    /// Puts the file back; false: another program's text is there, which is not overwritten.
+    fn put_back(&self) -> Result<bool, StoreError> {
+        let EditedPackages { file, before, after, .. } = self.edited;
+        if before == after.as_bytes() {
+            return Ok(true);
+        }
+        let is_ours = read_regular(file, LARGEST_FILE).is_ok_and(|now| now == after.as_bytes());
+        if is_ours {
+            replace_file(file, before, READABLE)?;
+        }
+        Ok(is_ours)
     }
 }
 
@@ -191,6 +214,10 @@ pub(crate) fn edited(args: &EditPackages, settings: &Settings) -> Result<EditedP
     let entries = entries(args)?;
     let project = read(&args.project, settings)?;
     let name = project.file.strip_prefix(&settings.paths.current_dir).unwrap_or(&project.file);
+    if let Ok(to) = project.file.as_std_path().read_link() {
+        let (file, to) = (name.to_string(), to.display().to_string());
+        return Err(PackageEditError::Link { file, to }.into());
+    }
     let place = match &args.project.environment {
         Some(environment) => format!("{name} [environments.{environment}]"),
         None => name.to_string(),

@@ -146,7 +146,7 @@ impl Failure for ImageError {
             Self::UnknownLock { .. } => "pass the lock file it was built from".to_owned(),
             Self::NoReport { image } => format!("create one: envforge verify {image}"),
             Self::NothingToPush => {
-                "pass a complete tag: `-t registry.example.com/team/torch:2.8 --push`".to_owned()
+                "name a registry: `registry.example.com/team/torch:2.8` (with `build --push`: after `--tag`)".to_owned()
             }
             Self::NotPushed { .. } => {
                 "run `verify --push` on a machine with a GPU of the target: it pushes verified tags only"

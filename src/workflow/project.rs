@@ -1,5 +1,7 @@
 //! The project file and the files it refers to, read for one environment.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -86,7 +88,18 @@ pub(crate) fn found(args: &ProjectOptions, settings: &Settings) -> Result<Utf8Pa
         return Ok(if path.is_dir() { path.join(FILE) } else { path });
     }
     let found = here.ancestors().map(|folder| folder.join(FILE)).find(|file| file.is_file());
-    found.ok_or_else(|| RequestError::NoProject { folder: here.to_string() })
+    let found = found.ok_or_else(|| RequestError::NoProject { folder: here.to_string() })?;
+    // In a folder above, such as /tmp, anybody may have put it there.
+    if found.parent() != Some(here) && !is_own(&found) {
+        return Err(RequestError::ForeignProject { file: found.into_string() });
+    }
+    Ok(found)
+}
+
+/// Whether a file is the caller's or root's.
+fn is_own(file: &Utf8Path) -> bool {
+    fs_err::symlink_metadata(file)
+        .is_ok_and(|found| [0, rustix::process::geteuid().as_raw()].contains(&found.uid()))
 }
 
 /// Everything Python that is wanted: inline, from requirement files, from pyproject.toml.

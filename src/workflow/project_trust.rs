@@ -12,7 +12,7 @@ use crate::model::project::{HostRequest, SpannedValue, requests_digest};
 use crate::report::Printer;
 use crate::settings::{Settings, TrustedProject};
 use crate::shell::{LARGEST_ENV_FILE, MountArgs, ShellError, env_file, mounts, ports, variables};
-use crate::store::{Store, is_trusted, read_regular_text, remember_trusted};
+use crate::store::{Store, is_trusted, read_text_at, remember_trusted};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::confirm::confirm;
 use crate::workflow::error::CommandError;
@@ -220,6 +220,9 @@ fn openings(wanted: &BuildRequest, folder: &Utf8Path) -> Result<Openings, Comman
     requests.extend(env_files.iter().filter_map(|path| HostRequest::of_env_file(folder, path.clone())));
     let passed = shell.env.iter().filter(|text| !text.contains('='));
     requests.extend(passed.map(|name| HostRequest::Variable { name: name.to_string() }));
+    if shell.ssh == Some(true) {
+        requests.push(HostRequest::PublicKeys);
+    }
     requests.extend(shell.network.iter().filter_map(|name| HostRequest::of_network(name)));
     let group = Group { digest: requests_digest(folder, &requests, &[]), requests };
     Ok(Openings { group, mounts: judged, env_files })
@@ -242,12 +245,17 @@ fn variables_of(
 ) -> Result<Vec<String>, CommandError> {
     let mut all = Vec::new();
     for path in env_files {
-        let text = read_regular_text(path, LARGEST_ENV_FILE)?;
-        let found = real(path.clone());
-        if found != *path {
-            return Err(ShellError::MovedFolder { path: path.to_string(), found: found.into_string() }.into());
+        let Some(text) = read_text_at(path, LARGEST_ENV_FILE)? else {
+            let found = real(path.clone()).into_string();
+            return Err(ShellError::MovedFolder { path: path.to_string(), found }.into());
+        };
+        let found = env_file(&text)?;
+        // The engine reads them as a wish for devices.
+        if let Some(variable) = found.iter().find(|variable| variable.starts_with("NVIDIA_")) {
+            let name = variable.split('=').next().unwrap_or(variable).to_owned();
+            return Err(ShellError::OwnVariable { name, file: path.to_string() }.into());
         }
-        all.extend(env_file(&text)?);
+        all.extend(found);
     }
     let here = |name: &str| settings.environment.get(name).cloned();
     all.extend(variables(&texts(&wanted.shell.env), here)?);

@@ -116,6 +116,12 @@ pub enum RequestError {
         /// The directory in which the search began.
         folder: String,
     },
+    /// The nearest project file above belongs to somebody else.
+    #[error("`{file}` belongs to another user")]
+    ForeignProject {
+        /// The file.
+        file: String,
+    },
     /// A request refers to a package index that is not configured.
     #[error("package index `{name}` is not configured")]
     UnknownIndex {
@@ -158,6 +164,7 @@ impl Failure for RequestError {
             | Self::AdditionToProject
             | Self::Addition { .. }
             | Self::NoProject { .. }
+            | Self::ForeignProject { .. }
             | Self::UnknownIndex { .. }
             | Self::DefaultIndexUnset { .. }
             | Self::NoSecret { .. } => Exit::Usage,
@@ -195,6 +202,7 @@ impl Failure for RequestError {
             }
             Self::SpecAndProject { .. } => "omit one of them".to_owned(),
             Self::AdditionToProject => "add it to `[packages]` of envforge.toml, or pass a SPEC".to_owned(),
+            Self::ForeignProject { file } => format!("to use that project, name it: `--project {file}`"),
             Self::NoProject { .. } => {
                 "pass a SPEC such as pytorch-cuda:2.8, or create a project file: envforge init".to_owned()
             }

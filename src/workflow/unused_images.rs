@@ -7,9 +7,9 @@ use std::time::SystemTime;
 use crate::engine::ImageInfo;
 use crate::model::image::plan::LOCK_LABEL;
 use crate::model::verdict::ImageState;
-use crate::report::NullReporter;
+use crate::report::{Event, NullReporter};
 use crate::store::built_images::built_from;
-use crate::store::known_locks::{in_use, known_lock};
+use crate::store::known_locks::{in_use, known_lock, unread_locks};
 use crate::store::unused::{CacheFile, remove, unused as unused_files};
 use crate::store::{Store, StoreError, reports};
 use crate::workflow::error::CommandError;
@@ -33,7 +33,13 @@ pub(crate) async fn unused<'a>(
 ) -> Result<Unused<'a>, CommandError> {
     let used = in_use(&session.store);
     let mut images = Vec::new();
-    for image in all {
+    // Which images a lock that cannot be read names is not known: none is removed.
+    let unread = unread_locks(&session.store);
+    if !unread.is_empty() {
+        let text = format!("no image is removed: cannot read the lock {}", unread.join(", "));
+        session.reporter.report(Event::Warning { text });
+    }
+    for image in all.iter().filter(|_| unread.is_empty()) {
         // An image of another state folder belongs to another user.
         let is_ours = built_from(&session.store, &image.id)?.is_some()
             || known_lock(&session.store, lock_of(image)).is_some();

@@ -81,6 +81,19 @@ fn file_is_put_back_when_its_packages_cannot_be_locked() {
     assert_refused(&missing, &["add", "einops"], 2, &["gone"]);
 }
 
+/// A project decides where its links lead: nothing is written through one.
+#[test]
+fn link_in_place_of_the_project_file_is_refused() {
+    let program = project(&[("shared/envforge.toml", FILE)]);
+    std::os::unix::fs::symlink("shared/envforge.toml", program.path("envforge.toml")).expect("ours");
+    for verb in ["add", "remove"] {
+        let words = ["is a link to `shared/envforge.toml`", "--project shared/envforge.toml"];
+        assert_refused(&program, &[verb, "rich"], 2, &words);
+    }
+    let run = program.run(&["add", "--dry-run", "rich", "--project", "shared/envforge.toml"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+}
+
 /// While the engine does not answer the file has the new package; Ctrl-C puts the old one back.
 #[test]
 fn interrupted_lock_puts_the_file_back() {

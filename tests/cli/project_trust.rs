@@ -143,13 +143,14 @@ fn control_characters_of_a_request_are_escaped() {
 #[test]
 fn variables_volumes_and_networks_of_a_stranger_are_asked_for() {
     let shell = "[shell]\nnetwork = \"host\"\nvolumes = [\"db:/db\"]\nenv = [\"HF\", \"A=1\"]\n\
-                 env-file = [\"../config.toml\", \".env\"]\ndata = [\"/etc\"]\n";
+                 env-file = [\"../config.toml\", \".env\"]\ndata = [\"/etc\"]\nssh = true\n";
     let program = project(shell);
     write(&program, "p/.env", "B=2\n");
     let file = program.path("config.toml").display().to_string();
     let told = [
         UNTRUSTED,
-        "join network `host`",
+        "use the network of this machine, with all its local services",
+        "copy your public SSH keys into its container",
         "mount volume `db` at `/db`",
         "read your variable `HF`",
         &format!("read the variables of `{file}`"),
@@ -175,8 +176,30 @@ fn variables_files_and_networks_of_the_project_itself_are_not() {
     std::fs::remove_file(program.path("p/.env")).expect("ours");
     symlink("/etc/hostname", program.path("p/.env")).expect("ours");
     assert_message(&run(&program, "shell", &[]), 125, &[UNTRUSTED, "read the variables of `/etc/hostname`"]);
+    std::fs::remove_file(program.path("p/.env")).expect("ours");
+    write(&program, "p/.env", "NVIDIA_GDS=enabled\n");
+    assert_message(&run(&program, "shell", &[]), 125, &["variable `NVIDIA_GDS` in", "is set by envforge"]);
+    let program = project("[shell]\nenv = [\"NVIDIA_MOFED=enabled\"]\n");
+    assert_message(&run(&program, "shell", &[]), 125, &["variable `NVIDIA_MOFED` is set by envforge"]);
     let program = project("[shell]\nenv = [\"HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123\"]\n");
     let refused = run(&program, "shell", &[]);
     assert_message(&refused, 125, &["variable `HF_TOKEN` looks like a credential", "write `HF_TOKEN` alone"]);
     assert!(!refused.stderr.contains("hf_abc"), "{}", refused.stderr);
+}
+
+/// Whoever may write to /tmp does not decide what `run` there means.
+#[test]
+#[ignore = "needs root"]
+fn project_file_of_another_user_in_a_folder_above_is_not_taken() {
+    let program = project("");
+    std::fs::create_dir(program.path("p/job")).expect("ours");
+    let file = program.path("p/envforge.toml");
+    let below = |args: &[&str]| {
+        let mut command = program.command(args);
+        Run::of(&command.current_dir(program.path("p/job")).output().expect("it starts"))
+    };
+    assert_eq!(below(&["plan", "--target", "any"]).code, 0);
+    std::os::unix::fs::chown(&file, Some(4242), None).expect("root may");
+    assert_message(&below(&["plan", "--target", "any"]), 2, &["belongs to another user", "--project "]);
+    assert_eq!(below(&["plan", "--target", "any", "--project", file.to_str().expect("UTF-8")]).code, 0);
 }

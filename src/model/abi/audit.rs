@@ -55,7 +55,8 @@ pub(crate) fn audit(
 fn is_loaded(library: &Table, own: &[Table], torch: TorchRelease, cuda: &str) -> bool {
     let (folder, file) = library.path.rsplit_once('/').unwrap_or(("", &library.path));
     let has = |name: &str| own.iter().any(|one| one.path.strip_prefix(folder) == Some(&format!("/{name}")));
-    !is_for_another_torch(file, torch) && !is_for_another_cuda(file, cuda, has)
+    !is_for_another_torch(file, torch)
+        && !is_for_another_cuda((folder.rsplit('/').next().unwrap_or(folder), file), cuda, has)
 }
 
 fn audited(world: &World, table: &Table) -> AuditedLibrary {

@@ -5,6 +5,7 @@ use std::str::FromStr as _;
 
 use pep440_rs::{Operator, Version, VersionSpecifiers};
 
+use super::index_page::is_file_of_default;
 use super::outcome::{Change, Migration, ProjectPackage, Refusal, Row};
 use super::place::Origin;
 use super::pythons::allows;
@@ -622,6 +623,12 @@ impl<'a> Decision<'a> {
         };
         let (change, why) = if written.contains(".whl") && (written.contains("://") || written.contains('/'))
         {
+            // The index may have something else under the name of somebody's own wheel.
+            if !self.is_coupled(&asked.name) && !is_file_of_default(written) {
+                let why =
+                    "a wheel of its own address: add the index that has it, or its file with `--wheel FILE`";
+                return self.row(Change::NotTakenOver, origin, written, why);
+            }
             let from =
                 if self.is_coupled(&asked.name) { "its project's page or the index" } else { "the index" };
             (Change::Changed, format!("{requirement} from {from}, not from this file"))

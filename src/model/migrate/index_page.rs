@@ -2,6 +2,9 @@
 
 use crate::model::versions::CudaVariant;
 
+/// Hosts of the default index and of PyTorch's own.
+const DEFAULT: [&str; 4] = ["pypi.org", "pypi.python.org", "files.pythonhosted.org", "download.pytorch.org"];
+
 /// What the address of an index means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum IndexMeaning {
@@ -43,9 +46,13 @@ pub(super) fn meaning(url: &str) -> IndexMeaning {
     if let Some(part) = without {
         return IndexMeaning::Without(part.clone());
     }
-    let default = ["pypi.org", "pypi.python.org", "files.pythonhosted.org", "download.pytorch.org"]
-        .contains(&host.as_str());
-    if default { IndexMeaning::Default } else { IndexMeaning::Other }
+    if DEFAULT.contains(&host.as_str()) { IndexMeaning::Default } else { IndexMeaning::Other }
+}
+
+/// Whether a requirement names a file of the default indexes by its address.
+pub(super) fn is_file_of_default(written: &str) -> bool {
+    let host = written.split_once("://").and_then(|(_, rest)| rest.split('/').next());
+    host.is_some_and(|host| DEFAULT.contains(&host))
 }
 
 /// A short name for an index: `download.pytorch.org` gives `pytorch`, `pypi.nvidia.com` gives `nvidia`.

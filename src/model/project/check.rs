@@ -232,6 +232,8 @@ impl Found<'_> {
         let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
         if !is_variable(name) {
             self.at(variable, format!("invalid variable name `{name}`"), None);
+        } else if name.starts_with("NVIDIA_") {
+            self.at(variable, format!("variable `{name}` is set by envforge"), None);
         } else if is_secret_variable(name, value) && !value.is_empty() {
             let hint = format!("write `{name}` alone: the value is then taken from your environment");
             self.at(variable, format!("variable `{name}` looks like a credential"), Some(&hint));

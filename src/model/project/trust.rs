@@ -65,6 +65,8 @@ pub enum HostRequest {
         /// The path in the container.
         target: String,
     },
+    /// The user's public SSH keys, which name the user.
+    PublicKeys,
     /// A network with other members than the container.
     Network {
         /// `host`, or the name of an engine's network.
@@ -119,6 +121,10 @@ impl fmt::Display for HostRequest {
             }
             Self::Volume { name, target } => {
                 write!(f, "mount volume `{}` at `{}`", name.escape_debug(), target.escape_debug())
+            }
+            Self::PublicKeys => f.write_str("copy your public SSH keys into its container"),
+            Self::Network { name } if name == "host" => {
+                f.write_str("use the network of this machine, with all its local services")
             }
             Self::Network { name } => write!(f, "join network `{}`", name.escape_debug()),
             Self::ProxyLogin => f.write_str("read the login of your proxy in the commands of `run`"),

@@ -1,7 +1,7 @@
 //! Proves that the loader finds every library the environment's binaries need.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use envforge_protocol::abi::is_for_another_cuda;
 use envforge_protocol::elf::Dynamic;
@@ -44,9 +44,17 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
 
 /// Removes the libraries that their package loads with another CUDA only, and returns their names.
 fn without_other_cuda(objects: &mut BTreeMap<PathBuf, Dynamic>, cuda: &str) -> Vec<String> {
+    // One that another library is linked to is loaded with that.
+    let needed: BTreeSet<String> = objects.values().flat_map(|object| object.needed.clone()).collect();
     let is_other = |path: &PathBuf| {
-        let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        is_for_another_cuda(file, cuda, |name| objects.contains_key(&path.with_file_name(name)))
+        let text = |name: Option<&std::ffi::OsStr>| {
+            name.and_then(|name| name.to_str()).unwrap_or_default().to_owned()
+        };
+        let (folder, file) = (text(path.parent().and_then(Path::file_name)), text(path.file_name()));
+        !needed.contains(&file)
+            && is_for_another_cuda((&folder, &file), cuda, |name| {
+                objects.contains_key(&path.with_file_name(name))
+            })
     };
     let others: Vec<PathBuf> = objects.keys().filter(|path| is_other(path)).cloned().collect();
     let removed = others.iter().filter(|path| objects.remove(*path).is_some());

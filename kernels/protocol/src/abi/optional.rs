@@ -59,14 +59,15 @@ const FOR_ONE_CUDA: [&str; 2] =
 /// The beginning of the libraries of bitsandbytes: one for each CUDA, for ROCm and XPU, and one for the processor.
 const BITSANDBYTES: &str = "libbitsandbytes_";
 
-/// Whether a library is never loaded with this CUDA (`12.8`): its package has another one for it, in the same folder.
-pub fn is_for_another_cuda(file: &str, cuda: &str, has: impl Fn(&str) -> bool) -> bool {
+/// Whether a library of a folder is never loaded with this CUDA (`12.8`): its package has another one for it there.
+pub fn is_for_another_cuda((folder, file): (&str, &str), cuda: &str, has: impl Fn(&str) -> bool) -> bool {
     let (major, minor) = cuda.split_once('.').unwrap_or((cuda, "0"));
     if let Some(stem) = FOR_ONE_CUDA.into_iter().find(|stem| file.starts_with(stem)) {
         let own = format!("{stem}_cu{major}.abi3.so");
         return file != own && has(&own);
     }
-    let is_of_a_gpu = file.strip_prefix(BITSANDBYTES).is_some_and(|kind| !kind.starts_with("cpu"));
+    let kind = file.strip_prefix(BITSANDBYTES).filter(|_| folder == "bitsandbytes");
+    let is_of_a_gpu = kind.is_some_and(|kind| !kind.starts_with("cpu"));
     is_of_a_gpu && of_bitsandbytes(major, minor, has).is_some_and(|own| own != file)
 }
 
@@ -99,10 +100,10 @@ mod tests {
             // The package has nothing for this CUDA.
             (&cu12, "14.0", false),
         ] {
-            assert_eq!(is_for_another_cuda(file, cuda, has), expected, "{file} {cuda}");
+            assert_eq!(is_for_another_cuda(("x", file), cuda, has), expected, "{file} {cuda}");
         }
-        assert!(!is_for_another_cuda(&plain, "13.0", |_| false), "it has one library");
-        assert!(!is_for_another_cuda("other_cu12.abi3.so", "13.0", |_| true));
+        assert!(!is_for_another_cuda(("x", &plain), "13.0", |_| false), "it has one library");
+        assert!(!is_for_another_cuda(("x", "other_cu12.abi3.so"), "13.0", |_| true));
     }
 
     #[test]
@@ -119,13 +120,19 @@ mod tests {
             ("13.2", "cuda130"),
             ("11.8", "cuda118"),
         ] {
-            let loaded: Vec<_> =
-                all.into_iter().filter(|kind| !is_for_another_cuda(&file(kind), cuda, has)).collect();
+            let loaded: Vec<_> = all
+                .into_iter()
+                .filter(|kind| !is_for_another_cuda(("bitsandbytes", &file(kind)), cuda, has))
+                .collect();
             assert_eq!(loaded, ["cpu", own], "{cuda}");
         }
         // It has none for CUDA 14: each of its libraries is held to what it needs.
-        assert!(all.iter().all(|kind| !is_for_another_cuda(&file(kind), "14.0", has)));
-        assert!(!is_for_another_cuda("libbitsandbytes_cuda118.so", "12.8", |_| false));
+        assert!(all.iter().all(|kind| !is_for_another_cuda(("bitsandbytes", &file(kind)), "14.0", has)));
+        assert!(!is_for_another_cuda(("bitsandbytes", "libbitsandbytes_cuda118.so"), "12.8", |_| false));
+        assert!(
+            !is_for_another_cuda(("another", "libbitsandbytes_xpu2026.so"), "12.8", has),
+            "another package's"
+        );
     }
 
     #[test]
