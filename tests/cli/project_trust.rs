@@ -196,6 +196,7 @@ fn project_file_of_another_user_in_a_folder_above_is_not_taken() {
     let file = program.path("p/envforge.toml");
     let below = |args: &[&str]| {
         let mut command = program.command(args);
+        command.env("ENVFORGE_CONFIG", program.path("config.toml"));
         Run::of(&command.current_dir(program.path("p/job")).output().expect("it starts"))
     };
     assert_eq!(below(&["plan", "--target", "any"]).code, 0);
