@@ -56,7 +56,7 @@ pub fn is_for_another_torch(file: &str, (major, minor): TorchRelease) -> bool {
 const FOR_ONE_CUDA: [&str; 2] =
     ["torch_memory_saver_hook_mode_preload", "torch_memory_saver_hook_mode_torch"];
 
-/// The beginning of the libraries of bitsandbytes: one for each CUDA, for ROCm and XPU, and one for the processor.
+/// The beginning of the libraries of bitsandbytes: one for each CUDA, others for AMD and Intel, and one for the processor.
 const BITSANDBYTES: &str = "libbitsandbytes_";
 
 /// Whether a library of a folder is never loaded with this CUDA (`12.8`): its package has another one for it there.
