@@ -1,5 +1,7 @@
 //! The commands by what they are for, as `envforge -h` lists them.
 
+use std::fmt::Write as _;
+
 use clap::Command;
 
 /// The groups in their order: title and commands.
@@ -15,10 +17,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
 pub(super) fn grouped(program: Command) -> Command {
     let mut list = String::new();
     for (title, names) in GROUPS {
-        list += &format!("\n{title}:\n");
+        let _ = writeln!(list, "\n{title}:");
         for command in names.iter().filter_map(|name| program.find_subcommand(name)) {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            list += &format!("  {:<9} {about}\n", command.get_name());
+            let _ = writeln!(list, "  {:<9} {about}", command.get_name());
         }
     }
     program.help_template(format!(
@@ -38,7 +40,7 @@ mod tests {
         let program = Cli::command();
         let mut listed: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         let visible = program.get_subcommands().filter(|command| !command.is_hide_set());
-        let mut all: Vec<_> = visible.map(|command| command.get_name()).collect();
+        let mut all: Vec<_> = visible.map(Command::get_name).collect();
         listed.sort_unstable();
         all.sort_unstable();
         assert_eq!(listed, all);

@@ -134,7 +134,7 @@ pub(crate) async fn images_of_lock(session: &Session<'_>, hash: &str) -> Result<
     let mut found = Vec::new();
     for image in listed_images(session).await? {
         // Anybody can write a label: only what was built here counts.
-        if !built_from(&session.store, &image.id)?.is_some_and(|from| from == hash) {
+        if built_from(&session.store, &image.id)?.is_none_or(|from| from != hash) {
             continue;
         }
         let proven = proven(&session.store, &*session.reporter, &image)?;

@@ -10,6 +10,7 @@ use crate::model::local_version::without_local;
 use crate::model::lock::LockedWheel;
 use crate::model::resolve::companion_advice;
 use crate::model::stack::Stack;
+use crate::workflow::error::CommandError;
 use crate::workflow::lock_error::LockingError;
 
 /// Refuses wheels of pre-releases of packages that the user requests without naming one.
@@ -18,7 +19,7 @@ pub(crate) fn check_prereleases(
     requirements: &[String],
     stack: &Stack,
     matrix: &Matrix,
-) -> Result<(), LockingError> {
+) -> Result<(), CommandError> {
     let mut found = Vec::new();
     for typed in requirements {
         let Ok(parsed): Result<Requirement, _> = Requirement::from_str(&without_local(typed).0) else {
@@ -43,7 +44,7 @@ pub(crate) fn check_prereleases(
     let mut hints: Vec<_> = found.iter().filter_map(|(.., advice)| advice.clone()).collect();
     let named: Vec<_> = found.iter().map(|(_, name, version, _)| format!("`{name}=={version}`")).collect();
     hints.push(format!("to lock it anyway, name it: {}", named.join(", ")));
-    Err(LockingError::Prerelease { packages, hints })
+    Err(LockingError::Prerelease { packages, hints }.into())
 }
 
 fn is_prerelease(version: &str) -> bool {
@@ -58,10 +59,9 @@ fn names_one(versions: &VersionSpecifiers) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Failure as _;
     use crate::model::lock::sample;
 
-    fn check(requirement: &str, version: &str) -> Result<(), LockingError> {
+    fn check(requirement: &str, version: &str) -> Result<(), CommandError> {
         let lock = sample::lock();
         let mut wheel = lock.wheels[0].clone();
         "deepspeed".clone_into(&mut wheel.name);

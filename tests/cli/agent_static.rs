@@ -313,7 +313,7 @@ fn libraries_that_are_never_loaded_or_only_tried_do_not_fail() {
     assert_eq!(outcome("vision/_C.abi3.so").0, "failed");
 }
 
-/// bitsandbytes has a library for each CUDA, for ROCm and XPU, and loads one of them.
+/// bitsandbytes has a library for each CUDA, others for AMD and Intel, and loads one of them.
 #[test]
 fn of_a_family_of_libraries_only_the_one_for_this_cuda_must_find_what_it_needs() {
     let outcome = |kinds: &[&str]| {

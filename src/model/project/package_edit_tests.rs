@@ -15,7 +15,9 @@ fn edit(text: &str, environment: Option<&str>) -> PackageEdit {
 #[track_caller]
 fn with(text: &str, environment: Option<&str>, packages: &[&str]) -> String {
     let mut edit = edit(text, environment);
-    packages.iter().for_each(|package| edit.add(&requirement(package)));
+    for package in packages {
+        edit.add(&requirement(package));
+    }
     let (after, _) = edit.finish();
     ProjectFile::parse("envforge.toml", &after).expect("a project file");
     after
