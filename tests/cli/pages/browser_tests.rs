@@ -23,7 +23,7 @@ const STATE: &str = "const odd = [...document.querySelectorAll('*')].filter((it)
 fn browser_runs_nothing_of_a_report() {
     let folder = tempfile::tempdir().expect("a folder");
     let pages = hostile::write(folder.path());
-    assert_eq!(pages.len(), 50);
+    assert_eq!(pages.len(), 30);
     let browser = Browser::start();
     for (name, path) in &pages {
         browser.open_file(path);
