@@ -4,9 +4,12 @@
 Without a further argument: how many there are for each reason. With the beginning of a reason, `ignored.py LOG needs`: the
 arguments for cargo that run those tests, a line for each test binary. The reason of an ignored test begins with who runs it:
 `needs …` is for .ci/run, `nightly: …` for .ci/nightly, `by hand: …` for a person, `inner: …` for another test.
+
+`ignored.py LOG needs FOLDER` writes them as files, a list for each module of a test binary, for the lanes of .ci/lane.
 """
 
 import collections
+import pathlib
 import re
 import sys
 
@@ -14,6 +17,11 @@ TARGETS = [
     (r"unittests src/lib\.rs .*/deps/envforge-", "--lib"),
     (r"tests/(\w+)/main\.rs .*", r"--test=\1"),
 ]
+
+# Tests of these modules look for a free port of this machine and then use it: one list, so that no two do at once.
+TOGETHER = {"shell_browser": "shell_services"}
+# The longest of all: what begins last should be short, for the lanes to end together.
+FIRST = ["a_real_pytorch", "allow_source"]
 
 
 def read(path):
@@ -28,7 +36,20 @@ def read(path):
             yield target, found[1], found[2]
 
 
-def main(path, beginning=None):
+def write(folder, targets):
+    lists = collections.defaultdict(list)
+    for target, names in targets.items():
+        for name in names:
+            module = name.split("::")[0]
+            lists[target, TOGETHER.get(module, module)].append(name)
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True)
+    order = sorted(lists.items(), key=lambda entry: (entry[0][1] not in FIRST, -len(entry[1]), entry[0]))
+    for number, ((target, module), names) in enumerate(order):
+        (folder / f"{number:02}-{module}").write_text(" ".join([target, "--", "--exact", "--ignored", *names]) + "\n")
+
+
+def main(path, beginning=None, folder=None):
     tests = list(read(path))
     if beginning is None:
         reasons = collections.Counter(reason.split(":")[0] if reason.startswith("needs") else reason for _, _, reason in tests)
@@ -39,6 +60,9 @@ def main(path, beginning=None):
     for target, name, reason in tests:
         if reason.startswith(beginning):
             targets[target].append(name)
+    if folder is not None:
+        write(folder, targets)
+        return
     for target, names in targets.items():
         print(target, "--", "--exact", "--ignored", *names)
 

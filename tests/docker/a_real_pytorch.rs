@@ -24,7 +24,7 @@ fn real_pytorch_builds_from_nothing_and_runs_in_a_browser() {
 
 /// Another image of the same lock: a lock that records the content refuses one with another.
 #[test]
-#[ignore = "nightly: needs docker and builds 8 GB twice; `assembled` compares the builders with small wheels"]
+#[ignore = "nightly: needs docker and builds 8 GB twice; `project` compares the builders with small wheels"]
 fn dockerfile_of_a_real_pytorch_gives_the_same_content() {
     let scene = Scene::new().with_empty_cache();
     scene.succeed(&["build", "pytorch-cuda:2.8-cu128"]);

@@ -1,4 +1,4 @@
-//! The assembled builder: the same content as the Dockerfile's, the same digest each time, and no code of a wheel runs.
+//! The assembled builder: the same digest each time, and no code of a wheel runs. `project` compares it with the Dockerfile's.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn built(scene: &Scene, args: &[&str]) -> serde_json::Value {
 
 #[test]
 #[ignore = "needs docker"]
-fn image_is_the_same_each_time_and_has_the_content_of_the_dockerfile() {
+fn image_is_the_same_each_time() {
     let scene = Scene::locked();
     let first = built(&scene, &BUILD);
     let id = docker(&["inspect", "-f", "{{.Id}}", TAG]);
@@ -33,12 +33,6 @@ fn image_is_the_same_each_time_and_has_the_content_of_the_dockerfile() {
     assert_eq!(again.code, 0, "{}", again.stderr);
     let again: serde_json::Value = serde_json::from_str(&again.stdout).expect("JSON");
     assert_eq!((&again["image"], &again["content"]), (&first["image"], &first["content"]));
-
-    // Once the lock records the content, another one is an error with every difference.
-    scene.succeed(&["lock", SPEC, "--digest"]);
-    let other = built(&scene, &["build", SPEC, "--locked", "--builder", "dockerfile", "--json"]);
-    assert_eq!(other["content"], first["content"]);
-    assert_ne!(other["image"], first["image"]);
     docker(&["rmi", TAG, "pytorch-cuda:2.7-cu118-unverified"]);
     drop(Command::new("docker").args(["rmi", &id]).output());
     scene.assert_nothing_left();
@@ -59,6 +53,8 @@ fn damage_a_wheel(scene: &Scene) {
     let mut bytes = std::fs::read(&path).expect("the wheel is in the cache");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
+    // The file may have another name, in the cache of another engine.
+    std::fs::remove_file(&path).expect("ours");
     std::fs::write(&path, bytes).expect("written");
 }
 
@@ -100,12 +96,12 @@ fn no_code_of_a_wheel_runs_in_a_build() {
 
 #[test]
 #[ignore = "needs docker"]
-fn two_builds_of_one_spec_at_once_give_one_image() {
+fn four_builds_of_one_spec_at_once_give_one_image() {
     let scene = Scene::fresh();
     scene.succeed(&["lock", SPEC]);
     let start = || scene.program.command(&["build", SPEC, "--locked", "--json"]).spawn().expect("it starts");
-    let both = [start(), start()];
-    let images: Vec<_> = both
+    let all = [start(), start(), start(), start()];
+    let images: Vec<_> = all
         .into_iter()
         .map(|child| {
             let run = Run::of(&child.wait_with_output().expect("a child of ours"));
@@ -114,7 +110,7 @@ fn two_builds_of_one_spec_at_once_give_one_image() {
             report["image"].as_str().expect("an id").to_owned()
         })
         .collect();
-    assert_eq!(images[0], images[1]);
+    assert!(images.iter().all(|image| *image == images[0]), "{images:?}");
     scene.assert_only_tags_added();
 }
 

@@ -18,6 +18,7 @@ use envforge::settings::image_registry::RegistrySettings;
 use envforge::store::Store;
 
 use crate::engine::docker;
+use crate::scene::{give_records, keep_records, shared_cache};
 
 struct Fixture {
     engine: Docker,
@@ -208,12 +209,19 @@ impl Drop for Mirror {
 #[ignore = "needs docker"]
 async fn ubuntu_is_built_from_an_archive_of_the_test() {
     let f = Fixture::new().await;
-    let debian = f.base(&f.store("state-one"), &request("debian:12", "bookworm", None)).await;
+    // The one of the other tests, with its packages.
+    let state = f.root.join("state-one");
+    std::fs::create_dir(&state).expect("ours");
+    give_records(state.as_std_path());
+    let shared = Utf8PathBuf::from_path_buf(shared_cache().to_owned()).expect("UTF-8");
+    let store = Store::open(&shared, &state).expect("a store");
+    let debian = f.base(&store, &request("debian:12", "bookworm", None)).await;
+    keep_records(state.as_std_path());
     let archive = f.root.join("archive");
     for deb in &debian.packages {
         let (hash, place) = (&deb.sha256, archive.join(&deb.path));
         std::fs::create_dir_all(place.parent().expect("a folder")).expect("ours");
-        std::fs::hard_link(f.root.join("cache/sha256").join(&hash[..2]).join(hash), place).expect("ours");
+        std::fs::hard_link(shared.join("sha256").join(&hash[..2]).join(hash), place).expect("ours");
     }
     let mirror = Mirror::of(&archive);
     let mirrors = MirrorSources { ubuntu: Some(mirror.address.clone()), ..MirrorSources::default() };

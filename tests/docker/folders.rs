@@ -1,5 +1,5 @@
 //! Cache and state folders as they happen to be: read-only, each on a file system of its own, with what a killed process
-//! left in them, used by several at once.
+//! left in them.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -71,18 +71,4 @@ fn lock_rewrites_half_written_files_of_a_killed_process() {
     scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap"]);
     assert_eq!(scene.lock(), lock, "the same lock again");
     scene.assert_nothing_left();
-}
-
-#[test]
-#[ignore = "needs docker"]
-fn four_concurrent_builds_succeed() {
-    let scene = Scene::locked();
-    let children: Vec<_> = (0..4)
-        .map(|_| scene.program.command(&["build", SPEC]).spawn().expect("the program starts"))
-        .collect();
-    for child in children {
-        let output = child.wait_with_output().expect("a child of ours");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-    scene.assert_only_tags_added();
 }

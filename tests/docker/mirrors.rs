@@ -47,12 +47,11 @@ fn error_names_the_clock_when_it_is_a_year_behind() {
 
 #[test]
 #[ignore = "needs docker"]
-fn build_from_a_lock_ignores_a_wrong_clock() {
+fn build_from_a_lock_ignores_a_clock_that_is_a_year_behind() {
     let scene = Scene::locked();
-    for clock in ["+1y", "-1y"] {
-        let run = run_at(&scene, clock, &["build", SPEC, "--locked"]);
-        assert_eq!(run.code, 0, "{clock}: {}", run.stderr);
-    }
+    // A year ahead: `assembled` builds so.
+    let run = run_at(&scene, "-1y", &["build", SPEC, "--locked"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
 }
 
 #[test]

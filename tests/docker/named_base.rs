@@ -32,7 +32,7 @@ impl Drop for Made {
     }
 }
 
-/// Has the bootstrapped Debian 12 in the engine and gives its tag.
+/// Locks for the bootstrapped Debian 12 and gives its tag.
 fn debian_12(scene: &Scene) -> String {
     scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap", "--lockfile", "plain.lock"]);
     let text = std::fs::read_to_string(scene.program.path("plain.lock")).expect("the lock");
@@ -47,7 +47,7 @@ fn custom_base_with_cuda_is_warned_about_and_locked_by_id() {
                  : >/usr/local/cuda-12.4/lib64/libcufft.so.10 && useradd --uid 1000 --create-home ubuntu && \
                  echo mine >/etc/mine";
     let changes = ["ENV CUDA_VERSION=12.4.1", "ENV NVIDIA_REQUIRE_CUDA=cuda>=12.4"];
-    let base = Made::new("basetest:cuda", &debian_12(&scene), &changes, plant);
+    let base = Made::new("basetest:cuda", &scene.bootstrapped_base(), &changes, plant);
 
     let run = scene.succeed(&["build", SPEC, "--base", "basetest:cuda", "--json"]);
     for part in ["debian bookworm, glibc 2.36, Python 3.11", "contains its own CUDA (CUDA_VERSION=12.4.1"] {
@@ -75,7 +75,7 @@ fn custom_base_with_cuda_is_warned_about_and_locked_by_id() {
 #[ignore = "needs docker"]
 fn incompatible_base_is_rejected_by_rule_before_the_build() {
     let scene = Scene::new();
-    let debian = debian_12(&scene);
+    let debian = scene.bootstrapped_base();
     let _without_apt = Made::new("basetest:noapt", &debian, &[], "rm /usr/bin/apt-get");
     scene.fail(&["lock", SPEC, "--base", "basetest:noapt"], 1, &["as a base", "without apt and dpkg"]);
     // What the packages of a base say decides, not what its programs print: none of them runs.

@@ -2,6 +2,7 @@
 
 use envforge::failure::{Exit, Failure as _};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,6 +32,7 @@ use envforge::store::Store;
 use crate::engine::bridge_address;
 use crate::framework::TORCH_2_7_CU118;
 use crate::index::Index;
+use crate::scene::{Scene, give_downloads, give_records, keep_records, shared_cache};
 
 pub(crate) struct Fixture {
     _alone: std::fs::File,
@@ -41,7 +43,7 @@ pub(crate) struct Fixture {
     base: LockedBase,
     pub(crate) base_reference: String,
     resolver: Resolver,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 fn mirrors() -> MirrorSources {
@@ -54,19 +56,39 @@ fn mirrors() -> MirrorSources {
 }
 
 impl Fixture {
+    /// With what the other tests have downloaded and made.
     async fn new() -> Self {
         Self::on("debian:12", "bookworm").await
     }
 
+    /// With the base of the other tests, and a cache of its own that has nothing.
+    async fn with_empty_cache() -> Self {
+        let mut fixture = Self::new().await;
+        let root = Utf8PathBuf::from_path_buf(fixture.folder.path().to_owned()).expect("UTF-8");
+        fixture.store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        fixture
+    }
+
+    /// The same with uv: its download is another test's.
+    async fn with_uv_only() -> Self {
+        let fixture = Self::with_empty_cache().await;
+        let uv = catalogue().uv(Machine::X86_64).expect("known").sha256;
+        give_downloads(&fixture.folder.path().join("cache"), |name| name == uv);
+        fixture
+    }
+
     /// With that base; packages are resolved in Debian 12.
     pub(crate) async fn on(base: &str, suite: &str) -> Self {
-        let alone = crate::scene::Scene::wait_for_the_engine();
+        let alone = Scene::wait_for_the_engine();
         let docker_host = std::env::var("DOCKER_HOST").ok();
         let settings = EngineSettings { docker_host, ..EngineSettings::default() };
         let engine = Docker::connect(&settings).await.expect("an engine");
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
-        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        let state = folder.path().join("state");
+        std::fs::create_dir(&state).expect("a folder of ours");
+        give_records(&state);
+        let utf8 = |path: &Path| Utf8PathBuf::from_path_buf(path.to_owned()).expect("UTF-8");
+        let store = Store::open(&utf8(shared_cache()), &utf8(&state)).expect("a store");
         let fetcher = Fetcher::new(&FetchSettings::default()).expect("a client");
         let request = BaseRequest {
             name: "debian:12".to_owned(),
@@ -87,6 +109,7 @@ impl Fixture {
         let own = prepare(&means, &request).await.expect("a base");
         let request = BaseRequest { name: base.to_owned(), suite: suite.to_owned(), ..request };
         let base = prepare(&means, &request).await.expect("a base");
+        keep_records(&state);
         let found = discover(&mirrors(), Distribution::Debian).expect("a mirror");
         let bundle = std::fs::read("/etc/ssl/certs/ca-certificates.crt").ok().map(Bytes::from);
         let index = ["ENVFORGE_INDEX", "UV_DEFAULT_INDEX", "PIP_INDEX_URL"];
@@ -107,17 +130,7 @@ impl Fixture {
             lists: "envforge-tests-lists".to_owned(),
             index_cache: "envforge-tests-index".to_owned(),
         };
-        Self {
-            _alone: alone,
-            engine,
-            fetcher,
-            store,
-            settings,
-            base,
-            base_reference,
-            resolver,
-            _folder: folder,
-        }
+        Self { _alone: alone, engine, fetcher, store, settings, base, base_reference, resolver, folder }
     }
 
     pub(crate) async fn resolve(
@@ -242,7 +255,7 @@ fn version(resolved: &ResolvedPackages, name: &str) -> String {
 #[tokio::test]
 #[ignore = "needs docker"]
 async fn lock_pins_everything_above_the_base_and_keeps_pins() {
-    let f = Fixture::new().await;
+    let f = Fixture::with_uv_only().await;
     let stack = torch_2_8();
     let started = Instant::now();
     let resolved = f.resolve(&stack, &[], None).await.expect("resolved");
@@ -310,7 +323,7 @@ async fn framework_index_provides_the_variant() {
 #[tokio::test]
 #[ignore = "needs docker"]
 async fn uv_comes_from_the_default_index_of_pip_when_none_is_set() {
-    let mut f = Fixture::new().await;
+    let mut f = Fixture::with_empty_cache().await;
     f.settings.index.default = None;
     let tool = catalogue().uv(Machine::X86_64).expect("known");
 
@@ -377,7 +390,7 @@ async fn vendor_repository() -> wiremock::MockServer {
 #[tokio::test]
 #[ignore = "needs docker"]
 async fn vendor_repository_provides_nvcc() {
-    let mut f = Fixture::new().await;
+    let mut f = Fixture::with_uv_only().await;
     let server = vendor_repository().await;
     let spec = "cuda:12.8-devel".parse().expect("a spec");
     let options = envforge::model::resolve::ResolveOptions::default();

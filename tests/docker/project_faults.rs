@@ -1,7 +1,9 @@
 //! What goes wrong with a project's packages, its lock and the disk: the index, what it publishes, what was edited by hand,
 //! what many lines and two runs at once do.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use crate::disk::SmallDisk;
 use crate::index::Fault;
@@ -40,10 +42,16 @@ impl Project {
         project
     }
 
-    /// The same with its lock made.
+    /// The same with its lock; the first one that wants those makes it for all.
     fn locked(python: &[&str]) -> Self {
+        static LOCKS: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
         let project = Self::new(python);
-        project.scene.succeed(&["lock"]);
+        let mut locks = LOCKS.lock().expect("a lock that fails makes no entry");
+        let text = locks.entry(python.join(" ")).or_insert_with(|| {
+            project.scene.succeed(&["lock"]);
+            project.lock()
+        });
+        project.write("envforge.lock", text);
         project
     }
 

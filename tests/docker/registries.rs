@@ -8,14 +8,7 @@ use serde_json::Value;
 
 use crate::engine::docker;
 use crate::registry::{CuttingProxy, PASSWORD, Registry, USER};
-use crate::scene::{SPEC, Scene, base_of_lock, files_below, interrupt_when};
-
-/// The small build's base as the engine has it, made from packages by a first lock.
-fn bootstrapped_base(scene: &Scene) -> String {
-    scene.succeed(&["lock", SPEC, "--base-provider", "bootstrap", "--lockfile", "bootstrap.lock"]);
-    let text = std::fs::read_to_string(scene.program.path("bootstrap.lock")).expect("the lock");
-    base_of_lock(&text)
-}
+use crate::scene::{SPEC, Scene, files_below, interrupt_when};
 
 /// Lets the program log in by the environment, without TLS.
 fn logged_in(scene: Scene, registry: &Registry, password: &str) -> Scene {
@@ -27,7 +20,7 @@ fn logged_in(scene: Scene, registry: &Registry, password: &str) -> Scene {
 
 /// A registry with the small build's base under its public name, as a mirror of the default registry.
 fn mirror_of_the_base(scene: &Scene, registry: &Registry) {
-    registry.publish(&bootstrapped_base(scene), "library/debian:12");
+    registry.publish(&scene.bootstrapped_base(), "library/debian:12");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The one user. The password holds what plain and URL-safe base64 write differently.
@@ -106,9 +105,6 @@ fn sign_a_certificate(folder: &Path, address: IpAddr) {
     assert!(output.status.success(), "openssl: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Tests run at the same time.
-static DOWNLOAD: Mutex<()> = Mutex::new(());
-
 /// The registry's program: the machine's own, or unpacked from the distribution's package, once.
 fn program() -> PathBuf {
     let installed = Path::new("/usr/bin/docker-registry");
@@ -117,9 +113,11 @@ fn program() -> PathBuf {
     }
     let folder = Path::new(option_env!("CARGO_TARGET_TMPDIR").unwrap_or("/tmp")).join("docker-registry");
     let program = folder.join("usr/bin/docker-registry");
-    let _one_at_a_time = DOWNLOAD.lock();
+    std::fs::create_dir_all(&folder).expect("the target folder is writable");
+    // Tests run at the same time, in several processes.
+    let one_at_a_time = std::fs::File::create(folder.join("lock")).expect("the folder is ours");
+    one_at_a_time.lock().expect("the file system has locks");
     if !program.is_file() {
-        std::fs::create_dir_all(&folder).expect("the target folder is writable");
         let script = "set -e; apt-get download docker-registry >&2; dpkg -x docker-registry_*.deb .; rm docker-registry_*.deb";
         let output =
             Command::new("bash").args(["-c", script]).current_dir(&folder).output().expect("bash starts");

@@ -41,16 +41,67 @@ const AMBIENT: [&str; 15] = [
     "DOCKER_AUTH_CONFIG",
 ];
 
-/// Where all small builds keep downloads, so that only the first pays for them.
+/// Where all small builds on one engine keep downloads and what they make, so that only the first pays for them.
 static SHARED_CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docker-cache");
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = all.join(format!("docker-cache{}", engine_name()));
     std::fs::create_dir_all(&path).expect("the target folder is writable");
+    if !path.join(RECORDS_OF_STATES).exists() {
+        take_from_another_engine(all, &path);
+    }
     path
 });
+
+/// What the state of a scene recorded, in the shared cache.
+const RECORDS_OF_STATES: &str = "records-of-states";
+/// The lock of the small build, there.
+const KEPT_LOCK: &str = "lock-of-the-small-build";
+
+/// Gives a new shared cache what that of another engine has by now; nothing if there is none.
+fn take_from_another_engine(all: &Path, path: &Path) {
+    let entries = std::fs::read_dir(all).expect("the target folder").flatten().map(|entry| entry.path());
+    let mut caches = entries.filter(|other| other.to_string_lossy().contains("/docker-cache"));
+    let Some(other) = caches.find(|other| other.join(RECORDS_OF_STATES).exists()) else { return };
+    for file in ["sha256", "base", "records"].iter().flat_map(|folder| files_below(&other.join(folder))) {
+        let to = path.join(file.strip_prefix(&other).expect("below it"));
+        std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder of ours");
+        // A test may have removed it meanwhile: then it is made again.
+        drop(std::fs::hard_link(file, to));
+    }
+    for folder in [KEPT_LOCK, RECORDS_OF_STATES] {
+        copy_folder(&other.join(folder), &path.join(folder));
+    }
+}
 
 /// That folder.
 pub(crate) fn shared_cache() -> &'static Path {
     &SHARED_CACHE
+}
+
+/// The engine of the tests as a part of a file name.
+fn engine_name() -> String {
+    engine_socket().to_string_lossy().replace('/', "-")
+}
+
+/// What a state says of the shared cache: which bases it has, and which uv.
+const RECORDS: [&str; 2] = ["base", "uv"];
+
+/// Gives a state folder the records of the shared cache: those bases are not made again, that uv is not unpacked again.
+pub(crate) fn give_records(state: &Path) {
+    for kind in RECORDS {
+        copy_folder(&SHARED_CACHE.join(RECORDS_OF_STATES).join(kind), &state.join(kind));
+    }
+    // One key for all states: else each scene would make every layer of the shared cache anew.
+    let key = state.join("cache-key");
+    std::fs::write(&key, [7; 32]).expect("a file of ours");
+    std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).expect("a file of ours");
+}
+
+/// Keeps those records of a state that used the shared cache.
+pub(crate) fn keep_records(state: &Path) {
+    for kind in RECORDS {
+        copy_folder(&state.join(kind), &SHARED_CACHE.join(RECORDS_OF_STATES).join(kind));
+    }
 }
 
 /// A test with the engine to itself.
@@ -72,21 +123,21 @@ impl Scene {
         Self::with_salt("")
     }
 
-    /// As [`Scene::new`], with the lock of the small build in the state folder; the first one makes it for all.
+    /// As [`Scene::new`], with the lock of the small build in the state folder; the first one makes it for all that begin within
+    /// an hour.
     pub(crate) fn locked() -> Self {
-        static LOCK: OnceLock<(PathBuf, String)> = OnceLock::new();
         let scene = Self::new();
-        let state = scene.program.path("state");
-        if let Some((path, text)) = LOCK.get() {
-            let path = state.join(path);
-            std::fs::create_dir_all(path.parent().expect("a file in a folder")).expect("a folder of ours");
-            std::fs::write(path, text).expect("a file of ours");
+        let locks = scene.program.path("state/locks-of-specs");
+        let kept = SHARED_CACHE.join(KEPT_LOCK);
+        if files_below(&kept).first().is_some_and(|lock| is_of_this_run(lock)) {
+            copy_folder(&kept, &locks);
         } else {
             scene.succeed(&["lock", SPEC]);
             let path = scene.lock_path();
-            let path = path.strip_prefix(&state).expect("it lies there").to_owned();
-            // Another test may have been faster.
-            drop(LOCK.set((path, scene.lock())));
+            let to = kept.join(path.strip_prefix(&locks).expect("it lies there"));
+            drop(std::fs::remove_dir_all(&kept));
+            std::fs::create_dir_all(to.parent().expect("a file in a folder")).expect("a folder of ours");
+            std::fs::copy(path, to).expect("a file of ours");
         }
         scene
     }
@@ -108,19 +159,14 @@ impl Scene {
         let program = Program::new(&AMBIENT)
             .with("ENVFORGE_CACHE_DIR", SHARED_CACHE.to_string_lossy())
             .with("ENVFORGE_FRAMEWORK_INDEX", format!("{}/{{cuda}}", index.url()));
-        copy_folder(&SHARED_CACHE.join("records-of-bases"), &program.path("state/base"));
-        // One key for all states: else each scene would make every layer of the shared cache anew.
-        let key = program.path("state/cache-key");
-        std::fs::write(&key, [7; 32]).expect("a file of ours");
-        std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).expect("a file of ours");
+        give_records(&program.path("state"));
         Self { index, program, keeps_bases: true, before, cache_before: None, _alone: alone }
     }
 
     /// One test at a time, whichever runner started it, for as long as the result lives.
     pub(crate) fn wait_for_the_engine() -> File {
         // Beside no target folder: checkouts of one machine share its engines.
-        let engine = engine_socket().to_string_lossy().replace('/', "-");
-        let path = std::env::temp_dir().join(format!("envforge-docker-tests{engine}.lock"));
+        let path = std::env::temp_dir().join(format!("envforge-docker-tests{}.lock", engine_name()));
         let file = File::create(path).expect("the temporary folder is writable");
         file.lock().expect("the file system has locks");
         file
@@ -244,6 +290,16 @@ impl Scene {
         run.stderr
     }
 
+    /// The small build's base as the engine has it, made from packages whatever registries can be reached.
+    pub(crate) fn bootstrapped_base(&self) -> String {
+        static BASE: OnceLock<String> = OnceLock::new();
+        let made = || {
+            self.succeed(&["lock", SPEC, "--base-provider", "bootstrap", "--lockfile", "bootstrap.lock"]);
+            base_of_lock(&std::fs::read_to_string(self.program.path("bootstrap.lock")).expect("the lock"))
+        };
+        BASE.get_or_init(made).clone()
+    }
+
     /// The base of that lock as the engine has it.
     pub(crate) fn base(&self) -> String {
         base_of_lock(&self.lock())
@@ -267,6 +323,13 @@ impl Scene {
     }
 }
 
+/// True if a file is younger than the program and than an hour: the public index has new releases every day.
+fn is_of_this_run(file: &Path) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).expect("a time");
+    let age = changed(file).elapsed().unwrap_or_default();
+    changed(file) > changed(Path::new(env!("CARGO_BIN_EXE_envforge"))) && age < Duration::from_hours(1)
+}
+
 /// The names of all packages' files in a lock.
 fn locked_files(lock: &str) -> BTreeSet<String> {
     let lock: toml::Table = lock.parse().expect("TOML");
@@ -284,7 +347,7 @@ pub(crate) fn base_of_lock(lock: &str) -> String {
 impl Drop for Scene {
     fn drop(&mut self) {
         if self.keeps_bases {
-            copy_folder(&self.program.path("state/base"), &SHARED_CACHE.join("records-of-bases"));
+            keep_records(&self.program.path("state"));
         }
         let added = self.before.added();
         if self.keeps_bases && added.tags.contains(TAG) && !std::thread::panicking() {
