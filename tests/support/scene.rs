@@ -129,7 +129,9 @@ impl Scene {
         let scene = Self::new();
         let locks = scene.program.path("state/locks-of-specs");
         let kept = SHARED_CACHE.join(KEPT_LOCK);
-        if files_below(&kept).first().is_some_and(|lock| is_of_this_run(lock)) {
+        // A new engine whose cache was taken from another has no base yet: locking puts it there.
+        let is_usable = |lock: &PathBuf| is_of_this_run(lock) && has_base_of(lock);
+        if files_below(&kept).first().is_some_and(is_usable) {
             copy_folder(&kept, &locks);
         } else {
             scene.succeed(&["lock", SPEC]);
@@ -328,6 +330,12 @@ fn is_of_this_run(file: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).expect("a time");
     let age = changed(file).elapsed().unwrap_or_default();
     changed(file) > changed(Path::new(env!("CARGO_BIN_EXE_envforge"))) && age < Duration::from_hours(1)
+}
+
+/// True if the engine has the bootstrapped base of a lock.
+fn has_base_of(lock: &Path) -> bool {
+    let text = std::fs::read_to_string(lock).expect("a file of ours");
+    text.contains("content = ") && !docker(&["images", "-q", &base_of_lock(&text)]).is_empty()
 }
 
 /// The names of all packages' files in a lock.
