@@ -19,6 +19,7 @@ mod failure;
 #[expect(dead_code, unreachable_pub, unused_imports, reason = "shared with the program, which uses the rest")]
 #[path = "src/model"]
 mod model {
+    pub(crate) mod counted;
     pub(crate) mod required_version;
     pub(crate) mod versions;
 

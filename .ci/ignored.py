@@ -21,7 +21,7 @@ TARGETS = [
 # Tests of these modules look for a free port of this machine and then use it: one list, so that no two do at once.
 TOGETHER = {"shell_browser": "shell_services"}
 # The longest of all: what begins last should be short, for the lanes to end together.
-FIRST = ["a_real_pytorch", "allow_source"]
+FIRST = ["a_real_pytorch", "kills"]
 
 
 def read(path):

@@ -21,7 +21,8 @@ Examples:
 const COMPOSE_EXAMPLES: &str = "\
 Examples:
   envforge export compose ./compose
-  docker compose -f ./compose/compose.yaml up --build  build it and start its services";
+  docker compose -f ./compose/compose.yaml up --build  build it and start its services
+  envforge export compose ./compose --image reg.example.com/vision@sha256:HASH";
 
 const DEVCONTAINER_EXAMPLES: &str = "\
 Examples:
@@ -54,18 +55,18 @@ pub enum ExportCommand {
     /// Write a built image as an OCI image layout, for skopeo, podman, containerd and apptainer.
     #[command(after_help = OCI_EXAMPLES)]
     Oci(OciArgs),
-    /// Write a Compose project: a Dockerfile, its context and compose.yaml.
+    /// Write a Compose project: compose.yaml, and a Dockerfile with its context unless --image names a pushed image.
     #[command(after_help = COMPOSE_EXAMPLES)]
-    Compose(DockerfileArgs),
-    /// Write a `.devcontainer` directory for VS Code: devcontainer.json, a Dockerfile and its context.
+    Compose(FilesArgs),
+    /// Write a `.devcontainer` directory for VS Code, with a Dockerfile and its context unless --image names a pushed image.
     #[command(after_help = DEVCONTAINER_EXAMPLES)]
-    Devcontainer(DockerfileArgs),
+    Devcontainer(FilesArgs),
     /// Write image.def and its files for Apptainer, without Docker.
     #[command(after_help = APPTAINER_EXAMPLES)]
-    Apptainer(DockerfileArgs),
+    Apptainer(FilesArgs),
     /// Write a Slurm batch script that runs a command in the image (apptainer, docker or podman).
     #[command(after_help = SLURM_EXAMPLES)]
-    Slurm(DockerfileArgs),
+    Slurm(FilesArgs),
 }
 
 /// Arguments of every `export`.
@@ -93,6 +94,17 @@ pub struct DockerfileArgs {
     pub target: TargetArgs,
 }
 
+/// Arguments of the exports that run an image.
+#[derive(Debug, Clone, Args)]
+pub struct FilesArgs {
+    /// What to export.
+    #[command(flatten)]
+    pub export: DockerfileArgs,
+    /// Pushed image that the files name by digest, instead of a Dockerfile with its context.
+    #[arg(long, value_name = "NAME@sha256:…")]
+    pub image: Option<String>,
+}
+
 /// Arguments of `export oci`.
 #[derive(Debug, Clone, Args)]
 #[command(allow_missing_positional = true)]
@@ -109,18 +121,35 @@ pub struct OciArgs {
 }
 
 into_request!(OciArgs => ExportOci { image, target, project });
-into_request!(DockerfileArgs => Export { spec, parts, dir, force, project, source, target });
+
+impl DockerfileArgs {
+    fn with_image(self, image: Option<String>) -> request::Export {
+        let Self { spec, dir, force, parts, project, source, target } = self;
+        request::Export {
+            spec,
+            dir,
+            force,
+            image,
+            parts: parts.into(),
+            project: project.into(),
+            source: source.into(),
+            target: target.into(),
+        }
+    }
+}
 
 impl From<ExportCommand> for request::Command {
     fn from(command: ExportCommand) -> Self {
-        let (format, args) = match command {
+        let (format, FilesArgs { export, image }) = match command {
             ExportCommand::Oci(args) => return Self::ExportOci(args.into()),
-            ExportCommand::Dockerfile(args) => (ExportFormat::Dockerfile, args),
+            ExportCommand::Dockerfile(export) => {
+                (ExportFormat::Dockerfile, FilesArgs { export, image: None })
+            }
             ExportCommand::Compose(args) => (ExportFormat::Compose, args),
             ExportCommand::Devcontainer(args) => (ExportFormat::Devcontainer, args),
             ExportCommand::Apptainer(args) => (ExportFormat::Apptainer, args),
             ExportCommand::Slurm(args) => (ExportFormat::Slurm, args),
         };
-        Self::Export(format, args.into())
+        Self::Export(format, export.with_image(image))
     }
 }

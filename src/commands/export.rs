@@ -1,17 +1,22 @@
 //! `export`: the context of a build, written to a folder that any engine can build, and what other tools need beside it.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 
 use crate::failure::Exit;
 use crate::model::export::cluster;
 use crate::model::export::devcontainer::{IMAGE_FOLDER, devcontainer as devcontainer_json};
+use crate::model::image::plan::{BaseSource, BuildPlan};
+use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
+use crate::model::project::Shell;
 use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::write_atomically;
 use crate::workflow::error::CommandError;
-use crate::workflow::export_context::{Exported, MARK, NotEmpty, check_empty, check_no_link, exported};
+use crate::workflow::export_context::{
+    Exported, MARK, NotEmpty, check_empty, check_no_link, described, exported, pushed,
+};
 
 const APPTAINER_README: &str = "\
 Build it in this directory, as root or with `--fakeroot`: `apptainer build image.sif image.def`.
@@ -29,6 +34,16 @@ The job's memory and CPU limits apply to Apptainer's containers, not to Docker's
 `secrets`; `image.def` lists them.
 ";
 
+const PUSHED_APPTAINER_README: &str = "\
+Build it in this directory: `apptainer build image.sif image.def`. The image comes from its registry, by digest.
+Run it: `apptainer run --nv image.sif python train.py` (omit `--nv` without a GPU).
+";
+const PUSHED_SLURM_README: &str = "\
+Run a command in the image: `sbatch --gpus=1 job.sbatch python train.py`, in the directory to mount at /workspace.
+This directory must be on storage that all nodes share. The first job takes the image from its registry, by digest: once as
+image.sif, or once per node with docker and podman.
+";
+
 pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
@@ -39,69 +54,123 @@ pub(super) async fn dockerfile(args: &request::Export, settings: &Settings) -> R
 
 /// The Dockerfile's folder below `DIR/image`, and a `compose.yaml` that builds and opens it.
 pub(super) async fn compose(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
-    let (dir, Exported { lock, shell, .. }) = below(args, settings).await?;
-    write_atomically(
-        &dir.join("compose.yaml"),
-        crate::model::export::compose::compose(&lock, &shell).as_bytes(),
-    )?;
-    finish(
-        &dir,
-        &lock,
-        "Build it and open a shell: `docker compose run --rm --build dev`. Start its services, such as Jupyter: `docker compose up --build`.\n",
-    )
+    let source = below(args, settings).await?;
+    let text = crate::model::export::compose::compose(&source.lock, &source.shell, source.pushed());
+    write_atomically(&source.dir.join("compose.yaml"), text.as_bytes())?;
+    let readme = match source.image {
+        Image::Pushed(_) => {
+            "Open a shell: `docker compose run --rm dev`. Start its services, such as Jupyter: `docker compose up`.\n"
+        }
+        Image::Built(..) => {
+            "Build it and open a shell: `docker compose run --rm --build dev`. Start its services, such as Jupyter: `docker compose up --build`.\n"
+        }
+    };
+    finish(&source, readme)
 }
 
 /// The Dockerfile's folder below `DIR/image`, and a definition file that Apptainer builds the same lock from.
 pub(super) async fn apptainer(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
-    let (dir, exported) = below(args, settings).await?;
-    write_definition(&dir, &exported)?;
-    finish(&dir, &exported.lock, APPTAINER_README)
+    let source = below(args, settings).await?;
+    write_definition(&source)?;
+    finish(&source, if source.pushed().is_some() { PUSHED_APPTAINER_README } else { APPTAINER_README })
 }
 
 /// The same with a batch script for Slurm.
 pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
-    let (dir, exported) = below(args, settings).await?;
-    write_definition(&dir, &exported)?;
-    write_atomically(&dir.join("job.sbatch"), cluster::slurm(&exported.lock, &exported.shell).as_bytes())?;
-    finish(&dir, &exported.lock, SLURM_README)
+    let source = below(args, settings).await?;
+    write_definition(&source)?;
+    let text = cluster::slurm(&source.lock, &source.shell, source.pushed());
+    write_atomically(&source.dir.join("job.sbatch"), text.as_bytes())?;
+    finish(&source, if source.pushed().is_some() { PUSHED_SLURM_README } else { SLURM_README })
 }
 
-/// The folder, with the image's context in `image/` below it; what stands beside that is still to be written.
-async fn below(args: &request::Export, settings: &Settings) -> Result<(Utf8PathBuf, Exported), CommandError> {
+/// What an export is made of.
+struct Source {
+    dir: Utf8PathBuf,
+    lock: Lock,
+    shell: Shell,
+    image: Image,
+}
+
+/// Where the exported files get the image from.
+enum Image {
+    /// A registry.
+    Pushed(ImageRef),
+    /// The context in `image/` below the folder: its plan, its base, and whether that is in a registry.
+    Built(Box<BuildPlan>, BaseSource, bool),
+}
+
+impl Source {
+    fn pushed(&self) -> Option<&ImageRef> {
+        match &self.image {
+            Image::Pushed(reference) => Some(reference),
+            Image::Built(..) => None,
+        }
+    }
+}
+
+/// The folder, with the image's context in `image/` below it unless a pushed image is named; what stands beside that is still to be
+/// written.
+async fn below(args: &request::Export, settings: &Settings) -> Result<Source, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;
+    if let Some(text) = &args.image {
+        let reference = pushed(text)?;
+        let (lock, shell) = described(args, settings)?;
+        return Ok(Source { dir, lock, shell, image: Image::Pushed(reference) });
+    }
     check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
-    let exported = exported(args, &dir.join(IMAGE_FOLDER), settings).await?;
-    Ok((dir, exported))
+    let Exported { lock, shell, plan, bottom, published } =
+        exported(args, &dir.join(IMAGE_FOLDER), settings).await?;
+    Ok(Source { dir, lock, shell, image: Image::Built(Box::new(plan), bottom, published) })
 }
 
-fn write_definition(dir: &Utf8Path, exported: &Exported) -> Result<(), CommandError> {
-    let Exported { plan, bottom, published, .. } = exported;
-    for (name, text) in cluster::apptainer(plan, bottom, *published) {
-        write_atomically(&dir.join(name), text.as_bytes())?;
+fn write_definition(source: &Source) -> Result<(), CommandError> {
+    match &source.image {
+        Image::Pushed(reference) => {
+            let text = cluster::apptainer_of(&source.lock, reference);
+            write_atomically(&source.dir.join("image.def"), text.as_bytes())?;
+        }
+        Image::Built(plan, bottom, published) => {
+            for (name, text) in cluster::apptainer(plan, bottom, *published) {
+                write_atomically(&source.dir.join(name), text.as_bytes())?;
+            }
+        }
     }
     Ok(())
 }
 
 /// Marks the folder as a whole export, and says where it is.
-fn finish(dir: &Utf8Path, lock: &Lock, readme: &str) -> Result<Exit, CommandError> {
-    write_atomically(&dir.join("README.md"), readme.as_bytes())?;
-    write_atomically(&dir.join(MARK), format!("{}\n", lock.hash()).as_bytes())?;
-    Printer.text(dir.as_str());
+fn finish(source: &Source, readme: &str) -> Result<Exit, CommandError> {
+    let write = |name: &str, text: &str| write_atomically(&source.dir.join(name), text.as_bytes());
+    write("README.md", readme)?;
+    if source.pushed().is_none() {
+        // The packages of an image are no files for a repository.
+        write(".gitignore", &format!("/{IMAGE_FOLDER}/\n"))?;
+    }
+    write(MARK, &format!("{}\n", source.lock.hash()))?;
+    Printer.text(source.dir.as_str());
     Ok(Exit::Done)
 }
 
-/// The same below `image/`, with the devcontainer.json that builds and opens it.
+/// The same below `image/`, with the devcontainer.json that builds and opens it, or that file alone for a pushed image.
 pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     let (file, image) = (dir.join("devcontainer.json"), dir.join(IMAGE_FOLDER));
     if file.exists() && !args.force {
         return Err(NotEmpty { dir: dir.to_string() }.into());
     }
-    check_empty(&image, args.force)?;
-    check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
-    let Exported { lock, .. } = exported(args, &image, settings).await?;
-    let value = devcontainer_json(&crate::model::image::plan::name(&lock));
+    let (lock, reference) = if let Some(text) = &args.image {
+        let reference = pushed(text)?;
+        (described(args, settings)?.0, Some(reference))
+    } else {
+        check_empty(&image, args.force)?;
+        check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
+        let Exported { lock, .. } = exported(args, &image, settings).await?;
+        write_atomically(&dir.join(".gitignore"), format!("/{IMAGE_FOLDER}/\n").as_bytes())?;
+        (lock, None)
+    };
+    let value = devcontainer_json(&crate::model::image::plan::name(&lock), reference.as_ref());
     let json = serde_json::to_string_pretty(&value).expect("it holds text keys only");
     write_atomically(&file, format!("{json}\n").as_bytes())?;
     Printer.text(file.as_str());

@@ -10,7 +10,7 @@ use crate::failure::{Exit, Failure};
 use crate::fetch::{FetchError, Fetcher};
 use crate::maintain::refresh::{
     IndexWheel, MatrixDifference, Published, findings, listed, metadata, missing, name_contradiction, newer,
-    package_of, releases, target_findings, targets,
+    releases, target_findings, targets, unlisted_findings,
 };
 use crate::model::address::Address;
 use crate::model::compat::Matrix;
@@ -49,6 +49,9 @@ pub(crate) async fn compare(args: &RefreshArgs, settings: &Settings) -> Result<C
         let page = page(&fetcher, &address, package).await?.unwrap_or_default();
         let published = published(&fetcher, (&page, &address), package, of_package, &*reporter).await?;
         found.extend(differences(args, package, of_package, &published));
+        if args.release.is_none() {
+            found.extend(unlisted_findings(matrix, package, of_package, &published));
+        }
         if let Some(row) = of_package.first().filter(|_| args.release.is_none()) {
             found.extend(missing(matrix, &row.framework, package, &releases(&page, &address)));
         }
@@ -151,7 +154,7 @@ fn packages<'a>(
         |row: &&Variant| args.release.as_ref().is_none_or(|release| row.version.to_string() == *release);
     let rows = matrix.variants.iter().filter(wanted).filter(of_release);
     for row in rows.filter(|row| row.channel == Channel::Default) {
-        if let Some(package) = package_of(matrix, row) {
+        if let Some(package) = matrix.package_of(row) {
             packages.entry(package).or_default().push(row);
         }
     }

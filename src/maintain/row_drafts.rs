@@ -9,7 +9,8 @@ use jiff::Timestamp;
 
 use crate::fetch::Fetcher;
 use crate::maintain::refresh::{
-    DraftRow, NewRelease, Published, draft, draft_coupled, listed, metadata, newer, targets, upload_days,
+    DraftRow, NewRelease, Published, draft, draft_coupled, draft_of_sibling, listed, metadata, newer,
+    targets, unlisted, upload_days,
 };
 use crate::model::address::Address;
 use crate::model::bounded::read_text_bounded;
@@ -66,15 +67,24 @@ impl RowDrafts<'_> {
                 new.entry(version).or_default().push(one);
             }
         }
+        let matrix = Matrix::current();
+        let unlisted = unlisted(matrix, package, rows, published);
         let mut drafts = Vec::new();
-        let days = if new.is_empty() { BTreeMap::new() } else { self.days(package).await };
+        let nothing = new.is_empty() && unlisted.is_empty();
+        let days = if nothing { BTreeMap::new() } else { self.days(package).await };
         for (version, wheels) in &new {
             let released = first_day(&days, wheels);
             for machine in [Machine::X86_64, Machine::Aarch64] {
                 let targets = None;
                 let release = NewRelease { framework, package, version, machine, wheels, released, targets };
-                drafts.extend(self.drafted(release).await);
+                drafts.extend(self.drafted(release, None).await);
             }
+        }
+        for ((version, machine), wheels) in &unlisted {
+            let (released, machine, targets) = (first_day(&days, wheels), *machine, None);
+            let sibling = rows.iter().find(|row| row.version == *version).copied();
+            let release = NewRelease { framework, package, version, machine, wheels, released, targets };
+            drafts.extend(self.drafted(release, sibling).await);
         }
         self.write(framework, &drafts)
     }
@@ -127,7 +137,7 @@ impl RowDrafts<'_> {
     }
 
     /// Returns the row of a release with the GPU code of its libraries, where they can be read.
-    async fn drafted(&self, release: NewRelease<'_>) -> Option<DraftRow> {
+    async fn drafted(&self, release: NewRelease<'_>, sibling: Option<&Variant>) -> Option<DraftRow> {
         let machine = release.machine.to_string();
         let of_machine = |one: &&&Published| one.wheel.name.machines().any(|name| name == machine);
         let first = release.wheels.iter().find(of_machine)?;
@@ -140,7 +150,11 @@ impl RowDrafts<'_> {
                 None
             }
         };
-        draft(Matrix::current(), &NewRelease { targets: measured.as_ref(), ..release })
+        let release = NewRelease { targets: measured.as_ref(), ..release };
+        match sibling {
+            Some(sibling) => draft_of_sibling(Matrix::current(), &release, sibling),
+            None => draft(Matrix::current(), &release),
+        }
     }
 
     /// Appends the drafts that the file does not have yet; returns their number.

@@ -8,6 +8,7 @@ use crate::base::BaseArchive;
 use crate::failure::{Exit, Failure};
 use crate::model::image::context::{ContextContent, ContextEntry};
 use crate::model::image::plan::{BaseSource, BuildPlan, CachedFile, plan};
+use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
 use crate::model::request;
@@ -20,6 +21,8 @@ use crate::workflow::custom_base::named_base;
 use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::error::CommandError;
 use crate::workflow::lock::{LockedBuild, lock_for};
+use crate::workflow::lock_error::LockingError;
+use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
 
@@ -67,6 +70,47 @@ pub(crate) async fn exported(
     write(".dockerignore", "envforge.lock\n.dockerignore\n.envforge-export\n")?;
     write(MARK, &format!("{}\n", plan.image.lock))?;
     Ok(Exported { lock, shell: wanted.shell, plan, bottom, published: base.published.is_some() })
+}
+
+/// The lock and the shell settings for an export that names a pushed image: nothing is locked or built, and no engine is asked.
+pub(crate) fn described(args: &request::Export, settings: &Settings) -> Result<(Lock, Shell), CommandError> {
+    let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
+        .with_parts(&args.parts)?;
+    let path = match &wanted.source.lockfile {
+        Some(file) => settings.paths.current_dir.join(file),
+        None => {
+            let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, None)?;
+            lock_path(settings, &stack, &wanted.source)
+        }
+    };
+    let lock = read_lock(&path)?.ok_or_else(|| LockingError::Missing { file: path.to_string() })?;
+    Ok((lock, wanted.shell))
+}
+
+/// The reference of a pushed image, which must have its digest: a tag may be another image tomorrow.
+pub(crate) fn pushed(text: &str) -> Result<ImageRef, CommandError> {
+    let reference: ImageRef = text.parse()?;
+    match reference.digest() {
+        Some(digest) => Ok(reference.pinned(digest)),
+        None => Err(NoDigest { reference: text.to_owned() }.into()),
+    }
+}
+
+/// The reference of a pushed image has no digest.
+#[derive(Debug, thiserror::Error)]
+#[error("`{reference}` has no digest: a tag may be another image tomorrow")]
+struct NoDigest {
+    reference: String,
+}
+
+impl Failure for NoDigest {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["write `--image NAME@sha256:…`; `envforge push` prints the digest".to_owned()]
+    }
 }
 
 /// Refuses a directory that holds anything but an earlier export, and that only with `force`.

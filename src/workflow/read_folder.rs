@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::model::compat::Matrix;
 use crate::model::migrate::{
-    Kind, Origin, Reading, constraints_of, from_compose, from_conda_lock, from_devcontainer, from_dockerfile,
-    from_environment, from_pixi, from_pixi_lock, from_poetry_lock, from_pylock, from_pyproject_toml,
-    from_python_version, from_requirement_lines, from_script, from_setup_cfg, from_setup_py, from_uv_lock,
+    Kind, Origin, Reading, constraints_of, from_compose, from_conda_explicit, from_conda_lock,
+    from_devcontainer, from_dockerfile, from_environment, from_pipfile, from_pipfile_lock, from_pixi,
+    from_pixi_lock, from_poetry_lock, from_pylock, from_pyproject_toml, from_python_version,
+    from_requirement_lines, from_script, from_setup_cfg, from_setup_py, from_uv_lock, is_conda_explicit,
+    names_a_framework,
 };
 use crate::model::project::is_apt_name;
 use crate::model::versions::Machine;
@@ -16,13 +18,15 @@ use crate::store::read_regular;
 use crate::workflow::project::LARGEST_FILE;
 
 /// Files that are read where they are, by the names that people give them.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 24] = [
     "uv.lock",
     "pylock.toml",
     "poetry.lock",
+    "Pipfile.lock",
     "conda-lock.yml",
     "pixi.lock",
     "pyproject.toml",
+    "Pipfile",
     "pixi.toml",
     "setup.cfg",
     "setup.py",
@@ -62,20 +66,27 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
     let dockerfile =
         |name: &str| name.to_ascii_lowercase().contains("dockerfile") && !name.ends_with(".dockerignore");
     let known = |name: &str| NAMES.contains(&name);
-    for fits in [&requirements as &dyn Fn(&str) -> bool, &conda, &dockerfile] {
-        let all = named(folder, fits);
-        let further: Vec<_> = all.iter().filter(|name| !known(name)).cloned().collect();
-        match further.as_slice() {
-            [only] if all.len() == 1 => names.push(only.clone()),
-            _ => unread.extend(further),
+    let text = |name: &str| has_extension(name, "txt");
+    // Where people put them: in the folder itself, or in one of that name.
+    let kinds: [&[(&str, &dyn Fn(&str) -> bool)]; 3] = [
+        &[("", &requirements), ("requirements", &text)],
+        &[("", &conda)],
+        &[("", &dockerfile), ("docker", &dockerfile)],
+    ];
+    for places in kinds {
+        let mut is_found = false;
+        for (below, fits) in places {
+            let all = named_below(folder, below, fits);
+            let further: Vec<_> = all.iter().filter(|name| !known(name)).cloned().collect();
+            is_found |= all.len() > further.len();
+            let chosen = if is_found { None } else { chosen(folder, &further, around) };
+            is_found |= chosen.is_some();
+            unread.extend(further.iter().filter(|name| chosen.as_ref() != Some(*name)).cloned());
+            names.extend(chosen);
         }
     }
     unread.extend(named(folder, |name| UNREAD.contains(&name)));
-    unread.extend(
-        named(&folder.join("requirements"), requirements_below)
-            .into_iter()
-            .map(|name| format!("requirements/{name}")),
-    );
+    names.extend(lists_of_conda(folder, around, &names));
     let there = names.into_iter().filter(|name| folder.join(name).symlink_metadata().is_ok());
     let mut reader = Reader { folder, around, seen: BTreeSet::new() };
     let mut readings: Vec<_> =
@@ -97,10 +108,38 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
 }
 
 /// Files of other tools that are named, and not read.
-const UNREAD: [&str; 5] = ["Pipfile", "Pipfile.lock", "pdm.lock", "uv.toml", "requirements.in"];
+const UNREAD: [&str; 3] = ["pdm.lock", "uv.toml", "requirements.in"];
 
-fn requirements_below(name: &str) -> bool {
-    has_extension(name, "txt")
+/// The one of several files of a kind that is meant: the only one, or the only one that names a framework.
+fn chosen(folder: &Utf8Path, names: &[String], around: Surroundings<'_>) -> Option<String> {
+    if let [only] = names {
+        return Some(only.clone());
+    }
+    let mut with = names.iter().filter(|name| {
+        let mut reader = Reader { folder, around, seen: BTreeSet::new() };
+        // Its own lines: a file that includes the one with the framework names it as well.
+        reader.file(name).iter().any(|reading| names_a_framework(reading, around.matrix))
+    });
+    let first = with.next()?;
+    with.next().is_none().then(|| first.clone())
+}
+
+/// Lists of conda's addresses, whose names say nothing.
+fn lists_of_conda(folder: &Utf8Path, around: Surroundings<'_>, known: &[String]) -> Vec<String> {
+    let reader = Reader { folder, around, seen: BTreeSet::new() };
+    let fits = |name: &str| {
+        (has_extension(name, "txt") || has_extension(name, "lock")) && !known.iter().any(|one| one == name)
+    };
+    let names = named(folder, fits).into_iter();
+    names.filter(|name| reader.text(name).is_ok_and(|text| is_conda_explicit(&text))).collect()
+}
+
+/// As [`named`], in a folder below; the names begin with it.
+fn named_below(folder: &Utf8Path, below: &str, fits: &dyn Fn(&str) -> bool) -> Vec<String> {
+    match below {
+        "" => named(folder, fits),
+        _ => named(&folder.join(below), fits).into_iter().map(|name| format!("{below}/{name}")).collect(),
+    }
 }
 
 /// Reads one file that a person named.
@@ -169,6 +208,8 @@ impl Reader<'_> {
         match short {
             "uv.lock" => from_uv_lock(name, text, machine),
             "poetry.lock" => from_poetry_lock(name, text),
+            "Pipfile.lock" => from_pipfile_lock(name, text),
+            "Pipfile" => from_pipfile(name, text),
             "pixi.lock" => from_pixi_lock(name, text, matrix),
             "pixi.toml" => from_pixi(name, text, matrix),
             "setup.cfg" => from_setup_cfg(name, text),
@@ -177,19 +218,20 @@ impl Reader<'_> {
             "apt.txt" => apt(name, text),
             _ if short.starts_with("pylock.") => from_pylock(name, text),
             _ if short.contains("conda-lock") => from_conda_lock(name, text, matrix),
-            _ if has_extension(short, "toml") => from_pyproject_toml(name, text, machine),
+            _ if has_extension(short, "toml") => from_pyproject_toml(name, text, machine, matrix),
             _ if is_yaml(short) && begins("services") => from_compose(name, text),
             _ if is_yaml(short) && (begins("metadata:") && begins("package:")) => {
                 from_conda_lock(name, text, matrix)
             }
             _ if is_yaml(short) => from_environment(name, text, matrix),
             _ if has_extension(short, "json") => from_devcontainer(name, text),
-            _ if is_python(short) => from_script(name, text, machine).unwrap_or_else(|| {
+            _ if is_python(short) => from_script(name, text, machine, matrix).unwrap_or_else(|| {
                 Reading::unreadable(name, Kind::Project, "no block `# /// script` with its requirements")
             }),
             _ if short.to_ascii_lowercase().contains("dockerfile") || short == "Containerfile" => {
                 from_dockerfile(name, text, matrix)
             }
+            _ if is_conda_explicit(text) => from_conda_explicit(name, text, matrix),
             _ => from_requirement_lines(name, text),
         }
     }
@@ -199,7 +241,8 @@ impl Reader<'_> {
         let mut further = Vec::new();
         for (origin, named) in std::mem::take(&mut reading.includes) {
             let Some(name) = self.beside(&reading.file, &named) else {
-                reading.leave(origin, &format!("-r {named}"), "the folder does not have this file");
+                let written = if reading.kind == Kind::Requirements { format!("-r {named}") } else { named };
+                reading.leave(origin, &written, "the folder does not have this file");
                 continue;
             };
             let parts = self.file(&name);
@@ -237,9 +280,23 @@ impl Reader<'_> {
     fn beside(&self, file: &str, named: &str) -> Option<String> {
         let near = Utf8Path::new(file).parent().unwrap_or(Utf8Path::new("")).join(named);
         let last = Utf8Path::new(named).file_name().unwrap_or(named);
-        let candidates = [near.as_str(), named, last].map(|name| name.trim_start_matches("./").to_owned());
-        candidates.into_iter().find(|name| !name.starts_with('/') && self.folder.join(name).is_file())
+        let candidates = [near.as_str(), named, last].map(plain_path);
+        candidates.into_iter().flatten().find(|name| self.folder.join(name).is_file())
     }
+}
+
+/// A relative path without `.` and `..`; `None` for one that leads out of its folder.
+fn plain_path(path: &str) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in Utf8Path::new(path).components() {
+        match part {
+            Utf8Component::Normal(name) => parts.push(name),
+            Utf8Component::CurDir => {}
+            Utf8Component::ParentDir => drop(parts.pop()?),
+            Utf8Component::RootDir | Utf8Component::Prefix(_) => return None,
+        }
+    }
+    Some(parts.join("/"))
 }
 
 /// Adds what a file that a requirements file names says.

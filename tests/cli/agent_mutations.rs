@@ -71,7 +71,7 @@ fn every_check_on_a_gpu_has_a_mutation() {
 
 /// The mistakes that a driver without these rules would hide, and what the fake makes of each.
 #[test]
-#[ignore = "needs g++"]
+#[ignore = "nightly: needs g++ and compiles each mutation, minutes"]
 fn fake_driver_is_as_strict_as_a_real_one() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/python/strict_driver.py");
     let output = Command::new("python3")
@@ -104,7 +104,7 @@ fn fake_driver_is_as_strict_as_a_real_one() {
 }
 
 #[test]
-#[ignore = "needs g++"]
+#[ignore = "nightly: needs g++ and compiles each mutation, minutes"]
 fn whole_agent_passes_on_strict_fakes() {
     let answer = full("");
     let found = outcomes(&answer);
@@ -114,7 +114,7 @@ fn whole_agent_passes_on_strict_fakes() {
 }
 
 #[test]
-#[ignore = "needs g++"]
+#[ignore = "nightly: needs g++ and compiles each mutation, minutes"]
 fn mutation_of_a_report_changes_its_own_line_alone() {
     let lines = |mutation| {
         let answer = full(mutation);
@@ -148,19 +148,19 @@ fn caught_alone(belongs: impl Fn(&str) -> bool) {
 }
 
 #[test]
-#[ignore = "needs g++"]
+#[ignore = "nightly: needs g++ and compiles each mutation, minutes"]
 fn mutation_of_driver_and_kernels_is_caught_by_its_own_check_alone() {
     caught_alone(|check| !check.ends_with("-cublas") && !is_library(check) && !REPORTS.contains(&check));
 }
 
 #[test]
-#[ignore = "needs g++"]
+#[ignore = "nightly: needs g++ and compiles each mutation, minutes"]
 fn mutation_of_cublas_is_caught_by_its_own_check_alone() {
     caught_alone(|check| check.ends_with("-cublas"));
 }
 
 #[test]
-#[ignore = "needs g++"]
+#[ignore = "nightly: needs g++ and compiles each mutation, minutes"]
 fn mutation_of_cudnn_and_nccl_is_caught_by_its_own_check_alone() {
     caught_alone(is_library);
 }

@@ -166,19 +166,19 @@ fn every_check_that_the_agent_makes_itself_has_a_mistake() {
 }
 
 #[test]
-#[ignore = "needs g++"]
+#[ignore = "nightly: needs g++ and compiles each mutation, minutes"]
 fn mistake_in_kernels_and_driver_is_caught_by_its_own_check_alone() {
     each_is_caught_alone(GPU, |mutation| !is_library(mutation));
 }
 
 #[test]
-#[ignore = "needs g++"]
+#[ignore = "nightly: needs g++ and compiles each mutation, minutes"]
 fn mistake_with_a_library_is_caught_by_its_own_check_alone() {
     each_is_caught_alone(GPU, is_library);
 }
 
 #[test]
-#[ignore = "needs g++"]
+#[ignore = "nightly: needs g++ and compiles each mutation, minutes"]
 fn mistake_in_a_speed_changes_that_speed_alone() {
     each_is_caught_alone(PERF, |_| true);
     each_is_caught_alone(SUSTAINED, |_| true);

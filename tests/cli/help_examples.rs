@@ -115,6 +115,10 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge export oci ./image", Needs(Containers)),
     ("skopeo copy oci-archive:./torch.tar docker://registry.example.com/team/torch:2.8", Needs(OtherProgram)),
     ("envforge export compose ./compose", Prints("/work/./compose")),
+    (
+        "envforge export compose ./compose --image reg.example.com/vision@sha256:HASH",
+        Prints("/work/./compose"),
+    ),
     ("envforge export dockerfile ./image", Prints("/work/./image")),
     ("DOCKER_BUILDKIT=1 docker build -t torch ./image", Needs(OtherProgram)),
     ("docker compose -f ./compose/compose.yaml up --build", Needs(OtherProgram)),
@@ -294,6 +298,7 @@ pub(crate) fn run_with(example: &str, first: &str) -> Run {
         line if line.contains("config/fish") => "mkdir -p ~/.config/fish/completions",
         _ => ":",
     };
+    let example = example.replace("@sha256:HASH", "@sha256:$(printf 'a%.0s' {1..64})");
     let example = example.replace("HASH", "$(sha256sum matrix.tar | cut -d' ' -f1)");
     // What goes into a file is read from there.
     let example = match example.split_once(" > ") {

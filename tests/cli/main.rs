@@ -50,6 +50,7 @@ mod doctor;
 mod edit_packages;
 mod engine;
 mod examples;
+mod exports;
 mod files;
 mod gpu_day;
 mod habits;

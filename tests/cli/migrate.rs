@@ -201,8 +201,8 @@ fn several_files_of_a_kind_are_told_and_none_is_guessed() {
     for files in [
         &["requirements-gpu.txt", "requirements-cpu.txt"] as &[&str],
         &["environment-gpu.yml", "environment-cpu.yml"],
-        &["requirements/base.txt"],
-        &["Pipfile"],
+        &["requirements/base.txt", "requirements/dev.txt"],
+        &["pdm.lock"],
         &["Dockerfile.gpu", "Dockerfile.cpu"],
     ] {
         let program = program().with("ENVFORGE_GPU", "sm_90");

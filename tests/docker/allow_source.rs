@@ -55,7 +55,7 @@ fn project(allow: &str) -> String {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and compiles for five minutes; `source` builds a smaller one"]
 fn allowed_source_distribution_is_built_once_and_pinned() {
     let scene = Scene::new();
     let url = scene.index.url();

@@ -43,7 +43,7 @@ fn error_names_a_read_only_directory_and_its_setting() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and makes a base from nothing, two minutes"]
 fn build_works_with_the_state_on_another_file_system() {
     let scene = Scene::new();
     let run = run_with_mount(&scene, "state", "size=64m", &["build", SPEC]);

@@ -40,7 +40,7 @@ fn debian_12(scene: &Scene) -> String {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and makes two bases, two minutes"]
 fn custom_base_with_cuda_is_warned_about_and_locked_by_id() {
     let scene = Scene::new();
     let plant = "mkdir -p /usr/local/cuda-12.4/lib64 && : >/usr/local/cuda-12.4/lib64/libcufft.so.11 && \

@@ -321,7 +321,7 @@ async fn framework_index_provides_the_variant() {
 }
 
 #[tokio::test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and makes a base from nothing, two minutes"]
 async fn uv_comes_from_the_default_index_of_pip_when_none_is_set() {
     let mut f = Fixture::with_empty_cache().await;
     f.settings.index.default = None;

@@ -234,7 +234,7 @@ fn ssh_accepts_the_key_and_rejects_others() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and builds a Dockerfile, two minutes; `project` compares its content"]
 fn devcontainer_builds_and_runs_the_same_image() {
     let shells = Shells::new();
     let file = shells.succeed(&["export", "devcontainer", SPEC, ".devcontainer"]);

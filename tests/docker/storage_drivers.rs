@@ -116,7 +116,7 @@ fn two_engines() -> (Scene, String, SecondEngine) {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and makes a base on two engines, four minutes"]
 fn one_lock_without_any_layer_gives_one_image_on_two_storage_drivers() {
     let (scene, driver, second) = two_engines();
 

@@ -9,7 +9,7 @@ use super::architectures::Targets;
 use super::page::IndexWheel;
 use crate::model::compat::tables::{Channel, Status, Variant};
 use crate::model::compat::{Matrix, Row as _};
-use crate::model::versions::{ComputeCapability, FrameworkVersion};
+use crate::model::versions::{ComputeCapability, FrameworkVersion, Machine};
 
 /// One wheel of a release, with its metadata.
 #[derive(Debug, Clone)]
@@ -44,6 +44,17 @@ pub(crate) enum MatrixDifference {
         /// The release.
         version: String,
     },
+    /// Wheels for a processor, of a release that has rows or a reason, without one for that processor.
+    Unlisted {
+        /// The package.
+        package: String,
+        /// The release.
+        version: String,
+        /// The processor.
+        machine: String,
+        /// Tags of Python.
+        pythons: BTreeSet<String>,
+    },
     /// A release newer than the newest row, with the values of the index.
     New {
         /// The package.
@@ -69,6 +80,14 @@ impl fmt::Display for MatrixDifference {
                     "missing: {package} {version} has neither a row nor a `known_version` with the reason"
                 )
             }
+            Self::Unlisted { package, version, machine, pythons } => {
+                let pythons: Vec<_> = pythons.iter().map(String::as_str).collect();
+                write!(
+                    f,
+                    "missing: {package} {version} has wheels for {machine} ({}), and neither a row nor `rowless_wheels` with the reason",
+                    pythons.join(" ")
+                )
+            }
             Self::New { package, version, wheels, pins } => {
                 write!(f, "new: {package} {version}")?;
                 for (machine, pythons) in wheels {
@@ -82,13 +101,6 @@ impl fmt::Display for MatrixDifference {
             }
         }
     }
-}
-
-/// The package that carries a row.
-pub(crate) fn package_of<'a>(matrix: &'a Matrix, row: &'a Variant) -> Option<&'a str> {
-    let of_product =
-        || matrix.products.iter().find(|product| product.framework == row.framework)?.package.as_deref();
-    row.package.as_deref().or_else(of_product)
 }
 
 /// Compares the wheels of one package with its rows of the default channel, and finds new releases.
@@ -128,6 +140,60 @@ pub(crate) fn missing(
             version: version.to_string(),
         })
         .collect()
+}
+
+/// Wheels of releases that no row names for their processor, by release and processor, and no reason.
+pub(crate) fn unlisted<'a>(
+    matrix: &Matrix,
+    package: &str,
+    rows: &[&Variant],
+    published: &'a [Published],
+) -> BTreeMap<(FrameworkVersion, Machine), Vec<&'a Published>> {
+    let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let Some(framework) = rows.first().map(|row| row.framework.as_str()) else { return all };
+    let Some(newest) = rows.iter().map(|row| &row.version).max() else { return all };
+    for one in published.iter().filter(|one| !one.wheel.yanked) {
+        let Some(version) = release_of(&one.wheel).filter(|version| version <= newest) else { continue };
+        if matrix.known_versions_of(framework).any(|row| row.covers(&version)) {
+            continue;
+        }
+        for machine in [Machine::X86_64, Machine::Aarch64] {
+            let name = machine.to_string();
+            let is_of = one.wheel.name.machines().any(|other| other == name);
+            let has_row = || rows.iter().any(|row| row.version == version && row.machine == machine);
+            let has_reason =
+                || matrix.rowless_wheels.iter().any(|row| row.covers(package, &version, machine));
+            if is_of && !has_row() && !has_reason() {
+                all.entry((version.clone(), machine)).or_default().push(one);
+            }
+        }
+    }
+    all
+}
+
+/// The same as differences.
+pub(crate) fn unlisted_findings(
+    matrix: &Matrix,
+    package: &str,
+    rows: &[&Variant],
+    published: &[Published],
+) -> Vec<MatrixDifference> {
+    let all = unlisted(matrix, package, rows, published).into_iter();
+    all.map(|((version, machine), wheels)| MatrixDifference::Unlisted {
+        package: package.to_owned(),
+        version: version.to_string(),
+        machine: machine.to_string(),
+        pythons: wheels.iter().map(|one| one.wheel.name.python_tag()).collect(),
+    })
+    .collect()
+}
+
+/// The release of a wheel; `None` for a try, a repair with letters, or one whose `+` names a variant.
+fn release_of(wheel: &IndexWheel) -> Option<FrameworkVersion> {
+    let version = wheel.name.version.as_str();
+    let plain = version.split(".post").next().unwrap_or_default();
+    let is_release = !plain.contains(|c: char| c.is_ascii_alphabetic() || c == '+') && !version.contains('+');
+    is_release.then(|| version.parse().ok())?
 }
 
 /// The version of a wheel, if it is a release after those of the rows.
@@ -277,7 +343,6 @@ fn pin(requirement: &str, machine: &str, extras: &[&str]) -> Option<(String, Str
 mod tests {
     use super::*;
     use crate::maintain::refresh::listed;
-    use crate::model::versions::Machine;
 
     const METADATA: &str = "Metadata-Version: 2.1\nName: torch\n\
         Requires-Dist: nvidia-cudnn-cu12==9.10.2.21; platform_system == \"Linux\" and platform_machine == \"x86_64\"\n\
@@ -387,6 +452,45 @@ mod tests {
         without.variants.retain(|row| row.version.to_string() != "2.7.0");
         let gone = [text("0.4.1"), text("1.6.0"), text("2.7.0"), text("2.7.5")];
         assert_eq!(reported(&without, &all), gone);
+    }
+
+    #[test]
+    fn wheels_for_a_processor_without_a_row_or_a_reason_are_reported() {
+        let base = "https://index.example.test/simple/torch/".parse().expect("an address");
+        let text = [
+            "2.8.0-cp312-cp312-manylinux_2_28_x86_64",
+            "2.8.0-cp312-cp312-manylinux_2_28_aarch64",
+            "2.8.0+cpu-cp312-cp312-manylinux_2_28_aarch64",
+            "2.99.0-cp312-cp312-manylinux_2_28_aarch64",
+            "1.6.0-cp38-cp38-manylinux2014_aarch64",
+            "2.8.0-cp312-cp312-macosx_11_0_arm64",
+        ]
+        .map(|name| format!("<a href='torch-{name}.whl'>"))
+        .concat();
+        let wheels = listed(&text, &base).into_iter();
+        let published: Vec<_> = wheels.map(|wheel| Published { wheel, metadata: None }).collect();
+        let reported = |matrix: &Matrix| {
+            let found = unlisted_findings(matrix, "torch", &[&row()], &published);
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let mut matrix = Matrix::current().clone();
+        matrix.rowless_wheels.clear();
+        assert_eq!(
+            reported(&matrix),
+            [
+                "missing: torch 2.8.0 has wheels for aarch64 (cp312-cp312), and neither a row nor `rowless_wheels` with the reason"
+            ]
+        );
+        matrix.rowless_wheels.push(crate::model::compat::tables::RowlessWheels {
+            framework: "pytorch".to_owned(),
+            package: "torch".to_owned(),
+            machine: Machine::Aarch64,
+            version: "2.0.0".parse().expect("a version"),
+            last: Some("2.9.0".parse().expect("a version")),
+            what: "without CUDA".to_owned(),
+            source: "a test".to_owned(),
+        });
+        assert_eq!(reported(&matrix), [""; 0]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::architectures::Targets;
 use super::compare::{Published, pins};
 use crate::model::compat::Matrix;
+use crate::model::compat::tables::Variant;
 use crate::model::versions::{ComputeCapability, FrameworkVersion, GlibcVersion, Machine, PythonVersion};
 
 /// A proposed row.
@@ -141,6 +142,88 @@ pub(crate) fn draft(matrix: &Matrix, release: &NewRelease<'_>) -> Option<DraftRo
     Some(row)
 }
 
+/// Returns the row of a release for a processor that its other row has none for: what the wheels say for this one, and from that row what
+/// a release has in common on all processors. Whether the libraries that it installs have wheels for this one is for the review.
+pub(crate) fn draft_of_sibling(
+    matrix: &Matrix,
+    release: &NewRelease<'_>,
+    sibling: &Variant,
+) -> Option<DraftRow> {
+    let mut row = draft(matrix, release)?;
+    let taken = toml::Table::try_from(sibling).ok()?;
+    let own: BTreeSet<String> =
+        row.lines.iter().filter_map(|line| Some(line.split_once(" = ")?.0.to_owned())).collect();
+    for field in [
+        "cuda",
+        "released",
+        "toolkit",
+        "package",
+        "install",
+        "parts",
+        "cudnn",
+        "nccl",
+        "triton",
+        "companions",
+        "shared",
+        "status",
+    ] {
+        let value = taken.get(field).filter(|value| !is_empty(value));
+        let Some(value) = value.filter(|_| !own.contains(field)) else { continue };
+        row.lines.push(format!("{field} = {value}"));
+        row.unknown.retain(|unknown| *unknown != field);
+    }
+    // The CUDA of its compiler is in no name.
+    if let Some(at) = row.lines.iter().position(|line| line.starts_with("ptx = ")) {
+        let ptx = row.lines.remove(at);
+        row.lines.push("unknown_ptx = true".to_owned());
+        let which = ptx.trim_start_matches("ptx = ").replace(['[', ']', '"'], "");
+        row.lines.push(format!("notes = \"It has PTX for {which}, of an unknown CUDA.\""));
+    }
+    row.lines.sort_by_key(|line| ORDER.iter().position(|field| line.starts_with(&format!("{field} = "))));
+    if let Some(source) = row.lines.iter_mut().find(|line| line.starts_with("source = ")) {
+        *source = format!(
+            "{}; what is not of one processor as in the row of {}\"",
+            source.trim_end_matches('"'),
+            sibling.machine
+        );
+    }
+    Some(row)
+}
+
+fn is_empty(value: &toml::Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty) || value.as_table().is_some_and(toml::Table::is_empty)
+}
+
+/// The fields of a row as the files have them.
+const ORDER: [&str; 26] = [
+    "framework",
+    "version",
+    "cuda",
+    "machine",
+    "released",
+    "toolkit",
+    "package",
+    "install",
+    "parts",
+    "shared",
+    "cudart",
+    "cudnn",
+    "nccl",
+    "triton",
+    "companions",
+    "python",
+    "arch",
+    "ptx",
+    "unknown_ptx",
+    "channel",
+    "status",
+    "min_glibc",
+    "verified",
+    "evidence",
+    "notes",
+    "source",
+];
+
 pub(super) fn list<T: ToString>(all: impl Iterator<Item = T>) -> String {
     let all: Vec<_> = all.map(|one| format!("\"{}\"", one.to_string())).collect();
     format!("[{}]", all.join(", "))
@@ -245,6 +328,43 @@ mod tests {
         assert!(row.lines.contains(&companions.to_owned()), "{row:?}");
         assert_eq!(row.unknown, ["status", "cuda", "toolkit"]);
         assert!(drafted(METADATA, None).lines.iter().all(|line| !line.starts_with("companions")));
+    }
+
+    #[test]
+    fn draft_for_another_processor_takes_what_a_release_has_in_common() {
+        let one = published(
+            "cupy_cuda12x-13.6.0-cp312-cp312-manylinux2014_aarch64.whl",
+            "Name: cupy-cuda12x\nVersion: 13.6.0\n\n",
+        );
+        let version = "13.6.0".parse().expect("a version");
+        let all = &|text: &str| BTreeSet::from([text.parse().expect("a capability")]);
+        let release = NewRelease {
+            framework: "cupy",
+            package: "cupy-cuda12x",
+            version: &version,
+            machine: Machine::Aarch64,
+            wheels: &[&one],
+            released: None,
+            targets: Some(&Targets { arch: all("9.0"), ptx: all("9.0") }),
+        };
+        let matrix = Matrix::current();
+        let of = |row: &&Variant| {
+            row.package.as_deref() == Some("cupy-cuda12x")
+                && row.version == version
+                && row.machine == Machine::X86_64
+        };
+        let sibling = matrix.variants.iter().find(of).expect("a row of x86_64");
+        let row = draft_of_sibling(matrix, &release, sibling).expect("a row");
+        assert_eq!(row.unknown, [""; 0], "{row:?}");
+        let text = format!("schema = 1\n{}", row.text("2026-11-27"));
+        let table: toml::Table = text.parse().expect("TOML");
+        let read: Variant = table["variant"][0].clone().try_into().expect("a row");
+        assert_eq!(
+            (&read.install, read.machine, &read.toolkit),
+            (&sibling.install, Machine::Aarch64, &sibling.toolkit)
+        );
+        assert!(read.unknown_ptx && read.ptx.is_empty(), "{read:?}");
+        assert_eq!((read.python.len(), read.released), (1, sibling.released.clone()));
     }
 
     #[test]

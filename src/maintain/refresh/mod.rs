@@ -15,9 +15,9 @@ mod uploads;
 
 pub(crate) use architectures::targets;
 pub(crate) use compare::{
-    MatrixDifference, Published, findings, missing, newer, package_of, target_findings,
+    MatrixDifference, Published, findings, missing, newer, target_findings, unlisted, unlisted_findings,
 };
-pub(crate) use draft::{DraftRow, NewRelease, draft, name_contradiction};
+pub(crate) use draft::{DraftRow, NewRelease, draft, draft_of_sibling, name_contradiction};
 pub(crate) use draft_coupled::draft_coupled;
 pub(crate) use metadata::metadata;
 pub(crate) use page::{IndexWheel, listed, releases};

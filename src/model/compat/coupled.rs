@@ -18,6 +18,9 @@ pub struct CoupledPackage {
     pub published: String,
     /// The requirements of a build from source.
     pub build: Option<String>,
+    /// The address of the pages that have its wheels, of which the rows name only some: `{torch}` is `2.4.0`, `{cuda}` is `cu121`.
+    /// What such a page has for a stack is not known here.
+    pub pages: Option<String>,
     /// The reason why the package index has something else under this name.
     pub trap: Option<String>,
     /// The way to get the package that was meant.

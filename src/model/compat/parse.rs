@@ -19,10 +19,12 @@ use super::tables::{
     Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CondaName, CudnnBuild,
     DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework, JitCompiler,
     KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor,
-    NvccWheels, Product, Profilers, SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary, Variant,
+    NvccWheels, Product, Profilers, RowlessWheels, SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary,
+    Variant,
 };
 use super::{from_source, toolkit};
 use crate::failure::{Exit, Failure};
+use crate::model::counted::counted;
 use crate::model::required_version::{self, RequiredVersion, UnmetVersion};
 
 /// The schema of the files this program reads.
@@ -65,7 +67,7 @@ pub enum CompatError {
         key: String,
     },
     /// Rows contradict each other or refer to missing rows.
-    #[error("{} in the compatibility matrix:\n{}", count(faults), lines(faults))]
+    #[error("{} in the compatibility matrix:\n{}", counted(faults.len(), "fault"), lines(faults))]
     Faulty {
         /// All faults.
         faults: Vec<Fault>,
@@ -95,10 +97,6 @@ impl Failure for CompatError {
             }
         }
     }
-}
-
-fn count(faults: &[Fault]) -> String {
-    if faults.len() == 1 { "1 fault".to_owned() } else { format!("{} faults", faults.len()) }
 }
 
 fn lines(faults: &[Fault]) -> String {

@@ -7,7 +7,8 @@ use super::tables::{
     Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CondaName, CudnnBuild,
     DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework, JitCompiler,
     KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor,
-    NvccWheels, Product, Profilers, SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary, Variant,
+    NvccWheels, Product, Profilers, RowlessWheels, SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary,
+    Variant,
 };
 
 /// A row of the matrix, whatever its table.
@@ -92,6 +93,10 @@ row!(KnownVersion, |row| format!("{}.toml", row.framework), |row| {
     let last = row.last.as_ref().map(|last| format!(" to {last}")).unwrap_or_default();
     format!("known_version {} {}{last}", row.framework, row.version)
 });
+row!(RowlessWheels, |row| format!("{}.toml", row.framework), |row| {
+    let last = row.last.as_ref().map(|last| format!(" to {last}")).unwrap_or_default();
+    format!("rowless_wheels {} {}{last} {}", row.package, row.version, row.machine)
+});
 row!(Companion, |_| "pytorch.toml".into(), |row| format!("companion {} {}", row.package, row.version));
 row!(NumpyLimit, |row| format!("{}.toml", row.framework), |row| {
     let end = |version: Option<&_>| version.map_or_else(|| "..".to_owned(), ToString::to_string);
@@ -151,6 +156,7 @@ macro_rules! every_table {
             components: Components => components,
             variant: Variant => variants,
             known_version: KnownVersion => known_versions,
+            rowless_wheels: RowlessWheels => rowless_wheels,
             companion: Companion => companions,
             numpy_limit: NumpyLimit => numpy_limits,
             base: Base => bases,

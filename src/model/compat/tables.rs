@@ -43,6 +43,8 @@ pub struct Matrix {
     pub variants: Vec<Variant>,
     /// Versions that exist but have no rows (for messages).
     pub known_versions: Vec<KnownVersion>,
+    /// Published wheels that no image can use (for messages).
+    pub rowless_wheels: Vec<RowlessWheels>,
     /// Companion releases with the Pythons they have wheels for.
     pub companions: Vec<Companion>,
     /// Base systems.
@@ -788,6 +790,43 @@ impl KnownVersion {
     /// Whether the row covers a version of its framework.
     pub fn covers(&self, version: &FrameworkVersion) -> bool {
         (&self.version..=self.last()).contains(&version)
+    }
+}
+
+impl Matrix {
+    /// Returns the package that carries a row: `cupy-cuda12x`.
+    pub fn package_of<'a>(&'a self, row: &'a Variant) -> Option<&'a str> {
+        let of_product =
+            || self.products.iter().find(|product| product.framework == row.framework)?.package.as_deref();
+        row.package.as_deref().or_else(of_product)
+    }
+}
+
+/// Wheels of a package for one processor that have no row, with the reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RowlessWheels {
+    /// The framework: `pytorch`.
+    pub framework: String,
+    /// The package that the wheels are of: `torch`.
+    pub package: String,
+    /// The processor that they are for.
+    pub machine: Machine,
+    /// The release, or the first of a range.
+    pub version: FrameworkVersion,
+    /// The last release of the range.
+    pub last: Option<FrameworkVersion>,
+    /// The reason, for messages.
+    pub what: String,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+impl RowlessWheels {
+    /// Whether the row is about a release for a processor.
+    pub fn covers(&self, package: &str, version: &FrameworkVersion, machine: Machine) -> bool {
+        let last = self.last.as_ref().unwrap_or(&self.version);
+        self.package == package && self.machine == machine && (&self.version..=last).contains(&version)
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::model::image::plan::{BaseSource, BuildPlan};
 use crate::model::image::render::{rendered, shell_word, values};
+use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
 
@@ -35,6 +36,17 @@ pub fn apptainer(plan: &BuildPlan, bottom: &BaseSource, published: bool) -> [(&'
     ]
 }
 
+/// Returns the definition file of an image in a registry: `apptainer build image.sif image.def` takes it from there.
+pub fn apptainer_of(lock: &Lock, pushed: &ImageRef) -> String {
+    let values = json!({
+        "name": crate::model::image::plan::name(lock),
+        "envforge": env!("CARGO_PKG_VERSION"),
+        "lock": lock.hash(),
+        "image": pushed.to_string(),
+    });
+    rendered(include_str!("../../../templates/pushed.def.j2"), &values)
+}
+
 /// Returns the image's variables for a shell; a line break becomes a space, as in the Dockerfile.
 fn environment(plan: &BuildPlan) -> String {
     let mut out = String::new();
@@ -44,9 +56,11 @@ fn environment(plan: &BuildPlan) -> String {
     out
 }
 
-/// Returns the text of `job.sbatch`, which runs a command in the image on every task of a job.
-pub fn slurm(lock: &Lock, shell: &Shell) -> String {
-    let mut secrets: Vec<_> = lock.added.run.iter().flat_map(|run| run.secrets.iter()).collect();
+/// Returns the text of `job.sbatch`, which runs a command in the image on every task of a job: one in a registry, or one that is built
+/// from the directory `image`.
+pub fn slurm(lock: &Lock, shell: &Shell, pushed: Option<&ImageRef>) -> String {
+    let run = lock.added.run.iter().filter(|_| pushed.is_none());
+    let mut secrets: Vec<_> = run.flat_map(|run| run.secrets.iter()).collect();
     secrets.sort();
     secrets.dedup();
     let mounts: Vec<&str> = shell.mounts.iter().map(|mount| mount.as_str()).collect();
@@ -56,6 +70,7 @@ pub fn slurm(lock: &Lock, shell: &Shell) -> String {
         "lock": lock.hash(),
         "mounts": mounts,
         "secrets": secrets,
+        "image": pushed.map(ToString::to_string),
     });
     rendered(include_str!("../../../templates/job.sbatch.j2"), &values)
 }
@@ -144,9 +159,17 @@ mod tests {
         let text = include_str!("../../../tests/fixtures/project/whole.toml");
         let file = ProjectFile::parse("whole.toml", text).expect("reads");
         let (lock, _) = exported(&BaseSource::Image("x".to_owned()), true);
-        let script = slurm(&lock, &file.default.shell);
+        let script = slurm(&lock, &file.default.shell, None);
         assert_shell(&script);
         insta::assert_snapshot!(script.replace(&lock.hash(), "LOCK").replace(&lock.hash()[..12], "LOCK"));
-        assert_shell(&slurm(&sample::lock(), &Shell::default()));
+        assert_shell(&slurm(&sample::lock(), &Shell::default(), None));
+        let reference: ImageRef = format!("registry.example.com/team/vision@sha256:{}", "a".repeat(64))
+            .parse()
+            .expect("a reference");
+        let pushed = slurm(&lock, &file.default.shell, Some(&reference));
+        assert_shell(&pushed);
+        assert!(pushed.contains("pull") && !pushed.contains("docker build"), "{pushed}");
+        let definition = apptainer_of(&lock, &reference);
+        assert!(definition.contains(&format!("\nBootstrap: docker\nFrom: {reference}\n")), "{definition}");
     }
 }

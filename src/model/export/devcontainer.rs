@@ -5,16 +5,23 @@
 use serde_json::{Value, json};
 
 use crate::model::image::paths::{HOME, WORKSPACE};
+use crate::model::image_ref::ImageRef;
 
 /// The directory next to devcontainer.json that contains the Dockerfile and its context.
 pub(crate) const IMAGE_FOLDER: &str = "image";
 
-/// Returns devcontainer.json for an image of that name. A GPU is used if available; the tool maps the user to the
-/// caller's id.
-pub(crate) fn devcontainer(name: &str) -> Value {
+/// Returns devcontainer.json for an image of that name: one in a registry, or one that is built. A GPU is used if available; the tool
+/// maps the user to the caller's id.
+pub(crate) fn devcontainer(name: &str, pushed: Option<&ImageRef>) -> Value {
+    let (key, image) = match pushed {
+        Some(reference) => ("image", json!(reference.to_string())),
+        None => {
+            ("build", json!({ "dockerfile": format!("{IMAGE_FOLDER}/Dockerfile"), "context": IMAGE_FOLDER }))
+        }
+    };
     json!({
         "name": name,
-        "build": { "dockerfile": format!("{IMAGE_FOLDER}/Dockerfile"), "context": IMAGE_FOLDER },
+        key: image,
         "hostRequirements": { "gpu": "optional" },
         "remoteUser": "dev",
         "updateRemoteUserUID": true,
@@ -38,7 +45,7 @@ mod tests {
 
     #[test]
     fn devcontainer_has_the_published_shape() {
-        let value = devcontainer("pytorch-cuda:2.8.0-cu128-py3.11");
+        let value = devcontainer("pytorch-cuda:2.8.0-cu128-py3.11", None);
         assert_eq!(value["hostRequirements"]["gpu"], "optional");
         assert_eq!(value["build"]["dockerfile"], "image/Dockerfile");
         // Those tools reject a mount without a folder and a folder without a mount.
@@ -46,5 +53,8 @@ mod tests {
         for list in ["mounts", "securityOpt", "runArgs"] {
             assert!(value[list].as_array().expect(list).iter().all(Value::is_string), "{list}");
         }
+        let reference = format!("registry.example.com/team/vision@sha256:{}", "a".repeat(64));
+        let pushed = devcontainer("vision", Some(&reference.parse().expect("a reference")));
+        assert_eq!((pushed["image"].as_str(), &pushed["build"]), (Some(reference.as_str()), &Value::Null));
     }
 }

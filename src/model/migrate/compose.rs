@@ -8,6 +8,7 @@ use super::conda::first_line;
 use super::image_name::take_image;
 use super::place::Origin;
 use super::reading::{Kind, Reading};
+use super::variables::filled;
 
 #[derive(Deserialize)]
 struct Compose {
@@ -18,7 +19,29 @@ struct Compose {
 #[derive(Deserialize)]
 struct Service {
     image: Option<String>,
-    build: Option<serde_json::Value>,
+    build: Option<Build>,
+}
+
+/// A Dockerfile, by its folder alone or with its name.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Build {
+    Folder(String),
+    File { context: Option<String>, dockerfile: Option<String> },
+}
+
+impl Build {
+    /// The Dockerfile, relative to the file that names it.
+    fn file(self) -> String {
+        match self {
+            Self::Folder(folder) => format!("{folder}/Dockerfile"),
+            Self::File { context, dockerfile } => format!(
+                "{}/{}",
+                context.as_deref().unwrap_or("."),
+                dockerfile.as_deref().unwrap_or("Dockerfile")
+            ),
+        }
+    }
 }
 
 /// Reads a compose file.
@@ -33,14 +56,20 @@ pub fn from_compose(file: &str, text: &str) -> Reading {
     };
     for (name, service) in compose.services {
         match (service.image, service.build) {
-            (Some(image), None) => take_image(&mut reading, &image, &Origin::holding(file, text, &image)),
-            (_, Some(_)) => {
+            (Some(written), None) => {
+                let origin = Origin::holding(file, text, &written);
+                let image = filled(&written, &BTreeMap::new());
+                if image.contains('$') {
+                    reading.leave(origin, &written, "the image is a variable without a default: name it");
+                } else {
+                    take_image(&mut reading, &image, &origin);
+                }
+            }
+            (_, Some(build)) => {
                 let origin = Origin::holding(file, text, "build");
-                reading.keep(
-                    origin,
-                    &format!("service {name}"),
-                    "its Dockerfile is read itself; `envforge export compose` writes one for the image",
-                );
+                let why = "its Dockerfile is read; `envforge export compose` writes one for the image";
+                reading.keep(origin.clone(), &format!("service {name}"), why);
+                reading.includes.push((origin, filled(&build.file(), &BTreeMap::new())));
             }
             (None, None) => reading.leave(Origin::holding(file, text, &name), &name, "names no image"),
         }
@@ -49,22 +78,47 @@ pub fn from_compose(file: &str, text: &str) -> Reading {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Devcontainer {
     image: Option<String>,
+    build: Option<Build>,
+    docker_file: Option<String>,
+    docker_compose_file: Option<OneOrMore>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
 }
 
 /// Reads a devcontainer.json, which may have comments.
 pub fn from_devcontainer(file: &str, text: &str) -> Reading {
     let mut reading = Reading::of(file, Kind::Image);
     match serde_json::from_str::<Devcontainer>(&without_comments(text)) {
-        Ok(found) => match found.image {
-            Some(image) => take_image(&mut reading, &image, &Origin::holding(file, text, &image)),
-            None => reading.keep(
-                Origin::file(file),
-                "devcontainer.json",
-                "its Dockerfile or compose file is read itself; `envforge export devcontainer` writes one for the image",
-            ),
-        },
+        Ok(found) => {
+            if let Some(image) = &found.image {
+                take_image(&mut reading, image, &Origin::holding(file, text, image));
+            }
+            let mut files: Vec<String> = found.docker_file.into_iter().collect();
+            // The Dockerfile's name is relative to the devcontainer.json, whatever the context.
+            if let Some(Build::File { dockerfile, .. }) = found.build {
+                files.push(dockerfile.unwrap_or_else(|| "Dockerfile".to_owned()));
+            }
+            match found.docker_compose_file {
+                Some(OneOrMore::One(name)) => files.push(name),
+                Some(OneOrMore::More(names)) => files.extend(names),
+                None => {}
+            }
+            for name in files {
+                let origin = Origin::holding(file, text, &name);
+                let why =
+                    "it is read; `envforge export devcontainer` writes a devcontainer.json for the image";
+                reading.keep(origin.clone(), &name, why);
+                reading.includes.push((origin, name));
+            }
+        }
         Err(error) => reading.leave(Origin::file(file), "the whole file", format!("not JSON: {error}")),
     }
     reading
@@ -121,6 +175,15 @@ mod tests {
         let reading = from_compose("compose.yaml", text);
         assert_eq!(reading.packages[0].origin.line, Some(3));
         assert_eq!(reading.kept.len(), 1);
+        let text = "services:\n  a:\n    image: ${IMAGE:-pytorch/pytorch:2.4.1-cuda12.1-cudnn9-devel}\n  b:\n    image: ${OWN}\n  c:\n    build: { context: .., dockerfile: docker/Dockerfile.gpu }\n";
+        let reading = from_compose("docker/compose.yaml", text);
+        assert_eq!(reading.packages[0].requirement(), "torch==2.4.1");
+        assert_eq!(reading.left[0].written, "${OWN}");
+        assert_eq!(reading.includes[0].1, "../docker/Dockerfile.gpu");
+        let text = "{\n  \"dockerComposeFile\": [\"../a.yaml\", \"b.yaml\"],\n  \"build\": { \"dockerfile\": \"../Dockerfile\", \"args\": {} },\n}\n";
+        let reading = from_devcontainer("devcontainer.json", text);
+        let files: Vec<_> = reading.includes.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(files, ["../Dockerfile", "../a.yaml", "b.yaml"]);
         let text = "{\n  // ours\n  \"image\": \"python:3.11\", /* a \"b */ \"x\": [1, 2,],\n}\n";
         let reading = from_devcontainer("devcontainer.json", text);
         assert_eq!(reading.python.len(), 1, "{reading:?}");

@@ -112,7 +112,7 @@ const TOOLKIT: [&str; 11] = [
 const COMPILERS: [&str; 6] =
     ["cudatoolkit-dev", "cuda-nvcc", "cuda-toolkit", "cuda", "cuda-compiler", "cuda-libraries-dev"];
 /// Programs that every image has, or that only conda needs.
-const EVERYWHERE: [&str; 11] = [
+const EVERYWHERE: [&str; 12] = [
     "conda",
     "mamba",
     "micromamba",
@@ -124,6 +124,7 @@ const EVERYWHERE: [&str; 11] = [
     "libgcc-ng",
     "libstdcxx-ng",
     "_libgcc_mutex",
+    "_openmp_mutex",
 ];
 /// Programs of conda's channels and the distribution's package of the same program.
 const PROGRAMS: [(&str, &str); 14] = [
@@ -218,7 +219,7 @@ pub(super) fn take(reading: &mut Reading, written: &str, origin: Origin, matrix:
 pub fn from_pixi(file: &str, text: &str, matrix: &Matrix) -> Reading {
     let mut reading = Reading::of(file, Kind::Project);
     match toml::from_str::<Table>(text) {
-        Ok(table) => pixi(&mut reading, &table, text, Some(matrix)),
+        Ok(table) => pixi(&mut reading, &table, text, matrix),
         Err(error) => {
             let why = format!("not TOML: {}", error.message().trim());
             reading.leave(Origin::file(file), "the whole file", why);
@@ -227,12 +228,8 @@ pub fn from_pixi(file: &str, text: &str, matrix: &Matrix) -> Reading {
     reading
 }
 
-/// Reads `[tool.pixi]` of a pyproject.toml: what only pixi knows. Conda's names are in pixi.toml's own reader.
-pub(super) fn pixi_tables(reading: &mut Reading, table: &Table, text: &str) {
-    pixi(reading, table, text, None);
-}
-
-fn pixi(reading: &mut Reading, table: &Table, text: &str, matrix: Option<&Matrix>) {
+/// Reads the tables of a pixi.toml, which are those of `[tool.pixi]` in a pyproject.toml.
+pub(super) fn pixi(reading: &mut Reading, table: &Table, text: &str, matrix: &Matrix) {
     reading.is_readable_by_lock = false;
     if let Some(written) = table.get("system-requirements").and_then(|found| found.get("cuda")) {
         let version = written.as_str().map_or_else(|| written.to_string(), str::to_owned);
@@ -253,7 +250,7 @@ fn pixi(reading: &mut Reading, table: &Table, text: &str, matrix: Option<&Matrix
 }
 
 /// Reads `[dependencies]` and `[pypi-dependencies]`, for Linux.
-fn tables(reading: &mut Reading, table: &Table, text: &str, matrix: Option<&Matrix>) -> Vec<Asked> {
+fn tables(reading: &mut Reading, table: &Table, text: &str, matrix: &Matrix) -> Vec<Asked> {
     let before = std::mem::take(&mut reading.packages);
     let target =
         table.get("target").and_then(|target| target.get("linux-64").or_else(|| target.get("linux")));
@@ -265,15 +262,7 @@ fn tables(reading: &mut Reading, table: &Table, text: &str, matrix: Option<&Matr
             let build = field("build").map(|build| format!("[build='{build}']")).unwrap_or_default();
             let glue = if version.starts_with(|c: char| c.is_ascii_digit()) { "=" } else { "" };
             let origin = Origin::holding(&reading.file, text, &format!("{name} ="));
-            let written = format!("{name}{glue}{version}{build}");
-            match matrix {
-                Some(matrix) => take(reading, &written, origin, matrix),
-                None => reading.leave(
-                    origin,
-                    &written,
-                    "a package of conda in pyproject.toml: move it to `[project]` by its name there",
-                ),
-            }
+            take(reading, &format!("{name}{glue}{version}{build}"), origin, matrix);
         }
         for (name, value) in table.get("pypi-dependencies").and_then(Value::as_table).into_iter().flatten() {
             pypi(reading, name, value, text);

@@ -1,4 +1,4 @@
-//! Locks of conda's tools: conda-lock.yml and pixi.lock.
+//! Locks of conda's tools: conda-lock.yml, pixi.lock, and lists of addresses (`conda list --explicit`).
 
 use serde::Deserialize;
 
@@ -7,6 +7,7 @@ use super::locks::pin;
 use super::place::Origin;
 use super::reading::{Kind, Reading};
 use crate::model::compat::Matrix;
+use crate::model::counted::counted;
 
 #[derive(Deserialize)]
 struct CondaLock {
@@ -121,24 +122,47 @@ pub fn from_pixi_lock(file: &str, text: &str, matrix: &Matrix) -> Reading {
             continue;
         }
         let Some(url) = &package.conda else { continue };
-        if !(url.contains("/linux-64/") || url.contains("/noarch/")) {
+        archive(&mut reading, url, Origin::holding(file, text, url), matrix);
+    }
+    reading
+}
+
+/// Takes the package over that an address of an archive names: `…/linux-64/pytorch-2.5.1-cuda126_py312h_201.conda#hash`.
+fn archive(reading: &mut Reading, url: &str, origin: Origin, matrix: &Matrix) {
+    if !(url.contains("/linux-64/") || url.contains("/noarch/")) {
+        return;
+    }
+    let plain = url.split('#').next().unwrap_or_default();
+    let name = plain.rsplit('/').next().unwrap_or_default();
+    let stem = name.trim_end_matches(".conda").trim_end_matches(".tar.bz2");
+    let mut parts = stem.rsplitn(3, '-');
+    if let (Some(build), Some(version), Some(name)) = (parts.next(), parts.next(), parts.next()) {
+        conda(reading, &format!("{name}=={version}={build}"), origin, matrix);
+    }
+}
+
+/// Whether a text is a list of conda's addresses: a line is `@EXPLICIT`.
+pub fn is_conda_explicit(text: &str) -> bool {
+    text.lines().any(|line| line.trim() == "@EXPLICIT")
+}
+
+/// Reads such a list, for linux-64.
+pub fn from_conda_explicit(file: &str, text: &str, matrix: &Matrix) -> Reading {
+    let mut reading = Reading::of(file, Kind::Lock);
+    let mut others = 0;
+    for (at, line) in text.lines().map(str::trim).enumerate() {
+        if line.is_empty() || line.starts_with(['#', '@']) {
             continue;
         }
-        let stem = url
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches(".conda")
-            .trim_end_matches(".tar.bz2");
-        let mut parts = stem.rsplitn(3, '-');
-        if let (Some(build), Some(version), Some(name)) = (parts.next(), parts.next(), parts.next()) {
-            conda(
-                &mut reading,
-                &format!("{name}=={version}={build}"),
-                Origin::holding(file, text, url),
-                matrix,
-            );
-        }
+        let before = (reading.pins.len(), reading.cuda.len(), reading.kept.len(), reading.python.len());
+        archive(&mut reading, line, Origin::line(file, at + 1), matrix);
+        let after = (reading.pins.len(), reading.cuda.len(), reading.kept.len(), reading.python.len());
+        others += usize::from(before == after);
+    }
+    if others > 0 {
+        let packages = counted(others, "package");
+        let why = "libraries of conda, or of another platform: no package of the index has their names";
+        reading.leave(Origin::file(file), &packages, why);
     }
     reading
 }
@@ -168,5 +192,16 @@ mod tests {
         let reading = from_pixi_lock("pixi.lock", text, Matrix::current());
         assert_eq!(pins(&reading), ["torch==2.5.1", "einops==0.8.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu126");
+    }
+
+    #[test]
+    fn list_of_addresses_gives_releases_python_and_cuda() {
+        let text = "# platform: linux-64\n@EXPLICIT\nhttps://conda.anaconda.org/conda-forge/linux-64/python-3.10.14-hd12c33a_0_cpython.conda#01\nhttps://conda.anaconda.org/pytorch/linux-64/pytorch-2.1.2-py3.10_cuda11.8_cudnn8.7.0_0.tar.bz2\nhttps://conda.anaconda.org/conda-forge/linux-64/libzlib-1.3.1-h4ab18f5_1.conda\n";
+        assert!(is_conda_explicit(text) && !is_conda_explicit("torch\n"));
+        let reading = from_conda_explicit("spec-file.txt", text, Matrix::current());
+        assert_eq!(pins(&reading), ["torch==2.1.2"]);
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu118");
+        assert_eq!(reading.python[0].versions.to_string(), "==3.10.*");
+        assert_eq!(reading.left[0].written, "1 package");
     }
 }

@@ -245,6 +245,10 @@ impl<'a> Decision<'a> {
                 }
             }
         }
+        for (asked, _) in all.iter_mut().filter(|(asked, _)| asked.index.is_none()) {
+            asked.index = self.page_of(&asked.name, readings);
+            self.changed |= asked.index.is_some();
+        }
         let constraints: Vec<_> = readings.iter().flat_map(|one| &one.constraints).collect();
         for (asked, _) in &mut all {
             for constraint in constraints.iter().filter(|one| one.name == asked.name) {
@@ -267,6 +271,14 @@ impl<'a> Decision<'a> {
             }
         }
         all
+    }
+
+    /// The page of links among the files' indexes that has the wheels of a package.
+    fn page_of(&self, package: &str, readings: &[Reading]) -> Option<String> {
+        let row = self.question.matrix.coupled_packages.iter().find(|row| row.package == package)?;
+        let begin = row.pages.as_ref()?.split('{').next()?;
+        let mut seen = readings.iter().flat_map(|one| &one.indexes);
+        Some(seen.find(|index| index.flat && index.url.starts_with(begin))?.name.clone())
     }
 
     /// A framework that is asked for by a name that is none of a package today: `tensorflow-gpu`, `pytorch`.
@@ -726,6 +738,14 @@ fn major_in_name(asked: &Asked) -> Option<CudaVariant> {
     let major = asked.name.rsplit('-').next().and_then(cuda_major);
     let major = major.or_else(|| extras.split(',').find_map(cuda_major))?;
     Some(CudaVariant { major, minor: None })
+}
+
+/// Whether a file asks for a framework of the matrix by name.
+pub fn names_a_framework(reading: &Reading, matrix: &Matrix) -> bool {
+    let named = framework_packages(matrix);
+    let renamed = |name: &str| RENAMED.iter().any(|(old, _)| *old == name);
+    let mut packages = reading.packages.iter().chain(&reading.pins);
+    packages.any(|asked| renamed(&asked.name) || named.iter().any(|(package, _)| *package == asked.name))
 }
 
 /// The packages that stand for each product, in the order in which products are meant if a project names several.

@@ -11,6 +11,8 @@ use super::requirements::{
     index, options, stands_alone, take_requirement, takes_value, torch_backend, without_switches,
 };
 use super::shell_words::commands;
+use super::stages::{Part, is_from, parts};
+use super::variables::filled;
 use crate::model::compat::Matrix;
 use crate::model::project::is_apt_name;
 use crate::model::project::secret::secret_in;
@@ -21,10 +23,17 @@ pub fn from_dockerfile(file: &str, text: &str, matrix: &Matrix) -> Reading {
         reading: Reading::of(file, Kind::Image),
         arguments: BTreeMap::new(),
         stages: BTreeMap::new(),
+        part: Part::Image,
+        makes_wheels: false,
         matrix,
     };
-    for (line, content) in instructions(text) {
-        reader.instruction(&content, &Origin::line(file, line));
+    let all = instructions(text);
+    let mut parts = parts(all.iter().map(|(_, content)| content.as_str())).into_iter();
+    for (line, content) in &all {
+        if is_from(content) {
+            reader.part = parts.next().unwrap_or(Part::Image);
+        }
+        reader.instruction(content, &Origin::line(file, *line));
     }
     reader.reading
 }
@@ -72,15 +81,16 @@ fn here_document(instruction: &str) -> Option<String> {
     (!word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')).then(|| word.to_owned())
 }
 
-/// A value that arguments fill in is at most this long, bytes.
-const LARGEST: usize = 64 << 10;
-
 struct Reader<'a> {
     reading: Reading,
     /// `ARG` and `ENV` with a value.
     arguments: BTreeMap<String, String>,
     /// The images that stages stand for.
     stages: BTreeMap<String, String>,
+    /// What the stage that is read gives the image.
+    part: Part,
+    /// Whether a stage builds wheels that another one installs.
+    makes_wheels: bool,
     matrix: &'a Matrix,
 }
 
@@ -88,7 +98,24 @@ impl Reader<'_> {
     fn instruction(&mut self, content: &str, origin: &Origin) {
         let (word, rest) = content.split_once(char::is_whitespace).unwrap_or((content, ""));
         let rest = rest.trim();
-        match word.to_ascii_uppercase().as_str() {
+        let word = word.to_ascii_uppercase();
+        match (self.part, word.as_str()) {
+            (_, "ARG") | (Part::Image, _) | (Part::Source, "RUN" | "FROM") => {}
+            (Part::Unused, "FROM") => {
+                self.stage(rest);
+                let why = "a stage of which the image takes nothing";
+                return self.reading.keep(origin.clone(), rest, why);
+            }
+            // Such a stage may have an index or a version in a variable; it sets nothing of the image.
+            (Part::Source, "ENV") => {
+                let before = (self.reading.left.len(), self.reading.kept.len());
+                self.variables(rest, origin);
+                self.reading.left.truncate(before.0);
+                return self.reading.kept.truncate(before.1);
+            }
+            (Part::Source | Part::Unused, _) => return,
+        }
+        match word.as_str() {
             "ARG" => {
                 if let Some((name, value)) = rest.split_once('=') {
                     let value = self.filled(value.trim().trim_matches(['"', '\'']));
@@ -187,9 +214,7 @@ impl Reader<'_> {
     }
 
     fn from(&mut self, rest: &str, origin: &Origin) {
-        let mut words = rest.split_whitespace().filter(|word| !word.starts_with("--"));
-        let image = self.filled(words.next().unwrap_or_default());
-        let stage = words.nth(1).map(str::to_ascii_lowercase);
+        let (image, is_known) = self.stage(rest);
         if image.contains('$') {
             return self.reading.leave(
                 origin.clone(),
@@ -197,13 +222,31 @@ impl Reader<'_> {
                 "the image is an ARG without a default: name it",
             );
         }
-        let known = self.stages.get(&image.to_ascii_lowercase()).cloned();
-        if let Some(stage) = stage {
-            self.stages.insert(stage, known.clone().unwrap_or_else(|| image.clone()));
-        }
-        if known.is_none() {
+        if !is_known {
+            let devel = self.reading.devel.clone();
             take_image(&mut self.reading, &image, origin);
+            // A compiler in a stage that only builds is none of the image.
+            if self.part == Part::Source {
+                self.reading.devel = devel;
+            }
         }
+    }
+
+    /// Notes the name of a stage; returns its image, and whether that is an earlier stage.
+    fn stage(&mut self, rest: &str) -> (String, bool) {
+        let mut words = rest.split_whitespace().filter(|word| !word.starts_with("--"));
+        let image = self.filled(words.next().unwrap_or_default());
+        let stage = words.nth(1).map(str::to_ascii_lowercase);
+        let known = self.stages.get(&image.to_ascii_lowercase()).cloned();
+        let is_known = known.is_some();
+        if let Some(stage) = stage.filter(|_| !image.contains('$')) {
+            self.stages.insert(stage, known.unwrap_or_else(|| image.clone()));
+        }
+        (image, is_known)
+    }
+
+    fn filled(&self, text: &str) -> String {
+        filled(text, &self.arguments)
     }
 
     fn run(&mut self, rest: &str, origin: &Origin) {
@@ -297,9 +340,12 @@ impl Reader<'_> {
     }
 
     fn pip(&mut self, rest: &[&str], written: &str, origin: &Origin) {
-        let Some(("install", rest)) = rest.split_first().map(|(first, rest)| (*first, rest)) else {
+        let Some((first @ ("install" | "wheel" | "download"), rest)) =
+            rest.split_first().map(|(first, rest)| (*first, rest))
+        else {
             return self.reading.keep(origin.clone(), written, "nothing of it is needed");
         };
+        self.makes_wheels |= first != "install";
         let mut at = 0;
         while let Some(word) = rest.get(at) {
             at += 1;
@@ -319,6 +365,12 @@ impl Reader<'_> {
                 self.reading.keep(origin.clone(), word, "part of every image");
             } else if *word == "." || word.starts_with(".[") {
                 self.reading.keep(origin.clone(), word, "the project's own code: it is mounted");
+            } else if self.makes_wheels && word.ends_with(".whl") && word.contains('*') {
+                self.reading.keep(
+                    origin.clone(),
+                    word,
+                    "the wheels that `pip wheel` made, which are listed by name",
+                );
             } else if !word.starts_with('>') && !word.starts_with("2>") {
                 take_requirement(&mut self.reading, word, origin);
             }
@@ -327,6 +379,12 @@ impl Reader<'_> {
 
     fn apt(&mut self, rest: &[&str], origin: &Origin) {
         let Some(at) = rest.iter().position(|word| *word == "install") else { return };
+        if self.part == Part::Source {
+            let packages =
+                rest[at + 1..].iter().filter(|word| !word.starts_with('-')).copied().collect::<Vec<_>>();
+            let why = "packages of a stage that only builds";
+            return self.reading.keep(origin.clone(), &packages.join(" "), why);
+        }
         let mut skip = false;
         let words = rest[at + 1..].iter().filter(|word| {
             let is_value =
@@ -381,35 +439,6 @@ impl Reader<'_> {
                 word => take_conda(&mut self.reading, word, origin.clone(), self.matrix),
             }
         }
-    }
-
-    /// A text with `$NAME`, `${NAME}` and `${NAME:-default}` filled in, as far as they are known.
-    fn filled(&self, text: &str) -> String {
-        let mut out = String::new();
-        let mut rest = text;
-        while let Some(at) = rest.find('$') {
-            out.push_str(&rest[..at]);
-            let after = &rest[at + 1..];
-            let (name, default, length) = if let Some(inside) = after.strip_prefix('{') {
-                let end = inside.find('}').unwrap_or(inside.len());
-                let (name, default) =
-                    inside[..end].split_once(":-").map_or((&inside[..end], None), |(n, d)| (n, Some(d)));
-                (name, default, end + 2)
-            } else {
-                let end = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
-                (&after[..end], None, end)
-            };
-            match self.arguments.get(name).map(String::as_str).or(default) {
-                Some(value) if !name.is_empty() => out.push_str(value),
-                _ => out.push_str(&rest[at..(at + 1 + length).min(rest.len())]),
-            }
-            rest = &rest[(at + 1 + length).min(rest.len())..];
-            if out.len() > LARGEST {
-                return text.to_owned();
-            }
-        }
-        out.push_str(rest);
-        out
     }
 }
 
@@ -466,6 +495,20 @@ mod tests {
         assert_eq!(reading.cuda.len(), 1);
         assert!(reading.devel.is_some());
         assert!(reading.left[0].why.contains("ARG without a default"), "{:?}", reading.left);
+    }
+
+    #[test]
+    fn stage_that_builds_gives_its_packages_and_no_compiler() {
+        let reading = read(
+            "FROM node:20 AS web\nRUN npm ci\nFROM nvidia/cuda:12.4.1-devel-ubuntu22.04 AS build\nENV MAX_JOBS=4\nRUN apt-get install -y ninja-build && pip wheel flash-attn==2.7.4.post1 --no-build-isolation -w /wheels\nFROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime\nCOPY --from=build /wheels /wheels\nRUN apt-get install -y ffmpeg && pip install /wheels/*.whl\n",
+        );
+        assert_eq!(requirements(&reading), ["flash-attn==2.7.4.post1", "torch==2.5.1"]);
+        assert!(reading.devel.is_none(), "{reading:?}");
+        let apt: Vec<_> = reading.apt.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(apt, ["ffmpeg"]);
+        let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
+        assert_eq!(left, ["--no-build-isolation"]);
+        assert!(reading.kept.iter().any(|note| note.why == "a stage of which the image takes nothing"));
     }
 
     #[test]

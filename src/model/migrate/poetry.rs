@@ -1,4 +1,6 @@
-//! Poetry's tables of pyproject.toml, and its conditions on versions.
+//! Poetry's tables of pyproject.toml; its tables of dependencies are those of pipenv, too.
+
+use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
@@ -6,7 +8,7 @@ use super::conditions::specifiers;
 use super::index_use::IndexUse;
 use super::place::Origin;
 use super::pythons::condition;
-use super::reading::{Offered, PythonFact, Reading};
+use super::reading::{Asked, Offered, PythonFact, Reading};
 use super::requirement_line::{Line, line, normalized};
 
 /// Reads `[tool.poetry]`.
@@ -17,42 +19,82 @@ pub(super) fn read(reading: &mut Reading, poetry: &Table, text: &str, indexes: &
         indexes.declare(&text_of("name"), &text_of("url"), false);
     }
     if let Some(table) = poetry.get("dependencies").and_then(Value::as_table) {
-        let packages = dependencies(reading, table, text, indexes);
+        let Dependencies { packages, optional } = dependencies(reading, table, text, indexes);
         reading.packages.extend(packages);
+        extras(reading, poetry, &optional, text);
     }
-    for (name, packages) in optional_packages(reading, poetry, text, indexes) {
+    for (name, packages) in groups(reading, poetry, text, indexes) {
         let origin = Origin::holding(&reading.file, text, &name);
         reading.offered.push(Offered::of(origin, &name, "dependency group", packages));
     }
 }
 
-fn optional_packages(
+/// Offers the extras: lists of names of packages that are optional. An optional package of none is told.
+fn extras(reading: &mut Reading, poetry: &Table, optional: &[Asked], text: &str) {
+    let mut by_name: BTreeMap<&str, Vec<&Asked>> = BTreeMap::new();
+    for asked in optional {
+        by_name.entry(&asked.name).or_default().push(asked);
+    }
+    let mut named = Vec::new();
+    for (name, list) in poetry.get("extras").and_then(Value::as_table).into_iter().flatten() {
+        let names = list.as_array().into_iter().flatten().filter_map(Value::as_str).map(normalized);
+        let names: Vec<_> = names.collect();
+        let packages = names.iter().flat_map(|name| by_name.get(name.as_str()).into_iter().flatten());
+        let packages: Vec<Asked> = packages.map(|asked| (*asked).clone()).collect();
+        named.extend(names);
+        let origin = Origin::holding(&reading.file, text, &format!("{name} ="));
+        reading.offered.push(Offered::of(origin, name, "extra", packages));
+    }
+    for asked in optional.iter().filter(|asked| !named.contains(&asked.name)) {
+        let why = "optional, and in no extra: add it to `python` if the image needs it";
+        reading.leave(asked.origin.clone(), &asked.written, why);
+    }
+}
+
+/// Reads the groups, by name.
+fn groups(
     reading: &mut Reading,
     poetry: &Table,
     text: &str,
     indexes: &mut IndexUse,
-) -> Vec<(String, Vec<super::reading::Asked>)> {
+) -> Vec<(String, Vec<Asked>)> {
     let mut all = Vec::new();
     if let Some(table) = poetry.get("dev-dependencies").and_then(Value::as_table) {
-        all.push(("dev".to_owned(), dependencies(reading, table, text, indexes)));
+        all.push(("dev".to_owned(), dependencies(reading, table, text, indexes).all()));
     }
     let groups = poetry.get("group").and_then(Value::as_table);
     for (name, group) in groups.into_iter().flatten() {
         if let Some(table) = group.get("dependencies").and_then(Value::as_table) {
-            all.push((name.clone(), dependencies(reading, table, text, indexes)));
+            all.push((name.clone(), dependencies(reading, table, text, indexes).all()));
         }
     }
     all
 }
 
+/// The packages of a table.
+#[derive(Default)]
+pub(super) struct Dependencies {
+    /// Those that are installed.
+    pub packages: Vec<Asked>,
+    /// Those that only an extra installs.
+    pub optional: Vec<Asked>,
+}
+
+impl Dependencies {
+    /// All of them.
+    pub(super) fn all(self) -> Vec<Asked> {
+        self.packages.into_iter().chain(self.optional).collect()
+    }
+}
+
 /// Reads a table of dependencies.
-fn dependencies(
+pub(super) fn dependencies(
     reading: &mut Reading,
     table: &Table,
     text: &str,
     indexes: &mut IndexUse,
-) -> Vec<super::reading::Asked> {
-    let mut found = Vec::new();
+) -> Dependencies {
+    let mut found = Dependencies::default();
     for (name, value) in table {
         if normalized(name) == "python" {
             python(reading, value, text);
@@ -61,7 +103,9 @@ fn dependencies(
         // Several constraints of one package, each with its marker.
         let all: Vec<&Value> = value.as_array().map_or_else(|| vec![value], |list| list.iter().collect());
         for one in all {
-            found.extend(dependency(reading, name, one, text, indexes));
+            let Some(asked) = dependency(reading, name, one, text, indexes) else { continue };
+            let is_optional = one.get("optional").and_then(Value::as_bool) == Some(true);
+            if is_optional { found.optional.push(asked) } else { found.packages.push(asked) }
         }
     }
     found
@@ -84,7 +128,7 @@ fn dependency(
     value: &Value,
     text: &str,
     indexes: &mut IndexUse,
-) -> Option<super::reading::Asked> {
+) -> Option<Asked> {
     let origin = Origin::holding(&reading.file, text, &format!("{name} ="));
     let origin = if origin.line.is_some() { origin } else { Origin::holding(&reading.file, text, name) };
     let field = |key: &str| value.get(key).and_then(Value::as_str);
@@ -115,6 +159,7 @@ fn dependency(
         }
         _ => {}
     }
+    markers.extend(MARKERS.iter().filter_map(|key| Some(format!("{key} {}", field(key)?))));
     if let Some(versions) = field("python").and_then(condition) {
         markers.extend(
             versions.iter().map(|one| format!("python_version {} '{}'", one.operator(), one.version())),
@@ -135,8 +180,12 @@ fn dependency(
     };
     asked.local = local;
     asked.written = format!("{name} = \"{written}\"");
-    if let Some(source) = field("source") {
+    if let Some(source) = field("source").or_else(|| field("index")) {
         indexes.used(reading, &mut asked, source);
     }
-    (value.get("optional").and_then(Value::as_bool) != Some(true)).then_some(asked)
+    Some(asked)
 }
+
+/// Parts of a marker that pipenv writes as keys: `sys_platform = "== 'linux'"`.
+const MARKERS: [&str; 5] =
+    ["sys_platform", "os_name", "platform_machine", "platform_system", "python_version"];

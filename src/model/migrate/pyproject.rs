@@ -11,11 +11,12 @@ use super::pythons::condition;
 use super::reading::{Asked, Kind, Offered, PythonFact, Reading};
 use super::requirement_line::{Line, line, normalized};
 use super::requirements::{index as index_option, torch_backend};
+use crate::model::compat::Matrix;
 use crate::model::marker::may_hold;
 use crate::model::versions::Machine;
 
 /// Reads a pyproject.toml.
-pub fn from_pyproject_toml(file: &str, text: &str, machine: Machine) -> Reading {
+pub fn from_pyproject_toml(file: &str, text: &str, machine: Machine, matrix: &Matrix) -> Reading {
     let mut reading = Reading::of(file, Kind::Project);
     let table: Table = match toml::from_str(text) {
         Ok(table) => table,
@@ -45,7 +46,7 @@ pub fn from_pyproject_toml(file: &str, text: &str, machine: Machine) -> Reading 
         poetry::read(&mut reading, found, text, &mut project.indexes);
     }
     if let Some(pixi) = tool("pixi") {
-        super::conda::pixi_tables(&mut reading, pixi, text);
+        super::conda::pixi(&mut reading, pixi, text, matrix);
     }
     if let Some(found) = tool("pdm") {
         for source in found.get("source").and_then(Value::as_array).into_iter().flatten() {
@@ -355,7 +356,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Reading {
-        from_pyproject_toml("pyproject.toml", text, Machine::X86_64)
+        from_pyproject_toml("pyproject.toml", text, Machine::X86_64, Matrix::current())
     }
 
     fn requirements(packages: &[Asked]) -> Vec<String> {
@@ -440,7 +441,30 @@ priority = "explicit"
         assert_eq!(requirements(&reading.packages), ["cupy-cuda12x>=13.4.0,<14", "torch>=2.6.0,<3"]);
         assert_eq!(reading.packages[1].local.as_deref(), Some("cu126"));
         assert_eq!(reading.python[0].versions.to_string(), ">=3.11, <3.14");
-        assert_eq!((reading.offered.len(), reading.left.len()), (1, 1));
+        assert_eq!((reading.offered.len(), reading.left.len()), (1, 2));
+    }
+
+    #[test]
+    fn tables_of_pixi_are_read_with_the_project() {
+        let reading = read(
+            "[project]\nrequires-python = \">=3.11\"\ndependencies = [\"timm\"]\n[tool.pixi.workspace]\nplatforms = [\"linux-64\"]\n[tool.pixi.dependencies]\npytorch-gpu = \"2.6.*\"\ncuda-version = \"12.6.*\"\n",
+        );
+        assert_eq!(requirements(&reading.packages), ["timm", "torch==2.6.*"]);
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu126");
+        assert!(!reading.is_readable_by_lock);
+    }
+
+    #[test]
+    fn extras_of_poetry_are_offered_and_what_is_in_none_is_told() {
+        let reading = read(
+            "[tool.poetry.dependencies]\ntorch = \"^2.4\"\nflash-attn = { version = \"2.6.3\", optional = true }\nplot = { version = \"*\", optional = true }\n[tool.poetry.extras]\nfast = [\"flash_attn\"]\n",
+        );
+        assert_eq!(requirements(&reading.packages), ["torch>=2.4,<3"]);
+        assert_eq!(
+            (reading.offered[0].what, requirements(&reading.offered[0].packages)),
+            ("extra", vec!["flash-attn==2.6.3".to_owned()])
+        );
+        assert_eq!(reading.left[0].written, "plot = \"*\"");
     }
 
     #[test]

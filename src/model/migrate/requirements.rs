@@ -4,7 +4,7 @@ use pep440_rs::VersionSpecifiers;
 
 use super::index_page::{IndexMeaning, has_login, meaning, name_of};
 use super::place::Origin;
-use super::reading::{CudaFact, Kind, Reading, Strength};
+use super::reading::{CudaFact, IndexSeen, Kind, Reading, Strength};
 use super::requirement_line::{Line, line};
 
 /// Reads a requirements file, or one of constraints.
@@ -103,7 +103,7 @@ pub(super) fn without_switches(option: &str) -> String {
 
 /// Whether an option of pip or `uv pip` has a value behind it, where it stands in a command.
 pub(super) fn takes_value(option: &str) -> bool {
-    const WITH: [&str; 32] = [
+    const WITH: [&str; 37] = [
         "-r",
         "-c",
         "-i",
@@ -136,6 +136,11 @@ pub(super) fn takes_value(option: &str) -> bool {
         "--trusted-host",
         "--timeout",
         "--root-user-action",
+        "-w",
+        "-d",
+        "--wheel-dir",
+        "--dest",
+        "--directory",
     ];
     WITH.contains(&option)
         || ["--default-timeout", "--retries", "--proxy", "--cert", "--cache-dir", "--upgrade-strategy"]
@@ -216,6 +221,10 @@ fn option_with_value(reading: &mut Reading, option: &str, value: &str, origin: &
         | "--timeout"
         | "--default-timeout"
         | "--retries"
+        | "-w"
+        | "-d"
+        | "--wheel-dir"
+        | "--dest"
         | "--progress-bar" => {
             return reading.keep(
                 origin.clone(),
@@ -256,6 +265,10 @@ pub(super) fn torch_backend(reading: &mut Reading, value: &str, origin: &Origin)
 pub(super) fn index(reading: &mut Reading, written: &str, url: &str, origin: &Origin) {
     match meaning(url) {
         IndexMeaning::Cuda(cuda) => {
+            // A page of links of another project: packages that the matrix knows to be there come from it.
+            if url.ends_with(".html") && !has_login(url) {
+                reading.indexes.push(IndexSeen { name: name_of(url), url: url.to_owned(), flat: true });
+            }
             let by = written.to_owned();
             reading.cuda.push(CudaFact { origin: origin.clone(), cuda, strength: Strength::Index, by });
         }
@@ -280,6 +293,10 @@ pub(super) fn index(reading: &mut Reading, written: &str, url: &str, origin: &Or
             );
         }
         IndexMeaning::Default => reading.keep(origin.clone(), written, "an index that is used anyway"),
+        IndexMeaning::Other if !url.contains("://") => {
+            let why = "a folder of this machine: its wheels are given with `--wheel FILE`";
+            reading.leave(origin.clone(), written, why);
+        }
         IndexMeaning::Other if has_login(url) => {
             reading.leave(
                 origin.clone(),

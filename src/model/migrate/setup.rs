@@ -81,6 +81,29 @@ pub fn from_setup_py(file: &str, text: &str) -> Reading {
             ),
         }
     }
+    if let Some((at, value)) = argument(text, "extras_require") {
+        match table_of_lists(value) {
+            Some(extras) => {
+                for (name, list) in extras {
+                    let mut extra = Reading::of(file, Kind::Project);
+                    for written in list {
+                        let origin = Origin::holding(file, text, &written);
+                        take_requirement(&mut extra, &written, &origin);
+                    }
+                    reading.left.append(&mut extra.left);
+                    if !extra.packages.is_empty() {
+                        let origin = origin_at(file, text, at);
+                        reading.offered.push(Offered::of(origin, &name, "extra", extra.packages));
+                    }
+                }
+            }
+            None => reading.leave(
+                origin_at(file, text, at),
+                "extras_require",
+                "computed by code, which is not run",
+            ),
+        }
+    }
     for (name, what) in [("CUDAExtension", "compiles CUDA code"), ("CppExtension", "compiles C++ code")] {
         if let Some(at) = text.find(name) {
             let why =
@@ -92,8 +115,21 @@ pub fn from_setup_py(file: &str, text: &str) -> Reading {
     reading
 }
 
-/// The text behind `name=`, and its position.
+/// The text behind `name=`, and its position; where a variable stands there, that behind its own `=`.
 fn argument<'a>(text: &'a str, name: &str) -> Option<(usize, &'a str)> {
+    let (at, value) = assigned(text, name)?;
+    let end = value.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(value.len());
+    let (variable, behind) = value.split_at(end);
+    let is_name = variable.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    // What follows it would be a call or a sum.
+    let alone = behind.trim_start().starts_with([',', ')']) || behind.trim().is_empty();
+    match (is_name && alone).then(|| assigned(text, variable)).flatten() {
+        Some(found) => Some(found),
+        None => Some((at, value)),
+    }
+}
+
+fn assigned<'a>(text: &'a str, name: &str) -> Option<(usize, &'a str)> {
     text.match_indices(name).find_map(|(at, _)| {
         let before = text[..at].chars().next_back();
         let rest = text[at + name.len()..].trim_start().strip_prefix('=')?;
@@ -106,8 +142,38 @@ fn origin_at(file: &str, text: &str, at: usize) -> Origin {
     Origin::line(file, text[..at].matches('\n').count() + 1)
 }
 
+/// The lists of a dictionary of literals; `None` if anything else is in it.
+fn table_of_lists(value: &str) -> Option<Vec<(String, Vec<String>)>> {
+    let mut rest = value.strip_prefix('{')?;
+    let mut found = Vec::new();
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
+        if let Some(comment) = rest.strip_prefix('#') {
+            rest = comment.split_once('\n').map_or("", |(_, rest)| rest);
+            continue;
+        }
+        if rest.starts_with('}') {
+            return Some(found);
+        }
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        let (name, behind) = rest[1..].split_once(quote)?;
+        let list = behind.trim_start().strip_prefix(':')?.trim_start();
+        if !list.starts_with('[') {
+            return None;
+        }
+        let (texts, behind) = literals_and_rest(list)?;
+        found.push((name.to_owned(), texts));
+        rest = behind;
+    }
+}
+
 /// The texts of a literal or of a list of literals; `None` if anything else is in it.
 fn literals(value: &str) -> Option<Vec<String>> {
+    Some(literals_and_rest(value)?.0)
+}
+
+/// As [`literals`], and the text behind them.
+fn literals_and_rest(value: &str) -> Option<(Vec<String>, &str)> {
     let mut rest = value.strip_prefix('[').unwrap_or(value);
     let is_list = value.starts_with('[');
     let mut found = Vec::new();
@@ -117,8 +183,8 @@ fn literals(value: &str) -> Option<Vec<String>> {
             rest = comment.split_once('\n').map_or("", |(_, rest)| rest);
             continue;
         }
-        if rest.starts_with(']') {
-            return Some(found);
+        if let Some(behind) = rest.strip_prefix(']') {
+            return Some((found, behind));
         }
         let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
         let inside = &rest[1..];
@@ -126,7 +192,7 @@ fn literals(value: &str) -> Option<Vec<String>> {
         found.push(inside[..end].to_owned());
         rest = &inside[end + 1..];
         if !is_list {
-            return Some(found);
+            return Some((found, rest));
         }
     }
 }
@@ -162,5 +228,19 @@ mod tests {
         assert_eq!(reading.left[0].why, "computed by code, which is not run");
         let reading = from_setup_py("setup.py", "setup(install_requires=['a', *more])\n");
         assert_eq!((reading.packages.len(), reading.left.len()), (0, 1));
+    }
+
+    #[test]
+    fn lists_of_variables_and_extras_are_read() {
+        let text = "REQUIRED = ['torch>=2.1']\nEXTRAS = {\n    'train': ['deepspeed>=0.14', \"peft\"],  # more\n    'dev': [],\n}\nsetup(install_requires=REQUIRED, extras_require=EXTRAS)\n";
+        let reading = from_setup_py("setup.py", text);
+        assert_eq!(requirements(&reading), ["torch>=2.1"]);
+        let offered: Vec<_> =
+            reading.offered.iter().map(|one| (one.name.as_str(), one.packages.len())).collect();
+        assert_eq!(offered, [("train", 2)]);
+        for computed in ["EXTRAS", "{'a': REQUIRED + ['x']}", "read('extras.txt')"] {
+            let reading = from_setup_py("setup.py", &format!("setup(extras_require={computed})\n"));
+            assert_eq!(reading.left[0].written, "extras_require", "{computed}");
+        }
     }
 }

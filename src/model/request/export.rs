@@ -16,6 +16,8 @@ pub struct Export {
     pub dir: Utf8PathBuf,
     /// Overwrite what an earlier export left in DIR.
     pub force: bool,
+    /// The pushed image that the files name instead of building one.
+    pub image: Option<String>,
     /// What the spec is restricted to.
     pub parts: SpecParts,
     /// Which project.

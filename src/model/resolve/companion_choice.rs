@@ -323,7 +323,10 @@ impl<'a> Wish<'a> {
         let all = self.releases();
         let source = |row: &CoupledRelease| row.place == WheelPlace::Sdist && row.doubt.is_none();
         if let Some((version, row)) = all.iter().find(|(_, row)| source(row)) {
-            let why = self.newest_mismatch(around).map_or_else(String::new, |why| format!("; {why}"));
+            let why = match self.page(around) {
+                Some(page) => format!(" is known here; {page} may have one"),
+                None => self.newest_mismatch(around).map_or_else(String::new, |why| format!("; {why}")),
+            };
             let needs =
                 self.package.build.as_ref().map_or_else(String::new, |needs| format!("; needs {needs}"));
             let because = format!("no wheel for this stack{why}; `--allow-source {name}` builds it{needs}");
@@ -337,7 +340,22 @@ impl<'a> Wish<'a> {
         if all.is_empty() {
             return Choice::Fits(Box::new(self.on_the_index()));
         }
+        // A release that is asked for by its version is known with all its wheels.
+        let is_named = self.versions.starts_with("==");
+        if let Some(page) = self.page(around).filter(|_| !is_named) {
+            let because = format!(
+                "not checked: the matrix names only some of its wheels; {page} has those for this stack, if there are any"
+            );
+            return Choice::Fits(choice(None, CompanionSource::ProjectPage, because, &self.package.source));
+        }
         Choice::None(self.violation(around))
+    }
+
+    /// Returns the address of the page with its wheels for a stack, where the rows name only some of them.
+    fn page(&self, around: &Surroundings) -> Option<String> {
+        let torch = format!("{}.{}.0", around.torch.major(), around.torch.minor());
+        let pages = self.package.pages.as_ref()?;
+        Some(pages.replace("{torch}", &torch).replace("{cuda}", &around.cuda.to_string()))
     }
 
     /// Returns the violation of a request whose every release was published after the requested date. `now`: the matrix with all rows.

@@ -16,6 +16,11 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         faults.require(named, row, "normalized name", &row.package);
+        if let Some(pages) = &row.pages {
+            let filled =
+                pages.starts_with("https://") && pages.contains("{torch}") && pages.contains("{cuda}");
+            faults.require(filled, row, "address with {torch} and {cuda}", pages);
+        }
         if row.trap.is_some() != row.instead.is_some() {
             faults.add(row, Problem::Missing { wanted: "`trap` and `instead` belong together" });
         }

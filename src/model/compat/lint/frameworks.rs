@@ -23,6 +23,17 @@ pub(super) fn check(matrix: &Matrix, faults: &mut Faults) {
         product(matrix, row, &row.framework, faults);
         known_version(matrix, row, faults);
     }
+    for row in &matrix.rowless_wheels {
+        product(matrix, row, &row.framework, faults);
+        let same = |variant: &&Variant| {
+            let package = matrix.package_of(variant).unwrap_or_default();
+            let of_index = variant.channel == Channel::Default && variant.framework == row.framework;
+            of_index && row.covers(package, &variant.version, variant.machine)
+        };
+        if let Some(variant) = matrix.variants.iter().find(same) {
+            faults.contradiction(row, "no row".to_owned(), variant, "a row".to_owned());
+        }
+    }
     for row in &matrix.numpy_limits {
         product(matrix, row, &row.framework, faults);
     }

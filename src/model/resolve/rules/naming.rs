@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::compat::tables::{KnownVersion, Product, SourceFloor, Status, Variant};
+use crate::model::compat::tables::{KnownVersion, Product, RowlessWheels, SourceFloor, Status, Variant};
 use crate::model::resolve::candidate::{ResolveRequest, cuda_of, gpu_label, package};
 use crate::model::resolve::refusal::RuleViolation;
 use crate::model::resolve::rule::Rule;
@@ -175,6 +175,16 @@ pub(crate) fn version_near(asked: &FrameworkVersion, version: &FrameworkVersion)
         .unwrap_or(usize::MAX)
 }
 
+/// Returns why wheels of a release for the target's processor have no row.
+fn rowless<'a>(
+    question: &ResolveRequest<'a>,
+    product: &Product,
+    version: &FrameworkVersion,
+) -> Option<&'a RowlessWheels> {
+    let mut rows = question.matrix.rowless_wheels.iter().filter(|row| row.framework == product.framework);
+    rows.find(|row| row.covers(&row.package, version, question.target.machine))
+}
+
 /// Returns the violation for a CUDA that is not published for this version and processor.
 pub(crate) fn unpublished(
     question: &ResolveRequest<'_>,
@@ -185,6 +195,11 @@ pub(crate) fn unpublished(
     let machine = question.target.machine;
     let name = package(product);
     let Some(row) = rows.first() else {
+        if let Some(row) = rowless(question, product, version) {
+            let text =
+                format!("no CUDA build of {name} {version} for {machine} is in the matrix: {}", row.what);
+            return RuleViolation::new(Rule::VariantUnpublished, text, &row.source);
+        }
         let text = match releases(question, product, None) {
             Some(span) => format!(
                 "no CUDA build of {name} {version} for {machine} is in the matrix; releases with one: {span}"
@@ -213,6 +228,9 @@ pub(crate) fn unpublished(
         request.dotted(),
         has.join(", ")
     );
+    if let Some(row) = rowless(question, product, version) {
+        write!(text, "; {}: {}", row.package, row.what).expect("a String takes all");
+    }
     match releases(question, product, Some(whole)) {
         Some(span) => write!(text, "; {name} with {whole}: {span}").expect("a String takes all"),
         None => write!(text, "; no {name} release in the matrix is for it").expect("a String takes all"),

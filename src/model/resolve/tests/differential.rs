@@ -150,13 +150,13 @@ fn resolve_and_the_naive_checker_agree_on_every_tenth_shape() {
 }
 
 #[test]
-#[ignore = "needs minutes"]
+#[ignore = "nightly: minutes of the processor"]
 fn resolve_and_the_naive_checker_agree_on_every_even_shape() {
     assert!(compare(0, 2) > 20_000);
 }
 
 #[test]
-#[ignore = "needs minutes"]
+#[ignore = "nightly: minutes of the processor"]
 fn resolve_and_the_naive_checker_agree_on_every_odd_shape() {
     assert!(compare(1, 2) > 20_000);
 }

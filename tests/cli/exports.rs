@@ -1,0 +1,80 @@
+//! `export --image`: files that name a pushed image. No engine is asked, nothing is built.
+
+use std::path::Path;
+
+use envforge::model::lock::{Lock, UserAdditions};
+
+use crate::program::Program;
+use crate::verify::{SPEC, lock};
+use crate::{assert_message, program};
+
+fn reference() -> String {
+    format!("registry.example.com/team/vision@sha256:{}", "a".repeat(64))
+}
+
+/// A project with its lock, on a machine without an engine.
+fn project() -> Program {
+    let program = program().with("DOCKER_HOST", "unix:///nothing/here.sock");
+    let text = format!(
+        "schema = 1\nname = \"p\"\nspec = \"{SPEC}\"\n[target]\nany = true\n[shell]\nports = [\"6006\"]\njupyter = true\n"
+    );
+    std::fs::write(program.path("envforge.toml"), text).expect("ours");
+    let lock =
+        Lock { added: UserAdditions { project: Some("p".to_owned()), ..UserAdditions::default() }, ..lock() };
+    std::fs::write(program.path("envforge.lock"), lock.to_toml()).expect("ours");
+    program
+}
+
+/// Names and texts of the files of a folder, without folders below it.
+fn files(folder: &Path) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut all: Vec<_> = entries
+        .map(|path| {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(path).expect("a file"))
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn each_format_names_the_pushed_image_in_some_kilobytes() {
+    let program = project();
+    for (format, named) in [
+        ("compose", &["compose.yaml"][..]),
+        ("devcontainer", &["devcontainer.json"]),
+        ("apptainer", &["image.def"]),
+        ("slurm", &["image.def", "job.sbatch"]),
+    ] {
+        let folder = format!("out-{format}");
+        let run = program.run(&["export", format, &folder, "--image", &reference()]);
+        assert_eq!(run.code, 0, "{format}: {}", run.stderr);
+        let files = files(&program.path(&folder));
+        let size: usize = files.iter().map(|(_, text)| text.len()).sum();
+        assert!(size < 20_000, "{format}: {size} bytes");
+        for name in named {
+            let (_, text) =
+                files.iter().find(|(file, _)| file == name).unwrap_or_else(|| panic!("{format}: {files:?}"));
+            assert!(text.contains(&reference()), "{format}: {text}");
+        }
+        assert!(!files.iter().any(|(name, _)| [".gitignore", "image"].contains(&name.as_str())), "{files:?}");
+    }
+    // An export is overwritten by another one, and by nothing else.
+    let again = ["export", "compose", "out-compose", "--image", &reference()];
+    assert_message(&program.run(&again), 2, &["is not empty", "--force"]);
+    assert_eq!(program.run(&[&again[..], &["--force"]].concat()).code, 0);
+}
+
+#[test]
+fn tag_alone_and_a_missing_lock_are_refused() {
+    let program = project();
+    let run = program.run(&["export", "compose", "out", "--image", "registry.example.com/team/vision:1"]);
+    assert_message(&run, 2, &["has no digest", "`envforge push` prints the digest"]);
+    let run = program.run(&["export", "compose", "out", "--image", "Not A Name"]);
+    assert_message(&run, 2, &["invalid image reference"]);
+    std::fs::remove_file(program.path("envforge.lock")).expect("ours");
+    let run = program.run(&["export", "compose", "out", "--image", &reference()]);
+    assert_message(&run, 2, &["lock file not found", "envforge lock"]);
+    assert!(!program.path("out").exists(), "nothing is left behind");
+}
