@@ -76,12 +76,11 @@ pub(crate) async fn exported(
 pub(crate) fn described(args: &request::Export, settings: &Settings) -> Result<(Lock, Shell), CommandError> {
     let wanted = wanted(args.spec.as_deref(), &args.project, &args.source, &args.target, settings)?
         .with_parts(&args.parts)?;
-    let path = match &wanted.source.lockfile {
-        Some(file) => settings.paths.current_dir.join(file),
-        None => {
-            let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, None)?;
-            lock_path(settings, &stack, &wanted.source)
-        }
+    let path = if let Some(file) = &wanted.source.lockfile {
+        settings.paths.current_dir.join(file)
+    } else {
+        let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, None)?;
+        lock_path(settings, &stack, &wanted.source)
     };
     let lock = read_lock(&path)?.ok_or_else(|| LockingError::Missing { file: path.to_string() })?;
     Ok((lock, wanted.shell))

@@ -68,7 +68,7 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
     let known = |name: &str| NAMES.contains(&name);
     let text = |name: &str| has_extension(name, "txt");
     // Where people put them: in the folder itself, or in one of that name.
-    let kinds: [&[(&str, &dyn Fn(&str) -> bool)]; 3] = [
+    let kinds: [&[Place<'_>]; 3] = [
         &[("", &requirements), ("requirements", &text)],
         &[("", &conda)],
         &[("", &dockerfile), ("docker", &dockerfile)],
@@ -106,6 +106,9 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
     }));
     readings
 }
+
+/// A folder, and whether a name in it is one of a kind.
+type Place<'a> = (&'a str, &'a dyn Fn(&str) -> bool);
 
 /// Files of other tools that are named, and not read.
 const UNREAD: [&str; 3] = ["pdm.lock", "uv.toml", "requirements.in"];

@@ -365,7 +365,7 @@ impl Reader<'_> {
                 self.reading.keep(origin.clone(), word, "part of every image");
             } else if *word == "." || word.starts_with(".[") {
                 self.reading.keep(origin.clone(), word, "the project's own code: it is mounted");
-            } else if self.makes_wheels && word.ends_with(".whl") && word.contains('*') {
+            } else if self.makes_wheels && is_pattern_of_wheels(word) {
                 self.reading.keep(
                     origin.clone(),
                     word,
@@ -443,6 +443,11 @@ impl Reader<'_> {
 }
 
 const UNREAD: &str = "a command that is not read: add it to `run`, if the image needs it";
+
+/// `/wheels/*.whl`.
+fn is_pattern_of_wheels(word: &str) -> bool {
+    word.contains('*') && camino::Utf8Path::new(word).extension() == Some("whl")
+}
 
 /// The program and its first word: what stands behind may be a password.
 fn first_words(written: &str) -> String {

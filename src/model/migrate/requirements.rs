@@ -266,7 +266,7 @@ pub(super) fn index(reading: &mut Reading, written: &str, url: &str, origin: &Or
     match meaning(url) {
         IndexMeaning::Cuda(cuda) => {
             // A page of links of another project: packages that the matrix knows to be there come from it.
-            if url.ends_with(".html") && !has_login(url) {
+            if camino::Utf8Path::new(url).extension() == Some("html") && !has_login(url) {
                 reading.indexes.push(IndexSeen { name: name_of(url), url: url.to_owned(), flat: true });
             }
             let by = written.to_owned();
