@@ -1,6 +1,6 @@
 //! `export`: the context of a build, written to a folder that any engine can build, and what other tools need beside it.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::failure::Exit;
 use crate::model::export::cluster;
@@ -140,13 +140,17 @@ fn write_definition(source: &Source) -> Result<(), CommandError> {
     Ok(())
 }
 
+/// Keeps the packages of an image out of a repository. The file lies in the folder that is ours alone.
+fn ignore(dir: &Utf8Path) -> Result<(), CommandError> {
+    Ok(write_atomically(&dir.join(IMAGE_FOLDER).join(".gitignore"), b"*\n")?)
+}
+
 /// Marks the folder as a whole export, and says where it is.
 fn finish(source: &Source, readme: &str) -> Result<Exit, CommandError> {
     let write = |name: &str, text: &str| write_atomically(&source.dir.join(name), text.as_bytes());
     write("README.md", readme)?;
     if source.pushed().is_none() {
-        // The packages of an image are no files for a repository.
-        write(".gitignore", &format!("/{IMAGE_FOLDER}/\n"))?;
+        ignore(&source.dir)?;
     }
     write(MARK, &format!("{}\n", source.lock.hash()))?;
     Printer.text(source.dir.as_str());
@@ -167,7 +171,7 @@ pub(super) async fn devcontainer(args: &request::Export, settings: &Settings) ->
         check_empty(&image, args.force)?;
         check_no_link(&dir, &format!("{IMAGE_FOLDER}/"))?;
         let Exported { lock, .. } = exported(args, &image, settings).await?;
-        write_atomically(&dir.join(".gitignore"), format!("/{IMAGE_FOLDER}/\n").as_bytes())?;
+        ignore(&dir)?;
         (lock, None)
     };
     let value = devcontainer_json(&crate::model::image::plan::name(&lock), reference.as_ref());

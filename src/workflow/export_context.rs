@@ -67,7 +67,7 @@ pub(crate) async fn exported(
     }
     let write = |name: &str, text: &str| write_atomically(&dir.join(name), text.as_bytes());
     write("envforge.lock", &lock.to_toml())?;
-    write(".dockerignore", "envforge.lock\n.dockerignore\n.envforge-export\n")?;
+    write(".dockerignore", "envforge.lock\n.dockerignore\n.gitignore\n.envforge-export\n")?;
     write(MARK, &format!("{}\n", plan.image.lock))?;
     Ok(Exported { lock, shell: wanted.shell, plan, bottom, published: base.published.is_some() })
 }

@@ -118,14 +118,17 @@ fn chosen(folder: &Utf8Path, names: &[String], around: Surroundings<'_>) -> Opti
     if let [only] = names {
         return Some(only.clone());
     }
+    let reader = Reader { folder, around, seen: BTreeSet::new() };
+    // Its own lines: a file that includes the one with the framework would name it as well.
     let mut with = names.iter().filter(|name| {
-        let mut reader = Reader { folder, around, seen: BTreeSet::new() };
-        // Its own lines: a file that includes the one with the framework names it as well.
-        reader.file(name).iter().any(|reading| names_a_framework(reading, around.matrix))
+        reader.text(name).is_ok_and(|text| names_a_framework(&reader.reading(name, &text), around.matrix))
     });
     let first = with.next()?;
     with.next().is_none().then(|| first.clone())
 }
+
+/// A list of conda's addresses is at most this long, bytes; a longer text is data. At most [`MOST`] texts are looked into.
+const LARGEST_LIST: u64 = 1 << 20;
 
 /// Lists of conda's addresses, whose names say nothing.
 fn lists_of_conda(folder: &Utf8Path, around: Surroundings<'_>, known: &[String]) -> Vec<String> {
@@ -133,14 +136,20 @@ fn lists_of_conda(folder: &Utf8Path, around: Surroundings<'_>, known: &[String])
     let fits = |name: &str| {
         (has_extension(name, "txt") || has_extension(name, "lock")) && !known.iter().any(|one| one == name)
     };
-    let names = named(folder, fits).into_iter();
+    let is_short = |name: &String| {
+        folder.join(name).symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= LARGEST_LIST)
+    };
+    let names = named(folder, fits).into_iter().filter(is_short).take(MOST);
     names.filter(|name| reader.text(name).is_ok_and(|text| is_conda_explicit(&text))).collect()
 }
 
 /// As [`named`], in a folder below; the names begin with it.
 fn named_below(folder: &Utf8Path, below: &str, fits: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let is_folder = |path: &Utf8Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
     match below {
         "" => named(folder, fits),
+        // A link leads elsewhere.
+        _ if !is_folder(&folder.join(below)) => Vec::new(),
         _ => named(&folder.join(below), fits).into_iter().map(|name| format!("{below}/{name}")).collect(),
     }
 }
@@ -243,7 +252,16 @@ impl Reader<'_> {
     fn included(&mut self, reading: &mut Reading) -> Vec<Reading> {
         let mut further = Vec::new();
         for (origin, named) in std::mem::take(&mut reading.includes) {
-            let Some(name) = self.beside(&reading.file, &named) else {
+            // A Dockerfile names files where it copied them; other files name them where they are.
+            let is_dockerfile = reading.kind == Kind::Image
+                && !is_yaml(&reading.file)
+                && !has_extension(&reading.file, "json");
+            let found = if reading.kind == Kind::Image && !is_dockerfile {
+                self.near(&reading.file, &named)
+            } else {
+                self.beside(&reading.file, &named)
+            };
+            let Some(name) = found else {
                 let written = if reading.kind == Kind::Requirements { format!("-r {named}") } else { named };
                 reading.leave(origin, &written, "the folder does not have this file");
                 continue;
@@ -268,6 +286,7 @@ impl Reader<'_> {
                     let part = constraints_of(&name, &text);
                     reading.constraints.extend(part.constraints);
                     reading.left.extend(part.left);
+                    reading.parts.push(part.file);
                     reading.keep(
                         origin.clone(),
                         &format!("-c {named}"),
@@ -279,12 +298,19 @@ impl Reader<'_> {
         }
     }
 
+    /// The name of a file that another one names relative to itself.
+    fn near(&self, file: &str, named: &str) -> Option<String> {
+        let near = Utf8Path::new(file).parent().unwrap_or(Utf8Path::new("")).join(named);
+        plain_path(near.as_str()).filter(|name| self.folder.join(name).is_file())
+    }
+
     /// The name of a file that another one names: relative to it, or by its last part where a Dockerfile copied it.
     fn beside(&self, file: &str, named: &str) -> Option<String> {
-        let near = Utf8Path::new(file).parent().unwrap_or(Utf8Path::new("")).join(named);
         let last = Utf8Path::new(named).file_name().unwrap_or(named);
-        let candidates = [near.as_str(), named, last].map(plain_path);
-        candidates.into_iter().flatten().find(|name| self.folder.join(name).is_file())
+        self.near(file, named).or_else(|| {
+            let candidates = [named, last].map(plain_path);
+            candidates.into_iter().flatten().find(|name| self.folder.join(name).is_file())
+        })
     }
 }
 

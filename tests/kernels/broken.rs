@@ -91,7 +91,8 @@ impl Tree {
         let (expect, forbidden) = (outside.path().join("expect"), outside.path().join("forbidden"));
         fs_err::write(&expect, &self.expect).expect("written");
         fs_err::write(&forbidden, self.forbidden).expect("written");
-        let output = Command::new(agent.as_os_str())
+        let mut command = Command::new(agent.as_os_str());
+        command
             .arg("run")
             .args(ids.iter().map(|id| group(id)).collect::<std::collections::BTreeSet<_>>())
             .args(["--json", "--user", self.user])
@@ -102,9 +103,8 @@ impl Tree {
             .arg("--forbidden")
             .arg(&forbidden)
             .env_remove("LD_LIBRARY_PATH")
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .output()
-            .expect("the agent starts");
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let output = started(&mut command);
         let text = String::from_utf8_lossy(&output.stdout);
         let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         assert!(lines.last().is_some_and(|line| line["done"] == true), "{text}");
@@ -125,6 +125,19 @@ impl Tree {
 }
 
 /// Returns the group of a check.
+/// Runs a program that was just written: a child that another test started meanwhile may still have its file open.
+fn started(command: &mut Command) -> std::process::Output {
+    for _ in 0..50 {
+        match command.output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+            result => return result.expect("the agent starts"),
+        }
+    }
+    panic!("the agent's file stays open for five seconds");
+}
+
 fn group(id: &str) -> &'static str {
     CheckId::parse(id).expect("known").group().as_str()
 }

@@ -485,6 +485,7 @@ mod tests {
             framework: "pytorch".to_owned(),
             package: "torch".to_owned(),
             machine: Machine::Aarch64,
+            cuda: None,
             version: "2.0.0".parse().expect("a version"),
             last: Some("2.9.0".parse().expect("a version")),
             what: "without CUDA".to_owned(),

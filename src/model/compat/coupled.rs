@@ -29,6 +29,14 @@ pub struct CoupledPackage {
     pub source: String,
 }
 
+impl CoupledPackage {
+    /// Returns the address of the page with its wheels for a torch and a CUDA, where it has such pages.
+    pub fn page(&self, torch: &FrameworkVersion, cuda: CudaVariant) -> Option<String> {
+        let torch = format!("{}.{}.0", torch.major(), torch.minor());
+        Some(self.pages.as_ref()?.replace("{torch}", &torch).replace("{cuda}", &cuda.to_string()))
+    }
+}
+
 /// The place of a wheel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -812,6 +812,8 @@ pub struct RowlessWheels {
     pub package: String,
     /// The processor that they are for.
     pub machine: Machine,
+    /// The CUDA of the package, if it has one for each.
+    pub cuda: Option<CudaVariant>,
     /// The release, or the first of a range.
     pub version: FrameworkVersion,
     /// The last release of the range.

@@ -47,6 +47,13 @@ pub fn apptainer_of(lock: &Lock, pushed: &ImageRef) -> String {
     rendered(include_str!("../../../templates/pushed.def.j2"), &values)
 }
 
+/// The file that Apptainer makes: a pushed image has its own, so that another one never stands in for it.
+fn sif(pushed: Option<&ImageRef>) -> String {
+    let digest =
+        pushed.and_then(ImageRef::digest).map(|digest| digest.as_str().trim_start_matches("sha256:"));
+    digest.map_or_else(|| "image.sif".to_owned(), |hex| format!("image-{}.sif", &hex[..12]))
+}
+
 /// Returns the image's variables for a shell; a line break becomes a space, as in the Dockerfile.
 fn environment(plan: &BuildPlan) -> String {
     let mut out = String::new();
@@ -71,6 +78,7 @@ pub fn slurm(lock: &Lock, shell: &Shell, pushed: Option<&ImageRef>) -> String {
         "mounts": mounts,
         "secrets": secrets,
         "image": pushed.map(ToString::to_string),
+        "sif": sif(pushed),
     });
     rendered(include_str!("../../../templates/job.sbatch.j2"), &values)
 }
@@ -168,6 +176,7 @@ mod tests {
             .expect("a reference");
         let pushed = slurm(&lock, &file.default.shell, Some(&reference));
         assert_shell(&pushed);
+        assert!(pushed.contains("image-aaaaaaaaaaaa.sif") && !pushed.contains("image.sif "), "{pushed}");
         assert!(pushed.contains("pull") && !pushed.contains("docker build"), "{pushed}");
         let definition = apptainer_of(&lock, &reference);
         assert!(definition.contains(&format!("\nBootstrap: docker\nFrom: {reference}\n")), "{definition}");

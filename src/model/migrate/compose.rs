@@ -27,19 +27,40 @@ struct Service {
 #[serde(untagged)]
 enum Build {
     Folder(String),
-    File { context: Option<String>, dockerfile: Option<String> },
+    File {
+        context: Option<String>,
+        dockerfile: Option<String>,
+        dockerfile_inline: Option<String>,
+        args: Option<serde_json::Value>,
+        target: Option<String>,
+    },
 }
 
 impl Build {
-    /// The Dockerfile, relative to the file that names it.
-    fn file(self) -> String {
-        match self {
-            Self::Folder(folder) => format!("{folder}/Dockerfile"),
-            Self::File { context, dockerfile } => format!(
-                "{}/{}",
-                context.as_deref().unwrap_or("."),
-                dockerfile.as_deref().unwrap_or("Dockerfile")
-            ),
+    /// The Dockerfile, relative to the file that names it; `None`: it is in no file of the folder.
+    fn file(&self) -> Option<String> {
+        let (context, name) = match self {
+            Self::Folder(folder) => (folder.as_str(), "Dockerfile"),
+            Self::File { dockerfile_inline: Some(_), .. } => return None,
+            Self::File { context, dockerfile, .. } => {
+                (context.as_deref().unwrap_or("."), dockerfile.as_deref().unwrap_or("Dockerfile"))
+            }
+        };
+        let is_address = context.contains("://") || context.starts_with("git@");
+        (!is_address).then(|| format!("{context}/{name}"))
+    }
+
+    /// Tells what of it changes the image and is not followed.
+    fn tell(&self, reading: &mut Reading, origin: &Origin) {
+        let Self::File { args, target, .. } = self else { return };
+        if let Some(args) = args {
+            let why = "the Dockerfile is read with its own defaults: give it these";
+            reading.leave(origin.clone(), &format!("args {args}"), why);
+        }
+        if let Some(target) = target {
+            let why =
+                "the last stage of the Dockerfile is read: `envforge init SPEC` names what this one has";
+            reading.leave(origin.clone(), &format!("target {target}"), why);
         }
     }
 }
@@ -67,9 +88,19 @@ pub fn from_compose(file: &str, text: &str) -> Reading {
             }
             (_, Some(build)) => {
                 let origin = Origin::holding(file, text, "build");
-                let why = "its Dockerfile is read; `envforge export compose` writes one for the image";
-                reading.keep(origin.clone(), &format!("service {name}"), why);
-                reading.includes.push((origin, filled(&build.file(), &BTreeMap::new())));
+                build.tell(&mut reading, &origin);
+                match build.file() {
+                    Some(named) => {
+                        let why =
+                            "its Dockerfile is read; `envforge export compose` writes one for the image";
+                        reading.keep(origin.clone(), &format!("service {name}"), why);
+                        reading.includes.push((origin, filled(&named, &BTreeMap::new())));
+                    }
+                    None => {
+                        let why = "its Dockerfile is in no file of this folder: read it with `envforge init --from FILE`";
+                        reading.leave(origin, &format!("service {name}"), why);
+                    }
+                }
             }
             (None, None) => reading.leave(Origin::holding(file, text, &name), &name, "names no image"),
         }
@@ -103,8 +134,11 @@ pub fn from_devcontainer(file: &str, text: &str) -> Reading {
             }
             let mut files: Vec<String> = found.docker_file.into_iter().collect();
             // The Dockerfile's name is relative to the devcontainer.json, whatever the context.
-            if let Some(Build::File { dockerfile, .. }) = found.build {
-                files.push(dockerfile.unwrap_or_else(|| "Dockerfile".to_owned()));
+            if let Some(build) = found.build {
+                build.tell(&mut reading, &Origin::holding(file, text, "build"));
+                if let Build::File { dockerfile, .. } = build {
+                    files.push(dockerfile.unwrap_or_else(|| "Dockerfile".to_owned()));
+                }
             }
             match found.docker_compose_file {
                 Some(OneOrMore::One(name)) => files.push(name),
@@ -179,6 +213,11 @@ mod tests {
         let reading = from_compose("docker/compose.yaml", text);
         assert_eq!(reading.packages[0].requirement(), "torch==2.4.1");
         assert_eq!(reading.left[0].written, "${OWN}");
+        let text = "services:\n  a:\n    build: { context: ., target: train, args: { BASE: x } }\n  b:\n    build: https://h.test/x.git\n  c:\n    build: { dockerfile_inline: 'FROM x' }\n";
+        let other = from_compose("compose.yaml", text);
+        let left: Vec<_> = other.left.iter().map(|note| note.written.as_str()).collect();
+        assert_eq!(left, ["args {\"BASE\":\"x\"}", "target train", "service b", "service c"]);
+        assert_eq!(other.includes.len(), 1);
         assert_eq!(reading.includes[0].1, "../docker/Dockerfile.gpu");
         let text = "{\n  \"dockerComposeFile\": [\"../a.yaml\", \"b.yaml\"],\n  \"build\": { \"dockerfile\": \"../Dockerfile\", \"args\": {} },\n}\n";
         let reading = from_devcontainer("devcontainer.json", text);

@@ -144,6 +144,10 @@ const PROGRAMS: [(&str, &str); 14] = [
     ("aria2", "aria2"),
 ];
 
+/// Why a package of conda is not taken over.
+pub(super) const UNMAPPED: &str =
+    "the table of conda's names does not know its name on the package index: add it to `python` by that name";
+
 /// Takes a dependency of conda over.
 pub(super) fn take(reading: &mut Reading, written: &str, origin: Origin, matrix: &Matrix) {
     let Some(spec) = CondaSpec::read(written) else {
@@ -195,8 +199,7 @@ pub(super) fn take(reading: &mut Reading, written: &str, origin: Origin, matrix:
         return reading.apt.push((origin, (*apt).to_owned()));
     }
     let Some(row) = matrix.conda_names.iter().find(|row| row.name == name) else {
-        let why = "the table of conda's names does not know its name on the package index: add it to `python` by that name";
-        return reading.leave(origin, written, why);
+        return reading.leave(origin, written, UNMAPPED);
     };
     if let Some(cuda) = spec.cuda_of_build() {
         let by = written.to_owned();
@@ -243,9 +246,24 @@ pub(super) fn pixi(reading: &mut Reading, table: &Table, text: &str, matrix: &Ma
     reading.packages.extend(packages);
     for (name, feature) in table.get("feature").and_then(Value::as_table).into_iter().flatten() {
         let Some(feature) = feature.as_table() else { continue };
-        let packages = tables(reading, feature, text, matrix);
+        // Nothing of a feature holds unless it is asked for.
+        let mut own = Reading::of(&reading.file, Kind::Project);
+        let packages = tables(&mut own, feature, text, matrix);
         let origin = Origin::holding(&reading.file, text, &format!("feature.{name}"));
-        reading.offered.push(Offered::of(origin, name, "feature", packages));
+        for (origin, package) in std::mem::take(&mut own.apt) {
+            own.leave(origin, &package, "a program of a feature: add it to `apt`");
+        }
+        for fact in std::mem::take(&mut own.python) {
+            own.leave(fact.origin, &fact.by, "the Python of a feature: name it in the spec");
+        }
+        let Reading { cuda, left, indexes, .. } = own;
+        reading.offered.push(Offered {
+            packages,
+            cuda,
+            left,
+            indexes,
+            ..Offered::of(origin, name, "feature", Vec::new())
+        });
     }
 }
 
@@ -346,5 +364,12 @@ mod tests {
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu124");
         assert_eq!(reading.python[0].versions.to_string(), "==3.11.*");
         assert_eq!((reading.offered.len(), reading.left.len()), (1, 1));
+        let text = "[dependencies]\npytorch = \"2.8.0\"\n[feature.py39.dependencies]\npython = \"3.9.*\"\n[feature.build.dependencies]\ncuda-nvcc = \"12.4.*\"\nvim = \"*\"\n";
+        let reading = from_pixi("pixi.toml", text, Matrix::current());
+        assert!(
+            reading.python.is_empty() && reading.cuda.is_empty() && reading.apt.is_empty(),
+            "{reading:?}"
+        );
+        assert!(reading.devel.is_none() && reading.offered.len() == 2);
     }
 }

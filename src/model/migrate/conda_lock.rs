@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::conda::{first_line, take};
+use super::conda::{UNMAPPED, first_line, take};
 use super::locks::pin;
 use super::place::Origin;
 use super::reading::{Kind, Reading};
@@ -127,18 +127,24 @@ pub fn from_pixi_lock(file: &str, text: &str, matrix: &Matrix) -> Reading {
     reading
 }
 
-/// Takes the package over that an address of an archive names: `…/linux-64/pytorch-2.5.1-cuda126_py312h_201.conda#hash`.
+/// Takes the package over that an address of an archive names.
 fn archive(reading: &mut Reading, url: &str, origin: Origin, matrix: &Matrix) {
+    if let Some(spec) = spec_of(url) {
+        conda(reading, &spec, origin, matrix);
+    }
+}
+
+/// `pytorch==2.5.1=cuda126_py312h_201` of `…/linux-64/pytorch-2.5.1-cuda126_py312h_201.conda#hash`; `None`: for another platform.
+fn spec_of(url: &str) -> Option<String> {
     if !(url.contains("/linux-64/") || url.contains("/noarch/")) {
-        return;
+        return None;
     }
     let plain = url.split('#').next().unwrap_or_default();
     let name = plain.rsplit('/').next().unwrap_or_default();
     let stem = name.trim_end_matches(".conda").trim_end_matches(".tar.bz2");
     let mut parts = stem.rsplitn(3, '-');
-    if let (Some(build), Some(version), Some(name)) = (parts.next(), parts.next(), parts.next()) {
-        conda(reading, &format!("{name}=={version}={build}"), origin, matrix);
-    }
+    let (build, version, name) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(format!("{name}=={version}={build}"))
 }
 
 /// Whether a text is a list of conda's addresses: a line is `@EXPLICIT`.
@@ -149,20 +155,28 @@ pub fn is_conda_explicit(text: &str) -> bool {
 /// Reads such a list, for linux-64.
 pub fn from_conda_explicit(file: &str, text: &str, matrix: &Matrix) -> Reading {
     let mut reading = Reading::of(file, Kind::Lock);
-    let mut others = 0;
+    let mut others = Vec::new();
     for (at, line) in text.lines().map(str::trim).enumerate() {
         if line.is_empty() || line.starts_with(['#', '@']) {
             continue;
         }
-        let before = (reading.pins.len(), reading.cuda.len(), reading.kept.len(), reading.python.len());
-        archive(&mut reading, line, Origin::line(file, at + 1), matrix);
-        let after = (reading.pins.len(), reading.cuda.len(), reading.kept.len(), reading.python.len());
-        others += usize::from(before == after);
+        let Some(spec) = spec_of(line) else {
+            reading.leave(Origin::line(file, at + 1), line, "not the address of a package for linux-64");
+            continue;
+        };
+        let before = reading.left.len();
+        take(&mut reading, &spec, Origin::line(file, at + 1), matrix);
+        // Hundreds of libraries have no name on the package index: they are one line.
+        if reading.left.len() > before && reading.left[before].why == UNMAPPED {
+            reading.left.truncate(before);
+            others.extend(spec.split('=').next().map(str::to_owned));
+        }
     }
-    if others > 0 {
-        let packages = counted(others, "package");
-        let why = "libraries of conda, or of another platform: no package of the index has their names";
-        reading.leave(Origin::file(file), &packages, why);
+    reading.pins.append(&mut reading.packages);
+    if !others.is_empty() {
+        let text = format!("{}: {}", counted(others.len(), "package"), others.join(", "));
+        let why = "the table of conda's names knows none of them on the package index: libraries of conda need no entry";
+        reading.leave(Origin::file(file), &text, why);
     }
     reading
 }
@@ -202,6 +216,14 @@ mod tests {
         assert_eq!(pins(&reading), ["torch==2.1.2"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu118");
         assert_eq!(reading.python[0].versions.to_string(), "==3.10.*");
-        assert_eq!(reading.left[0].written, "1 package");
+        assert_eq!(reading.left[0].written, "1 package: libzlib");
+        let text = "@EXPLICIT\nhttps://c.test/conda-forge/linux-64/pytorch-2.5.1-cpu_mkl_py310_100.conda\nhttps://c.test/conda-forge/osx-arm64/x-1-0.conda\nhttps://c.test/conda-forge/linux-64/ffmpeg-7.1-h0_0.conda\n";
+        let reading = from_conda_explicit("spec-file.txt", text, Matrix::current());
+        assert!(
+            reading.left[0].why.contains("without CUDA") && reading.left.len() == 2,
+            "{:?}",
+            reading.left
+        );
+        assert_eq!(reading.apt[0].1, "ffmpeg");
     }
 }

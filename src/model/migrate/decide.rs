@@ -245,10 +245,6 @@ impl<'a> Decision<'a> {
                 }
             }
         }
-        for (asked, _) in all.iter_mut().filter(|(asked, _)| asked.index.is_none()) {
-            asked.index = self.page_of(&asked.name, readings);
-            self.changed |= asked.index.is_some();
-        }
         let constraints: Vec<_> = readings.iter().flat_map(|one| &one.constraints).collect();
         for (asked, _) in &mut all {
             for constraint in constraints.iter().filter(|one| one.name == asked.name) {
@@ -273,12 +269,23 @@ impl<'a> Decision<'a> {
         all
     }
 
-    /// The page of links among the files' indexes that has the wheels of a package.
-    fn page_of(&self, package: &str, readings: &[Reading]) -> Option<String> {
+    /// The page of links with the wheels of a package for this stack, where the files name a page of that project.
+    fn page_of(&self, package: &str, readings: &[Reading], stack: &Stack) -> Option<IndexSeen> {
         let row = self.question.matrix.coupled_packages.iter().find(|row| row.package == package)?;
         let begin = row.pages.as_ref()?.split('{').next()?;
         let mut seen = readings.iter().flat_map(|one| &one.indexes);
-        Some(seen.find(|index| index.flat && index.url.starts_with(begin))?.name.clone())
+        let named = seen.find(|index| index.flat && index.url.starts_with(begin))?;
+        let torch = if stack.package == "torch" {
+            stack.version.clone()
+        } else {
+            stack.companions.get("torch")?.parse().ok()?
+        };
+        let url = row.page(&torch, stack.cuda)?;
+        // Another index of the project may have the name.
+        let mut all = readings.iter().flat_map(|one| &one.indexes);
+        let is_taken = all.any(|index| index.name == named.name && !index.url.starts_with(begin));
+        let name = if is_taken { format!("{}-pages", named.name) } else { named.name.clone() };
+        Some(IndexSeen { name, url, flat: true })
     }
 
     /// A framework that is asked for by a name that is none of a package today: `tensorflow-gpu`, `pytorch`.
@@ -442,7 +449,23 @@ impl<'a> Decision<'a> {
             pythons.push(String::new());
         }
         let name = &framework.product.name;
-        let versions = self.versions(framework);
+        let mut versions = self.versions(framework);
+        // A version that has no build for the CUDA is none of those that are tried.
+        if let Some(fact) = cuda.filter(|fact| fact.strength != Strength::Surroundings) {
+            let has = |version: &Option<String>| {
+                let mut rows = self.rows_of(&framework.product.framework);
+                rows.any(|row| {
+                    version.as_deref().is_none_or(|version| row.version.to_string() == version)
+                        && row.cuda.major == fact.cuda.major
+                        && (fact.cuda.minor.is_none()
+                            || row.cuda.minor.is_none()
+                            || row.cuda.minor == fact.cuda.minor)
+                })
+            };
+            if versions.iter().any(has) {
+                versions.retain(has);
+            }
+        }
         let mut cudas: Vec<Option<String>> = vec![cuda.map(|fact| format!("-{}", fact.cuda))];
         // What surrounds the project is no promise of its packages: a base of CUDA 12.4 runs wheels of 12.6.
         if let Some(fact) = cuda.filter(|fact| fact.strength == Strength::Surroundings) {
@@ -519,14 +542,25 @@ impl<'a> Decision<'a> {
     fn project(
         mut self,
         readings: &[Reading],
-        packages: Vec<(Asked, Kind)>,
+        mut packages: Vec<(Asked, Kind)>,
         framework: &Framework<'_>,
         stack: &Stack,
     ) -> Migration {
         let spec = self.spec_of(readings, stack);
         let renamed = packages.iter().any(|(asked, _)| for_this_cuda(asked, stack).is_some());
-        let copied =
-            renamed || self.changed || !self.question.is_here || must_be_copied(readings, &framework.package);
+        let mut pages: Vec<IndexSeen> = Vec::new();
+        for (asked, _) in packages.iter_mut().filter(|(asked, _)| asked.index.is_none()) {
+            let Some(page) = self.page_of(&asked.name, readings, stack) else { continue };
+            asked.index = Some(page.name.clone());
+            if !pages.contains(&page) {
+                pages.push(page);
+            }
+        }
+        let copied = renamed
+            || !pages.is_empty()
+            || self.changed
+            || !self.question.is_here
+            || must_be_copied(readings, &framework.package);
         let mut project = Migration { spec, files: self.files.clone(), ..Migration::default() };
         for reading in readings {
             for note in &reading.kept {
@@ -584,10 +618,13 @@ impl<'a> Decision<'a> {
             }
         }
         let used: Vec<_> = project.python.iter().filter_map(|package| package.index.clone()).collect();
-        let seen = readings.iter().flat_map(|one| &one.indexes);
-        project.indexes =
-            seen.filter(|index| used.contains(&index.name)).cloned().collect::<Vec<IndexSeen>>();
-        project.indexes.dedup();
+        let is_page = |index: &&IndexSeen| pages.iter().any(|page| page.name == index.name);
+        let seen = readings.iter().flat_map(|one| &one.indexes).filter(|index| !is_page(index));
+        for index in seen.chain(&pages).filter(|index| used.contains(&index.name)) {
+            if !project.indexes.contains(index) {
+                project.indexes.push(index.clone());
+            }
+        }
         self.rows.sort_by(|a, b| (a.change, &a.origin).cmp(&(b.change, &b.origin)));
         project.rows = self.rows;
         project

@@ -25,6 +25,7 @@ pub fn from_dockerfile(file: &str, text: &str, matrix: &Matrix) -> Reading {
         stages: BTreeMap::new(),
         part: Part::Image,
         makes_wheels: false,
+        beside: Reading::of(file, Kind::Image),
         matrix,
     };
     let all = instructions(text);
@@ -35,7 +36,14 @@ pub fn from_dockerfile(file: &str, text: &str, matrix: &Matrix) -> Reading {
         }
         reader.instruction(content, &Origin::line(file, *line));
     }
-    reader.reading
+    let Reader { mut reading, beside, .. } = reader;
+    if reading.cuda.is_empty() {
+        reading.cuda = beside.cuda;
+    }
+    if reading.python.is_empty() {
+        reading.python = beside.python;
+    }
+    reading
 }
 
 /// The instructions, joined at `\`, without comments, each with the number of its first line; the texts of here-documents belong to
@@ -91,6 +99,8 @@ struct Reader<'a> {
     part: Part,
     /// Whether a stage builds wheels that another one installs.
     makes_wheels: bool,
+    /// What the images of stages that only build say: it counts where the image itself says nothing.
+    beside: Reading,
     matrix: &'a Matrix,
 }
 
@@ -222,13 +232,16 @@ impl Reader<'_> {
                 "the image is an ARG without a default: name it",
             );
         }
-        if !is_known {
-            let devel = self.reading.devel.clone();
+        if is_known {
+            return;
+        }
+        if self.part == Part::Source {
+            // Its compiler is none of the image, its packages are copied.
+            take_image(&mut self.beside, &image, origin);
+            self.reading.packages.append(&mut self.beside.packages);
+            self.reading.keep(origin.clone(), &image, "the image of a stage that only builds");
+        } else {
             take_image(&mut self.reading, &image, origin);
-            // A compiler in a stage that only builds is none of the image.
-            if self.part == Part::Source {
-                self.reading.devel = devel;
-            }
         }
     }
 
@@ -259,13 +272,12 @@ impl Reader<'_> {
             Some(document) => document.split_once('\n').map_or("", |(_, text)| text),
             None => script.lines().next().unwrap_or_default(),
         };
-        let script = if script.starts_with('[') {
-            let words: Vec<String> = serde_json::from_str(script).unwrap_or_default();
-            words.join(" ")
-        } else {
-            script.to_owned()
+        // A list in JSON is one command, without a shell.
+        let all = match serde_json::from_str::<Vec<String>>(script) {
+            Ok(words) => vec![words],
+            Err(_) => commands(script),
         };
-        for words in commands(&script) {
+        for words in all {
             let shown = words.join(" ");
             let filled: Vec<_> = words.iter().map(|word| self.filled(word)).collect();
             self.command(&filled, &shown, origin);
@@ -275,8 +287,18 @@ impl Reader<'_> {
     /// Reads one command of a RUN line.
     fn command(&mut self, words: &[String], written: &str, origin: &Origin) {
         let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
-        while words.first().is_some_and(|word| *word == "sudo" || is_assignment(word)) {
+        while words.first().is_some_and(|word| STANDS_BEFORE.contains(word) || is_assignment(word)) {
             words.remove(0);
+        }
+        if let [shell, option, script, ..] = words.as_slice()
+            && ["sh", "bash", "/bin/sh", "/bin/bash"].contains(shell)
+            && option.starts_with('-')
+            && option.ends_with('c')
+        {
+            for inner in commands(script) {
+                self.command(&inner, &inner.join(" "), origin);
+            }
+            return;
         }
         let program = words.first().map(|word| word.rsplit('/').next().unwrap_or(word)).unwrap_or_default();
         match (program, words.get(1..).unwrap_or_default()) {
@@ -307,7 +329,10 @@ impl Reader<'_> {
             ) => {
                 self.reading.keep(origin.clone(), written, "nothing of it is needed");
             }
-            ("", _) | ("sh" | "bash", []) => {}
+            ("", _) | ("sh" | "bash", []) | ("fi" | "done" | "esac" | "}", _) => {}
+            ("source" | ".", [file, ..]) if file.ends_with("activate") || file.ends_with("conda.sh") => {
+                self.reading.keep(origin.clone(), written, "nothing of it is needed");
+            }
             _ => self.reading.leave(origin.clone(), &first_words(written), UNREAD),
         }
     }
@@ -444,6 +469,9 @@ impl Reader<'_> {
 
 const UNREAD: &str = "a command that is not read: add it to `run`, if the image needs it";
 
+/// Words of the shell in front of a command.
+const STANDS_BEFORE: [&str; 9] = ["sudo", "then", "else", "do", "time", "exec", "!", "{", "eval"];
+
 /// `/wheels/*.whl`.
 fn is_pattern_of_wheels(word: &str) -> bool {
     word.contains('*') && camino::Utf8Path::new(word).extension() == Some("whl")
@@ -524,6 +552,31 @@ mod tests {
         assert_eq!(requirements(&reading), ["torch==2.3.1", "transformers==4.40.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
         assert_eq!(reading.left[0].written, "make -C …");
+    }
+
+    #[test]
+    fn stage_that_builds_says_neither_cuda_nor_python_of_the_image() {
+        let reading = read(
+            "ARG FROM_STAGE=build\nFROM nvidia/cuda:12.8.1-cudnn-devel-ubuntu22.04 AS build\nRUN pip install torch\nFROM python:3.12-slim AS docs\nFROM nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04\nCOPY --from=${FROM_STAGE} /opt /opt\nCOPY --from=docs /d /d\nRUN apt-get install -y python3.10\n",
+        );
+        let cuda: Vec<_> = reading.cuda.iter().map(|fact| fact.cuda.to_string()).collect();
+        let python: Vec<_> = reading.python.iter().map(|fact| fact.versions.to_string()).collect();
+        assert_eq!((cuda, python), (vec!["cu124".to_owned()], vec!["==3.10.*".to_owned()]));
+        assert_eq!(requirements(&reading), ["torch"]);
+        let alone = read(
+            "FROM nvidia/cuda:12.8.1-devel-ubuntu22.04 AS build\nFROM debian:12\nCOPY --from=build /o /o\n",
+        );
+        assert_eq!(alone.cuda[0].cuda.to_string(), "cu128");
+    }
+
+    #[test]
+    fn commands_behind_words_of_the_shell_are_read() {
+        let reading = read(
+            "FROM ubuntu:22.04\nRUN if [ \"$X\" = 1 ]; then pip install torch==2.5.1; else pip install einops; fi\nRUN bash -lc 'source /opt/conda/etc/profile.d/conda.sh && conda activate x && pip install timm'\nRUN [\"/bin/bash\", \"-c\", \"pip install peft\"]\n",
+        );
+        assert_eq!(requirements(&reading), ["torch==2.5.1", "einops", "timm", "peft"]);
+        let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
+        assert_eq!(left, ["if [ …"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::place::Origin;
 use super::poetry::dependencies;
 use super::pythons::condition;
 use super::reading::{Kind, Offered, PythonFact, Reading};
+use super::requirement_line::normalized;
 use super::requirements::index;
 
 /// Reads a Pipfile.
@@ -26,16 +27,9 @@ pub fn from_pipfile(file: &str, text: &str) -> Reading {
         }
     };
     let mut reading = Reading::of(file, Kind::Project);
-    let mut indexes = IndexUse::default();
-    for (at, source) in table.get("source").and_then(Value::as_array).into_iter().flatten().enumerate() {
-        let field = |key: &str| source.get(key).and_then(Value::as_str).unwrap_or_default();
-        let url = field("url");
-        indexes.declare(field("name"), url, false);
-        // The first one is asked for every package, the others for those that name them.
-        if at == 0 {
-            index(&mut reading, &format!("source {url}"), url, &Origin::holding(file, text, url));
-        }
-    }
+    let sources: Vec<Source> =
+        table.get("source").and_then(|found| found.clone().try_into().ok()).unwrap_or_default();
+    let mut indexes = declared(&mut reading, &sources, text);
     if let Some(packages) = table.get("packages").and_then(Value::as_table) {
         let found = dependencies(&mut reading, packages, text, &mut indexes).all();
         reading.packages.extend(found);
@@ -58,6 +52,27 @@ pub fn from_pipfile(file: &str, text: &str) -> Reading {
     reading
 }
 
+#[derive(Deserialize)]
+struct Source {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    url: String,
+}
+
+/// The sources by name. The first one is asked for every package, the others for those that name them.
+fn declared(reading: &mut Reading, sources: &[Source], text: &str) -> IndexUse {
+    let mut indexes = IndexUse::default();
+    for source in sources {
+        indexes.declare(&source.name, &source.url, false);
+    }
+    if let Some(Source { url, .. }) = sources.first() {
+        let origin = Origin::holding(&reading.file, text, url);
+        index(reading, &format!("source {url}"), url, &origin);
+    }
+    indexes
+}
+
 /// Tables of a Pipfile that list no packages, or those of every installation.
 const OWN: [&str; 6] = ["source", "packages", "requires", "scripts", "pipenv", "categories"];
 
@@ -75,12 +90,20 @@ struct Meta {
     format: u32,
     #[serde(default)]
     requires: BTreeMap<String, String>,
+    #[serde(default)]
+    sources: Vec<Source>,
 }
 
 #[derive(Deserialize)]
 struct Locked {
     version: Option<String>,
     markers: Option<String>,
+    index: Option<String>,
+    /// Where it comes from, if not from an index.
+    path: Option<serde_json::Value>,
+    git: Option<serde_json::Value>,
+    file: Option<serde_json::Value>,
+    editable: Option<serde_json::Value>,
 }
 
 /// Reads a Pipfile.lock: the releases of `[packages]`.
@@ -96,6 +119,7 @@ pub fn from_pipfile_lock(file: &str, text: &str) -> Reading {
         return Reading::unreadable(file, Kind::Lock, &why);
     }
     let mut reading = Reading::of(file, Kind::Lock);
+    let indexes = declared(&mut reading, &lock.meta.sources, text);
     let python =
         ["python_version", "python_full_version"].into_iter().find_map(|key| lock.meta.requires.get(key));
     if let Some((written, versions)) = python.and_then(|written| Some((written, condition(written)?))) {
@@ -103,10 +127,22 @@ pub fn from_pipfile_lock(file: &str, text: &str) -> Reading {
         reading.python.push(PythonFact { origin, versions, by: format!("python_version = \"{written}\"") });
     }
     for (name, locked) in lock.default {
-        let origin = Origin::holding(file, text, &format!("\"{name}\""));
-        match locked.version.as_deref().and_then(|version| version.strip_prefix("==")) {
-            Some(version) => pin(&mut reading, &name, version, locked.markers.as_deref(), origin),
-            None => reading.leave(origin, &name, "without a version: from a repository or a folder"),
+        // Thousands of entries: their lines are not looked for.
+        let origin = Origin::file(file);
+        let Locked { version, markers, index, path, git, file: place, editable } = locked;
+        let elsewhere = [path, git, place, editable].iter().any(Option::is_some);
+        match version.as_deref().and_then(|version| version.strip_prefix("==")).filter(|_| !elsewhere) {
+            Some(version) => {
+                pin(&mut reading, &name, version, markers.as_deref(), origin);
+                let pinned = reading.pins.pop_if(|pin| pin.name == normalized(&name));
+                if let Some(mut asked) = pinned {
+                    if let Some(index) = index {
+                        indexes.used(&mut reading, &mut asked, &index);
+                    }
+                    reading.pins.push(asked);
+                }
+            }
+            None => reading.leave(origin, &name, "from a repository, a path or an address"),
         }
     }
     reading
@@ -153,12 +189,19 @@ python_version = "3.10"
 
     #[test]
     fn lock_of_pipenv_gives_releases() {
-        let text = r#"{"_meta": {"pipfile-spec": 6, "requires": {"python_version": "3.10"}},
+        let text = r#"{"_meta": {"pipfile-spec": 6, "requires": {"python_version": "3.10"},
+                "sources": [{"name": "pypi", "url": "https://pypi.org/simple"},
+                            {"name": "pytorch", "url": "https://download.pytorch.org/whl/cu121"},
+                            {"name": "corp", "url": "https://wheels.example.com/simple"}]},
             "default": {"torch": {"index": "pytorch", "version": "==2.3.1+cu121", "hashes": []},
-                        "own": {"path": "."}}, "develop": {"pytest": {"version": "==8.0"}}}"#;
+                        "Corp_Secret": {"index": "corp", "version": "==6.0"},
+                        "own": {"path": ".", "version": "==6.0"}}, "develop": {"pytest": {"version": "==8.0"}}}"#;
         let reading = from_pipfile_lock("Pipfile.lock", text);
-        assert_eq!(requirements(&reading.pins), ["torch==2.3.1"]);
-        assert_eq!(reading.pins[0].local.as_deref(), Some("cu121"));
+        assert_eq!(requirements(&reading.pins), ["corp-secret==6.0", "torch==2.3.1"]);
+        assert_eq!(reading.pins[0].index.as_deref(), Some("corp"));
+        assert_eq!(reading.indexes[0].url, "https://wheels.example.com/simple");
+        assert_eq!(reading.pins[1].local.as_deref(), Some("cu121"));
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
         assert_eq!((reading.python.len(), reading.left.len()), (1, 1));
         assert!(from_pipfile_lock("Pipfile.lock", "{}").left[0].why.contains("format 0"));
     }

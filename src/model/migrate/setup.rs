@@ -55,6 +55,7 @@ fn python(reading: &mut Reading, written: &str, origin: Origin) {
 
 /// Reads the lists and texts that a setup.py gives as they stand; what it computes is not taken over.
 pub fn from_setup_py(file: &str, text: &str) -> Reading {
+    let text = &without_comment_lines(text);
     let mut reading = Reading::of(file, Kind::Project);
     if let Some((at, value)) = argument(text, "python_requires") {
         match literals(value).and_then(|texts| texts.into_iter().next()) {
@@ -118,15 +119,39 @@ pub fn from_setup_py(file: &str, text: &str) -> Reading {
 /// The text behind `name=`, and its position; where a variable stands there, that behind its own `=`.
 fn argument<'a>(text: &'a str, name: &str) -> Option<(usize, &'a str)> {
     let (at, value) = assigned(text, name)?;
+    if [" +=", "+=", ".append(", ".extend("].iter().any(|change| text.contains(&format!("{name}{change}"))) {
+        return Some((at, ""));
+    }
     let end = value.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(value.len());
     let (variable, behind) = value.split_at(end);
     let is_name = variable.starts_with(|c: char| c.is_alphabetic() || c == '_');
-    // What follows it would be a call or a sum.
-    let alone = behind.trim_start().starts_with([',', ')']) || behind.trim().is_empty();
+    // What follows it would be a call or a sum, and what names it again could change it.
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let alone = is_end(behind)
+        && words.filter(|word| *word == variable).count() == if variable == name { 3 } else { 2 };
     match (is_name && alone).then(|| assigned(text, variable)).flatten() {
         Some(found) => Some(found),
         None => Some((at, value)),
     }
+}
+
+/// Whether a value ends here: an argument or a line.
+fn is_end(behind: &str) -> bool {
+    let rest = behind.trim_start_matches([' ', '\t', '\r']);
+    rest.is_empty() || rest.starts_with([',', ')', '\n', '#'])
+}
+
+/// The text with its lines of comments blank; what stands behind them keeps its place.
+fn without_comment_lines(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let is_comment = line.trim_start().starts_with('#');
+        if is_comment {
+            line.chars().map(|c| if c == '\n' { c } else { ' ' }).collect()
+        } else {
+            line.to_owned()
+        }
+    });
+    lines.collect()
 }
 
 fn assigned<'a>(text: &'a str, name: &str) -> Option<(usize, &'a str)> {
@@ -169,7 +194,8 @@ fn table_of_lists(value: &str) -> Option<Vec<(String, Vec<String>)>> {
 
 /// The texts of a literal or of a list of literals; `None` if anything else is in it.
 fn literals(value: &str) -> Option<Vec<String>> {
-    Some(literals_and_rest(value)?.0)
+    let (texts, behind) = literals_and_rest(value)?;
+    is_end(behind).then_some(texts)
 }
 
 /// As [`literals`], and the text behind them.
@@ -238,6 +264,17 @@ mod tests {
         let offered: Vec<_> =
             reading.offered.iter().map(|one| (one.name.as_str(), one.packages.len())).collect();
         assert_eq!(offered, [("train", 2)]);
+        for computed in [
+            "REQ = ['torch']\nREQ += more\nsetup(install_requires=REQ)\n",
+            "install_requires = ['torch']\ninstall_requires += more\nsetup(install_requires=install_requires)\n",
+            "REQ = []\nREQ = f.read().splitlines()\nsetup(install_requires=REQ)\n",
+            "setup(install_requires=['torch==2.8.0'] + more)\n",
+        ] {
+            let reading = from_setup_py("setup.py", computed);
+            assert_eq!((reading.packages.len(), reading.left.len()), (0, 1), "{computed}");
+        }
+        let text = "# install_requires=['torch==1.0']\nsetup(install_requires=['torch==2.8.0'])\n";
+        assert_eq!(requirements(&from_setup_py("setup.py", text)), ["torch==2.8.0"]);
         for computed in ["EXTRAS", "{'a': REQUIRED + ['x']}", "read('extras.txt')"] {
             let reading = from_setup_py("setup.py", &format!("setup(extras_require={computed})\n"));
             assert_eq!(reading.left[0].written, "extras_require", "{computed}");

@@ -39,7 +39,7 @@ pub(super) fn parts<'a>(instructions: impl Iterator<Item = &'a str>) -> Vec<Part
             let sources = instruction
                 .split([' ', ',', '\t', '\n'])
                 .filter_map(|word| word.strip_prefix("--from=").or_else(|| word.strip_prefix("from=")));
-            stage.takes.extend(sources.map(str::to_ascii_lowercase));
+            stage.takes.extend(sources.map(|name| filled(name, &arguments).to_ascii_lowercase()));
         }
     }
     let mut parts = vec![Part::Unused; stages.len()];
@@ -54,8 +54,15 @@ pub(super) fn parts<'a>(instructions: impl Iterator<Item = &'a str>) -> Vec<Part
         }
         parts[at] = part;
         open.extend(earlier(&stages[..at], &stages[at].from).map(|from| (from, part)));
-        let sources = stages[at].takes.iter().filter_map(|name| earlier(&stages[..at], name));
-        open.extend(sources.map(|source| (source, Part::Source)));
+        for name in &stages[at].takes {
+            // A name that is not known may be any of them.
+            let sources = if name.contains('$') {
+                0..at
+            } else {
+                earlier(&stages[..at], name).map_or(0..0, |one| one..one + 1)
+            };
+            open.extend(sources.map(|source| (source, Part::Source)));
+        }
     }
     parts
 }
@@ -99,6 +106,8 @@ mod tests {
             ("FROM a AS x\nFROM ${BASE}", vec![Image, Image]),
             ("ARG BASE=b\nFROM $BASE AS x\nFROM ${BASE}", vec![Unused, Image]),
             ("ARG BASE=\"x\"\nFROM a AS x\nFROM ${BASE}", vec![Image, Image]),
+            ("ARG S=x\nFROM a AS x\nFROM b\nCOPY --from=${S} /w /w", vec![Source, Image]),
+            ("FROM a AS x\nFROM b\nCOPY --from=$S /w /w", vec![Source, Image]),
             ("FROM a AS x\nFROM b\nCOPY --from=registry/other:1 /w /w", vec![Unused, Image]),
             ("RUN x", vec![]),
         ] {

@@ -337,25 +337,23 @@ impl<'a> Wish<'a> {
                 &row.source,
             ));
         }
-        if all.is_empty() {
-            return Choice::Fits(Box::new(self.on_the_index()));
-        }
-        // A release that is asked for by its version is known with all its wheels.
-        let is_named = self.versions.starts_with("==");
+        // A release that is asked for by its version and has rows is known with all its wheels.
+        let is_named = self.versions.starts_with("==") && !all.is_empty();
         if let Some(page) = self.page(around).filter(|_| !is_named) {
             let because = format!(
                 "not checked: the matrix names only some of its wheels; {page} has those for this stack, if there are any"
             );
             return Choice::Fits(choice(None, CompanionSource::ProjectPage, because, &self.package.source));
         }
+        if all.is_empty() {
+            return Choice::Fits(Box::new(self.on_the_index()));
+        }
         Choice::None(self.violation(around))
     }
 
     /// Returns the address of the page with its wheels for a stack, where the rows name only some of them.
     fn page(&self, around: &Surroundings) -> Option<String> {
-        let torch = format!("{}.{}.0", around.torch.major(), around.torch.minor());
-        let pages = self.package.pages.as_ref()?;
-        Some(pages.replace("{torch}", &torch).replace("{cuda}", &around.cuda.to_string()))
+        self.package.page(&around.torch, around.cuda)
     }
 
     /// Returns the violation of a request whose every release was published after the requested date. `now`: the matrix with all rows.

@@ -181,7 +181,11 @@ fn rowless<'a>(
     product: &Product,
     version: &FrameworkVersion,
 ) -> Option<&'a RowlessWheels> {
-    let mut rows = question.matrix.rowless_wheels.iter().filter(|row| row.framework == product.framework);
+    let requested = question.spec.cuda.map(|request| request.major);
+    let is_of = |row: &&RowlessWheels| {
+        row.framework == product.framework && row.cuda.is_none_or(|cuda| Some(cuda.major) == requested)
+    };
+    let mut rows = question.matrix.rowless_wheels.iter().filter(is_of);
     rows.find(|row| row.covers(&row.package, version, question.target.machine))
 }
 
