@@ -89,17 +89,13 @@ pub fn from_compose(file: &str, text: &str) -> Reading {
             (_, Some(build)) => {
                 let origin = Origin::holding(file, text, "build");
                 build.tell(&mut reading, &origin);
-                match build.file() {
-                    Some(named) => {
-                        let why =
-                            "its Dockerfile is read; `envforge export compose` writes one for the image";
-                        reading.keep(origin.clone(), &format!("service {name}"), why);
-                        reading.includes.push((origin, filled(&named, &BTreeMap::new())));
-                    }
-                    None => {
-                        let why = "its Dockerfile is in no file of this folder: read it with `envforge init --from FILE`";
-                        reading.leave(origin, &format!("service {name}"), why);
-                    }
+                if let Some(named) = build.file() {
+                    let why = "its Dockerfile is read; `envforge export compose` writes one for the image";
+                    reading.keep(origin.clone(), &format!("service {name}"), why);
+                    reading.includes.push((origin, filled(&named, &BTreeMap::new())));
+                } else {
+                    let why = "its Dockerfile is in no file of this folder: read it with `envforge init --from FILE`";
+                    reading.leave(origin, &format!("service {name}"), why);
                 }
             }
             (None, None) => reading.leave(Origin::holding(file, text, &name), &name, "names no image"),

@@ -329,7 +329,7 @@ impl Reader<'_> {
             ) => {
                 self.reading.keep(origin.clone(), written, "nothing of it is needed");
             }
-            ("", _) | ("sh" | "bash", []) | ("fi" | "done" | "esac" | "}", _) => {}
+            ("" | "fi" | "done" | "esac" | "}", _) | ("sh" | "bash", []) => {}
             ("source" | ".", [file, ..]) if file.ends_with("activate") || file.ends_with("conda.sh") => {
                 self.reading.keep(origin.clone(), written, "nothing of it is needed");
             }
