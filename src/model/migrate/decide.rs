@@ -621,7 +621,8 @@ impl<'a> Decision<'a> {
         let is_page = |index: &&IndexSeen| pages.iter().any(|page| page.name == index.name);
         let seen = readings.iter().flat_map(|one| &one.indexes).filter(|index| !is_page(index));
         for index in seen.chain(&pages).filter(|index| used.contains(&index.name)) {
-            if !project.indexes.contains(index) {
+            // The first one of a name: two would be an index for packages of the other.
+            if !project.indexes.iter().any(|one| one.name == index.name) {
                 project.indexes.push(index.clone());
             }
         }
