@@ -109,8 +109,7 @@ impl Source {
     }
 }
 
-/// The folder, with the image's context in `image/` below it unless a pushed image is named; what stands beside that is still to be
-/// written.
+/// The folder, with the image's context in `image/` unless a pushed image is named. The caller writes the other files.
 async fn below(args: &request::Export, settings: &Settings) -> Result<Source, CommandError> {
     let dir = settings.paths.current_dir.join(&args.dir);
     check_empty(&dir, args.force)?;

@@ -150,7 +150,7 @@ pub(crate) fn draft_of_sibling(
     sibling: &Variant,
 ) -> Option<DraftRow> {
     let mut row = draft(matrix, release)?;
-    let taken = toml::Table::try_from(sibling).ok()?;
+    let taken = toml::Table::try_from(sibling).expect("rows hold texts, numbers and lists");
     let own: BTreeSet<String> =
         row.lines.iter().filter_map(|line| Some(line.split_once(" = ")?.0.to_owned())).collect();
     for field in [

@@ -25,7 +25,7 @@ pub fn from_dockerfile(file: &str, text: &str, matrix: &Matrix) -> Reading {
         stages: BTreeMap::new(),
         part: Part::Image,
         makes_wheels: false,
-        beside: Reading::of(file, Kind::Image),
+        of_builders: Reading::of(file, Kind::Image),
         matrix,
     };
     let all = instructions(text);
@@ -36,12 +36,12 @@ pub fn from_dockerfile(file: &str, text: &str, matrix: &Matrix) -> Reading {
         }
         reader.instruction(content, &Origin::line(file, *line));
     }
-    let Reader { mut reading, beside, .. } = reader;
+    let Reader { mut reading, of_builders, .. } = reader;
     if reading.cuda.is_empty() {
-        reading.cuda = beside.cuda;
+        reading.cuda = of_builders.cuda;
     }
     if reading.python.is_empty() {
-        reading.python = beside.python;
+        reading.python = of_builders.python;
     }
     reading
 }
@@ -100,7 +100,7 @@ struct Reader<'a> {
     /// Whether a stage builds wheels that another one installs.
     makes_wheels: bool,
     /// What the images of stages that only build say: it counts where the image itself says nothing.
-    beside: Reading,
+    of_builders: Reading,
     matrix: &'a Matrix,
 }
 
@@ -237,8 +237,8 @@ impl Reader<'_> {
         }
         if self.part == Part::Source {
             // Its compiler is none of the image, its packages are copied.
-            take_image(&mut self.beside, &image, origin);
-            self.reading.packages.append(&mut self.beside.packages);
+            take_image(&mut self.of_builders, &image, origin);
+            self.reading.packages.append(&mut self.of_builders.packages);
             self.reading.keep(origin.clone(), &image, "the image of a stage that only builds");
         } else {
             take_image(&mut self.reading, &image, origin);

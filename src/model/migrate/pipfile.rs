@@ -27,8 +27,15 @@ pub fn from_pipfile(file: &str, text: &str) -> Reading {
         }
     };
     let mut reading = Reading::of(file, Kind::Project);
-    let sources: Vec<Source> =
-        table.get("source").and_then(|found| found.clone().try_into().ok()).unwrap_or_default();
+    let sources: Vec<Source> = match table.get("source").map(|found| found.clone().try_into()) {
+        Some(Ok(sources)) => sources,
+        Some(Err(error)) => {
+            let why = format!("not sources of pipenv: {}", error.message().trim());
+            reading.leave(Origin::holding(file, text, "[[source]]"), "source", why);
+            Vec::new()
+        }
+        None => Vec::new(),
+    };
     let mut indexes = declared(&mut reading, &sources, text);
     if let Some(packages) = table.get("packages").and_then(Value::as_table) {
         let found = dependencies(&mut reading, packages, text, &mut indexes).all();
@@ -185,6 +192,8 @@ python_version = "3.10"
         assert_eq!(reading.python[0].versions.to_string(), "==3.10.*");
         assert_eq!((reading.offered[0].name.as_str(), reading.left.len()), ("dev", 1));
         assert!(!from_pipfile("Pipfile", "[packages\n").says_something());
+        let broken = from_pipfile("Pipfile", "source = 3\n[packages]\ntorch = \"*\"\n");
+        assert!(broken.left[0].why.starts_with("not sources of pipenv"), "{:?}", broken.left);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) fn read(reading: &mut Reading, poetry: &Table, text: &str, indexes: &
     }
 }
 
-/// Offers the extras: lists of names of packages that are optional. An optional package of none is told.
+/// Offers the extras, which are lists of names of optional packages, and notes each optional package that no extra names.
 fn extras(reading: &mut Reading, poetry: &Table, optional: &[Asked], text: &str) {
     let mut by_name: BTreeMap<&str, Vec<&Asked>> = BTreeMap::new();
     for asked in optional {

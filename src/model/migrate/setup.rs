@@ -167,16 +167,21 @@ fn origin_at(file: &str, text: &str, at: usize) -> Origin {
     Origin::line(file, text[..at].matches('\n').count() + 1)
 }
 
+/// The text from the next value of a list on: without white space, commas and comments.
+fn next_value(mut text: &str) -> &str {
+    loop {
+        text = text.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
+        let Some(comment) = text.strip_prefix('#') else { return text };
+        text = comment.split_once('\n').map_or("", |(_, rest)| rest);
+    }
+}
+
 /// The lists of a dictionary of literals; `None` if anything else is in it.
 fn table_of_lists(value: &str) -> Option<Vec<(String, Vec<String>)>> {
     let mut rest = value.strip_prefix('{')?;
     let mut found = Vec::new();
     loop {
-        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
-        if let Some(comment) = rest.strip_prefix('#') {
-            rest = comment.split_once('\n').map_or("", |(_, rest)| rest);
-            continue;
-        }
+        rest = next_value(rest);
         if rest.starts_with('}') {
             return Some(found);
         }
@@ -204,11 +209,7 @@ fn literals_and_rest(value: &str) -> Option<(Vec<String>, &str)> {
     let is_list = value.starts_with('[');
     let mut found = Vec::new();
     loop {
-        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
-        if let Some(comment) = rest.strip_prefix('#') {
-            rest = comment.split_once('\n').map_or("", |(_, rest)| rest);
-            continue;
-        }
+        rest = next_value(rest);
         if let Some(behind) = rest.strip_prefix(']') {
             return Some((found, behind));
         }
