@@ -8,7 +8,7 @@
 //!                 Matrix (compat/*.toml) ─┘
 //! ```
 //!
-//! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `container_layers`, `engine`, `fetch`, `host`,
+//! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `cluster_file`, `container_layers`, `engine`, `fetch`, `host`,
 //! `packages`, `pages`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
 //! uses `commands` or `cli`.
 
@@ -17,6 +17,7 @@ pub mod archive;
 pub mod assemble;
 pub mod base;
 pub mod cli;
+pub mod cluster_file;
 pub mod commands;
 pub mod container_layers;
 pub mod engine;

@@ -12,5 +12,5 @@ pub(crate) mod layout_reader;
 mod limits;
 pub mod saved_layers;
 pub(crate) mod scope;
-mod section;
-mod tree;
+pub(crate) mod section;
+pub(crate) mod tree;

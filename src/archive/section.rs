@@ -23,7 +23,7 @@ impl Section {
     }
 
     /// All of a file.
-    pub(super) fn whole(file: std::fs::File) -> Result<Self> {
+    pub(crate) fn whole(file: std::fs::File) -> Result<Self> {
         let size = file.metadata()?.len();
         Ok(Self::new(Arc::new(file), 0, size))
     }
@@ -35,12 +35,12 @@ impl Section {
     }
 
     /// Its size in bytes.
-    pub(super) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
     /// The same bytes for a reader of small pieces.
-    pub(super) fn ahead(&self) -> Ahead {
+    pub(crate) fn ahead(&self) -> Ahead {
         Ahead(BufReader::with_capacity(AHEAD, Self { at: 0, ..self.clone() }))
     }
 
@@ -91,7 +91,7 @@ impl Seek for Section {
 }
 
 /// A reader that keeps what it has read ahead when it skips a little.
-pub(super) struct Ahead(BufReader<Section>);
+pub(crate) struct Ahead(BufReader<Section>);
 
 impl Read for Ahead {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {

@@ -14,22 +14,25 @@ pub(super) const REMOVED: &[u8] = b".wh.";
 /// Marks a directory of which nothing below shows. Other names that begin so are an old storage driver's own.
 const OPAQUE: &[u8] = b".wh..wh..opq";
 
-/// A path.
+/// A path; `F` is where the content of a file lies.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
-    pub(super) kind: Kind,
-    pub(super) mode: u32,
-    pub(super) uid: u64,
-    pub(super) gid: u64,
+pub(crate) struct Node<F = Section> {
+    pub(crate) kind: Kind<F>,
+    pub(crate) mode: u32,
+    pub(crate) uid: u64,
+    pub(crate) gid: u64,
+    /// Seconds since 1970; no difference between two paths.
+    pub(crate) time: u64,
     /// Extended attributes that count.
-    pub(super) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(crate) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(crate) enum Kind<F = Section> {
     Directory,
-    /// A regular file. Its names are files of their own: whether they are one is lost when a storage driver copies one up.
-    File(Section),
+    /// A regular file. Its names are files of their own: whether they are one is lost when a storage driver copies one up. What an
+    /// archive has as hard links has the same content here.
+    File(F),
     Symlink(Vec<u8>),
     /// A device or a pipe: kind, major, minor.
     Special(tar::EntryType, u32, u32),
@@ -37,16 +40,18 @@ pub(super) enum Kind {
     Sparse,
 }
 
-impl Node {
-    /// A path of root without extended attributes.
-    pub(super) fn of_root(kind: Kind, mode: u32) -> Self {
-        Self { kind, mode, uid: 0, gid: 0, xattrs: BTreeMap::new() }
+impl<F> Node<F> {
+    /// A path of root of 1970 without extended attributes.
+    pub(crate) fn of_root(kind: Kind<F>, mode: u32) -> Self {
+        Self { kind, mode, uid: 0, gid: 0, time: 0, xattrs: BTreeMap::new() }
     }
 
     fn is_directory(&self) -> bool {
         matches!(self.kind, Kind::Directory)
     }
+}
 
+impl Node {
     /// Whether two paths are the same but for their times. Contents are read where nothing else differs.
     pub(super) fn equals(&self, other: &Self) -> std::io::Result<bool> {
         let attributes = |node: &Self| (node.mode, node.uid, node.gid);
@@ -66,10 +71,9 @@ impl Node {
 }
 
 /// What a layer says.
-#[derive(Default)]
-struct Layer {
+struct Layer<F> {
     /// Its paths in their order.
-    nodes: Vec<(Vec<u8>, Node)>,
+    nodes: Vec<(Vec<u8>, Node<F>)>,
     /// Paths of the layers below that are gone.
     removed: Vec<Vec<u8>>,
     /// Directories of which nothing below is left.
@@ -77,13 +81,30 @@ struct Layer {
 }
 
 /// The paths of an image, without its root.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Tree(BTreeMap<Vec<u8>, Node>);
+#[derive(Debug, Clone)]
+pub(crate) struct Tree<F = Section>(BTreeMap<Vec<u8>, Node<F>>);
+
+impl<F> Default for Tree<F> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
 
 impl Tree {
     /// Puts a layer on top.
     pub(super) fn add(&mut self, layer: &Section) -> Result<(), ContentError> {
-        let Layer { nodes, removed, emptied } = self.read(layer)?;
+        self.add_with(layer, &mut |content| content)
+    }
+}
+
+impl<F: Clone> Tree<F> {
+    /// Puts a layer on top whose files have what `place` makes of their contents.
+    pub(crate) fn add_with(
+        &mut self,
+        layer: &Section,
+        place: &mut dyn FnMut(Section) -> F,
+    ) -> Result<(), ContentError> {
+        let Layer { nodes, removed, emptied } = self.read(layer, place)?;
         for path in &emptied {
             self.empty(path);
         }
@@ -97,16 +118,16 @@ impl Tree {
     }
 
     /// All paths, sorted; a directory comes before what it holds.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &Node)> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &Node<F>)> {
         self.0.iter().map(|(path, node)| (path.as_slice(), node))
     }
 
-    pub(super) fn get(&self, path: &[u8]) -> Option<&Node> {
+    pub(crate) fn get(&self, path: &[u8]) -> Option<&Node<F>> {
         self.0.get(path)
     }
 
     /// Whether a path is a directory; the root is one.
-    pub(super) fn has_directory(&self, path: &[u8]) -> bool {
+    pub(crate) fn has_directory(&self, path: &[u8]) -> bool {
         path.is_empty() || self.get(path).is_some_and(Node::is_directory)
     }
 
@@ -116,8 +137,12 @@ impl Tree {
     }
 
     /// Reads a layer that is to lie on this tree.
-    fn read(&self, section: &Section) -> Result<Layer, ContentError> {
-        let mut layer = Layer::default();
+    fn read(
+        &self,
+        section: &Section,
+        place: &mut dyn FnMut(Section) -> F,
+    ) -> Result<Layer<F>, ContentError> {
+        let mut layer = Layer { nodes: Vec::new(), removed: Vec::new(), emptied: Vec::new() };
         let mut known: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         let mut archive = BoundedTar::new(section.ahead());
         for entry in archive.entries_with_seek()? {
@@ -135,7 +160,7 @@ impl Tree {
                     ContentError::DanglingLink { path: lossy(&path), target: lossy(&target) }
                 })?
             } else {
-                node_of(&mut entry, &path, section)?
+                node_of(&mut entry, &path, |start, size| place(section.part(start, size)))?
             };
             known.insert(path.clone(), layer.nodes.len());
             layer.nodes.push((path, node));
@@ -144,7 +169,7 @@ impl Tree {
     }
 
     /// Puts a path on top.
-    pub(super) fn insert(&mut self, path: Vec<u8>, node: Node) {
+    pub(crate) fn insert(&mut self, path: Vec<u8>, node: Node<F>) {
         let mut parent = parent_of(&path);
         while !self.has_directory(parent) {
             // A directory that no layer lists.
@@ -177,7 +202,7 @@ impl Tree {
     }
 }
 
-impl Layer {
+impl<F> Layer<F> {
     /// Takes note of a path that is a marker.
     fn takes_marker(&mut self, path: &[u8]) -> bool {
         let folder = parent_of(path);
@@ -195,16 +220,16 @@ impl Layer {
     }
 }
 
-fn node_of(
+fn node_of<F>(
     entry: &mut tar::Entry<'_, impl std::io::Read>,
     path: &[u8],
-    section: &Section,
-) -> Result<Node, ContentError> {
+    place: impl FnOnce(u64, u64) -> F,
+) -> Result<Node<F>, ContentError> {
     use tar::EntryType as Type;
     let xattrs = counted_xattrs(entry)?;
     let header = entry.header();
     let kind = match header.entry_type() {
-        Type::Regular | Type::Continuous => Kind::File(section.part(entry.raw_file_position(), entry.size())),
+        Type::Regular | Type::Continuous => Kind::File(place(entry.raw_file_position(), entry.size())),
         Type::Directory => Kind::Directory,
         Type::Symlink => {
             Kind::Symlink(entry.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default())
@@ -219,7 +244,7 @@ fn node_of(
     };
     // Some engines write the kind into the mode too.
     let (mode, uid, gid) = (header.mode()? & 0o7777, header.uid()?, header.gid()?);
-    Ok(Node { kind, mode, uid, gid, xattrs })
+    Ok(Node { kind, mode, uid, gid, time: header.mtime()?, xattrs })
 }
 
 /// A path of an archive in its one spelling: without `.`, doubled slashes, and those around it.
@@ -234,11 +259,11 @@ fn clean(path: &[u8]) -> std::io::Result<Vec<u8>> {
 }
 
 /// The directory of a path; that of a name alone is the root, an empty path.
-pub(super) fn parent_of(path: &[u8]) -> &[u8] {
+pub(crate) fn parent_of(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(b"", |at| &path[..at])
 }
 
-fn name_of(path: &[u8]) -> &[u8] {
+pub(crate) fn name_of(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(path, |at| &path[at + 1..])
 }
 

@@ -68,6 +68,15 @@ impl LayerFile {
         Self { mode: file.mode, uid: 0, gid: 0, content }
     }
 
+    /// Bytes of its content; 0 of a directory and of a link.
+    pub fn size(&self) -> u64 {
+        match &self.content {
+            LayerContent::Folder | LayerContent::Symlink(_) => 0,
+            LayerContent::File(bytes) => bytes.len() as u64,
+            LayerContent::FromWheel { wheel, entry, .. } => wheel.entries()[*entry].size,
+        }
+    }
+
     fn is_folder(&self) -> bool {
         matches!(self.content, LayerContent::Folder)
     }

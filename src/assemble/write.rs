@@ -184,11 +184,7 @@ impl<P: Write, G: Write> LayerWriter<P, G> {
 
     fn entry(&mut self, path: &str, file: &LayerFile) -> Result<(), AssembleError> {
         let access = Access { mode: file.mode, uid: file.uid, gid: file.gid };
-        let size = match &file.content {
-            LayerContent::Folder | LayerContent::Symlink(_) => 0,
-            LayerContent::File(bytes) => bytes.len() as u64,
-            LayerContent::FromWheel { wheel, entry, .. } => wheel.entries()[*entry].size,
-        };
+        let size = file.size();
         let kind = match &file.content {
             LayerContent::Folder => Kind::Folder,
             LayerContent::Symlink(target) => Kind::Symlink(target),
@@ -267,6 +263,29 @@ impl<P: Write, G: Write> LayerWriter<P, G> {
             return Err(wheel.refused_entry(at, RECORD_MISMATCH));
         }
         Ok(())
+    }
+}
+
+/// Reads the files of layers, one after the other.
+#[derive(Default)]
+pub struct FileReader(EntryReader);
+
+impl FileReader {
+    /// Gives the content of a file in parts; a directory and a link have none. A file of a wheel has the size and CRC-32 of the zip;
+    /// RECORD was compared when the layer was made.
+    pub fn read(
+        &mut self,
+        file: &LayerFile,
+        give: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), AssembleError> {
+        match &file.content {
+            LayerContent::Folder | LayerContent::Symlink(_) => Ok(()),
+            LayerContent::File(bytes) => give(bytes).map_err(AssembleError::Write),
+            LayerContent::FromWheel { wheel, entry, .. } => {
+                let read = self.0.read(wheel.source(), &wheel.entries()[*entry], |part| give(part.plain));
+                read.map_err(|error| failed(wheel, *entry, error))
+            }
+        }
     }
 }
 

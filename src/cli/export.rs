@@ -3,7 +3,8 @@
 use camino::Utf8PathBuf;
 use clap::{Args, Subcommand};
 
-use crate::model::request::{self, ExportFormat};
+use crate::model::file_compression::FileCompression;
+use crate::model::request::{self, ExportFormat, FileKind};
 
 use super::{LockSource, ProjectArgs, SpecPartArgs, TargetArgs};
 
@@ -45,6 +46,18 @@ Examples:
   envforge export oci ./image                          the current project's image, as a directory
   skopeo copy oci-archive:./torch.tar docker://registry.example.com/team/torch:2.8";
 
+const SQUASHFS_EXAMPLES: &str = "\
+Examples:
+  envforge export squashfs pytorch-cuda:2.8-cu128 ./torch.sqsh
+  envforge export squashfs ./image.sqsh                the current project's image
+  srun --container-image=./image.sqsh python train.py  start it with pyxis and enroot";
+
+const SIF_EXAMPLES: &str = "\
+Examples:
+  envforge export sif pytorch-cuda:2.8-cu128 ./torch.sif
+  apptainer run --nv ./torch.sif python train.py       start it, without root
+  envforge export sif ./old.sif --compression gzip     for a site whose kernel or squashfuse lacks zstd";
+
 /// Export formats.
 #[derive(Debug, Clone, Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -55,6 +68,12 @@ pub enum ExportCommand {
     /// Write a built image as an OCI image layout, for skopeo, podman, containerd and apptainer.
     #[command(after_help = OCI_EXAMPLES)]
     Oci(OciArgs),
+    /// Write a built image as a SIF that Apptainer and SingularityCE start, without them and without root.
+    #[command(after_help = SIF_EXAMPLES)]
+    Sif(FileArgs),
+    /// Write a built image as a squashfs that enroot, pyxis and the kernel mount, without root.
+    #[command(after_help = SQUASHFS_EXAMPLES)]
+    Squashfs(FileArgs),
     /// Write a Compose project: compose.yaml, and a Dockerfile with its context unless --image names a pushed image.
     #[command(after_help = COMPOSE_EXAMPLES)]
     Compose(FilesArgs),
@@ -120,6 +139,28 @@ pub struct OciArgs {
     pub project: ProjectArgs,
 }
 
+/// Arguments of `export squashfs` and `export sif`.
+#[derive(Debug, Clone, Args)]
+#[command(allow_missing_positional = true)]
+pub struct FileArgs {
+    /// Image, spec or lock file to export [default: current project].
+    #[arg(value_name = "IMAGE|SPEC")]
+    pub image: Option<String>,
+    /// Output file; must not exist unless --force.
+    #[arg(value_name = "FILE")]
+    pub target: Utf8PathBuf,
+    /// Compression of its blocks: `zstd[:LEVEL]`, `gzip[:LEVEL]` (read by old kernels too) or `lz4`.
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub compression: FileCompression,
+    /// Replace FILE if it exists.
+    #[arg(long)]
+    pub force: bool,
+    /// The project.
+    #[command(flatten)]
+    pub project: ProjectArgs,
+}
+
+into_request!(FileArgs => ExportFile { image, target, compression, force, project });
 into_request!(OciArgs => ExportOci { image, target, project });
 
 impl DockerfileArgs {
@@ -142,6 +183,8 @@ impl From<ExportCommand> for request::Command {
     fn from(command: ExportCommand) -> Self {
         let (format, FilesArgs { export, image }) = match command {
             ExportCommand::Oci(args) => return Self::ExportOci(args.into()),
+            ExportCommand::Sif(args) => return Self::ExportFile(FileKind::Sif, args.into()),
+            ExportCommand::Squashfs(args) => return Self::ExportFile(FileKind::Squashfs, args.into()),
             ExportCommand::Dockerfile(export) => {
                 (ExportFormat::Dockerfile, FilesArgs { export, image: None })
             }

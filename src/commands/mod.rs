@@ -8,6 +8,7 @@ mod doctor;
 mod edit_packages;
 mod explain;
 mod export;
+mod export_file;
 mod export_oci;
 mod fail;
 mod generate;
@@ -111,6 +112,9 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::Import(request) => until_interrupted(import::import(&request, settings), output)?,
         Command::Verify(request) => until_interrupted(verify::verify(&request, settings), output)?,
         Command::ExportOci(request) => until_interrupted(export_oci::export_oci(&request, settings), output)?,
+        Command::ExportFile(kind, request) => {
+            until_interrupted(export_file::export_file(kind, &request, settings), output)?
+        }
         Command::Export(format, request) => match format {
             ExportFormat::Dockerfile => until_interrupted(export::dockerfile(&request, settings), output)?,
             ExportFormat::Compose => until_interrupted(export::compose(&request, settings), output)?,

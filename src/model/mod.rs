@@ -10,6 +10,7 @@ pub(crate) mod counted;
 pub mod diagnosis;
 pub(crate) mod entry_name;
 pub mod export;
+pub mod file_compression;
 pub(crate) mod given;
 pub mod image;
 pub mod image_digest;

@@ -22,9 +22,9 @@ use crate::workflow::session::Session;
 
 const STEP: &str = "layout";
 
-/// Why an image cannot be written as a layout.
+/// Why an image cannot be written to a file or a folder.
 #[derive(Debug, thiserror::Error)]
-enum LayoutError {
+pub(crate) enum LayoutError {
     /// The target holds something.
     #[error("`{target}` already exists")]
     Exists { target: Utf8PathBuf },
@@ -130,7 +130,7 @@ async fn add_layer(blobs: BlobDirectory, layer: Arc<RemadeLayer>) -> std::io::Re
 }
 
 /// The bytes of a layer in its compressed form, about.
-fn packed_size(layer: &RecipeLayer) -> u64 {
+pub(crate) fn packed_size(layer: &RecipeLayer) -> u64 {
     match (&layer.packed, &layer.source) {
         (Some((_, size)), _) => *size,
         (None, LayerSource::Wheels { wheels, .. }) => {

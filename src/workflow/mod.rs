@@ -26,6 +26,7 @@ pub(crate) mod disk_space;
 pub(crate) mod edited_packages;
 pub mod error;
 pub(crate) mod export_context;
+pub(crate) mod export_file;
 pub mod export_layout;
 mod finished_image;
 pub(crate) mod gathered;

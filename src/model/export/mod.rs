@@ -3,3 +3,4 @@
 pub mod cluster;
 pub mod compose;
 pub(crate) mod devcontainer;
+pub mod runtime_files;

@@ -6,6 +6,7 @@ use super::lock::LockOptions;
 use super::project::ProjectOptions;
 use super::spec_parts::SpecParts;
 use super::target::TargetOptions;
+use crate::model::file_compression::FileCompression;
 
 /// Arguments of every `export`.
 #[derive(Debug, Clone)]
@@ -37,6 +38,30 @@ pub struct ExportOci {
     pub target: Utf8PathBuf,
     /// The project.
     pub project: ProjectOptions,
+}
+
+/// A request for `export squashfs` and `export sif`.
+#[derive(Debug, Clone)]
+pub struct ExportFile {
+    /// The image, spec or lock file; `None`: the project's.
+    pub image: Option<String>,
+    /// The file.
+    pub target: Utf8PathBuf,
+    /// How its blocks are compressed.
+    pub compression: FileCompression,
+    /// Replace a file that is there.
+    pub force: bool,
+    /// The project.
+    pub project: ProjectOptions,
+}
+
+/// A file that a cluster starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A squashfs.
+    Squashfs,
+    /// A squashfs with the front of a SIF.
+    Sif,
 }
 
 /// The formats of `export`.

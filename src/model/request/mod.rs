@@ -28,7 +28,7 @@ pub use compat::{CompatAbi, CompatLint, CompatShow, CompatUse, WheelArgument};
 pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
 pub use edit_packages::{EditPackages, PackageAction};
-pub use export::{Export, ExportFormat, ExportOci};
+pub use export::{Export, ExportFile, ExportFormat, ExportOci, FileKind};
 pub use global::{GlobalOptions, ProgressMode};
 pub use images::{Diff, Inspect, Prune, Size, SizeBy};
 pub use import::Import;
@@ -94,6 +94,8 @@ pub enum Command {
     Export(ExportFormat, Export),
     /// `export oci`.
     ExportOci(ExportOci),
+    /// `export squashfs` and `export sif`.
+    ExportFile(FileKind, ExportFile),
     /// `doctor`.
     Doctor(Doctor),
     /// `compat lint`.

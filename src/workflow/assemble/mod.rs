@@ -29,7 +29,7 @@ pub(crate) use finished_error::FinishedLayerError;
 pub(crate) use layer::{blocking, of_layer, whole_image};
 pub(crate) use part_timings::{PartClock, PartTimings};
 pub(crate) use recipe::{LayerSource, Recipe, RecipeLayer};
-pub(crate) use remade_layer::RemadeLayer;
+pub(crate) use remade_layer::{OpenedLayer, RemadeLayer};
 pub(crate) use request::{Assembly, ImageRecords, LAYOUT, recorded};
 pub(crate) use shared_step::SharedStep;
 

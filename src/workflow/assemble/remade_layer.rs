@@ -1,6 +1,7 @@
 //! A layer of a recipe in its compressed form: written from wheels and the cache, whenever a registry lacks it.
 #![expect(clippy::disallowed_methods, reason = "reads the cache")]
 
+use std::fs::File;
 use std::io::{self, Write, sink};
 use std::sync::Arc;
 
@@ -8,9 +9,10 @@ use camino::Utf8PathBuf;
 
 use crate::assemble::{
     AssembleError, Conflicts, Installation, LayerDigests, LayerPlan, Wheel, pack_tar, write_known_gzip,
-    write_layer,
+    write_layer, write_plain,
 };
 use crate::container_layers::byte_code::is_kept;
+use crate::model::sha256::HashingWriter;
 use crate::registry::BlobContent;
 use crate::store::Store;
 use crate::workflow::assemble::kept_code::{byte_code, code_of, gone};
@@ -31,19 +33,63 @@ impl BlobContent for RemadeLayer {
             return write_known_gzip(&plan, out).map_err(io_error);
         }
         let digests = self.write(out).map_err(io_error)?;
-        if digests.plain.diff_id == self.layer.diff_id {
+        self.check(&digests.plain.diff_id).map_err(io_error)
+    }
+}
+
+/// What a layer consists of.
+pub(crate) enum OpenedLayer {
+    /// A tar with the layer's digest.
+    Archive(File),
+    /// Files of wheels.
+    Files(LayerPlan),
+    /// Byte code, which lies in memory: it is opened again when its files are read.
+    ByteCode(LayerPlan),
+}
+
+impl RemadeLayer {
+    /// Opens the layer for reading its files. An archive and byte code are compared with the layer's digest; wheels with their locked
+    /// ones.
+    pub(crate) fn open(&self) -> Result<OpenedLayer, AssembleError> {
+        match &self.layer.source {
+            LayerSource::Base { .. } | LayerSource::Kept => {
+                let path = self.tar().ok_or_else(|| AssembleError::layer_gone(self.layer.hex()))?;
+                let mut file = fs_err::File::open(path).map_err(AssembleError::Write)?;
+                let mut hash = HashingWriter::new(sink());
+                io::copy(&mut file, &mut hash).map_err(AssembleError::Write)?;
+                self.check(&format!("sha256:{}", hash.finish()))?;
+                Ok(OpenedLayer::Archive(file.into_file()))
+            }
+            LayerSource::Wheels { minor, wheels } => Ok(OpenedLayer::Files(self.wheels(wheels, *minor)?)),
+            LayerSource::ByteCode { .. } => {
+                let plan = self.byte_code()?;
+                self.check(&write_plain(&plan, sink(), &mut |_| {})?.diff_id)?;
+                Ok(OpenedLayer::ByteCode(plan))
+            }
+        }
+    }
+
+    /// The files of a layer of byte code.
+    pub(crate) fn byte_code(&self) -> Result<LayerPlan, AssembleError> {
+        match &self.layer.source {
+            LayerSource::ByteCode { python, wheels } => byte_code(&self.store, wheels, python),
+            _ => Ok(LayerPlan::default()),
+        }
+    }
+
+    fn check(&self, found: &str) -> Result<(), AssembleError> {
+        if found == self.layer.diff_id {
             return Ok(());
         }
         if self.layer.source == LayerSource::Kept {
             // The next build makes it again.
-            self.store.discard(self.layer.hex()).map_err(io::Error::other)?;
+            self.store.discard(self.layer.hex())?;
         }
-        let (found, wanted) = (digests.plain.diff_id, &self.layer.diff_id);
-        Err(io::Error::other(format!("the cache has other content: {found} instead of {wanted}")))
+        let wanted = &self.layer.diff_id;
+        let text = format!("the cache has other content: {found} instead of {wanted}");
+        Err(AssembleError::Write(io::Error::other(text)))
     }
-}
 
-impl RemadeLayer {
     fn write(&self, out: &mut dyn Write) -> Result<LayerDigests, AssembleError> {
         let plan = match &self.layer.source {
             LayerSource::Base { .. } | LayerSource::Kept => {

@@ -15,6 +15,7 @@ const STRATA: [&[&str]; 7] = [
         "archive",
         "assemble",
         "base",
+        "cluster_file",
         "container_layers",
         "engine",
         "fetch",
