@@ -3,13 +3,17 @@
 use serde::Serialize;
 
 use crate::failure::Exit;
+use crate::model::lock::Lock;
 use crate::model::request::{self, FileKind};
-use crate::report::Printer;
+use crate::model::versions::Machine;
+use crate::report::{Printer, reporter};
 use crate::settings::Settings;
+use crate::store::Store;
+use crate::workflow::assemble::Recipe;
 use crate::workflow::error::CommandError;
-use crate::workflow::export_file::{ImageFile, write_file};
+use crate::workflow::export_file::{ImageFile, check_target, recipe_of_image, recipe_of_lock, write_file};
 use crate::workflow::image_error::ImageError;
-use crate::workflow::image_info::described;
+use crate::workflow::image_info::{described, lock_at_hand};
 use crate::workflow::session::Session;
 
 /// What `export squashfs --json` and `export sif --json` print.
@@ -27,22 +31,55 @@ pub(super) async fn export_file(
     args: &request::ExportFile,
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
-    let session = &Session::open(settings, None).await?;
-    let found = described(session, args.image.as_deref(), &args.project).await?;
-    let unbuilt = || ImageError::SpecNotBuilt { spec: found.name.clone() };
-    let image = found.image.as_ref().ok_or_else(unbuilt)?;
-    let machine = found.lock.as_ref().map_or(session.engine.info().machine, |lock| lock.stack.machine);
     let target = settings.paths.current_dir.join(&args.target);
+    check_target(&target, args.force)?;
+    let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
+    let Found { image, machine, recipe } = found(args, settings, &store).await?;
     let (compression, force) = (args.compression, args.force);
-    let file = ImageFile { kind, image: &image.id, name: &found.name, machine, compression, force };
-    let size = write_file(session, file, &target).await?;
+    let file = ImageFile { kind, machine, compression, force };
+    let size = write_file((&store, &reporter(settings.output)), recipe, file, &target).await?;
     if settings.output.json {
         let (path, compression) = (target.as_str(), compression.to_string());
-        Printer.json(&Report { schema: 1, image: &image.id, path, size, compression });
+        Printer.json(&Report { schema: 1, image: &image, path, size, compression });
     } else {
         Printer.text(target.as_str());
     }
     Ok(Exit::Done)
+}
+
+/// An image that can be written.
+struct Found {
+    /// Its id.
+    image: String,
+    machine: Machine,
+    recipe: Recipe,
+}
+
+/// The image of the engine, or the one that was built here from the lock: it needs no engine.
+async fn found(
+    args: &request::ExportFile,
+    settings: &Settings,
+    store: &Store,
+) -> Result<Found, CommandError> {
+    let of_lock = |lock: &Lock| {
+        let found = recipe_of_lock(store, lock)?;
+        Ok::<_, CommandError>(found.map(|(image, recipe)| Found { image, machine: lock.stack.machine, recipe }))
+    };
+    let session = &match Session::open(settings, None).await {
+        Ok(session) => session,
+        Err(error) => {
+            let lock = lock_at_hand(settings, args.image.as_deref(), &args.project).ok().flatten();
+            return lock.map_or(Ok(None), |lock| of_lock(&lock))?.ok_or(error);
+        }
+    };
+    let named = described(session, args.image.as_deref(), &args.project).await?;
+    let Some(image) = named.image else {
+        let unbuilt = ImageError::SpecNotBuilt { spec: named.name };
+        return named.lock.map_or(Ok(None), |lock| of_lock(&lock))?.ok_or_else(|| unbuilt.into());
+    };
+    let machine = named.lock.map_or(session.engine.info().machine, |lock| lock.stack.machine);
+    let recipe = recipe_of_image(session, &image.id, &named.name).await?;
+    Ok(Found { image: image.id, machine, recipe })
 }
 
 #[cfg(test)]

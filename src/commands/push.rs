@@ -36,7 +36,9 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     if all.len() < args.targets.len() || all.iter().any(|target| target.digest().is_some()) {
         return Err(ImageError::NothingToPush.into());
     }
-    let session = &Session::open(settings, None).await?;
+    let mut session = Session::open(settings, None).await?;
+    session.layer_compression = args.compression.unwrap_or(session.layer_compression);
+    let session = &session;
     let image = match &args.image {
         Some(name) => found(session, name).await?,
         None => project_image(session, &args.project).await?,

@@ -21,6 +21,12 @@ pub const DOCKER: MinimumVersion = MinimumVersion {
     version: Version::new(20, 10, 0),
     reason: "builds require its BuildKit",
 };
+/// The lowest Docker that reads layers compressed with zstd (<https://docs.docker.com/engine/release-notes/23.0/>).
+pub const ZSTD_LAYERS: MinimumVersion = MinimumVersion {
+    program: "Docker",
+    version: Version::new(23, 0, 0),
+    reason: "older versions refuse layers compressed with zstd",
+};
 /// The lowest Podman with the Docker API that envforge uses.
 pub const PODMAN: MinimumVersion = MinimumVersion {
     program: "Podman",

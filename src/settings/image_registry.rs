@@ -5,6 +5,7 @@ use secrecy::SecretString;
 
 use crate::model::image_mirrors::ImageMirrors;
 use crate::model::image_ref::ImageRef;
+use crate::model::layer_compression::LayerCompression;
 
 /// A login from the environment.
 #[derive(Debug, Clone)]
@@ -43,4 +44,6 @@ pub struct RegistrySettings {
     pub certificates: Vec<Utf8PathBuf>,
     /// Where finished layers are looked for; `None`: nowhere.
     pub layers: Option<LayerRepository>,
+    /// How layers of pushed images are compressed.
+    pub compression: LayerCompression,
 }

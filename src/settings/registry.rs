@@ -11,6 +11,7 @@ use super::image_registry::{EnvironmentLogin, LayerRepository, RegistrySettings}
 use super::variables::{self, Variable};
 use crate::model::image_mirrors::ImageMirrors;
 use crate::model::image_ref::ImageRef;
+use crate::model::layer_compression::LayerCompression;
 
 /// `[registry]`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -28,6 +29,9 @@ pub struct RegistryConfig {
     /// compiled here.
     #[serde(default)]
     pub layers_write: bool,
+    /// Compression of the layers of pushed images: `gzip` (default), `zstd` or `zstd:LEVEL`. Docker reads `zstd` from version 23 on.
+    #[serde(default)]
+    pub compression: Option<String>,
 }
 
 /// `[mirrors] images`: for each registry one mirror, or several in the order they are asked.
@@ -94,7 +98,22 @@ pub(super) fn registry_settings(
         login,
         auth_config: of(variables::AUTH_CONFIG).map(Into::into),
         layers: layer_repository(environment, config)?,
+        compression: layer_compression(environment, config)?,
         ..RegistrySettings::default()
+    })
+}
+
+/// The compression of pushed layers.
+fn layer_compression(
+    environment: &Environment,
+    config: &RegistryConfig,
+) -> Result<LayerCompression, SettingsError> {
+    let text = variables::LAYER_COMPRESSION.of(environment).or_else(|| config.compression.clone());
+    let Some(text) = text else { return Ok(LayerCompression::default()) };
+    text.parse().map_err(|_| SettingsError::Value {
+        setting: "[registry] compression (ENVFORGE_LAYER_COMPRESSION)",
+        value: text,
+        allowed: "`gzip`, `zstd` or `zstd:LEVEL` (1 to 19)",
     })
 }
 
@@ -193,6 +212,18 @@ mod tests {
             assert!(settings.insecure.contains(&"box:5000".to_owned()), "{:?}", settings.insecure);
             assert_eq!(settings.login.expect("a login").registry, "localhost:5000");
         }
+    }
+
+    #[test]
+    fn compression_of_layers_is_gzip_unless_it_is_set() {
+        let of = |pairs: &[(&str, &str)], text: &str| built(pairs, text).map(|settings| settings.compression);
+        let file = "[registry]\ncompression = 'zstd:9'";
+        assert_eq!(of(&[], "").expect("settings"), LayerCompression::Gzip);
+        assert_eq!(of(&[], file).expect("settings"), LayerCompression::Zstd(9));
+        let environment = [("ENVFORGE_LAYER_COMPRESSION", "gzip")];
+        assert_eq!(of(&environment, file).expect("settings"), LayerCompression::Gzip);
+        let error = of(&[], "[registry]\ncompression = 'xz'").expect_err("refused").to_string();
+        assert!(error.contains("[registry] compression") && error.contains("xz"), "{error}");
     }
 
     #[test]

@@ -94,6 +94,7 @@ variables! {
     LAYERS ["ENVFORGE_LAYERS"] "registry.layers" "The repository of finished layers";
     LAYERS_WRITE ["ENVFORGE_LAYERS_WRITE"] "registry.layers-write"
         "With `true`, builds put layers into that repository that it lacks";
+    LAYER_COMPRESSION ["ENVFORGE_LAYER_COMPRESSION"] "registry.compression" "The compression of pushed layers";
     AUTH_CONFIG ["DOCKER_AUTH_CONFIG"] "" "Logins to registries, as the text of Docker's `config.json`";
 
     NVCC_SOURCES ["ENVFORGE_NVCC_SOURCES"] "toolkit.sources" "Sources of nvcc, separated by commas";

@@ -41,6 +41,25 @@ pub(crate) fn built_from(store: &Store, id: &str) -> Result<Option<String>, Stor
     Ok(text.and_then(|text| text.lines().next().map(str::to_owned)))
 }
 
+/// Returns the ids of the images that were built here from the lock with that hash, the newest first.
+pub(crate) fn built_of(store: &Store, lock: &str) -> Result<Vec<String>, StoreError> {
+    let unreadable = StoreError::file("cannot list the records of images");
+    let entries = match fs_err::read_dir(store.state_dir().join(BUILT)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries.filter_map(Result::ok) {
+        let id = format!("sha256:{}", entry.file_name().to_string_lossy());
+        if built_from(store, &id)?.as_deref() == Some(lock) {
+            found.push((built_at(store, &id)?, id));
+        }
+    }
+    found.sort_unstable_by(|one, other| other.cmp(one));
+    Ok(found.into_iter().map(|(_, id)| id).collect())
+}
+
 /// Returns when the image was last built here; `None`: it was not built here, or by an envforge that did not record the time.
 pub(crate) fn built_at(store: &Store, id: &str) -> Result<Option<jiff::Timestamp>, StoreError> {
     let text = read(store, &file_of(BUILT, id))?;
@@ -78,6 +97,9 @@ mod tests {
         let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
         remember_built(&store, "sha256:aa", "hash").expect("written");
         assert_eq!(built_from(&store, "sha256:aa").expect("read").as_deref(), Some("hash"));
+        remember_built(&store, "sha256:bb", "other").expect("written");
+        assert_eq!(built_of(&store, "hash").expect("read"), ["sha256:aa"]);
+        assert_eq!(built_of(&store, "none").expect("read"), [""; 0]);
         assert_eq!(built_from(&store, "sha256:ab").expect("read"), None);
         assert_eq!(last_used(&store, "sha256:ab").expect("read"), None);
         let first = built_at(&store, "sha256:aa").expect("read");

@@ -19,9 +19,12 @@ use crate::cluster_file::{
 use crate::failure::{Exit, Failure};
 use crate::model::export::runtime_files::runtime_files;
 use crate::model::file_compression::FileCompression;
+use crate::model::lock::Lock;
 use crate::model::request::FileKind;
 use crate::model::versions::Machine;
 use crate::report::{Event, Reporter, in_step};
+use crate::store::Store;
+use crate::store::built_images::built_of;
 use crate::workflow::assemble::{OpenedLayer, Recipe, RemadeLayer};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
@@ -39,12 +42,8 @@ const MOST_THREADS: usize = 16;
 
 /// A file to be written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ImageFile<'a> {
+pub(crate) struct ImageFile {
     pub(crate) kind: FileKind,
-    /// The image's id in the engine.
-    pub(crate) image: &'a str,
-    /// Its name, for messages.
-    pub(crate) name: &'a str,
     pub(crate) machine: Machine,
     pub(crate) compression: FileCompression,
     /// Whether a file that is there is replaced.
@@ -100,44 +99,58 @@ impl Failure for FileError {
     }
 }
 
-/// Writes the image to a file and returns its size in bytes. The file exists whole or not at all.
-pub(crate) async fn write_file(
+/// How the image of that id is made, with its base at hand. `name` is for messages.
+pub(crate) async fn recipe_of_image(
     session: &Session<'_>,
-    file: ImageFile<'_>,
+    image: &str,
+    name: &str,
+) -> Result<Recipe, CommandError> {
+    let not_assembled = || LayoutError::NotAssembled { image: name.to_owned() };
+    let recipe = Recipe::of(&session.store, image).ok_or_else(not_assembled)?;
+    bring_base(session, &recipe).await?;
+    Ok(recipe)
+}
+
+/// How the newest image of a lock that was built here is made, with the image's id; no engine is asked.
+pub(crate) fn recipe_of_lock(store: &Store, lock: &Lock) -> Result<Option<(String, Recipe)>, CommandError> {
+    let built = built_of(store, &lock.hash())?;
+    Ok(built.into_iter().find_map(|id| Recipe::of(store, &id).map(|recipe| (id, recipe))))
+}
+
+/// Writes the image of a recipe to a file and returns its size in bytes. The file exists whole or not at all.
+pub(crate) async fn write_file(
+    (store, reporter): (&Store, &Arc<dyn Reporter>),
+    recipe: Recipe,
+    file: ImageFile,
     target: &Utf8Path,
 ) -> Result<u64, CommandError> {
-    check_target(target, file.force)?;
-    let not_assembled = || LayoutError::NotAssembled { image: file.name.to_owned() };
-    let recipe = Recipe::of(&session.store, file.image).ok_or_else(not_assembled)?;
-    bring_base(session, &recipe).await?;
     let layers: Vec<RemadeLayer> = recipe
         .layers
         .iter()
-        .map(|layer| RemadeLayer { layer: layer.clone(), store: session.store.clone() })
+        .map(|layer| RemadeLayer { layer: layer.clone(), store: store.clone() })
         .collect();
     let parts: Vec<String> = layers.iter().flat_map(RemadeLayer::missing).collect();
     if !parts.is_empty() {
         return Err(MissingParts { purpose: "export", parts }.into());
     }
+    fs_err::create_dir_all(parent_of(target))?;
     disk_space::check_folder(parent_of(target).as_str(), recipe.layers.iter().map(packed_size).sum())?;
     let interrupted = Interrupted::default();
     let job = Job {
         layers,
         config: recipe.config,
-        kind: file.kind,
-        machine: file.machine,
-        compression: file.compression,
+        file,
         threads: available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_THREADS),
-        reporter: Arc::clone(&session.reporter),
+        reporter: Arc::clone(reporter),
         interrupted: Arc::clone(&interrupted.0),
     };
-    let (place, force) = (target.to_owned(), file.force);
+    let place = target.to_owned();
     let written = async {
-        let done = tokio::task::spawn_blocking(move || job.write_to(&place, force)).await;
+        let done = tokio::task::spawn_blocking(move || job.write_to(&place)).await;
         done.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
     };
     let text = format!("write {} layers to {target}", recipe.layers.len());
-    let written = in_step(&*session.reporter, STEP, text, written).await;
+    let written = in_step(&**reporter, STEP, text, written).await;
     written.map_err(|error| match error {
         FileError::Cluster(ClusterFileError::Write(cause)) => of_target(target, cause).into(),
         error => error.into(),
@@ -152,7 +165,7 @@ fn of_target(target: &Utf8Path, cause: std::io::Error) -> LayoutError {
 }
 
 /// Refuses what is there already, before minutes of work.
-fn check_target(target: &Utf8Path, force: bool) -> Result<(), CommandError> {
+pub(crate) fn check_target(target: &Utf8Path, force: bool) -> Result<(), CommandError> {
     match fs_err::symlink_metadata(target) {
         Ok(found) if force && found.is_file() => Ok(()),
         Ok(_) => Err(LayoutError::Exists { target: target.to_owned() }.into()),
@@ -192,13 +205,36 @@ impl Source {
     }
 }
 
+/// What a layer consists of, without byte code in memory: all layers of it have hundreds of megabytes.
+enum Listed {
+    Archive(File),
+    Files(LayerPlan),
+    /// Each path with its file, empty, and the size of its content.
+    ByteCode(Vec<(String, LayerFile, u64)>),
+}
+
+impl Listed {
+    fn of(opened: OpenedLayer) -> Self {
+        let without_content = |(path, file): (&String, &LayerFile)| {
+            let content = match &file.content {
+                LayerContent::File(_) => LayerContent::File(bytes::Bytes::new()),
+                other => other.clone(),
+            };
+            (path.clone(), LayerFile { content, ..*file }, file.size())
+        };
+        match opened {
+            OpenedLayer::Archive(file) => Self::Archive(file),
+            OpenedLayer::Files(plan) => Self::Files(plan),
+            OpenedLayer::ByteCode(plan) => Self::ByteCode(plan.files().iter().map(without_content).collect()),
+        }
+    }
+}
+
 /// Everything it takes to write the file.
 struct Job {
     layers: Vec<RemadeLayer>,
     config: String,
-    kind: FileKind,
-    machine: Machine,
-    compression: FileCompression,
+    file: ImageFile,
     threads: usize,
     reporter: Arc<dyn Reporter>,
     interrupted: Arc<AtomicBool>,
@@ -206,13 +242,11 @@ struct Job {
 
 impl Job {
     /// Writes the file next to its place and puts it there.
-    fn write_to(&self, target: &Utf8Path, force: bool) -> Result<u64, FileError> {
-        let parent = parent_of(target);
-        fs_err::create_dir_all(parent)?;
-        let mut file = tempfile::Builder::new().prefix(".envforge-file-").tempfile_in(parent)?;
+    fn write_to(&self, target: &Utf8Path) -> Result<u64, FileError> {
+        let mut file = tempfile::Builder::new().prefix(".envforge-file-").tempfile_in(parent_of(target))?;
         let size = self.write(file.as_file_mut())?;
         set_readable(file.as_file())?;
-        if force {
+        if self.file.force {
             file.persist(target).map_err(|error| error.error)?;
         } else {
             file.persist_noclobber(target).map_err(|error| error.error)?;
@@ -222,12 +256,13 @@ impl Job {
 
     fn write(&self, out: &mut File) -> Result<u64, FileError> {
         let (tree, sources) = self.tree()?;
-        let front = if self.kind == FileKind::Sif { FRONT } else { 0 };
-        let options = SquashfsOptions { compression: self.compression, cores: self.threads, front };
+        let ImageFile { kind, machine, compression, .. } = self.file;
+        let front = if kind == FileKind::Sif { FRONT } else { 0 };
+        let options = SquashfsOptions { compression, cores: self.threads, front };
         let size = write_squashfs(out, options, &tree, |contents| self.fill(contents, &tree, &sources))?;
-        if self.kind == FileKind::Sif {
+        if kind == FileKind::Sif {
             out.seek(SeekFrom::Start(0))?;
-            out.write_all(&sif_front(size, self.machine, "bootstrap: scratch\n"))?;
+            out.write_all(&sif_front(size, machine, "bootstrap: scratch\n"))?;
         }
         Ok(front + size)
     }
@@ -235,19 +270,25 @@ impl Job {
     /// The paths of the image with the files of the runtimes, and where the content of each file lies.
     fn tree(&self) -> Result<(Tree<Slot>, Vec<Source>), FileError> {
         let (mut tree, mut sources) = (Tree::default(), Vec::new());
-        let opened = on_all_cores(&self.layers, RemadeLayer::open)?;
+        let opened = on_all_cores(&self.layers, |layer| layer.open().map(Listed::of))?;
         for (layer, opened) in opened.into_iter().enumerate() {
             match opened {
-                OpenedLayer::Archive(file) => {
-                    tree.add_with(&Section::whole(file)?, &mut |part| keep(&mut sources, Source::Archive(part)))?;
+                Listed::Archive(file) => {
+                    let keep = &mut |part| keep(&mut sources, Source::Archive(part));
+                    tree.add_with(&Section::whole(file)?, keep)?;
                 }
-                OpenedLayer::Files(plan) => add_plan(&mut tree, &plan, &mut |_, file| {
-                    keep(&mut sources, Source::File(file.clone()))
-                }),
-                OpenedLayer::ByteCode(plan) => add_plan(&mut tree, &plan, &mut |path, file| {
-                    let (path, size) = (path.to_owned(), file.size());
-                    keep(&mut sources, Source::ByteCode { layer, path, size })
-                }),
+                Listed::Files(plan) => {
+                    for (path, file) in plan.files() {
+                        insert(&mut tree, path, file, || keep(&mut sources, Source::File(file.clone())));
+                    }
+                }
+                Listed::ByteCode(files) => {
+                    for (path, file, size) in files {
+                        insert(&mut tree, &path, &file, || {
+                            keep(&mut sources, Source::ByteCode { layer, path: path.clone(), size })
+                        });
+                    }
+                }
             }
         }
         for file in runtime_files(&self.config)? {
@@ -322,17 +363,15 @@ fn keep(sources: &mut Vec<Source>, source: Source) -> Slot {
     Slot::try_from(sources.len() - 1).expect("an image has some ten thousand files")
 }
 
-/// Puts the files of a plan on top.
-fn add_plan(tree: &mut Tree<Slot>, plan: &LayerPlan, keep: &mut dyn FnMut(&str, &LayerFile) -> Slot) {
-    for (path, file) in plan.files() {
-        let kind = match &file.content {
-            LayerContent::Folder => Kind::Directory,
-            LayerContent::Symlink(target) => Kind::Symlink(target.clone().into_bytes()),
-            LayerContent::File(_) | LayerContent::FromWheel { .. } => Kind::File(keep(path, file)),
-        };
-        let (uid, gid) = (file.uid.into(), file.gid.into());
-        tree.insert(path.clone().into_bytes(), Node { uid, gid, ..Node::of_root(kind, file.mode) });
-    }
+/// Puts a file of a plan on top, with the number that `slot` gives its content.
+fn insert(tree: &mut Tree<Slot>, path: &str, file: &LayerFile, slot: impl FnOnce() -> Slot) {
+    let kind = match &file.content {
+        LayerContent::Folder => Kind::Directory,
+        LayerContent::Symlink(target) => Kind::Symlink(target.clone().into_bytes()),
+        LayerContent::File(_) | LayerContent::FromWheel { .. } => Kind::File(slot()),
+    };
+    let (uid, gid) = (file.uid.into(), file.gid.into());
+    tree.insert(path.as_bytes().to_vec(), Node { uid, gid, ..Node::of_root(kind, file.mode) });
 }
 
 fn copy(
@@ -370,5 +409,226 @@ impl Progress<'_> {
             let (id, done, total) = (STEP.to_owned(), self.done, Some(self.total));
             self.reporter.report(Event::StepProgress { id, done, total });
         }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests read what was written")]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::*;
+    use crate::assemble::made_wheel::MadeWheel;
+    use crate::assemble::samples::locked;
+    use crate::container_layers::byte_code::{SourceFile, keep as keep_code};
+    use crate::model::lock::WheelLayer;
+    use crate::model::sha256::sha256_hex;
+    use crate::report::NullReporter;
+    use crate::workflow::assemble::{LayerSource, RecipeLayer, RecipeWheel};
+
+    struct Fixture {
+        root: Utf8PathBuf,
+        store: Store,
+        _folder: tempfile::TempDir,
+    }
+
+    fn fixture() -> Fixture {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).expect("UTF-8");
+        let store = Store::open(&root.join("cache"), &root.join("state")).expect("a store");
+        Fixture { root, store, _folder: folder }
+    }
+
+    const SQUASHFS: ImageFile = ImageFile {
+        kind: FileKind::Squashfs,
+        machine: Machine::X86_64,
+        compression: FileCompression::Zstd(1),
+        force: false,
+    };
+
+    impl Fixture {
+        /// A layer of the cache with these files; a path that ends in `/` is a directory, a content `-> a` a hard link.
+        fn layer(&self, title: &str, entries: &[(&str, &str)]) -> RecipeLayer {
+            let mut builder = tar::Builder::new(Vec::new());
+            for (path, content) in entries {
+                let mut header = tar::Header::new_gnu();
+                header.set_mode(0o644);
+                header.set_uid(0);
+                header.set_gid(0);
+                header.set_mtime(7);
+                header.set_size(0);
+                if let Some(target) = content.strip_prefix("-> ") {
+                    header.set_entry_type(tar::EntryType::Link);
+                    builder.append_link(&mut header, path, target).expect("a link");
+                } else if path.ends_with('/') {
+                    header.set_entry_type(tar::EntryType::Directory);
+                    builder.append_data(&mut header, path, std::io::empty()).expect("a directory");
+                } else {
+                    header.set_size(content.len() as u64);
+                    builder.append_data(&mut header, path, content.as_bytes()).expect("a file");
+                }
+            }
+            let tar = builder.into_inner().expect("a tar");
+            let sha256 = sha256_hex(&tar);
+            self.store.put(&sha256, &tar).expect("stored");
+            let diff_id = format!("sha256:{sha256}");
+            RecipeLayer { title: title.to_owned(), diff_id, packed: None, source: LayerSource::Kept }
+        }
+
+        fn job(&self, layers: Vec<RecipeLayer>) -> Job {
+            let remade = |layer| RemadeLayer { layer, store: self.store.clone() };
+            Job {
+                layers: layers.into_iter().map(remade).collect(),
+                config: "{}".to_owned(),
+                file: SQUASHFS,
+                threads: 1,
+                reporter: Arc::new(NullReporter),
+                interrupted: Arc::default(),
+            }
+        }
+
+        async fn write(&self, layers: &[&RecipeLayer], file: ImageFile) -> Result<u64, CommandError> {
+            let layers = layers.iter().map(|layer| (*layer).clone()).collect();
+            let recipe = Recipe::new("{}".to_owned(), "debian:12".to_owned(), layers);
+            let reporter: Arc<dyn Reporter> = Arc::new(NullReporter);
+            write_file((&self.store, &reporter), recipe, file, &self.root.join("out/image.sqsh")).await
+        }
+
+        fn written(&self) -> Vec<String> {
+            let Ok(entries) = fs_err::read_dir(self.root.join("out")) else { return Vec::new() };
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+        }
+    }
+
+    /// The paths of a tree with the texts of its files.
+    fn shown(tree: &Tree<Slot>, sources: &[Source]) -> Vec<String> {
+        let line = |(path, node): (&[u8], &Node<Slot>)| {
+            let path = String::from_utf8_lossy(path).into_owned();
+            match &node.kind {
+                Kind::File(slot) => format!("{path}={}", sources[*slot as usize].size()),
+                _ => format!("{path}/"),
+            }
+        };
+        let of_runtimes = |line: &String| line.starts_with(".singularity.d") || line.starts_with("etc");
+        tree.iter().map(line).filter(|line| !of_runtimes(line)).collect()
+    }
+
+    #[test]
+    fn upper_layer_wins_markers_remove_and_links_share_their_content() {
+        let f = fixture();
+        let layers = vec![
+            f.layer("base", &[("a/", ""), ("a/x", "1"), ("a/y", "22"), ("b/gone", "3"), ("c", "4"), ("d/e", "5")]),
+            f.layer("more", &[("a/x", "4444"), ("b/.wh.gone", ""), ("c/", ""), ("d", "a file now")]),
+            f.layer("links", &[("l/one", "333"), ("l/two", "-> l/one")]),
+        ];
+        let (tree, sources) = f.job(layers).tree().expect("a tree");
+        let expected = ["a/", "a/x=4", "a/y=2", "b/", "c/", "d=10", "l/", "l/one=3", "l/two=3"];
+        assert_eq!(shown(&tree, &sources), expected);
+        let slot = |path: &str| match tree.get(path.as_bytes()).expect("there").kind {
+            Kind::File(slot) => slot,
+            _ => panic!("{path} is no file"),
+        };
+        assert_eq!(slot("l/one"), slot("l/two"));
+        assert_eq!(tree.get(b"a/y").expect("there").time, 7);
+        for path in ["etc/rc", ".singularity.d/runscript", "etc/profile.d/zz-envforge.sh"] {
+            assert!(tree.get(path.as_bytes()).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn wheels_and_their_byte_code_are_read_when_it_is_their_turn() {
+        let f = fixture();
+        let made = MadeWheel::new("demo").file("demo/a.py", b"a = 1\n").record("").build();
+        f.store.put(&sha256_hex(&made), &made).expect("stored");
+        let wheel = RecipeWheel {
+            locked: locked("demo", WheelLayer::User, &made),
+            path: None,
+            left_out: Vec::new(),
+        };
+        let code = SourceFile {
+            path: "/opt/env/lib/python3.11/site-packages/demo/__pycache__/a.cpython-311.pyc".to_owned(),
+            content: bytes::Bytes::from_static(b"code"),
+        };
+        keep_code(&f.store, &wheel.locked.sha256, "3.11", &[code]).expect("kept");
+        let layer = |source| {
+            let unknown = RecipeLayer {
+                title: "demo".to_owned(),
+                diff_id: format!("sha256:{}", "0".repeat(64)),
+                packed: None,
+                source,
+            };
+            let diff_id = {
+                use crate::registry::BlobContent as _;
+                let remade = RemadeLayer { layer: unknown.clone(), store: f.store.clone() };
+                let text = remade.write_to(&mut Vec::new()).expect_err("another digest").to_string();
+                text.split("content: ").nth(1).expect("named")[..71].to_owned()
+            };
+            RecipeLayer { diff_id, ..unknown }
+        };
+        let wheels = || vec![wheel.clone()];
+        let layers = vec![
+            layer(LayerSource::Wheels { minor: 11, wheels: wheels() }),
+            layer(LayerSource::ByteCode { python: "3.11".to_owned(), wheels: wheels() }),
+        ];
+        let job = f.job(layers.clone());
+        let (tree, sources) = job.tree().expect("a tree");
+        let shown = shown(&tree, &sources);
+        assert!(shown.iter().any(|line| line.ends_with("demo/a.py=6")), "{shown:?}");
+        assert!(shown.iter().any(|line| line.ends_with("a.cpython-311.pyc=4")), "{shown:?}");
+        let mut out = tempfile::tempfile().expect("a file");
+        assert!(job.write(&mut out).expect("written") > 4096);
+
+        // Other byte code than that of the image is none.
+        let code = SourceFile { path: "/opt/env/b.pyc".to_owned(), content: bytes::Bytes::from_static(b"other") };
+        keep_code(&f.store, &wheel.locked.sha256, "3.11", &[code]).expect("kept");
+        let error = f.job(layers).tree().err().expect("refused").to_string();
+        assert!(error.contains("the cache has other content"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn file_is_whole_or_absent_and_replaced_only_when_told_so() {
+        let f = fixture();
+        let layer = f.layer("base", &[("a", "1")]);
+        let size = f.write(&[&layer], SQUASHFS).await.expect("written");
+        let file = f.root.join("out/image.sqsh");
+        assert_eq!(fs_err::metadata(&file).expect("there").len(), size);
+        let error = f.write(&[&layer], SQUASHFS).await.expect_err("there already");
+        assert!(error.to_string().ends_with("image.sqsh` already exists"), "{error}");
+        assert_eq!(error.exit(), Exit::Usage);
+        let sif = ImageFile { kind: FileKind::Sif, force: true, ..SQUASHFS };
+        assert_eq!(f.write(&[&layer], sif).await.expect("written"), size + FRONT);
+        assert_eq!(f.written(), ["image.sqsh"]);
+
+        assert!(check_target(&file, true).is_ok() && check_target(&file, false).is_err());
+        assert!(check_target(&f.root.join("out"), true).is_err(), "a directory is not replaced");
+        let link = f.root.join("link");
+        std::os::unix::fs::symlink(&file, &link).expect("ours");
+        assert!(check_target(&link, true).is_err(), "nor is a link");
+    }
+
+    #[tokio::test]
+    async fn missing_and_damaged_parts_are_named_and_nothing_is_left() {
+        let f = fixture();
+        let (there, gone) = (f.layer("system", &[("a", "1")]), f.layer("torch", &[("b", "2")]));
+        f.store.discard(gone.hex()).expect("removed");
+        let error = f.write(&[&there, &gone], SQUASHFS).await.expect_err("missing");
+        let text = "cannot export the image: not in the cache any more:\n  - the layer `torch`";
+        assert_eq!((error.to_string().as_str(), error.exit()), (text, Exit::Outside));
+        let path = f.store.blob_path(there.hex()).expect("a path");
+        fs_err::write(path, "other").expect("damaged");
+        let error = f.write(&[&there], SQUASHFS).await.expect_err("damaged").to_string();
+        assert!(error.contains("the cache has other content"), "{error}");
+        assert_eq!(f.written(), [""; 0]);
+    }
+
+    #[test]
+    fn nobody_who_waits_ends_the_work_and_leaves_nothing() {
+        let f = fixture();
+        let job = f.job(vec![f.layer("base", &[("a", "1")])]);
+        job.interrupted.store(true, Ordering::Relaxed);
+        let out = f.root.join("out");
+        fs_err::create_dir(&out).expect("ours");
+        assert!(matches!(job.write_to(&out.join("image.sqsh")), Err(FileError::Interrupted)));
+        assert_eq!(f.written(), [""; 0]);
     }
 }

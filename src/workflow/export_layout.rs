@@ -10,6 +10,7 @@ use crate::failure::{Exit, Failure};
 use crate::model::image::manifest::{BlobDescriptor, layout_index, manifest};
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
+use crate::model::layer_compression::LayerCompression;
 use crate::model::versions::Machine;
 use crate::registry::BlobContent as _;
 use crate::report::in_step;
@@ -46,7 +47,9 @@ impl Failure for LayoutError {
 
     fn hints(&self) -> Vec<String> {
         match self {
-            Self::Exists { .. } => vec!["use another name, or an empty directory".to_owned()],
+            Self::Exists { .. } => vec![
+                "use another name, or an empty directory; `export squashfs` and `export sif` replace a file with --force".to_owned(),
+            ],
             Self::NotAssembled { .. } => vec![
                 "build it here with `envforge build --locked`, without `run` steps and `--builder dockerfile`".to_owned(),
                 "save an image of another builder with `docker save`".to_owned(),
@@ -106,7 +109,7 @@ async fn write(
     let written = stream::iter(layers).map(|layer| add_layer(blobs.clone(), layer)).buffered(cores);
     let written: Vec<BlobDescriptor> = written.try_collect().await.map_err(failed)?;
     let config = blobs.add(|out| out.write_all(recipe.config.as_bytes())).map_err(failed)?;
-    let text = manifest(&config, &written);
+    let text = manifest(&config, &written, LayerCompression::Gzip);
     let document = blobs.add(|out| out.write_all(&text)).map_err(failed)?;
     let index = layout_index(&document, machine, name);
     let size = written.iter().chain([&config, &document]).map(|blob| blob.size).sum();

@@ -5,14 +5,16 @@ use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::Lock;
 use crate::model::project::FILE;
 use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
+use crate::settings::Settings;
 use crate::store::known_locks::known_lock;
 use crate::workflow::build_request::wanted;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock_error::LockingError;
-use crate::workflow::lock_file::lock_bytes;
+use crate::workflow::lock_file::{lock_bytes, lock_path, read_lock};
 use crate::workflow::own_images::{images_of_lock, listed_images};
 use crate::workflow::session::Session;
+use crate::workflow::stack::stack;
 use crate::workflow::verify_target::local;
 
 /// What was named.
@@ -56,6 +58,32 @@ pub(crate) async fn described(
 /// Whether a name can only be a path: no image or spec begins so. `./models` is a folder where `models` is an image.
 fn is_path(name: &str) -> bool {
     name == "." || name == ".." || ["/", "./", "../"].iter().any(|start| name.starts_with(start))
+}
+
+/// The lock of that spec, lock file or project, where no engine can be asked for an image of that name; `None`: there is none.
+pub(crate) fn lock_at_hand(
+    settings: &Settings,
+    name: Option<&str>,
+    project: &ProjectOptions,
+) -> Result<Option<Lock>, CommandError> {
+    let (source, target) = (LockOptions::default(), TargetOptions::default());
+    let path = name.map(|name| settings.paths.current_dir.join(name));
+    let (spec, project) = match (name, path) {
+        (Some(name), Some(path)) if path.is_dir() && is_path(name) => {
+            (None, ProjectOptions { project: Some(path.join(FILE)), ..project.clone() })
+        }
+        (Some(_), Some(path)) if path.is_file() && path.file_name() != Some(FILE) => return read_lock(&path),
+        (Some(_), Some(path)) if path.is_file() => {
+            (None, ProjectOptions { project: Some(path), ..project.clone() })
+        }
+        (name, _) => (name, project.clone()),
+    };
+    let wanted = wanted(spec, &project, &source, &target, settings)?;
+    if let Some(file) = &wanted.source.lockfile {
+        return read_lock(&settings.paths.current_dir.join(file));
+    }
+    let stack = stack(settings, &wanted.spec, &wanted.source, &wanted.target, None)?;
+    read_lock(&lock_path(settings, &stack, &wanted.source))
 }
 
 async fn of_project(session: &Session<'_>, project: &ProjectOptions) -> Result<NamedImage, CommandError> {

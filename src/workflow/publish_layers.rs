@@ -6,6 +6,7 @@ use crate::container_layers::KeptLayer;
 use crate::model::image::config::ConfiguredLayers;
 use crate::model::image::manifest::BlobDescriptor;
 use crate::model::image_ref::ImageRef;
+use crate::model::layer_compression::LayerCompression;
 use crate::model::versions::Machine;
 use crate::settings::image_registry::LayerRepository;
 use crate::workflow::assemble::{
@@ -13,7 +14,7 @@ use crate::workflow::assemble::{
 };
 use crate::workflow::error::CommandError;
 use crate::workflow::layer_sources::{is_final, may_be_absent, reference_of};
-use crate::workflow::push_assembled::push_recipe;
+use crate::workflow::push_assembled::{Pushed, push_recipe};
 
 /// Puts the layers of an image that was built into the repository, as far as it lacks them. One that is not writable or down
 /// costs a warning; one that has other layers under the same inputs is an error.
@@ -69,7 +70,9 @@ async fn publish(
     let layers: Vec<RecipeLayer> = diff_ids.iter().enumerate().map(layer).collect();
     let recipe = Recipe::new(config(machine, &layers), String::new(), layers);
     let (parts, tag) = ((&finished.store, &finished.registry), target.wanted());
-    push_recipe(parts, &recipe, (&target, &[tag]), &finished.reporter).await?;
+    // Builds read them themselves.
+    let pushed = Pushed { recipe: &recipe, compression: LayerCompression::Gzip };
+    push_recipe(parts, pushed, (&target, &[tag]), &finished.reporter).await?;
     Ok(())
 }
 

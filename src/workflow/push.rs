@@ -8,7 +8,9 @@ use serde::Serialize;
 use crate::engine::ImageInfo;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
+use crate::model::layer_compression::LayerCompression;
 use crate::model::lock::Lock;
+use crate::model::program_version::ZSTD_LAYERS;
 use crate::registry::RegistryError;
 use crate::report::Event;
 use crate::workflow::assemble::Recipe;
@@ -76,6 +78,13 @@ pub(crate) async fn push(
     targets: &[ImageRef],
 ) -> Result<Vec<Pushed>, CommandError> {
     let Some(recipe) = Recipe::of(&session.store, image) else {
+        if session.layer_compression != LayerCompression::Gzip {
+            let text = format!(
+                "layers are compressed as the engine does, not as {}: the image was not assembled here",
+                session.layer_compression
+            );
+            session.reporter.report(Event::Warning { text });
+        }
         tracing::debug!(
             image,
             "pushing through the engine, which compresses every layer: not assembled here"
@@ -86,6 +95,7 @@ pub(crate) async fn push(
         }
         return Ok(pushed);
     };
+    warn_of_readers(session);
     let mut repositories = BTreeMap::<String, Vec<&ImageRef>>::new();
     for target in targets {
         repositories.entry(target.name()).or_default().push(target);
@@ -110,8 +120,22 @@ pub(crate) async fn push_by_digest(
 ) -> Result<Pushed, CommandError> {
     let recipe = Recipe::of(&session.store, image)
         .ok_or_else(|| ImageError::NotAssembled { image: image.to_owned() })?;
+    warn_of_readers(session);
     let digest = push_assembled(session, &recipe, target, &[]).await?;
     Ok(Pushed { reference: target.to_string(), digest })
+}
+
+/// Warns that this machine's engine will not read what is pushed.
+fn warn_of_readers(session: &Session<'_>) {
+    let info = session.engine.info();
+    let is_zstd = matches!(session.layer_compression, LayerCompression::Zstd(_));
+    if is_zstd && !info.is_podman() && ZSTD_LAYERS.is_met_by(&info.version) == Some(false) {
+        let text = format!(
+            "{} {} of this machine cannot pull layers compressed with zstd; Docker can from version {} on",
+            info.name, info.version, ZSTD_LAYERS.version.major
+        );
+        session.reporter.report(Event::Warning { text });
+    }
 }
 
 /// Asks the registry what it has under a tag that was pushed.

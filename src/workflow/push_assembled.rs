@@ -8,11 +8,12 @@ use crate::assemble::LAYOUT_VERSION;
 use crate::model::image::manifest::{BlobDescriptor, MANIFEST_TYPE, manifest};
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
+use crate::model::layer_compression::LayerCompression;
 use crate::registry::{Blob, BlobOrigin, ManifestDocument, Registry};
 use crate::report::Reporter;
 use crate::store::Store;
 use crate::store::packed_layers::{PackedLayer, packed_layer, remember_packed};
-use crate::workflow::assemble::{Recipe, RemadeLayer};
+use crate::workflow::assemble::{Recipe, RemadeLayer, ZstdLayer};
 use crate::workflow::error::CommandError;
 use crate::workflow::image_parts::{MissingParts, bring_base};
 use crate::workflow::session::Session;
@@ -25,27 +26,44 @@ pub(crate) async fn push_assembled(
     tags: &[&str],
 ) -> Result<Digest, CommandError> {
     bring_base(session, recipe).await?;
-    push_recipe((&session.store, &session.registry), recipe, (target, tags), &session.reporter).await
+    let pushed = Pushed { recipe, compression: session.layer_compression };
+    push_recipe((&session.store, &session.registry), pushed, (target, tags), &session.reporter).await
+}
+
+/// What is pushed.
+#[derive(Clone, Copy)]
+pub(crate) struct Pushed<'a> {
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) compression: LayerCompression,
+}
+
+/// The name of a compressed form in records: whatever changes its bytes changes it.
+fn form(compression: LayerCompression) -> String {
+    match compression {
+        LayerCompression::Gzip => LAYOUT_VERSION.to_string(),
+        LayerCompression::Zstd(level) => format!("zstd-{level}-{}", zstd::zstd_safe::version_number()),
+    }
 }
 
 /// The same from what the cache has.
 pub(crate) async fn push_recipe(
     (store, registry): (&Store, &Registry),
-    recipe: &Recipe,
+    Pushed { recipe, compression }: Pushed<'_>,
     (target, tags): (&ImageRef, &[&str]),
     reporter: &Arc<dyn Reporter>,
 ) -> Result<Digest, CommandError> {
+    let form = form(compression);
     let mut blobs = vec![config_blob(&recipe.config)];
     blobs.extend(recipe.layers.iter().map(|layer| {
-        let known = packed_layer(store, layer.hex(), LAYOUT_VERSION);
+        let known = packed_layer(store, layer.hex(), &form);
         let layer = RemadeLayer { layer: layer.clone(), store: store.clone() };
-        layer_blob(layer, known, target)
+        layer_blob((layer, compression), known, target)
     }));
     check_complete((store, registry), recipe, &blobs[1..], target).await?;
     let pushed = registry.push_blobs(target, &blobs, reporter).await?;
     let descriptors: Vec<BlobDescriptor> = pushed.iter().map(|(blob, _)| blob.clone()).collect();
     for (layer, blob) in recipe.layers.iter().zip(&descriptors[1..]) {
-        remember_packed(store, (layer.hex(), LAYOUT_VERSION), blob, &target.name())?;
+        remember_packed(store, (layer.hex(), &form), blob, &target.name())?;
     }
     let bytes = |origin| {
         let of_origin = pushed[1..].iter().filter(|(_, found)| *found == origin);
@@ -58,7 +76,7 @@ pub(crate) async fn push_recipe(
         %target,
         "pushed the layers"
     );
-    let manifest = manifest(&descriptors[0], &descriptors[1..]);
+    let manifest = manifest(&descriptors[0], &descriptors[1..], compression);
     let document = ManifestDocument { media_type: MANIFEST_TYPE, bytes: manifest.into() };
     Ok(registry.put_manifest(target, &document, tags).await?)
 }
@@ -73,16 +91,24 @@ fn config_blob(config: &str) -> Blob {
     }
 }
 
-fn layer_blob(layer: RemadeLayer, known: Option<PackedLayer>, target: &ImageRef) -> Blob {
+fn layer_blob(
+    (layer, compression): (RemadeLayer, LayerCompression),
+    known: Option<PackedLayer>,
+    target: &ImageRef,
+) -> Blob {
     let repositories = known.iter().flat_map(|known| known.repositories.iter().rev());
     let parsed = repositories.filter_map(|name| name.parse::<ImageRef>().ok());
     let elsewhere = parsed
         .filter(|other| other.registry() == target.registry() && other.repository() != target.repository());
+    let is_gzip = compression == LayerCompression::Gzip;
     Blob {
         title: layer.layer.title.clone(),
         mount_from: elsewhere.map(|other| other.repository().to_owned()).collect(),
-        known: layer.layer.known().or(known.map(|known| known.blob)),
-        content: Arc::new(layer),
+        known: layer.layer.known().filter(|_| is_gzip).or(known.map(|known| known.blob)),
+        content: match compression {
+            LayerCompression::Gzip => Arc::new(layer),
+            LayerCompression::Zstd(level) => Arc::new(ZstdLayer { layer, level }),
+        },
     }
 }
 
@@ -146,12 +172,22 @@ mod tests {
         }
 
         async fn push(&self, recipe: &Recipe, tags: &[&str]) -> Result<Digest, CommandError> {
+            self.push_as(recipe, tags, LayerCompression::Gzip).await
+        }
+
+        async fn push_as(
+            &self,
+            recipe: &Recipe,
+            tags: &[&str],
+            compression: LayerCompression,
+        ) -> Result<Digest, CommandError> {
             let settings = FetchSettings::default();
             let fetch = Fetcher::new(&settings).expect("a client");
             let registry = Registry::new(fetch, RegistrySettings::default());
             let target = format!("{}/team/torch", self.server.host).parse().expect("a reference");
             let reporter: Arc<dyn Reporter> = Arc::new(NullReporter);
-            push_recipe((&self.store, &registry), recipe, (&target, tags), &reporter).await
+            let pushed = Pushed { recipe, compression };
+            push_recipe((&self.store, &registry), pushed, (&target, tags), &reporter).await
         }
     }
 
@@ -187,6 +223,32 @@ mod tests {
         let sibling = recipe(vec![image.layers[0].clone(), image.layers[1].clone(), f.layer("user")]);
         assert_ne!(f.push(&sibling, &["3"]).await.expect("pushed"), digest);
         assert_eq!(f.server.count("PATCH"), sent + 1);
+    }
+
+    #[tokio::test]
+    async fn both_forms_of_a_layer_lie_in_a_repository_and_are_known_apart() {
+        let f = fixture().await;
+        let image = recipe(vec![f.layer("system"), f.layer("torch")]);
+        let gzip = f.push(&image, &["1"]).await.expect("pushed");
+        let zstd = f.push_as(&image, &["2"], LayerCompression::Zstd(3)).await.expect("pushed");
+        assert_ne!(gzip, zstd);
+        let sent = f.server.count("PATCH");
+        {
+            let state = f.server.state();
+            let document: serde_json::Value = serde_json::from_slice(&state.manifests["2"]).expect("JSON");
+            for (layer, made) in document["layers"].as_array().expect("layers").iter().zip(&image.layers) {
+                assert_eq!(layer["mediaType"], "application/vnd.oci.image.layer.v1.tar+zstd");
+                let packed = &state.blobs[layer["digest"].as_str().expect("a digest")];
+                assert_eq!(sha256_hex(&zstd::decode_all(packed.as_slice()).expect("zstd")), made.hex());
+            }
+        }
+        assert_eq!(f.push_as(&image, &["3"], LayerCompression::Zstd(3)).await.expect("pushed"), zstd);
+        assert_eq!(f.push(&image, &["4"]).await.expect("pushed"), gzip);
+        assert_eq!(f.server.count("PATCH"), sent, "nothing is sent twice");
+        let path = f.store.blob_path(image.layers[0].hex()).expect("a path");
+        fs_err::write(path, "other").expect("damaged");
+        let error = f.push_as(&image, &["5"], LayerCompression::Zstd(4)).await.expect_err("damaged");
+        assert!(error.to_string().contains("the cache has other content"), "{error}");
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use crate::base::{AptSources, BaseError, MirrorSources};
 use crate::engine::{Containers, Docker, Engine, Network};
 use crate::fetch::{FetchSettings, Fetcher};
 use crate::model::address::Address;
+use crate::model::layer_compression::LayerCompression;
 use crate::model::request::LockOptions;
 use crate::packages::{IndexSettings, Proxies, Resolver, VendorSettings};
 use crate::registry::Registry;
@@ -42,6 +43,8 @@ pub(crate) struct Session<'a> {
     pub(crate) resolver: Arc<OnceCell<Resolver>>,
     /// Where finished layers are looked for.
     pub(crate) layer_sources: LayerSources,
+    /// How layers of pushed images are compressed.
+    pub(crate) layer_compression: LayerCompression,
 }
 
 impl<'a> Session<'a> {
@@ -71,6 +74,7 @@ impl<'a> Session<'a> {
             apt_sources: AptSources::default(),
             resolver: Arc::default(),
             layer_sources: LayerSources::new(settings.registry.layers.clone()),
+            layer_compression: settings.registry.compression,
         })
     }
 
@@ -91,6 +95,7 @@ impl<'a> Session<'a> {
             apt_sources: self.apt_sources.clone(),
             resolver: Arc::clone(&self.resolver),
             layer_sources: self.layer_sources.clone(),
+            layer_compression: self.layer_compression,
         }
     }
 

@@ -113,6 +113,12 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge export dockerfile pytorch-cuda:2.8-cu128 ./image", Prints("/work/./image")),
     ("envforge export oci pytorch-cuda:2.8-cu128 ./torch.tar", Needs(Containers)),
     ("envforge export oci ./image", Needs(Containers)),
+    ("envforge export squashfs pytorch-cuda:2.8-cu128 ./torch.sqsh", Needs(Containers)),
+    ("envforge export squashfs ./image.sqsh", Needs(Containers)),
+    ("srun --container-image=./image.sqsh python train.py", Needs(OtherProgram)),
+    ("envforge export sif pytorch-cuda:2.8-cu128 ./torch.sif", Needs(Containers)),
+    ("envforge export sif ./old.sif --compression gzip", Needs(Containers)),
+    ("apptainer run --nv ./torch.sif python train.py", Needs(OtherProgram)),
     ("skopeo copy oci-archive:./torch.tar docker://registry.example.com/team/torch:2.8", Needs(OtherProgram)),
     ("envforge export compose ./compose", Prints("/work/./compose")),
     (
@@ -186,6 +192,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest", Needs(Containers)),
+    ("envforge push box.test/team/vision:1.2 --compression zstd", Needs(Containers)),
     ("envforge run python train.py", Needs(Containers)),
     ("envforge run --gpus 0 python train.py", Needs(Containers)),
     ("envforge run -E train -e WANDB_MODE=offline python train.py", Needs(Containers)),
@@ -356,8 +363,10 @@ fn every_command_but_those_of_containers_has_an_example_that_runs() {
         without.push((name, reasons.into_iter().collect::<Vec<_>>()));
     }
     let without: Vec<_> = without.iter().map(|(name, needs)| (name.as_str(), needs.as_slice())).collect();
-    let expected: [(&str, &[Need]); 7] = [
+    let expected: [(&str, &[Need]); 9] = [
         ("envforge export oci", &[Containers, OtherProgram]),
+        ("envforge export sif", &[Containers, OtherProgram]),
+        ("envforge export squashfs", &[Containers, OtherProgram]),
         ("envforge import", &[Containers]),
         ("envforge logs", &[Shell]),
         ("envforge outdated", &[Containers]),

@@ -14,6 +14,7 @@ const ELSEWHERE: [&str; 8] = [
     "envforge outdated",
     "envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8",
     "envforge export oci pytorch-cuda:2.8-cu128 image.tar",
+    "envforge export squashfs pytorch-cuda:2.8-cu128 torch.sqsh",
     "envforge import image.tar torch:2.8",
     "envforge shell pytorch-cuda:2.8-cu128 --jupyter",
 ];

@@ -89,6 +89,7 @@ use program::{Program, Run};
 const AMBIENT: [&str; 38] = [
     "ENVFORGE_LAYERS",
     "ENVFORGE_LAYERS_WRITE",
+    "ENVFORGE_LAYER_COMPRESSION",
     "ENVFORGE_CACHE_DIR",
     "ENVFORGE_STATE_DIR",
     "ENVFORGE_CONFIG",

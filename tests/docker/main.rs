@@ -51,6 +51,7 @@ mod base;
 mod book;
 mod channels;
 mod cluster;
+mod cluster_file;
 mod content;
 mod edit_packages;
 mod engine_faults;

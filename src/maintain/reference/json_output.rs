@@ -149,6 +149,16 @@ const OBJECTS: &[Object] = &[
         ],
     ),
     (
+        "envforge export squashfs pytorch-cuda:2.8-cu128 torch.sqsh",
+        "the file that was written; `export sif` prints the same",
+        &[
+            ("image", "id of the image"),
+            ("path", "the file"),
+            ("size", "its bytes"),
+            ("compression", "compression of its blocks: `zstd:1`"),
+        ],
+    ),
+    (
         "envforge import image.tar torch:2.8",
         "the image that the engine has now",
         &[

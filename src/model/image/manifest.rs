@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
+use crate::model::layer_compression::LayerCompression;
 use crate::model::versions::Machine;
 
 /// Media type of a manifest.
@@ -40,8 +41,12 @@ impl BlobDescriptor {
 }
 
 /// Returns the manifest of an image of compressed layers, lowest first.
-pub fn manifest(config: &BlobDescriptor, layers: &[BlobDescriptor]) -> Vec<u8> {
-    let layers: Vec<Value> = layers.iter().map(|layer| layer.json(LAYER_TYPE)).collect();
+pub fn manifest(
+    config: &BlobDescriptor,
+    layers: &[BlobDescriptor],
+    compression: LayerCompression,
+) -> Vec<u8> {
+    let layers: Vec<Value> = layers.iter().map(|layer| layer.json(compression.media_type())).collect();
     json!({
         "schemaVersion": 2, "mediaType": MANIFEST_TYPE, "config": config.json(CONFIG_TYPE), "layers": layers,
     })
@@ -96,7 +101,7 @@ mod tests {
     #[test]
     fn manifest_is_a_function_of_configuration_and_layers() {
         let (config, layer) = (BlobDescriptor::of(b"config"), BlobDescriptor::of(b"layer"));
-        let text = String::from_utf8(manifest(&config, std::slice::from_ref(&layer))).expect("UTF-8");
+        let text = String::from_utf8(manifest(&config, std::slice::from_ref(&layer), LayerCompression::Gzip)).expect("UTF-8");
         let wanted = format!(
             r#"{{"config":{{"digest":"{}","mediaType":"application/vnd.oci.image.config.v1+json","size":6}},"layers":[{{"digest":"{}","mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","size":5}}],"mediaType":"application/vnd.oci.image.manifest.v1+json","schemaVersion":2}}"#,
             config.digest, layer.digest

@@ -1,5 +1,7 @@
 //! `push`.
 
+use crate::model::layer_compression::LayerCompression;
+
 use super::project::ProjectOptions;
 
 /// A request for `push`.
@@ -9,6 +11,8 @@ pub struct Push {
     pub image: Option<String>,
     /// Where it goes: with tags, or without for the digest alone.
     pub targets: Vec<String>,
+    /// How its layers are compressed; `None`: as the settings say.
+    pub compression: Option<LayerCompression>,
     /// Which project.
     pub project: ProjectOptions,
 }

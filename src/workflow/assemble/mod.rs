@@ -28,8 +28,10 @@ pub(crate) use finished::{FinishedLayers, FinishedStep, Purpose};
 pub(crate) use finished_error::FinishedLayerError;
 pub(crate) use layer::{blocking, of_layer, whole_image};
 pub(crate) use part_timings::{PartClock, PartTimings};
+#[cfg(test)]
+pub(crate) use recipe::RecipeWheel;
 pub(crate) use recipe::{LayerSource, Recipe, RecipeLayer};
-pub(crate) use remade_layer::{OpenedLayer, RemadeLayer};
+pub(crate) use remade_layer::{OpenedLayer, RemadeLayer, ZstdLayer};
 pub(crate) use request::{Assembly, ImageRecords, LAYOUT, recorded};
 pub(crate) use shared_step::SharedStep;
 

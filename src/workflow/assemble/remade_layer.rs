@@ -20,6 +20,7 @@ use crate::workflow::assemble::layer::io_error;
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer, RecipeWheel};
 
 /// A layer of a recipe, and where its parts lie.
+#[derive(Clone)]
 pub(crate) struct RemadeLayer {
     pub(crate) layer: RecipeLayer,
     pub(crate) store: Store,
@@ -37,6 +38,20 @@ impl BlobContent for RemadeLayer {
     }
 }
 
+/// A layer of a recipe as Zstandard of a level.
+pub(crate) struct ZstdLayer {
+    pub(crate) layer: RemadeLayer,
+    pub(crate) level: u8,
+}
+
+impl BlobContent for ZstdLayer {
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut packed = zstd::stream::write::Encoder::new(out, i32::from(self.level))?;
+        self.layer.write_plain_to(&mut packed).map_err(io_error)?;
+        packed.finish().map(drop)
+    }
+}
+
 /// What a layer consists of.
 pub(crate) enum OpenedLayer {
     /// A tar with the layer's digest.
@@ -51,22 +66,17 @@ impl RemadeLayer {
     /// Opens the layer for reading its files. An archive and byte code are compared with the layer's digest; wheels with their locked
     /// ones.
     pub(crate) fn open(&self) -> Result<OpenedLayer, AssembleError> {
-        match &self.layer.source {
-            LayerSource::Base { .. } | LayerSource::Kept => {
-                let path = self.tar().ok_or_else(|| AssembleError::layer_gone(self.layer.hex()))?;
-                let mut file = fs_err::File::open(path).map_err(AssembleError::Write)?;
+        let mut opened = self.open_unchecked()?;
+        match &mut opened {
+            OpenedLayer::Archive(file) => {
                 let mut hash = HashingWriter::new(sink());
-                io::copy(&mut file, &mut hash).map_err(AssembleError::Write)?;
+                io::copy(file, &mut hash).map_err(AssembleError::Write)?;
                 self.check(&format!("sha256:{}", hash.finish()))?;
-                Ok(OpenedLayer::Archive(file.into_file()))
             }
-            LayerSource::Wheels { minor, wheels } => Ok(OpenedLayer::Files(self.wheels(wheels, *minor)?)),
-            LayerSource::ByteCode { .. } => {
-                let plan = self.byte_code()?;
-                self.check(&write_plain(&plan, sink(), &mut |_| {})?.diff_id)?;
-                Ok(OpenedLayer::ByteCode(plan))
-            }
+            OpenedLayer::Files(_) => {}
+            OpenedLayer::ByteCode(plan) => self.check(&write_plain(plan, sink(), &mut |_| {})?.diff_id)?,
         }
+        Ok(opened)
     }
 
     /// The files of a layer of byte code.
@@ -74,6 +84,31 @@ impl RemadeLayer {
         match &self.layer.source {
             LayerSource::ByteCode { python, wheels } => byte_code(&self.store, wheels, python),
             _ => Ok(LayerPlan::default()),
+        }
+    }
+
+    /// Writes the tar of the layer, compared with its digest.
+    pub(crate) fn write_plain_to(&self, out: &mut dyn Write) -> Result<(), AssembleError> {
+        match self.open_unchecked()? {
+            OpenedLayer::Archive(mut file) => {
+                let mut out = HashingWriter::new(out);
+                io::copy(&mut file, &mut out).map_err(AssembleError::Write)?;
+                self.check(&format!("sha256:{}", out.finish()))
+            }
+            OpenedLayer::Files(plan) | OpenedLayer::ByteCode(plan) => {
+                self.check(&write_plain(&plan, out, &mut |_| {})?.diff_id)
+            }
+        }
+    }
+
+    fn open_unchecked(&self) -> Result<OpenedLayer, AssembleError> {
+        match &self.layer.source {
+            LayerSource::Base { .. } | LayerSource::Kept => {
+                let path = self.tar().ok_or_else(|| AssembleError::layer_gone(self.layer.hex()))?;
+                Ok(OpenedLayer::Archive(fs_err::File::open(path).map_err(AssembleError::Write)?.into_file()))
+            }
+            LayerSource::Wheels { minor, wheels } => Ok(OpenedLayer::Files(self.wheels(wheels, *minor)?)),
+            LayerSource::ByteCode { .. } => Ok(OpenedLayer::ByteCode(self.byte_code()?)),
         }
     }
 
@@ -91,15 +126,12 @@ impl RemadeLayer {
     }
 
     fn write(&self, out: &mut dyn Write) -> Result<LayerDigests, AssembleError> {
-        let plan = match &self.layer.source {
-            LayerSource::Base { .. } | LayerSource::Kept => {
-                let path = self.tar().ok_or_else(|| AssembleError::layer_gone(self.layer.hex()))?;
-                return pack_tar(fs_err::File::open(path).map_err(AssembleError::Write)?, out);
+        match self.open_unchecked()? {
+            OpenedLayer::Archive(file) => pack_tar(file, out),
+            OpenedLayer::Files(plan) | OpenedLayer::ByteCode(plan) => {
+                write_layer(&plan, sink(), out, &mut |_| {})
             }
-            LayerSource::Wheels { minor, wheels } => self.wheels(wheels, *minor)?,
-            LayerSource::ByteCode { python, wheels } => byte_code(&self.store, wheels, python)?,
-        };
-        write_layer(&plan, sink(), out, &mut |_| {})
+        }
     }
 
     /// The tar of the layer, if it lies in a file.
