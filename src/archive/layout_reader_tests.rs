@@ -5,6 +5,7 @@ use std::ops::Add as _;
 use super::*;
 use crate::archive::image_layout::LayoutWriter;
 use crate::model::image::manifest::{BLOBS, layout_index, manifest};
+use crate::model::layer_compression::LayerCompression;
 use crate::model::versions::Machine;
 
 struct Fixture {
@@ -41,7 +42,7 @@ fn write(target: &Utf8Path, layers: [&[u8]; 2]) {
         serde_json::json!({ "architecture": "amd64", "rootfs": { "diff_ids": LAYERS.map(Digest::of) } })
             .to_string();
     let add = |text: &[u8]| blobs.add(|out| out.write_all(text)).expect("written");
-    let document = add(&manifest(&add(config.as_bytes()), &packed));
+    let document = add(&manifest(&add(config.as_bytes()), &packed, LayerCompression::Gzip));
     layout.finish(&layout_index(&document, Machine::X86_64, None)).expect("finished");
 }
 

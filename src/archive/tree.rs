@@ -137,11 +137,7 @@ impl<F: Clone> Tree<F> {
     }
 
     /// Reads a layer that is to lie on this tree.
-    fn read(
-        &self,
-        section: &Section,
-        place: &mut dyn FnMut(Section) -> F,
-    ) -> Result<Layer<F>, ContentError> {
+    fn read(&self, section: &Section, place: &mut dyn FnMut(Section) -> F) -> Result<Layer<F>, ContentError> {
         let mut layer = Layer { nodes: Vec::new(), removed: Vec::new(), emptied: Vec::new() };
         let mut known: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         let mut archive = BoundedTar::new(section.ahead());

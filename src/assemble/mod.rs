@@ -53,4 +53,6 @@ pub use library_tables::{LibraryTables, library_tables, tables_of_wheels};
 pub use listing::{Listing, ListingCache};
 pub use record_file::LAYOUT_VERSION;
 pub use wheel::Wheel;
-pub use write::{FileReader, LayerDigests, TarDigest, pack_tar, write_known, write_known_gzip, write_layer, write_plain};
+pub use write::{
+    FileReader, LayerDigests, TarDigest, pack_tar, write_known, write_known_gzip, write_layer, write_plain,
+};

@@ -35,7 +35,8 @@ impl Compressor {
             Self::Gzip(compressor) => {
                 compressor.reset();
                 packed.reserve(block.len());
-                let status = compressor.compress_vec(block, packed, FlushCompress::Finish).map_err(Error::other)?;
+                let status =
+                    compressor.compress_vec(block, packed, FlushCompress::Finish).map_err(Error::other)?;
                 if status != Status::StreamEnd {
                     return Ok(false);
                 }

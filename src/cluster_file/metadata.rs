@@ -37,7 +37,13 @@ pub(super) struct Metadata {
 impl Metadata {
     pub(super) fn new(compression: FileCompression) -> Result<Self> {
         let compressor = Compressor::new(compression)?;
-        Ok(Self { written: Vec::new(), block: Vec::new(), packed: Vec::new(), compressor, starts: Vec::new() })
+        Ok(Self {
+            written: Vec::new(),
+            block: Vec::new(),
+            packed: Vec::new(),
+            compressor,
+            starts: Vec::new(),
+        })
     }
 
     /// Where the next byte will be.
@@ -104,6 +110,10 @@ mod tests {
         assert_eq!(usize::from(length) + 2, second.block as usize, "compressed: {length}");
         let packed = zstd::decode_all(&bytes[2..second.block as usize]).expect("zstd");
         assert!(packed == [7; BLOCK]);
-        assert_eq!(bytes[second.block as usize..], [3, 0x80, b'a', b'b', b'c'], "too short to become smaller");
+        assert_eq!(
+            bytes[second.block as usize..],
+            [3, 0x80, b'a', b'b', b'c'],
+            "too short to become smaller"
+        );
     }
 }

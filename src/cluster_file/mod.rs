@@ -10,6 +10,7 @@
 
 mod blocks;
 mod compressor;
+mod contents;
 mod error;
 mod metadata;
 mod sif;
@@ -17,6 +18,7 @@ mod squashfs;
 mod superblock;
 mod tables;
 
+pub(crate) use contents::{Contents, Slot};
 pub(crate) use error::ClusterFileError;
 pub(crate) use sif::{FRONT, sif_front};
-pub(crate) use squashfs::{Contents, Slot, SquashfsOptions, write_squashfs};
+pub(crate) use squashfs::{SquashfsOptions, write_squashfs};

@@ -46,7 +46,8 @@ pub(crate) fn sif_front(squashfs: u64, machine: Machine, definition: &str) -> Ve
     front.extend_from_slice(&text.descriptor("Def.FILE", &[]));
     // A squashfs, the system that is started.
     let extra = [&1_u32.to_le_bytes()[..], &2_u32.to_le_bytes(), arch].concat();
-    let system = Object { kind: PARTITION, id: 2, start: FRONT, size: squashfs, before: DATA + definition_size };
+    let system =
+        Object { kind: PARTITION, id: 2, start: FRONT, size: squashfs, before: DATA + definition_size };
     front.extend_from_slice(&system.descriptor("image.squashfs", &extra));
     front.resize(usize::try_from(DATA).expect("small"), 0);
     front.extend_from_slice(definition.as_bytes());

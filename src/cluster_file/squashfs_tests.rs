@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::process::Command;
 
+use super::super::contents::BLOCK;
 use super::*;
 use crate::archive::tree::{Kind, Node};
 
@@ -35,7 +36,12 @@ impl Made {
         self.tree.insert(path.as_bytes().to_vec(), Node::of_root(kind, mode));
     }
 
-    fn write(&self, compression: FileCompression, cores: usize, front: u64) -> (tempfile::NamedTempFile, u64) {
+    fn write(
+        &self,
+        compression: FileCompression,
+        cores: usize,
+        front: u64,
+    ) -> (tempfile::NamedTempFile, u64) {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         let options = SquashfsOptions { compression, cores, front };
         let size = write_squashfs(file.as_file_mut(), options, &self.tree, |contents| {

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use tar::EntryType;
 
 use super::blocks::Block;
+use super::contents::{Slot, WrittenFile};
 use super::error::ClusterFileError;
 use super::metadata::{Metadata, Place};
-use super::squashfs::{Slot, WrittenFile};
 use crate::archive::tree::{Kind, Node, Tree, name_of, parent_of};
 use crate::model::entry_name::quoted;
 use crate::model::file_compression::FileCompression;

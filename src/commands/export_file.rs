@@ -63,7 +63,11 @@ async fn found(
 ) -> Result<Found, CommandError> {
     let of_lock = |lock: &Lock| {
         let found = recipe_of_lock(store, lock)?;
-        Ok::<_, CommandError>(found.map(|(image, recipe)| Found { image, machine: lock.stack.machine, recipe }))
+        Ok::<_, CommandError>(found.map(|(image, recipe)| Found {
+            image,
+            machine: lock.stack.machine,
+            recipe,
+        }))
     };
     let session = &match Session::open(settings, None).await {
         Ok(session) => session,

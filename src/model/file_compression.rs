@@ -82,7 +82,9 @@ mod tests {
             assert_eq!(text.parse(), Ok(expected), "{text}");
             assert_eq!(expected.to_string().parse(), Ok(expected));
         }
-        for text in ["", "zstd:", "zstd:0", "zstd:20", "zstd:-1", "gzip:10", "lz4:1", "xz", "ZSTD", "zstd:1:1"] {
+        for text in
+            ["", "zstd:", "zstd:0", "zstd:20", "zstd:-1", "gzip:10", "lz4:1", "xz", "ZSTD", "zstd:1:1"]
+        {
             assert_eq!(text.parse::<FileCompression>(), Err(UnknownCompression), "{text}");
         }
     }

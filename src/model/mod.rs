@@ -17,8 +17,8 @@ pub mod image_digest;
 pub mod image_mirrors;
 pub mod image_ref;
 pub mod index_address;
-pub(crate) mod local_version;
 pub mod layer_compression;
+pub(crate) mod local_version;
 pub mod lock;
 #[cfg(feature = "maintain")]
 pub(crate) mod markdown;

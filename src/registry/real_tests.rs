@@ -16,6 +16,7 @@ use crate::fetch::{FetchSettings, Fetcher};
 use crate::model::image::manifest::{BlobDescriptor, MANIFEST_TYPE, manifest};
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
+use crate::model::layer_compression::LayerCompression;
 use crate::model::versions::Machine;
 use crate::report::{NullReporter, Reporter};
 use crate::settings::image_registry::{EnvironmentLogin, RegistrySettings};
@@ -71,7 +72,7 @@ async fn image_is_pushed_found_again_and_mounted() {
         assert!(stored == *content);
     }
     let all: Vec<BlobDescriptor> = pushed.into_iter().map(|(blob, _)| blob).collect();
-    let bytes = Bytes::from(manifest(&all[0], &all[1..]));
+    let bytes = Bytes::from(manifest(&all[0], &all[1..], LayerCompression::Gzip));
     let document = ManifestDocument { media_type: MANIFEST_TYPE, bytes: bytes.clone() };
     let digest = registry.put_manifest(&image, &document, &["2.8", "latest"]).await.expect("put");
     assert_eq!(digest, Digest::of(&bytes));
@@ -95,7 +96,7 @@ async fn manifest_of_a_blob_that_the_registry_lacks_is_refused() {
     let process = Process::open();
     let registry = registry(&process.host());
     let image: ImageRef = format!("{}/team/torch:2.8", process.host()).parse().expect("a reference");
-    let bytes = Bytes::from(manifest(&BlobDescriptor::of(CONFIG), &[]));
+    let bytes = Bytes::from(manifest(&BlobDescriptor::of(CONFIG), &[], LayerCompression::Gzip));
     let document = ManifestDocument { media_type: MANIFEST_TYPE, bytes };
     let error = registry.put_manifest(&image, &document, &["2.8"]).await.expect_err("refused");
     assert!(error.to_string().contains("400 Bad Request"), "{error}");

@@ -7,7 +7,7 @@ use crate::help_examples::run_with;
 
 /// Calls that need containers or an index of everything: tests beside their objects (`every_field_is_documented`)
 /// compare their fields.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 9] = [
     "envforge add einops",
     "envforge build pytorch-cuda:2.8-cu128",
     "envforge build pytorch-cuda:2.8-cu128 jax-cuda:0.7",

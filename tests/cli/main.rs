@@ -86,7 +86,7 @@ mod voice;
 use program::{Program, Run};
 
 /// Variables of the caller that must not reach the program under test.
-const AMBIENT: [&str; 38] = [
+const AMBIENT: [&str; 39] = [
     "ENVFORGE_LAYERS",
     "ENVFORGE_LAYERS_WRITE",
     "ENVFORGE_LAYER_COMPRESSION",

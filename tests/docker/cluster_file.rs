@@ -125,8 +125,9 @@ fn squashfs_and_sif_are_the_image_and_their_scripts_start_it() {
     let rc = format!("set -a; . /etc/environment; exec sh /etc/rc python3 -c \"{python}\"");
     assert_eq!(in_folder(&folder, &["/bin/sh", "-c", &rc]), prefix);
     assert_eq!(in_folder(&folder, &["/bin/bash", "-lc", "command -v python3"]), "/opt/env/bin/python3");
-    let apptainer =
-        format!("for file in /.singularity.d/env/*.sh; do . $file; done; /.singularity.d/runscript python3 -c \"{python}\"");
+    let apptainer = format!(
+        "for file in /.singularity.d/env/*.sh; do . $file; done; /.singularity.d/runscript python3 -c \"{python}\""
+    );
     assert_eq!(in_folder(&folder, &["/bin/sh", "-c", &apptainer]), prefix);
     let libraries = "for file in /.singularity.d/env/*.sh; do . $file; done; echo $LD_LIBRARY_PATH";
     assert!(in_folder(&folder, &["/bin/sh", "-c", libraries]).ends_with("/.singularity.d/libs"));

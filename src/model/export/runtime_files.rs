@@ -146,8 +146,13 @@ mod tests {
             "#!/bin/sh\n[ $# -gt 0 ] || set -- 'bash'\nexec '/opt/envforge/entrypoint' \"$@\"\n"
         );
         let rc = text(&files, "etc/rc");
-        assert!(rc.contains("cd '/workspace'") && rc.ends_with("exec '/opt/envforge/entrypoint' \"$@\"\n"), "{rc}");
-        assert!(text(&files, "etc/profile.d/zz-envforge.sh").ends_with("export PATH='/opt/env/bin:/usr/bin'\n"));
+        assert!(
+            rc.contains("cd '/workspace'") && rc.ends_with("exec '/opt/envforge/entrypoint' \"$@\"\n"),
+            "{rc}"
+        );
+        assert!(
+            text(&files, "etc/profile.d/zz-envforge.sh").ends_with("export PATH='/opt/env/bin:/usr/bin'\n")
+        );
         assert_eq!((text(&files, "etc/fstab"), text(&files, "etc/rc.local")), ("", ""));
         assert!(text(&files, ".singularity.d/labels.json").contains("\"torch:2.8\""));
         let paths: Vec<&str> = files.iter().map(|file| file.path).collect();
@@ -160,6 +165,6 @@ mod tests {
             let files = runtime_files(configuration).expect("a configuration");
             assert!(text(&files, "etc/rc").ends_with("[ $# -gt 0 ] || set -- 'bash'\nexec \"$@\"\n"));
         }
-        assert!(runtime_files("[]").is_err());
+        assert!(runtime_files("1").is_err());
     }
 }

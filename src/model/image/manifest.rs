@@ -101,7 +101,8 @@ mod tests {
     #[test]
     fn manifest_is_a_function_of_configuration_and_layers() {
         let (config, layer) = (BlobDescriptor::of(b"config"), BlobDescriptor::of(b"layer"));
-        let text = String::from_utf8(manifest(&config, std::slice::from_ref(&layer), LayerCompression::Gzip)).expect("UTF-8");
+        let text = String::from_utf8(manifest(&config, std::slice::from_ref(&layer), LayerCompression::Gzip))
+            .expect("UTF-8");
         let wanted = format!(
             r#"{{"config":{{"digest":"{}","mediaType":"application/vnd.oci.image.config.v1+json","size":6}},"layers":[{{"digest":"{}","mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","size":5}}],"mediaType":"application/vnd.oci.image.manifest.v1+json","schemaVersion":2}}"#,
             config.digest, layer.digest
