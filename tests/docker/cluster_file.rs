@@ -10,6 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::engine::docker;
+use crate::registry::Registry;
 use crate::scene::{SPEC, Scene, TAG};
 
 /// What an engine puts into each container, and what is in the file for its runtimes.
@@ -92,9 +93,43 @@ fn of_folder(folder: &Path) -> BTreeMap<String, String> {
 
 /// Runs a command in an unpacked file as the runtimes do: without the variables of an engine.
 fn in_folder(folder: &Path, command: &[&str]) -> String {
-    let run = Command::new("chroot").arg(folder).args(command).env_clear().output().expect("chroot");
+    let run =
+        Command::new("/usr/sbin/chroot").arg(folder).args(command).env_clear().output().expect("chroot");
     assert!(run.status.success(), "{command:?}: {}", String::from_utf8_lossy(&run.stderr));
     String::from_utf8(run.stdout).expect("UTF-8").trim().to_owned()
+}
+
+#[test]
+#[ignore = "needs docker"]
+fn zstd_layers_are_the_same_image_and_an_engine_that_cannot_read_them_is_named() {
+    let registry = Registry::open();
+    let scene = Scene::locked();
+    scene.succeed(&["build", SPEC]);
+    let reference = format!("{}/team/torch:2.7", registry.host());
+    let run = scene.succeed(&["push", SPEC, &reference, "--compression", "zstd"]);
+    let version = docker(&["version", "-f", "{{.Server.Version}}"]);
+    let is_old =
+        version.split('.').next().and_then(|major| major.parse().ok()).is_some_and(|major: u32| major < 23);
+    assert_eq!(run.stderr.contains("cannot pull layers compressed with zstd"), is_old, "{}", run.stderr);
+    let pinned = run.stdout.trim().replace("-unverified@", "@");
+    let (name, digest) = pinned.split_once('@').expect("a digest");
+    let name = name.rsplit_once(':').expect("a tag").0;
+    let image = format!("docker://{name}@{digest}");
+    let read = |args: &[&str]| -> Value {
+        let run = Command::new("skopeo").args(args).arg(&image).output().expect("skopeo of the distribution");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        serde_json::from_slice(&run.stdout).expect("JSON")
+    };
+    let manifest = read(&["inspect", "--tls-verify=false", "--raw"]);
+    for layer in manifest["layers"].as_array().expect("layers") {
+        assert_eq!(layer["mediaType"], "application/vnd.oci.image.layer.v1.tar+zstd");
+    }
+    let config = read(&["inspect", "--tls-verify=false", "--config"]);
+    let layers: Value =
+        serde_json::from_str(&docker(&["inspect", "-f", "{{json .RootFS.Layers}}", TAG])).expect("JSON");
+    assert_eq!(config["rootfs"]["diff_ids"], layers);
+    docker(&["rmi", &format!("{reference}-unverified")]);
+    scene.assert_only_tags_added();
 }
 
 #[test]
