@@ -68,7 +68,7 @@ pub enum ExportCommand {
     /// Write a built image as an OCI image layout, for skopeo, podman, containerd and apptainer.
     #[command(after_help = OCI_EXAMPLES)]
     Oci(OciArgs),
-    /// Write a built image as a SIF that Apptainer and SingularityCE start, without them and without root.
+    /// Write a built image as a SIF file that Apptainer and Singularity start, without them and without root.
     #[command(after_help = SIF_EXAMPLES)]
     Sif(FileArgs),
     /// Write a built image as a squashfs that enroot, pyxis and the kernel mount, without root.

@@ -102,7 +102,9 @@ pub(super) fn write_blocks<T, E: From<Error>>(
         let mut sender = BlockSender { jobs, free, current: None, next: 0 };
         let produced = produce(&mut sender);
         drop(sender);
-        workers.into_iter().for_each(|worker| worker.join().expect("no compressor panics"));
+        for worker in workers {
+            worker.join().expect("no compressor panics");
+        }
         let written = writer.join().expect("no writer panics");
         // Where writing failed, `produce` has the error of that alone.
         let blocks = written?;

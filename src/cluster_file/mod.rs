@@ -15,6 +15,7 @@ mod error;
 mod metadata;
 mod sif;
 mod squashfs;
+mod staged;
 mod superblock;
 mod tables;
 
@@ -22,3 +23,4 @@ pub(crate) use contents::{Contents, Slot};
 pub(crate) use error::ClusterFileError;
 pub(crate) use sif::{FRONT, sif_front};
 pub(crate) use squashfs::{SquashfsOptions, write_squashfs};
+pub(crate) use staged::StagedFile;

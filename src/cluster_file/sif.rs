@@ -1,4 +1,4 @@
-//! What stands before a squashfs to make a SIF of it, the file that Apptainer and SingularityCE start.
+//! What stands before a squashfs to make a SIF of it, the file that Apptainer and Singularity start.
 //!
 //! Ids and times are zero, as the formats' own deterministic mode writes them: the same image gives the same bytes.
 

@@ -14,7 +14,7 @@ use crate::archive::section::Section;
 use crate::archive::tree::{Kind, Node, Tree};
 use crate::assemble::{AssembleError, FileReader, LayerContent, LayerFile, LayerPlan, on_all_cores};
 use crate::cluster_file::{
-    ClusterFileError, Contents, FRONT, Slot, SquashfsOptions, sif_front, write_squashfs,
+    ClusterFileError, Contents, FRONT, Slot, SquashfsOptions, StagedFile, sif_front, write_squashfs,
 };
 use crate::failure::{Exit, Failure};
 use crate::model::export::runtime_files::runtime_files;
@@ -133,7 +133,6 @@ pub(crate) async fn write_file(
     if !parts.is_empty() {
         return Err(MissingParts { purpose: "export", parts }.into());
     }
-    fs_err::create_dir_all(parent_of(target))?;
     disk_space::check_folder(parent_of(target).as_str(), recipe.layers.iter().map(packed_size).sum())?;
     let interrupted = Interrupted::default();
     let job = Job {
@@ -243,14 +242,9 @@ struct Job {
 impl Job {
     /// Writes the file next to its place and puts it there.
     fn write_to(&self, target: &Utf8Path) -> Result<u64, FileError> {
-        let mut file = tempfile::Builder::new().prefix(".envforge-file-").tempfile_in(parent_of(target))?;
-        let size = self.write(file.as_file_mut())?;
-        set_readable(file.as_file())?;
-        if self.file.force {
-            file.persist(target).map_err(|error| error.error)?;
-        } else {
-            file.persist_noclobber(target).map_err(|error| error.error)?;
-        }
+        let mut staged = StagedFile::create(parent_of(target))?;
+        let size = self.write(staged.file())?;
+        staged.put(target, self.file.force)?;
         Ok(size)
     }
 
@@ -387,11 +381,6 @@ fn copy(
             count => give(&chunk[..count])?,
         }
     }
-}
-
-fn set_readable(file: &File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }
 
 /// Reports bytes now and then.

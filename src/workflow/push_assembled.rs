@@ -138,6 +138,7 @@ async fn check_complete(
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests damage the cache")]
 mod tests {
     use super::*;
     use crate::failure::Exit;

@@ -26,8 +26,8 @@ const OF_RUNTIMES: [&str; 6] = [
 ];
 
 fn counts(path: &str) -> bool {
-    let is_below = |folder: &&str| path == *folder || path.starts_with(&format!("{folder}/"));
-    !ELSEWHERE.iter().chain(&OF_RUNTIMES).any(|folder| is_below(&folder))
+    let is_below = |folder: &str| path == folder || path.starts_with(&format!("{folder}/"));
+    !ELSEWHERE.iter().chain(&OF_RUNTIMES).any(|folder| is_below(folder))
 }
 
 fn hash(bytes: &[u8]) -> String {

@@ -54,7 +54,8 @@ pub fn runtime_files(configuration: &str) -> Result<Vec<RuntimeFile>, serde_json
         "command": config.cmd.unwrap_or_else(|| vec!["bash".to_owned()]),
         "folder": if config.working_dir.is_empty() { "/" } else { &config.working_dir },
     });
-    let lines: String = variables.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let lines: String =
+        variables.iter().flat_map(|(name, value)| [name, "=", value.as_str(), "\n"]).collect();
     let labels = serde_json::to_string_pretty(&config.labels.unwrap_or_default())?;
     let file = |path, mode, text: String| RuntimeFile { path, mode, text: Some(text) };
     let made = |template| rendered(template, &values);
