@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use crate::failure::Exit;
-use crate::model::lock::Lock;
+use crate::failure::{Exit, Failure};
 use crate::model::request::{self, FileKind};
 use crate::model::versions::Machine;
 use crate::report::{Printer, reporter};
@@ -31,6 +30,9 @@ pub(super) async fn export_file(
     args: &request::ExportFile,
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
+    if args.target == "-" {
+        return Err(FileNameError.into());
+    }
     let target = settings.paths.current_dir.join(&args.target);
     check_target(&target, args.force)?;
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
@@ -47,6 +49,21 @@ pub(super) async fn export_file(
     Ok(Exit::Done)
 }
 
+/// The file was to go to standard output.
+#[derive(Debug, thiserror::Error)]
+#[error("a squashfs cannot be written to standard output: its first bytes are known last")]
+struct FileNameError;
+
+impl Failure for FileNameError {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["name a file: `envforge export sif torch.sif`".to_owned()]
+    }
+}
+
 /// An image that can be written.
 struct Found {
     /// Its id.
@@ -61,25 +78,24 @@ async fn found(
     settings: &Settings,
     store: &Store,
 ) -> Result<Found, CommandError> {
-    let of_lock = |lock: &Lock| {
-        let found = recipe_of_lock(store, lock)?;
-        Ok::<_, CommandError>(found.map(|(image, recipe)| Found {
-            image,
-            machine: lock.stack.machine,
-            recipe,
-        }))
+    let at_hand = |error: CommandError| {
+        let lock = lock_at_hand(settings, args.image.as_deref(), &args.project).ok().flatten();
+        let Some(lock) = lock else { return Err(error) };
+        let (image, recipe) = recipe_of_lock(store, &lock)?.ok_or(error)?;
+        Ok(Found { image, machine: lock.stack.machine, recipe })
     };
     let session = &match Session::open(settings, None).await {
         Ok(session) => session,
-        Err(error) => {
-            let lock = lock_at_hand(settings, args.image.as_deref(), &args.project).ok().flatten();
-            return lock.map_or(Ok(None), |lock| of_lock(&lock))?.ok_or(error);
-        }
+        Err(error) => return at_hand(error),
     };
-    let named = described(session, args.image.as_deref(), &args.project).await?;
+    let named = match described(session, args.image.as_deref(), &args.project).await {
+        Err(error) if matches!(error.downcast_ref(), Some(ImageError::SpecNotBuilt { .. })) => {
+            return at_hand(error);
+        }
+        named => named?,
+    };
     let Some(image) = named.image else {
-        let unbuilt = ImageError::SpecNotBuilt { spec: named.name };
-        return named.lock.map_or(Ok(None), |lock| of_lock(&lock))?.ok_or_else(|| unbuilt.into());
+        return at_hand(ImageError::SpecNotBuilt { spec: named.name }.into());
     };
     let machine = named.lock.map_or(session.engine.info().machine, |lock| lock.stack.machine);
     let recipe = recipe_of_image(session, &image.id, &named.name).await?;

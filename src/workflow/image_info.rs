@@ -5,6 +5,7 @@ use crate::model::image::plan::LOCK_LABEL;
 use crate::model::lock::Lock;
 use crate::model::project::FILE;
 use crate::model::request::{LockOptions, ProjectOptions, TargetOptions};
+use crate::model::spec::strip_unverified;
 use crate::settings::Settings;
 use crate::store::known_locks::known_lock;
 use crate::workflow::build_request::wanted;
@@ -15,7 +16,7 @@ use crate::workflow::lock_file::{lock_bytes, lock_path, read_lock};
 use crate::workflow::own_images::{images_of_lock, listed_images};
 use crate::workflow::session::Session;
 use crate::workflow::stack::stack;
-use crate::workflow::verify_target::local;
+use crate::workflow::verify_target::{local, spec_of};
 
 /// What was named.
 pub(crate) struct NamedImage {
@@ -48,6 +49,9 @@ pub(crate) async fn described(
         _ => {}
     }
     let Some(named) = local(session, name).await? else {
+        if let Some(spec) = spec_of(strip_unverified(name).0) {
+            return Err(ImageError::SpecNotBuilt { spec: spec.to_string() }.into());
+        }
         let text = "not an image of this engine and not a lock file".to_owned();
         return Err(ImageError::NotFound { image: name.to_owned(), text }.into());
     };
