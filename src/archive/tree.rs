@@ -132,7 +132,7 @@ impl<F: Clone> Tree<F> {
     }
 
     /// Leaves out what a filter does not keep.
-    pub(super) fn retain(&mut self, keeps: impl Fn(&[u8]) -> bool) {
+    pub(crate) fn retain(&mut self, keeps: impl Fn(&[u8]) -> bool) {
         self.0.retain(|path, _| keeps(path));
     }
 
@@ -240,7 +240,9 @@ fn node_of<F>(
     };
     // Some engines write the kind into the mode too.
     let (mode, uid, gid) = (header.mode()? & 0o7777, header.uid()?, header.gid()?);
-    Ok(Node { kind, mode, uid, gid, time: header.mtime()?, xattrs })
+    // An empty field and a time before 1970 are that day.
+    let time = header.mtime().ok().filter(|time| i64::try_from(*time).is_ok()).unwrap_or(0);
+    Ok(Node { kind, mode, uid, gid, time, xattrs })
 }
 
 /// A path of an archive in its one spelling: without `.`, doubled slashes, and those around it.

@@ -3,7 +3,7 @@
 //! Files of a block and more have blocks of their own; smaller ones lie together in blocks, each content once.
 
 use std::collections::HashMap;
-use std::io::{Error, Result};
+use std::io::{Error, ErrorKind, Result};
 use std::ops::Range;
 
 use sha2::{Digest as _, Sha256};
@@ -24,6 +24,11 @@ pub(super) struct WrittenFile {
     pub(super) blocks: Range<usize>,
     /// The fragment that holds it, and the byte there.
     pub(super) fragment: Option<(u32, u32)>,
+}
+
+/// The error of a file that has another size than its tree says.
+fn changed() -> Error {
+    Error::new(ErrorKind::InvalidData, "a file of the cache changed while it was read")
 }
 
 /// Takes the content of each file.
@@ -61,8 +66,8 @@ impl<'a> Contents<'a> {
     /// Takes the content of a file of that size, which `write` gives in parts. With a known SHA-256 a content that was written already
     /// is not asked for again.
     ///
-    /// # Panics
-    /// If `write` gives another number of bytes.
+    /// # Errors
+    /// That of `write`, and one of kind `InvalidData` if it gives another number of bytes.
     pub(crate) fn add<E: From<Error>>(
         &mut self,
         slot: Slot,
@@ -102,7 +107,9 @@ impl<'a> Contents<'a> {
             }
             Ok(())
         })?;
-        assert_eq!(taken, size, "a file has its size");
+        if taken != size {
+            return Err(changed().into());
+        }
         if !size.is_multiple_of(BLOCK as u64) {
             self.sender.send()?;
         }
@@ -120,7 +127,9 @@ impl<'a> Contents<'a> {
             small.extend_from_slice(part);
             Ok(())
         })?;
-        assert_eq!(small.len() as u64, size, "a file has its size");
+        if small.len() as u64 != size {
+            return Err(changed().into());
+        }
         let file = self.place(&small)?;
         self.small = small;
         Ok(file)

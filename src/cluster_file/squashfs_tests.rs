@@ -272,6 +272,11 @@ fn paths_that_a_squashfs_of_ours_does_not_hold_are_all_named() {
     made.file(&"n".repeat(256), b"");
     let node = Node { uid: 1 << 32, ..Node::of_root(Kind::Directory, 0o755) };
     made.tree.insert(b"owned".to_vec(), node);
+    made.insert("leads/nowhere", Kind::Symlink(Vec::new()), 0o777);
+    made.insert("leads/far", Kind::Symlink(vec![b'x'; 4096]), 0o777);
+    made.file("nul\0", b"");
+    let node = Node { gid: u64::from(u32::MAX), ..Node::of_root(Kind::Directory, 0o755) };
+    made.tree.insert(b"nobody".to_vec(), node);
     let mut out = std::io::Cursor::new(Vec::new());
     let options = SquashfsOptions { compression: ZSTD, cores: 1, front: 0 };
     let error = write_squashfs(&mut out, options, &made.tree, |_| Ok::<_, ClusterFileError>(()));
@@ -281,8 +286,18 @@ fn paths_that_a_squashfs_of_ours_does_not_hold_are_all_named() {
         "`sparse`: a sparse file",
         ": a name of more than 255 bytes",
         "`owned`: the owner 4294967296:0",
+        "`nobody`: the owner 0:4294967295",
+        "`leads/nowhere`: a link whose target",
+        "`leads/far`: a link whose target",
+        ": a name with a NUL byte",
     ] {
         assert!(text.contains(expected), "{text}");
     }
+    for id in 0..66_000 {
+        let node = Node { uid: id, ..Node::of_root(Kind::Directory, 0o755) };
+        made.tree.insert(format!("of-{id}").into_bytes(), node);
+    }
+    let error = write_squashfs(&mut out, options, &made.tree, |_| Ok::<_, ClusterFileError>(()));
+    assert!(error.expect_err("refused").to_string().contains("66002 users and groups"));
     assert!(!text.contains("fine") && out.get_ref().is_empty());
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns numbers, names and kinds. A path is written before the directory that holds it, so the tree is walked from its end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tar::EntryType;
 
@@ -16,6 +16,10 @@ use crate::model::file_compression::FileCompression;
 
 /// The longest name, bytes: that of Linux.
 const LONGEST_NAME: usize = 255;
+/// The longest target of a link, bytes: that of Linux.
+const LONGEST_TARGET: usize = 4095;
+/// Users and groups of a file system; that of `/` among them.
+const MOST_IDS: usize = 65_534;
 /// Names below one header of a directory.
 const MOST_NAMES: usize = 256;
 /// No fragment, no extended attributes.
@@ -44,7 +48,11 @@ pub(super) struct Tables {
 
 /// Refuses what a squashfs of ours does not hold, every path by name.
 pub(super) fn check(tree: &Tree<Slot>) -> Result<(), ClusterFileError> {
-    let reasons: Vec<String> = tree.iter().filter_map(|(path, node)| problem(path, node)).collect();
+    let mut reasons: Vec<String> = tree.iter().filter_map(|(path, node)| problem(path, node)).collect();
+    let owners: BTreeSet<u64> = tree.iter().flat_map(|(_, node)| [node.uid, node.gid]).collect();
+    if owners.len() > MOST_IDS {
+        reasons.push(format!("{} users and groups, more than {MOST_IDS}", owners.len()));
+    }
     if reasons.is_empty() { Ok(()) } else { Err(ClusterFileError::Paths { reasons }) }
 }
 
@@ -56,7 +64,13 @@ fn problem(path: &[u8], node: &Node<Slot>) -> Option<String> {
         "a sparse file".to_owned()
     } else if name_of(path).len() > LONGEST_NAME {
         format!("a name of more than {LONGEST_NAME} bytes")
-    } else if [node.uid, node.gid].iter().any(|id| u32::try_from(*id).is_err()) {
+    } else if path.contains(&0) {
+        "a name with a NUL byte".to_owned()
+    } else if let Kind::Symlink(target) = &node.kind
+        && (target.is_empty() || target.len() > LONGEST_TARGET || target.contains(&0))
+    {
+        format!("a link whose target is empty, has a NUL byte or more than {LONGEST_TARGET} bytes")
+    } else if [node.uid, node.gid].iter().any(|id| *id >= u64::from(u32::MAX)) {
         format!("the owner {}:{}", node.uid, node.gid)
     } else {
         return None;
@@ -76,6 +90,7 @@ pub(super) fn tables(
         inodes: Metadata::new(compression)?,
         directories: Metadata::new(compression)?,
         ids: Vec::new(),
+        known_ids: HashMap::new(),
         linked: HashMap::new(),
         children: HashMap::new(),
         contents: Contents { files, blocks },
@@ -144,6 +159,7 @@ struct TableWriter<'a> {
     inodes: Metadata,
     directories: Metadata,
     ids: Vec<u32>,
+    known_ids: HashMap<u32, u16>,
     /// Files that were written under another of their names.
     linked: HashMap<LinkKey, Place>,
     children: HashMap<&'a [u8], BTreeMap<&'a [u8], Child>>,
@@ -195,11 +211,11 @@ impl<'a> TableWriter<'a> {
     /// The number that inodes have for a user or a group.
     fn id(&mut self, id: u64) -> u16 {
         let id = u32::try_from(id).expect("the tree was checked");
-        let at = self.ids.iter().position(|known| *known == id).unwrap_or_else(|| {
+        let next = u16::try_from(self.ids.len()).expect("the tree was checked");
+        *self.known_ids.entry(id).or_insert_with(|| {
             self.ids.push(id);
-            self.ids.len() - 1
-        });
-        u16::try_from(at).expect("an image has some users")
+            next
+        })
     }
 
     fn put(&mut self, inode: &[u8]) -> Result<Place, ClusterFileError> {

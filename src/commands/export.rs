@@ -28,7 +28,8 @@ the directory `secrets`; `image.def` lists them.
 const SLURM_README: &str = "\
 Run a command in the image: `sbatch --gpus=1 job.sbatch python train.py`, in the directory to mount at /workspace.
 This directory must be on storage that all nodes share. The first job builds the image unless image.sif is here:
-`envforge export sif image.sif` writes it from a built image in a minute, `apptainer build image.sif image.def` from the files here.
+`envforge export sif IMAGE image.sif` writes it from the built image of this lock, `apptainer build image.sif image.def` from the
+files here.
 Nodes with docker or podman build it from `image` once each.
 
 The job's memory and CPU limits apply to Apptainer's containers, not to Docker's. The build reads secrets from the directory

@@ -1,18 +1,23 @@
 //! `export squashfs` and `export sif`: an assembled image as a file that a cluster starts.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
+use crate::model::lock::Lock;
 use crate::model::request::{self, FileKind};
 use crate::model::versions::Machine;
-use crate::report::{Printer, reporter};
+use crate::report::{Event, Printer, Reporter, reporter};
 use crate::settings::Settings;
 use crate::store::Store;
 use crate::workflow::assemble::Recipe;
 use crate::workflow::error::CommandError;
 use crate::workflow::export_file::{ImageFile, check_target, recipe_of_image, recipe_of_lock, write_file};
 use crate::workflow::image_error::ImageError;
-use crate::workflow::image_info::{described, lock_at_hand};
+use crate::workflow::image_info::{NamedImage, described, lock_at_hand};
+use crate::workflow::image_parts::bring_base;
+use crate::workflow::proven::reports_of;
 use crate::workflow::session::Session;
 
 /// What `export squashfs --json` and `export sif --json` print.
@@ -30,28 +35,31 @@ pub(super) async fn export_file(
     args: &request::ExportFile,
     settings: &Settings,
 ) -> Result<Exit, CommandError> {
-    if args.target == "-" {
+    if args.target == "-" || args.target.as_str().ends_with('/') {
         return Err(FileNameError.into());
     }
     let target = settings.paths.current_dir.join(&args.target);
     check_target(&target, args.force)?;
     let store = Store::open(&settings.paths.cache, &settings.paths.state)?;
-    let Found { image, machine, recipe } = found(args, settings, &store).await?;
+    let reporter = reporter(settings.output);
+    let Found { image, machine, recipe, lock } = found(args, settings, (&store, &reporter)).await?;
     let (compression, force) = (args.compression, args.force);
     let file = ImageFile { kind, machine, compression, force };
-    let size = write_file((&store, &reporter(settings.output)), recipe, file, &target).await?;
+    let size = write_file((&store, &reporter), recipe, file, &target).await?;
     if settings.output.json {
         let (path, compression) = (target.as_str(), compression.to_string());
         Printer.json(&Report { schema: 1, image: &image, path, size, compression });
     } else {
         Printer.text(target.as_str());
     }
+    let proven = reports_of(&store, &*reporter, &image)?.proven(lock.as_ref());
+    reporter.report(Event::Note { text: proven.to_string() });
     Ok(Exit::Done)
 }
 
-/// The file was to go to standard output.
+/// The file was to go to standard output, or is a directory.
 #[derive(Debug, thiserror::Error)]
-#[error("a squashfs cannot be written to standard output: its first bytes are known last")]
+#[error("the output must be a file, neither standard output nor a directory: its first bytes are known last")]
 struct FileNameError;
 
 impl Failure for FileNameError {
@@ -70,36 +78,54 @@ struct Found {
     image: String,
     machine: Machine,
     recipe: Recipe,
+    lock: Option<Lock>,
 }
 
 /// The image of the engine, or the one that was built here from the lock: it needs no engine.
 async fn found(
     args: &request::ExportFile,
     settings: &Settings,
-    store: &Store,
+    parts: (&Store, &Arc<dyn Reporter>),
 ) -> Result<Found, CommandError> {
-    let at_hand = |error: CommandError| {
-        let lock = lock_at_hand(settings, args.image.as_deref(), &args.project).ok().flatten();
-        let Some(lock) = lock else { return Err(error) };
-        let (image, recipe) = recipe_of_lock(store, &lock)?.ok_or(error)?;
-        Ok(Found { image, machine: lock.stack.machine, recipe })
-    };
     let session = &match Session::open(settings, None).await {
         Ok(session) => session,
-        Err(error) => return at_hand(error),
+        Err(error) => return at_hand(args, settings, parts, error),
     };
     let named = match described(session, args.image.as_deref(), &args.project).await {
-        Err(error) if matches!(error.downcast_ref(), Some(ImageError::SpecNotBuilt { .. })) => {
-            return at_hand(error);
+        Err(error) if matches!(error.downcast_ref(), Some(ImageError::SpecNotBuilt { .. })) => Err(error),
+        named => Ok(named?),
+    };
+    let unbuilt = match named {
+        Ok(NamedImage { name, image: None, .. }) => ImageError::SpecNotBuilt { spec: name }.into(),
+        Err(error) => error,
+        Ok(NamedImage { name, image: Some(image), lock }) => {
+            let machine = lock.as_ref().map_or(session.engine.info().machine, |lock| lock.stack.machine);
+            let recipe = recipe_of_image(session, &image.id, &name).await?;
+            return Ok(Found { image: image.id, machine, recipe, lock });
         }
-        named => named?,
     };
-    let Some(image) = named.image else {
-        return at_hand(ImageError::SpecNotBuilt { spec: named.name }.into());
+    let found = at_hand(args, settings, parts, unbuilt)?;
+    bring_base(session, &found.recipe).await?;
+    Ok(found)
+}
+
+/// The image that was built here from the lock of what was named; `error` if there is none.
+fn at_hand(
+    args: &request::ExportFile,
+    settings: &Settings,
+    parts: (&Store, &Arc<dyn Reporter>),
+    error: CommandError,
+) -> Result<Found, CommandError> {
+    let name = args.image.as_deref();
+    let is_file = name.is_none_or(|name| settings.paths.current_dir.join(name).exists());
+    let lock = match lock_at_hand(settings, name, &args.project) {
+        // A name that is no spec names an image of the engine.
+        Err(_) if !is_file => None,
+        lock => lock?,
     };
-    let machine = named.lock.map_or(session.engine.info().machine, |lock| lock.stack.machine);
-    let recipe = recipe_of_image(session, &image.id, &named.name).await?;
-    Ok(Found { image: image.id, machine, recipe })
+    let Some(lock) = lock else { return Err(error) };
+    let (image, recipe) = recipe_of_lock(parts, &lock)?.ok_or(error)?;
+    Ok(Found { image, machine: lock.stack.machine, recipe, lock: Some(lock) })
 }
 
 #[cfg(test)]

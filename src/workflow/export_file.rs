@@ -21,6 +21,7 @@ use crate::model::export::runtime_files::runtime_files;
 use crate::model::file_compression::FileCompression;
 use crate::model::lock::Lock;
 use crate::model::request::FileKind;
+use crate::model::verdict::ImageState;
 use crate::model::versions::Machine;
 use crate::report::{Event, Reporter, in_step};
 use crate::store::Store;
@@ -30,6 +31,7 @@ use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
 use crate::workflow::export_layout::{LayoutError, packed_size};
 use crate::workflow::image_parts::{MissingParts, bring_base};
+use crate::workflow::proven::reports_of;
 use crate::workflow::session::Session;
 
 const STEP: &str = "file";
@@ -87,11 +89,9 @@ impl Failure for FileError {
 
     fn hints(&self) -> Vec<String> {
         match self {
-            Self::Cluster(ClusterFileError::Paths { .. }) => vec![
-                "remove what they have in a `run` step, such as `setcap -r FILE`, or deliver the image with \
-                 `envforge push`"
-                    .to_owned(),
-            ],
+            Self::Cluster(ClusterFileError::Paths { .. }) => {
+                vec!["use a base without them, or deliver the image with `envforge push`".to_owned()]
+            }
             Self::Cluster(ClusterFileError::Write(cause)) => cause.hints(),
             Self::Part(error) => error.hints(),
             _ => Vec::new(),
@@ -111,10 +111,22 @@ pub(crate) async fn recipe_of_image(
     Ok(recipe)
 }
 
-/// How the newest image of a lock that was built here is made, with the image's id; no engine is asked.
-pub(crate) fn recipe_of_lock(store: &Store, lock: &Lock) -> Result<Option<(String, Recipe)>, CommandError> {
-    let built = built_of(store, &lock.hash())?;
-    Ok(built.into_iter().find_map(|id| Recipe::of(store, &id).map(|recipe| (id, recipe))))
+/// How the best image of a lock that was built here is made, with the image's id; no engine is asked. Verified ones come first, then
+/// the newest; one whose checks failed counts for nothing.
+pub(crate) fn recipe_of_lock(
+    (store, reporter): (&Store, &Arc<dyn Reporter>),
+    lock: &Lock,
+) -> Result<Option<(String, Recipe)>, CommandError> {
+    let mut found = Vec::new();
+    for id in built_of(store, &lock.hash())? {
+        let state = reports_of(store, &**reporter, &id)?.proven(Some(lock));
+        if state.state != ImageState::Failed {
+            found.push((!state.is_verified(), id));
+        }
+    }
+    // The order of time within each is kept.
+    found.sort_by_key(|(unverified, _)| *unverified);
+    Ok(found.into_iter().find_map(|(_, id)| Recipe::of(store, &id).map(|recipe| (id, recipe))))
 }
 
 /// Writes the image of a recipe to a file and returns its size in bytes. The file exists whole or not at all.
@@ -167,6 +179,7 @@ fn of_target(target: &Utf8Path, cause: std::io::Error) -> LayoutError {
 pub(crate) fn check_target(target: &Utf8Path, force: bool) -> Result<(), CommandError> {
     match fs_err::symlink_metadata(target) {
         Ok(found) if force && found.is_file() => Ok(()),
+        Ok(found) if !found.is_file() => Err(LayoutError::NotAFile { target: target.to_owned() }.into()),
         Ok(_) => Err(LayoutError::Exists { target: target.to_owned() }.into()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(cause) => Err(LayoutError::Write { target: target.to_owned(), cause }.into()),
@@ -264,7 +277,10 @@ impl Job {
     /// The paths of the image with the files of the runtimes, and where the content of each file lies.
     fn tree(&self) -> Result<(Tree<Slot>, Vec<Source>), FileError> {
         let (mut tree, mut sources) = (Tree::default(), Vec::new());
-        let opened = on_all_cores(&self.layers, |layer| layer.open().map(Listed::of))?;
+        let opened = on_all_cores(&self.layers, |layer| {
+            self.check_wanted()?;
+            Ok::<_, FileError>(Listed::of(layer.open()?))
+        })?;
         for (layer, opened) in opened.into_iter().enumerate() {
             match opened {
                 Listed::Archive(file) => {
@@ -285,6 +301,8 @@ impl Job {
                 }
             }
         }
+        // A runtime mounts its own, and unpacks as a user who may make no device.
+        tree.retain(|path| !path.starts_with(b"dev/"));
         for file in runtime_files(&self.config)? {
             let path = file.path.as_bytes().to_vec();
             if let Some(text) = file.text {
@@ -295,6 +313,24 @@ impl Job {
             }
         }
         Ok((tree, sources))
+    }
+
+    /// The byte code of a layer, compared with its digest again: it was read anew.
+    fn byte_code(&self, layer: usize) -> Result<LayerPlan, FileError> {
+        match self.layers[layer].open()? {
+            OpenedLayer::ByteCode(plan) | OpenedLayer::Files(plan) => Ok(plan),
+            OpenedLayer::Archive(_) => Ok(LayerPlan::default()),
+        }
+    }
+
+    /// An error where nobody waits any more.
+    fn wanted(&self) -> std::io::Result<()> {
+        let ended = std::io::Error::new(std::io::ErrorKind::Interrupted, "interrupted");
+        if self.interrupted.load(Ordering::Relaxed) { Err(ended) } else { Ok(()) }
+    }
+
+    fn check_wanted(&self) -> Result<(), FileError> {
+        self.wanted().map_err(|_| FileError::Interrupted)
     }
 
     /// Gives the content of each file of the tree, layer by layer.
@@ -318,33 +354,40 @@ impl Job {
         let (mut reader, mut chunk) = (FileReader::default(), vec![0; CHUNK]);
         let mut code: Option<(usize, LayerPlan)> = None;
         for slot in slots {
-            if self.interrupted.load(Ordering::Relaxed) {
-                return Err(FileError::Interrupted);
-            }
+            self.check_wanted()?;
             let source = &sources[slot as usize];
             let size = source.size();
             match source {
                 Source::Archive(part) => {
-                    contents.add(slot, (size, None), |give| copy(part, &mut chunk, give))?;
+                    contents.add(slot, (size, None), |give| {
+                        copy(part, &mut chunk, &mut |part| self.check_wanted().and_then(|()| Ok(give(part)?)))
+                    })?;
                 }
                 Source::File(file) => {
                     let sha256 = match &file.content {
                         LayerContent::FromWheel { sha256, .. } => *sha256,
                         _ => None,
                     };
-                    contents
-                        .add(slot, (size, sha256), |give| Ok::<_, FileError>(reader.read(file, give)?))?;
+                    contents.add(slot, (size, sha256), |give| {
+                        Ok::<_, FileError>(
+                            reader.read(file, &mut |part| self.wanted().and_then(|()| give(part)))?,
+                        )
+                    })?;
                 }
                 Source::ByteCode { layer, path, .. } => {
                     if code.as_ref().is_none_or(|(opened, _)| opened != layer) {
                         // The former one first: two lie in no memory.
                         drop(code.take());
-                        code = Some((*layer, self.layers[*layer].byte_code()?));
+                        code = Some((*layer, self.byte_code(*layer)?));
                     }
                     let found = code.as_ref().and_then(|(_, plan)| plan.files().get(path));
                     let found = found.filter(|file| file.size() == size);
                     let file = found.ok_or_else(|| AssembleError::Gone { what: format!("`{path}`") })?;
-                    contents.add(slot, (size, None), |give| Ok::<_, FileError>(reader.read(file, give)?))?;
+                    contents.add(slot, (size, None), |give| {
+                        Ok::<_, FileError>(
+                            reader.read(file, &mut |part| self.wanted().and_then(|()| give(part)))?,
+                        )
+                    })?;
                 }
             }
             progress.add(size);
@@ -372,7 +415,7 @@ fn insert(tree: &mut Tree<Slot>, path: &str, file: &LayerFile, slot: impl FnOnce
 fn copy(
     part: &Section,
     chunk: &mut [u8],
-    give: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
+    give: &mut dyn FnMut(&[u8]) -> Result<(), FileError>,
 ) -> Result<(), FileError> {
     let mut part = part.clone();
     loop {
@@ -512,10 +555,10 @@ mod tests {
                 &[("a/", ""), ("a/x", "1"), ("a/y", "22"), ("b/gone", "3"), ("c", "4"), ("d/e", "5")],
             ),
             f.layer("more", &[("a/x", "4444"), ("b/.wh.gone", ""), ("c/", ""), ("d", "a file now")]),
-            f.layer("links", &[("l/one", "333"), ("l/two", "-> l/one")]),
+            f.layer("links", &[("dev/", ""), ("dev/console", ""), ("l/one", "333"), ("l/two", "-> l/one")]),
         ];
         let (tree, sources) = f.job(layers).tree().expect("a tree");
-        let expected = ["a/", "a/x=4", "a/y=2", "b/", "c/", "d=10", "l/", "l/one=3", "l/two=3"];
+        let expected = ["a/", "a/x=4", "a/y=2", "b/", "c/", "d=10", "dev/", "l/", "l/one=3", "l/two=3"];
         assert_eq!(shown(&tree, &sources), expected);
         let slot = |path: &str| match tree.get(path.as_bytes()).expect("there").kind {
             Kind::File(slot) => slot,

@@ -29,6 +29,9 @@ pub(crate) enum LayoutError {
     /// The target holds something.
     #[error("`{target}` already exists")]
     Exists { target: Utf8PathBuf },
+    /// The target is no file that may be replaced.
+    #[error("`{target}` is a directory or a link, not a file")]
+    NotAFile { target: Utf8PathBuf },
     /// The image was not assembled on this machine.
     #[error("cannot export `{image}`: it was not assembled on this machine")]
     NotAssembled { image: String },
@@ -40,7 +43,7 @@ pub(crate) enum LayoutError {
 impl Failure for LayoutError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Exists { .. } => Exit::Usage,
+            Self::Exists { .. } | Self::NotAFile { .. } => Exit::Usage,
             Self::NotAssembled { .. } | Self::Write { .. } => Exit::Outside,
         }
     }
@@ -50,6 +53,7 @@ impl Failure for LayoutError {
             Self::Exists { .. } => vec![
                 "use another name, or an empty directory; `export squashfs` and `export sif` replace a file with --force".to_owned(),
             ],
+            Self::NotAFile { .. } => vec!["name a file that is absent, or a regular one with --force".to_owned()],
             Self::NotAssembled { .. } => vec![
                 "build it here with `envforge build --locked`, without `run` steps and `--builder dockerfile`".to_owned(),
                 "save an image of another builder with `docker save`".to_owned(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::container_layers::{LayerError, keep_layers_of};
 use crate::engine::EngineError;
 use crate::failure::{Exit, Failure};
-use crate::workflow::assemble::{LayerSource, Recipe, RecipeLayer, RemadeLayer};
+use crate::workflow::assemble::{LayerSource, OF_BASE, Recipe, RecipeLayer, RemadeLayer};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
@@ -28,9 +28,14 @@ impl Failure for MissingParts {
 
     fn hints(&self) -> Vec<String> {
         let then = self.purpose;
-        vec![format!(
+        let of_base = self.parts.iter().any(|part| part == OF_BASE);
+        let base = of_base
+            .then(|| format!("the engine has the layers of the base: {then} the image once while it runs"));
+        let only_base = self.parts.iter().all(|part| part == OF_BASE);
+        let again = format!(
             "build the image again with `envforge build --locked`, which brings them back, then {then} it"
-        )]
+        );
+        base.into_iter().chain((!only_base).then_some(again)).collect()
     }
 }
 

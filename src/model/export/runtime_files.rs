@@ -48,7 +48,7 @@ pub fn runtime_files(configuration: &str) -> Result<Vec<RuntimeFile>, serde_json
     let variables: Vec<(&str, String)> = env.iter().filter_map(|text| variable(text)).collect();
     let path = variables.iter().find(|(name, _)| *name == "PATH").map(|(_, value)| value.as_str());
     let values = json!({
-        "variables": variables.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect::<Vec<_>>(),
+        "variables": variables.iter().filter(|(name, _)| *name != "HOME").map(|(name, value)| json!({ "name": name, "value": value })).collect::<Vec<_>>(),
         "path": path.unwrap_or("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
         "entrypoint": without_init(config.entrypoint.unwrap_or_default()),
         "command": config.cmd.unwrap_or_else(|| vec!["bash".to_owned()]),
@@ -126,7 +126,7 @@ mod tests {
     fn configuration_is_there_for_both_runtimes() {
         let files = runtime_files(
             &json!({ "config": {
-                "Env": ["PATH=/opt/env/bin:/usr/bin", "QUOTED=it's $HOME", "TWO=a\nb", "1BAD=x", "none"],
+                "Env": ["PATH=/opt/env/bin:/usr/bin", "HOME=/root", "QUOTED=it's $HOME", "TWO=a\nb", "1BAD=x", "none"],
                 "Entrypoint": ["/usr/bin/tini", "-g", "--", "/opt/envforge/entrypoint"],
                 "Cmd": ["bash"],
                 "WorkingDir": "/workspace",
@@ -137,10 +137,11 @@ mod tests {
         .expect("a configuration");
         assert_eq!(
             text(&files, "etc/environment"),
-            "PATH=/opt/env/bin:/usr/bin\nQUOTED=it's $HOME\nTWO=a b\n"
+            "PATH=/opt/env/bin:/usr/bin\nHOME=/root\nQUOTED=it's $HOME\nTWO=a b\n"
         );
         let environment = text(&files, ".singularity.d/env/10-docker2singularity.sh");
         assert!(environment.contains("\nexport PATH='/opt/env/bin:/usr/bin'\n"), "{environment}");
+        assert!(!environment.contains("HOME="), "Apptainer's is the caller's: {environment}");
         assert!(environment.contains(r"export QUOTED='it'\''s $HOME'"), "{environment}");
         assert_eq!(
             text(&files, ".singularity.d/runscript"),

@@ -31,7 +31,7 @@ pub(crate) use part_timings::{PartClock, PartTimings};
 #[cfg(test)]
 pub(crate) use recipe::RecipeWheel;
 pub(crate) use recipe::{LayerSource, Recipe, RecipeLayer};
-pub(crate) use remade_layer::{OpenedLayer, RemadeLayer, ZstdLayer};
+pub(crate) use remade_layer::{OF_BASE, OpenedLayer, RemadeLayer, ZstdLayer};
 pub(crate) use request::{Assembly, ImageRecords, LAYOUT, recorded};
 pub(crate) use shared_step::SharedStep;
 

@@ -19,6 +19,9 @@ use crate::workflow::assemble::kept_code::{byte_code, code_of, gone};
 use crate::workflow::assemble::layer::io_error;
 use crate::workflow::assemble::recipe::{LayerSource, RecipeLayer, RecipeWheel};
 
+/// How a layer of the base is named among missing parts.
+pub(crate) const OF_BASE: &str = "a layer of the base";
+
 /// A layer of a recipe, and where its parts lie.
 #[derive(Clone)]
 pub(crate) struct RemadeLayer {
@@ -163,7 +166,7 @@ impl RemadeLayer {
     /// What it takes to make the layer and the cache lacks, by name.
     pub(crate) fn missing(&self) -> Vec<String> {
         match &self.layer.source {
-            LayerSource::Base { .. } if self.tar().is_none() => vec!["a layer of the base".to_owned()],
+            LayerSource::Base { .. } if self.tar().is_none() => vec![OF_BASE.to_owned()],
             LayerSource::Kept if self.tar().is_none() => vec![format!("the layer `{}`", self.layer.title)],
             LayerSource::Base { .. } | LayerSource::Kept => Vec::new(),
             LayerSource::Wheels { wheels, .. } => wheels
