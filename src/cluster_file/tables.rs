@@ -338,7 +338,7 @@ fn listing(children: &BTreeMap<&[u8], Child>) -> Vec<u8> {
         }
         for (name, child) in run {
             listing.extend_from_slice(&child.place.offset.to_le_bytes());
-            listing.extend_from_slice(&distance(child).unwrap_or_default().to_le_bytes());
+            listing.extend_from_slice(&distance(child).expect("the run ends before").to_le_bytes());
             listing.extend_from_slice(&child.kind.to_le_bytes());
             let length = u16::try_from(name.len()).expect("the tree was checked");
             listing.extend_from_slice(&(length - 1).to_le_bytes());

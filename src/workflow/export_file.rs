@@ -30,7 +30,7 @@ use crate::workflow::assemble::{OpenedLayer, Recipe, RemadeLayer};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
 use crate::workflow::export_layout::{LayoutError, packed_size};
-use crate::workflow::image_parts::{MissingParts, bring_base};
+use crate::workflow::image_parts::{bring_base, whole_layers};
 use crate::workflow::proven::reports_of;
 use crate::workflow::session::Session;
 
@@ -67,7 +67,7 @@ enum FileError {
     /// The image's configuration is not one.
     #[error("cannot read the image's configuration: {0}")]
     Configuration(#[from] serde_json::Error),
-    /// Nobody waits for the file any more.
+    /// The command was interrupted.
     #[error("interrupted")]
     Interrupted,
 }
@@ -136,15 +136,7 @@ pub(crate) async fn write_file(
     file: ImageFile,
     target: &Utf8Path,
 ) -> Result<u64, CommandError> {
-    let layers: Vec<RemadeLayer> = recipe
-        .layers
-        .iter()
-        .map(|layer| RemadeLayer { layer: layer.clone(), store: store.clone() })
-        .collect();
-    let parts: Vec<String> = layers.iter().flat_map(RemadeLayer::missing).collect();
-    if !parts.is_empty() {
-        return Err(MissingParts { purpose: "export", parts }.into());
-    }
+    let layers = whole_layers(store, &recipe)?;
     disk_space::check_folder(parent_of(target).as_str(), recipe.layers.iter().map(packed_size).sum())?;
     let interrupted = Interrupted::default();
     let job = Job {
@@ -186,7 +178,7 @@ pub(crate) fn check_target(target: &Utf8Path, force: bool) -> Result<(), Command
     }
 }
 
-/// Says that nobody waits any more, when it is dropped.
+/// Says that the command was interrupted, when it is dropped.
 #[derive(Default)]
 struct Interrupted(Arc<AtomicBool>);
 
@@ -323,7 +315,7 @@ impl Job {
         }
     }
 
-    /// An error where nobody waits any more.
+    /// An error after an interruption.
     fn wanted(&self) -> std::io::Result<()> {
         let ended = std::io::Error::new(std::io::ErrorKind::Interrupted, "interrupted");
         if self.interrupted.load(Ordering::Relaxed) { Err(ended) } else { Ok(()) }
@@ -656,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_waits_ends_the_work_and_leaves_nothing() {
+    fn interruption_ends_the_work_and_leaves_nothing() {
         let f = fixture();
         let job = f.job(vec![f.layer("base", &[("a", "1")])]);
         job.interrupted.store(true, Ordering::Relaxed);

@@ -18,7 +18,7 @@ use crate::store::Store;
 use crate::workflow::assemble::{LayerSource, Recipe, RecipeLayer, RemadeLayer};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
-use crate::workflow::image_parts::{MissingParts, bring_base};
+use crate::workflow::image_parts::{bring_base, whole_layers};
 use crate::workflow::session::Session;
 
 const STEP: &str = "layout";
@@ -93,15 +93,7 @@ async fn write(
     (machine, name): (Machine, Option<&ImageRef>),
     target: &Utf8Path,
 ) -> Result<Written, CommandError> {
-    let layers: Vec<Arc<RemadeLayer>> = recipe
-        .layers
-        .iter()
-        .map(|layer| Arc::new(RemadeLayer { layer: layer.clone(), store: store.clone() }))
-        .collect();
-    let parts: Vec<String> = layers.iter().flat_map(|layer| layer.missing()).collect();
-    if !parts.is_empty() {
-        return Err(MissingParts { purpose: "export", parts }.into());
-    }
+    let layers: Vec<Arc<RemadeLayer>> = whole_layers(store, recipe)?.into_iter().map(Arc::new).collect();
     let failed = |cause: std::io::Error| match cause.kind() {
         std::io::ErrorKind::AlreadyExists => LayoutError::Exists { target: target.to_owned() },
         _ => LayoutError::Write { target: target.to_owned(), cause },

@@ -1,20 +1,17 @@
 //! The parts of an assembled image outside the engine: what its layers are made of, and what of it is missing.
 
-use std::fmt::Write as _;
-
 use crate::container_layers::{LayerError, keep_layers_of};
 use crate::engine::EngineError;
 use crate::failure::{Exit, Failure};
+use crate::model::counted::listed;
+use crate::store::Store;
 use crate::workflow::assemble::{LayerSource, OF_BASE, Recipe, RecipeLayer, RemadeLayer};
 use crate::workflow::error::CommandError;
 use crate::workflow::session::Session;
 
-/// Parts that are named in an error.
-const NAMED: usize = 10;
-
 /// Neither the cache nor the engine nor the registry has parts of an image.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {purpose} the image: not in the cache any more:{}", lines(parts))]
+#[error("cannot {purpose} the image: not in the cache any more:{}", listed(parts))]
 pub(crate) struct MissingParts {
     /// The verb that needs them.
     pub(crate) purpose: &'static str,
@@ -39,12 +36,12 @@ impl Failure for MissingParts {
     }
 }
 
-fn lines(parts: &[String]) -> String {
-    let mut text: String = parts.iter().take(NAMED).flat_map(|part| ["\n  - ", part]).collect();
-    if let Some(more @ 1..) = parts.len().checked_sub(NAMED) {
-        let _ = write!(text, "\n  - and {more} more");
-    }
-    text
+/// The layers of a recipe for an export, or every part of them that is missing.
+pub(crate) fn whole_layers(store: &Store, recipe: &Recipe) -> Result<Vec<RemadeLayer>, MissingParts> {
+    let remade = |layer: &RecipeLayer| RemadeLayer { layer: layer.clone(), store: store.clone() };
+    let layers: Vec<RemadeLayer> = recipe.layers.iter().map(remade).collect();
+    let parts: Vec<String> = layers.iter().flat_map(RemadeLayer::missing).collect();
+    if parts.is_empty() { Ok(layers) } else { Err(MissingParts { purpose: "export", parts }) }
 }
 
 /// Brings the layers of a base into the cache that only the engine has.

@@ -82,14 +82,6 @@ impl RemadeLayer {
         Ok(opened)
     }
 
-    /// The files of a layer of byte code.
-    pub(crate) fn byte_code(&self) -> Result<LayerPlan, AssembleError> {
-        match &self.layer.source {
-            LayerSource::ByteCode { python, wheels } => byte_code(&self.store, wheels, python),
-            _ => Ok(LayerPlan::default()),
-        }
-    }
-
     /// Writes the tar of the layer, compared with its digest.
     pub(crate) fn write_plain_to(&self, out: &mut dyn Write) -> Result<(), AssembleError> {
         match self.open_unchecked()? {
@@ -111,7 +103,9 @@ impl RemadeLayer {
                 Ok(OpenedLayer::Archive(fs_err::File::open(path).map_err(AssembleError::Write)?.into_file()))
             }
             LayerSource::Wheels { minor, wheels } => Ok(OpenedLayer::Files(self.wheels(wheels, *minor)?)),
-            LayerSource::ByteCode { .. } => Ok(OpenedLayer::ByteCode(self.byte_code()?)),
+            LayerSource::ByteCode { python, wheels } => {
+                Ok(OpenedLayer::ByteCode(byte_code(&self.store, wheels, python)?))
+            }
         }
     }
 
