@@ -82,7 +82,9 @@ fn listed() -> Vec<(String, String)> {
 fn programs(finds: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let (sanitizer, stubs) = (folder.path().join("compute-sanitizer"), folder.path().join("stubs"));
-    let script = format!("#!/bin/sh\n[ \"$2\" = '{finds}' ] && exit \"$4\"\nshift 4\nexec \"$@\"\n");
+    let script = format!(
+        "#!/bin/sh\n[ \"$2\" = '{finds}' ] && exit \"$4\"\n[ \"$SHIM\" = stray ] && echo \"$SEES\" && exit \"$4\"\nshift 4\nexec \"$@\"\n"
+    );
     fs_err::write(&sanitizer, script).expect("written");
     fs_err::set_permissions(&sanitizer, std::fs::Permissions::from_mode(0o755)).expect("mode");
     fs_err::create_dir(&stubs).expect("made");
@@ -95,6 +97,9 @@ fn programs(finds: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     assert!(output.expect("a C compiler").status.success());
     (folder, sanitizer, stubs)
 }
+
+/// What compute-sanitizer says of a kernel that reads elsewhere.
+const SEES: &str = "========= Invalid __global__ read of size 4 bytes";
 
 /// Speeds repeat their work a thousand times: the fakes do not compute then.
 const SPEEDS: [&str; 3] = ["perf", "sustained", "perf-five"];
@@ -109,7 +114,8 @@ fn every_step_but_speeds_is_as_expected_on_the_fakes() {
     let (_folder, sanitizer, stubs) = programs("none");
     let nvrtc = folder().join("root/usr/local/cuda/lib64");
     let [sanitizer, stubs, nvrtc] = [&sanitizer, &stubs, &nvrtc].map(|path| path.to_str().expect("text"));
-    let variables = [("FAKE_COMPUTE", "1"), ("SANITIZER", sanitizer), ("STUBS", stubs), ("NVRTC", nvrtc)];
+    let variables =
+        [("FAKE_COMPUTE", "1"), ("SANITIZER", sanitizer), ("SEES", SEES), ("STUBS", stubs), ("NVRTC", nvrtc)];
     let day = Day::run(&steps, &variables);
     assert_eq!(day.code, 0, "{}", day.said);
     for step in &steps {
@@ -125,8 +131,8 @@ fn every_step_but_speeds_is_as_expected_on_the_fakes() {
     let count = |step: &str| day.step(step)["runs"].as_array().map_or(0, Vec::len);
     // A copy that flips, a launch that does nothing, and three statuses by the shim; no GPU visible, and the stub.
     assert_eq!(count("negatives"), 7);
-    // Four tools over three groups; the kernels as made ahead, by the image's NVRTC, and by one more NVRTC.
-    assert_eq!((count("sanitizer"), count("kernels")), (12, 3));
+    // Four tools over three groups, and once a fault that must be found; the kernels as made ahead, by the image's NVRTC, and by one more NVRTC.
+    assert_eq!((count("sanitizer"), count("kernels")), (13, 3));
     // As a user without capabilities, once on a root that nobody can write to; beside a program that holds the memory.
     let confined = day.step("confined");
     let runs = confined["runs"].as_array().expect("runs");
@@ -179,7 +185,10 @@ fn wrong_gpu_and_unreported_fault_are_not_as_expected() {
     let sanitizer = sanitizer.to_str().expect("text");
     let day = Day::run(&["sanitizer"], &[("FAKE_COMPUTE", "1"), ("SANITIZER", sanitizer)]);
     assert_eq!(day.code, 1, "{}", day.said);
-    assert!(day.step("sanitizer")["problems"].to_string().contains("racecheck on gemm-own"), "{}", day.said);
+    let problems = day.step("sanitizer")["problems"].to_string();
+    assert!(problems.contains("racecheck on gemm-own"), "{problems}");
+    // One that sees calls and no kernel: it ends with the code of a finding too.
+    assert!(problems.contains("memcheck does not see what a kernel reads"), "{problems}");
     let day = Day::run(&["frameworks"], &[("FAKE_COMPUTE", "1"), ("FAKE_WRONG", "matmul")]);
     assert_eq!(day.code, 1, "{}", day.said);
     assert_eq!(Day::run(&["sleep"], &[]).code, 1);

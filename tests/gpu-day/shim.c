@@ -5,6 +5,7 @@
  * SHIM=memory    cuMemAlloc_v2 returns 2, out of memory
  * SHIM=taken     cuDevicePrimaryCtxRetain returns 46, another process has the GPU
  * SHIM=fault     cuCtxSynchronize returns 700, an illegal address
+ * SHIM=stray     a kernel's first buffer lies a terabyte further on: what compute-sanitizer must find in the kernel
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,6 +15,17 @@
 
 static int (*download)(void *, unsigned long long, size_t);
 
+static int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+
+static int stray(void *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
+                 void **parameters, void **extra)
+{
+    unsigned long long *first = parameters[0];
+    *first += 1ull << 40;
+    const int status = launch(kernel, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
+    *first -= 1ull << 40;
+    return status;
+}
 static int flip(void *to, unsigned long long from, size_t bytes)
 {
     const int status = download(to, from, bytes);
@@ -46,6 +58,10 @@ void *dlsym(void *handle, const char *name)
         return (void *)nothing;
     if (!strcmp(wanted, "memory") && !strcmp(name, "cuMemAlloc_v2"))
         return (void *)memory;
+    if (!strcmp(wanted, "stray") && !strcmp(name, "cuLaunchKernel")) {
+        launch = (int (*)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))found;
+        return (void *)stray;
+    }
     if (!strcmp(wanted, "taken") && !strcmp(name, "cuDevicePrimaryCtxRetain"))
         return (void *)taken;
     if (!strcmp(wanted, "fault") && !strcmp(name, "cuCtxSynchronize"))

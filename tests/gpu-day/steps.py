@@ -28,8 +28,9 @@ LOOPS = int(os.environ.get("LOOPS", "20"))
 def agent(words, limit=None, wrapper=(), **variables):
     """Runs the agent: its lines, exit code and seconds. Without a limit of its own each group has the agent's."""
     environment = {**os.environ, **variables}
-    # The libraries of the Python that runs this are those of the image.
+    # The libraries of the Python that runs this are those of the image, and it is the first on PATH.
     environment.setdefault("VIRTUAL_ENV", sys.prefix)
+    environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + environment.get("PATH", "")
     root = variables.get("ROOT", ROOT)
     command = [*wrapper, AGENT, *words, "--json", "--root", root]
     if limit:
@@ -38,8 +39,9 @@ def agent(words, limit=None, wrapper=(), **variables):
     done = finished(command, env=environment, timeout=480)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     checks = [line for line in lines if "id" in line]
+    said = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("{"))
     return {"command": " ".join(words), "code": done.returncode, "seconds": round(time.time() - began, 2), "checks": checks,
-            "stderr": done.stderr[-2000:]}
+            "stderr": done.stderr[-2000:], **({"said": said[-2000:]} if said else {})}
 
 
 class OutOfTime(Exception):
@@ -98,8 +100,11 @@ def has(module):
 
 def inventory():
     """What the machine is, by nvidia-smi and the agent: driver, GPUs, health."""
-    facts = [shell("nvidia-smi", "-q"), shell("nvidia-smi", "topo", "-m"), shell("ldd", "--version"), shell("uname", "-a"),
+    facts = [shell("nvidia-smi", "-q"), shell("nvidia-smi", "topo", "-m"), shell("ldd", "--version"), shell("uname", "-m"),
              shell(sys.executable, "-m", "pip", "list", "--format=json")]
+    for fact in facts:
+        # What tells one machine from another is left out.
+        fact["text"] = re.sub(r"(Serial Number|UUID|GUID|GPU PDI|Host ID)( *: ).*", r"\1\2(left out)", fact["text"])
     runs = [agent(["run", "driver", "health"])]
     return runs, all_good(*runs), facts
 
@@ -116,9 +121,13 @@ def new_groups():
     return runs, all_good(*runs), []
 
 
+# Level perf but for the minute of products; PEAKS: a file of `peak.KEY=` lines for the GPU's model, as `envforge verify` passes them.
+PERF = ["perf", "--stage", "perf", "--skip", "speed-sustained"] + (["--expect", os.environ["PEAKS"]] if "PEAKS" in os.environ else [])
+
+
 def perf():
     """Level perf but for the minute of products: every speed once."""
-    runs = [agent(["perf", "--stage", "perf", "--skip", "speed-sustained"])]
+    runs = [agent(PERF)]
     return runs, all_good(*runs), []
 
 
@@ -141,13 +150,18 @@ def kernels_by_ptx():
 
 
 def kernels_by_nvrtc():
-    """Our kernels by the Python's NVRTC and by each of NVRTC's folders."""
-    runs = [agent(OWN)]
-    with tempfile.TemporaryDirectory() as empty:
-        for folder in os.environ.get("NVRTC", "").split(":"):
-            if folder:
-                runs.append(agent(OWN, ROOT=empty, VIRTUAL_ENV="", LD_LIBRARY_PATH=f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"))
-    return runs, all_good(*runs), []
+    """Our kernels by the Python's NVRTC and by each of NVRTC's folders, which must be what compiled them."""
+    runs, bad = [agent(OWN)], []
+    for folder in filter(None, os.environ.get("NVRTC", "").split(":")):
+        with tempfile.TemporaryDirectory() as empty:
+            # The agent looks for libraries below its root alone.
+            os.makedirs(empty + os.path.dirname(folder))
+            os.symlink(folder, empty + folder)
+            runs.append(agent(OWN, ROOT=empty, VIRTUAL_ENV="", LD_LIBRARY_PATH=f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"))
+        target = check(runs[-1], "gemm-fp32-own").get("measured", {}).get("target", "")
+        if not target.startswith("sm_"):
+            bad.append(f"NVRTC of {folder} was not used: {target}")
+    return runs, all_good(*runs) + bad, []
 
 
 def kernels():
@@ -227,6 +241,12 @@ def sanitizer():
     if not program:
         return [], [], [{"skipped": "compute-sanitizer is not installed"}]
     runs, bad = [], []
+    if shim():
+        # It must be able to look into a kernel: the first buffer of each lies elsewhere than the kernel is told.
+        planted = agent(["check", "gemm-own"], wrapper=[program, "--tool", "memcheck", "--error-exitcode", "99"], LD_PRELOAD=shim(), SHIM="stray")
+        runs.append({**planted, "fault": "stray", "checks": []})
+        if planted["code"] != 99 or "Invalid __global__" not in planted.get("said", ""):
+            bad.append(f"memcheck does not see what a kernel reads: exit code {planted['code']}: {planted.get('said')}")
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
         for group in ("memory", "gemm-own", "conv-own"):
             # `check` runs in the same process, which the tool watches.
@@ -242,7 +262,7 @@ def confined():
     """As another user without capabilities or a network, with a small /dev/shm and a read-only root; beside a program that holds the memory; stopped."""
     runs, bad, notes = [], [], []
     for name, before in CONFINED.items():
-        script = before + "exec setpriv --reuid 50000 --regid 50000 --clear-groups --bounding-set=-all --no-new-privs \"$@\""
+        script = LOOPBACK + before + "exec setpriv --reuid 50000 --regid 50000 --clear-groups --bounding-set=-all --no-new-privs \"$@\""
         wrapper = ["unshare", "--net", "--mount", "sh", "-c", script, "sh"]
         if os.geteuid() != 0 or shell(*wrapper, "true")["code"] != 0:
             notes.append({"skipped": f"{name}: no root, or the machine does not allow it"})
@@ -272,6 +292,9 @@ def confined():
         bad.append(f"a stopped child: {line}")
     return runs, bad, notes
 
+
+# As `docker run --network none` has it: no network but the loopback interface, which is up; 0x8914 sets flags, 0x41 is up and running.
+LOOPBACK = f"{sys.executable} -c 'import fcntl,socket,struct; fcntl.ioctl(socket.socket(), 0x8914, struct.pack(\"16sh14x\", b\"lo\", 0x41))'; "
 
 # What is done as root before the agent starts as another user. A root that takes a file is not read-only: that ends it.
 SMALL = "mount -t tmpfs -o size=64k none /dev/shm 2>/dev/null; "
@@ -327,12 +350,31 @@ def stopped():
             "checks": [line for line in lines if "id" in line], "stderr": errors[-2000:]}
 
 
+# What a package must be able to do without a GPU, and why it cannot be tried if it cannot.
+PROBES = {
+    "onnxruntime": ("import onnxruntime as o, sys; sys.exit('CUDAExecutionProvider' not in o.get_available_providers())",
+                    "the package for the processor"),
+    # numba-cuda up to 0.30.4 with NumPy 2.5: no kernel compiles.
+    "numba": ("import importlib.util as u, numpy, sys; sys.exit(bool(u.find_spec('numba_cuda')) and not hasattr(numpy, 'row_stack'))",
+              "its numba-cuda does not work with its NumPy"),
+}
+
+
+def lacks(name):
+    """Why a framework of this Python cannot be tried; None if it can."""
+    if not has(name):
+        return "not installed"
+    script, reason = PROBES.get(name, ("", ""))
+    return reason if shell(sys.executable, "-c", script)["code"] else None
+
+
 def frameworks():
     """The other frameworks of this Python, each by the script that images are checked with."""
     runs, notes = [], []
     for name in OTHERS:
-        if not has(name):
-            notes.append({"skipped": f"{name} is not installed"})
+        why = lacks(name)
+        if why:
+            notes.append({"skipped": f"{name}: {why}"})
             continue
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as expect:
             expect.write(f"framework={name}\n")
@@ -358,7 +400,7 @@ print(json.dumps(found))
 
 def perf_five():
     """How far five runs differ, and what torch measures for the same products."""
-    runs = [agent(["perf", "--stage", "perf", "--skip", "speed-sustained"]) for _ in range(5)]
+    runs = [agent(PERF) for _ in range(5)]
     medians = {}
     for result in runs:
         for line in result["checks"]:

@@ -132,6 +132,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
     case 75: *value = capability / 10; return 0;
     case 76: *value = capability % 10; return 0;
     case 16: *value = 132; return 0;
+    case 18: *value = number("FAKE_INTEGRATED", 0); return 0;
     case 20: *value = number("FAKE_COMPUTE_MODE", 0); return 0;
     case 32: *value = 1; return 0;
     case 33: *value = 0x3b + device; return 0;

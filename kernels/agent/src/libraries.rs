@@ -43,17 +43,15 @@ pub(crate) struct SearchPaths {
     pub(crate) root: PathBuf,
     /// The value of `LD_LIBRARY_PATH`.
     pub(crate) variable: String,
-    /// Python prefixes besides the usual ones: `VIRTUAL_ENV`, `CONDA_PREFIX`.
+    /// Python prefixes besides the usual ones: those that are active.
     pub(crate) prefixes: Vec<PathBuf>,
 }
 
 impl SearchPaths {
     /// The places of this process's image.
     pub(crate) fn of(root: &Path) -> Self {
-        let variable = |name: &str| std::env::var(name).unwrap_or_default();
-        let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].map(variable);
-        let prefixes = prefixes.into_iter().filter(|path| !path.is_empty()).map(PathBuf::from).collect();
-        Self { root: root.to_owned(), variable: variable("LD_LIBRARY_PATH"), prefixes }
+        let variable = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+        Self { root: root.to_owned(), variable, prefixes: active_environments(root) }
     }
 
     /// Every CUDA library, each file once, the one that a framework would load first.
@@ -147,14 +145,45 @@ impl SearchPaths {
         .collect()
     }
 
-    /// A path of the image below what stands for its root; one that already lies there stays.
     fn below(&self, path: &str) -> PathBuf {
-        let path = Path::new(path);
-        if path.starts_with(&self.root) {
-            return path.to_owned();
-        }
-        self.root.join(path.strip_prefix("/").unwrap_or(path))
+        below(&self.root, path)
     }
+}
+
+/// The Python environments in use: the one whose Python `PATH` finds first, `VIRTUAL_ENV` and `CONDA_PREFIX`.
+fn active_environments(root: &Path) -> Vec<PathBuf> {
+    let named = ["VIRTUAL_ENV", "CONDA_PREFIX"].map(|name| std::env::var(name).unwrap_or_default());
+    let mut found: Vec<_> =
+        first_on_path(root, &std::env::var("PATH").unwrap_or_default()).into_iter().collect();
+    for prefix in named.into_iter().filter(|path| !path.is_empty()).map(|path| below(root, &path)) {
+        if !found.contains(&prefix) {
+            found.push(prefix);
+        }
+    }
+    found
+}
+
+/// The virtual environment in use, if one is: nothing but the packages of one Python lies in it.
+pub(crate) fn virtual_environment(root: &Path) -> Option<PathBuf> {
+    active_environments(root).into_iter().find(|prefix| prefix.join("pyvenv.cfg").is_file())
+}
+
+/// The environment of the first Python of a `PATH`; the system's own Python is none.
+fn first_on_path(root: &Path, path: &str) -> Option<PathBuf> {
+    let folders = path.split(':').filter(|folder| folder.starts_with('/')).map(|folder| below(root, folder));
+    let mut pythons = folders.flat_map(|folder| ["python3", "python"].map(|name| folder.join(name)));
+    let python = pythons.find(|python| python.symlink_metadata().is_ok())?;
+    let prefix = python.parent()?.parent()?.to_owned();
+    (prefix.join("pyvenv.cfg").is_file() || prefix.join("conda-meta").is_dir()).then_some(prefix)
+}
+
+/// A path of the image below what stands for its root; one that already lies there stays.
+fn below(root: &Path, path: &str) -> PathBuf {
+    let path = Path::new(path);
+    if path.starts_with(root) {
+        return path.to_owned();
+    }
+    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// The first library of that name.
@@ -262,6 +291,22 @@ mod tests {
         assert_eq!(of("cudnn"), [(FoundVia::Python, bundled)]);
         assert_eq!(of("nccl"), [(FoundVia::Loader, configured)], "one file under two names is one");
         assert_eq!(first(&found, "cublas"), None);
+    }
+
+    #[test]
+    fn first_python_of_a_path_names_the_environment_and_the_systems_is_none() {
+        let folder = tempfile::tempdir().expect("folder");
+        let root = folder.path().canonicalize().expect("there");
+        for path in ["usr/bin/python3", "opt/venv/bin/python", "opt/venv/pyvenv.cfg", "opt/conda/bin/python3"]
+        {
+            write(&root, path);
+        }
+        std::fs::create_dir(root.join("opt/conda/conda-meta")).expect("made");
+        let found = |path: &str| first_on_path(&root, path);
+        assert_eq!(found("/opt/venv/bin:/usr/bin"), Some(root.join("opt/venv")));
+        assert_eq!(found("relative:/none:/opt/conda/bin:/opt/venv/bin"), Some(root.join("opt/conda")));
+        assert_eq!(found("/usr/bin:/opt/venv/bin"), None, "programs of that image run the system's");
+        assert_eq!(found(""), None);
     }
 
     #[test]

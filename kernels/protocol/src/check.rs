@@ -6,7 +6,7 @@ use crate::outcome::{Level, Stage};
 /// A condition under which a check is required for a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    /// Never: the check informs or warns.
+    /// Never: a machine, an image or a library may lack what it tries. A failure still fails the image; speeds and reports only warn.
     Optional,
     /// In every image that envforge built.
     EveryImage,
@@ -143,8 +143,7 @@ const CUDNN: &str = "cuDNN 8 and 9 convolve correctly with a forced algorithm th
      (`IMPLICIT_PRECOMP_GEMM`, `ALGO_1`), NCHW and NHWC, fp32 and fp16";
 const NCCL: &str = "sums and moves over all GPUs are correct on every rank; one GPU: an all-reduce that scales first, so that a \
      kernel runs, and from NCCL 2.30 two ranks on it";
-const MATH: &str = "cuFFT, cuSOLVER, cuSPARSE and cuRAND, where the image has them, each solve a small problem with a known answer (not \
-     run on a GPU yet: a failure is reported and fails no image)";
+const MATH: &str = "cuFFT, cuSOLVER, cuSPARSE and cuRAND, where the image has them, each solve a small problem with a known answer";
 const MATH_BOUND: &str = "exact; random transforms fp32 1e-6, fp64 1e-13; equations 1e-12";
 const NCCL_MORE: &str = "on several GPUs: sums in half precision, and parts from each GPU to each, on every rank (not run on a GPU yet: as above)";
 const FRAMEWORK: &str = "PyTorch in the image's Python computes correctly; TensorFlow, JAX, CuPy, Numba and ONNX Runtime are \
@@ -324,14 +323,14 @@ checks! {
     Product "product" Gpu Quick {
         ProductKernel "product-kernel" Any Unproven, "the product runs one of its own kernels, and the result is the processor's: each has a script in `agent/src/python/products/` (not run on a GPU yet: a failure is reported and fails no image)", "exact; 1e-5 where it rounds";
     }
-    /// The further libraries of CUDA. No check of it has run on a GPU, nor of the next three.
+    /// The further libraries of CUDA.
     MathLibraries "math-libraries" Gpu Full {
-        FftCufft "fft-cufft" Any Unproven, MATH, MATH_BOUND;
-        SolveCusolver "solve-cusolver" Any Unproven, MATH, MATH_BOUND;
-        SparseCusparse "sparse-cusparse" Any Unproven, MATH, MATH_BOUND;
-        RandomCurand "random-curand" Any Unproven, MATH, MATH_BOUND;
+        FftCufft "fft-cufft" Any Optional, MATH, MATH_BOUND;
+        SolveCusolver "solve-cusolver" Any Optional, MATH, MATH_BOUND;
+        SparseCusparse "sparse-cusparse" Any Optional, MATH, MATH_BOUND;
+        RandomCurand "random-curand" Any Optional, MATH, MATH_BOUND;
     }
-    /// Further collectives of NCCL.
+    /// Further collectives of NCCL. No check of it has run on a GPU, nor of the next.
     NcclMore "nccl-more" Gpu Full {
         NcclAllReduceFp16 "nccl-all-reduce-fp16" Any Unproven, NCCL_MORE, "exact";
         NcclAllReduceBf16 "nccl-all-reduce-bf16" Any Unproven, NCCL_MORE, "exact";
@@ -343,26 +342,26 @@ checks! {
     }
     /// All of the GPUs' memory.
     MemoryAll "memory-all" Gpu Full {
-        MemoryAll "memory-all" Any Unproven, "all free memory but 512 MiB holds a word that differs at every address, and its inverse; all is written before it is read (not run on a GPU yet: as above)", "exact";
+        MemoryAll "memory-all" Any Optional, "all free memory but 512 MiB holds a word that differs at every address, and its inverse; all is written before it is read", "exact";
     }
-    /// Physical memory at reserved addresses. Neither this nor the next has run on a GPU.
+    /// Physical memory at reserved addresses.
     MemoryMapped "memory-mapped" Gpu Full {
-        MemoryMapped "memory-mapped" Any Unproven, "two parts of physical memory at reserved addresses hold a pattern across their border, and keep their words when they change places: PyTorch's expandable segments and vLLM's sleep mode are made so (not run on a GPU yet: as above)", "exact";
+        MemoryMapped "memory-mapped" Any Optional, "two parts of physical memory at reserved addresses hold a pattern across their border, and keep their words when they change places: PyTorch's expandable segments and vLLM's sleep mode are made so", "exact";
     }
     /// Memory that two processes share.
     MemoryIpc "memory-ipc" Gpu Full {
-        MemoryIpc "memory-ipc" Any Unproven, "another process opens memory by its CUDA IPC handle, finds the pattern and inverts it, as `torch.multiprocessing` shares tensors (not run on a GPU yet: as above)", "exact";
+        MemoryIpc "memory-ipc" Any Optional, "another process opens memory by its CUDA IPC handle, finds the pattern and inverts it, as `torch.multiprocessing` shares tensors", "exact";
     }
     /// The framework's compiler.
     FrameworkFull "framework-full" Gpu Full {
         FrameworkCompile "framework-compile" Any TorchCompile, FULL, "compiled 1e-3; gradients of DDP 1e-4";
     }
-    /// Training and attention as users run them. No check of it has run on a GPU.
+    /// Training and attention as users run them.
     FrameworkTrain "framework-train" Gpu Full {
-        FrameworkAttention "framework-attention" Any Unproven, "PyTorch's attention: flash, memory-efficient and cuDNN's, as far as the wheel has them, agree with the plain one, forward and backward (not run on a GPU yet: as above)", "2e-2";
-        FrameworkTraining "framework-training" Any Unproven, "PyTorch: steps in bfloat16 lower the loss; TensorFlow and JAX: a gradient is that of the processor (not run on a GPU yet: as above)", "gradients 1e-5";
-        FrameworkFp8 "framework-fp8" Any Unproven, "PyTorch's `_scaled_mm` multiplies in fp8 (not run on a GPU yet: as above)", "1e-2";
-        FrameworkTriton "framework-triton" Any Unproven, "a kernel of this agent, written in Triton, multiplies matrices by `tl.dot` (not run on a GPU yet: as above)", "exact";
+        FrameworkAttention "framework-attention" Any Optional, "PyTorch's attention: flash, memory-efficient and cuDNN's, as far as the wheel has them, agree with the plain one, forward and backward", "2e-2";
+        FrameworkTraining "framework-training" Any Optional, "PyTorch: steps in bfloat16 lower the loss; TensorFlow and JAX: a gradient is that of the processor", "gradients 1e-5";
+        FrameworkFp8 "framework-fp8" Any Optional, "PyTorch's `_scaled_mm` multiplies in fp8", "1e-2";
+        FrameworkTriton "framework-triton" Any Optional, "a kernel of this agent, written in Triton, multiplies matrices by `tl.dot`", "exact";
     }
     /// Distributed training: its ranks are processes of their own, so no other may hold a GPU in exclusive mode.
     FrameworkDdp "framework-ddp" Gpu Full {
@@ -402,7 +401,7 @@ checks! {
     }
     /// Products for a minute.
     SpeedSustained "speed-sustained" Perf Perf {
-        SpeedSustained "speed-sustained" Any Unproven, "products for a minute: speed at first and at last, clocks and temperature; the last result is the first one (not run on a GPU yet: as above)", "warns; another result fails";
+        SpeedSustained "speed-sustained" Any Optional, "products for a minute: speed at first and at last, clocks and temperature; the last result is the first one", "warns; another result fails";
     }
 }
 

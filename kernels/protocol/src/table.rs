@@ -10,7 +10,7 @@ impl Requirement {
     pub fn described(self) -> String {
         let list = |names: &[&str]| names.join(", ");
         match self {
-            Self::Optional => "none: the check informs or warns".to_owned(),
+            Self::Optional => "none: it may be skipped, or only warns".to_owned(),
             Self::EveryImage => "every image that envforge built".to_owned(),
             Self::Wheel(name) => format!(
                 "images with a locked wheel `{name}`, or with that library in the framework's own wheel"

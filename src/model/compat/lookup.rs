@@ -350,6 +350,16 @@ mod tests {
         assert_eq!(limit("2.3.0"), None);
     }
 
+    /// Seen on an H100: a kernel of numba-cuda 0.30.4 does not compile with NumPy 2.5.2.
+    #[test]
+    fn numba_cuda_has_a_numpy_limit_since_it_has_its_own_arrays() {
+        let matrix = Matrix::current();
+        let limit =
+            |text: &str| matrix.numpy_limit("numba", &version(text)).and_then(|row| row.numpy.as_deref());
+        assert_eq!([limit("0.30.4"), limit("0.21.1")], [Some("<2.5"); 2]);
+        assert_eq!(limit("0.20.1"), None);
+    }
+
     /// The METADATA of vLLM 0.2.1 and of PyTorch 2.0.1 have no bound: a lock had NumPy 2.4, with which PyTorch raises.
     #[test]
     fn vllm_has_the_numpy_limit_of_its_torch() {

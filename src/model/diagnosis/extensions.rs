@@ -555,6 +555,31 @@ pub(super) const ENTRIES: &[KnownError] = &[
         source: "https://github.com/triton-lang/triton/blob/main/python/triton/runtime/errors.py",
     },
     KnownError {
+        id: "numba-cuda-numpy",
+        texts: &[&["module 'numpy' has no attribute 'row_stack'"]],
+        what: "a kernel of numba-cuda does not compile with this NumPy",
+        why: "NumPy 2.5 removed row_stack, which numba-cuda up to 0.30.4 uses; its maintainers do not follow newer NumPy versions",
+        cures: &[
+            "request an older NumPy next to it: `envforge plan {spec|SPEC} --with \"numpy<2.5\"`; outside an image `pip install 'numpy<2.5'`",
+        ],
+        source: "https://github.com/NVIDIA/numba-cuda/pull/916",
+    },
+    KnownError {
+        id: "triton-ldconfig",
+        texts: &[
+            &["Command '['/sbin/ldconfig', '-p']' returned non-zero"],
+            &["No such file or directory: '/sbin/ldconfig'"],
+            &["No such file or directory: 'ldconfig'"],
+        ],
+        what: "Triton cannot ask the loader where the driver's library is",
+        why: "it runs `ldconfig -p`, and the image has no /etc/ld.so.cache or no ldconfig: torch.compile and Triton kernels fail, all else works",
+        cures: &[
+            "run `ldconfig` as root in the image (`RUN ldconfig` in a Dockerfile)",
+            "or tell Triton the directory of libcuda.so.1: `TRITON_LIBCUDA_PATH=/usr/lib/x86_64-linux-gnu`",
+        ],
+        source: "https://github.com/triton-lang/triton/issues/2878",
+    },
+    KnownError {
         id: "numpy-removed-name",
         texts: &[
             &["was removed in the NumPy 2.0 release"],

@@ -55,6 +55,14 @@ pub(super) const TEXTS: &[(&str, &str)] = &[
         "A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.3.1 as it may crash.",
     ),
     ("numpy-other-major", "AttributeError: _ARRAY_API not found"),
+    ("numba-cuda-numpy", "AttributeError: module 'numpy' has no attribute 'row_stack'"),
+    ("numpy-removed-name", "AttributeError: module 'numpy' has no attribute 'float'"),
+    // As PyTorch 2.11 said it on an H100, in an image without /etc/ld.so.cache.
+    (
+        "triton-ldconfig",
+        "InductorError: CalledProcessError: Command '['/sbin/ldconfig', '-p']' returned non-zero exit status 1. Set TORCHDYNAMO_VERBOSE=1",
+    ),
+    ("triton-ldconfig", "FileNotFoundError: [Errno 2] No such file or directory: 'ldconfig'"),
     (
         "glibc-too-old",
         "ImportError: /lib/x86_64-linux-gnu/libm.so.6: version `GLIBC_2.38' not found (required by ./x.so)",

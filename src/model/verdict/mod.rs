@@ -401,16 +401,14 @@ mod tests {
             format!(r#"{{"id":"{id}","stage":"gpu","outcome":"{outcome}","detail":"boom"}}"#) + "\n" + GOOD
         };
         for outcome in ["failed", "errored"] {
-            let verdict = judge(
-                &line("framework-attention", outcome),
-                "agent exited with code 1",
-                &image(),
-                &expected(),
-            );
+            let verdict =
+                judge(&line("nccl-processes", outcome), "agent exited with code 1", &image(), &expected());
             assert_eq!((verdict.failures(), verdict.verdict), (0, VerdictStatus::StaticOnly), "{outcome}");
             let text = verdict_text(&verdict, Detail::Problems);
             assert!(
-                text.starts_with("skipped framework-attention  failed, and the check itself has never passed on a GPU: boom"),
+                text.starts_with(
+                    "skipped nccl-processes  failed, and the check itself has never passed on a GPU: boom"
+                ),
                 "{text}"
             );
             assert_eq!(
@@ -420,7 +418,7 @@ mod tests {
             );
         }
         let passed =
-            judge(&line("framework-attention", "passed"), "agent exited with code 0", &image(), &expected());
+            judge(&line("nccl-processes", "passed"), "agent exited with code 0", &image(), &expected());
         assert_eq!(passed.checks[0].outcome, Outcome::Passed);
     }
 

@@ -68,9 +68,13 @@ impl Options {
         if self.expect.is_some() { self.expectation() } else { Ok(Expectation::default()) }
     }
 
-    /// The locked environment.
+    /// The locked environment; in an image of others the virtual environment in use, if one is.
     pub(crate) fn environment(&self) -> PathBuf {
-        self.root.join("opt/env")
+        let own = self.root.join("opt/env");
+        if own.is_dir() {
+            return own;
+        }
+        crate::libraries::virtual_environment(&self.root).unwrap_or(own)
     }
 
     /// Its interpreter.

@@ -29,7 +29,7 @@ int main() {
 ";
 
 pub(crate) fn run(options: &Options) -> Vec<Report> {
-    let expected = match options.expectation() {
+    let expected = match options.expectation_if_given() {
         Ok(expected) => expected,
         Err(problem) => return errored(IDS, &problem),
     };

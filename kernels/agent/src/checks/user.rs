@@ -17,7 +17,8 @@ pub(crate) fn run(options: &Options) -> Vec<Report> {
         Ok(_) => {}
         Err(error) => problems.push(format!("cannot determine the user: {error}")),
     }
-    let probe = options.environment().join(".envforge-write-probe");
+    // The environment of envforge's own images: a user may well write to his own.
+    let probe = options.root.join("opt/env/.envforge-write-probe");
     if std::fs::write(&probe, "").is_ok() {
         let _ = std::fs::remove_file(&probe);
         problems.push("the user can write to /opt/env".to_owned());

@@ -31,6 +31,7 @@ pub(crate) struct Driver {
 
 /// What the driver says of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent answers of the driver")]
 pub(crate) struct Facts {
     /// Its number, from 0, among the visible ones.
     pub(crate) ordinal: c_int,
@@ -49,6 +50,8 @@ pub(crate) struct Facts {
     pub(crate) ecc: bool,
     /// Whether it serves one process at a time.
     pub(crate) exclusive: bool,
+    /// Whether its memory is the host's.
+    pub(crate) integrated: bool,
     /// Whether physical memory can be mapped at reserved addresses.
     pub(crate) maps_memory: bool,
     /// `0000:3b:00`: domain, bus, device.
@@ -137,6 +140,7 @@ impl Driver {
             memory_bus: or_zero(37),
             ecc: or_zero(32) == 1,
             exclusive: or_zero(20) != 0,
+            integrated: or_zero(18) == 1,
             maps_memory: or_zero(102) == 1,
             bus,
         })

@@ -13,6 +13,10 @@ pub(crate) struct GpuLibraryError {
     pub(crate) message: String,
 }
 
+/// The fix where NCCL finds no network at all.
+const NO_INTERFACE: &str = "NCCL needs one network interface that is up, if only the loopback one: `ip link set lo up` in the container, or name \
+                            one by NCCL_SOCKET_IFNAME";
+
 impl GpuLibraryError {
     pub(crate) fn new(library: Library, call: &str, code: i32) -> Self {
         Self { library, call: call.to_owned(), code, message: String::new() }
@@ -40,6 +44,10 @@ impl GpuLibraryError {
 
     /// Returns the fix, if one is known.
     pub(crate) fn hint(&self) -> Option<&'static str> {
+        // One status for several faults: NCCL's own words tell this one from two ranks on one GPU.
+        if self.library == Library::Nccl && self.message.contains("no socket interface") {
+            return Some(NO_INTERFACE);
+        }
         self.known().map(|status| status.fix).filter(|fix| !fix.is_empty())
     }
 }
@@ -92,6 +100,11 @@ mod tests {
         assert_eq!(error.hint(), None);
         let error = GpuLibraryError::new(Library::Cudnn, "cudnnCreate", 3002);
         assert!(error.to_string().contains("3002 (CUDNN_STATUS_NOT_SUPPORTED)"), "{error}");
+        let mut error = GpuLibraryError::new(Library::Nccl, "ncclCommInitAll", 5);
+        assert!(error.hint().is_some_and(|hint| hint.contains("two ranks")), "{error}");
+        // As NCCL 2.28.9 said it on an H100 without a network.
+        error.message = "Bootstrap : no socket interface found".to_owned();
+        assert_eq!(error.hint(), Some(NO_INTERFACE));
         let error = GpuLibraryError::new(Library::Cudnn, "cudnnCreate", 3007);
         assert!(error.to_string().contains("ARCH_MISMATCH") && error.hint().is_some(), "{error}");
     }

@@ -156,7 +156,11 @@ def compile_():
 
 ATTENTION = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION")
 # What PyTorch says of a backend that has no kernel for these inputs, or is not in the wheel.
-NOT_OFFERED = ("No available kernel", "No viable backend")
+NOT_OFFERED = ("No available kernel", "No viable backend", "No execution plans support the graph", "No valid execution plans built")
+# What PyTorch and cuBLAS say of fp8 that this release or GPU does not multiply.
+NO_FP8 = ("_scaled_mm is only supported on", "CUBLAS_STATUS_NOT_SUPPORTED")
+# What PyTorch says if others hold the memory.
+NO_MEMORY = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 def attended(inputs, weights, backend, sdpa_kernel):
@@ -236,7 +240,12 @@ def fp8():
         one = torch.ones((), device=device)
         # The right side must lie by columns.
         left, right = a.to(device, torch.float8_e4m3fn), b.t().contiguous().to(device, torch.float8_e4m3fn).t()
-        found = torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+        try:
+            found = torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+        except RuntimeError as error:
+            if any(text in str(error) for text in NO_FP8):
+                raise SkipCheck("not-offered", f"no fp8 on {device}: {error}")
+            raise
         # Up to 2.4 it also gives the largest value.
         found = found[0] if isinstance(found, tuple) else found
         error = relative(found, a @ b)
@@ -363,7 +372,8 @@ def main():
         except SkipCheck as skip:
             outcome, detail = f"skipped:{skip.args[0]}", skip.args[1]
         except Exception as error:  # noqa: BLE001: whatever the framework raises is the finding
-            outcome, detail = "failed", f"{type(error).__name__}: {error}"
+            busy = any(text in str(error) for text in NO_MEMORY)
+            outcome, detail = "skipped:host-busy" if busy else "failed", f"{type(error).__name__}: {error}"
         print(f"{name}\t{outcome}\t{' '.join(detail.split())}", flush=True)
 
 

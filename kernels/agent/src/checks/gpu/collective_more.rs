@@ -76,7 +76,7 @@ fn processes(options: &Options) -> Result<(String, CheckPass), CheckFailure> {
     let problems: Vec<String> = ranks
         .into_iter()
         .enumerate()
-        .filter_map(|(rank, child)| Some(format!("rank {rank}: {}", process::problem(child)?)))
+        .filter_map(|(rank, child)| Some(format!("rank {rank}: {}", process::problem(child)?.detail)))
         .collect();
     if !problems.is_empty() {
         return Err(CheckFailure::fail(problems.join("; ")).hint(

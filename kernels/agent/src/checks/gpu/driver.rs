@@ -173,6 +173,7 @@ mod tests {
             memory_bus: 0,
             ecc: true,
             exclusive: false,
+            integrated: false,
             maps_memory: true,
             bus: "0000:3b:00".to_owned(),
         }

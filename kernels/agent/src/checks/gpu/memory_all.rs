@@ -1,7 +1,7 @@
 //! Proves that all of a GPU's free memory holds what is written to it: every part is written before the first is read, so
 //! that two addresses which are one are found too.
 
-use envforge_protocol::CheckId;
+use envforge_protocol::{CheckId, SkipReason};
 
 use super::pattern::Pattern;
 use super::{CheckFailure, CheckPass, on_every_gpu};
@@ -20,6 +20,12 @@ pub(crate) fn run(options: &Options, say: &mut dyn FnMut(Report)) {
 }
 
 fn everything(options: &Options, device: &Device) -> Result<CheckPass, CheckFailure> {
+    if device.facts.integrated {
+        return Err(CheckFailure::skip(
+            SkipReason::NotOffered,
+            "the GPU's memory is the host's: to take all of it would end other programs",
+        ));
+    }
     let pattern = Pattern::load(options, device)?;
     let (free, total) = device.memory()?;
     let parts = allocate(device, free)?;

@@ -28,7 +28,7 @@ fn shared(options: &Options, device: &Device) -> Result<CheckPass, CheckFailure>
     let handle = ipc::handle(device, &memory).map_err(unsupported)?;
     let words = [device.facts.ordinal.to_string(), process::hex(&handle.0)];
     if let Some(problem) = process::problem(process::start("borrow", &words, options)?) {
-        return Err(CheckFailure::fail(format!("the other process: {problem}")));
+        return Err(CheckFailure { detail: format!("the other process: {}", problem.detail), ..problem });
     }
     pattern.verify_inverse(&memory, SEED, "after the other process inverted them")?;
     pattern.detects_a_change(&memory, SEED)?;
@@ -59,7 +59,7 @@ fn borrowed(words: &[String], options: &Options) -> Result<String, CheckFailure>
     let own = facts.iter().find(|gpu| gpu.ordinal == ordinal).ok_or_else(bad)?;
     let [device]: [Device; 1] = open(&driver, [own])?.try_into().map_err(|_| bad())?;
     let pattern = Pattern::load(options, &device)?;
-    let opened = Opened::open(&device, handle, BYTES)?;
+    let opened = Opened::open(&device, handle, BYTES).map_err(unsupported)?;
     pattern.verify(&opened.memory(), SEED, "when another process opened them")?;
     pattern.invert(&opened.memory())?;
     device.synchronize()?;

@@ -84,6 +84,13 @@ fn clean(buffer: &Buffer, [count, first, bits]: [u64; 3], when: &str) -> Result<
         return Ok(());
     }
     let words = buffer.bytes / 8;
+    if (count == 0) != (first == u64::MAX) || (count == 0) != (bits == 0) {
+        let text = format!(
+            "the GPU's own report {when} contradicts itself: {count} wrong words, the first at {first:#x}, bits {bits:#x}"
+        );
+        return Err(CheckFailure::fail(text)
+            .hint("bytes change on their way from the GPU: see the check memory-copies"));
+    }
     let text = format!("{count} of {words} words are wrong {when}, the first at {first}, bits {bits:#x}");
     Err(CheckFailure::fail(text)
         .hint("run a memory test on the host: the GPU's memory or its driver is faulty"))

@@ -2,11 +2,15 @@
 
 use std::process::{Child, Command, Stdio};
 
+use envforge_protocol::SkipReason;
+
 use super::CheckFailure;
 use crate::checks::Options;
 
 /// What a process prints if it found what it should.
 pub(crate) const EXACT: &str = "exact";
+/// How its line begins if it could not be tried here: the reason follows.
+const SKIPPED: &str = "skipped:";
 
 /// Starts the agent as `COMMAND WORD…` with the same options.
 pub(crate) fn start(command: &str, words: &[String], options: &Options) -> Result<Child, CheckFailure> {
@@ -22,19 +26,36 @@ pub(crate) fn start(command: &str, words: &[String], options: &Options) -> Resul
         .map_err(|error| CheckFailure::error(format!("cannot start {}: {error}", program.display())))
 }
 
-/// What a process printed; `None` if that is [`EXACT`].
-pub(crate) fn problem(child: Child) -> Option<String> {
+/// What a process printed, a skip with its reason among it; `None` if that is [`EXACT`].
+pub(crate) fn problem(child: Child) -> Option<CheckFailure> {
     let text = child.wait_with_output().map_or_else(
         |error| error.to_string(),
         |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
     );
     let problem = if text.is_empty() { "ended without an answer".to_owned() } else { text };
-    (problem != EXACT).then_some(problem)
+    (problem != EXACT).then(|| failure(&problem))
+}
+
+/// The failure that [`line`] wrote.
+fn failure(line: &str) -> CheckFailure {
+    let skip = line.strip_prefix(SKIPPED).and_then(|rest| rest.split_once(' '));
+    match skip.and_then(|(reason, detail)| Some((SkipReason::parse(reason)?, detail))) {
+        Some((reason, detail)) => CheckFailure::skip(reason, detail),
+        None => CheckFailure::fail(line),
+    }
 }
 
 /// Prints what came of a process's work.
 pub(crate) fn print(found: Result<String, CheckFailure>) {
-    println!("{}", found.unwrap_or_else(|failure| failure.detail).replace('\n', " "));
+    println!("{}", line(found));
+}
+
+fn line(found: Result<String, CheckFailure>) -> String {
+    let text = found.unwrap_or_else(|failure| match failure.skip {
+        Some(reason) => format!("{SKIPPED}{} {}", reason.as_str(), failure.detail),
+        None => failure.detail,
+    });
+    text.replace('\n', " ")
 }
 
 /// Two digits a byte, for a word of the command line.
@@ -51,6 +72,18 @@ pub(crate) fn bytes<const COUNT: usize>(word: &str) -> Option<[u8; COUNT]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reason_of_a_skip_survives_the_other_process() {
+        let busy = CheckFailure::skip(SkipReason::HostBusy, "the GPU's memory is full");
+        let found = failure(&line(Err(busy)));
+        assert_eq!(
+            (found.skip, found.detail.as_str()),
+            (Some(SkipReason::HostBusy), "the GPU's memory is full")
+        );
+        let found = failure(&line(Err(CheckFailure::fail("wrong\nat 3"))));
+        assert_eq!((found.skip, found.detail.as_str()), (None, "wrong at 3"));
+    }
 
     #[test]
     fn words_hold_bytes_and_nothing_else() {

@@ -242,6 +242,7 @@ mod tests {
             memory_bus: 0,
             ecc: false,
             exclusive: false,
+            integrated: false,
             maps_memory: true,
             bus: String::new(),
         };

@@ -46,6 +46,8 @@ const TRY: f64 = 0.02;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rate {
     pub(super) tries: Tries,
+    /// Each try, in the order in which they ran.
+    pub(super) each: Vec<f64>,
     pub(super) load: Load,
 }
 
@@ -74,7 +76,7 @@ pub(super) fn rate<E: From<GpuLibraryError>>(
         rates.push(each * repeats as f64 / seconds.max(f64::MIN_POSITIVE));
     }
     let load = under_load(device, || (0..repeats).try_for_each(|_| work()))?;
-    Ok(Rate { tries: Tries::of(rates), load })
+    Ok(Rate { tries: Tries::of(&rates), each: rates, load })
 }
 
 /// Reads the GPU's clocks and links while it works: after the work an idle GPU has no reason to reduce its clocks, and
@@ -121,18 +123,20 @@ fn due(key: Speed, device: &Device, expected: &Expectation, load: &Load) -> Vec<
 
 /// Describes a measurement: median, best and spread, clocks, the comparison with expected speeds, and the verdict.
 fn describe(rate: Rate, key: Speed, unit: &str, device: &Device, expected: &Expectation) -> CheckPass {
-    let Rate { tries, load } = rate;
+    let Rate { tries, each, load } = rate;
+    let each: Vec<_> = each.iter().map(|rate| format!("{rate:.1}")).collect();
     let Tries { median, best, .. } = tries;
     let spread = 100.0 * tries.spread();
     let mut good = CheckPass::new(format!("{median:.1} {unit} (best {best:.1}, spread {spread:.0} %)"))
         .with("median", format!("{median:.3}"))
         .with("best", format!("{best:.3}"))
         .with("spread_percent", format!("{spread:.1}"))
+        .with("tries", each.join(" "))
         .with("unit", unit);
     let due = due(key, device, expected, &load);
     for one in &due {
         let (part, speed) = (median / one.speed, one.speed);
-        good.detail.push_str(&format!(", {:.0} % of {} of {speed:.6}", part * 100.0, one.words()));
+        good.detail.push_str(&format!(", {:.0} % of {} of {speed}", part * 100.0, one.words()));
         let name = one.source.as_str();
         good = good.with(name, speed).with(&format!("part_of_{name}"), format!("{part:.3}"));
     }
@@ -323,7 +327,7 @@ fn all_reduce(options: &Options) -> Result<CheckPass, CheckFailure> {
     }
     let load =
         under_load(&devices[0], || ranks.run((Collective::AllReduce, Format::Fp32), count, &addresses))?;
-    let rate = Rate { tries: Tries::of(rates), load };
+    let rate = Rate { tries: Tries::of(&rates), each: rates, load };
     let ranks = c_int::try_from(devices.len()).unwrap_or(c_int::MAX);
     Ok(describe(rate, Speed::Bus, "GB/s", &devices[0], &expected).with("ranks", ranks))
 }
