@@ -36,7 +36,7 @@ pub(crate) fn problem(child: Child) -> Option<CheckFailure> {
     (problem != EXACT).then(|| failure(&problem))
 }
 
-/// The failure that [`line`] wrote.
+/// The failure that `line` wrote.
 fn failure(line: &str) -> CheckFailure {
     let skip = line.strip_prefix(SKIPPED).and_then(|rest| rest.split_once(' '));
     match skip.and_then(|(reason, detail)| Some((SkipReason::parse(reason)?, detail))) {
