@@ -170,6 +170,18 @@ fn unsupported_precision_is_skipped() {
     }
 }
 
+/// All of the memory of a GPU that shares the host's is the host's: taking it would end other programs.
+#[test]
+#[ignore = "needs g++"]
+fn memory_of_the_host_is_not_taken_whole() {
+    let answer =
+        |integrated| agent(&["run", "memory-all"], &[("FAKE_COMPUTE", "1"), ("FAKE_INTEGRATED", integrated)]);
+    assert_eq!(answer("0").told("memory-all").0, "passed");
+    let shared = answer("1");
+    assert_eq!(shared.told("memory-all").0, "skipped");
+    assert_eq!(shared.check("memory-all")["skip"], "not-offered");
+}
+
 /// A GPU in exclusive mode gives a second process error 46: the children must follow each other.
 #[test]
 #[ignore = "needs g++"]

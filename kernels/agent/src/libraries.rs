@@ -3,6 +3,7 @@
 //! Each is given by its canonical path: NVRTC and cuDNN look for their parts next to the opened file.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::linker::SYSTEM;
@@ -168,10 +169,15 @@ pub(crate) fn virtual_environment(root: &Path) -> Option<PathBuf> {
     active_environments(root).into_iter().find(|prefix| prefix.join("pyvenv.cfg").is_file())
 }
 
+/// Where a `PATH` looks for a Python, in its order.
+pub(crate) fn pythons_of(path: &OsStr) -> impl Iterator<Item = PathBuf> {
+    std::env::split_paths(path).flat_map(|folder| ["python3", "python"].map(|name| folder.join(name)))
+}
+
 /// The environment of the first Python of a `PATH`; the system's own Python is none.
 fn first_on_path(root: &Path, path: &str) -> Option<PathBuf> {
-    let folders = path.split(':').filter(|folder| folder.starts_with('/')).map(|folder| below(root, folder));
-    let mut pythons = folders.flat_map(|folder| ["python3", "python"].map(|name| folder.join(name)));
+    let pythons = pythons_of(path.as_ref()).filter(|python| python.is_absolute());
+    let mut pythons = pythons.map(|python| below(root, &python.to_string_lossy()));
     let python = pythons.find(|python| python.symlink_metadata().is_ok())?;
     let prefix = python.parent()?.parent()?.to_owned();
     (prefix.join("pyvenv.cfg").is_file() || prefix.join("conda-meta").is_dir()).then_some(prefix)

@@ -87,9 +87,9 @@ impl Options {
     /// The interpreter of the locked environment, else the first that `PATH` finds.
     pub(crate) fn any_python(&self) -> Option<PathBuf> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let found = std::env::split_paths(&path)
-            .flat_map(|folder| ["python3", "python"].map(|name| folder.join(name)));
-        std::iter::once(self.python()).chain(found).find(|python| python.is_file())
+        std::iter::once(self.python())
+            .chain(crate::libraries::pythons_of(&path))
+            .find(|python| python.is_file())
     }
 }
 
