@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies the output of `cargo test`, or of several, and closes with the time of each test binary and of the ten slowest tests.
+"""Copies the output of `cargo test`, or of several, and closes with the time of each test binary and of the slowest tests.
 
 libtest measures no single test on the stable toolchain. The time of a test is therefore the time between its result and the one
 before it in the same binary: exact where tests run one after the other, as those with the engine do, and less than the truth
@@ -11,7 +11,7 @@ import re
 import sys
 import time
 
-SLOWEST = 10
+SLOWEST = 25
 
 
 def main(lines, now):

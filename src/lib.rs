@@ -21,6 +21,7 @@ pub mod cluster_file;
 pub mod commands;
 pub mod container_layers;
 pub mod engine;
+pub mod evidence;
 pub mod failure;
 pub mod fetch;
 pub mod host;

@@ -10,6 +10,7 @@ mod completion;
 mod containers;
 mod doctor;
 mod edit_packages;
+mod evidence;
 mod export;
 mod generate;
 mod groups;
@@ -38,6 +39,7 @@ pub use compat::{CompatAbiArgs, CompatCommand, CompatLintArgs, CompatShowArgs, C
 pub use containers::{LogsArgs, PsArgs, StopArgs};
 pub use doctor::DoctorArgs;
 pub use edit_packages::{AddArgs, EditArgs, RemoveArgs};
+pub use evidence::{AdmitArgs, EvidenceArgs, EvidenceCommand, WithdrawArgs};
 pub use export::{DockerfileArgs, ExportCommand, OciArgs};
 pub use generate::{CandidatesArgs, CompletionsArgs, GenerateCommand, ManArgs};
 pub use images::{DiffArgs, ImagesArgs, InspectArgs, PruneArgs, SizeArgs};
@@ -159,6 +161,8 @@ pub enum Command {
     Outdated(OutdatedArgs),
     /// Verify images, on a GPU if available.
     Verify(VerifyArgs),
+    /// Show who proved an image on which GPU and driver, and admit it.
+    Evidence(EvidenceArgs),
     /// Push an image to registries, without the engine compressing it.
     Push(PushArgs),
     /// Load an image that `export oci` wrote into the engine.
@@ -218,6 +222,7 @@ impl From<Command> for request::Command {
             Command::Lock(args) => Self::Lock(args.into()),
             Command::Outdated(args) => Self::Outdated(args.into()),
             Command::Verify(args) => Self::Verify(args.into()),
+            Command::Evidence(args) => args.into(),
             Command::Push(args) => Self::Push(args.into()),
             Command::Import(args) => Self::Import(args.into()),
             Command::Shell(args) => Self::Shell(args.into()),

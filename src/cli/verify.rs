@@ -14,6 +14,7 @@ Examples:
   envforge verify IMAGE IMAGE --json --junit report.xml
   envforge verify IMAGE --html report.html              for a ticket: one file, no network
   envforge verify box:5000/team/torch:2.8-unverified --push
+  envforge verify box:5000/team/torch:2.8 --attest --key cosign.key
   envforge verify IMAGE --last                          show the latest report
 
 A spec selects its verified tag, else its -unverified tag. Images not built by envforge run in a sandbox: no network, no
@@ -72,12 +73,18 @@ pub struct VerifyArgs {
     /// Push the verified tags; exit 1 if not verified.
     #[arg(long)]
     pub push: bool,
+    /// Sign what the checks proved and attach it to the image in its registry; a failure withdraws.
+    #[arg(long)]
+    pub attest: bool,
+    /// Private key for --attest: PKCS#8 or cosign's [env: `ENVFORGE_SIGNING_KEY`, the key itself].
+    #[arg(long, value_name = "FILE", requires = "attest")]
+    pub key: Option<Utf8PathBuf>,
     /// Show the latest report without running checks.
-    #[arg(long, conflicts_with_all = ["gpus", "lock", "record", "push"])]
+    #[arg(long, conflicts_with_all = ["gpus", "lock", "record", "push", "attest"])]
     pub last: bool,
     /// The project.
     #[command(flatten)]
     pub project: super::ProjectArgs,
 }
 
-into_request!(VerifyArgs => Verify { images, level, gpus, lock, junit, html, record, push, last, project });
+into_request!(VerifyArgs => Verify { images, level, gpus, lock, junit, html, record, push, attest, key, last, project });

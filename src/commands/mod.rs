@@ -6,6 +6,7 @@ pub(crate) mod compat;
 mod containers;
 mod doctor;
 mod edit_packages;
+mod evidence;
 mod explain;
 mod export;
 mod export_file;
@@ -110,6 +111,11 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::Build(request) => until_interrupted(build::build(&request, settings), output)?,
         Command::Push(request) => until_interrupted(push::push_image(&request, settings), output)?,
         Command::Import(request) => until_interrupted(import::import(&request, settings), output)?,
+        Command::Evidence(request) => until_interrupted(evidence::evidence(&request, settings), output)?,
+        Command::EvidenceAdmit(request) => until_interrupted(evidence::admit(&request, settings), output)?,
+        Command::EvidenceWithdraw(request) => {
+            until_interrupted(evidence::withdraw(&request, settings), output)?
+        }
         Command::Verify(request) => until_interrupted(verify::verify(&request, settings), output)?,
         Command::ExportOci(request) => until_interrupted(export_oci::export_oci(&request, settings), output)?,
         Command::ExportFile(kind, request) => {

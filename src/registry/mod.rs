@@ -13,6 +13,7 @@ mod client_session;
 mod credential;
 mod docker_config;
 mod error;
+mod evidence;
 #[cfg(test)]
 pub(crate) mod fuzzed;
 mod helper;
@@ -43,6 +44,7 @@ pub use blob::{Blob, BlobContent};
 pub use client::{Registry, ResolvedImage};
 pub use credential::{Credential, Login};
 pub use error::RegistryError;
+pub use evidence::{Attached, EvidenceList, EvidenceSubject, FoundEvidence, NewEvidence};
 pub use pull::PublishedImage;
 pub use push::ManifestDocument;
 pub use retry::RetryPolicy;

@@ -16,6 +16,7 @@ use super::network::NetworkSettings;
 use super::output::{Output, Terminals};
 use super::paths::{Paths, UserDirectories};
 use super::registry::registry_settings;
+use super::signing::SigningSettings;
 use super::source::SourceSettings;
 use super::target::TargetOverrides;
 use super::trust::TrustConfig;
@@ -42,9 +43,11 @@ pub struct Settings {
     pub registry: RegistrySettings,
     /// Secrets of run steps by name.
     pub secrets: BTreeMap<String, NamedSecret>,
+    /// The key of the environment that signs evidence.
+    pub signing: SigningSettings,
     /// The target machine of the environment.
     pub target: TargetOverrides,
-    /// Projects that may use this machine without a question.
+    /// Projects that may use this machine without a question, and keys whose evidence counts.
     pub trust: TrustConfig,
     /// The caller's environment, for variables that are passed on by name.
     pub environment: Environment,
@@ -93,6 +96,7 @@ impl Settings {
             index: PackageIndexes::of(&environment, config.index, config.indexes),
             registry,
             secrets: secrets(config.secrets, &environment),
+            signing: SigningSettings::of(&environment),
             target: TargetOverrides::of(&environment),
             trust: config.trust,
             environment,

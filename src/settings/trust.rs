@@ -1,4 +1,4 @@
-//! Projects that may use this machine without a question, for CI.
+//! Projects that may use this machine without a question, for CI, and keys whose evidence counts.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use schemars::JsonSchema;
@@ -13,6 +13,22 @@ pub struct TrustConfig {
     /// Directories of projects, or digests that envforge printed: `["/home/me/vision"]`.
     #[schemars(with = "Vec<String>")]
     pub projects: Vec<TrustedProject>,
+    /// Public keys whose evidence counts: `[{ file = "/etc/envforge/keys/gpu-lab.pub", not-after = "2027-06-30" }]`. Without one its
+    /// evidence counts for nothing.
+    pub keys: Vec<TrustedKey>,
+}
+
+/// A public key whose evidence counts.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TrustedKey {
+    /// The key, P-256 in PEM form, by an absolute path.
+    #[schemars(with = "String")]
+    pub file: Utf8PathBuf,
+    /// The last day whose signatures count: `2027-06-30`.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub not_after: Option<jiff::civil::Date>,
 }
 
 /// A project that is trusted.

@@ -91,6 +91,8 @@ variables! {
     REGISTRY ["ENVFORGE_REGISTRY"] "" "The image registry of the login below";
     REGISTRY_USER ["ENVFORGE_REGISTRY_USER"] "" "The user of that registry";
     REGISTRY_PASSWORD ["ENVFORGE_REGISTRY_PASSWORD"] "" "The password of that user";
+    SIGNING_KEY ["ENVFORGE_SIGNING_KEY"] "" "The private key that signs evidence, in PEM form: the key itself, not its file";
+    SIGNING_PASSWORD ["COSIGN_PASSWORD"] "" "The password of a private key that cosign encrypted";
     LAYERS ["ENVFORGE_LAYERS"] "registry.layers" "The repository of finished layers";
     LAYERS_WRITE ["ENVFORGE_LAYERS_WRITE"] "registry.layers-write"
         "With `true`, builds put layers into that repository that it lacks";

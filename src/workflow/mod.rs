@@ -25,6 +25,9 @@ pub(crate) mod device_code;
 pub(crate) mod disk_space;
 pub(crate) mod edited_packages;
 pub mod error;
+pub mod evidence;
+#[cfg(test)]
+mod evidence_tests;
 pub(crate) mod export_context;
 pub(crate) mod export_file;
 pub mod export_layout;
@@ -47,6 +50,10 @@ pub(crate) mod lock_file;
 pub(crate) mod lock_packages;
 mod locked_tools;
 pub(crate) mod matrix_override;
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a registry of the tests")]
+#[path = "../../tests/support/memory_registry.rs"]
+mod memory_registry;
 pub(crate) mod named;
 pub(crate) mod offer;
 pub(crate) mod own_images;

@@ -29,6 +29,11 @@ pub(crate) struct Pushed {
 }
 
 impl Pushed {
+    /// The same as a reference.
+    pub(crate) fn pinned_reference(&self) -> Option<ImageRef> {
+        self.pinned().parse().ok()
+    }
+
     /// `host/name:tag@sha256:…`, which pulls exactly this.
     pub(crate) fn pinned(&self) -> String {
         format!("{}@{}", self.reference, self.digest)

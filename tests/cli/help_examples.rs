@@ -39,9 +39,11 @@ enum Need {
     OtherProgram,
     /// A terminal that is watched.
     Terminal,
+    /// An image in a registry: `evidence` runs them.
+    Registry,
 }
 
-use Need::{Containers, OtherProgram, Shell, Terminal};
+use Need::{Containers, OtherProgram, Registry, Shell, Terminal};
 use Outcome::{Needs, Prints, Refuses, Silent};
 
 const ABI_EXAMPLE: &str =
@@ -218,6 +220,19 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge verify IMAGE --html report.html", Prints("passed: ")),
     ("envforge verify box:5000/team/torch:2.8-unverified --push", Needs(Containers)),
     ("envforge verify IMAGE --last", Prints("passed: ")),
+    ("envforge verify box:5000/team/torch:2.8 --attest --key cosign.key", Needs(Registry)),
+    ("envforge verify IMAGE@sha256:… --attest --key cosign.key", Needs(Registry)),
+    ("envforge evidence reg.example.com/torch:2.8", Needs(Registry)),
+    ("envforge evidence reg.example.com/torch:2.8 --key cosign.pub --save torch.evidence", Needs(Registry)),
+    ("envforge evidence admit reg.example.com/torch:2.8 --here --key cosign.pub", Needs(Registry)),
+    ("envforge evidence admit IMAGE --here --key cosign.pub", Needs(Registry)),
+    (
+        "envforge evidence admit IMAGE --gpu \"NVIDIA H200\" --driver 580 --level full --key cosign.pub",
+        Needs(Registry),
+    ),
+    ("envforge evidence admit --evidence torch.evidence --here --key cosign.pub", Needs(Registry)),
+    ("envforge evidence withdraw IMAGE --key cosign.key", Needs(Registry)),
+    ("envforge evidence withdraw IMAGE --gpu \"NVIDIA H200\" --driver 580 --key cosign.key", Needs(Registry)),
 ];
 
 /// The visible commands without commands below them, by their words, and the examples of their help.

@@ -7,7 +7,10 @@ use crate::help_examples::run_with;
 
 /// Calls that need containers or an index of everything: tests beside their objects (`every_field_is_documented`)
 /// compare their fields.
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 12] = [
+    "envforge evidence registry.example.com/torch:2.8",
+    "envforge evidence admit registry.example.com/torch:2.8 --here",
+    "envforge evidence withdraw registry.example.com/torch:2.8",
     "envforge add einops",
     "envforge build pytorch-cuda:2.8-cu128",
     "envforge build pytorch-cuda:2.8-cu128 jax-cuda:0.7",

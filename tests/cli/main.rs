@@ -21,6 +21,8 @@ mod index;
 mod made_wheel;
 #[path = "../support/matrix.rs"]
 mod matrix;
+#[path = "../support/memory_registry.rs"]
+mod memory_registry;
 #[path = "../support/program.rs"]
 mod program;
 #[path = "../support/shared_library.rs"]
@@ -49,6 +51,7 @@ mod dependencies;
 mod doctor;
 mod edit_packages;
 mod engine;
+mod evidence;
 mod examples;
 mod exports;
 mod files;
@@ -86,7 +89,9 @@ mod voice;
 use program::{Program, Run};
 
 /// Variables of the caller that must not reach the program under test.
-const AMBIENT: [&str; 39] = [
+const AMBIENT: [&str; 41] = [
+    "ENVFORGE_SIGNING_KEY",
+    "COSIGN_PASSWORD",
     "ENVFORGE_LAYERS",
     "ENVFORGE_LAYERS_WRITE",
     "ENVFORGE_LAYER_COMPRESSION",

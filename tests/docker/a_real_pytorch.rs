@@ -9,7 +9,7 @@ use crate::shell_browser::assert_a_notebook_answers;
 const TAG: &str = "pytorch-cuda:2.8.0-cu128-py3.11-unverified";
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and builds 8 GB, seven minutes; `small_build` and `shell_browser` take a small framework"]
 fn real_pytorch_builds_from_nothing_and_runs_in_a_browser() {
     let shells = Shells::of(Scene::new().with_empty_cache());
     let scene = &shells.scene;

@@ -115,7 +115,7 @@ fn four_builds_of_one_spec_at_once_give_one_image() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker, two minutes; `image_is_the_same_each_time` damages a wheel in the cache"]
 fn wheel_that_is_cut_in_the_cache_is_downloaded_again() {
     let scene = Scene::fresh();
     scene.succeed(&["build", SPEC]);
@@ -132,7 +132,7 @@ fn wheel_that_is_cut_in_the_cache_is_downloaded_again() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and makes every layer anew, two minutes; `shared_layers` builds on a second machine"]
 fn committed_lock_builds_with_an_empty_state_and_no_index_in_the_settings() {
     let scene = Scene::locked();
     let lock: toml::Table = scene.lock().parse().expect("TOML");

@@ -148,7 +148,7 @@ fn assert_jobs_run(scene: &Scene, engine: &str, environment: &[(&str, String)]) 
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and Slurm, three minutes; `cluster_file` runs the script of the job without an engine"]
 fn slurm_job_builds_image_and_runs_every_task_in_it() {
     let scene = Scene::new();
     let client = buildkit_client();

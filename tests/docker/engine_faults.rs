@@ -91,7 +91,7 @@ fn full_state_directory_is_reported_and_next_lock_works() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and makes a base from nothing, two minutes; a full state directory stays"]
 fn full_cache_is_reported_and_next_lock_works() {
     let scene = Scene::new().with_empty_cache_for_locks();
     let cache = scene.program.path("cache");

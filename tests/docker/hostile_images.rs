@@ -96,7 +96,7 @@ fn output_without_end_sleep_and_orphans_are_ended() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and waits for limits of disk and memory, two minutes"]
 fn disk_and_memory_of_the_machine_are_not_filled() {
     let scene = scene();
     for (name, python) in [

@@ -24,7 +24,7 @@ fn ctrl_c_while_the_base_is_made_leaves_nothing() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and makes a base again; `ctrl_c_while_the_base_is_made` stays"]
 fn ctrl_c_while_the_base_is_installed_leaves_no_half_made_base() {
     let scene = Scene::new().with_downloads_only();
     let child =

@@ -103,7 +103,7 @@ fn next_run_removes_what_a_run_killed_at_random_left() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and makes a base twice; `interrupts` ends one too"]
 fn next_run_makes_the_base_that_a_killed_run_began() {
     let scene = Scene::new().with_downloads_only();
     let lock = ["lock", SPEC, "--base-provider", "bootstrap"];

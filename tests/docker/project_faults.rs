@@ -152,7 +152,7 @@ fn yanked_release_is_kept_by_its_lock_and_not_chosen_again() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and builds four times; `faults` builds with a tampered wheel"]
 fn build_fails_when_a_release_was_deleted_or_replaced() {
     let project = Project::new(&["own-package==1.1"]);
     project.scene.index.publish(vec![own_saying("1.1", &salt())]);
@@ -180,7 +180,7 @@ fn index_error_500_is_reported_and_a_slow_index_is_awaited() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker, two minutes; `faults` builds with a tampered wheel"]
 fn build_rejects_a_truncated_wheel() {
     let project = Project::locked(&["own-package==1.0"]);
     let text = format!("SALT = '{}'\n", salt());
@@ -239,7 +239,7 @@ fn second_of_two_concurrent_locks_uses_the_first() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and resolves ten thousand lines three times"]
 fn lock_resolves_ten_thousand_requirements() {
     let project = Project::new(&[]);
     let lines = (0..10_000).fold(String::new(), |all, n| all + &format!("own-package >= 0.{n}  # {n}\n"));
@@ -279,7 +279,7 @@ fn copied_file_with_a_long_name_is_in_the_image() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and a disk of its own; `engine_faults` fills the state directory"]
 fn vendor_reports_a_full_disk_and_the_next_run_continues() {
     let scene = Scene::locked();
     // Only what the scene's own index serves: the others need an index of everything.
@@ -313,7 +313,7 @@ fn vendor_reports_a_full_disk_and_the_next_run_continues() {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and a disk of its own; `engine_faults` fills the state directory"]
 fn full_project_disk_leaves_the_lock_unchanged() {
     let project = Project::locked(&["own-package==1.0"]);
     let disk = SmallDisk::on(project.scene.program.path("p"), "512k");

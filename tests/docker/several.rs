@@ -32,7 +32,7 @@ fn filter_builds_the_variants_it_matches() {
 
 /// `--all-supported` builds the specs of its filter in the same way.
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and builds several images; `kills` ends a build of one"]
 fn run_after_a_kill_keeps_the_finished_image_and_builds_the_other() {
     const OTHER: &str = "pytorch-cuda:2.7.0-cu118";
     const OTHER_TAG: &str = "pytorch-cuda:2.7.0-cu118-py3.11-unverified";
@@ -74,7 +74,7 @@ fn incompressible(characters: usize) -> String {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and makes a large layer; `assembled` builds one spec four times at once"]
 fn build_waits_for_a_large_layer_that_another_process_makes() {
     let scene = Scene::new();
     let large = WheelSpec::new("large-package", "1.0").file("large_package.txt", &incompressible(48 << 20));

@@ -27,7 +27,7 @@ fn written(scene: &Scene, wheel: &Wheel) -> String {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker, three minutes; `cli` locks prebuilt wheels without an engine"]
 fn prebuilt_wheel_is_locked_built_and_checked() {
     let (scene, built) = scene();
     let named = |name: &str| built.iter().find(|wheel| wheel.project == name).expect("there");

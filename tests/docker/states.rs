@@ -50,7 +50,7 @@ fn assert_has_its_records(scene: &Scene, state: &str) {
 }
 
 #[test]
-#[ignore = "needs docker"]
+#[ignore = "nightly: needs docker and makes every layer twice, three minutes"]
 fn another_state_builds_with_the_cache_between_a_build_and_its_export() {
     let scene = Scene::locked();
     std::fs::write(scene.program.path(LOCK), scene.lock()).expect("ours");

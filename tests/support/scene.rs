@@ -23,7 +23,7 @@ pub(crate) const SPEC: &str = "pytorch-cuda:2.7-cu118";
 pub(crate) const TAG: &str = "pytorch-cuda:2.7.1-cu118-py3.11-unverified";
 
 /// Variables of the caller that would lead the program to other folders or another target.
-const AMBIENT: [&str; 16] = [
+const AMBIENT: [&str; 18] = [
     "ENVFORGE_CACHE_DIR",
     "ENVFORGE_STATE_DIR",
     "ENVFORGE_CONFIG",
@@ -39,6 +39,8 @@ const AMBIENT: [&str; 16] = [
     "ENVFORGE_REGISTRY",
     "ENVFORGE_REGISTRY_USER",
     "ENVFORGE_REGISTRY_PASSWORD",
+    "ENVFORGE_SIGNING_KEY",
+    "COSIGN_PASSWORD",
     "DOCKER_AUTH_CONFIG",
 ];
 

@@ -5,20 +5,24 @@ mod subjects;
 
 use report::{VerifiedTags, VerifyOutcome, reported, show, unchecked};
 
+use crate::agent;
 use crate::engine::{GpuSelection, ImageInfo};
+use crate::evidence::{Entry, SigningKey};
 use crate::failure::Exit;
 use crate::model::image::plan::UNVERIFIED;
+use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::request;
 use crate::model::verdict::standing::ImageReports;
 use crate::model::verdict::tag_policy::{TagStatus, claim, verified_tags};
-use crate::model::verdict::{ImageState, Proven, Verdict, junit};
+use crate::model::verdict::{ImageState, Proven, Verdict, VerdictStatus, junit};
 use crate::pages::verify_page;
 use crate::report::{Event, reporter};
 use crate::settings::Settings;
 use crate::store::{Store, StoreError, reports, write_atomically};
 use crate::workflow::check::{CheckTarget, check};
 use crate::workflow::error::CommandError;
+use crate::workflow::evidence::{EvidenceError, attach, signing_key, subject_of};
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::{Named, short_id};
@@ -40,6 +44,8 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     if args.lock.is_some() && args.images.len() > 1 {
         return Err(RequestError::OneSpecOnly { option: "--lock", count: args.images.len() }.into());
     }
+    // A key that cannot be used is told before the checks, not after them.
+    let key = args.attest.then(|| signing_key(args.key.as_deref(), settings)).transpose()?;
     let mut answers = Vec::new();
     if args.last {
         for name in &args.images {
@@ -48,7 +54,7 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     } else {
         let session = Session::open(settings, None).await?;
         for name in &args.images {
-            answers.push(one(&session, args, &gpus, name).await);
+            answers.push(one(&session, args, (&gpus, key.as_ref()), name).await);
         }
     }
     let verdicts: Vec<_> = answers.iter().filter_map(|answer| answer.result.as_ref().ok()).collect();
@@ -66,14 +72,18 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
 async fn one(
     session: &Session<'_>,
     args: &request::Verify,
-    gpus: &GpuSelection,
+    (gpus, key): (&GpuSelection, Option<&SigningKey>),
     name: &str,
 ) -> VerifyOutcome {
     match checked(session, args, gpus, name).await {
         Err(error) => VerifyOutcome::of(name, Err(error)),
         Ok(checked) => {
             let mut reward = VerifiedTags::default();
-            let given = give(session, args, &checked, &mut reward).await;
+            let mut given = give(session, args, &checked, &mut reward).await;
+            if let Some(key) = key {
+                let attested = attest(session, (name, key), &checked, &mut reward).await;
+                given = given.and(attested);
+            }
             let proven = proven(&session.store, &*session.reporter, &checked.image);
             let undone = given.err();
             let (proven, undone) = match proven {
@@ -176,6 +186,47 @@ async fn give(
         session.reporter.report(Event::Note { text: format!("not tagged as verified: {because}") });
     }
     Ok(())
+}
+
+/// Signs what the report proves, or withdraws, and attaches it to the image where a registry has it.
+async fn attest(
+    session: &Session<'_>,
+    (name, key): (&str, &SigningKey),
+    Checked { image, verdict, lock }: &Checked,
+    reward: &mut VerifiedTags,
+) -> Result<(), CommandError> {
+    let named = || name.to_owned();
+    if lock.is_none() {
+        return Err(EvidenceError::Foreign { image: named() }.into());
+    }
+    let entries = Entry::of_report(verdict, &agent::sha256());
+    if entries.is_empty() {
+        let why = match verdict.verdict {
+            VerdictStatus::Undecided => "the host hindered the checks",
+            VerdictStatus::Failed => {
+                "the failed run names no GPU (`envforge evidence withdraw` takes back what stood)"
+            }
+            VerdictStatus::Passed | VerdictStatus::StaticOnly => "nothing ran on a GPU",
+        };
+        return Err(EvidenceError::NothingProven { image: named(), why }.into());
+    }
+    let target =
+        where_pushed(name, image, reward).ok_or_else(|| EvidenceError::NotPushed { image: named() })?;
+    let machine = session.engine.info().machine;
+    let subject = subject_of(&session.registry, &target, &image.id, machine).await?;
+    let attached = attach(&session.registry, (&target, &subject), key, &entries, &session.reporter).await?;
+    reward.attested.push(format!("{} by key {}", attached.pinned, attached.key));
+    Ok(())
+}
+
+/// The image in a registry: where this run pushed it, what was typed, or where the engine has it from.
+fn where_pushed(name: &str, image: &ImageInfo, reward: &VerifiedTags) -> Option<ImageRef> {
+    let typed = || name.parse::<ImageRef>().ok().filter(ImageRef::names_registry);
+    let pushed = reward.pushed.first().and_then(|pushed| pushed.pinned_reference());
+    let known = || {
+        image.digests.iter().find_map(|text| text.parse::<ImageRef>().ok()).filter(ImageRef::names_registry)
+    };
+    pushed.or_else(typed).or_else(known)
 }
 
 /// Says which image a tag belonged to that the verified one gets now.

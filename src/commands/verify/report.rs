@@ -31,6 +31,8 @@ pub(super) struct VerifiedTags {
     pub(super) tags: Vec<String>,
     /// Tags that a registry has now.
     pub(super) pushed: Vec<Pushed>,
+    /// Images that have new evidence, each with the key.
+    pub(super) attested: Vec<String>,
 }
 
 impl VerifyOutcome {
@@ -127,6 +129,9 @@ fn print_text(answers: &[VerifyOutcome], detail: Detail) {
         }
         for pushed in &answer.reward.pushed {
             let _ = writeln!(text, "pushed: {}", pushed.pinned());
+        }
+        for attested in &answer.reward.attested {
+            let _ = writeln!(text, "attested: {attested}");
         }
         let _ = writeln!(text, "{}", summary(verdict));
         if !alone {

@@ -139,6 +139,39 @@ const OBJECTS: &[Object] = &[
         ],
     ),
     (
+        "envforge evidence registry.example.com/torch:2.8",
+        "what was proven of an image, and by whom",
+        &[
+            ("image", "the image by its digest"),
+            ("digests", "digests of its manifest and, if it was named by one, of the index"),
+            ("checked", "false: no key was given, and anybody may have said it"),
+            (
+                "entries",
+                "each `gpu`, `capability`, `count`, `nccl` (GPUs at once), `driver`, `level`, `outcome` (`passed`, `withdrawn`), `checked`, `agent`, `lock`, `engine`, `versions`, `passed`, `skipped`, `speeds`, `signer` (SHA-256 of the key), `issued`",
+            ),
+            ("ignored", "what was there and does not count, a line each"),
+        ],
+    ),
+    (
+        "envforge evidence admit registry.example.com/torch:2.8 --here",
+        "whether evidence proves the image for the machine",
+        &[
+            ("image", "the image by its digest"),
+            ("admitted", "true or false"),
+            ("proofs", "an entry for each GPU that was asked for, as `evidence` prints it"),
+            ("reasons", "why it is refused, or what to know of the proofs"),
+        ],
+    ),
+    (
+        "envforge evidence withdraw registry.example.com/torch:2.8",
+        "what was taken back",
+        &[
+            ("image", "the image by its digest"),
+            ("withdrawn", "the entries"),
+            ("standing", "number of entries of the key that still stand"),
+        ],
+    ),
+    (
         "envforge export oci pytorch-cuda:2.8-cu128 image.tar",
         "the layout that was written",
         &[

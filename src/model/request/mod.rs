@@ -5,6 +5,7 @@ mod compat;
 mod containers;
 mod doctor;
 mod edit_packages;
+mod evidence;
 mod export;
 mod global;
 mod images;
@@ -28,6 +29,7 @@ pub use compat::{CompatAbi, CompatLint, CompatShow, CompatUse, WheelArgument};
 pub use containers::{Logs, Ps, Stop};
 pub use doctor::Doctor;
 pub use edit_packages::{EditPackages, PackageAction};
+pub use evidence::{Evidence, EvidenceAdmit, EvidenceWithdraw, MaxAge};
 pub use export::{Export, ExportFile, ExportFormat, ExportOci, FileKind};
 pub use global::{GlobalOptions, ProgressMode};
 pub use images::{Diff, Inspect, Prune, Size, SizeBy};
@@ -66,6 +68,12 @@ pub enum Command {
     Outdated(Outdated),
     /// `verify`.
     Verify(Verify),
+    /// `evidence`.
+    Evidence(Evidence),
+    /// `evidence admit`.
+    EvidenceAdmit(EvidenceAdmit),
+    /// `evidence withdraw`.
+    EvidenceWithdraw(EvidenceWithdraw),
     /// `push`.
     Push(Push),
     /// `import`.

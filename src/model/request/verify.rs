@@ -22,6 +22,10 @@ pub struct Verify {
     pub record: bool,
     /// Put the tags that a verified image earned on the same digest in the registry they name; exit 1 if it earned none.
     pub push: bool,
+    /// Sign what the checks proved and attach it to the image in its registry.
+    pub attest: bool,
+    /// The key that signs; without one that of the environment.
+    pub key: Option<Utf8PathBuf>,
     /// Show the last report of the image and check nothing.
     pub last: bool,
     /// The project, where no image is named.

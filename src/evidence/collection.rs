@@ -1,0 +1,224 @@
+//! Statements of several signers read together: for each entry the newest word of its signer counts.
+//!
+//! A registry forgets nothing and orders nothing. Statements therefore carry a number that grows, an entry that a later statement does
+//! not repeat is kept, and a withdrawal is an entry of its own.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::documents::Attestation;
+use super::entry::{Entry, EntryKey, EntryOutcome};
+use super::key::PublicKey;
+use super::statement::{Statement, StatementError};
+use crate::model::image_digest::Digest;
+
+/// How far the clocks of two machines may be apart.
+pub(super) const CLOCKS: SignedDuration = SignedDuration::from_mins(10);
+
+/// A key that is trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signer {
+    /// The key.
+    pub key: PublicKey,
+    /// Statements signed later count for nothing.
+    pub not_after: Option<Timestamp>,
+}
+
+/// An entry with who said it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    /// The entry.
+    pub entry: Entry,
+    /// The fingerprint of the key; empty: the statement names none.
+    pub signer: String,
+    /// Whether the signature was checked with a key that is trusted.
+    pub checked: bool,
+    /// When the statement was signed.
+    pub issued: Timestamp,
+}
+
+/// What the evidence of an image says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Collection {
+    /// The entries, by signer, GPU, branch and level.
+    pub known: Vec<Known>,
+    /// What was there and counts for nothing, each in a line.
+    pub ignored: Vec<String>,
+    /// The highest number of a statement that was read, whether it counts or not.
+    pub highest: u64,
+}
+
+/// What happens to statements of one number that differ.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Conflicts {
+    /// Readers believe none of them.
+    Refuse,
+    /// Their signer repeats the entries of all in its next one.
+    Unite,
+}
+
+/// The statements of one signer.
+type Statements = Vec<(Statement, Vec<u8>)>;
+
+impl Collection {
+    /// Reads the evidence of an image with one of these digests by keys that are trusted.
+    pub fn by(signers: &[Signer], found: &[Attestation], digests: &[Digest], now: Timestamp) -> Self {
+        Self::with_keys(signers, found, (digests, now), Conflicts::Refuse)
+    }
+
+    /// Reads what a key has said until now, for its next statement: nothing of it may be lost.
+    pub fn own(key: &PublicKey, found: &[Attestation], digests: &[Digest], now: Timestamp) -> Self {
+        let signer = Signer { key: key.clone(), not_after: None };
+        Self::with_keys(&[signer], found, (digests, now), Conflicts::Unite)
+    }
+
+    fn with_keys(
+        signers: &[Signer],
+        found: &[Attestation],
+        (digests, now): (&[Digest], Timestamp),
+        conflicts: Conflicts,
+    ) -> Self {
+        let mut all = Self::default();
+        let mut of_signer: BTreeMap<&PublicKey, Statements> = BTreeMap::new();
+        let mut foreign = 0_usize;
+        for attestation in found {
+            let signed = signers
+                .iter()
+                .find_map(|signer| Some((signer, attestation.envelope.payload_by(&signer.key)?)));
+            let Some((signer, payload)) = signed else {
+                // Test results of other programs and summaries are no entries whoever signed them.
+                foreign += usize::from(Statement::parse(attestation.envelope.unchecked_payload()).is_ok());
+                continue;
+            };
+            match all.statement(payload, digests, now) {
+                Some(statement) if signer.not_after.is_some_and(|end| statement.issued > end) => {
+                    all.ignored.push(format!(
+                        "statement {} of {}: signed on {}, after the key's `not-after`",
+                        statement.number,
+                        signer.key,
+                        statement.issued.strftime("%F")
+                    ));
+                }
+                Some(statement) => {
+                    of_signer.entry(&signer.key).or_default().push((statement, payload.to_vec()));
+                }
+                None => {}
+            }
+        }
+        if foreign > 0 {
+            all.ignored.push(format!("{foreign} by keys that are not trusted here"));
+        }
+        for (key, statements) in of_signer {
+            all.read(statements, (&key.fingerprint(), true), conflicts);
+        }
+        all
+    }
+
+    /// Reads it without any key: what somebody says.
+    pub fn unchecked(found: &[Attestation], digests: &[Digest], now: Timestamp) -> Self {
+        let mut all = Self::default();
+        let mut of_signer: BTreeMap<String, Statements> = BTreeMap::new();
+        for attestation in found {
+            let payload = attestation.envelope.unchecked_payload();
+            if let Some(statement) = all.statement(payload, digests, now) {
+                let signer = attestation.signer.clone().unwrap_or_default();
+                of_signer.entry(signer).or_default().push((statement, payload.to_vec()));
+            }
+        }
+        // The same statement stands in a form that names its key and in one that does not.
+        let named: Vec<_> = of_signer.iter().filter(|(signer, _)| !signer.is_empty()).collect();
+        let named: Vec<Vec<u8>> =
+            named.into_iter().flat_map(|(_, all)| all.iter().map(|(_, bytes)| bytes.clone())).collect();
+        if let Some(unnamed) = of_signer.get_mut("") {
+            unnamed.retain(|(_, bytes)| !named.contains(bytes));
+        }
+        for (signer, statements) in of_signer {
+            all.read(statements, (&signer, false), Conflicts::Refuse);
+        }
+        all
+    }
+
+    /// The statement of a payload, if it is about the image and not from the future.
+    fn statement(&mut self, payload: &[u8], digests: &[Digest], now: Timestamp) -> Option<Statement> {
+        let statement = match Statement::parse(payload) {
+            Ok(statement) => statement,
+            Err(StatementError::OtherKind(_)) => return None,
+            Err(error) => {
+                self.ignored.push(error.to_string());
+                return None;
+            }
+        };
+        let what = format!("statement {}", statement.number);
+        if !statement.digests.iter().any(|digest| digests.contains(digest)) {
+            self.ignored.push(format!("{what}: about another image"));
+            return None;
+        }
+        if statement.issued > now.saturating_add(CLOCKS).unwrap_or(now) {
+            self.ignored
+                .push(format!("{what}: signed on {}, and this machine's clock says {now}", statement.issued));
+            return None;
+        }
+        self.highest = self.highest.max(statement.number);
+        Some(statement)
+    }
+
+    /// Adds what one signer says.
+    fn read(&mut self, mut statements: Statements, (signer, checked): (&str, bool), conflicts: Conflicts) {
+        statements.sort_by(|(one, first), (other, second)| {
+            (one.number, one.issued, first).cmp(&(other.number, other.issued, second))
+        });
+        statements.dedup_by(|(_, one), (_, other)| one == other);
+        let mut entries: BTreeMap<EntryKey, (Entry, Timestamp)> = BTreeMap::new();
+        for (statement, _) in &statements {
+            let same = statements.iter().filter(|(other, _)| other.number == statement.number).count();
+            if same > 1 && conflicts == Conflicts::Refuse {
+                let text = format!(
+                    "{same} different statements with number {}: none of them counts",
+                    statement.number
+                );
+                if !self.ignored.contains(&text) {
+                    self.ignored.push(text);
+                }
+                continue;
+            }
+            let is = |outcome| move |entry: &&Entry| entry.outcome == outcome;
+            for entry in statement.entries.iter().filter(is(EntryOutcome::Withdrawn)) {
+                let key = entry.key();
+                for (other, (known, issued)) in &mut entries {
+                    if key.withdraws(other) && known.outcome == EntryOutcome::Passed {
+                        (*known, *issued) = (known.withdrawn(entry.checked), statement.issued);
+                    }
+                }
+                entries.insert(key, (entry.clone(), statement.issued));
+            }
+            for entry in statement.entries.iter().filter(is(EntryOutcome::Passed)) {
+                entries.insert(entry.key(), (entry.clone(), statement.issued));
+            }
+        }
+        self.known.extend(entries.into_values().map(|(entry, issued)| Known {
+            entry,
+            signer: signer.to_owned(),
+            checked,
+            issued,
+        }));
+    }
+
+    /// The entries of the next statement of a signer: those that are known, and what a new report adds or withdraws.
+    pub fn with(&self, new: &[Entry]) -> Vec<Entry> {
+        let mut entries: BTreeMap<EntryKey, Entry> =
+            self.known.iter().map(|known| (known.entry.key(), known.entry.clone())).collect();
+        for entry in new {
+            let key = entry.key();
+            if entry.outcome == EntryOutcome::Withdrawn {
+                for (other, known) in &mut entries {
+                    if key.withdraws(other) && known.outcome == EntryOutcome::Passed {
+                        *known = known.withdrawn(entry.checked);
+                    }
+                }
+            }
+            entries.insert(key, entry.clone());
+        }
+        entries.into_values().collect()
+    }
+}

@@ -1,0 +1,206 @@
+//! Keys that sign evidence: ECDSA on P-256 with SHA-256, the kind that `cosign generate-key-pair` makes.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
+};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::cosign_key::opened;
+use crate::failure::{Exit, Failure};
+use crate::model::sha256::sha256_hex;
+
+/// What stands before the point of a P-256 key in a `SubjectPublicKeyInfo` (RFC 5480): two object ids and the bit string's head.
+const SPKI_HEAD: [u8; 26] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86,
+    0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+];
+/// The object id of elliptic-curve keys, to tell another curve from another algorithm.
+const EC_KEY: [u8; 9] = [0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
+/// Bytes of an uncompressed point.
+const POINT: usize = 65;
+/// Characters of a fingerprint that are shown.
+const SHOWN: usize = 16;
+/// Characters of a line of PEM.
+const LINE: usize = 64;
+
+/// Why a text is not a key that can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Not PEM at all.
+    #[error("not a key in PEM form")]
+    NotPem,
+    /// A private key was needed.
+    #[error("this is a public key; signing needs the private one")]
+    Public,
+    /// A public key was needed.
+    #[error("this is a private key; checking evidence needs the public one alone")]
+    Private,
+    /// Another kind of PEM.
+    #[error("unsupported kind of key `{0}`")]
+    Kind(String),
+    /// An elliptic curve that is not P-256.
+    #[error("unsupported curve (evidence is signed with P-256)")]
+    Curve,
+    /// Another algorithm, or damaged.
+    #[error("not an ECDSA P-256 key")]
+    Algorithm,
+    /// The key is encrypted and no password was given.
+    #[error("the key is encrypted, and COSIGN_PASSWORD is not set")]
+    PasswordMissing,
+    /// The password does not open it.
+    #[error("wrong password in COSIGN_PASSWORD, or a damaged key")]
+    WrongPassword,
+    /// The encryption is not one that cosign writes.
+    #[error("unsupported encryption of the key: {0}")]
+    Encryption(String),
+}
+
+impl Failure for KeyError {
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::NotPem | Self::Public | Self::Curve | Self::Algorithm => {
+                "make a key: `cosign generate-key-pair`, or `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out key.pem`"
+            }
+            Self::Private => {
+                "pass the public key: `cosign.pub`, or `openssl pkey -in key.pem -pubout -out key.pub`"
+            }
+            Self::Kind(kind) if kind == "EC PRIVATE KEY" || kind == "ENCRYPTED PRIVATE KEY" => {
+                "convert it: `openssl pkcs8 -topk8 -nocrypt -in KEY -out key.pem`, or `cosign import-key-pair --key KEY`"
+            }
+            Self::Kind(_) | Self::Encryption(_) => "use a key that cosign made, or PKCS#8 in PEM form",
+            Self::PasswordMissing => "set COSIGN_PASSWORD (empty for a key without a password)",
+            Self::WrongPassword => "set COSIGN_PASSWORD to the password of this key",
+        };
+        vec![hint.to_owned()]
+    }
+}
+
+/// A public key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PublicKey {
+    point: Vec<u8>,
+}
+
+impl PublicKey {
+    /// Reads a `SubjectPublicKeyInfo` in PEM form, as cosign and openssl write it.
+    pub fn from_pem(text: &str) -> Result<Self, KeyError> {
+        match pem(text)? {
+            ("PUBLIC KEY", der) => Self::from_der(&der),
+            (kind, _) if kind.ends_with("PRIVATE KEY") => Err(KeyError::Private),
+            (kind, _) => Err(KeyError::Kind(kind.to_owned())),
+        }
+    }
+
+    fn from_der(der: &[u8]) -> Result<Self, KeyError> {
+        match der.strip_prefix(&SPKI_HEAD) {
+            Some(point) if point.len() == POINT && point[0] == 4 => Ok(Self { point: point.to_vec() }),
+            _ if der.windows(EC_KEY.len()).any(|part| part == EC_KEY) => Err(KeyError::Curve),
+            _ => Err(KeyError::Algorithm),
+        }
+    }
+
+    fn der(&self) -> Vec<u8> {
+        [&SPKI_HEAD[..], &self.point].concat()
+    }
+
+    /// The key in PEM form.
+    pub fn to_pem(&self) -> String {
+        let text = STANDARD.encode(self.der());
+        let lines: Vec<_> = text.as_bytes().chunks(LINE).map(|line| String::from_utf8_lossy(line)).collect();
+        format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", lines.join("\n"))
+    }
+
+    /// SHA-256 of its DER form, as hex: what `openssl pkey -pubin -outform DER | sha256sum` prints.
+    pub fn fingerprint(&self) -> String {
+        sha256_hex(&self.der())
+    }
+
+    /// The same hash as Sigstore bundles name a key: in base64.
+    pub(super) fn hint(&self) -> String {
+        use sha2::Digest as _;
+        STANDARD.encode(sha2::Sha256::digest(self.der()))
+    }
+
+    /// Whether the signature, ASN.1 DER, is this key's over these bytes.
+    pub(super) fn has_signed(&self, bytes: &[u8], signature: &[u8]) -> bool {
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, &self.point).verify(bytes, signature).is_ok()
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fingerprint()[..SHOWN])
+    }
+}
+
+/// A private key. Its `Debug` shows the public one.
+pub struct SigningKey {
+    pair: EcdsaKeyPair,
+    random: SystemRandom,
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SigningKey(of {})", self.public())
+    }
+}
+
+impl SigningKey {
+    /// Reads PKCS#8, or a key that cosign encrypted, in PEM form.
+    pub fn from_pem(text: &SecretString, password: Option<&SecretString>) -> Result<Self, KeyError> {
+        let der = match pem(text.expose_secret())? {
+            ("PRIVATE KEY", der) => der,
+            ("ENCRYPTED SIGSTORE PRIVATE KEY" | "ENCRYPTED COSIGN PRIVATE KEY", sealed) => {
+                opened(&sealed, password.ok_or(KeyError::PasswordMissing)?)?
+            }
+            ("PUBLIC KEY", _) => return Err(KeyError::Public),
+            (kind, _) => return Err(KeyError::Kind(kind.to_owned())),
+        };
+        let random = SystemRandom::new();
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &der, &random);
+        match pair {
+            Ok(pair) => Ok(Self { pair, random }),
+            Err(_) if der.windows(EC_KEY.len()).any(|part| part == EC_KEY) => Err(KeyError::Curve),
+            Err(_) => Err(KeyError::Algorithm),
+        }
+    }
+
+    /// Its public key.
+    pub fn public(&self) -> PublicKey {
+        PublicKey { point: self.pair.public_key().as_ref().to_vec() }
+    }
+
+    /// A signature over bytes, ASN.1 DER.
+    pub(super) fn sign(&self, bytes: &[u8]) -> Vec<u8> {
+        let signature = self.pair.sign(&self.random, bytes).expect("the system has random numbers");
+        signature.as_ref().to_vec()
+    }
+
+    /// A new key, for tests.
+    #[cfg(test)]
+    pub(super) fn new() -> Self {
+        let random = SystemRandom::new();
+        let der =
+            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).expect("random numbers");
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, der.as_ref(), &random);
+        Self { pair: pair.expect("made just now"), random }
+    }
+}
+
+/// The kind and the bytes of the first block of PEM (RFC 7468).
+fn pem(text: &str) -> Result<(&str, Vec<u8>), KeyError> {
+    let (_, rest) = text.split_once("-----BEGIN ").ok_or(KeyError::NotPem)?;
+    let (kind, rest) = rest.split_once("-----").ok_or(KeyError::NotPem)?;
+    let (body, _) = rest.split_once(&format!("-----END {kind}-----")).ok_or(KeyError::NotPem)?;
+    let body: String = body.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
+    Ok((kind, STANDARD.decode(body).map_err(|_| KeyError::NotPem)?))
+}

@@ -1,0 +1,29 @@
+//! Evidence: signed statements that an image ran correctly on a GPU model with a driver, kept with the image in its registry.
+//!
+//! Pure but for the random numbers of a signature. `key` and `envelope` sign and check (DSSE, as cosign does), `statement` is what is
+//! signed, `collection` reads statements of trusted keys together, `admit` answers whether they prove an image for a machine,
+//! `documents` are the manifests and blobs in a registry, `saved` is the file of `evidence --save`.
+
+mod admit;
+mod collection;
+mod cosign_key;
+mod documents;
+mod entry;
+mod envelope;
+mod key;
+mod saved;
+mod statement;
+
+pub use admit::{Admission, Wanted, WantedGpu, admit};
+pub use collection::{Collection, Known, Signer};
+pub use documents::{
+    Attestation, Bundle, Legacy, Referrer, legacy_tag, referrers, referrers_tag, with_referrers,
+};
+pub use entry::{Entry, EntryOutcome};
+pub use envelope::{Envelope, EnvelopeError};
+pub use key::{KeyError, PublicKey, SigningKey};
+pub use saved::{SavedError, SavedEvidence};
+pub use statement::{RESULT_TYPE, SUMMARY_TYPE, Statement};
+
+#[cfg(test)]
+mod tests;

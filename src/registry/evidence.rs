@@ -1,0 +1,445 @@
+//! Evidence in a registry: read over both of its forms, and attached in both.
+//!
+//! A registry has no compare-and-swap. A tag is therefore read right before it is written and read again after it; the two forms are
+//! written in one order by everybody, so that what one writer takes out of the first, the other finds in the second.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use http::{Method, StatusCode};
+
+use super::blob::Blob;
+use super::client::{Registry, checked, parsed};
+use super::client_session::{RepositorySession, TokenScope};
+use super::error::RegistryError;
+use super::manifest::{ACCEPT, Manifest, is_platform_of};
+use super::retry::RetryPolicy;
+use crate::evidence::{
+    Attestation, Bundle, Envelope, Legacy, PublicKey, Referrer, legacy_tag, referrers, referrers_tag,
+    with_referrers,
+};
+use crate::model::image::manifest::{BlobDescriptor, INDEX_TYPE, MANIFEST_TYPE};
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
+use crate::model::versions::Machine;
+use crate::report::Reporter;
+
+/// Documents of evidence that are read of one image: anybody who may push can add some.
+const MOST_DOCUMENTS: usize = 1000;
+/// Requests at a time.
+const AT_A_TIME: usize = 8;
+/// How often a tag is written that others write, too.
+const WRITES: usize = 8;
+
+/// An image of a registry that evidence is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvidenceSubject {
+    /// `registry/name`.
+    pub name: String,
+    /// Digests of its manifest and, if it was named by one, of the index.
+    pub digests: Vec<Digest>,
+    /// Its manifest.
+    pub manifest: BlobDescriptor,
+    /// The manifest's media type.
+    pub media_type: String,
+    /// Digest of its configuration.
+    pub config: Digest,
+}
+
+/// Evidence with the document that holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundEvidence {
+    /// What was found.
+    pub attestation: Attestation,
+    /// Where.
+    place: Place,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// A layer of the `.att` tag.
+    Tag(Digest),
+    /// A manifest that refers to the image.
+    Referrer(Digest),
+}
+
+/// What a registry has of an image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EvidenceList {
+    /// The evidence.
+    pub found: Vec<FoundEvidence>,
+    /// What could not be read, each in a line.
+    pub skipped: Vec<String>,
+}
+
+impl EvidenceList {
+    /// The evidence without its places.
+    pub fn attestations(&self) -> Vec<Attestation> {
+        self.found.iter().map(|found| found.attestation.clone()).collect()
+    }
+}
+
+/// A signed document to attach.
+pub struct NewEvidence {
+    /// It.
+    pub envelope: Envelope,
+    /// Its predicate type.
+    pub predicate: &'static str,
+}
+
+/// What came of attaching.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attached {
+    /// What others have to know, each in a line.
+    pub notes: Vec<String>,
+}
+
+impl Registry {
+    /// Returns the image behind a name: of an index the manifest for that machine.
+    pub async fn evidence_subject(
+        &self,
+        image: &ImageRef,
+        machine: Machine,
+    ) -> Result<EvidenceSubject, RegistryError> {
+        let mut session = self.session(image, TokenScope::Pull, RetryPolicy::NEEDED)?;
+        let mut answer = session.get(&format!("manifests/{}", image.wanted()), &ACCEPT).await?;
+        let mut digests = vec![checked(image, &answer, image.digest())?];
+        let config = match parsed(image, &answer)? {
+            Manifest::Image { config, .. } => config,
+            Manifest::Index(entries) => {
+                let entry = entries.iter().find(|entry| is_platform_of(&entry.platform, machine));
+                let Some(entry) = entry else {
+                    return Err(RegistryError::NoPlatform {
+                        reference: image.to_string(),
+                        platform: machine.platform().to_owned(),
+                        published: entries.into_iter().map(|entry| entry.platform).collect(),
+                    });
+                };
+                answer = session.get(&format!("manifests/{}", entry.digest), &ACCEPT).await?;
+                digests.insert(0, checked(image, &answer, Some(&entry.digest))?);
+                match parsed(image, &answer)? {
+                    Manifest::Image { config, .. } => config,
+                    Manifest::Index(_) => {
+                        let kind = "index of an index".to_owned();
+                        return Err(RegistryError::Kind { reference: image.to_string(), kind });
+                    }
+                }
+            }
+        };
+        let media_type = answer.header("content-type").filter(|kind| ACCEPT.contains(kind));
+        Ok(EvidenceSubject {
+            name: format!("{}/{}", image.registry(), image.repository()),
+            media_type: media_type.unwrap_or(MANIFEST_TYPE).to_owned(),
+            manifest: BlobDescriptor { digest: digests[0].clone(), size: answer.body.len() as u64 },
+            digests,
+            config,
+        })
+    }
+
+    /// Returns the evidence of an image, in both forms, of its manifest and of its index.
+    pub async fn evidence(
+        &self,
+        image: &ImageRef,
+        digests: &[Digest],
+    ) -> Result<EvidenceList, RegistryError> {
+        let mut session = self.session(image, TokenScope::Pull, RetryPolicy::NEEDED)?;
+        let mut list = EvidenceList::default();
+        for digest in digests {
+            let (referrers, _) = referrers_of(&mut session, digest).await?;
+            let wanted: Vec<_> = referrers.into_iter().filter(|referrer| !referrer.is_other).collect();
+            if wanted.len() > MOST_DOCUMENTS {
+                list.skipped.push(format!("{} referrers, {MOST_DOCUMENTS} read", wanted.len()));
+            }
+            let bundles = stream::iter(wanted.into_iter().take(MOST_DOCUMENTS));
+            let bundles =
+                bundles.map(|referrer| bundle(session.clone(), referrer.digest)).buffered(AT_A_TIME);
+            let bundles: Vec<Option<FoundEvidence>> = bundles.try_collect().await?;
+            list.found.extend(bundles.into_iter().flatten());
+            let legacy = legacy(&mut session, digest).await?;
+            let blobs: Vec<_> = legacy.blobs().into_iter().rev().take(MOST_DOCUMENTS).collect();
+            let envelopes = stream::iter(blobs).map(|blob| envelope(session.clone(), blob.digest));
+            let envelopes: Vec<Option<FoundEvidence>> = envelopes.buffered(AT_A_TIME).try_collect().await?;
+            list.found.extend(envelopes.into_iter().flatten());
+        }
+        Ok(list)
+    }
+
+    /// Attaches signed documents to an image in both forms, in place of those of the same key in `known`: readers that know no numbers
+    /// would print them as well. What the key has signed since then stays.
+    pub async fn attach_evidence(
+        &self,
+        image: &ImageRef,
+        subject: &EvidenceSubject,
+        (known, new): (&EvidenceList, &[NewEvidence]),
+        (key, created): (&PublicKey, &str),
+        reporter: &Arc<dyn Reporter>,
+    ) -> Result<Attached, RegistryError> {
+        // Every predicate type of ours: a summary that nothing supports any more goes, too.
+        let is_own = |found: &&FoundEvidence| found.attestation.envelope.payload_by(key).is_some_and(is_ours);
+        let own: Vec<&FoundEvidence> = known.found.iter().filter(is_own).collect();
+        let layers: Vec<Digest> = own.iter().filter_map(|found| found.place.layer()).collect();
+        let mut attached = Attached::default();
+        let tag_error = self.attach_by_tag(image, subject, (&layers, new), reporter).await?;
+        let has_api = self.attach_bundles(image, subject, new, (key, created), reporter).await?;
+        let old: Vec<Digest> = own.iter().filter_map(|found| found.place.referrer()).collect();
+        let index_error = if has_api {
+            self.remove_referrers(image, &old, &mut attached).await?;
+            None
+        } else {
+            self.list_referrers(image, subject, new, (&old, key, created)).await?
+        };
+        match (tag_error, index_error) {
+            // Both forms are tags that this registry does not let anybody write again.
+            (Some(error), Some(_)) => Err(error),
+            (Some(error), None) => {
+                attached.notes.push(format!("cosign 2 sees no new evidence: `.att` is not written: {error}"));
+                Ok(attached)
+            }
+            (None, Some(error)) => {
+                attached
+                    .notes
+                    .push(format!("cosign 3 sees no new evidence: `sha256-…` is not written: {error}"));
+                Ok(attached)
+            }
+            (None, None) => Ok(attached),
+        }
+    }
+
+    /// The `.att` tag. Returns why it cannot be written, where its registry lets nobody change a tag.
+    async fn attach_by_tag(
+        &self,
+        image: &ImageRef,
+        subject: &EvidenceSubject,
+        (old, new): (&[Digest], &[NewEvidence]),
+        reporter: &Arc<dyn Reporter>,
+    ) -> Result<Option<RegistryError>, RegistryError> {
+        let envelopes: Vec<Vec<u8>> = new.iter().map(|new| new.envelope.to_json()).collect();
+        let blobs: Vec<Blob> = envelopes.iter().map(|bytes| blob("evidence", bytes)).collect();
+        self.push_blobs(image, &blobs, reporter).await?;
+        let digest = &subject.manifest.digest;
+        let wanted: Vec<Digest> = envelopes.iter().map(|bytes| Digest::of(bytes)).collect();
+        for _ in 0..WRITES {
+            let mut session = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
+            let mut manifest = legacy(&mut session, digest).await?;
+            manifest.remove(old);
+            for (bytes, new) in envelopes.iter().zip(new) {
+                manifest.add(&BlobDescriptor::of(bytes), new.predicate);
+            }
+            self.push_blobs(image, &[blob("evidence, configuration", &manifest.config())], reporter).await?;
+            let mut session = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
+            let path = format!("manifests/{}", legacy_tag(digest));
+            match session.put(&path, MANIFEST_TYPE, Bytes::from(manifest.manifest())).await {
+                Ok(_) => {}
+                Err(error) if is_fixed_tag(&error) => return Ok(Some(error)),
+                Err(error) => return Err(error),
+            }
+            let now: Vec<Digest> =
+                legacy(&mut session, digest).await?.blobs().into_iter().map(|blob| blob.digest).collect();
+            if wanted.iter().all(|digest| now.contains(digest)) {
+                return Ok(None);
+            }
+        }
+        Err(self.contended(image))
+    }
+
+    /// The bundles, each put by its digest. Returns whether the registry lists referrers itself.
+    async fn attach_bundles(
+        &self,
+        image: &ImageRef,
+        subject: &EvidenceSubject,
+        new: &[NewEvidence],
+        (key, created): (&PublicKey, &str),
+        reporter: &Arc<dyn Reporter>,
+    ) -> Result<bool, RegistryError> {
+        let mut blobs: Vec<Blob> =
+            new.iter().map(|new| blob("evidence", &Bundle::blob(&new.envelope, key))).collect();
+        blobs.push(blob("evidence, configuration", Bundle::CONFIG));
+        self.push_blobs(image, &blobs, reporter).await?;
+        let mut session = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
+        let mut has_api = true;
+        for new in new {
+            let manifest = bundle_manifest(subject, new, key, created);
+            let path = format!("manifests/{}", Digest::of(&manifest));
+            let answer = session.put(&path, MANIFEST_TYPE, Bytes::from(manifest)).await?;
+            has_api &= answer.header("oci-subject").is_some();
+        }
+        // Nothing was attached that could have told: the list itself does.
+        if new.is_empty() {
+            has_api = referrers_of(&mut session, &subject.manifest.digest).await?.1;
+        }
+        Ok(has_api)
+    }
+
+    /// Takes earlier bundles out of a registry that lists referrers itself.
+    async fn remove_referrers(
+        &self,
+        image: &ImageRef,
+        old: &[Digest],
+        attached: &mut Attached,
+    ) -> Result<(), RegistryError> {
+        let mut session = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
+        let mut kept = 0_usize;
+        for digest in old {
+            let address = session.below(&format!("manifests/{digest}"));
+            let ask = session.ask(Method::DELETE, address);
+            match session.answer(ask).await {
+                Ok(answer) if answer.status.is_success() || answer.status == StatusCode::NOT_FOUND => {}
+                Ok(_) => kept += 1,
+                Err(error) if error.is_unreachable() => return Err(error),
+                Err(_) => kept += 1,
+            }
+        }
+        if kept > 0 {
+            attached.notes.push(format!(
+                "this registry deletes no manifests: cosign may still read {kept} earlier statements; `envforge evidence` counts the newest"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The list of referrers where the registry keeps none. Returns why it cannot be written, as for the `.att` tag.
+    async fn list_referrers(
+        &self,
+        image: &ImageRef,
+        subject: &EvidenceSubject,
+        new: &[NewEvidence],
+        (old, key, created): (&[Digest], &PublicKey, &str),
+    ) -> Result<Option<RegistryError>, RegistryError> {
+        let manifests: Vec<(BlobDescriptor, &str)> = new
+            .iter()
+            .map(|new| (BlobDescriptor::of(&bundle_manifest(subject, new, key, created)), new.predicate))
+            .collect();
+        let tag = referrers_tag(&subject.manifest.digest);
+        let path = format!("manifests/{tag}");
+        for _ in 0..WRITES {
+            let mut session = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
+            let before = document(&mut session, &path).await?.unwrap_or_default();
+            let after = with_referrers(&before, old, &manifests);
+            match session.put(&path, INDEX_TYPE, Bytes::from(after)).await {
+                Ok(_) => {}
+                Err(error) if is_fixed_tag(&error) => return Ok(Some(error)),
+                Err(error) => return Err(error),
+            }
+            let now = referrers(&document(&mut session, &path).await?.unwrap_or_default());
+            let is_there = |digest: &Digest| now.iter().any(|referrer| referrer.digest == *digest);
+            if manifests.iter().all(|(manifest, _)| is_there(&manifest.digest)) {
+                return Ok(None);
+            }
+        }
+        Err(self.contended(image))
+    }
+
+    fn contended(&self, image: &ImageRef) -> RegistryError {
+        RegistryError::Status {
+            registry: image.registry().to_owned(),
+            status: "evidence was overwritten by another writer each time".to_owned(),
+            detail: String::new(),
+        }
+    }
+}
+
+impl Place {
+    fn layer(&self) -> Option<Digest> {
+        if let Self::Tag(digest) = self { Some(digest.clone()) } else { None }
+    }
+
+    fn referrer(&self) -> Option<Digest> {
+        if let Self::Referrer(digest) = self { Some(digest.clone()) } else { None }
+    }
+}
+
+/// Whether a payload that our key signed is one that the next statement takes the place of.
+fn is_ours(payload: &[u8]) -> bool {
+    use crate::evidence::{RESULT_TYPE, SUMMARY_TYPE};
+    let value: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
+    [RESULT_TYPE, SUMMARY_TYPE].iter().any(|kind| value["predicateType"] == *kind)
+}
+
+/// Whether a registry refuses to write a tag again: immutable tags answer with a conflict, or call the tag invalid.
+fn is_fixed_tag(error: &RegistryError) -> bool {
+    let RegistryError::Status { status, .. } = error else { return false };
+    ["400", "405", "409", "412"].iter().any(|code| status.starts_with(code))
+}
+
+fn blob(title: &str, bytes: &[u8]) -> Blob {
+    Blob {
+        title: title.to_owned(),
+        known: Some(BlobDescriptor::of(bytes)),
+        content: Arc::new(Bytes::copy_from_slice(bytes)),
+        mount_from: Vec::new(),
+    }
+}
+
+fn bundle_manifest(subject: &EvidenceSubject, new: &NewEvidence, key: &PublicKey, created: &str) -> Vec<u8> {
+    let blob = BlobDescriptor::of(&Bundle::blob(&new.envelope, key));
+    Bundle::manifest(&blob, new.predicate, (&subject.manifest, &subject.media_type), created)
+}
+
+/// A document below the repository; `None`: there is none.
+async fn document(session: &mut RepositorySession<'_>, path: &str) -> Result<Option<Bytes>, RegistryError> {
+    match session.get(path, &ACCEPT).await {
+        Ok(answer) => Ok(Some(answer.body)),
+        Err(RegistryError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The referrers of a manifest, and whether the registry lists them itself.
+async fn referrers_of(
+    session: &mut RepositorySession<'_>,
+    digest: &Digest,
+) -> Result<(Vec<Referrer>, bool), RegistryError> {
+    let address = session.below(&format!("referrers/{digest}"));
+    let ask = session.ask(Method::GET, address);
+    let answer = session.answer(ask).await?;
+    if answer.status.is_success() {
+        return Ok((referrers(&answer.body), true));
+    }
+    if answer.status.is_server_error() || answer.status == StatusCode::TOO_MANY_REQUESTS {
+        return Err(session.refused(&answer));
+    }
+    let list = document(session, &format!("manifests/{}", referrers_tag(digest))).await?;
+    Ok((list.map(|bytes| referrers(&bytes)).unwrap_or_default(), false))
+}
+
+async fn legacy(session: &mut RepositorySession<'_>, digest: &Digest) -> Result<Legacy, RegistryError> {
+    let bytes = document(session, &format!("manifests/{}", legacy_tag(digest))).await?;
+    Ok(bytes.map(|bytes| Legacy::parse(&bytes)).unwrap_or_default())
+}
+
+/// The evidence of one referrer; `None`: it is none, or has gone.
+async fn bundle(
+    mut session: RepositorySession<'_>,
+    digest: Digest,
+) -> Result<Option<FoundEvidence>, RegistryError> {
+    let manifest = verified(&mut session, &format!("manifests/{digest}"), &digest).await?;
+    let Some(blob) = manifest.and_then(|bytes| Bundle::of_manifest(&bytes)) else { return Ok(None) };
+    let bytes = verified(&mut session, &format!("blobs/{}", blob.digest), &blob.digest).await?;
+    let attestation = bytes.and_then(|bytes| Bundle::attestation(&bytes));
+    Ok(attestation.map(|attestation| FoundEvidence { attestation, place: Place::Referrer(digest) }))
+}
+
+/// The evidence of one layer of the `.att` tag.
+async fn envelope(
+    mut session: RepositorySession<'_>,
+    digest: Digest,
+) -> Result<Option<FoundEvidence>, RegistryError> {
+    let bytes = verified(&mut session, &format!("blobs/{digest}"), &digest).await?;
+    let envelope = bytes.and_then(|bytes| Envelope::parse(&bytes).ok());
+    let attestation = envelope.map(|envelope| Attestation { envelope, signer: None });
+    Ok(attestation.map(|attestation| FoundEvidence { attestation, place: Place::Tag(digest) }))
+}
+
+/// A document that has that digest; `None`: it is not there.
+async fn verified(
+    session: &mut RepositorySession<'_>,
+    path: &str,
+    digest: &Digest,
+) -> Result<Option<Bytes>, RegistryError> {
+    match session.get(path, &ACCEPT).await {
+        Ok(answer) => checked(session.image(), &answer, Some(digest)).map(|_| Some(answer.body)),
+        Err(RegistryError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,313 @@
+//! Evidence of an image in its registry: keys, what is known, what a run adds, and the answer for a machine.
+#![expect(clippy::disallowed_methods, reason = "reads keys and stamps statements")]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+
+use crate::evidence::{
+    Collection, Entry, Envelope, KeyError, PublicKey, RESULT_TYPE, SUMMARY_TYPE, Signer, SigningKey,
+    Statement,
+};
+use crate::failure::{Exit, Failure};
+use crate::model::compat::Matrix;
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
+use crate::registry::{EvidenceList, EvidenceSubject, NewEvidence, Registry, RegistryError};
+use crate::report::{Event, Reporter};
+use crate::settings::Settings;
+use crate::store::read_regular_text;
+use crate::workflow::error::CommandError;
+
+/// The largest file of a key: one of cosign has 650 bytes.
+const LARGEST_KEY: u64 = 64 << 10;
+/// How often a statement is made anew because another process signed with the same key meanwhile.
+const ROUNDS: u32 = 10;
+/// Numbers that may be skipped, so that two processes do not take the same one again.
+const SKIPPED: u64 = 16;
+
+/// Why evidence cannot be signed, attached or judged.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// A key cannot be used.
+    #[error("cannot use key `{file}`: {cause}")]
+    Key {
+        /// The file or variable.
+        file: String,
+        /// Why.
+        cause: KeyError,
+    },
+    /// Others can read a private key.
+    #[error("cannot use key `{file}`: others can read it (mode {mode:o})")]
+    ReadableKey {
+        /// The file.
+        file: Utf8PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// No key signs.
+    #[error("no key to sign with")]
+    NoSigningKey,
+    /// No key is trusted.
+    #[error("no key whose evidence counts")]
+    NoTrustedKey,
+    /// The image is not one of ours.
+    #[error(
+        "no evidence of `{image}`: the report of an image that envforge did not build here is the image's own word"
+    )]
+    Foreign {
+        /// The image.
+        image: String,
+    },
+    /// Nothing ran on a GPU.
+    #[error("no evidence of `{image}`: {why}")]
+    NothingProven {
+        /// The image.
+        image: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// The image is in no registry.
+    #[error("no evidence of `{image}`: its registry is not known")]
+    NotPushed {
+        /// The image.
+        image: String,
+    },
+    /// The registry has another image under the name.
+    #[error("no evidence of `{image}`: its registry has another image there ({found})")]
+    OtherImage {
+        /// The name.
+        image: String,
+        /// The digest of its configuration.
+        found: Digest,
+    },
+    /// Another writer was faster, again and again.
+    #[error(
+        "cannot attach evidence to `{image}`: other processes with the same key attach theirs at the same time"
+    )]
+    Contended {
+        /// The image.
+        image: String,
+    },
+    /// A file is about another image.
+    #[error("`{file}` is evidence of {found}, not of `{wanted}`")]
+    OtherFile {
+        /// The file.
+        file: String,
+        /// The digests of the file.
+        found: String,
+        /// The image asked for.
+        wanted: String,
+    },
+    /// An image by a name alone cannot be compared with a file.
+    #[error("`{image}` names no digest: a tag may mean another image than the file")]
+    NoDigest {
+        /// The image.
+        image: String,
+    },
+    /// The driver of this machine does not answer.
+    #[error("cannot ask this machine's GPUs: {cause}")]
+    NoAnswer {
+        /// Why.
+        cause: String,
+    },
+    /// There is nothing to withdraw.
+    #[error("nothing to withdraw: this key has said nothing of `{image}` that matches")]
+    NothingSaid {
+        /// The image.
+        image: String,
+    },
+}
+
+impl Failure for EvidenceError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Key { .. }
+            | Self::ReadableKey { .. }
+            | Self::NoSigningKey
+            | Self::NoDigest { .. }
+            | Self::NotPushed { .. } => Exit::Usage,
+            Self::NoTrustedKey | Self::Contended { .. } | Self::NoAnswer { .. } => Exit::Outside,
+            Self::Foreign { .. }
+            | Self::NothingProven { .. }
+            | Self::OtherImage { .. }
+            | Self::OtherFile { .. }
+            | Self::NothingSaid { .. } => Exit::No,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        let hint = match self {
+            Self::Key { cause, .. } => return cause.hints(),
+            Self::ReadableKey { file, .. } => format!("run `chmod 600 {file}`"),
+            Self::NoSigningKey => "pass `--key FILE`, or set ENVFORGE_SIGNING_KEY to the key itself".to_owned(),
+            Self::NoTrustedKey => {
+                "pass `--key PUB`, or add `keys = [{ file = \"/path/key.pub\" }]` to `[trust]` of the configuration".to_owned()
+            }
+            Self::Foreign { .. } => "pass its lock file (`--lock FILE`) where it was built".to_owned(),
+            Self::NothingProven { .. } | Self::NothingSaid { .. } | Self::OtherImage { .. } => {
+                "show what is there: `envforge evidence IMAGE`".to_owned()
+            }
+            Self::NotPushed { .. } => {
+                "push it first: `envforge push IMAGE HOST/NAME:TAG`, then verify `HOST/NAME:TAG`".to_owned()
+            }
+            Self::NoAnswer { .. } => "name them: `--gpu GPU --driver VERSION`; `envforge doctor` says more".to_owned(),
+            Self::Contended { .. } => "run the command again".to_owned(),
+            Self::OtherFile { .. } => "save the evidence of this image: `envforge evidence IMAGE --save FILE`".to_owned(),
+            Self::NoDigest { .. } => "name it by its digest: `HOST/NAME@sha256:…`".to_owned(),
+        };
+        vec![hint]
+    }
+}
+
+/// The key that signs: of a file, else of the environment.
+pub(crate) fn signing_key(file: Option<&Utf8Path>, settings: &Settings) -> Result<SigningKey, CommandError> {
+    let password = settings.signing.password.as_ref();
+    let Some(file) = file else {
+        let text = settings.signing.key.as_ref().ok_or(EvidenceError::NoSigningKey)?;
+        let named = |cause| EvidenceError::Key { file: "ENVFORGE_SIGNING_KEY".to_owned(), cause };
+        return Ok(SigningKey::from_pem(text, password).map_err(named)?);
+    };
+    let path = settings.paths.current_dir.join(file);
+    let mode = fs_err::metadata(&path)?.permissions().mode() & 0o777;
+    let text = read_regular_text(&path, LARGEST_KEY)?.into();
+    let key = SigningKey::from_pem(&text, password);
+    let key = key.map_err(|cause| EvidenceError::Key { file: file.to_string(), cause })?;
+    // After the key was read: a public one may be read by everybody, and is told as such.
+    if mode & 0o077 != 0 {
+        return Err(EvidenceError::ReadableKey { file: file.to_owned(), mode }.into());
+    }
+    Ok(key)
+}
+
+/// The keys whose word counts: those typed, else those of the settings; empty if there is neither.
+pub(crate) fn trusted_keys(files: &[Utf8PathBuf], settings: &Settings) -> Result<Vec<Signer>, CommandError> {
+    let typed = files.iter().map(|file| (settings.paths.current_dir.join(file), None));
+    let configured = settings.trust.keys.iter().filter(|_| files.is_empty());
+    let configured = configured.map(|key| (key.file.clone(), key.not_after));
+    let mut signers = Vec::new();
+    for (file, not_after) in typed.chain(configured) {
+        let key = PublicKey::from_pem(&read_regular_text(&file, LARGEST_KEY)?);
+        let key = key.map_err(|cause| EvidenceError::Key { file: file.to_string(), cause })?;
+        // Through the whole of that day, UTC.
+        let end = not_after
+            .and_then(|day| day.tomorrow().ok())
+            .and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok())
+            .map(|zoned| zoned.timestamp());
+        signers.push(Signer { key, not_after: end });
+    }
+    Ok(signers)
+}
+
+/// What was attached.
+pub(crate) struct Attestation {
+    /// The image by its digest.
+    pub(crate) pinned: String,
+    /// The public key.
+    pub(crate) key: PublicKey,
+    /// The entries that stand now.
+    pub(crate) standing: usize,
+}
+
+/// Signs entries with all that the key has said before, and attaches them to the image.
+pub(crate) async fn attach(
+    registry: &Registry,
+    (image, subject): (&ImageRef, &EvidenceSubject),
+    key: &SigningKey,
+    new: &[Entry],
+    reporter: &Arc<dyn Reporter>,
+) -> Result<Attestation, CommandError> {
+    let public = key.public();
+    let mut notes = Vec::new();
+    for round in 0..ROUNDS {
+        let known = registry.evidence(image, std::slice::from_ref(&subject.manifest.digest)).await?;
+        let own = own(&public, &known, subject);
+        let entries = own.with(new);
+        // As readers see it: they believe no two statements of one number.
+        if round > 0 && read(&public, &known, subject).with(&[]) == entries {
+            for text in notes {
+                reporter.report(Event::Note { text });
+            }
+            let standing = own.known.iter().filter(|known| known.entry.stands()).count();
+            let pinned = image.pinned(&subject.manifest.digest).to_string();
+            return Ok(Attestation { pinned, key: public, standing });
+        }
+        let skipped = if round == 0 { 0 } else { rand::random_range(0..SKIPPED) };
+        let statement = Statement {
+            name: subject.name.clone(),
+            digests: subject.digests.clone(),
+            issued: Timestamp::now(),
+            number: own.highest.saturating_add(1 + skipped),
+            run: format!("{:032x}", rand::random::<u128>()),
+            matrix: Matrix::current().edition.clone(),
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            entries,
+        };
+        let mut signed =
+            vec![NewEvidence { envelope: Envelope::sign(statement.results(), key), predicate: RESULT_TYPE }];
+        signed.extend(
+            statement.summary().map(|summary| NewEvidence {
+                envelope: Envelope::sign(summary, key),
+                predicate: SUMMARY_TYPE,
+            }),
+        );
+        let created = statement.issued.to_string();
+        let by = (&public, created.as_str());
+        notes = registry.attach_evidence(image, subject, (&known, &signed), by, reporter).await?.notes;
+    }
+    Err(EvidenceError::Contended { image: image.to_string() }.into())
+}
+
+/// What a key has said of an image. The clock of the machine that signed may have been wrong: for the next statement all counts.
+fn own(key: &PublicKey, known: &EvidenceList, subject: &EvidenceSubject) -> Collection {
+    Collection::own(key, &known.attestations(), &subject.digests, Timestamp::MAX)
+}
+
+/// The same as readers see it.
+fn read(key: &PublicKey, known: &EvidenceList, subject: &EvidenceSubject) -> Collection {
+    let signer = Signer { key: key.clone(), not_after: None };
+    Collection::by(&[signer], &known.attestations(), &subject.digests, Timestamp::MAX)
+}
+
+/// Signs that what a key said no longer counts, where `is_meant`.
+pub(crate) async fn withdraw(
+    registry: &Registry,
+    (image, subject): (&ImageRef, &EvidenceSubject),
+    key: &SigningKey,
+    is_meant: impl Fn(&Entry) -> bool,
+    reporter: &Arc<dyn Reporter>,
+) -> Result<(Attestation, Vec<Entry>), CommandError> {
+    let known = registry.evidence(image, std::slice::from_ref(&subject.manifest.digest)).await?;
+    let own = own(&key.public(), &known, subject);
+    let now = Timestamp::now();
+    let meant = own.known.iter().map(|known| &known.entry).filter(|entry| entry.stands() && is_meant(entry));
+    let withdrawn: Vec<Entry> = meant.map(|entry| entry.withdrawn(now)).collect();
+    if withdrawn.is_empty() {
+        return Err(EvidenceError::NothingSaid { image: image.to_string() }.into());
+    }
+    let attached = attach(registry, (image, subject), key, &withdrawn, reporter).await?;
+    Ok((attached, withdrawn))
+}
+
+/// The image in its registry that was checked here: the one of that id.
+pub(crate) async fn subject_of(
+    registry: &Registry,
+    image: &ImageRef,
+    id: &str,
+    machine: crate::model::versions::Machine,
+) -> Result<EvidenceSubject, CommandError> {
+    let subject = registry.evidence_subject(image, machine).await?;
+    // Engines call an image by its configuration, or, with a containerd store, by its manifest or index.
+    let is_it = subject.config.as_str() == id || subject.digests.iter().any(|digest| digest.as_str() == id);
+    if is_it {
+        return Ok(subject);
+    }
+    Err(EvidenceError::OtherImage { image: image.to_string(), found: subject.config }.into())
+}
+
+/// Whether the registry could not be asked: what it has is not known.
+pub(crate) fn is_unknown(error: &CommandError) -> bool {
+    error.downcast_ref::<RegistryError>().is_some()
+}
