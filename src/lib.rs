@@ -8,7 +8,7 @@
 //!                 Matrix (compat/*.toml) ─┘
 //! ```
 //!
-//! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `cluster_file`, `container_layers`, `engine`, `fetch`, `host`,
+//! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `cluster_file`, `container_layers`, `engine`, `evidence`, `fetch`, `host`,
 //! `packages`, `pages`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
 //! uses `commands` or `cli`.
 

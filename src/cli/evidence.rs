@@ -14,7 +14,7 @@ Examples:
   envforge evidence admit reg.example.com/torch:2.8 --here --key cosign.pub
 
 Evidence lies in the image's registry, on its digest, as in-toto attestations that cosign reads too. Without --key the keys of
-`[trust] keys` count; without any key it is shown as what somebody says.";
+`[trust] keys` count; without any key it is shown, and nothing is checked.";
 
 const ADMIT_EXAMPLES: &str = "\
 Examples:

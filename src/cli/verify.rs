@@ -46,6 +46,7 @@ impl From<Level> for request::Level {
 }
 
 /// Arguments of `verify`.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArgs {

@@ -209,19 +209,16 @@ pub(super) async fn admit(args: &request::EvidenceAdmit, settings: &Settings) ->
             ));
         }
     };
-    let Gathered { pinned, digests, found, .. } = match &args.evidence {
-        Some(file) => saved(file.as_str(), args.image.as_deref(), settings)?,
-        None => {
-            let image = args.image.as_deref().unwrap_or_default();
-            match gathered(image, args.platform.clone(), settings).await {
-                Err(error) if is_unknown(&error) && error.exit() != Exit::Usage => {
-                    reporter(settings.output)
-                        .report(Event::Note { text: "neither admitted nor refused: not known".to_owned() });
-                    return Err(error);
-                }
-                gathered => gathered?,
-            }
+    let Gathered { pinned, digests, found, .. } = if let Some(file) = &args.evidence {
+        saved(file.as_str(), args.image.as_deref(), settings)?
+    } else {
+        let image = args.image.as_deref().unwrap_or_default();
+        let gathered = gathered(image, args.platform.clone(), settings).await;
+        if gathered.as_ref().is_err_and(|error| is_unknown(error) && error.exit() != Exit::Usage) {
+            let text = "neither admitted nor refused: not known".to_owned();
+            reporter(settings.output).report(Event::Note { text });
         }
+        gathered?
     };
     let now = Timestamp::now();
     let known = Collection::by(&signers, &found, &digests, now);
@@ -304,7 +301,7 @@ fn answer(image: String, admission: Admission, settings: &Settings) -> Exit {
         Printer.json(&Answer { schema: 1, image, admitted, proofs, reasons });
     } else if admitted {
         for (Known { entry, signer, .. }, notes) in &proofs {
-            let notes: String = notes.iter().map(|note| format!(" ({note})")).collect();
+            let notes = notes.iter().fold(String::new(), |all, note| all + " (" + note + ")");
             let key = signer.get(..SHOWN).unwrap_or_default();
             let day = entry.checked.strftime("%F");
             Printer.text(&format!(
@@ -313,7 +310,7 @@ fn answer(image: String, admission: Admission, settings: &Settings) -> Exit {
             ));
         }
     } else {
-        let text: String = reasons.iter().map(|reason| format!("\n  - {reason}")).collect();
+        let text = reasons.iter().fold(String::new(), |all, reason| all + "\n  - " + reason);
         Printer.text(&format!("refused{text}"));
     }
     if admitted { Exit::Done } else { Exit::No }

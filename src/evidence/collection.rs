@@ -115,7 +115,7 @@ impl Collection {
         all
     }
 
-    /// Reads it without any key: what somebody says.
+    /// Reads it without any key: anybody may have said it.
     pub fn unchecked(found: &[Attestation], digests: &[Digest], now: Timestamp) -> Self {
         let mut all = Self::default();
         let mut of_signer: BTreeMap<String, Statements> = BTreeMap::new();

@@ -1,11 +1,11 @@
-//! Private keys as cosign encrypts them: scrypt and NaCl's secretbox, written as JSON.
+//! Private keys as cosign encrypts them: scrypt and `secretbox`, written as JSON.
 
 use crypto_secretbox::aead::{Aead as _, KeyInit as _};
 use crypto_secretbox::{Key, Nonce, XSalsa20Poly1305};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-use super::key::KeyError;
+use super::key_error::KeyError;
 
 /// The most memory that opening a key may take: eight times what cosign writes (64 MiB), since a file from elsewhere chooses it.
 const LARGEST_MEMORY: u64 = 512 << 20;

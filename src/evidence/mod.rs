@@ -11,6 +11,7 @@ mod documents;
 mod entry;
 mod envelope;
 mod key;
+mod key_error;
 mod saved;
 mod statement;
 
@@ -21,7 +22,8 @@ pub use documents::{
 };
 pub use entry::{Entry, EntryOutcome};
 pub use envelope::{Envelope, EnvelopeError};
-pub use key::{KeyError, PublicKey, SigningKey};
+pub use key::{PublicKey, SigningKey};
+pub use key_error::KeyError;
 pub use saved::{SavedError, SavedEvidence};
 pub use statement::{RESULT_TYPE, SUMMARY_TYPE, Statement};
 

@@ -89,7 +89,7 @@ fn wanted() -> Wanted {
 fn assert_refused(evidence: &Collection, wanted: &Wanted, says: &str) {
     match admit(evidence, wanted, Matrix::current(), now()) {
         Admission::Refused(reasons) => {
-            assert!(reasons.join("\n").contains(says), "`{says}` not in {reasons:#?}")
+            assert!(reasons.join("\n").contains(says), "`{says}` not in {reasons:#?}");
         }
         Admission::Admitted(proofs) => panic!("admitted: {proofs:#?}"),
     }
@@ -125,11 +125,11 @@ fn summary_lists_what_stands_and_only_that() {
     };
     let text = summary(&[entry(H200, "580.95.05", Level::Full), failed.clone()]).expect("something stands");
     assert!(text.contains("ENVFORGE_GPU_FULL_SM90_R580") && !text.contains("SM80"), "{text}");
-    assert_eq!(summary(&[failed.clone()]), None);
+    assert_eq!(summary(std::slice::from_ref(&failed)), None);
     let result = |entries: &[Entry]| -> serde_json::Value {
         serde_json::from_slice::<serde_json::Value>(&statement(1, entries).results()).expect("JSON")["predicate"]["result"].clone()
     };
-    assert_eq!(result(&[failed.clone()]), "FAILED");
+    assert_eq!(result(std::slice::from_ref(&failed)), "FAILED");
     assert_eq!(result(&[failed, entry(H200, "580.1", Level::Quick)]), "PASSED");
 }
 
@@ -272,7 +272,7 @@ fn key_past_its_date_counts_for_what_it_signed_before() {
 fn newest_word_counts_and_nothing_is_forgotten() {
     let key = SigningKey::new();
     let full = entry(H200, "580.95.05", Level::Full);
-    let first = signed(&statement(1, &[full.clone()]), &key);
+    let first = signed(&statement(1, std::slice::from_ref(&full)), &key);
     // A later statement about another GPU does not repeat the first.
     let second = signed(&statement(2, &[entry(A100, "570.1", Level::Full)]), &key);
     let both = read(&[second.clone(), first.clone()], &key);
@@ -302,7 +302,10 @@ fn newest_word_counts_and_nothing_is_forgotten() {
 fn two_statements_of_one_number_are_both_refused_and_united_by_the_next() {
     let key = SigningKey::new();
     let (one, two) = (entry(H200, "580.1", Level::Full), entry(A100, "570.1", Level::Full));
-    let found = [signed(&statement(1, &[one.clone()]), &key), signed(&statement(1, &[two.clone()]), &key)];
+    let found = [
+        signed(&statement(1, std::slice::from_ref(&one)), &key),
+        signed(&statement(1, std::slice::from_ref(&two)), &key),
+    ];
     assert_refused(
         &read(&found, &key),
         &wanted(),

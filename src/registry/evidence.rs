@@ -169,8 +169,7 @@ impl Registry {
     /// would print them as well. What the key has signed since then stays.
     pub async fn attach_evidence(
         &self,
-        image: &ImageRef,
-        subject: &EvidenceSubject,
+        (image, subject): (&ImageRef, &EvidenceSubject),
         (known, new): (&EvidenceList, &[NewEvidence]),
         (key, created): (&PublicKey, &str),
         reporter: &Arc<dyn Reporter>,
@@ -181,7 +180,7 @@ impl Registry {
         let layers: Vec<Digest> = own.iter().filter_map(|found| found.place.layer()).collect();
         let mut attached = Attached::default();
         let tag_error = self.attach_by_tag(image, subject, (&layers, new), reporter).await?;
-        let has_api = self.attach_bundles(image, subject, new, (key, created), reporter).await?;
+        let has_api = self.attach_bundles((image, subject), new, (key, created), reporter).await?;
         let old: Vec<Digest> = own.iter().filter_map(|found| found.place.referrer()).collect();
         let index_error = if has_api {
             self.remove_referrers(image, &old, &mut attached).await?;
@@ -240,14 +239,13 @@ impl Registry {
                 return Ok(None);
             }
         }
-        Err(self.contended(image))
+        Err(contended(image))
     }
 
     /// The bundles, each put by its digest. Returns whether the registry lists referrers itself.
     async fn attach_bundles(
         &self,
-        image: &ImageRef,
-        subject: &EvidenceSubject,
+        (image, subject): (&ImageRef, &EvidenceSubject),
         new: &[NewEvidence],
         (key, created): (&PublicKey, &str),
         reporter: &Arc<dyn Reporter>,
@@ -285,9 +283,8 @@ impl Registry {
             let ask = session.ask(Method::DELETE, address);
             match session.answer(ask).await {
                 Ok(answer) if answer.status.is_success() || answer.status == StatusCode::NOT_FOUND => {}
-                Ok(_) => kept += 1,
                 Err(error) if error.is_unreachable() => return Err(error),
-                Err(_) => kept += 1,
+                Ok(_) | Err(_) => kept += 1,
             }
         }
         if kept > 0 {
@@ -327,15 +324,15 @@ impl Registry {
                 return Ok(None);
             }
         }
-        Err(self.contended(image))
+        Err(contended(image))
     }
+}
 
-    fn contended(&self, image: &ImageRef) -> RegistryError {
-        RegistryError::Status {
-            registry: image.registry().to_owned(),
-            status: "evidence was overwritten by another writer each time".to_owned(),
-            detail: String::new(),
-        }
+fn contended(image: &ImageRef) -> RegistryError {
+    RegistryError::Status {
+        registry: image.registry().to_owned(),
+        status: "evidence was overwritten by another writer each time".to_owned(),
+        detail: String::new(),
     }
 }
 

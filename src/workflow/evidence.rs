@@ -255,7 +255,7 @@ pub(crate) async fn attach(
         );
         let created = statement.issued.to_string();
         let by = (&public, created.as_str());
-        notes = registry.attach_evidence(image, subject, (&known, &signed), by, reporter).await?.notes;
+        notes = registry.attach_evidence((image, subject), (&known, &signed), by, reporter).await?.notes;
     }
     Err(EvidenceError::Contended { image: image.to_string() }.into())
 }

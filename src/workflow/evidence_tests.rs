@@ -209,7 +209,7 @@ async fn image_that_the_registry_has_under_the_name_is_the_one_that_was_checked(
     let scene = Scene::new(Habits::default());
     let other = digest_of(b"another configuration");
     let error =
-        subject_of(&scene.registry, &scene.image, &other, Machine::X86_64).await.err().expect("refused");
+        subject_of(&scene.registry, &scene.image, &other, Machine::X86_64).await.expect_err("refused");
     assert!(error.to_string().contains("its registry has another image there"), "{error}");
     // A containerd store calls an image by its manifest.
     let digest = scene.image.digest().expect("pinned").to_string();

@@ -51,7 +51,6 @@ pub(crate) mod lock_packages;
 mod locked_tools;
 pub(crate) mod matrix_override;
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a registry of the tests")]
 #[path = "../../tests/support/memory_registry.rs"]
 mod memory_registry;
 pub(crate) mod named;

@@ -43,7 +43,7 @@ impl Place {
     }
 
     /// A machine with nothing but public keys.
-    fn node(&self) -> Program {
+    fn node() -> Program {
         let program = program().with("DOCKER_HOST", "unix:///nonexistent.sock");
         write_key(&program, "lab.pub", include_str!("../fixtures/evidence/p256.pub"), 0o644);
         write_key(&program, "other.pub", include_str!("../fixtures/evidence/p256-other.pub"), 0o644);
@@ -76,7 +76,7 @@ fn image_verified_on_one_machine_is_admitted_on_another_by_a_public_key() {
         let texts = format!("{run:?}");
         assert!(!texts.contains("PRIVATE KEY"), "{texts}");
 
-        let node = place.node();
+        let node = Place::node();
         let admit = |more: &[&str]| node.run(&[&["evidence", "admit", image], more].concat());
         let key = ["--key", "lab.pub"];
         let here = ["--gpu", "NVIDIA H200", "--driver", "580.105.08"];
@@ -140,7 +140,7 @@ fn image_verified_on_one_machine_is_admitted_on_another_by_a_public_key() {
 #[test]
 fn failed_run_withdraws_what_stood() {
     let place = Place::new(Habits::default());
-    let node = place.node();
+    let node = Place::node();
     let admit = || node.run(&["evidence", "admit", &place.image, "--gpu", "sm_90", "--key", "lab.pub"]);
     let passed = with_driver(&report(&lock(), H200, true), "580.95.05");
     assert_answer(&place.tester(passed.clone()).verify(&["--attest", "--key", "key.pem"]), 0, &["attested"]);
@@ -201,7 +201,7 @@ fn keys_are_refused_before_the_checks() {
     assert_message(&tester.verify(&["--attest"]), 2, &["no key to sign with", "ENVFORGE_SIGNING_KEY"]);
     assert_message(&tester.verify(&["--attest", "--key", "missing.pem"]), 3, &["missing.pem"]);
     assert!(tester.requests.containers().is_empty(), "checks ran");
-    let node = place.node();
+    let node = Place::node();
     assert_message(&node.run(&["evidence", "admit", &place.image]), 3, &["no key whose evidence counts"]);
     // The key of the environment, and that of the configuration.
     let passed = with_driver(&report(&lock(), H200, true), "580.95.05");
@@ -243,7 +243,7 @@ fn cosign_reads_what_is_attached() {
         for _ in 0..2 {
             assert_answer(&tester.verify(&["--attest", "--key", "key.pem"]), 0, &["attested"]);
         }
-        let node = place.node();
+        let node = Place::node();
         for variable in ["COSIGN_2", "COSIGN_3"] {
             let verify = |kind: &str, key: &str| {
                 let ignore = "--insecure-ignore-tlog=true";

@@ -169,7 +169,7 @@ fn respond(
             "POST" => {
                 let id = format!("u{}", all.requests.len());
                 all.uploads.insert(id.clone(), Vec::new());
-                answer(202, &format!("location: {}{id}\r\nrange: 0-0\r\n", path), b"")
+                answer(202, &format!("location: {path}{id}\r\nrange: 0-0\r\n"), b"")
             }
             "PATCH" => {
                 let upload = all.uploads.entry(name).or_default();

@@ -27,7 +27,7 @@ use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::{Named, short_id};
 use crate::workflow::proven::{lock_of_build, proven, reports_of, save_report};
-use crate::workflow::push::{push_verified, pushable, warn_of_licences};
+use crate::workflow::push::{Pushed, push_verified, pushable, warn_of_licences};
 use crate::workflow::request_error::RequestError;
 use crate::workflow::session::Session;
 use crate::workflow::speed_baseline;
@@ -222,7 +222,7 @@ async fn attest(
 /// The image in a registry: where this run pushed it, what was typed, or where the engine has it from.
 fn where_pushed(name: &str, image: &ImageInfo, reward: &VerifiedTags) -> Option<ImageRef> {
     let typed = || name.parse::<ImageRef>().ok().filter(ImageRef::names_registry);
-    let pushed = reward.pushed.first().and_then(|pushed| pushed.pinned_reference());
+    let pushed = reward.pushed.first().and_then(Pushed::pinned_reference);
     let known = || {
         image.digests.iter().find_map(|text| text.parse::<ImageRef>().ok()).filter(ImageRef::names_registry)
     };

@@ -140,7 +140,7 @@ const OBJECTS: &[Object] = &[
     ),
     (
         "envforge evidence registry.example.com/torch:2.8",
-        "what was proven of an image, and by whom",
+        "the evidence of an image, with its signers",
         &[
             ("image", "the image by its digest"),
             ("digests", "digests of its manifest and, if it was named by one, of the index"),
@@ -149,22 +149,22 @@ const OBJECTS: &[Object] = &[
                 "entries",
                 "each `gpu`, `capability`, `count`, `nccl` (GPUs at once), `driver`, `level`, `outcome` (`passed`, `withdrawn`), `checked`, `agent`, `lock`, `engine`, `versions`, `passed`, `skipped`, `speeds`, `signer` (SHA-256 of the key), `issued`",
             ),
-            ("ignored", "what was there and does not count, a line each"),
+            ("ignored", "statements that do not count, a line each"),
         ],
     ),
     (
         "envforge evidence admit registry.example.com/torch:2.8 --here",
-        "whether evidence proves the image for the machine",
+        "the answer for a machine: admitted, or not",
         &[
             ("image", "the image by its digest"),
             ("admitted", "true or false"),
             ("proofs", "an entry for each GPU that was asked for, as `evidence` prints it"),
-            ("reasons", "why it is refused, or what to know of the proofs"),
+            ("reasons", "reasons of a refusal, or notes about the proofs"),
         ],
     ),
     (
         "envforge evidence withdraw registry.example.com/torch:2.8",
-        "what was taken back",
+        "the entries that were taken back",
         &[
             ("image", "the image by its digest"),
             ("withdrawn", "the entries"),

@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 pub use envforge_protocol::Level;
 
 /// A request for `verify`.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 #[derive(Debug, Clone)]
 pub struct Verify {
     /// Images or specs.

@@ -18,6 +18,7 @@ const STRATA: [&[&str]; 7] = [
         "cluster_file",
         "container_layers",
         "engine",
+        "evidence",
         "fetch",
         "host",
         "packages",
