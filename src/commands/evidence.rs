@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::evidence::{
     Admission, Attestation, Collection, Entry, Known, SavedEvidence, Wanted, WantedGpu, admit as judge,
+    is_model,
 };
 use crate::failure::Exit;
 use crate::fetch::Fetcher;
@@ -17,11 +18,10 @@ use crate::model::counted::counted;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::request::{self, TargetOptions};
-use crate::model::target::TargetSource;
 use crate::model::versions::DriverVersion;
 use crate::registry::Registry;
 use crate::report::{Event, NullReporter, Printer, reporter};
-use crate::settings::Settings;
+use crate::settings::{Settings, TargetOverrides};
 use crate::store::{read_regular, write_atomically};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::{
@@ -41,7 +41,8 @@ const SHOWN: usize = 16;
 struct Report<'a> {
     schema: u32,
     image: &'a str,
-    digests: &'a [Digest],
+    /// The index that it was named by, or null.
+    index: Option<&'a Digest>,
     /// False: no key was given, and anybody may have said it.
     checked: bool,
     entries: Vec<Row<'a>>,
@@ -92,8 +93,11 @@ fn registry(settings: &Settings) -> Result<Registry, CommandError> {
 struct Gathered {
     name: String,
     pinned: String,
-    digests: Vec<Digest>,
+    digest: Digest,
+    index: Option<Digest>,
     found: Vec<Attestation>,
+    /// Whether some of it could not be read.
+    is_partial: bool,
 }
 
 async fn gathered(
@@ -105,26 +109,28 @@ async fn gathered(
     let machine = machine(&TargetOptions { platform, ..TargetOptions::default() });
     let registry = registry(settings)?;
     let subject = registry.evidence_subject(&image, machine).await?;
-    let list = registry.evidence(&image, &subject.digests).await?;
+    let digest = subject.manifest.digest;
+    let list = registry.evidence(&image, &digest).await?;
     for text in &list.skipped {
         reporter(settings.output).report(Event::Warning { text: format!("evidence not read: {text}") });
     }
-    let pinned = image.pinned(&subject.manifest.digest).to_string();
-    Ok(Gathered { name: subject.name, pinned, digests: subject.digests, found: list.attestations() })
+    let pinned = image.pinned(&digest).to_string();
+    let (found, is_partial) = (list.attestations(), !list.skipped.is_empty());
+    Ok(Gathered { name: subject.name, pinned, digest, index: subject.index, found, is_partial })
 }
 
 pub(super) async fn evidence(args: &request::Evidence, settings: &Settings) -> Result<Exit, CommandError> {
     let signers = trusted_keys(&args.key, settings)?;
-    let Gathered { name, pinned, digests, found } =
+    let Gathered { name, pinned, digest, index, found, .. } =
         gathered(&args.image, args.platform.clone(), settings).await?;
     let now = Timestamp::now();
     let known = if signers.is_empty() {
-        Collection::unchecked(&found, &digests, now)
+        Collection::unchecked(&found, std::slice::from_ref(&digest), now)
     } else {
-        Collection::by(&signers, &found, &digests, now)
+        Collection::by(&signers, &found, std::slice::from_ref(&digest), now)
     };
     if let Some(file) = &args.save {
-        let saved = SavedEvidence { name, digests: digests.clone(), found };
+        let saved = SavedEvidence { name, digest, found };
         write_atomically(&settings.paths.current_dir.join(file), &saved.to_json())?;
     }
     let checked = !signers.is_empty();
@@ -133,7 +139,7 @@ pub(super) async fn evidence(args: &request::Evidence, settings: &Settings) -> R
         Printer.json(&Report {
             schema: 1,
             image: &pinned,
-            digests: &digests,
+            index: index.as_ref(),
             checked,
             entries,
             ignored: &known.ignored,
@@ -199,7 +205,7 @@ pub(super) async fn admit(args: &request::EvidenceAdmit, settings: &Settings) ->
     if signers.is_empty() {
         return Err(EvidenceError::NoTrustedKey.into());
     }
-    let wanted = match wanted(args, settings)? {
+    let wanted = match wanted(args)? {
         Ok(wanted) => wanted,
         Err(why) => {
             return Ok(answer(
@@ -209,79 +215,80 @@ pub(super) async fn admit(args: &request::EvidenceAdmit, settings: &Settings) ->
             ));
         }
     };
-    let Gathered { pinned, digests, found, .. } = if let Some(file) = &args.evidence {
+    let Gathered { pinned, digest, found, is_partial, .. } = if let Some(file) = &args.evidence {
         saved(file.as_str(), args.image.as_deref(), settings)?
     } else {
         let image = args.image.as_deref().unwrap_or_default();
         let gathered = gathered(image, args.platform.clone(), settings).await;
-        if gathered.as_ref().is_err_and(|error| is_unknown(error) && error.exit() != Exit::Usage) {
+        if gathered.as_ref().is_err_and(|error| is_unknown(error) && error.exit() == Exit::Outside) {
             let text = "neither admitted nor refused: not known".to_owned();
             reporter(settings.output).report(Event::Note { text });
         }
         gathered?
     };
     let now = Timestamp::now();
-    let known = Collection::by(&signers, &found, &digests, now);
-    Ok(answer(pinned, judge(&known, &wanted, Matrix::current(), now), settings))
+    let known = Collection::by(&signers, &found, std::slice::from_ref(&digest), now);
+    let admission = judge(&known, &wanted, Matrix::current(), now);
+    let is_refused = matches!(admission, Admission::Refused(_));
+    let exit = answer(pinned, admission, settings);
+    // What was not read might have proven it.
+    Ok(if is_refused && is_partial { Exit::Outside } else { exit })
 }
 
 /// The evidence of a file; with an image named, only if it is about that one.
 fn saved(file: &str, image: Option<&str>, settings: &Settings) -> Result<Gathered, CommandError> {
     let bytes = read_regular(&settings.paths.current_dir.join(file), LARGEST_FILE)?;
-    let SavedEvidence { name, digests, found } = SavedEvidence::parse(file, &bytes)?;
-    let texts = digests.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let SavedEvidence { name, digest, found } = SavedEvidence::parse(file, &bytes)?;
     if let Some(image) = image {
         let wanted: ImageRef = image.parse()?;
-        let digest = wanted.digest().ok_or_else(|| EvidenceError::NoDigest { image: image.to_owned() })?;
-        if !digests.contains(digest) {
-            let (file, wanted) = (file.to_owned(), image.to_owned());
-            return Err(EvidenceError::OtherFile { file, found: texts, wanted }.into());
+        let typed = wanted.digest().ok_or_else(|| EvidenceError::NoDigest { image: image.to_owned() })?;
+        if *typed != digest {
+            let (file, wanted, found) = (file.to_owned(), image.to_owned(), digest.to_string());
+            return Err(EvidenceError::OtherFile { file, found, wanted }.into());
         }
-        return Ok(Gathered { name, pinned: image.to_owned(), digests: vec![digest.clone()], found });
     }
-    let pinned = digests.first().map_or_else(|| name.clone(), |digest| format!("{name}@{digest}"));
-    Ok(Gathered { name, pinned, digests, found })
+    // The name in the file is not signed: the digest is.
+    let pinned = image.map_or_else(|| digest.to_string(), str::to_owned);
+    Ok(Gathered { name, pinned, digest, index: None, found, is_partial: false })
 }
 
 /// What is asked of the evidence; the inner error is why this machine can be proven by none.
-fn wanted(
-    args: &request::EvidenceAdmit,
-    settings: &Settings,
-) -> Result<Result<Wanted, String>, CommandError> {
-    let matrix = Matrix::current();
-    let options =
-        TargetOptions { gpu: args.gpu.clone(), driver: args.driver.clone(), ..TargetOptions::default() };
-    let (gpus, driver) = if args.here || !args.gpu.is_empty() || args.driver.is_some() {
-        // A driver that does not answer is not a machine without a GPU.
-        let is_asked = settings.target.gpu.is_none() && settings.target.driver.is_none();
-        if args.here && is_asked {
-            match host::detect() {
-                Err(error @ (GpuError::Driver { .. } | GpuError::Silent { .. })) => {
-                    return Err(EvidenceError::NoAnswer { cause: error.to_string() }.into());
-                }
-                Err(GpuError::NoDriver) => return Ok(Err("this machine has no NVIDIA driver".to_owned())),
-                Ok(_) => {}
+fn wanted(args: &request::EvidenceAdmit) -> Result<Result<Wanted, String>, CommandError> {
+    let (gpus, driver) = if args.here {
+        match host::detect() {
+            Ok(facts) if !facts.gpus.is_empty() => {
+                let gpus =
+                    facts.gpus.into_iter().map(|gpu| (Some(gpu.name), gpu.compute_capability)).collect();
+                (gpus, Some(facts.driver))
             }
+            Ok(_) => return Ok(Err("this machine has no NVIDIA GPU".to_owned())),
+            Err(GpuError::NoDriver) => return Ok(Err("this machine has no NVIDIA driver".to_owned())),
+            Err(error) => return Err(EvidenceError::NoAnswer { cause: error.to_string() }.into()),
         }
-        let target = target(&options, &settings.target, matrix, &NullReporter)?;
-        if args.here && (target.source == TargetSource::Any || target.gpus.is_empty()) {
-            return Ok(Err("this machine has no NVIDIA GPU".to_owned()));
-        }
-        let mut gpus = Vec::new();
-        for gpu in target.gpus {
-            let wanted = match gpu.name.filter(|_| !args.same_architecture) {
-                Some(name) => WantedGpu::Model(name),
-                None => WantedGpu::Capability(gpu.compute_capability),
-            };
-            if !gpus.contains(&wanted) {
-                gpus.push(wanted);
-            }
-        }
-        (gpus, target.driver)
-    } else {
+    } else if args.gpu.is_empty() && args.driver.is_none() {
         (Vec::new(), None)
+    } else {
+        // The environment is not asked: the answer is for what was typed alone.
+        let (gpu, driver) = (args.gpu.clone(), args.driver.clone());
+        let options = TargetOptions { gpu, driver, ..TargetOptions::default() };
+        let target = target(&options, &TargetOverrides::default(), Matrix::current(), &NullReporter)?;
+        let gpus: Vec<_> = target.gpus.into_iter().map(|gpu| (gpu.name, gpu.compute_capability)).collect();
+        (gpus, target.driver)
     };
-    let driver = driver.filter(|_| args.here || args.driver.is_some());
+    if args.exact_driver && driver.is_none() {
+        return Err(EvidenceError::NoDriver.into());
+    }
+    let mut wanted = Vec::new();
+    for (name, capability) in gpus {
+        let gpu = match name.filter(|_| !args.same_architecture) {
+            Some(name) => WantedGpu::Model(name),
+            None => WantedGpu::Capability(capability),
+        };
+        if !wanted.contains(&gpu) {
+            wanted.push(gpu);
+        }
+    }
+    let gpus = wanted;
     let max_age = SignedDuration::from_hours(i64::from(args.max_age.hours()));
     let (count, level, exact_driver) = (args.count, args.level, args.exact_driver);
     Ok(Ok(Wanted { gpus, count, driver, exact_driver, level, max_age }))
@@ -309,6 +316,7 @@ fn answer(image: String, admission: Admission, settings: &Settings) -> Exit {
                 entry.level, entry.gpu, entry.driver
             ));
         }
+        Printer.text(&format!("image: {image}"));
     } else {
         let text = reasons.iter().fold(String::new(), |all, reason| all + "\n  - " + reason);
         Printer.text(&format!("refused{text}"));
@@ -332,7 +340,7 @@ pub(super) async fn withdraw(
     let registry = registry(settings)?;
     let subject = registry.evidence_subject(&image, machine).await?;
     let is_meant = |entry: &Entry| {
-        args.gpu.as_ref().is_none_or(|gpu| *gpu == entry.gpu)
+        args.gpu.as_ref().is_none_or(|gpu| is_model(entry, gpu, Matrix::current()))
             && driver.as_ref().is_none_or(|driver| driver.major() == entry.branch())
             && args.level.is_none_or(|level| entry.level >= level)
     };
@@ -359,7 +367,7 @@ mod tests {
         let image = "registry.example.com/torch@sha256:1";
         let call = "envforge evidence registry.example.com/torch:2.8";
         let report =
-            Report { schema: 1, image, digests: &[], checked: true, entries: Vec::new(), ignored: &[] };
+            Report { schema: 1, image, index: None, checked: true, entries: Vec::new(), ignored: &[] };
         assert_eq!(printed_fields(&report), documented_fields(call));
         let call = "envforge evidence admit registry.example.com/torch:2.8 --here";
         let (image, proofs, reasons) = (image.to_owned(), Vec::new(), Vec::new());

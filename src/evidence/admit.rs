@@ -94,8 +94,9 @@ fn one(
     }
     let mut refused = Vec::new();
     let mut found: Vec<(&Known, Vec<String>)> = Vec::new();
-    for known in same {
-        match fits(&known.entry, wanted, now) {
+    for known in &same {
+        match fits(&known.entry, wanted, now).and_then(|notes| not_failed_later(known, &same, wanted, notes))
+        {
             Ok(notes) => found.push((known, notes)),
             Err(why) => refused.push(format!("{}: {why}", named(&known.entry))),
         }
@@ -105,12 +106,41 @@ fn one(
     found.pop().map(|(known, notes)| (known.clone(), notes)).ok_or(refused)
 }
 
+/// An error if the same signer saw a failure at that level with a newer driver branch, up to the one that is asked for.
+fn not_failed_later(
+    known: &Known,
+    all: &[&Known],
+    wanted: &Wanted,
+    notes: Vec<String>,
+) -> Result<Vec<String>, String> {
+    let entry = &known.entry;
+    let newest = wanted.driver.as_ref().map_or(u32::MAX, DriverVersion::major);
+    let is_failure = |other: &&&Known| {
+        let failed = &other.entry;
+        let is_between = failed.branch() > entry.branch() && failed.branch() <= newest;
+        !failed.stands() && other.signer == known.signer && is_between && failed.level <= entry.level
+    };
+    match all.iter().find(is_failure) {
+        Some(failed) => Err(format!(
+            "withdrawn for R{} on {}",
+            failed.entry.branch(),
+            failed.entry.checked.strftime("%F")
+        )),
+        None => Ok(notes),
+    }
+}
+
 /// Whether an entry is of a GPU that was asked for.
 fn is_of(entry: &Entry, gpu: &WantedGpu, matrix: &Matrix) -> bool {
     match gpu {
         WantedGpu::Capability(capability) => entry.capability == *capability,
-        WantedGpu::Model(name) => canonical(&entry.gpu, matrix) == canonical(name, matrix),
+        WantedGpu::Model(name) => is_model(entry, name, matrix),
     }
+}
+
+/// Whether an entry is of a GPU model by that name, in any spelling that the matrix knows; a slice of it (MIG) is another one.
+pub fn is_model(entry: &Entry, name: &str, matrix: &Matrix) -> bool {
+    Entry::slice(&entry.gpu) == Entry::slice(name) && canonical(&entry.gpu, matrix) == canonical(name, matrix)
 }
 
 /// The model's name in the matrix, or the name as it is. A family such as `H100` is none: its models differ.

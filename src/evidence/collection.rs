@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::documents::Attestation;
-use super::entry::{Entry, EntryKey, EntryOutcome};
+use super::entry::{Entry, EntryKey};
 use super::key::PublicKey;
 use super::statement::{Statement, StatementError};
 use crate::model::image_digest::Digest;
@@ -47,6 +47,8 @@ pub struct Collection {
     pub ignored: Vec<String>,
     /// The highest number of a statement that was read, whether it counts or not.
     pub highest: u64,
+    /// Whether a statement could not be read, since it is damaged or of a newer envforge.
+    pub has_unreadable: bool,
 }
 
 /// What happens to statements of one number that differ.
@@ -141,11 +143,12 @@ impl Collection {
 
     /// The statement of a payload, if it is about the image and not from the future.
     fn statement(&mut self, payload: &[u8], digests: &[Digest], now: Timestamp) -> Option<Statement> {
-        let statement = match Statement::parse(payload) {
+        let mut statement = match Statement::parse(payload) {
             Ok(statement) => statement,
             Err(StatementError::OtherKind(_)) => return None,
             Err(error) => {
                 self.ignored.push(error.to_string());
+                self.has_unreadable = true;
                 return None;
             }
         };
@@ -157,7 +160,8 @@ impl Collection {
         if statement.issued > now.saturating_add(CLOCKS).unwrap_or(now) {
             self.ignored
                 .push(format!("{what}: signed on {}, and this machine's clock says {now}", statement.issued));
-            return None;
+            // A clock that is wrong proves nothing, and takes back all the same.
+            statement.entries.retain(|entry| !entry.stands());
         }
         self.highest = self.highest.max(statement.number);
         Some(statement)
@@ -172,7 +176,8 @@ impl Collection {
         let mut entries: BTreeMap<EntryKey, (Entry, Timestamp)> = BTreeMap::new();
         for (statement, _) in &statements {
             let same = statements.iter().filter(|(other, _)| other.number == statement.number).count();
-            if same > 1 && conflicts == Conflicts::Refuse {
+            let is_refused = same > 1 && conflicts == Conflicts::Refuse;
+            if is_refused {
                 let text = format!(
                     "{same} different statements with number {}: none of them counts",
                     statement.number
@@ -180,20 +185,26 @@ impl Collection {
                 if !self.ignored.contains(&text) {
                     self.ignored.push(text);
                 }
-                continue;
             }
-            let is = |outcome| move |entry: &&Entry| entry.outcome == outcome;
-            for entry in statement.entries.iter().filter(is(EntryOutcome::Withdrawn)) {
+            let (passed, withdrawn): (Vec<&Entry>, Vec<&Entry>) =
+                statement.entries.iter().partition(|entry| entry.stands());
+            for entry in withdrawn {
                 let key = entry.key();
                 for (other, (known, issued)) in &mut entries {
-                    if key.withdraws(other) && known.outcome == EntryOutcome::Passed {
+                    if key.withdraws(other) && known.stands() {
                         (*known, *issued) = (known.withdrawn(entry.checked), statement.issued);
                     }
                 }
                 entries.insert(key, (entry.clone(), statement.issued));
             }
-            for entry in statement.entries.iter().filter(is(EntryOutcome::Passed)) {
-                entries.insert(entry.key(), (entry.clone(), statement.issued));
+            if is_refused {
+                continue;
+            }
+            for entry in passed {
+                let before = entries.get(&entry.key());
+                if before.is_none_or(|(before, _)| entry.may_replace(before)) {
+                    entries.insert(entry.key(), (entry.clone(), statement.issued));
+                }
             }
         }
         self.known.extend(entries.into_values().map(|(entry, issued)| Known {
@@ -210,9 +221,12 @@ impl Collection {
             self.known.iter().map(|known| (known.entry.key(), known.entry.clone())).collect();
         for entry in new {
             let key = entry.key();
-            if entry.outcome == EntryOutcome::Withdrawn {
+            if entry.stands() && !entries.get(&key).is_none_or(|before| entry.may_replace(before)) {
+                continue;
+            }
+            if !entry.stands() {
                 for (other, known) in &mut entries {
-                    if key.withdraws(other) && known.outcome == EntryOutcome::Passed {
+                    if key.withdraws(other) && known.stands() {
                         *known = known.withdrawn(entry.checked);
                     }
                 }

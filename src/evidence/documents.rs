@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::envelope::Envelope;
 use super::key::PublicKey;
+use super::statement::{RESULT_TYPE, SUMMARY_TYPE};
 use crate::model::image::manifest::{BlobDescriptor, INDEX_TYPE, MANIFEST_TYPE};
 use crate::model::image_digest::Digest;
 use crate::model::sha256::hex;
@@ -50,19 +51,21 @@ pub struct Legacy {
 }
 
 impl Legacy {
-    /// Reads the manifest; what is no manifest counts as empty.
-    pub fn parse(bytes: &[u8]) -> Self {
-        let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
-        Self { layers: value["layers"].as_array().cloned().unwrap_or_default() }
+    /// Reads the manifest; `None`: it is something else.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        Some(Self { layers: value["layers"].as_array()?.clone() })
     }
 
-    /// The envelopes, newest last.
+    /// The envelopes that may be evidence, newest last.
     pub fn blobs(&self) -> Vec<BlobDescriptor> {
-        self.layers
-            .iter()
-            .filter(|layer| layer["mediaType"] == ENVELOPE_TYPE)
-            .filter_map(descriptor)
-            .collect()
+        // The annotation alone proves nothing: without one the envelope is read.
+        let may_be = |layer: &&Value| {
+            let kind = layer["annotations"][PREDICATE_TYPE].as_str();
+            let is_kind = kind.is_none_or(|kind| [RESULT_TYPE, SUMMARY_TYPE].contains(&kind));
+            layer["mediaType"] == ENVELOPE_TYPE && is_kind
+        };
+        self.layers.iter().filter(may_be).filter_map(descriptor).collect()
     }
 
     /// Takes out the layers of some blobs.
@@ -172,22 +175,29 @@ pub struct Referrer {
     pub is_other: bool,
 }
 
-/// The referrers in a list of them, as the API or the tag gives it.
-pub fn referrers(bytes: &[u8]) -> Vec<Referrer> {
-    let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    let entries = value["manifests"].as_array().cloned().unwrap_or_default();
+/// The referrers in a list of them, as the API or the tag gives it; `None`: it is something else.
+pub fn referrers(bytes: &[u8]) -> Option<Vec<Referrer>> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    let entries = value["manifests"].as_array()?;
     let referrer = |entry: &Value| {
         let kind = entry["artifactType"].as_str().unwrap_or_default();
         let is_other = !kind.is_empty() && !kind.starts_with(ANY_BUNDLE) && kind != EMPTY_TYPE;
         Some(Referrer { digest: entry["digest"].as_str()?.parse().ok()?, is_other })
     };
-    entries.iter().filter_map(referrer).collect()
+    Some(entries.iter().filter_map(referrer).collect())
 }
 
-/// The list of referrers without some of them and with new ones: descriptors of manifests, with their predicate types.
-pub fn with_referrers(bytes: &[u8], without: &[Digest], new: &[(BlobDescriptor, &str)]) -> Vec<u8> {
-    let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    let mut entries = value["manifests"].as_array().cloned().unwrap_or_default();
+/// The list of referrers, if there is one, without some of them and with new ones: descriptors of manifests, with their predicate
+/// types; `None`: what is there is something else.
+pub fn with_referrers(
+    before: Option<&[u8]>,
+    without: &[Digest],
+    new: &[(BlobDescriptor, &str)],
+) -> Option<Vec<u8>> {
+    let mut entries = match before {
+        Some(bytes) => serde_json::from_slice::<Value>(bytes).ok()?["manifests"].as_array()?.clone(),
+        None => Vec::new(),
+    };
     let is_one = |entry: &Value| without.iter().any(|digest| entry["digest"] == digest.as_str());
     let is_new = |entry: &Value| new.iter().any(|(blob, _)| entry["digest"] == blob.digest.as_str());
     entries.retain(|entry| !is_one(entry) && !is_new(entry));
@@ -197,7 +207,9 @@ pub fn with_referrers(bytes: &[u8], without: &[Digest], new: &[(BlobDescriptor, 
             "annotations": { BUNDLE_PREDICATE: predicate },
         })
     }));
-    json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": entries }).to_string().into_bytes()
+    Some(
+        json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": entries }).to_string().into_bytes(),
+    )
 }
 
 fn is_bundle(media_type: &Value) -> bool {

@@ -93,6 +93,17 @@ impl Entry {
         self.outcome == EntryOutcome::Passed
     }
 
+    /// Whether this passed entry takes the place of another of its key: what was withdrawn comes back by a later run alone, not by
+    /// somebody who repeats an old one.
+    pub(super) fn may_replace(&self, before: &Self) -> bool {
+        before.stands() || self.checked > before.checked
+    }
+
+    /// The profile of the slice of a GPU that it ran on: `1g.5gb`.
+    pub(super) fn slice(name: &str) -> Option<&str> {
+        name.split_once(SLICE).map(|(_, profile)| profile)
+    }
+
     /// Whether the checks ran on a slice of a GPU (MIG).
     pub fn is_slice(&self) -> bool {
         self.gpu.contains(SLICE)

@@ -15,7 +15,7 @@ mod key_error;
 mod saved;
 mod statement;
 
-pub use admit::{Admission, Wanted, WantedGpu, admit};
+pub use admit::{Admission, Wanted, WantedGpu, admit, is_model};
 pub use collection::{Collection, Known, Signer};
 pub use documents::{
     Attestation, Bundle, Legacy, Referrer, legacy_tag, referrers, referrers_tag, with_referrers,

@@ -14,8 +14,8 @@ const SCHEMA: u32 = 1;
 pub struct SavedEvidence {
     /// `registry/name`.
     pub name: String,
-    /// The digests of the image: of its manifest, and of its index if it was named by one.
-    pub digests: Vec<Digest>,
+    /// The digest of its manifest.
+    pub digest: Digest,
     /// The envelopes.
     pub found: Vec<Attestation>,
 }
@@ -47,7 +47,7 @@ impl Failure for SavedError {
 struct Written {
     schema: u32,
     name: String,
-    digests: Vec<Digest>,
+    digest: Digest,
     envelopes: Vec<WrittenEnvelope>,
 }
 
@@ -66,8 +66,8 @@ impl SavedEvidence {
             envelope: serde_json::from_slice(&one.envelope.to_json()).expect("an envelope is JSON"),
         };
         let envelopes = self.found.iter().map(written).collect();
-        let (name, digests) = (self.name.clone(), self.digests.clone());
-        let written = Written { schema: SCHEMA, name, digests, envelopes };
+        let (name, digest) = (self.name.clone(), self.digest.clone());
+        let written = Written { schema: SCHEMA, name, digest, envelopes };
         serde_json::to_vec_pretty(&written).expect("texts and numbers serialise")
     }
 
@@ -84,6 +84,6 @@ impl SavedEvidence {
             Ok(Attestation { envelope, signer: one.signer })
         };
         let found = written.envelopes.into_iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Self { name: written.name, digests: written.digests, found })
+        Ok(Self { name: written.name, digest: written.digest, found })
     }
 }

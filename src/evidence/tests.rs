@@ -173,8 +173,14 @@ fn several_gpus_need_nccl_over_several() {
     let eight = Wanted { count: 8, ..wanted() };
     assert_admitted(&of(8, H200), &eight);
     assert_refused(&of(1, H200), &eight, "8 GPUs need NCCL on at least two; it ran on one GPU");
-    assert_refused(&of(0, "NVIDIA H200 MIG 1g.18gb"), &eight, "on a MIG slice");
-    assert_admitted(&of(0, "NVIDIA H200 MIG 1g.18gb"), &wanted());
+    let slices = Wanted { gpus: vec![WantedGpu::Model("NVIDIA H200 MIG 1g.18gb".to_owned())], ..eight };
+    assert_refused(&of(0, "NVIDIA H200 MIG 1g.18gb"), &slices, "on a MIG slice");
+    // A slice is another model than the whole GPU.
+    let slice = "NVIDIA H200 MIG 1g.18gb";
+    let of_slice = Wanted { gpus: vec![WantedGpu::Model(slice.to_owned())], ..wanted() };
+    assert_admitted(&of(0, slice), &of_slice);
+    assert_refused(&of(0, slice), &wanted(), "evidence only for NVIDIA H200 MIG 1g.18gb");
+    assert_refused(&of(1, H200), &of_slice, "evidence only for NVIDIA H200");
 }
 
 /// Forgeries of everybody who can write to the registry, and of a key's holder who lies about time.
@@ -279,19 +285,26 @@ fn newest_word_counts_and_nothing_is_forgotten() {
     assert_eq!(both.known.len(), 2);
     assert_admitted(&both, &wanted());
     // A failure at a lower level withdraws the higher ones of that GPU and branch alone.
-    let failed = entry(H200, "580.65.06", Level::Quick).withdrawn(now());
+    let failed = entry(H200, "580.65.06", Level::Quick).withdrawn(now() - SignedDuration::from_hours(1));
     let third = signed(&statement(3, &[failed]), &key);
     let other_branch = signed(&statement(2, &[entry(H200, "570.1", Level::Full)]), &key);
     for order in [[&first, &other_branch, &third], [&third, &other_branch, &first]] {
         let found: Vec<_> = order.into_iter().cloned().collect();
         let read = read(&found, &key);
-        assert_eq!(assert_admitted(&read, &wanted()), ["proven on R570; the driver is 580.95.05"]);
-        let here = Wanted { level: Level::Quick, exact_driver: true, ..wanted() };
-        assert_refused(&read, &here, "withdrawn on 2026-11-28");
+        assert_refused(&read, &wanted(), "withdrawn on 2026-11-28");
+        // What an older branch proved holds there, and not for the one that failed.
+        assert_refused(&read, &wanted(), "withdrawn for R580 on 2026-11-28");
+        assert_admitted(&read, &Wanted { driver: Some("570.1".parse().expect("one")), ..wanted() });
     }
     // A later run settles it.
-    let fourth = signed(&statement(4, &[full]), &key);
+    let later = Entry { checked: now(), ..full.clone() };
+    let fourth = signed(&statement(4, &[later]), &key);
     assert_admitted(&read(&[first.clone(), third.clone(), fourth], &key), &wanted());
+    // Somebody who repeats what was withdrawn brings nothing back.
+    let repeated = signed(&statement(4, std::slice::from_ref(&full)), &key);
+    assert_refused(&read(&[first.clone(), third.clone(), repeated], &key), &wanted(), "withdrawn");
+    let own = Collection::own(&key.public(), &[first.clone(), third.clone()], &[digest("image")], now());
+    assert!(own.with(&[full]).iter().all(|entry| !entry.stands()));
     // An older list put back changes nothing while the newer one is there, and is bounded by its age where that is gone.
     assert_refused(&read(&[first.clone(), third, first.clone()], &key), &wanted(), "withdrawn");
     // The same statement in both forms is one.
@@ -313,6 +326,13 @@ fn two_statements_of_one_number_are_both_refused_and_united_by_the_next() {
     );
     let own = Collection::own(&key.public(), &found, &[digest("image")], now());
     assert_eq!(own.known.len(), 2);
+    // A withdrawal counts even so.
+    let failed = signed(&statement(2, &[one.withdrawn(now())]), &key);
+    let both = signed(&statement(2, std::slice::from_ref(&one)), &key);
+    let before = signed(&statement(1, std::slice::from_ref(&one)), &key);
+    assert_refused(&read(&[before.clone(), failed.clone(), both], &key), &wanted(), "withdrawn");
+    let future = Statement { issued: now() + DAY, ..statement(2, &[one.withdrawn(now())]) };
+    assert_refused(&read(&[before, signed(&future, &key)], &key), &wanted(), "withdrawn");
     let next = signed(&statement(own.highest + 1, &own.with(&[])), &key);
     let all = [found.as_slice(), &[next]].concat();
     assert_admitted(&read(&all, &key), &wanted());
@@ -334,9 +354,9 @@ fn evidence_without_a_key_is_what_somebody_says() {
 fn saved_evidence_is_read_back() {
     let key = SigningKey::new();
     let found = vec![signed(&statement(1, &[entry(H200, "580.1", Level::Full)]), &key)];
-    let saved = SavedEvidence { name: "reg.test/x".to_owned(), digests: vec![digest("image")], found };
+    let saved = SavedEvidence { name: "reg.test/x".to_owned(), digest: digest("image"), found };
     assert_eq!(SavedEvidence::parse("x", &saved.to_json()).expect("ours"), saved);
-    for wrong in ["", "{}", r#"{"schema":2,"name":"","digests":[],"envelopes":[]}"#] {
+    for wrong in ["", "{}", r#"{"schema":2,"name":"","digest":"","envelopes":[]}"#] {
         assert!(
             SavedEvidence::parse("x", wrong.as_bytes()).expect_err("refused").to_string().contains("`x`")
         );

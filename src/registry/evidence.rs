@@ -15,9 +15,10 @@ use super::client_session::{RepositorySession, TokenScope};
 use super::error::RegistryError;
 use super::manifest::{ACCEPT, Manifest, is_platform_of};
 use super::retry::RetryPolicy;
+use super::upload_location::upload_location;
 use crate::evidence::{
-    Attestation, Bundle, Envelope, Legacy, PublicKey, Referrer, legacy_tag, referrers, referrers_tag,
-    with_referrers,
+    Attestation, Bundle, Envelope, Legacy, PublicKey, RESULT_TYPE, Referrer, SUMMARY_TYPE, Statement,
+    legacy_tag, referrers, referrers_tag, with_referrers,
 };
 use crate::model::image::manifest::{BlobDescriptor, INDEX_TYPE, MANIFEST_TYPE};
 use crate::model::image_digest::Digest;
@@ -27,6 +28,10 @@ use crate::report::Reporter;
 
 /// Documents of evidence that are read of one image: anybody who may push can add some.
 const MOST_DOCUMENTS: usize = 1000;
+/// The most bytes of one of them: a statement of a hundred entries has some 400,000.
+const LARGEST_DOCUMENT: u64 = 1 << 20;
+/// Pages of a list of referrers that are read.
+const MOST_PAGES: usize = 20;
 /// Requests at a time.
 const AT_A_TIME: usize = 8;
 /// How often a tag is written that others write, too.
@@ -37,8 +42,8 @@ const WRITES: usize = 8;
 pub struct EvidenceSubject {
     /// `registry/name`.
     pub name: String,
-    /// Digests of its manifest and, if it was named by one, of the index.
-    pub digests: Vec<Digest>,
+    /// The index that it was named by, if it was. Statements are about the manifest alone: an index names images that did not run.
+    pub index: Option<Digest>,
     /// Its manifest.
     pub manifest: BlobDescriptor,
     /// The manifest's media type.
@@ -104,7 +109,8 @@ impl Registry {
     ) -> Result<EvidenceSubject, RegistryError> {
         let mut session = self.session(image, TokenScope::Pull, RetryPolicy::NEEDED)?;
         let mut answer = session.get(&format!("manifests/{}", image.wanted()), &ACCEPT).await?;
-        let mut digests = vec![checked(image, &answer, image.digest())?];
+        let mut digest = checked(image, &answer, image.digest())?;
+        let mut index = None;
         let config = match parsed(image, &answer)? {
             Manifest::Image { config, .. } => config,
             Manifest::Index(entries) => {
@@ -117,7 +123,7 @@ impl Registry {
                     });
                 };
                 answer = session.get(&format!("manifests/{}", entry.digest), &ACCEPT).await?;
-                digests.insert(0, checked(image, &answer, Some(&entry.digest))?);
+                index = Some(std::mem::replace(&mut digest, checked(image, &answer, Some(&entry.digest))?));
                 match parsed(image, &answer)? {
                     Manifest::Image { config, .. } => config,
                     Manifest::Index(_) => {
@@ -131,36 +137,39 @@ impl Registry {
         Ok(EvidenceSubject {
             name: format!("{}/{}", image.registry(), image.repository()),
             media_type: media_type.unwrap_or(MANIFEST_TYPE).to_owned(),
-            manifest: BlobDescriptor { digest: digests[0].clone(), size: answer.body.len() as u64 },
-            digests,
+            manifest: BlobDescriptor { digest, size: answer.body.len() as u64 },
+            index,
             config,
         })
     }
 
-    /// Returns the evidence of an image, in both forms, of its manifest and of its index.
-    pub async fn evidence(
-        &self,
-        image: &ImageRef,
-        digests: &[Digest],
-    ) -> Result<EvidenceList, RegistryError> {
+    /// Returns the evidence of the manifest with that digest, in both forms.
+    pub async fn evidence(&self, image: &ImageRef, digest: &Digest) -> Result<EvidenceList, RegistryError> {
         let mut session = self.session(image, TokenScope::Pull, RetryPolicy::NEEDED)?;
         let mut list = EvidenceList::default();
-        for digest in digests {
-            let (referrers, _) = referrers_of(&mut session, digest).await?;
-            let wanted: Vec<_> = referrers.into_iter().filter(|referrer| !referrer.is_other).collect();
-            if wanted.len() > MOST_DOCUMENTS {
-                list.skipped.push(format!("{} referrers, {MOST_DOCUMENTS} read", wanted.len()));
+        let (referrers, _) = referrers_of(&mut session, digest).await?;
+        let wanted: Vec<_> = referrers.into_iter().filter(|referrer| !referrer.is_other).collect();
+        let legacy = legacy(&mut session, digest).await?;
+        let layers: Vec<_> = legacy.blobs().into_iter().rev().collect();
+        for (count, what) in [(wanted.len(), "referrers"), (layers.len(), "layers of the `.att` tag")] {
+            if count > MOST_DOCUMENTS {
+                list.skipped.push(format!("{count} {what}, {MOST_DOCUMENTS} read"));
             }
-            let bundles = stream::iter(wanted.into_iter().take(MOST_DOCUMENTS));
-            let bundles =
-                bundles.map(|referrer| bundle(session.clone(), referrer.digest)).buffered(AT_A_TIME);
-            let bundles: Vec<Option<FoundEvidence>> = bundles.try_collect().await?;
-            list.found.extend(bundles.into_iter().flatten());
-            let legacy = legacy(&mut session, digest).await?;
-            let blobs: Vec<_> = legacy.blobs().into_iter().rev().take(MOST_DOCUMENTS).collect();
-            let envelopes = stream::iter(blobs).map(|blob| envelope(session.clone(), blob.digest));
-            let envelopes: Vec<Option<FoundEvidence>> = envelopes.buffered(AT_A_TIME).try_collect().await?;
-            list.found.extend(envelopes.into_iter().flatten());
+        }
+        let bundles = stream::iter(wanted.into_iter().take(MOST_DOCUMENTS));
+        let bundles = bundles.map(|referrer| bundle(session.clone(), referrer.digest)).buffered(AT_A_TIME);
+        let bundles: Vec<Found> = bundles.try_collect().await?;
+        let layers = stream::iter(layers.into_iter().take(MOST_DOCUMENTS));
+        let envelopes = layers.map(|blob| envelope(session.clone(), blob)).buffered(AT_A_TIME);
+        let envelopes: Vec<Found> = envelopes.try_collect().await?;
+        for found in bundles.into_iter().chain(envelopes) {
+            match found {
+                Found::Evidence(found) => list.found.push(*found),
+                Found::TooLarge(size) => {
+                    list.skipped.push(format!("a document of {size} bytes, limit {LARGEST_DOCUMENT}"));
+                }
+                Found::Other => {}
+            }
         }
         Ok(list)
     }
@@ -311,14 +320,16 @@ impl Registry {
         let path = format!("manifests/{tag}");
         for _ in 0..WRITES {
             let mut session = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
-            let before = document(&mut session, &path).await?.unwrap_or_default();
-            let after = with_referrers(&before, old, &manifests);
+            let before = document(&mut session, &path).await?;
+            let after = with_referrers(before.as_deref(), old, &manifests)
+                .ok_or_else(|| not_a_list(&session, "a list of referrers"))?;
             match session.put(&path, INDEX_TYPE, Bytes::from(after)).await {
                 Ok(_) => {}
                 Err(error) if is_fixed_tag(&error) => return Ok(Some(error)),
                 Err(error) => return Err(error),
             }
-            let now = referrers(&document(&mut session, &path).await?.unwrap_or_default());
+            let now = document(&mut session, &path).await?;
+            let now = now.and_then(|bytes| referrers(&bytes)).unwrap_or_default();
             let is_there = |digest: &Digest| now.iter().any(|referrer| referrer.digest == *digest);
             if manifests.iter().all(|(manifest, _)| is_there(&manifest.digest)) {
                 return Ok(None);
@@ -346,11 +357,13 @@ impl Place {
     }
 }
 
-/// Whether a payload that our key signed is one that the next statement takes the place of.
+/// Whether a payload that our key signed is one that the next statement takes the place of: a list of entries that was read, or a
+/// summary of one. The key may sign other results as well.
 fn is_ours(payload: &[u8]) -> bool {
-    use crate::evidence::{RESULT_TYPE, SUMMARY_TYPE};
     let value: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
-    [RESULT_TYPE, SUMMARY_TYPE].iter().any(|kind| value["predicateType"] == *kind)
+    let verifier = value["predicate"]["verifier"]["id"].as_str().unwrap_or_default();
+    let is_summary = value["predicateType"] == SUMMARY_TYPE && verifier.starts_with("pkg:cargo/envforge@");
+    is_summary || Statement::parse(payload).is_ok()
 }
 
 /// Whether a registry refuses to write a tag again: immutable tags answer with a conflict, or call the tag invalid.
@@ -382,50 +395,104 @@ async fn document(session: &mut RepositorySession<'_>, path: &str) -> Result<Opt
     }
 }
 
+/// The error for a body that is not what the API answers: nothing may be concluded from it.
+fn not_a_list(session: &RepositorySession<'_>, what: &str) -> RegistryError {
+    RegistryError::NotARegistry {
+        registry: session.image().registry().to_owned(),
+        what: format!("it answers with something that is not {what}"),
+    }
+}
+
 /// The referrers of a manifest, and whether the registry lists them itself.
 async fn referrers_of(
     session: &mut RepositorySession<'_>,
     digest: &Digest,
 ) -> Result<(Vec<Referrer>, bool), RegistryError> {
-    let address = session.below(&format!("referrers/{digest}"));
-    let ask = session.ask(Method::GET, address);
-    let answer = session.answer(ask).await?;
-    if answer.status.is_success() {
-        return Ok((referrers(&answer.body), true));
+    let mut address = session.below(&format!("referrers/{digest}"));
+    let mut all = Vec::new();
+    for page in 0..MOST_PAGES {
+        let ask = session.ask(Method::GET, address.clone());
+        let answer = session.answer(ask).await?;
+        if !answer.status.is_success() {
+            let is_absent = page == 0
+                && !answer.status.is_server_error()
+                && answer.status != StatusCode::TOO_MANY_REQUESTS;
+            if is_absent {
+                break;
+            }
+            return Err(session.refused(&answer));
+        }
+        all.extend(referrers(&answer.body).ok_or_else(|| not_a_list(session, "a list of referrers"))?);
+        let next = answer.header("link").and_then(|link| link.split_once('<')?.1.split_once('>'));
+        let Some((next, _)) = next.filter(|(_, rest)| rest.contains("next")) else { return Ok((all, true)) };
+        address = upload_location(&address, Some(next)).map_err(|why| RegistryError::Location {
+            registry: session.image().registry().to_owned(),
+            why,
+        })?;
     }
-    if answer.status.is_server_error() || answer.status == StatusCode::TOO_MANY_REQUESTS {
-        return Err(session.refused(&answer));
+    if !all.is_empty() {
+        return Err(not_a_list(session, "a list of referrers with an end"));
     }
-    let list = document(session, &format!("manifests/{}", referrers_tag(digest))).await?;
-    Ok((list.map(|bytes| referrers(&bytes)).unwrap_or_default(), false))
+    match document(session, &format!("manifests/{}", referrers_tag(digest))).await? {
+        None => Ok((Vec::new(), false)),
+        Some(list) => {
+            let list = referrers(&list).ok_or_else(|| not_a_list(session, "a list of referrers"))?;
+            Ok((list, false))
+        }
+    }
 }
 
 async fn legacy(session: &mut RepositorySession<'_>, digest: &Digest) -> Result<Legacy, RegistryError> {
-    let bytes = document(session, &format!("manifests/{}", legacy_tag(digest))).await?;
-    Ok(bytes.map(|bytes| Legacy::parse(&bytes)).unwrap_or_default())
+    match document(session, &format!("manifests/{}", legacy_tag(digest))).await? {
+        None => Ok(Legacy::default()),
+        Some(bytes) => Legacy::parse(&bytes).ok_or_else(|| not_a_list(session, "a manifest of attestations")),
+    }
 }
 
-/// The evidence of one referrer; `None`: it is none, or has gone.
-async fn bundle(
-    mut session: RepositorySession<'_>,
-    digest: Digest,
-) -> Result<Option<FoundEvidence>, RegistryError> {
+/// What a document turned out to be.
+enum Found {
+    Evidence(Box<FoundEvidence>),
+    /// Of so many bytes.
+    TooLarge(u64),
+    /// Something else, or it has gone.
+    Other,
+}
+
+impl Found {
+    fn of(attestation: Option<Attestation>, place: Place) -> Self {
+        // Other programs attach SBOMs and provenance in the same forms: they are not kept in memory.
+        let is_kind = |attestation: &Attestation| {
+            let value: serde_json::Value =
+                serde_json::from_slice(attestation.envelope.unchecked_payload()).unwrap_or_default();
+            [RESULT_TYPE, SUMMARY_TYPE].iter().any(|kind| value["predicateType"] == *kind)
+        };
+        match attestation.filter(is_kind) {
+            Some(attestation) => Self::Evidence(Box::new(FoundEvidence { attestation, place })),
+            None => Self::Other,
+        }
+    }
+}
+
+/// The evidence of one referrer.
+async fn bundle(mut session: RepositorySession<'_>, digest: Digest) -> Result<Found, RegistryError> {
     let manifest = verified(&mut session, &format!("manifests/{digest}"), &digest).await?;
-    let Some(blob) = manifest.and_then(|bytes| Bundle::of_manifest(&bytes)) else { return Ok(None) };
+    let Some(blob) = manifest.and_then(|bytes| Bundle::of_manifest(&bytes)) else { return Ok(Found::Other) };
+    if blob.size > LARGEST_DOCUMENT {
+        return Ok(Found::TooLarge(blob.size));
+    }
     let bytes = verified(&mut session, &format!("blobs/{}", blob.digest), &blob.digest).await?;
-    let attestation = bytes.and_then(|bytes| Bundle::attestation(&bytes));
-    Ok(attestation.map(|attestation| FoundEvidence { attestation, place: Place::Referrer(digest) }))
+    Ok(Found::of(bytes.and_then(|bytes| Bundle::attestation(&bytes)), Place::Referrer(digest)))
 }
 
 /// The evidence of one layer of the `.att` tag.
-async fn envelope(
-    mut session: RepositorySession<'_>,
-    digest: Digest,
-) -> Result<Option<FoundEvidence>, RegistryError> {
-    let bytes = verified(&mut session, &format!("blobs/{digest}"), &digest).await?;
+async fn envelope(mut session: RepositorySession<'_>, blob: BlobDescriptor) -> Result<Found, RegistryError> {
+    if blob.size > LARGEST_DOCUMENT {
+        return Ok(Found::TooLarge(blob.size));
+    }
+    let bytes = verified(&mut session, &format!("blobs/{}", blob.digest), &blob.digest).await?;
     let envelope = bytes.and_then(|bytes| Envelope::parse(&bytes).ok());
     let attestation = envelope.map(|envelope| Attestation { envelope, signer: None });
-    Ok(attestation.map(|attestation| FoundEvidence { attestation, place: Place::Tag(digest) }))
+    Ok(Found::of(attestation, Place::Tag(blob.digest)))
 }
 
 /// A document that has that digest; `None`: it is not there.

@@ -23,12 +23,22 @@ pub struct TrustConfig {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TrustedKey {
     /// The key, P-256 in PEM form, by an absolute path.
+    #[serde(deserialize_with = "absolute")]
     #[schemars(with = "String")]
     pub file: Utf8PathBuf,
     /// The last day whose signatures count: `2027-06-30`.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub not_after: Option<jiff::civil::Date>,
+}
+
+/// A relative path would mean another key in each directory, also in one of somebody else.
+fn absolute<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Utf8PathBuf, D::Error> {
+    let path = Utf8PathBuf::deserialize(from)?;
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(serde::de::Error::custom(format_args!("key file `{path}` is not an absolute path")))
 }
 
 /// A project that is trusted.
@@ -59,6 +69,15 @@ impl TryFrom<String> for TrustedProject {
 mod tests {
     use super::*;
     use crate::settings::parse_config;
+
+    #[test]
+    fn keys_are_absolute_paths() {
+        let keys = |text: &str| parse_config("c.toml".into(), &format!("[trust]\nkeys = [{text}]\n"));
+        let read = keys("{ file = '/k.pub', not-after = '2027-06-30' }").expect("valid").trust.keys;
+        assert_eq!(read[0].not_after, Some(jiff::civil::date(2027, 6, 30)));
+        let error = keys("{ file = 'k.pub' }").expect_err("refused").to_string();
+        assert!(error.contains("`k.pub` is not an absolute path"), "{error}");
+    }
 
     #[test]
     fn projects_are_absolute_directories_or_digests() {

@@ -6,9 +6,11 @@ use std::time::SystemTime;
 
 use super::error::StoreError;
 use super::folders::Store;
+use crate::model::image_digest::Digest;
 
 const BUILT: &str = "built-images";
 const CONTENT: &str = "content-of-images";
+const PUSHED: &str = "pushed-images";
 
 fn file_of(folder: &str, id: &str) -> String {
     format!("{folder}/{}", id.trim_start_matches("sha256:"))
@@ -39,6 +41,21 @@ pub(crate) fn remember_built(store: &Store, id: &str, lock: &str) -> Result<(), 
 pub(crate) fn built_from(store: &Store, id: &str) -> Result<Option<String>, StoreError> {
     let text = read(store, &file_of(BUILT, id))?;
     Ok(text.and_then(|text| text.lines().next().map(str::to_owned)))
+}
+
+/// Records the digest under which a registry has an image that this machine pushed.
+pub(crate) fn remember_pushed(store: &Store, id: &str, digest: &Digest) -> Result<(), StoreError> {
+    let known = read(store, &file_of(PUSHED, id))?.unwrap_or_default();
+    if known.lines().any(|line| line == digest.as_str()) {
+        return Ok(());
+    }
+    store.write_state(&file_of(PUSHED, id), format!("{known}{digest}\n").as_bytes())
+}
+
+/// Returns the digests under which this machine pushed an image.
+pub(crate) fn pushed_digests(store: &Store, id: &str) -> Result<Vec<Digest>, StoreError> {
+    let known = read(store, &file_of(PUSHED, id))?.unwrap_or_default();
+    Ok(known.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
 /// Returns the ids of the images that were built here from the lock with that hash, the newest first.

@@ -9,7 +9,7 @@
 //! CACHE/temp/…              temporary files; old ones are removed when the store is opened
 //! STATE/cache-key           the key of the seals, of this directory alone
 //! STATE/locks/NAME          flock'ed while held; contains the process id of the holder
-//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, newest-indexes, projects,
+//! STATE/locks-of-specs/…    lock files of specs; also locks-of-images, built-images, pushed-images, newest-indexes, projects,
 //!                           reports and trusted-projects
 //! STATE/…                   records, written atomically
 //! ```

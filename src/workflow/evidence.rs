@@ -15,6 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::model::compat::Matrix;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
+use crate::model::versions::Machine;
 use crate::registry::{EvidenceList, EvidenceSubject, NewEvidence, Registry, RegistryError};
 use crate::report::{Event, Reporter};
 use crate::settings::Settings;
@@ -80,7 +81,7 @@ pub enum EvidenceError {
     OtherImage {
         /// The name.
         image: String,
-        /// The digest of its configuration.
+        /// The digest of that one.
         found: Digest,
     },
     /// Another writer was faster, again and again.
@@ -113,6 +114,17 @@ pub enum EvidenceError {
         /// Why.
         cause: String,
     },
+    /// What is there cannot be read whole: a statement without it would take its place.
+    #[error("nothing is attached to `{image}`, since its evidence cannot be read: {why}")]
+    Unread {
+        /// The image.
+        image: String,
+        /// Why.
+        why: String,
+    },
+    /// `--exact-driver` without a driver.
+    #[error("--exact-driver requires --driver or --here")]
+    NoDriver,
     /// There is nothing to withdraw.
     #[error("nothing to withdraw: this key has said nothing of `{image}` that matches")]
     NothingSaid {
@@ -128,8 +140,11 @@ impl Failure for EvidenceError {
             | Self::ReadableKey { .. }
             | Self::NoSigningKey
             | Self::NoDigest { .. }
+            | Self::NoDriver
             | Self::NotPushed { .. } => Exit::Usage,
-            Self::NoTrustedKey | Self::Contended { .. } | Self::NoAnswer { .. } => Exit::Outside,
+            Self::NoTrustedKey | Self::Contended { .. } | Self::NoAnswer { .. } | Self::Unread { .. } => {
+                Exit::Outside
+            }
             Self::Foreign { .. }
             | Self::NothingProven { .. }
             | Self::OtherImage { .. }
@@ -154,6 +169,8 @@ impl Failure for EvidenceError {
                 "push it first: `envforge push IMAGE HOST/NAME:TAG`, then verify `HOST/NAME:TAG`".to_owned()
             }
             Self::NoAnswer { .. } => "name them: `--gpu GPU --driver VERSION`; `envforge doctor` says more".to_owned(),
+            Self::NoDriver => "add `--driver VERSION`".to_owned(),
+            Self::Unread { .. } => "update envforge, or use another key".to_owned(),
             Self::Contended { .. } => "run the command again".to_owned(),
             Self::OtherFile { .. } => "save the evidence of this image: `envforge evidence IMAGE --save FILE`".to_owned(),
             Self::NoDigest { .. } => "name it by its digest: `HOST/NAME@sha256:…`".to_owned(),
@@ -222,8 +239,15 @@ pub(crate) async fn attach(
     let public = key.public();
     let mut notes = Vec::new();
     for round in 0..ROUNDS {
-        let known = registry.evidence(image, std::slice::from_ref(&subject.manifest.digest)).await?;
+        let known = registry.evidence(image, &subject.manifest.digest).await?;
+        if let Some(text) = known.skipped.first() {
+            return Err(EvidenceError::Unread { image: image.to_string(), why: text.clone() }.into());
+        }
         let own = own(&public, &known, subject);
+        if own.has_unreadable {
+            let why = "a statement of this key is damaged or of a newer envforge".to_owned();
+            return Err(EvidenceError::Unread { image: image.to_string(), why }.into());
+        }
         let entries = own.with(new);
         // As readers see it: they believe no two statements of one number.
         if round > 0 && read(&public, &known, subject).with(&[]) == entries {
@@ -237,7 +261,7 @@ pub(crate) async fn attach(
         let skipped = if round == 0 { 0 } else { rand::random_range(0..SKIPPED) };
         let statement = Statement {
             name: subject.name.clone(),
-            digests: subject.digests.clone(),
+            digests: vec![subject.manifest.digest.clone()],
             issued: Timestamp::now(),
             number: own.highest.saturating_add(1 + skipped),
             run: format!("{:032x}", rand::random::<u128>()),
@@ -262,13 +286,15 @@ pub(crate) async fn attach(
 
 /// What a key has said of an image. The clock of the machine that signed may have been wrong: for the next statement all counts.
 fn own(key: &PublicKey, known: &EvidenceList, subject: &EvidenceSubject) -> Collection {
-    Collection::own(key, &known.attestations(), &subject.digests, Timestamp::MAX)
+    let digests = std::slice::from_ref(&subject.manifest.digest);
+    Collection::own(key, &known.attestations(), digests, Timestamp::MAX)
 }
 
 /// The same as readers see it.
 fn read(key: &PublicKey, known: &EvidenceList, subject: &EvidenceSubject) -> Collection {
     let signer = Signer { key: key.clone(), not_after: None };
-    Collection::by(&[signer], &known.attestations(), &subject.digests, Timestamp::MAX)
+    let digests = std::slice::from_ref(&subject.manifest.digest);
+    Collection::by(&[signer], &known.attestations(), digests, Timestamp::MAX)
 }
 
 /// Signs that what a key said no longer counts, where `is_meant`.
@@ -279,7 +305,7 @@ pub(crate) async fn withdraw(
     is_meant: impl Fn(&Entry) -> bool,
     reporter: &Arc<dyn Reporter>,
 ) -> Result<(Attestation, Vec<Entry>), CommandError> {
-    let known = registry.evidence(image, std::slice::from_ref(&subject.manifest.digest)).await?;
+    let known = registry.evidence(image, &subject.manifest.digest).await?;
     let own = own(&key.public(), &known, subject);
     let now = Timestamp::now();
     let meant = own.known.iter().map(|known| &known.entry).filter(|entry| entry.stands() && is_meant(entry));
@@ -291,20 +317,23 @@ pub(crate) async fn withdraw(
     Ok((attached, withdrawn))
 }
 
-/// The image in its registry that was checked here: the one of that id.
+/// The image in its registry that was checked here: of that id, and one that this machine pulled or pushed, by its digest. The
+/// configuration alone does not say which layers a registry gives to others.
 pub(crate) async fn subject_of(
     registry: &Registry,
     image: &ImageRef,
-    id: &str,
-    machine: crate::model::versions::Machine,
+    (id, known): (&str, &[Digest]),
+    machine: Machine,
 ) -> Result<EvidenceSubject, CommandError> {
     let subject = registry.evidence_subject(image, machine).await?;
+    let digests: Vec<&Digest> = std::iter::once(&subject.manifest.digest).chain(&subject.index).collect();
+    let is_known = digests.iter().any(|digest| known.contains(digest));
     // Engines call an image by its configuration, or, with a containerd store, by its manifest or index.
-    let is_it = subject.config.as_str() == id || subject.digests.iter().any(|digest| digest.as_str() == id);
-    if is_it {
+    let is_it = subject.config.as_str() == id || digests.iter().any(|digest| digest.as_str() == id);
+    if is_known && is_it {
         return Ok(subject);
     }
-    Err(EvidenceError::OtherImage { image: image.to_string(), found: subject.config }.into())
+    Err(EvidenceError::OtherImage { image: image.to_string(), found: subject.manifest.digest }.into())
 }
 
 /// Whether the registry could not be asked: what it has is not known.

@@ -10,8 +10,9 @@ use jiff::Timestamp;
 
 use super::evidence::{attach, subject_of, withdraw};
 use super::memory_registry::{Habits, MemoryRegistry, digest_of};
-use crate::evidence::{Collection, Entry, EntryOutcome, Signer, SigningKey};
+use crate::evidence::{Collection, Entry, EntryOutcome, Signer, SigningKey, legacy_tag, referrers_tag};
 use crate::fetch::{FetchSettings, Fetcher};
+use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::versions::Machine;
 use crate::registry::Registry;
@@ -70,8 +71,9 @@ impl Scene {
     }
 
     async fn attach(&self, key: &SigningKey, gpu: &str) {
-        let subject =
-            subject_of(&self.registry, &self.image, &self.id, Machine::X86_64).await.expect("there");
+        let subject = subject_of(&self.registry, &self.image, (&self.id, &[self.digest()]), Machine::X86_64)
+            .await
+            .expect("there");
         attach(&self.registry, (&self.image, &subject), key, &[entry(gpu)], &self.reporter)
             .await
             .expect("attached");
@@ -81,9 +83,13 @@ impl Scene {
     async fn standing(&self, keys: &[&SigningKey]) -> BTreeSet<String> {
         let signers: Vec<_> = keys.iter().map(|key| Signer { key: key.public(), not_after: None }).collect();
         let digest = self.image.digest().expect("pinned").clone();
-        let found = self.registry.evidence(&self.image, std::slice::from_ref(&digest)).await.expect("read");
+        let found = self.registry.evidence(&self.image, &digest).await.expect("read");
         let known = Collection::by(&signers, &found.attestations(), &[digest], Timestamp::now());
         known.known.into_iter().filter(|known| known.entry.stands()).map(|known| known.entry.gpu).collect()
+    }
+
+    fn digest(&self) -> Digest {
+        self.image.digest().expect("pinned").clone()
     }
 
     fn notes(&self) -> Vec<String> {
@@ -130,7 +136,7 @@ async fn evidence_is_added_and_withdrawn_in_every_kind_of_registry() {
         let says = notes.iter().any(|note| note.contains("cosign may still read"));
         assert_eq!(says, keeps, "{habits:?}: {notes:#?}");
         let digest = scene.image.digest().expect("pinned").clone();
-        let found = scene.registry.evidence(&scene.image, &[digest]).await.expect("read");
+        let found = scene.registry.evidence(&scene.image, &digest).await.expect("read");
         let own = found
             .attestations()
             .iter()
@@ -207,11 +213,33 @@ async fn write_at_once(rounds: u64) {
 #[tokio::test]
 async fn image_that_the_registry_has_under_the_name_is_the_one_that_was_checked() {
     let scene = Scene::new(Habits::default());
+    let subject = async |id: &str, known: &[Digest]| {
+        subject_of(&scene.registry, &scene.image, (id, known), Machine::X86_64).await
+    };
+    let digest = scene.digest();
+    let known = std::slice::from_ref(&digest);
     let other = digest_of(b"another configuration");
-    let error =
-        subject_of(&scene.registry, &scene.image, &other, Machine::X86_64).await.expect_err("refused");
+    let error = subject(&other, known).await.expect_err("refused");
     assert!(error.to_string().contains("its registry has another image there"), "{error}");
+    assert!(subject(&scene.id, known).await.is_ok());
+    // The same configuration under other layers: a digest that this machine neither pulled nor pushed.
+    assert!(subject(&scene.id, &[]).await.is_err());
     // A containerd store calls an image by its manifest.
-    let digest = scene.image.digest().expect("pinned").to_string();
-    assert!(subject_of(&scene.registry, &scene.image, &digest, Machine::X86_64).await.is_ok());
+    assert!(subject(digest.as_str(), known).await.is_ok());
+}
+
+#[tokio::test]
+async fn answer_that_is_no_list_is_not_an_empty_one() {
+    let scene = Scene::new(Habits::default());
+    let key = key(P256);
+    scene.attach(&key, "A").await;
+    let digest = scene.digest();
+    for tag in [legacy_tag(&digest), referrers_tag(&digest)] {
+        let before = scene.memory.content().tags[&tag].clone();
+        scene.memory.put(&tag, "text/html", b"<html>log in</html>");
+        let error = scene.registry.evidence(&scene.image, &digest).await.expect_err("not known");
+        assert!(error.to_string().contains("is not an image registry"), "{error}");
+        scene.memory.content().tags.insert(tag, before);
+    }
+    assert_eq!(scene.standing(&[&key]).await, models(&["A"]));
 }

@@ -13,6 +13,7 @@ use crate::model::lock::Lock;
 use crate::model::program_version::ZSTD_LAYERS;
 use crate::registry::RegistryError;
 use crate::report::Event;
+use crate::store::built_images::remember_pushed;
 use crate::workflow::assemble::Recipe;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
@@ -96,7 +97,7 @@ pub(crate) async fn push(
         );
         let mut pushed = Vec::new();
         for target in targets {
-            pushed.push(push_by_engine(session, target).await?);
+            pushed.push(remembered(session, image, push_by_engine(session, target).await?)?);
         }
         return Ok(pushed);
     };
@@ -112,7 +113,8 @@ pub(crate) async fn push(
     }
     let mut pushed = Vec::new();
     for target in targets {
-        pushed.push(checked(session, target, digests[&target.name()].clone()).await?);
+        let done = checked(session, target, digests[&target.name()].clone()).await?;
+        pushed.push(remembered(session, image, done)?);
     }
     Ok(pushed)
 }
@@ -127,7 +129,13 @@ pub(crate) async fn push_by_digest(
         .ok_or_else(|| ImageError::NotAssembled { image: image.to_owned() })?;
     warn_of_readers(session);
     let digest = push_assembled(session, &recipe, target, &[]).await?;
-    Ok(Pushed { reference: target.to_string(), digest })
+    remembered(session, image, Pushed { reference: target.to_string(), digest })
+}
+
+/// Records what a registry has of an image from here: evidence is about such digests alone.
+fn remembered(session: &Session<'_>, image: &str, pushed: Pushed) -> Result<Pushed, CommandError> {
+    remember_pushed(&session.store, image, &pushed.digest)?;
+    Ok(pushed)
 }
 
 /// Warns that this machine's engine will not read what is pushed.

@@ -10,6 +10,7 @@ use crate::engine::{GpuSelection, ImageInfo};
 use crate::evidence::{Entry, SigningKey};
 use crate::failure::Exit;
 use crate::model::image::plan::UNVERIFIED;
+use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::request;
@@ -19,6 +20,7 @@ use crate::model::verdict::{ImageState, Proven, Verdict, VerdictStatus, junit};
 use crate::pages::verify_page;
 use crate::report::{Event, reporter};
 use crate::settings::Settings;
+use crate::store::built_images::pushed_digests;
 use crate::store::{Store, StoreError, reports, write_atomically};
 use crate::workflow::check::{CheckTarget, check};
 use crate::workflow::error::CommandError;
@@ -213,7 +215,10 @@ async fn attest(
     let target =
         where_pushed(name, image, reward).ok_or_else(|| EvidenceError::NotPushed { image: named() })?;
     let machine = session.engine.info().machine;
-    let subject = subject_of(&session.registry, &target, &image.id, machine).await?;
+    let digest = |text: &String| text.parse::<ImageRef>().ok()?.digest().cloned();
+    let mut known: Vec<Digest> = image.digests.iter().filter_map(digest).collect();
+    known.extend(pushed_digests(&session.store, &image.id)?);
+    let subject = subject_of(&session.registry, &target, (&image.id, &known), machine).await?;
     let attached = attach(&session.registry, (&target, &subject), key, &entries, &session.reporter).await?;
     reward.attested.push(format!("{} by key {}", attached.pinned, attached.key));
     Ok(())

@@ -143,7 +143,7 @@ const OBJECTS: &[Object] = &[
         "the evidence of an image, with its signers",
         &[
             ("image", "the image by its digest"),
-            ("digests", "digests of its manifest and, if it was named by one, of the index"),
+            ("index", "digest of the index that it was named by, or null"),
             ("checked", "false: no key was given, and anybody may have said it"),
             (
                 "entries",
