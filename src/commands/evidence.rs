@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::evidence::{
     Admission, Attestation, Collection, Entry, Known, SavedEvidence, Wanted, WantedGpu, admit as judge,
-    is_model,
+    is_model, short_fingerprint,
 };
 use crate::failure::Exit;
 use crate::fetch::Fetcher;
@@ -33,8 +33,6 @@ use crate::workflow::target::{machine, target};
 
 /// The largest file of evidence: a thousand envelopes of some kilobytes.
 const LARGEST_FILE: u64 = 64 << 20;
-/// Characters of a fingerprint in a table.
-const SHOWN: usize = 16;
 
 /// What `evidence --json` prints.
 #[derive(Serialize)]
@@ -125,9 +123,9 @@ pub(super) async fn evidence(args: &request::Evidence, settings: &Settings) -> R
         gathered(&args.image, args.platform.clone(), settings).await?;
     let now = Timestamp::now();
     let known = if signers.is_empty() {
-        Collection::unchecked(&found, std::slice::from_ref(&digest), now)
+        Collection::unchecked(&found, &digest, now)
     } else {
-        Collection::by(&signers, &found, std::slice::from_ref(&digest), now)
+        Collection::by(&signers, &found, &digest, now)
     };
     if let Some(file) = &args.save {
         let saved = SavedEvidence { name, digest, found };
@@ -185,7 +183,7 @@ fn table(known: &[Known]) -> String {
     );
     for known in sorted {
         let entry = &known.entry;
-        let key = known.signer.get(..SHOWN).unwrap_or("not named");
+        let key = if known.signer.is_empty() { "not named" } else { short_fingerprint(&known.signer) };
         let key = if known.checked { key.to_owned() } else { format!("{key}, not checked") };
         let _ = writeln!(
             text,
@@ -194,7 +192,11 @@ fn table(known: &[Known]) -> String {
             entry.driver,
             entry.level.as_str(),
             entry.checked.strftime("%F").to_string(),
-            if entry.stands() { "proven" } else { "withdrawn" },
+            match (entry.stands(), known.checked) {
+                (true, true) => "proven",
+                (true, false) => "claimed",
+                (false, _) => "withdrawn",
+            },
         );
     }
     text
@@ -227,7 +229,7 @@ pub(super) async fn admit(args: &request::EvidenceAdmit, settings: &Settings) ->
         gathered?
     };
     let now = Timestamp::now();
-    let known = Collection::by(&signers, &found, std::slice::from_ref(&digest), now);
+    let known = Collection::by(&signers, &found, &digest, now);
     let admission = judge(&known, &wanted, Matrix::current(), now);
     let is_refused = matches!(admission, Admission::Refused(_));
     let exit = answer(pinned, admission, settings);
@@ -309,7 +311,7 @@ fn answer(image: String, admission: Admission, settings: &Settings) -> Exit {
     } else if admitted {
         for (Known { entry, signer, .. }, notes) in &proofs {
             let notes = notes.iter().fold(String::new(), |all, note| all + " (" + note + ")");
-            let key = signer.get(..SHOWN).unwrap_or_default();
+            let key = short_fingerprint(signer);
             let day = entry.checked.strftime("%F");
             Printer.text(&format!(
                 "admitted: level {} on {}, driver {}, {day}, by key {key}{notes}",

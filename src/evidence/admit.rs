@@ -4,7 +4,7 @@ use envforge_protocol::Level;
 use jiff::{SignedDuration, Timestamp};
 
 use super::collection::{CLOCKS, Collection, Known};
-use super::entry::{Entry, EntryOutcome};
+use super::entry::Entry;
 use crate::model::compat::Matrix;
 use crate::model::versions::{ComputeCapability, DriverVersion};
 
@@ -152,7 +152,7 @@ fn canonical(name: &str, matrix: &Matrix) -> String {
 /// What has to be said of an entry that proves what was asked, or why it does not.
 fn fits(entry: &Entry, wanted: &Wanted, now: Timestamp) -> Result<Vec<String>, String> {
     let day = entry.checked.strftime("%F");
-    if entry.outcome == EntryOutcome::Withdrawn {
+    if !entry.stands() {
         return Err(format!("withdrawn on {day}"));
     }
     if entry.level < wanted.level {

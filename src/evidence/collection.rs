@@ -60,25 +60,28 @@ enum Conflicts {
     Unite,
 }
 
+/// The entries of one signer, each with when it was signed.
+type Entries = BTreeMap<EntryKey, (Entry, Timestamp)>;
+
 /// The statements of one signer.
 type Statements = Vec<(Statement, Vec<u8>)>;
 
 impl Collection {
-    /// Reads the evidence of an image with one of these digests by keys that are trusted.
-    pub fn by(signers: &[Signer], found: &[Attestation], digests: &[Digest], now: Timestamp) -> Self {
-        Self::with_keys(signers, found, (digests, now), Conflicts::Refuse)
+    /// Reads the evidence of the image with that digest by keys that are trusted.
+    pub fn by(signers: &[Signer], found: &[Attestation], digest: &Digest, now: Timestamp) -> Self {
+        Self::with_keys(signers, found, (digest, now), Conflicts::Refuse)
     }
 
     /// Reads what a key has said until now, for its next statement: nothing of it may be lost.
-    pub fn own(key: &PublicKey, found: &[Attestation], digests: &[Digest], now: Timestamp) -> Self {
+    pub fn own(key: &PublicKey, found: &[Attestation], digest: &Digest, now: Timestamp) -> Self {
         let signer = Signer { key: key.clone(), not_after: None };
-        Self::with_keys(&[signer], found, (digests, now), Conflicts::Unite)
+        Self::with_keys(&[signer], found, (digest, now), Conflicts::Unite)
     }
 
     fn with_keys(
         signers: &[Signer],
         found: &[Attestation],
-        (digests, now): (&[Digest], Timestamp),
+        (digest, now): (&Digest, Timestamp),
         conflicts: Conflicts,
     ) -> Self {
         let mut all = Self::default();
@@ -93,7 +96,7 @@ impl Collection {
                 foreign += usize::from(Statement::parse(attestation.envelope.unchecked_payload()).is_ok());
                 continue;
             };
-            match all.statement(payload, digests, now) {
+            match all.statement(payload, digest, now) {
                 Some(statement) if signer.not_after.is_some_and(|end| statement.issued > end) => {
                     all.ignored.push(format!(
                         "statement {} of {}: signed on {}, after the key's `not-after`",
@@ -118,20 +121,19 @@ impl Collection {
     }
 
     /// Reads it without any key: anybody may have said it.
-    pub fn unchecked(found: &[Attestation], digests: &[Digest], now: Timestamp) -> Self {
+    pub fn unchecked(found: &[Attestation], digest: &Digest, now: Timestamp) -> Self {
         let mut all = Self::default();
         let mut of_signer: BTreeMap<String, Statements> = BTreeMap::new();
         for attestation in found {
             let payload = attestation.envelope.unchecked_payload();
-            if let Some(statement) = all.statement(payload, digests, now) {
+            if let Some(statement) = all.statement(payload, digest, now) {
                 let signer = attestation.signer.clone().unwrap_or_default();
                 of_signer.entry(signer).or_default().push((statement, payload.to_vec()));
             }
         }
         // The same statement stands in a form that names its key and in one that does not.
-        let named: Vec<_> = of_signer.iter().filter(|(signer, _)| !signer.is_empty()).collect();
-        let named: Vec<Vec<u8>> =
-            named.into_iter().flat_map(|(_, all)| all.iter().map(|(_, bytes)| bytes.clone())).collect();
+        let named = of_signer.iter().filter(|(signer, _)| !signer.is_empty()).flat_map(|(_, all)| all);
+        let named: Vec<Vec<u8>> = named.map(|(_, bytes)| bytes.clone()).collect();
         if let Some(unnamed) = of_signer.get_mut("") {
             unnamed.retain(|(_, bytes)| !named.contains(bytes));
         }
@@ -142,7 +144,7 @@ impl Collection {
     }
 
     /// The statement of a payload, if it is about the image and not from the future.
-    fn statement(&mut self, payload: &[u8], digests: &[Digest], now: Timestamp) -> Option<Statement> {
+    fn statement(&mut self, payload: &[u8], digest: &Digest, now: Timestamp) -> Option<Statement> {
         let mut statement = match Statement::parse(payload) {
             Ok(statement) => statement,
             Err(StatementError::OtherKind(_)) => return None,
@@ -153,7 +155,7 @@ impl Collection {
             }
         };
         let what = format!("statement {}", statement.number);
-        if !statement.digests.iter().any(|digest| digests.contains(digest)) {
+        if !statement.digests.contains(digest) {
             self.ignored.push(format!("{what}: about another image"));
             return None;
         }
@@ -173,7 +175,7 @@ impl Collection {
             (one.number, one.issued, first).cmp(&(other.number, other.issued, second))
         });
         statements.dedup_by(|(_, one), (_, other)| one == other);
-        let mut entries: BTreeMap<EntryKey, (Entry, Timestamp)> = BTreeMap::new();
+        let mut entries = Entries::new();
         for (statement, _) in &statements {
             let same = statements.iter().filter(|(other, _)| other.number == statement.number).count();
             let is_refused = same > 1 && conflicts == Conflicts::Refuse;
@@ -188,23 +190,9 @@ impl Collection {
             }
             let (passed, withdrawn): (Vec<&Entry>, Vec<&Entry>) =
                 statement.entries.iter().partition(|entry| entry.stands());
-            for entry in withdrawn {
-                let key = entry.key();
-                for (other, (known, issued)) in &mut entries {
-                    if key.withdraws(other) && known.stands() {
-                        (*known, *issued) = (known.withdrawn(entry.checked), statement.issued);
-                    }
-                }
-                entries.insert(key, (entry.clone(), statement.issued));
-            }
-            if is_refused {
-                continue;
-            }
-            for entry in passed {
-                let before = entries.get(&entry.key());
-                if before.is_none_or(|(before, _)| entry.may_replace(before)) {
-                    entries.insert(entry.key(), (entry.clone(), statement.issued));
-                }
+            let counted = if is_refused { Vec::new() } else { passed };
+            for entry in withdrawn.into_iter().chain(counted) {
+                put(&mut entries, entry, statement.issued);
             }
         }
         self.known.extend(entries.into_values().map(|(entry, issued)| Known {
@@ -217,22 +205,26 @@ impl Collection {
 
     /// The entries of the next statement of a signer: those that are known, and what a new report adds or withdraws.
     pub fn with(&self, new: &[Entry]) -> Vec<Entry> {
-        let mut entries: BTreeMap<EntryKey, Entry> =
-            self.known.iter().map(|known| (known.entry.key(), known.entry.clone())).collect();
+        let known = self.known.iter().map(|known| (known.entry.key(), (known.entry.clone(), known.issued)));
+        let mut entries: Entries = known.collect();
         for entry in new {
-            let key = entry.key();
-            if entry.stands() && !entries.get(&key).is_none_or(|before| entry.may_replace(before)) {
-                continue;
-            }
-            if !entry.stands() {
-                for (other, known) in &mut entries {
-                    if key.withdraws(other) && known.stands() {
-                        *known = known.withdrawn(entry.checked);
-                    }
-                }
-            }
-            entries.insert(key, entry.clone());
+            put(&mut entries, entry, entry.checked);
         }
-        entries.into_values().collect()
+        entries.into_values().map(|(entry, _)| entry).collect()
     }
+}
+
+/// Adds the next word of a signer to what it said before.
+fn put(entries: &mut Entries, entry: &Entry, issued: Timestamp) {
+    let key = entry.key();
+    if !entry.stands() {
+        for (other, known) in &mut *entries {
+            if key.withdraws(other) && known.0.stands() {
+                *known = (known.0.withdrawn(entry.checked), issued);
+            }
+        }
+    } else if entries.get(&key).is_some_and(|(before, _)| !entry.may_replace(before)) {
+        return;
+    }
+    entries.insert(key, (entry.clone(), issued));
 }

@@ -6,7 +6,7 @@ use envforge_protocol::{CheckId, Level, Outcome, Stage};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::verdict::{Check, Verdict, VerdictStatus, is_kernel_check, ran_on};
+use crate::model::verdict::{Check, Verdict, VerdictStatus, is_kernel_check, labels, model_of, ran_on};
 use crate::model::versions::{ComputeCapability, DriverVersion};
 
 /// How NVML marks a slice of a GPU in its name: `NVIDIA A100-SXM4-40GB MIG 1g.5gb`.
@@ -29,7 +29,6 @@ pub struct Entry {
     /// The GPU model by the name that NVML prints: `NVIDIA H100 80GB HBM3`.
     pub gpu: String,
     /// Its compute capability.
-    #[serde(with = "dotted")]
     pub capability: ComputeCapability,
     /// How many GPUs of the model ran kernels.
     pub count: u32,
@@ -93,8 +92,8 @@ impl Entry {
         self.outcome == EntryOutcome::Passed
     }
 
-    /// Whether this passed entry takes the place of another of its key: what was withdrawn comes back by a later run alone, not by
-    /// somebody who repeats an old one.
+    /// Whether this passed entry takes the place of another of its key: only a later run restores what
+    /// was withdrawn; repeating an old entry does not.
     pub(super) fn may_replace(&self, before: &Self) -> bool {
         before.stands() || self.checked > before.checked
     }
@@ -106,7 +105,7 @@ impl Entry {
 
     /// Whether the checks ran on a slice of a GPU (MIG).
     pub fn is_slice(&self) -> bool {
-        self.gpu.contains(SLICE)
+        Self::slice(&self.gpu).is_some()
     }
 
     pub(super) fn key(&self) -> EntryKey {
@@ -139,15 +138,15 @@ impl Entry {
         let (Some(driver), Some(level)) = (driver, Level::parse(&report.level)) else { return Vec::new() };
         let Ok(checked) = report.checked.parse::<Timestamp>() else { return Vec::new() };
         // A failed check counts for the GPU that it names.
-        let labels: BTreeSet<String> = match outcome {
+        let seen: BTreeSet<String> = match outcome {
             EntryOutcome::Passed => ran_on(&report.checks).into_iter().map(|gpu| gpu.label).collect(),
             EntryOutcome::Withdrawn => report.seen_gpus().into_iter().collect(),
         };
-        let named = labels.iter().filter_map(|label| Some((label, model_of(label)?)));
-        let entry = |(label, (gpu, capability)): (&String, (String, ComputeCapability))| {
+        let named = seen.iter().filter_map(|label| Some((label, model_of(label)?)));
+        let entry = |(label, (gpu, capability)): (&String, (&str, ComputeCapability))| {
             let entry = Self {
-                nccl: if gpu.contains(SLICE) { 0 } else { nccl_ranks(&report.checks, label) },
-                gpu,
+                nccl: if Self::slice(gpu).is_some() { 0 } else { nccl_ranks(&report.checks, label) },
+                gpu: gpu.to_owned(),
                 capability,
                 count: count_of(&report.checks, label),
                 driver: driver.clone(),
@@ -168,23 +167,15 @@ impl Entry {
     }
 }
 
-/// Name and capability of `NVIDIA H200 (sm_90)`.
-fn model_of(label: &str) -> Option<(String, ComputeCapability)> {
-    let (name, end) = label.rsplit_once('(')?;
-    Some((name.trim_end().to_owned(), end.trim_end_matches(')').parse().ok()?))
-}
-
-/// The values that a check measured of its GPUs: a label each, or several apart by commas.
-fn gpu_labels(check: &Check) -> impl Iterator<Item = &str> {
-    let is_gpu = |key: &str| key.strip_prefix("gpu.").is_some_and(|ordinal| ordinal.parse::<u32>().is_ok());
-    let values = check.measured.iter().filter(move |(key, _)| is_gpu(key));
-    values.flat_map(|(_, value)| value.split(", "))
-}
-
 /// On how many GPUs of a label some check ran a kernel.
 fn count_of(checks: &[Check], label: &str) -> u32 {
     let kernels = checks.iter().filter(|check| is_kernel_check(check) && check.outcome == Outcome::Passed);
-    let counts = kernels.map(|check| gpu_labels(check).filter(|one| *one == label).count());
+    most_labels(kernels, label)
+}
+
+/// The most GPUs of a label that one of the checks names.
+fn most_labels<'a>(checks: impl Iterator<Item = &'a Check>, label: &str) -> u32 {
+    let counts = checks.map(|check| labels(check).filter(|one| *one == label).count());
     u32::try_from(counts.max().unwrap_or(0)).unwrap_or(u32::MAX)
 }
 
@@ -197,8 +188,7 @@ fn nccl_ranks(checks: &[Check], label: &str) -> u32 {
     };
     let transport = CheckId::NcclTransport.as_str();
     let collectives = checks.iter().filter(is_nccl).filter(|check| check.id != transport);
-    let ranks = collectives.map(|check| gpu_labels(check).filter(|one| *one == label).count());
-    u32::try_from(ranks.max().unwrap_or(0)).unwrap_or(u32::MAX)
+    most_labels(collectives, label)
 }
 
 fn ids(report: &Verdict, wanted: impl Fn(&Check) -> bool) -> BTreeSet<String> {
@@ -220,21 +210,6 @@ fn speeds(report: &Verdict) -> BTreeMap<String, BTreeMap<String, String>> {
         measured.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
     perf.map(|check| (check.id.clone(), numbers(check))).filter(|(_, found)| !found.is_empty()).collect()
-}
-
-mod dotted {
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-
-    use crate::model::versions::ComputeCapability;
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-    pub(super) fn serialize<S: Serializer>(value: &ComputeCapability, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&value.dotted())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ComputeCapability, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
-    }
 }
 
 mod level {

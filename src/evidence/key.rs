@@ -82,8 +82,13 @@ impl PublicKey {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.fingerprint()[..SHOWN])
+        f.write_str(short_fingerprint(&self.fingerprint()))
     }
+}
+
+/// The beginning of a fingerprint, which tells keys apart for people; all of what is shorter.
+pub fn short_fingerprint(fingerprint: &str) -> &str {
+    fingerprint.get(..SHOWN).unwrap_or(fingerprint)
 }
 
 /// A private key. Its `Debug` shows the public one.

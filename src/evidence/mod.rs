@@ -22,7 +22,7 @@ pub use documents::{
 };
 pub use entry::{Entry, EntryOutcome};
 pub use envelope::{Envelope, EnvelopeError};
-pub use key::{PublicKey, SigningKey};
+pub use key::{PublicKey, SigningKey, short_fingerprint};
 pub use key_error::KeyError;
 pub use saved::{SavedError, SavedEvidence};
 pub use statement::{RESULT_TYPE, SUMMARY_TYPE, Statement};

@@ -70,7 +70,7 @@ fn signer(key: &SigningKey) -> Signer {
 }
 
 fn read(found: &[Attestation], key: &SigningKey) -> Collection {
-    Collection::by(&[signer(key)], found, &[digest("image")], now())
+    Collection::by(&[signer(key)], found, &digest("image"), now())
 }
 
 fn wanted() -> Wanted {
@@ -268,7 +268,7 @@ fn key_past_its_date_counts_for_what_it_signed_before() {
     let found = [signed(&statement(1, &[entry(H200, "580.95.05", Level::Full)]), &key)];
     let until = |end: Timestamp| {
         let signer = Signer { not_after: Some(end), ..signer(&key) };
-        Collection::by(&[signer], &found, &[digest("image")], now())
+        Collection::by(&[signer], &found, &digest("image"), now())
     };
     assert_admitted(&until(now()), &wanted());
     assert_refused(&until(now() - DAY), &wanted(), "after the key's `not-after`");
@@ -300,10 +300,10 @@ fn newest_word_counts_and_nothing_is_forgotten() {
     let later = Entry { checked: now(), ..full.clone() };
     let fourth = signed(&statement(4, &[later]), &key);
     assert_admitted(&read(&[first.clone(), third.clone(), fourth], &key), &wanted());
-    // Somebody who repeats what was withdrawn brings nothing back.
+    // Repeating what was withdrawn restores nothing.
     let repeated = signed(&statement(4, std::slice::from_ref(&full)), &key);
     assert_refused(&read(&[first.clone(), third.clone(), repeated], &key), &wanted(), "withdrawn");
-    let own = Collection::own(&key.public(), &[first.clone(), third.clone()], &[digest("image")], now());
+    let own = Collection::own(&key.public(), &[first.clone(), third.clone()], &digest("image"), now());
     assert!(own.with(&[full]).iter().all(|entry| !entry.stands()));
     // An older list put back changes nothing while the newer one is there, and is bounded by its age where that is gone.
     assert_refused(&read(&[first.clone(), third, first.clone()], &key), &wanted(), "withdrawn");
@@ -324,7 +324,7 @@ fn two_statements_of_one_number_are_both_refused_and_united_by_the_next() {
         &wanted(),
         "2 different statements with number 1: none of them counts",
     );
-    let own = Collection::own(&key.public(), &found, &[digest("image")], now());
+    let own = Collection::own(&key.public(), &found, &digest("image"), now());
     assert_eq!(own.known.len(), 2);
     // A withdrawal counts even so.
     let failed = signed(&statement(2, &[one.withdrawn(now())]), &key);
@@ -344,7 +344,7 @@ fn evidence_without_a_key_is_what_somebody_says() {
     let key = SigningKey::new();
     let attestation = signed(&statement(1, &[entry(H200, "580.1", Level::Full)]), &key);
     let tag = Attestation { signer: None, ..attestation.clone() };
-    let said = Collection::unchecked(&[tag, attestation], &[digest("image")], now());
+    let said = Collection::unchecked(&[tag, attestation], &digest("image"), now());
     assert_eq!(said.known.len(), 1, "both forms are one");
     assert_eq!(said.known[0].signer, key.public().fingerprint());
     assert_refused(&said, &wanted(), "no evidence by a trusted key");

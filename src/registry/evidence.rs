@@ -214,7 +214,7 @@ impl Registry {
         }
     }
 
-    /// The `.att` tag. Returns why it cannot be written, where its registry lets nobody change a tag.
+    /// The `.att` tag. Returns the error of a registry whose tags are immutable.
     async fn attach_by_tag(
         &self,
         image: &ImageRef,

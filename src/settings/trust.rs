@@ -32,7 +32,7 @@ pub struct TrustedKey {
     pub not_after: Option<jiff::civil::Date>,
 }
 
-/// A relative path would mean another key in each directory, also in one of somebody else.
+/// A relative path would select another key in each working directory.
 fn absolute<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Utf8PathBuf, D::Error> {
     let path = Utf8PathBuf::deserialize(from)?;
     if path.is_absolute() {

@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -25,7 +26,9 @@ use crate::workflow::error::CommandError;
 /// The largest file of a key: one of cosign has 650 bytes.
 const LARGEST_KEY: u64 = 64 << 10;
 /// How often a statement is made anew because another process signed with the same key meanwhile.
-const ROUNDS: u32 = 10;
+const ROUNDS: u32 = 20;
+/// How long after it was there evidence is looked for again: longer than a writer takes between reading a tag and writing it.
+const SETTLING: Duration = Duration::from_millis(500);
 /// Numbers that may be skipped, so that two processes do not take the same one again.
 const SKIPPED: u64 = 16;
 
@@ -192,7 +195,7 @@ pub(crate) fn signing_key(file: Option<&Utf8Path>, settings: &Settings) -> Resul
     let text = read_regular_text(&path, LARGEST_KEY)?.into();
     let key = SigningKey::from_pem(&text, password);
     let key = key.map_err(|cause| EvidenceError::Key { file: file.to_string(), cause })?;
-    // After the key was read: a public one may be read by everybody, and is told as such.
+    // Checked after the key was read: a public key, which everybody may read, has an error of its own.
     if mode & 0o077 != 0 {
         return Err(EvidenceError::ReadableKey { file: file.to_owned(), mode }.into());
     }
@@ -238,6 +241,7 @@ pub(crate) async fn attach(
 ) -> Result<Attestation, CommandError> {
     let public = key.public();
     let mut notes = Vec::new();
+    let mut is_settled = false;
     for round in 0..ROUNDS {
         let known = registry.evidence(image, &subject.manifest.digest).await?;
         if let Some(text) = known.skipped.first() {
@@ -250,7 +254,14 @@ pub(crate) async fn attach(
         }
         let entries = own.with(new);
         // As readers see it: they believe no two statements of one number.
-        if round > 0 && read(&public, &known, subject).with(&[]) == entries {
+        let is_there = round > 0 && read(&public, &known, subject).with(&[]) == entries;
+        if is_there && !is_settled {
+            // Another writer may have read both tags before this one wrote them, and write them now.
+            is_settled = true;
+            tokio::time::sleep(SETTLING).await;
+            continue;
+        }
+        if is_there {
             for text in notes {
                 reporter.report(Event::Note { text });
             }
@@ -258,6 +269,7 @@ pub(crate) async fn attach(
             let pinned = image.pinned(&subject.manifest.digest).to_string();
             return Ok(Attestation { pinned, key: public, standing });
         }
+        is_settled = false;
         let skipped = if round == 0 { 0 } else { rand::random_range(0..SKIPPED) };
         let statement = Statement {
             name: subject.name.clone(),
@@ -286,15 +298,13 @@ pub(crate) async fn attach(
 
 /// What a key has said of an image. The clock of the machine that signed may have been wrong: for the next statement all counts.
 fn own(key: &PublicKey, known: &EvidenceList, subject: &EvidenceSubject) -> Collection {
-    let digests = std::slice::from_ref(&subject.manifest.digest);
-    Collection::own(key, &known.attestations(), digests, Timestamp::MAX)
+    Collection::own(key, &known.attestations(), &subject.manifest.digest, Timestamp::MAX)
 }
 
 /// The same as readers see it.
 fn read(key: &PublicKey, known: &EvidenceList, subject: &EvidenceSubject) -> Collection {
     let signer = Signer { key: key.clone(), not_after: None };
-    let digests = std::slice::from_ref(&subject.manifest.digest);
-    Collection::by(&[signer], &known.attestations(), digests, Timestamp::MAX)
+    Collection::by(&[signer], &known.attestations(), &subject.manifest.digest, Timestamp::MAX)
 }
 
 /// Signs that what a key said no longer counts, where `is_meant`.

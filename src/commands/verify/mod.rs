@@ -46,7 +46,7 @@ pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Resul
     if args.lock.is_some() && args.images.len() > 1 {
         return Err(RequestError::OneSpecOnly { option: "--lock", count: args.images.len() }.into());
     }
-    // A key that cannot be used is told before the checks, not after them.
+    // An unusable key fails before the checks run, not after.
     let key = args.attest.then(|| signing_key(args.key.as_deref(), settings)).transpose()?;
     let mut answers = Vec::new();
     if args.last {
@@ -208,7 +208,8 @@ async fn attest(
             VerdictStatus::Failed => {
                 "the failed run names no GPU (`envforge evidence withdraw` takes back what stood)"
             }
-            VerdictStatus::Passed | VerdictStatus::StaticOnly => "nothing ran on a GPU",
+            VerdictStatus::Passed => "its report names no GPU with a driver",
+            VerdictStatus::StaticOnly => "nothing ran on a GPU",
         };
         return Err(EvidenceError::NothingProven { image: named(), why }.into());
     }

@@ -19,7 +19,10 @@ pub fn ran_on(checks: &[Check]) -> Vec<GpuCoverage> {
     let passed = checks.iter().filter(|check| is_kernel_check(check) && check.outcome == Outcome::Passed);
     let mut found: Vec<_> = passed
         .flat_map(labels)
-        .map(|label| GpuCoverage { label: label.to_owned(), capability: capability(label) })
+        .map(|label| GpuCoverage {
+            label: label.to_owned(),
+            capability: model_of(label).map(|(_, found)| found),
+        })
         .collect();
     found.sort();
     found.dedup();
@@ -27,17 +30,17 @@ pub fn ran_on(checks: &[Check]) -> Vec<GpuCoverage> {
 }
 
 /// The labels of the GPUs that a check names.
-pub(super) fn labels(check: &Check) -> impl Iterator<Item = &str> {
+pub fn labels(check: &Check) -> impl Iterator<Item = &str> {
     let is_gpu = |key: &str| key.strip_prefix("gpu.").is_some_and(|ordinal| ordinal.parse::<u32>().is_ok());
     let named = check.measured.iter().filter(move |(key, _)| is_gpu(key));
     // A check over several GPUs names them in one value.
     named.flat_map(|(_, value)| value.split(", ")).filter(|label| !label.trim().is_empty())
 }
 
-/// Parses `sm_90` in the brackets at the end of a label.
-fn capability(label: &str) -> Option<ComputeCapability> {
-    let (_, end) = label.rsplit_once('(')?;
-    end.trim_end_matches(')').parse().ok()
+/// The GPU model and compute capability of a label: `NVIDIA H200 (sm_90)`.
+pub fn model_of(label: &str) -> Option<(&str, ComputeCapability)> {
+    let (name, end) = label.rsplit_once('(')?;
+    Some((name.trim_end(), end.trim_end_matches(')').parse().ok()?))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub use envforge_protocol::{Outcome, SkipReason};
 use serde::{Deserialize, Serialize};
 
 pub use check::{Check, is_allowed_skip, is_kernel_check};
-pub use gpu_coverage::{GpuCoverage, ran_on};
+pub use gpu_coverage::{GpuCoverage, labels, model_of, ran_on};
 pub use junit::junit;
 pub use proof::{ImageState, Proof, Proven};
 pub use text::{Detail, check_lines, outcome_word, summary, verdict_text};
