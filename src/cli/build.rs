@@ -16,6 +16,7 @@ Examples:
   envforge build -E train                               build its environment `train`
   envforge build pytorch-cuda:2.8-cu128 --with transformers --apt ffmpeg
   envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push
+  envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push --attest --key cosign.key
   envforge build pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\"
   envforge build pytorch-cuda:2.8-cu128 --locked        fail if the lock file is out of date
   envforge build --offline ./vendor                     build offline after `envforge vendor ./vendor`
@@ -66,6 +67,12 @@ pub struct BuildArgs {
     /// Push the --tag tags that include a registry, and print their digests.
     #[arg(long, conflicts_with = "dry_run")]
     pub push: bool,
+    /// Sign what the image was built from (SLSA provenance, SPDX) and what its checks proved on a GPU, next to the pushed image.
+    #[arg(long, requires = "push")]
+    pub attest: bool,
+    /// Private key for --attest: PKCS#8 or cosign's [env: `ENVFORGE_SIGNING_KEY`, the key itself].
+    #[arg(long, value_name = "FILE", requires = "attest")]
+    pub key: Option<Utf8PathBuf>,
     /// Print layers and context without building the image (source builds still run).
     #[arg(long)]
     pub dry_run: bool,
@@ -99,4 +106,4 @@ pub struct BuildArgs {
     pub target: TargetArgs,
 }
 
-into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, dry_run, require_gpu, no_cache, offline, trust, builder, parts, project, source, target });
+into_request!(BuildArgs => Build { specs, all_supported, jobs, tags, push, attest, key, dry_run, require_gpu, no_cache, offline, trust, builder, parts, project, source, target });

@@ -11,6 +11,7 @@ Examples:
   envforge verify IMAGE@sha256:… --attest --key cosign.key   sign what its checks proved, next to the image
   envforge evidence reg.example.com/torch:2.8                who proved it, on which GPU and driver
   envforge evidence reg.example.com/torch:2.8 --key cosign.pub --save torch.evidence
+  envforge evidence reg.example.com/torch:2.8 --html evidence.html
   envforge evidence admit reg.example.com/torch:2.8 --here --key cosign.pub
 
 Evidence lies in the image's registry, on its digest, as in-toto attestations that cosign reads too. Without --key the keys of
@@ -41,6 +42,9 @@ pub struct EvidenceArgs {
     /// Also write the evidence to FILE, for `evidence admit --evidence`.
     #[arg(long, value_name = "FILE")]
     pub save: Option<Utf8PathBuf>,
+    /// Also write a page to FILE.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<Utf8PathBuf>,
     /// Public key whose word counts (repeatable) [default: `[trust] keys`].
     #[arg(long, value_name = "PUB")]
     pub key: Vec<Utf8PathBuf>,
@@ -138,13 +142,13 @@ impl From<WithdrawArgs> for request::EvidenceWithdraw {
 }
 
 impl From<EvidenceArgs> for request::Command {
-    fn from(EvidenceArgs { image, save, key, platform, command }: EvidenceArgs) -> Self {
+    fn from(EvidenceArgs { image, save, html, key, platform, command }: EvidenceArgs) -> Self {
         match command {
             Some(EvidenceCommand::Admit(args)) => Self::EvidenceAdmit(args.into()),
             Some(EvidenceCommand::Withdraw(args)) => Self::EvidenceWithdraw(args.into()),
             None => {
                 let image = image.unwrap_or_default();
-                Self::Evidence(request::Evidence { image, save, key, platform })
+                Self::Evidence(request::Evidence { image, save, html, key, platform })
             }
         }
     }

@@ -40,6 +40,12 @@ Examples:
   envforge export slurm ./job
   sbatch --gpus=1 ./job/job.sbatch python train.py     run a command in the image";
 
+const KUBERNETES_EXAMPLES: &str = "\
+Examples:
+  envforge export kubernetes ./base --image reg.example.com/vision@sha256:HASH
+  kubectl apply -k ./base                              a Job and a JupyterLab, on nodes that run the image
+  kubectl create -f ./base/jobset.yaml                 on several nodes at once (JobSet)";
+
 const OCI_EXAMPLES: &str = "\
 Examples:
   envforge export oci pytorch-cuda:2.8-cu128 ./torch.tar
@@ -83,6 +89,9 @@ pub enum ExportCommand {
     /// Write image.def and its files for Apptainer, without Docker.
     #[command(after_help = APPTAINER_EXAMPLES)]
     Apptainer(FilesArgs),
+    /// Write a kustomize base for Kubernetes: a Job, a JupyterLab, and the checks of a node, on nodes whose GPUs and driver run the image.
+    #[command(after_help = KUBERNETES_EXAMPLES)]
+    Kubernetes(PushedArgs),
     /// Write a Slurm batch script that runs a command in the image (apptainer, docker or podman).
     #[command(after_help = SLURM_EXAMPLES)]
     Slurm(FilesArgs),
@@ -122,6 +131,17 @@ pub struct FilesArgs {
     /// Pushed image that the files name by digest, instead of a Dockerfile with its context.
     #[arg(long, value_name = "NAME@sha256:…")]
     pub image: Option<String>,
+}
+
+/// Arguments of the exports that only name a pushed image.
+#[derive(Debug, Clone, Args)]
+pub struct PushedArgs {
+    /// What to export.
+    #[command(flatten)]
+    pub export: DockerfileArgs,
+    /// Pushed image that the files name by digest.
+    #[arg(long, value_name = "NAME@sha256:…", required = true)]
+    pub image: String,
 }
 
 /// Arguments of `export oci`.
@@ -192,6 +212,9 @@ impl From<ExportCommand> for request::Command {
             ExportCommand::Devcontainer(args) => (ExportFormat::Devcontainer, args),
             ExportCommand::Apptainer(args) => (ExportFormat::Apptainer, args),
             ExportCommand::Slurm(args) => (ExportFormat::Slurm, args),
+            ExportCommand::Kubernetes(PushedArgs { export, image }) => {
+                (ExportFormat::Kubernetes, FilesArgs { export, image: Some(image) })
+            }
         };
         Self::Export(format, export.with_image(image))
     }

@@ -1,5 +1,6 @@
 //! `envforge push`.
 
+use camino::Utf8PathBuf;
 use clap::Args;
 
 use super::ProjectArgs;
@@ -14,6 +15,7 @@ Examples:
   envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest
   envforge push pytorch-cuda:2.8-cu128 box.test/torch  by its digest, without a tag
   envforge push box.test/team/vision:1.2 --compression zstd
+  envforge push box.test/team/vision:1.2 --attest --key cosign.key
 
 An image whose checks did not run on a GPU is pushed under the tags with `-unverified` at their end, or by its digest.";
 
@@ -30,17 +32,23 @@ pub struct PushArgs {
     /// [default: `[registry] compression`, `gzip`].
     #[arg(long, value_name = "NAME")]
     pub compression: Option<LayerCompression>,
+    /// Sign what it was built from (SLSA provenance, SPDX), next to the image.
+    #[arg(long)]
+    pub attest: bool,
+    /// Private key for --attest: PKCS#8 or cosign's [env: `ENVFORGE_SIGNING_KEY`, the key itself].
+    #[arg(long, value_name = "FILE", requires = "attest")]
+    pub key: Option<Utf8PathBuf>,
     /// The project; with one of its options every argument is a REF.
     #[command(flatten)]
     pub project: ProjectArgs,
 }
 
 impl From<PushArgs> for request::Push {
-    fn from(PushArgs { names, compression, project }: PushArgs) -> Self {
+    fn from(PushArgs { names, compression, attest, key, project }: PushArgs) -> Self {
         let project = request::ProjectOptions::from(project);
         let mut targets = names;
         let is_of_project = project.option().is_some() || targets.len() == 1;
         let image = (!is_of_project).then(|| targets.remove(0));
-        Self { image, targets, compression, project }
+        Self { image, targets, compression, attest, key, project }
     }
 }

@@ -15,6 +15,7 @@ use crate::workflow::built::Built;
 use crate::workflow::confirm::can_ask;
 use crate::workflow::custom_base::{custom_base, named_base};
 use crate::workflow::error::CommandError;
+use crate::workflow::evidence::signing_key;
 use crate::workflow::layer_sources::LayerSources;
 use crate::workflow::lock_file::{lock_path, read_lock};
 use crate::workflow::offer::chosen_product;
@@ -30,6 +31,8 @@ use crate::workflow::vendor::{lock_in, take, tell};
 use crate::workflow::{batch, vendor_base};
 
 pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<Exit, CommandError> {
+    // An unusable key fails before the build, not after it.
+    args.attest.then(|| signing_key(args.key.as_deref(), settings)).transpose()?;
     let is_named = args.project.environment.is_some() || args.project.project.is_some();
     let specs = match &args.all_supported {
         Some(filter) => supported(&restricted(filter, &args.parts)?, &args.target, settings)?,
@@ -75,7 +78,7 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
     check_push_access(&session, &targets).await?;
     match Box::pin(build_one(&session, &wanted, stack, named, args)).await? {
         Done::Planned(text) => Printer.text(&text),
-        Done::Built(built) => {
+        Done::Built(mut built) => {
             if settings.output.json {
                 Printer.json(&built);
             }
@@ -88,7 +91,7 @@ pub(super) async fn build(args: &request::Build, settings: &Settings) -> Result<
             } else if failure.is_some() {
                 Printer.say(&verdict_text(&built.verdict, Detail::of(settings.output.verbose)));
             }
-            if let Some(error) = failure {
+            if let Some(error) = failure.or(built.undone.take()) {
                 return Err(error);
             }
         }
@@ -133,6 +136,9 @@ fn print(built: &Built, next: Option<String>, settings: &Settings) {
         if let Some(next) = next {
             Printer.say(&next);
         }
+    }
+    for attested in built.attested.iter().filter(|_| !settings.output.quiet) {
+        Printer.say(&format!("attested: {attested}"));
     }
     let pushed = built.pushed.iter().map(Pushed::pinned);
     Printer.text(&built.tags.iter().cloned().chain(pushed).collect::<Vec<_>>().join("\n"));

@@ -94,7 +94,8 @@ fn line(finding: &HostFinding) -> String {
         Severity::Error => "error  ",
     };
     let hint = finding.hint.as_ref().map(|hint| hanging("         hint: ", hint));
-    hanging(&format!("{word}  "), &finding.text) + &hint.unwrap_or_default()
+    let from = finding.from.as_ref().map(|from| format!(" (from {from})")).unwrap_or_default();
+    hanging(&format!("{word}  "), &(finding.text.clone() + &from)) + &hint.unwrap_or_default()
 }
 
 fn overrides(settings: &Settings) -> Vec<&'static str> {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+use super::inspect::save as save_page;
 use crate::evidence::{
     Admission, Attestation, Collection, Entry, Known, SavedEvidence, Wanted, WantedGpu, admit as judge,
     is_model, short_fingerprint,
@@ -19,9 +20,10 @@ use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::request::{self, TargetOptions};
 use crate::model::versions::DriverVersion;
+use crate::pages::evidence_page;
 use crate::registry::Registry;
 use crate::report::{Event, NullReporter, Printer, reporter};
-use crate::settings::{Settings, TargetOverrides};
+use crate::settings::{KeyPurpose, Settings, TargetOverrides};
 use crate::store::{read_regular, write_atomically};
 use crate::workflow::error::CommandError;
 use crate::workflow::evidence::{
@@ -118,7 +120,7 @@ async fn gathered(
 }
 
 pub(super) async fn evidence(args: &request::Evidence, settings: &Settings) -> Result<Exit, CommandError> {
-    let signers = trusted_keys(&args.key, settings)?;
+    let signers = trusted_keys(&args.key, settings, KeyPurpose::Tests)?;
     let Gathered { name, pinned, digest, index, found, .. } =
         gathered(&args.image, args.platform.clone(), settings).await?;
     let now = Timestamp::now();
@@ -132,16 +134,19 @@ pub(super) async fn evidence(args: &request::Evidence, settings: &Settings) -> R
         write_atomically(&settings.paths.current_dir.join(file), &saved.to_json())?;
     }
     let checked = !signers.is_empty();
+    let all = Report {
+        schema: 1,
+        image: &pinned,
+        index: index.as_ref(),
+        checked,
+        entries: sorted(&known.known).into_iter().map(row).collect(),
+        ignored: &known.ignored,
+    };
+    if let Some(file) = &args.html {
+        save_page(settings, file, &evidence_page(&pinned, &all))?;
+    }
     if settings.output.json {
-        let entries = known.known.iter().map(row).collect();
-        Printer.json(&Report {
-            schema: 1,
-            image: &pinned,
-            index: index.as_ref(),
-            checked,
-            entries,
-            ignored: &known.ignored,
-        });
+        Printer.json(&all);
         return Ok(Exit::Done);
     }
     let report = |event| reporter(settings.output).report(event);
@@ -165,13 +170,19 @@ fn row(known: &Known) -> Row<'_> {
 }
 
 /// The entries, those that stand first, the highest level and newest driver first.
-fn table(known: &[Known]) -> String {
+fn sorted(known: &[Known]) -> Vec<&Known> {
     let mut sorted: Vec<&Known> = known.iter().collect();
     sorted.sort_by_key(|known| {
         let entry = &known.entry;
         let order = (entry.stands(), entry.level, entry.branch(), entry.checked);
         (std::cmp::Reverse(order), entry.gpu.clone())
     });
+    sorted
+}
+
+/// The entries as a table.
+fn table(known: &[Known]) -> String {
+    let sorted = sorted(known);
     let gpu = |entry: &Entry| match entry.count {
         0 | 1 => entry.gpu.clone(),
         count => format!("{count}x {}", entry.gpu),
@@ -203,7 +214,7 @@ fn table(known: &[Known]) -> String {
 }
 
 pub(super) async fn admit(args: &request::EvidenceAdmit, settings: &Settings) -> Result<Exit, CommandError> {
-    let signers = trusted_keys(&args.key, settings)?;
+    let signers = trusted_keys(&args.key, settings, KeyPurpose::Tests)?;
     if signers.is_empty() {
         return Err(EvidenceError::NoTrustedKey.into());
     }

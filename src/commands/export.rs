@@ -2,10 +2,12 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
+use crate::model::compat::Matrix;
 use crate::model::export::cluster;
 use crate::model::export::devcontainer::{IMAGE_FOLDER, devcontainer as devcontainer_json};
-use crate::model::image::plan::{BaseSource, BuildPlan};
+use crate::model::export::kubernetes::kubernetes as kubernetes_files;
+use crate::model::image::plan::{BaseSource, BuildPlan, name};
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
@@ -13,6 +15,7 @@ use crate::model::request;
 use crate::report::Printer;
 use crate::settings::Settings;
 use crate::store::write_atomically;
+use crate::workflow::check_container::agent_call;
 use crate::workflow::error::CommandError;
 use crate::workflow::export_context::{
     Exported, MARK, NotEmpty, check_empty, check_no_link, described, exported, pushed,
@@ -36,6 +39,17 @@ The job's memory and CPU limits apply to Apptainer's containers, not to Docker's
 `secrets`; `image.def` lists them.
 ";
 
+const KUBERNETES_README: &str = "\
+A kustomize base; the image comes from its registry, by digest. `kubectl apply -k .`, or name this directory in `resources` of an overlay
+that sets namespace, command, volumes and number of GPUs.
+
+job.yaml runs a command once. shell.yaml is a JupyterLab with a Service inside the cluster; its first lines make the token it needs.
+verify.yaml runs the checks of the image on one node, which you name; the log is the report. jobset.yaml runs on several nodes and needs
+JobSet in the cluster, so that the base does not name it.
+
+Pods come only to nodes whose labels of NVIDIA's GPU feature discovery (nvidia.com/gpu.compute.*, nvidia.com/cuda.driver-version.*) say
+that GPU and driver run the image. Without these labels no node fits.
+";
 const PUSHED_APPTAINER_README: &str = "\
 Build it in this directory: `apptainer build image.sif image.def`. The image comes from its registry, by digest.
 Run it: `apptainer run --nv image.sif python train.py` (omit `--nv` without a GPU).
@@ -84,6 +98,40 @@ pub(super) async fn slurm(args: &request::Export, settings: &Settings) -> Result
     let text = cluster::slurm(&source.lock, &source.shell, source.pushed());
     write_atomically(&source.dir.join("job.sbatch"), text.as_bytes())?;
     finish(&source, if source.pushed().is_some() { PUSHED_SLURM_README } else { SLURM_README })
+}
+
+/// A kustomize base that names a pushed image.
+pub(super) fn kubernetes(args: &request::Export, settings: &Settings) -> Result<Exit, CommandError> {
+    let dir = settings.paths.current_dir.join(&args.dir);
+    check_empty(&dir, args.force)?;
+    let reference = pushed(args.image.as_deref().unwrap_or_default())?;
+    let (lock, shell) = described(args, settings)?;
+    let files = kubernetes_files(&lock, &shell, &reference, &agent_call(), Matrix::current());
+    let files = files.ok_or_else(|| NoNode { name: name(&lock) })?;
+    for (file, text) in files {
+        write_atomically(&dir.join(file), text.as_bytes())?;
+    }
+    write_atomically(&dir.join("README.md"), KUBERNETES_README.as_bytes())?;
+    write_atomically(&dir.join(MARK), format!("{}\n", lock.hash()).as_bytes())?;
+    Printer.text(dir.as_str());
+    Ok(Exit::Done)
+}
+
+/// No GPU fits the image.
+#[derive(Debug, thiserror::Error)]
+#[error("no node to name: the matrix knows no GPU that runs `{name}`")]
+struct NoNode {
+    name: String,
+}
+
+impl Failure for NoNode {
+    fn exit(&self) -> Exit {
+        Exit::No
+    }
+
+    fn hints(&self) -> Vec<String> {
+        vec!["`envforge list --all` shows what is known of its GPU code".to_owned()]
+    }
 }
 
 /// What an export is made of.

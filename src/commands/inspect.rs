@@ -22,6 +22,7 @@ use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::image_info::{NamedImage, described};
 use crate::workflow::proven::proven;
+use crate::workflow::required_evidence::proven_by_key;
 use crate::workflow::session::Session;
 
 /// What `inspect --json` prints.
@@ -37,6 +38,8 @@ struct InspectReport<'a> {
     verified: bool,
     #[serde(flatten)]
     proven: Option<Proven>,
+    /// Whose key proves it for this machine; null: none that is trusted, or it was not asked for, since this machine verified it itself.
+    evidence: Option<String>,
     lock: Option<&'a Lock>,
 }
 
@@ -63,6 +66,11 @@ pub(super) async fn inspect(args: &request::Inspect, settings: &Settings) -> Res
     }
     let image = found.image.as_ref();
     let proven = image.map(|image| proven(&session.store, &*session.reporter, image)).transpose()?;
+    let evidence = match image.zip(proven.as_ref()) {
+        Some((image, proven)) if !proven.is_verified() => proven_by_key(&session, image).await?,
+        _ => None,
+    };
+    let evidence = evidence.map(|by| by.text());
     if settings.output.json {
         Printer.json(&InspectReport {
             schema: 1,
@@ -73,10 +81,11 @@ pub(super) async fn inspect(args: &request::Inspect, settings: &Settings) -> Res
             labels: image.map(|image| &image.labels),
             verified: proven.as_ref().is_some_and(Proven::is_verified),
             proven,
+            evidence,
             lock: found.lock.as_ref(),
         });
     } else {
-        Printer.text(text(&found, proven.as_ref()).trim_end());
+        Printer.text(text(&found, proven.as_ref(), evidence.as_deref()).trim_end());
     }
     Ok(Exit::Done)
 }
@@ -90,7 +99,7 @@ fn unknown_lock(name: &str) -> CommandError {
     ImageError::UnknownLock { image: name.to_owned() }.into()
 }
 
-fn text(found: &NamedImage, proven: Option<&Proven>) -> String {
+fn text(found: &NamedImage, proven: Option<&Proven>, evidence: Option<&str>) -> String {
     let mut text = format!("{}\n\n", found.name);
     let mut line = |name: &str, value: &str| {
         // Labels of an image from elsewhere hold anything, further lines too.
@@ -106,6 +115,9 @@ fn text(found: &NamedImage, proven: Option<&Proven>) -> String {
     }
     if let Some(proven) = proven {
         line("state", &proven.to_string());
+    }
+    if let Some(evidence) = evidence {
+        line("evidence", &format!("proven {evidence}"));
     }
     let Some(lock) = &found.lock else {
         if let Some(image) = &found.image {

@@ -9,7 +9,7 @@ use crate::model::spec::{CudaRequest, Spec, cuda_part, python_part};
 use crate::model::target::Target;
 use crate::model::wrap::wrapped;
 use crate::report::{Printer, reporter};
-use crate::settings::Settings;
+use crate::settings::{Settings, UnknownStacks};
 use crate::workflow::error::CommandError;
 use crate::workflow::request_error::RequestError;
 use crate::workflow::supported::newest_patches;
@@ -28,6 +28,7 @@ pub(super) fn list(args: &request::List, settings: &Settings) -> Result<Exit, Co
         forward_compat: args.target.forward_compat,
         toolkit: settings.source.toolkit,
         no_source: args.target.no_source,
+        refuse_unknown: settings.policy.unknown == Some(UnknownStacks::Refuse),
         ..ResolveOptions::default()
     };
     if let Some(spec) = filter.as_ref().filter(|spec| matrix.product(&spec.name).is_none())

@@ -34,7 +34,7 @@ use std::process::ExitCode;
 use crate::commands::fail::fail;
 use crate::failure::{Exit, Failure};
 use crate::model::request::{Command, ExportFormat, GlobalOptions};
-use crate::report::{Printer, start_log, terminals};
+use crate::report::{Event, Printer, reporter, start_log, terminals};
 use crate::settings::Settings;
 use crate::workflow::error::CommandError;
 use crate::workflow::interrupt::until_interrupted;
@@ -59,6 +59,9 @@ pub(crate) fn with_settings(
         Err(error) => return fail(&CommandError::from(error), false),
     };
     start_log(settings.output);
+    for text in &settings.warnings {
+        reporter(settings.output).report(Event::Warning { text: text.clone() });
+    }
     if reads_matrix {
         matrix_override::apply_override(&settings);
     }
@@ -129,6 +132,7 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
             }
             ExportFormat::Apptainer => until_interrupted(export::apptainer(&request, settings), output)?,
             ExportFormat::Slurm => until_interrupted(export::slurm(&request, settings), output)?,
+            ExportFormat::Kubernetes => export::kubernetes(&request, settings)?,
         },
     };
     Ok(exit.into())

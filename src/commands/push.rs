@@ -2,9 +2,12 @@
 
 use serde::Serialize;
 
+use crate::engine::ImageInfo;
+use crate::evidence::SigningKey;
 use crate::failure::Exit;
 use crate::model::image::plan::UNVERIFIED;
 use crate::model::image_ref::ImageRef;
+use crate::model::lock::Lock;
 use crate::model::request::{self, LockOptions, TargetOptions};
 use crate::model::verdict::tag_policy::TagStatus;
 use crate::model::verdict::{ImageState, Proven};
@@ -12,11 +15,14 @@ use crate::report::{Event, Printer};
 use crate::settings::Settings;
 use crate::workflow::build_request::wanted;
 use crate::workflow::error::CommandError;
+use crate::workflow::evidence::signing_key;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::Named;
 use crate::workflow::own_images::{image_of_project, note_stale_lock};
 use crate::workflow::proven::reports_of;
+use crate::workflow::provenance::{attach_provenance, require_built_here};
 use crate::workflow::push::{Pushed, check_push_access, push, push_by_digest, pushable, warn_of_licences};
+use crate::workflow::required_evidence::status_by_policy;
 use crate::workflow::session::Session;
 use crate::workflow::verify_target::{found, provenance};
 
@@ -29,6 +35,8 @@ struct Report<'a> {
     #[serde(flatten)]
     proven: Proven,
     pushed: &'a [Pushed],
+    /// What was signed: the image by its digest, and the key.
+    attested: &'a [String],
 }
 
 pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Result<Exit, CommandError> {
@@ -36,6 +44,8 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     if all.len() < args.targets.len() || all.iter().any(|target| target.digest().is_some()) {
         return Err(ImageError::NothingToPush.into());
     }
+    // An unusable key fails before anything is pushed.
+    let key = args.attest.then(|| signing_key(args.key.as_deref(), settings)).transpose()?;
     let mut session = Session::open(settings, None).await?;
     session.layer_compression = args.compression.unwrap_or(session.layer_compression);
     let session = &session;
@@ -48,6 +58,9 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     if let Some(lock) = &known.lock {
         warn_of_licences(session, lock);
     }
+    if key.is_some() {
+        require_built_here(session, &image, known.lock.as_ref().filter(|_| known.ours))?;
+    }
     let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
     let lock = known.lock.filter(|_| known.ours);
     let status = lock.as_ref().and_then(|lock| reports.tag_status(lock));
@@ -58,6 +71,7 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
         _ => TagStatus::Unverified { because: "it was not built and checked here".to_owned() },
     };
     let status = status.unwrap_or_else(unknown);
+    let status = status_by_policy(session, &image, status).await?;
     let (tagged, by_digest): (Vec<ImageRef>, Vec<ImageRef>) =
         all.into_iter().partition(|target| target.tag().is_some());
     let tagged = match &status {
@@ -84,16 +98,49 @@ pub(super) async fn push_image(args: &request::Push, settings: &Settings) -> Res
     for target in &by_digest {
         pushed.push(push_by_digest(session, &image.id, target).await?);
     }
+    let (attested, undone) = match (&key, &lock) {
+        (Some(key), Some(lock)) => attest(session, (&pushed, &image), lock, key).await,
+        _ => (Vec::new(), None),
+    };
     if settings.output.json {
         let verified = status.is_verified();
-        Printer.json(&Report { schema: 1, image: &image.id, verified, proven, pushed: &pushed });
+        Printer.json(&Report {
+            schema: 1,
+            image: &image.id,
+            verified,
+            proven,
+            pushed: &pushed,
+            attested: &attested,
+        });
     } else {
         for pushed in &pushed {
             Printer.text(&format!("{}\n", pushed.pinned()));
         }
+        for attested in attested {
+            session.reporter.report(Event::Note { text: format!("provenance attached: {attested}") });
+        }
         session.reporter.report(Event::Note { text: proven.to_string() });
     }
-    Ok(Exit::Done)
+    // It is pushed, and that is printed.
+    undone.map_or(Ok(Exit::Done), Err)
+}
+
+/// Signs what an image was built from, wherever it was pushed; the error is the first, after which nothing more is signed.
+async fn attest(
+    session: &Session<'_>,
+    (pushed, image): (&[Pushed], &ImageInfo),
+    lock: &Lock,
+    key: &SigningKey,
+) -> (Vec<String>, Option<CommandError>) {
+    let mut attested: Vec<String> = Vec::new();
+    for target in pushed.iter().filter_map(Pushed::pinned_reference) {
+        match attach_provenance(session, (&target, image), lock, key).await {
+            Ok(line) if attested.contains(&line) => {}
+            Ok(line) => attested.push(line),
+            Err(error) => return (attested, Some(error)),
+        }
+    }
+    (attested, None)
 }
 
 /// The image of the project's lock.
@@ -122,7 +169,14 @@ mod tests {
     #[test]
     fn every_field_is_documented() {
         let proven = ImageReports::default().proven(None);
-        let report = super::Report { schema: 1, image: "sha256:1", verified: false, proven, pushed: &[] };
+        let report = super::Report {
+            schema: 1,
+            image: "sha256:1",
+            verified: false,
+            proven,
+            pushed: &[],
+            attested: &[],
+        };
         let documented = documented_fields("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8");
         assert_eq!(printed_fields(&report), documented);
     }

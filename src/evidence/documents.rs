@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::envelope::Envelope;
 use super::key::PublicKey;
-use super::statement::{RESULT_TYPE, SUMMARY_TYPE};
 use crate::model::image::manifest::{BlobDescriptor, INDEX_TYPE, MANIFEST_TYPE};
 use crate::model::image_digest::Digest;
 use crate::model::sha256::hex;
@@ -57,12 +56,12 @@ impl Legacy {
         Some(Self { layers: value["layers"].as_array()?.clone() })
     }
 
-    /// The envelopes that may be evidence, newest last.
-    pub fn blobs(&self) -> Vec<BlobDescriptor> {
+    /// The envelopes that may be of those predicate types, newest last.
+    pub fn blobs(&self, kinds: &[&str]) -> Vec<BlobDescriptor> {
         // The annotation alone proves nothing: without one the envelope is read.
         let may_be = |layer: &&Value| {
             let kind = layer["annotations"][PREDICATE_TYPE].as_str();
-            let is_kind = kind.is_none_or(|kind| [RESULT_TYPE, SUMMARY_TYPE].contains(&kind));
+            let is_kind = kind.is_none_or(|kind| kinds.contains(&kind));
             layer["mediaType"] == ENVELOPE_TYPE && is_kind
         };
         self.layers.iter().filter(may_be).filter_map(descriptor).collect()
@@ -161,7 +160,7 @@ impl Bundle {
         let hint = value["verificationMaterial"]["publicKey"]["hint"].as_str().map(str::to_owned);
         let decoded = hint.and_then(|hint| base64::engine::general_purpose::STANDARD.decode(hint).ok());
         let signer = decoded.filter(|bytes| bytes.len() == 32).map(|bytes| hex(&bytes));
-        let envelope = Envelope::from_value(value["dsseEnvelope"].take()).ok()?;
+        let envelope = Envelope::from_value(value.get_mut("dsseEnvelope")?.take()).ok()?;
         Some(Attestation { envelope, signer })
     }
 }
@@ -171,8 +170,17 @@ impl Bundle {
 pub struct Referrer {
     /// Its manifest.
     pub digest: Digest,
-    /// Whether its type says that it is none of ours: an SBOM, say. cosign 3 writes a wrong type, so that an unknown one is read.
+    /// Whether its type says that it is no bundle: an SBOM of its own, say. cosign 3 writes a wrong type, so that an unknown one is read.
     pub is_other: bool,
+    /// The predicate type that it is listed with.
+    pub predicate: Option<String>,
+}
+
+impl Referrer {
+    /// Whether it may be a bundle of one of these predicate types.
+    pub fn may_be(&self, kinds: &[&str]) -> bool {
+        !self.is_other && self.predicate.as_deref().is_none_or(|kind| kinds.contains(&kind))
+    }
 }
 
 /// The referrers in a list of them, as the API or the tag gives it; `None`: it is something else.
@@ -182,7 +190,8 @@ pub fn referrers(bytes: &[u8]) -> Option<Vec<Referrer>> {
     let referrer = |entry: &Value| {
         let kind = entry["artifactType"].as_str().unwrap_or_default();
         let is_other = !kind.is_empty() && !kind.starts_with(ANY_BUNDLE) && kind != EMPTY_TYPE;
-        Some(Referrer { digest: entry["digest"].as_str()?.parse().ok()?, is_other })
+        let predicate = entry["annotations"][BUNDLE_PREDICATE].as_str().map(str::to_owned);
+        Some(Referrer { digest: entry["digest"].as_str()?.parse().ok()?, is_other, predicate })
     };
     Some(entries.iter().filter_map(referrer).collect())
 }

@@ -2,7 +2,7 @@
 //!
 //! Pure but for the random numbers of a signature. `key` and `envelope` sign and check (DSSE, as cosign does), `statement` is what is
 //! signed, `collection` reads statements of trusted keys together, `admit` answers whether they prove an image for a machine,
-//! `documents` are the manifests and blobs in a registry, `saved` is the file of `evidence --save`.
+//! `provenance` says what an image was built from, `documents` are the manifests and blobs in a registry, `saved` is the file of `evidence --save`.
 
 mod admit;
 mod collection;
@@ -12,6 +12,7 @@ mod entry;
 mod envelope;
 mod key;
 mod key_error;
+mod provenance;
 mod saved;
 mod statement;
 
@@ -24,6 +25,8 @@ pub use entry::{Entry, EntryOutcome};
 pub use envelope::{Envelope, EnvelopeError};
 pub use key::{PublicKey, SigningKey, short_fingerprint};
 pub use key_error::KeyError;
+pub(crate) use provenance::is_provenance_of_ours;
+pub use provenance::{PROVENANCE_TYPE, Provenance, SBOM_TYPE};
 pub use saved::{SavedError, SavedEvidence};
 pub use statement::{RESULT_TYPE, SUMMARY_TYPE, Statement};
 

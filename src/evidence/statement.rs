@@ -86,6 +86,49 @@ struct WrittenSubject {
     digest: std::collections::BTreeMap<String, String>,
 }
 
+/// A statement of any kind.
+pub(super) struct InTotoStatement {
+    /// The name of its first subject.
+    pub(super) name: String,
+    /// The subjects that have a SHA-256.
+    pub(super) digests: Vec<Digest>,
+    /// The kind.
+    pub(super) predicate_type: String,
+    /// What it says.
+    pub(super) predicate: serde_json::Value,
+}
+
+impl InTotoStatement {
+    /// Reads a statement.
+    pub(super) fn parse(payload: &[u8]) -> Result<Self, StatementError> {
+        let malformed = |error: serde_json::Error| StatementError::Malformed(error.to_string());
+        let Written { kind, subject, predicate_type, predicate } =
+            serde_json::from_slice(payload).map_err(malformed)?;
+        if !STATEMENT_TYPES.contains(&kind.as_str()) {
+            return Err(StatementError::OtherKind(kind));
+        }
+        let digests = subject.iter().filter_map(|subject| subject.digest.get("sha256"));
+        let digests = digests.filter_map(|hex| format!("sha256:{hex}").parse().ok()).collect();
+        let name = subject.into_iter().next().map(|subject| subject.name).unwrap_or_default();
+        Ok(Self { name, digests, predicate_type, predicate })
+    }
+}
+
+/// The bytes of a statement about an image: its name and digests.
+pub(super) fn in_toto(
+    (name, digests): (&str, &[Digest]),
+    kind: &str,
+    predicate: &serde_json::Value,
+) -> Vec<u8> {
+    let hex = |digest: &Digest| digest.as_str().trim_start_matches("sha256:").to_owned();
+    let subject = |digest: &Digest| json!({ "name": name, "digest": { "sha256": hex(digest) } });
+    let subjects: Vec<_> = digests.iter().map(subject).collect();
+    let statement = json!({
+        "_type": STATEMENT_TYPES[0], "subject": subjects, "predicateType": kind, "predicate": predicate,
+    });
+    serde_json::to_vec(&statement).expect("a statement serialises: it holds text keys only")
+}
+
 /// The field of the predicate that holds the entries.
 const FIELD: &str = "io.envforge.evidence";
 
@@ -149,26 +192,18 @@ impl Statement {
     }
 
     fn payload(&self, kind: &str, predicate: &serde_json::Value) -> Vec<u8> {
-        let hex = |digest: &Digest| digest.as_str().trim_start_matches("sha256:").to_owned();
-        let subject = |digest: &Digest| json!({ "name": self.name, "digest": { "sha256": hex(digest) } });
-        let subjects: Vec<_> = self.digests.iter().map(subject).collect();
-        let statement = json!({
-            "_type": STATEMENT_TYPES[0], "subject": subjects, "predicateType": kind, "predicate": predicate,
-        });
-        serde_json::to_vec(&statement).expect("a statement serialises: it holds text keys only")
+        in_toto((&self.name, &self.digests), kind, predicate)
     }
 
     /// Reads a statement of test results that carries entries.
     pub fn parse(payload: &[u8]) -> Result<Self, StatementError> {
         let malformed = |error: serde_json::Error| StatementError::Malformed(error.to_string());
-        let written: Written = serde_json::from_slice(payload).map_err(malformed)?;
-        if !STATEMENT_TYPES.contains(&written.kind.as_str()) {
-            return Err(StatementError::OtherKind(written.kind));
+        let InTotoStatement { name, digests, predicate_type, mut predicate } =
+            InTotoStatement::parse(payload)?;
+        if predicate_type != RESULT_TYPE {
+            return Err(StatementError::OtherKind(predicate_type));
         }
-        if written.predicate_type != RESULT_TYPE {
-            return Err(StatementError::OtherKind(written.predicate_type));
-        }
-        let Some(extension) = written.predicate.get(FIELD) else {
+        let Some(extension) = predicate.get_mut(FIELD).map(serde_json::Value::take) else {
             return Err(StatementError::OtherKind(format!("{RESULT_TYPE}, without `{FIELD}`")));
         };
         let schema = extension.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -176,16 +211,13 @@ impl Statement {
             return Err(StatementError::Newer(u32::try_from(schema).unwrap_or(u32::MAX)));
         }
         let Extension { issued, number, run, matrix, program, entries, .. } =
-            serde_json::from_value(extension.clone()).map_err(malformed)?;
+            serde_json::from_value(extension).map_err(malformed)?;
         if entries.len() > MOST_ENTRIES {
             return Err(StatementError::Malformed(format!(
                 "{} entries, limit {MOST_ENTRIES}",
                 entries.len()
             )));
         }
-        let digests = written.subject.iter().filter_map(|subject| subject.digest.get("sha256"));
-        let digests = digests.filter_map(|hex| format!("sha256:{hex}").parse().ok()).collect();
-        let name = written.subject.first().map(|subject| subject.name.clone()).unwrap_or_default();
         Ok(Self { name, digests, issued, number, run, matrix, program, entries })
     }
 }

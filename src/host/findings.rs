@@ -43,11 +43,13 @@ pub struct HostFinding {
     pub text: String,
     /// The fix.
     pub hint: Option<String>,
+    /// The variable or file that a setting has its value from; `None`: no setting, or its default.
+    pub from: Option<String>,
 }
 
 impl HostFinding {
     fn ok(id: &'static str, text: impl Into<String>) -> Self {
-        Self { id, severity: Severity::Ok, text: text.into(), hint: None }
+        Self { id, severity: Severity::Ok, text: text.into(), hint: None, from: None }
     }
 
     pub(super) fn with(
@@ -56,7 +58,7 @@ impl HostFinding {
         text: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { id, severity, text: text.into(), hint: Some(hint.into()) }
+        Self { id, severity, text: text.into(), hint: Some(hint.into()), from: None }
     }
 
     /// Returns a known failure by its row; `seen` describes its symptom here.

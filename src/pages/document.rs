@@ -15,12 +15,13 @@ const STYLE: &str = include_str!("../../templates/pages/style.css");
 const SCRIPT: &str = include_str!("../../templates/pages/script.js");
 
 /// Templates by name.
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 8] = [
     ("layout.html.j2", include_str!("../../templates/pages/layout.html.j2")),
     ("verify.html.j2", include_str!("../../templates/pages/verify.html.j2")),
     ("size.html.j2", include_str!("../../templates/pages/size.html.j2")),
     ("treemap.html.j2", include_str!("../../templates/pages/treemap.html.j2")),
     ("diff.html.j2", include_str!("../../templates/pages/diff.html.j2")),
+    ("evidence.html.j2", include_str!("../../templates/pages/evidence.html.j2")),
     ("site.html.j2", include_str!("../../templates/pages/site.html.j2")),
     ("gpu.html.j2", include_str!("../../templates/pages/gpu.html.j2")),
 ];

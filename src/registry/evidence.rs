@@ -3,22 +3,24 @@
 //! A registry has no compare-and-swap. A tag is therefore read right before it is written and read again after it; the two forms are
 //! written in one order by everybody, so that what one writer takes out of the first, the other finds in the second.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use http::{Method, StatusCode};
+use serde::Deserialize;
 
 use super::blob::Blob;
 use super::client::{Registry, checked, parsed};
 use super::client_session::{RepositorySession, TokenScope};
 use super::error::RegistryError;
-use super::manifest::{ACCEPT, Manifest, is_platform_of};
+use super::manifest::{ACCEPT, Manifest, is_platform_of, may_be_taken_for};
 use super::retry::RetryPolicy;
 use super::upload_location::upload_location;
 use crate::evidence::{
-    Attestation, Bundle, Envelope, Legacy, PublicKey, RESULT_TYPE, Referrer, SUMMARY_TYPE, Statement,
-    legacy_tag, referrers, referrers_tag, with_referrers,
+    Attestation, Bundle, Envelope, Legacy, PROVENANCE_TYPE, PublicKey, RESULT_TYPE, Referrer, SBOM_TYPE,
+    SUMMARY_TYPE, Statement, is_provenance_of_ours, legacy_tag, referrers, referrers_tag, with_referrers,
 };
 use crate::model::image::manifest::{BlobDescriptor, INDEX_TYPE, MANIFEST_TYPE};
 use crate::model::image_digest::Digest;
@@ -28,12 +30,19 @@ use crate::report::Reporter;
 
 /// Documents of evidence that are read of one image: anybody who may push can add some.
 const MOST_DOCUMENTS: usize = 1000;
-/// The most bytes of one of them: a statement of a hundred entries has some 400,000.
-const LARGEST_DOCUMENT: u64 = 1 << 20;
+/// The most bytes of one of them: a statement of two hundred entries has some 800,000, the lock and the bill of materials of an image
+/// with 500 packages as many. The client reads no larger body.
+pub const LARGEST_DOCUMENT: u64 = 4 << 20;
+/// The most bytes of statements that are kept of one image.
+const MOST_BYTES: usize = 32 << 20;
 /// Pages of a list of referrers that are read.
 const MOST_PAGES: usize = 20;
 /// Requests at a time.
 const AT_A_TIME: usize = 8;
+/// The predicate types of evidence.
+const TESTS: [&str; 2] = [RESULT_TYPE, SUMMARY_TYPE];
+/// Those of what an image was built from.
+const ORIGINS: [&str; 2] = [PROVENANCE_TYPE, SBOM_TYPE];
 /// How often a tag is written that others write, too.
 const WRITES: usize = 8;
 
@@ -83,6 +92,11 @@ impl EvidenceList {
     pub fn attestations(&self) -> Vec<Attestation> {
         self.found.iter().map(|found| found.attestation.clone()).collect()
     }
+
+    /// The same, for whoever needs the places no more.
+    pub fn into_attestations(self) -> Vec<Attestation> {
+        self.found.into_iter().map(|found| found.attestation).collect()
+    }
 }
 
 /// A signed document to attach.
@@ -114,6 +128,12 @@ impl Registry {
         let config = match parsed(image, &answer)? {
             Manifest::Image { config, .. } => config,
             Manifest::Index(entries) => {
+                // Which of several an engine runs is its own rule: none of them is what was checked for certain.
+                let taken = entries.iter().filter(|entry| may_be_taken_for(entry, machine)).count();
+                if taken > 1 {
+                    let kind = format!("index with {taken} images for {}", machine.platform());
+                    return Err(RegistryError::Kind { reference: image.to_string(), kind });
+                }
                 let entry = entries.iter().find(|entry| is_platform_of(&entry.platform, machine));
                 let Some(entry) = entry else {
                     return Err(RegistryError::NoPlatform {
@@ -145,30 +165,52 @@ impl Registry {
 
     /// Returns the evidence of the manifest with that digest, in both forms.
     pub async fn evidence(&self, image: &ImageRef, digest: &Digest) -> Result<EvidenceList, RegistryError> {
+        self.signed_documents(image, digest, &TESTS).await
+    }
+
+    /// Returns the provenance and bills of materials of the manifest with that digest, in both forms.
+    pub async fn provenance(&self, image: &ImageRef, digest: &Digest) -> Result<EvidenceList, RegistryError> {
+        self.signed_documents(image, digest, &ORIGINS).await
+    }
+
+    async fn signed_documents(
+        &self,
+        image: &ImageRef,
+        digest: &Digest,
+        kinds: &'static [&'static str],
+    ) -> Result<EvidenceList, RegistryError> {
         let mut session = self.session(image, TokenScope::Pull, RetryPolicy::NEEDED)?;
         let mut list = EvidenceList::default();
         let (referrers, _) = referrers_of(&mut session, digest).await?;
-        let wanted: Vec<_> = referrers.into_iter().filter(|referrer| !referrer.is_other).collect();
+        let wanted: Vec<_> = referrers.into_iter().filter(|referrer| referrer.may_be(kinds)).collect();
         let legacy = legacy(&mut session, digest).await?;
-        let layers: Vec<_> = legacy.blobs().into_iter().rev().collect();
+        let layers: Vec<_> = legacy.blobs(kinds).into_iter().rev().collect();
         for (count, what) in [(wanted.len(), "referrers"), (layers.len(), "layers of the `.att` tag")] {
             if count > MOST_DOCUMENTS {
                 list.skipped.push(format!("{count} {what}, {MOST_DOCUMENTS} read"));
             }
         }
         let bundles = stream::iter(wanted.into_iter().take(MOST_DOCUMENTS));
-        let bundles = bundles.map(|referrer| bundle(session.clone(), referrer.digest)).buffered(AT_A_TIME);
-        let bundles: Vec<Found> = bundles.try_collect().await?;
+        let bundles =
+            bundles.map(|referrer| bundle(session.clone(), referrer.digest, kinds)).buffered(AT_A_TIME);
         let layers = stream::iter(layers.into_iter().take(MOST_DOCUMENTS));
-        let envelopes = layers.map(|blob| envelope(session.clone(), blob)).buffered(AT_A_TIME);
-        let envelopes: Vec<Found> = envelopes.try_collect().await?;
-        for found in bundles.into_iter().chain(envelopes) {
+        let envelopes = layers.map(|blob| envelope(session.clone(), blob, kinds)).buffered(AT_A_TIME);
+        let mut documents = pin!(bundles.chain(envelopes));
+        let mut bytes = 0;
+        while let Some(found) = documents.try_next().await? {
             match found {
-                Found::Evidence(found) => list.found.push(*found),
+                Found::Evidence(found) => {
+                    bytes += found.attestation.envelope.unchecked_payload().len();
+                    list.found.push(*found);
+                }
                 Found::TooLarge(size) => {
                     list.skipped.push(format!("a document of {size} bytes, limit {LARGEST_DOCUMENT}"));
                 }
                 Found::Other => {}
+            }
+            if bytes > MOST_BYTES {
+                list.skipped.push(format!("more than {MOST_BYTES} bytes of statements"));
+                break;
             }
         }
         Ok(list)
@@ -227,6 +269,7 @@ impl Registry {
         self.push_blobs(image, &blobs, reporter).await?;
         let digest = &subject.manifest.digest;
         let wanted: Vec<Digest> = envelopes.iter().map(|bytes| Digest::of(bytes)).collect();
+        let kinds: Vec<&str> = new.iter().map(|new| new.predicate).collect();
         for _ in 0..WRITES {
             let mut session = self.session(image, TokenScope::Push, RetryPolicy::NEEDED)?;
             let mut manifest = legacy(&mut session, digest).await?;
@@ -242,8 +285,12 @@ impl Registry {
                 Err(error) if is_fixed_tag(&error) => return Ok(Some(error)),
                 Err(error) => return Err(error),
             }
-            let now: Vec<Digest> =
-                legacy(&mut session, digest).await?.blobs().into_iter().map(|blob| blob.digest).collect();
+            let now: Vec<Digest> = legacy(&mut session, digest)
+                .await?
+                .blobs(&kinds)
+                .into_iter()
+                .map(|blob| blob.digest)
+                .collect();
             if wanted.iter().all(|digest| now.contains(digest)) {
                 return Ok(None);
             }
@@ -358,12 +405,12 @@ impl Place {
 }
 
 /// Whether a payload that our key signed is one that the next statement takes the place of: a list of entries that was read, or a
-/// summary of one. The key may sign other results as well.
+/// summary of one, or what an image was built from. The key may sign other results as well.
 fn is_ours(payload: &[u8]) -> bool {
     let value: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
     let verifier = value["predicate"]["verifier"]["id"].as_str().unwrap_or_default();
     let is_summary = value["predicateType"] == SUMMARY_TYPE && verifier.starts_with("pkg:cargo/envforge@");
-    is_summary || Statement::parse(payload).is_ok()
+    is_summary || Statement::parse(payload).is_ok() || is_provenance_of_ours(payload)
 }
 
 /// Whether a registry refuses to write a tag again: immutable tags answer with a conflict, or call the tag invalid.
@@ -458,13 +505,19 @@ enum Found {
     Other,
 }
 
+/// As much of a statement as tells its kind: the rest is not kept.
+#[derive(Deserialize)]
+struct OfKind {
+    #[serde(rename = "predicateType")]
+    predicate_type: String,
+}
+
 impl Found {
-    fn of(attestation: Option<Attestation>, place: Place) -> Self {
+    fn of(attestation: Option<Attestation>, place: Place, kinds: &[&str]) -> Self {
         // Other programs attach SBOMs and provenance in the same forms: they are not kept in memory.
         let is_kind = |attestation: &Attestation| {
-            let value: serde_json::Value =
-                serde_json::from_slice(attestation.envelope.unchecked_payload()).unwrap_or_default();
-            [RESULT_TYPE, SUMMARY_TYPE].iter().any(|kind| value["predicateType"] == *kind)
+            let of_kind = serde_json::from_slice::<OfKind>(attestation.envelope.unchecked_payload());
+            of_kind.is_ok_and(|of_kind| kinds.contains(&of_kind.predicate_type.as_str()))
         };
         match attestation.filter(is_kind) {
             Some(attestation) => Self::Evidence(Box::new(FoundEvidence { attestation, place })),
@@ -474,25 +527,35 @@ impl Found {
 }
 
 /// The evidence of one referrer.
-async fn bundle(mut session: RepositorySession<'_>, digest: Digest) -> Result<Found, RegistryError> {
+async fn bundle(
+    mut session: RepositorySession<'_>,
+    digest: Digest,
+    kinds: &[&str],
+) -> Result<Found, RegistryError> {
     let manifest = verified(&mut session, &format!("manifests/{digest}"), &digest).await?;
     let Some(blob) = manifest.and_then(|bytes| Bundle::of_manifest(&bytes)) else { return Ok(Found::Other) };
     if blob.size > LARGEST_DOCUMENT {
         return Ok(Found::TooLarge(blob.size));
     }
     let bytes = verified(&mut session, &format!("blobs/{}", blob.digest), &blob.digest).await?;
-    Ok(Found::of(bytes.and_then(|bytes| Bundle::attestation(&bytes)), Place::Referrer(digest)))
+    let bytes = bytes.filter(|bytes| bytes.len() as u64 == blob.size);
+    Ok(Found::of(bytes.and_then(|bytes| Bundle::attestation(&bytes)), Place::Referrer(digest), kinds))
 }
 
 /// The evidence of one layer of the `.att` tag.
-async fn envelope(mut session: RepositorySession<'_>, blob: BlobDescriptor) -> Result<Found, RegistryError> {
+async fn envelope(
+    mut session: RepositorySession<'_>,
+    blob: BlobDescriptor,
+    kinds: &[&str],
+) -> Result<Found, RegistryError> {
     if blob.size > LARGEST_DOCUMENT {
         return Ok(Found::TooLarge(blob.size));
     }
     let bytes = verified(&mut session, &format!("blobs/{}", blob.digest), &blob.digest).await?;
+    let bytes = bytes.filter(|bytes| bytes.len() as u64 == blob.size);
     let envelope = bytes.and_then(|bytes| Envelope::parse(&bytes).ok());
     let attestation = envelope.map(|envelope| Attestation { envelope, signer: None });
-    Ok(Found::of(attestation, Place::Tag(blob.digest)))
+    Ok(Found::of(attestation, Place::Tag(blob.digest), kinds))
 }
 
 /// A document that has that digest; `None`: it is not there.

@@ -33,6 +33,8 @@ pub(super) enum Manifest {
 pub(super) struct PlatformEntry {
     /// `linux/arm64/v8`.
     pub(super) platform: String,
+    /// Whether it states no architecture: an engine may take it for any.
+    pub(super) is_unstated: bool,
     /// Its manifest.
     pub(super) digest: Digest,
 }
@@ -96,6 +98,7 @@ impl Manifest {
             serde_json::from_slice(bytes).map_err(|error| ManifestError::Malformed(error.to_string()))?;
         if let Some(entries) = document.manifests {
             let entries = entries.into_iter().map(|entry| PlatformEntry {
+                is_unstated: entry.platform.as_ref().is_none_or(|stated| stated.architecture.is_none()),
                 platform: entry
                     .platform
                     .map_or_else(|| "unknown/unknown".to_owned(), |platform| platform.text()),
@@ -138,6 +141,20 @@ pub(super) fn is_platform_of(written: &str, machine: Machine) -> bool {
     written.strip_prefix(wanted).is_some_and(|variant| variants.contains(&variant))
 }
 
+/// Whether some engine may take an entry of an index for that machine: containerd, for one, reads `x86_64` and `AArch64` as well, and
+/// takes the first that fits.
+pub(super) fn may_be_taken_for(entry: &PlatformEntry, machine: Machine) -> bool {
+    let lower = entry.platform.to_ascii_lowercase();
+    let mut parts = lower.split('/');
+    let (os, architecture) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let names: &[&str] = match machine {
+        Machine::X86_64 => &["amd64", "x86_64", "x86-64"],
+        Machine::Aarch64 => &["arm64", "aarch64"],
+    };
+    entry.is_unstated
+        || (["", "linux"].contains(&os) && (architecture.is_empty() || names.contains(&architecture)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +186,13 @@ mod tests {
         };
         assert_eq!(of(Machine::X86_64), [digest("a")]);
         assert_eq!(of(Machine::Aarch64), [digest("b")]);
+        let taken = |machine| entries.iter().filter(|entry| may_be_taken_for(entry, machine)).count();
+        assert_eq!(taken(Machine::X86_64), 2, "one states nothing");
+        for name in ["x86_64", "AMD64", "x86-64"] {
+            let other =
+                PlatformEntry { platform: format!("linux/{name}"), is_unstated: false, digest: digest("e") };
+            assert!(may_be_taken_for(&other, Machine::X86_64) && !may_be_taken_for(&other, Machine::Aarch64));
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub use blob::{Blob, BlobContent};
 pub use client::{Registry, ResolvedImage};
 pub use credential::{Credential, Login};
 pub use error::RegistryError;
-pub use evidence::{Attached, EvidenceList, EvidenceSubject, FoundEvidence, NewEvidence};
+pub use evidence::{Attached, EvidenceList, EvidenceSubject, FoundEvidence, LARGEST_DOCUMENT, NewEvidence};
 pub use pull::PublishedImage;
 pub use push::ManifestDocument;
 pub use retry::RetryPolicy;

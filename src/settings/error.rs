@@ -2,6 +2,8 @@
 
 use camino::Utf8PathBuf;
 
+use super::config::TABLES;
+use super::site::SITE_FILE;
 use crate::failure::{Exit, Failure};
 use crate::model::image_mirrors::MirrorRuleError;
 
@@ -22,6 +24,24 @@ pub enum SettingsError {
         file: Utf8PathBuf,
         /// What is wrong, with line and column.
         detail: String,
+    },
+    /// Somebody other than root could change the configuration of the site.
+    #[error("{file}, the configuration of this site, is not read: {path} is not root's alone ({why})")]
+    NotRoots {
+        /// The file.
+        file: Utf8PathBuf,
+        /// The file or the folder above it.
+        path: Utf8PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A user's file loosens rules of the site.
+    #[error("{file} loosens rules of this site:\n  {}", keys.join("\n  "))]
+    Loosened {
+        /// The user's file.
+        file: Utf8PathBuf,
+        /// The keys, each with its reason.
+        keys: Vec<String>,
     },
     /// A value is none of those allowed.
     #[error("invalid value `{value}` for {setting}")]
@@ -56,8 +76,14 @@ impl Failure for SettingsError {
         match self {
             Self::Unreadable { .. } => vec!["name another file with --config, or fix its permissions".into()],
             Self::Malformed { .. } => {
-                let tables = "[mirrors] [index] [indexes] [secrets] [network] [engine] [registry] [toolkit] [source] [trust]";
+                let tables = TABLES.map(|name| format!("[{name}]")).join(" ");
                 vec![format!("known tables: {tables}; docs/src/how-to/configuration.md lists their keys")]
+            }
+            Self::NotRoots { path, .. } => {
+                vec![format!("as root: `chown root: {path}` and `chmod go-w {path}`")]
+            }
+            Self::Loosened { .. } => {
+                vec![format!("remove these keys, or make them stricter than those of {SITE_FILE}")]
             }
             Self::Value { allowed, .. } => vec![format!("allowed: {allowed}")],
             Self::ImageMirror(_) => {

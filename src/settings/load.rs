@@ -10,16 +10,19 @@ use super::environment::Environment;
 use super::error::SettingsError;
 use super::image_registry::RegistrySettings;
 use super::index::PackageIndexes;
+use super::join::Origins;
 use super::mirrors::MirrorConfig;
 use super::named::{NamedSecret, secrets};
 use super::network::NetworkSettings;
 use super::output::{Output, Terminals};
 use super::paths::{Paths, UserDirectories};
+use super::policy::PolicyConfig;
 use super::registry::registry_settings;
 use super::signing::SigningSettings;
 use super::source::SourceSettings;
 use super::target::TargetOverrides;
 use super::trust::TrustConfig;
+use super::variables::VARIABLES;
 use crate::model::request::GlobalOptions;
 
 /// Everything a command needs to know of its surroundings.
@@ -49,6 +52,12 @@ pub struct Settings {
     pub target: TargetOverrides,
     /// Projects that may use this machine without a question, and keys whose evidence counts.
     pub trust: TrustConfig,
+    /// Rules that hold for every call.
+    pub policy: PolicyConfig,
+    /// The file of each key of the configuration that is set.
+    pub origins: Origins,
+    /// What was found wrong in the configuration and does no harm, each in a line.
+    pub warnings: Vec<String>,
     /// The caller's environment, for variables that are passed on by name.
     pub environment: Environment,
 }
@@ -60,10 +69,11 @@ impl Settings {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let user = UserDirectories::of(&environment)?;
-        let (config_file, config) = read_config(args, &environment, &user)?;
+        let (config_file, config, warnings) = read_config(args, &environment, &user)?;
         let output = Output::of(args, &environment, terminals);
         let paths = Paths::of(&environment, &user, config_file);
         let mut settings = Self::from_parts(output, paths, environment, user, config)?;
+        settings.warnings = warnings;
         let current_dir = std::env::current_dir().ok().and_then(|dir| Utf8PathBuf::from_path_buf(dir).ok());
         settings.paths.current_dir = current_dir.unwrap_or_else(|| Utf8PathBuf::from("."));
         settings.network.add_system_bundle();
@@ -99,8 +109,20 @@ impl Settings {
             signing: SigningSettings::of(&environment),
             target: TargetOverrides::of(&environment),
             trust: config.trust,
+            policy: config.policy,
+            origins: config.origins,
+            warnings: Vec::new(),
             environment,
         })
+    }
+
+    /// The variable or file that a key of the configuration, such as `mirrors.debian`, has its value from; `None`: it is not set.
+    pub fn origin(&self, key: &str) -> Option<String> {
+        let of_key = VARIABLES.iter().filter(|variable| variable.key == key);
+        let mut names = of_key.flat_map(|variable| variable.names);
+        let is_set = |name: &&&str| self.environment.get(**name).is_some_and(|value| !value.is_empty());
+        let variable = names.find(is_set).map(|name| (*name).to_owned());
+        variable.or_else(|| self.origins.get(key).map(ToString::to_string))
     }
 }
 
@@ -141,5 +163,7 @@ mod tests {
             settings(&[("ENVFORGE_DEBIAN_MIRROR", "http://env"), ("PIP_INDEX_URL", "http://env")], file);
         assert_eq!(both.mirrors.debian.as_deref(), Some("http://env"));
         assert_eq!(index(&both), "http://env");
+        assert_eq!(both.origin("index.default").as_deref(), Some("PIP_INDEX_URL"));
+        assert_eq!(both.origin("mirrors.ubuntu"), None);
     }
 }

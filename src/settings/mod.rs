@@ -1,7 +1,7 @@
 //! Arguments, environment and configuration file become one value, built once.
 //!
 //! The only reader of the environment; nothing below it asks the machine for a preference. `Settings::from_parts` is pure
-//! and holds the precedence: argument, then environment, then configuration file, then the host's own tool settings.
+//! and holds the precedence: argument, then environment, then the user's file, then the site's, then the host's own tool settings.
 #![expect(clippy::disallowed_methods, reason = "the one place that reads environment and configuration")]
 
 mod config;
@@ -11,6 +11,7 @@ mod environment;
 mod error;
 pub mod image_registry;
 mod index;
+mod join;
 mod load;
 mod mirrors;
 mod named;
@@ -18,8 +19,10 @@ mod netrc;
 mod network;
 mod output;
 mod paths;
+mod policy;
 mod registry;
 mod signing;
+mod site;
 mod source;
 mod target;
 mod trust;
@@ -30,6 +33,7 @@ pub use engine::{EngineConfig, EngineSettings};
 pub use environment::Environment;
 pub use error::SettingsError;
 pub use index::{IndexConfig, PackageIndexes};
+pub use join::Origins;
 pub use load::Settings;
 pub use mirrors::MirrorConfig;
 pub use named::{NamedIndexes, NamedSecret, SecretSource};
@@ -37,9 +41,11 @@ pub use netrc::Netrc;
 pub use network::{NetworkConfig, NetworkSettings, parse_network};
 pub use output::{Output, Terminals};
 pub use paths::{Paths, UserDirectories};
+pub use policy::{PolicyConfig, ProvenOn, RequiredEvidence, UnknownStacks};
 pub use registry::{ImageMirrorConfig, RegistryConfig};
 pub use signing::SigningSettings;
+pub(crate) use site::{ROOT, SITE_FILE, changeable};
 pub use source::{SourceConfig, SourceSettings, ToolkitConfig};
 pub use target::TargetOverrides;
-pub use trust::{TrustConfig, TrustedKey, TrustedProject};
+pub use trust::{KeyPurpose, TrustConfig, TrustedKey, TrustedProject};
 pub use variables::{VARIABLES, Variable};

@@ -16,6 +16,9 @@ pub struct TrustConfig {
     /// Public keys whose evidence counts: `[{ file = "/etc/envforge/keys/gpu-lab.pub", not-after = "2027-06-30" }]`. Without one its
     /// evidence counts for nothing.
     pub keys: Vec<TrustedKey>,
+    /// Whether the site lists the projects: then no question and no `--trust` adds one.
+    #[serde(skip)]
+    pub is_closed: bool,
 }
 
 /// A public key whose evidence counts.
@@ -30,6 +33,29 @@ pub struct TrustedKey {
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub not_after: Option<jiff::civil::Date>,
+    /// What its signature counts for: `"tests"`, `"provenance"`; both by default.
+    #[serde(default, rename = "for")]
+    pub purposes: Option<Vec<KeyPurpose>>,
+    /// Whether the site's configuration names it: then root alone may be able to change the file.
+    #[serde(skip)]
+    pub is_of_site: bool,
+}
+
+/// What a key's signature counts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyPurpose {
+    /// That an image was built from a lock: it is ours then.
+    Provenance,
+    /// That an image ran on a GPU.
+    Tests,
+}
+
+impl TrustedKey {
+    /// Whether its signature counts for that.
+    pub fn is_for(&self, purpose: KeyPurpose) -> bool {
+        self.purposes.as_ref().is_none_or(|purposes| purposes.contains(&purpose))
+    }
 }
 
 /// A relative path would select another key in each working directory.
@@ -49,6 +75,15 @@ pub enum TrustedProject {
     Folder(Utf8PathBuf),
     /// Exactly the requests with that SHA-256.
     Requests(String),
+}
+
+impl std::fmt::Display for TrustedProject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Folder(folder) => f.write_str(folder.as_str()),
+            Self::Requests(digest) => f.write_str(digest),
+        }
+    }
 }
 
 impl TryFrom<String> for TrustedProject {
@@ -74,6 +109,9 @@ mod tests {
     fn keys_are_absolute_paths() {
         let keys = |text: &str| parse_config("c.toml".into(), &format!("[trust]\nkeys = [{text}]\n"));
         let read = keys("{ file = '/k.pub', not-after = '2027-06-30' }").expect("valid").trust.keys;
+        assert!(read[0].is_for(KeyPurpose::Tests) && read[0].is_for(KeyPurpose::Provenance));
+        let tests = keys("{ file = '/k.pub', for = ['tests'] }").expect("valid").trust.keys;
+        assert!(tests[0].is_for(KeyPurpose::Tests) && !tests[0].is_for(KeyPurpose::Provenance));
         assert_eq!(read[0].not_after, Some(jiff::civil::date(2027, 6, 30)));
         let error = keys("{ file = 'k.pub' }").expect_err("refused").to_string();
         assert!(error.contains("`k.pub` is not an absolute path"), "{error}");

@@ -11,6 +11,7 @@ use crate::model::image_digest::Digest;
 const BUILT: &str = "built-images";
 const CONTENT: &str = "content-of-images";
 const PUSHED: &str = "pushed-images";
+const SIGNED: &str = "signed-images";
 
 fn file_of(folder: &str, id: &str) -> String {
     format!("{folder}/{}", id.trim_start_matches("sha256:"))
@@ -40,6 +41,18 @@ pub(crate) fn remember_built(store: &Store, id: &str, lock: &str) -> Result<(), 
 /// Returns the hash of the lock that the image was built from here; `None`: it was not built here.
 pub(crate) fn built_from(store: &Store, id: &str) -> Result<Option<String>, StoreError> {
     let text = read(store, &file_of(BUILT, id))?;
+    Ok(text.and_then(|text| text.lines().next().map(str::to_owned)))
+}
+
+/// Records that a trusted key, by its fingerprint, said that the image was built from the lock with that hash. What this machine's own
+/// checks prove of it is judged by that lock; whether it is still believed is asked anew each time its code is to run.
+pub(crate) fn remember_signed(store: &Store, id: &str, lock: &str, key: &str) -> Result<(), StoreError> {
+    store.write_state(&file_of(SIGNED, id), format!("{lock}\n{key}\n").as_bytes())
+}
+
+/// Returns the hash of the lock that a trusted key said the image was built from; `None`: none did.
+pub(crate) fn signed_from(store: &Store, id: &str) -> Result<Option<String>, StoreError> {
+    let text = read(store, &file_of(SIGNED, id))?;
     Ok(text.and_then(|text| text.lines().next().map(str::to_owned)))
 }
 
@@ -132,6 +145,9 @@ mod tests {
         assert_eq!(built_at(&store, "sha256:aa").expect("read"), first, "opening is not building");
         assert!(last_used(&store, "sha256:aa").expect("read") > Some(earlier));
         assert_eq!(built_from(&store, "sha256:ab").expect("read"), None, "an image from elsewhere stays so");
+        remember_signed(&store, "sha256:ab", "hash", "key").expect("written");
+        assert_eq!(signed_from(&store, "sha256:ab").expect("read").as_deref(), Some("hash"));
+        assert_eq!(built_from(&store, "sha256:ab").expect("read"), None, "it was not built here");
         assert_eq!(known_content(&store, "sha256:aa").expect("read"), None);
         remember_content(&store, "sha256:aa", "digest").expect("written");
         assert_eq!(known_content(&store, "sha256:aa").expect("read").as_deref(), Some("digest"));

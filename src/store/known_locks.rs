@@ -24,6 +24,15 @@ pub(crate) fn remember_image(store: &Store, lock: &Lock) -> Result<(), StoreErro
     store.write_state(&format!("{OF_IMAGES}/{}.lock", lock.hash()), lock.to_toml().as_bytes())
 }
 
+/// Keeps a lock that came with an image or was typed, if none of its hash is known, and without its records: what this machine recorded
+/// of its own build is worth more, and what others recorded is worth nothing here.
+pub(crate) fn remember_lock_of_others(store: &Store, lock: &Lock) -> Result<(), StoreError> {
+    match known_lock(store, &lock.hash()) {
+        Some(_) => Ok(()),
+        None => remember_image(store, &lock.clone().without_records()),
+    }
+}
+
 /// Records the path of a project's lock.
 pub(crate) fn remember_project(store: &Store, path: &Utf8Path) -> Result<(), StoreError> {
     let name = &sha256_hex(path.as_str().as_bytes())[..16];

@@ -116,7 +116,8 @@ fn print(outcomes: &[Outcome], settings: &Settings) -> Exit {
     let mut entries = Vec::new();
     for outcome in outcomes {
         let failed = outcome.built().and_then(Built::failure);
-        let error = outcome.result.as_ref().err().or(failed.as_ref());
+        let undone = outcome.built().and_then(|built| built.undone.as_ref());
+        let error = outcome.result.as_ref().err().or(failed.as_ref()).or(undone);
         if let Some(error) = error {
             Printer.say(&outcome.spec);
             if let Some(built) = outcome.built() {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::agent;
 use crate::engine::{GpuSelection, ImageBuildRequest, ImageInfo, TemporaryTag};
+use crate::evidence::{Entry, SigningKey};
 use crate::model::given::Receiver;
 use crate::model::image::plan::{BaseSource, BuildPlan, plan, summarize};
 use crate::model::lock::Lock;
@@ -30,13 +32,16 @@ use crate::workflow::custom_base::NamedBase;
 use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
+use crate::workflow::evidence::{attach, signing_key, subject_of};
 use crate::workflow::finished_image::finished_image;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
 use crate::workflow::lock::lock_for;
 use crate::workflow::proven::{reports_of, save_report};
+use crate::workflow::provenance::attach_provenance;
 use crate::workflow::publish_layers::publish_layers;
-use crate::workflow::push::{push, pushable, warn_of_licences};
+use crate::workflow::push::{Pushed, push, pushable, warn_of_licences};
+use crate::workflow::required_evidence::{known_digests, status_by_policy};
 use crate::workflow::session::Session;
 use crate::workflow::shared_wheel::note_compiled;
 use crate::workflow::stage_timings::StageTimings;
@@ -127,11 +132,13 @@ pub(crate) async fn build_one(
     seconds.checks = started.elapsed().as_secs_f64();
     save_report(&session.store, &*session.reporter, &verdict).await?;
     let claim = tag_status(session, &locked.lock, &verdict, args)?;
+    let claim = status_by_policy(session, &image, claim).await?;
     let mut given = tags_for(&claim, &untagged);
     if args.require_gpu && !claim.is_verified() {
         given.clear();
     }
-    let (mut pushed, mut content) = (Vec::new(), None);
+    let (mut pushed, mut attested, mut content) = (Vec::new(), Vec::new(), None);
+    let mut undone = None;
     if given.is_empty() {
         scratch.untag_keep_image(&locked.base.image_id).await?;
     } else {
@@ -156,6 +163,15 @@ pub(crate) async fn build_one(
         if args.push {
             warn_of_licences(session, &locked.lock);
             pushed = push(session, &image.id, &pushable(&given)?).await?;
+            if args.attest {
+                let key = signing_key(args.key.as_deref(), session.settings)?;
+                let (target, lock) = ((&*pushed, &image), &locked.lock);
+                (attested, undone) = match attest_build(session, target, (lock, &verdict), &key).await {
+                    Ok(attested) => (attested, None),
+                    // It is pushed, and that is printed first.
+                    Err(error) => (Vec::new(), Some(error)),
+                };
+            }
         }
         // Last: other layers of another machine are an error, but the image is checked and tagged.
         note_compiled(&finished, &locked.lock)?;
@@ -164,7 +180,40 @@ pub(crate) async fn build_one(
     }
     session.reporter.report(Event::Note { text: seconds.text() });
     let built = Built::new(&locked, image, (claim, verdict), given);
-    Ok(Done::Built(Box::new(Built { pushed, content, required_gpu: args.require_gpu, seconds, ..built })))
+    Ok(Done::Built(Box::new(Built {
+        pushed,
+        attested,
+        undone,
+        content,
+        required_gpu: args.require_gpu,
+        seconds,
+        ..built
+    })))
+}
+
+/// Signs what an image was built from, and what its checks proved on a GPU, where it was pushed.
+async fn attest_build(
+    session: &Session<'_>,
+    (pushed, image): (&[Pushed], &ImageInfo),
+    (lock, verdict): (&Lock, &Verdict),
+    key: &SigningKey,
+) -> Result<Vec<String>, CommandError> {
+    let mut attested = Vec::new();
+    for target in pushed.iter().filter_map(Pushed::pinned_reference) {
+        let line = attach_provenance(session, (&target, image), lock, key).await?;
+        if attested.contains(&line) {
+            continue;
+        }
+        attested.push(line);
+        let entries = Entry::of_report(verdict, &agent::sha256());
+        if !entries.is_empty() {
+            let digests = known_digests(session, image)?;
+            let machine = session.engine.info().machine;
+            let subject = subject_of(&session.registry, &target, (&image.id, &digests), machine).await?;
+            attach(&session.registry, (&target, &subject), key, &entries, &session.reporter).await?;
+        }
+    }
+    Ok(attested)
 }
 
 /// The tags that an image may have after these checks. What an earlier run proved of the same id on a GPU stands, but for

@@ -20,6 +20,12 @@ pub(crate) struct Built {
     pub(crate) tags: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) pushed: Vec<Pushed>,
+    /// What was signed: the image by its digest, and the key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attested: Vec<String>,
+    /// What went wrong after the image was pushed.
+    #[serde(skip)]
+    pub(crate) undone: Option<CommandError>,
     pub(super) image: String,
     pub(crate) size: u64,
     pub(super) base: String,
@@ -52,6 +58,8 @@ impl Built {
             name: name(&locked.lock),
             tags,
             pushed: Vec::new(),
+            attested: Vec::new(),
+            undone: None,
             image: image.id,
             size: image.size,
             base: locked.base.reference.clone(),
@@ -120,6 +128,8 @@ pub(super) mod tests {
             name: "pytorch".to_owned(),
             tags: vec!["pytorch:1-unverified".to_owned()],
             pushed: Vec::new(),
+            attested: Vec::new(),
+            undone: None,
             image: "sha256:1".to_owned(),
             size: 1,
             base: String::new(),
@@ -155,8 +165,12 @@ pub(super) mod tests {
     #[test]
     fn every_field_is_documented() {
         let pushed = vec![Pushed { reference: "box.test/a:1".to_owned(), digest: Digest::of(b"x") }];
-        let built =
-            Built { pushed, present: true, ..built(r#""outcome":"passed""#, Some("nothing ran on a GPU")) };
+        let built = Built {
+            pushed,
+            attested: vec![String::new()],
+            present: true,
+            ..built(r#""outcome":"passed""#, Some("nothing ran on a GPU"))
+        };
         let documented = documented_fields("envforge build pytorch-cuda:2.8-cu128");
         assert_eq!(printed_fields(&built), documented);
         assert_eq!(printed_fields(&built.pushed[0]), ["digest", "reference"].map(str::to_owned).into());

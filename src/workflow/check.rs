@@ -133,6 +133,7 @@ async fn run(
         ImageOrigin::Ours { lock, .. } | ImageOrigin::Claimed { lock } => Some(lock.hash()),
         ImageOrigin::Foreign { .. } => None,
     };
+    verdict.sandboxed = !matches!(subject.origin, ImageOrigin::Ours { .. });
     if let ImageOrigin::Ours { lock, .. } = &subject.origin {
         verdict.not_proven = not_proven(lock, &verdict);
     }

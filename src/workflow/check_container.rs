@@ -10,6 +10,7 @@ use envforge_protocol::{CheckGroup, CheckId};
 
 use crate::agent;
 use crate::engine::{ContainerFile, EngineInfo, ImageInfo, RunLimits, RunOutcome, RunRequest, WritableRoot};
+use crate::model::export::kubernetes::AgentCall;
 use crate::model::request::Level;
 
 /// Where the agent of every image of ours lies.
@@ -94,6 +95,14 @@ impl AgentReport {
         let end = if complete(&code.lines) { files.end } else { code.end };
         Self { lines: all.join("\n"), end }
     }
+}
+
+/// The agent of the image itself, with every check of code and GPU, as the image's user: for who runs it without envforge.
+pub(crate) fn agent_call() -> AgentCall {
+    let mut command = words(&[BAKED_AGENT, Level::Full.as_str(), "--json", "--expect", EXPECT]);
+    command.extend(without_file_checks());
+    let pairs = OWN.iter().filter_map(|line| line.split_once('='));
+    AgentCall { command, variables: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect() }
 }
 
 /// The part of a report's line that says which check it is of.

@@ -16,10 +16,11 @@ use crate::failure::{Exit, Failure};
 use crate::model::compat::Matrix;
 use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
+use crate::model::request::Level;
 use crate::model::versions::Machine;
 use crate::registry::{EvidenceList, EvidenceSubject, NewEvidence, Registry, RegistryError};
 use crate::report::{Event, Reporter};
-use crate::settings::Settings;
+use crate::settings::{KeyPurpose, ROOT, Settings, TrustedKey, changeable};
 use crate::store::read_regular_text;
 use crate::workflow::error::CommandError;
 
@@ -28,7 +29,7 @@ const LARGEST_KEY: u64 = 64 << 10;
 /// How often a statement is made anew because another process signed with the same key meanwhile.
 const ROUNDS: u32 = 20;
 /// How long after it was there evidence is looked for again: longer than a writer takes between reading a tag and writing it.
-const SETTLING: Duration = Duration::from_millis(500);
+pub(super) const SETTLING: Duration = Duration::from_millis(500);
 /// Numbers that may be skipped, so that two processes do not take the same one again.
 const SKIPPED: u64 = 16;
 
@@ -62,6 +63,12 @@ pub enum EvidenceError {
         "no evidence of `{image}`: the report of an image that envforge did not build here is the image's own word"
     )]
     Foreign {
+        /// The image.
+        image: String,
+    },
+    /// This machine did not build the image.
+    #[error("no provenance of `{image}`: this machine did not build it from a lock that is known")]
+    NotBuiltHere {
         /// The image.
         image: String,
     },
@@ -125,9 +132,45 @@ pub enum EvidenceError {
         /// Why.
         why: String,
     },
+    /// What is signed is larger than readers take.
+    #[error("nothing is attached to `{image}`: {what} is {size} bytes large, limit {limit}")]
+    TooLarge {
+        /// The image.
+        image: String,
+        /// What.
+        what: &'static str,
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: u64,
+    },
     /// `--exact-driver` without a driver.
     #[error("--exact-driver requires --driver or --here")]
     NoDriver,
+    /// `[policy] require-evidence` is not met.
+    #[error("`{image}` is not proven as this machine's policy requires (level {level}):\n  - {}", reasons.join("\n  - "))]
+    Required {
+        /// The image.
+        image: String,
+        /// The level.
+        level: Level,
+        /// The file of the policy.
+        file: String,
+        /// Why not, all reasons.
+        reasons: Vec<String>,
+        /// Everything answered that could have proven it.
+        is_known: bool,
+    },
+    /// A key of the site can be changed by others than root.
+    #[error("the key `{file}` of this site is not read: {path} is not root's alone ({why})")]
+    NotRoots {
+        /// The key.
+        file: Utf8PathBuf,
+        /// The file or the folder above it.
+        path: Utf8PathBuf,
+        /// Why.
+        why: String,
+    },
     /// There is nothing to withdraw.
     #[error("nothing to withdraw: this key has said nothing of `{image}` that matches")]
     NothingSaid {
@@ -144,12 +187,18 @@ impl Failure for EvidenceError {
             | Self::NoSigningKey
             | Self::NoDigest { .. }
             | Self::NoDriver
+            | Self::NotRoots { .. }
             | Self::NotPushed { .. } => Exit::Usage,
-            Self::NoTrustedKey | Self::Contended { .. } | Self::NoAnswer { .. } | Self::Unread { .. } => {
-                Exit::Outside
-            }
-            Self::Foreign { .. }
+            Self::Required { is_known: false, .. }
+            | Self::NoTrustedKey
+            | Self::Contended { .. }
+            | Self::NoAnswer { .. }
+            | Self::Unread { .. } => Exit::Outside,
+            Self::Required { is_known: true, .. }
+            | Self::Foreign { .. }
             | Self::NothingProven { .. }
+            | Self::TooLarge { .. }
+            | Self::NotBuiltHere { .. }
             | Self::OtherImage { .. }
             | Self::OtherFile { .. }
             | Self::NothingSaid { .. } => Exit::No,
@@ -158,6 +207,13 @@ impl Failure for EvidenceError {
 
     fn hints(&self) -> Vec<String> {
         let hint = match self {
+            Self::Required { image, level, file, .. } => {
+                return vec![
+                    format!("check it here: `envforge verify {image} --level {level}`"),
+                    format!("the rule is `require-evidence` in `[policy]` of {file}"),
+                ];
+            }
+            Self::NotRoots { path, .. } => format!("as root: `chown root: {path}` and `chmod go-w {path}`"),
             Self::Key { cause, .. } => return cause.hints(),
             Self::ReadableKey { file, .. } => format!("run `chmod 600 {file}`"),
             Self::NoSigningKey => "pass `--key FILE`, or set ENVFORGE_SIGNING_KEY to the key itself".to_owned(),
@@ -172,6 +228,8 @@ impl Failure for EvidenceError {
                 "push it first: `envforge push IMAGE HOST/NAME:TAG`, then verify `HOST/NAME:TAG`".to_owned()
             }
             Self::NoAnswer { .. } => "name them: `--gpu GPU --driver VERSION`; `envforge doctor` says more".to_owned(),
+            Self::NotBuiltHere { .. } => "sign it where it is built: `envforge build … --push --attest`".to_owned(),
+            Self::TooLarge { .. } => "it grows with the packages of the image: build an image of fewer".to_owned(),
             Self::NoDriver => "add `--driver VERSION`".to_owned(),
             Self::Unread { .. } => "update envforge, or use another key".to_owned(),
             Self::Contended { .. } => "run the command again".to_owned(),
@@ -202,12 +260,17 @@ pub(crate) fn signing_key(file: Option<&Utf8Path>, settings: &Settings) -> Resul
     Ok(key)
 }
 
-/// The keys whose word counts: those typed, else those of the settings; empty if there is neither.
-pub(crate) fn trusted_keys(files: &[Utf8PathBuf], settings: &Settings) -> Result<Vec<Signer>, CommandError> {
+/// The keys whose word counts for that: those typed, else those of the settings; empty if there is neither.
+pub(crate) fn trusted_keys(
+    files: &[Utf8PathBuf],
+    settings: &Settings,
+    purpose: KeyPurpose,
+) -> Result<Vec<Signer>, CommandError> {
     let typed = files.iter().map(|file| (settings.paths.current_dir.join(file), None));
-    let configured = settings.trust.keys.iter().filter(|_| files.is_empty());
-    let configured = configured.map(|key| (key.file.clone(), key.not_after));
+    let configured = settings.trust.keys.iter().filter(|key| files.is_empty() && key.is_for(purpose));
     let mut signers = Vec::new();
+    let configured = configured.map(|key| Ok((real_key_file(key)?, key.not_after)));
+    let configured = configured.collect::<Result<Vec<_>, CommandError>>()?;
     for (file, not_after) in typed.chain(configured) {
         let key = PublicKey::from_pem(&read_regular_text(&file, LARGEST_KEY)?);
         let key = key.map_err(|cause| EvidenceError::Key { file: file.to_string(), cause })?;
@@ -219,6 +282,21 @@ pub(crate) fn trusted_keys(files: &[Utf8PathBuf], settings: &Settings) -> Result
         signers.push(Signer { key, not_after: end });
     }
     Ok(signers)
+}
+
+/// The file of a key of the configuration. One of the site's is root's alone, as the folders above it and above a link to it.
+fn real_key_file(key: &TrustedKey) -> Result<Utf8PathBuf, CommandError> {
+    if !key.is_of_site {
+        return Ok(key.file.clone());
+    }
+    let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", key.file));
+    let real = key.file.canonicalize_utf8().map_err(named)?;
+    let folder = key.file.parent().map(Utf8Path::canonicalize_utf8).transpose().map_err(named)?;
+    let above = folder.map(|folder| changeable(&folder, ROOT)).transpose()?.flatten();
+    match changeable(&real, ROOT)?.or(above) {
+        Some((path, why)) => Err(EvidenceError::NotRoots { file: key.file.clone(), path, why }.into()),
+        None => Ok(real),
+    }
 }
 
 /// What was attached.

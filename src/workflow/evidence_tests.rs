@@ -245,3 +245,39 @@ async fn answer_that_is_no_list_is_not_an_empty_one() {
     }
     assert_eq!(scene.standing(&[&key]).await, models(&["A"]));
 }
+
+/// An engine that takes the first entry it understands may run another image than the one whose manifest is signed.
+#[tokio::test]
+async fn index_that_engines_may_read_differently_is_no_subject() {
+    let scene = Scene::new(KINDS[0]);
+    let signed = scene.digest();
+    let evil = scene.memory.put_image("evil", &digest_of(b"another configuration"));
+    let kind = "application/vnd.oci.image.manifest.v1+json";
+    let entry = |digest: &str, platform: &str| {
+        format!(r#"{{"mediaType":"{kind}","digest":"{digest}","size":1{platform}}}"#)
+    };
+    let amd64 = r#","platform":{"os":"linux","architecture":"amd64"}"#;
+    let of_index = async |first: &str| {
+        let entries = [entry(&evil, first), entry(signed.as_str(), amd64)].join(",");
+        let text = format!(
+            r#"{{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{entries}]}}"#
+        );
+        let index = scene.memory.put("2.9", "application/vnd.oci.image.index.v1+json", text.as_bytes());
+        let image: ImageRef =
+            format!("{}/team/torch@{index}", scene.memory.host).parse().expect("a reference");
+        let known = [index.parse().expect("a digest")];
+        // With a containerd store the image's id is that of the index.
+        subject_of(&scene.registry, &image, (&index, &known), Machine::X86_64).await
+    };
+    for platform in [
+        r#","platform":{"os":"linux","architecture":"x86_64"}"#,
+        r#","platform":{"os":"Linux","architecture":"AMD64"}"#,
+        r#","platform":{"os":"linux","architecture":"amd64","variant":"v3"}"#,
+        "",
+    ] {
+        let error = of_index(platform).await.expect_err("refused").to_string();
+        assert!(error.contains("index with 2 images for linux/amd64"), "{platform}: {error}");
+    }
+    let other = of_index(r#","platform":{"os":"linux","architecture":"arm64"}"#).await.expect("one for each");
+    assert_eq!(other.manifest.digest, signed);
+}

@@ -44,6 +44,18 @@ pub enum ImageError {
         /// The image's.
         label: String,
     },
+    /// The lock file given is not the one that the image's provenance names.
+    #[error(
+        "lock file `{file}` ({hash}) is not the one that the image was built from by its signed provenance ({signed})"
+    )]
+    OtherSignedLock {
+        /// The lock file.
+        file: String,
+        /// Its hash.
+        hash: String,
+        /// That of the provenance.
+        signed: String,
+    },
     /// The lock of the image is not on this machine.
     #[error("lock file of `{image}` not found")]
     UnknownLock {
@@ -120,6 +132,7 @@ impl Failure for ImageError {
             | Self::NoSpace { .. } => Exit::Outside,
             Self::NoProject { .. }
             | Self::OtherLock { .. }
+            | Self::OtherSignedLock { .. }
             | Self::NothingToPush
             | Self::NotAssembled { .. } => Exit::Usage,
             Self::NotBuilt { .. }
@@ -142,7 +155,7 @@ impl Failure for ImageError {
             Self::NoProject { .. } => "name an image, a spec, a lock file, or the directory of a project".to_owned(),
             Self::SpecNotBuilt { spec } => format!("build it: envforge build {spec}"),
             Self::NotBuilt { spec, .. } => format!("build it: envforge build {spec} --locked"),
-            Self::OtherLock { .. } => "pass the lock file it was built from, or omit --lock".to_owned(),
+            Self::OtherLock { .. } | Self::OtherSignedLock { .. } => "pass the lock file it was built from, or omit --lock".to_owned(),
             Self::UnknownLock { .. } => "pass the lock file it was built from".to_owned(),
             Self::NoReport { image } => format!("create one: envforge verify {image}"),
             Self::NothingToPush => {

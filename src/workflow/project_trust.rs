@@ -10,7 +10,7 @@ use crate::model::address::Address;
 use crate::model::given::have_login;
 use crate::model::project::{HostRequest, SpannedValue, requests_digest};
 use crate::report::Printer;
-use crate::settings::{Settings, TrustedProject};
+use crate::settings::{SITE_FILE, Settings, TrustedProject};
 use crate::shell::{LARGEST_ENV_FILE, MountArgs, ShellError, env_file, mounts, ports, variables};
 use crate::store::{Store, is_trusted, read_text_at, remember_trusted};
 use crate::workflow::build_request::BuildRequest;
@@ -39,6 +39,8 @@ pub struct UntrustedProject {
     pub digests: Vec<String>,
     /// The configuration file.
     pub config: String,
+    /// Whether it is the site's, which lists the projects: nobody else adds one.
+    pub is_closed: bool,
 }
 
 impl Failure for UntrustedProject {
@@ -48,9 +50,13 @@ impl Failure for UntrustedProject {
 
     fn hints(&self) -> Vec<String> {
         let digests: Vec<_> = self.digests.iter().map(|digest| format!("\"{digest}\"")).collect();
+        let add = format!("`[trust]` with `projects = [{}]` to {}", digests.join(", "), self.config);
+        if self.is_closed {
+            return vec![format!("this site lists the projects it trusts: its administrator adds {add}")];
+        }
         vec![
             "read envforge.toml, then pass `--trust` to allow these requests".to_owned(),
-            format!("in CI, add `[trust]` with `projects = [{}]` to {}", digests.join(", "), self.config),
+            format!("in CI, add {add}"),
         ]
     }
 }
@@ -121,20 +127,25 @@ async fn require_groups(
     let mut open = Vec::new();
     for group in groups {
         let configured = TrustedProject::Requests(group.digest.clone());
-        if !settings.trust.projects.contains(&configured) && !is_trusted(store, &group.digest)? {
+        // What somebody once agreed to counts as long as the site leaves the question to them.
+        let was_agreed =
+            || Ok::<_, CommandError>(!settings.trust.is_closed && is_trusted(store, &group.digest)?);
+        if !settings.trust.projects.contains(&configured) && !was_agreed()? {
             open.push(group);
         }
     }
     if open.is_empty() {
         return Ok(());
     }
+    let is_closed = settings.trust.is_closed;
     let error = UntrustedProject {
         folder: folder.as_str().escape_debug().to_string(),
         requests: open.iter().flat_map(|group| group.requests.clone()).collect(),
         digests: open.iter().map(|group| group.digest.clone()).collect(),
-        config: settings.paths.config_file.to_string(),
+        config: if is_closed { SITE_FILE.to_owned() } else { settings.paths.config_file.to_string() },
+        is_closed,
     };
-    if !trust && !agreed(&error).await {
+    if is_closed || (!trust && !agreed(&error).await) {
         return Err(error.into());
     }
     for group in &open {

@@ -8,7 +8,7 @@ use crate::model::lock::Lock;
 use crate::model::verdict::Proven;
 use crate::model::verdict::standing::ImageReports;
 use crate::report::{Event, Reporter};
-use crate::store::built_images::built_from;
+use crate::store::built_images::{built_from, signed_from};
 use crate::store::known_locks::known_lock;
 use crate::store::{Store, StoreError, reports};
 use crate::workflow::named::short_id;
@@ -46,19 +46,23 @@ pub(crate) fn reports_of(
     Ok(reports)
 }
 
-/// Returns the lock that the image was built from here; `None`: it was not built here, or its lock is gone, which is reported. Its
-/// labels are not asked.
+/// Returns the lock that the image was built from here, or elsewhere by the word of a key that was trusted when it was checked; `None`:
+/// neither, or its lock is gone, which is reported. Its labels are not asked.
 pub(crate) fn lock_of_build(
     store: &Store,
     reporter: &dyn Reporter,
     id: &str,
 ) -> Result<Option<Lock>, StoreError> {
-    let Some(hash) = built_from(store, id)? else { return Ok(None) };
+    let hash = match built_from(store, id)? {
+        Some(hash) => Some(hash),
+        None => signed_from(store, id)?,
+    };
+    let Some(hash) = hash else { return Ok(None) };
     let lock = known_lock(store, &hash);
     if lock.is_none() {
         let (image, hash) = (short_id(id), short_id(&hash));
         let text = format!(
-            "image {image} was built here, but its lock {hash} is gone: nothing verifies it (pass the lock file: `envforge \
+            "image {image} is ours, but its lock {hash} is gone: nothing verifies it (pass the lock file: `envforge \
              verify {image} --lock FILE`)"
         );
         warn_once(reporter, text);

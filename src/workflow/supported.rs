@@ -10,7 +10,7 @@ use crate::model::resolve::{ListEntry, ResolveOptions, entries, plan_report, ref
 use crate::model::spec::Spec;
 use crate::model::wrap::wrapped;
 use crate::report::reporter;
-use crate::settings::Settings;
+use crate::settings::{Settings, UnknownStacks};
 use crate::workflow::error::CommandError;
 use crate::workflow::lock_error::ImpossibleStack;
 use crate::workflow::request_error::RequestError;
@@ -28,6 +28,7 @@ pub(crate) fn supported(
     let options = ResolveOptions {
         forward_compat: machine.forward_compat,
         no_source: true,
+        refuse_unknown: settings.policy.unknown == Some(UnknownStacks::Refuse),
         ..ResolveOptions::default()
     };
     let mut found = newest_patches(entries(matrix, Some(&spec), &target, &options));

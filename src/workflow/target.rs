@@ -7,7 +7,7 @@ use crate::model::resolve::ResolveOptions;
 use crate::model::target::{Target, TargetGpu, TargetSource};
 use crate::model::versions::{ComputeCapability, CudaApiVersion, DriverVersion, Machine};
 use crate::report::{Event, Reporter};
-use crate::settings::{Settings, TargetOverrides};
+use crate::settings::{Settings, TargetOverrides, UnknownStacks};
 use crate::workflow::error::CommandError;
 use crate::workflow::request_error::RequestError;
 
@@ -27,6 +27,7 @@ pub(crate) fn options(machine: &TargetOptions, source: &LockOptions, settings: &
         base: source.base.clone(),
         toolkit: settings.source.toolkit,
         no_source: machine.no_source,
+        refuse_unknown: settings.policy.unknown == Some(UnknownStacks::Refuse),
         as_of: source.as_of.clone(),
     }
 }

@@ -18,17 +18,18 @@ use crate::model::spec::{Spec, strip_unverified};
 use crate::model::stack::Stack;
 use crate::model::verdict::{module, promised_version};
 use crate::report::{Event, NullReporter};
-use crate::store::built_images::{built_from, remember_built};
-use crate::store::known_locks::{known_lock, remember_image};
+use crate::store::built_images::{built_from, remember_built, remember_signed};
+use crate::store::known_locks::{known_lock, remember_lock_of_others};
 use crate::workflow::check::ImageOrigin;
 use crate::workflow::check_error::CheckError;
 use crate::workflow::content_digest::content_of;
 use crate::workflow::error::CommandError;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::lock_file::{lock_bytes, lock_path, read_lock};
-use crate::workflow::named::Named;
+use crate::workflow::named::{Named, short_id};
 use crate::workflow::own_images::image_of_lock;
 use crate::workflow::proven::lock_of_build;
+use crate::workflow::provenance::signed_origin;
 use crate::workflow::session::Session;
 use crate::workflow::tags::by_own_name;
 use crate::workflow::target::{options, target};
@@ -141,7 +142,7 @@ fn stack_of(session: &Session<'_>, spec: &Spec) -> Option<Stack> {
 pub(crate) struct Provenance {
     /// Its lock, as far as the image's label and the file that was given say.
     pub(crate) lock: Option<Lock>,
-    /// Whether it was built here. Any other image may hold anything, whatever its labels say.
+    /// Whether it was built here, or elsewhere by the word of a trusted key. Any other image may hold anything, whatever its labels say.
     pub(crate) ours: bool,
 }
 
@@ -184,13 +185,27 @@ pub(crate) async fn provenance(
         // Built here, and its lock is gone: that is reported.
         lock_of_build(&session.store, &*session.reporter, &image.id)?;
     }
-    let ours = match &lock {
+    let mut ours = match &lock {
         Some(lock) => is_ours(session, lock, image).await?,
         None => false,
     };
+    let mut lock = lock;
+    if !ours && let Some((signed, key)) = signed_origin(session, image).await? {
+        let typed = lock.take().filter(|_| file.is_some()).map(|lock| lock.hash());
+        if let (Some(file), Some(hash)) = (file, typed.filter(|hash| *hash != signed.hash())) {
+            return Err(
+                ImageError::OtherSignedLock { file: file.to_string(), hash, signed: signed.hash() }.into()
+            );
+        }
+        let text = format!("built from lock {} by the word of key {key}", short_id(&signed.hash()));
+        session.reporter.report(Event::Note { text });
+        remember_lock_of_others(&session.store, &signed)?;
+        remember_signed(&session.store, &image.id, &signed.hash(), &key.fingerprint())?;
+        (lock, ours) = (Some(signed), true);
+    }
     if ours && let (Some(lock), Some(_)) = (&lock, file) {
         // The state folder may have lost it.
-        remember_image(&session.store, lock)?;
+        remember_lock_of_others(&session.store, lock)?;
     }
     let note = match (&lock, label) {
         (Some(lock), _) if !ours => Some(format!(

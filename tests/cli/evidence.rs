@@ -3,13 +3,13 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::gpu_daemon::GpuDaemon;
-use crate::memory_registry::{Habits, MemoryRegistry};
+use crate::memory_registry::{Habits, MemoryRegistry, digest_of};
 use crate::program::{Program, Run};
 use crate::verify::{H200, Scene, cdi, lock, report};
 use crate::{assert_message, program};
 
 /// What the agent prints of that driver.
-fn with_driver(report: &str, driver: &str) -> String {
+pub(crate) fn with_driver(report: &str, driver: &str) -> String {
     let line = |line: &str| {
         let mut value: serde_json::Value = serde_json::from_str(line).expect("a line of the agent");
         if value["id"] == "device" {
@@ -21,29 +21,35 @@ fn with_driver(report: &str, driver: &str) -> String {
 }
 
 /// A registry with the image of the fake engine, and where it is.
-struct Place {
-    registry: MemoryRegistry,
-    image: String,
+pub(crate) struct Place {
+    pub(crate) registry: MemoryRegistry,
+    pub(crate) image: String,
+    /// Its id.
+    pub(crate) id: String,
 }
 
 impl Place {
-    fn new(habits: Habits) -> Self {
+    pub(crate) fn new(habits: Habits) -> Self {
         let registry = MemoryRegistry::start(habits);
-        let digest = registry.put_image("2.8", &format!("sha256:{}", "a".repeat(64)));
+        let config = br#"{"architecture":"amd64","os":"linux"}"#.to_vec();
+        let id = digest_of(&config);
+        registry.content().blobs.insert(id.clone(), config);
+        let digest = registry.put_image("2.8", &id);
         let image = format!("{}/team/torch@{digest}", registry.host);
-        Self { registry, image }
+        Self { registry, image, id }
     }
 
     /// A machine whose engine has the image, built from a lock that is known, with a GPU that prints this.
-    fn tester(&self, prints: String) -> Scene {
-        let daemon = GpuDaemon { digests: vec![self.image.clone()], ..cdi(prints) };
+    pub(crate) fn tester(&self, prints: String) -> Scene {
+        let id = self.id.trim_start_matches("sha256:").to_owned();
+        let daemon = GpuDaemon { id, digests: vec![self.image.clone()], ..cdi(prints) };
         let scene = Scene::new(daemon, &lock());
         write_key(&scene.program, "key.pem", include_str!("../fixtures/evidence/p256.pem"), 0o600);
         scene
     }
 
     /// A machine with nothing but public keys.
-    fn node() -> Program {
+    pub(crate) fn node() -> Program {
         let program = program().with("DOCKER_HOST", "unix:///nonexistent.sock");
         write_key(&program, "lab.pub", include_str!("../fixtures/evidence/p256.pub"), 0o644);
         write_key(&program, "other.pub", include_str!("../fixtures/evidence/p256-other.pub"), 0o644);
@@ -51,14 +57,14 @@ impl Place {
     }
 }
 
-fn write_key(program: &Program, name: &str, text: &str, mode: u32) {
+pub(crate) fn write_key(program: &Program, name: &str, text: &str, mode: u32) {
     let path = program.path(name);
     std::fs::write(&path, text).expect("ours");
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("ours");
 }
 
 #[track_caller]
-fn assert_answer(run: &Run, code: i32, says: &[&str]) {
+pub(crate) fn assert_answer(run: &Run, code: i32, says: &[&str]) {
     assert_eq!(run.code, code, "{}{}", run.stdout, run.stderr);
     for part in says {
         assert!(run.stdout.contains(part), "`{part}` is missing in: {}{}", run.stdout, run.stderr);
@@ -105,6 +111,12 @@ fn image_verified_on_one_machine_is_admitted_on_another_by_a_public_key() {
         // The same from a file, with the registry gone.
         let shown = node.run(&["evidence", image, "--key", "lab.pub", "--save", "torch.evidence"]);
         assert_answer(&shown, 0, &["NVIDIA H200", "580.95.05", "full", "proven"]);
+        let page = ["evidence", image, "--key", "lab.pub", "--html", "evidence.html"];
+        assert_eq!(node.run(&page).code, 0);
+        let page = std::fs::read_to_string(node.path("evidence.html")).expect("a page");
+        for part in [image, "NVIDIA H200", "580.95.05", "1 of 1 stand", "mark good\">proven"] {
+            assert!(page.contains(part), "`{part}` is missing in {page}");
+        }
         let without = node.run(&["evidence", image]);
         assert_answer(&without, 0, &["not checked"]);
         assert!(without.stderr.contains("no signature was checked"), "{}", without.stderr);

@@ -5,9 +5,12 @@ use std::process::Command;
 
 use envforge::model::lock::Lock;
 
+use crate::evidence::{Place, with_driver};
 use crate::example::{assert_said, examples, projects};
+use crate::memory_registry::Habits;
 use crate::program;
 use crate::program::Run;
+use crate::verify::{H200, lock, report};
 
 #[test]
 fn fleet_with_a_v100_gets_the_newest_release_with_its_code() {
@@ -36,7 +39,8 @@ fn every_example_has_a_readme_of_one_form() {
     let examples = examples();
     assert_eq!(examples.len(), 12);
     let fleet = ("plan-for-a-fleet".to_owned(), root.join("plan-for-a-fleet"));
-    for (name, folder) in examples.into_iter().map(|one| (one.name, one.folder)).chain([fleet]) {
+    let admit = ("admit".to_owned(), root.join("admit"));
+    for (name, folder) in examples.into_iter().map(|one| (one.name, one.folder)).chain([fleet, admit]) {
         assert!(index.contains(&format!("({name}/README.md)")), "{name} is not in the index");
         let readme = std::fs::read_to_string(folder.join("README.md")).expect("a README");
         let headings: Vec<_> = readme.lines().filter_map(|line| line.strip_prefix("## ")).collect();
@@ -119,4 +123,76 @@ fn examples_print_the_recorded_output_without_a_gpu() {
         assert!(output.status.success(), "{}: {stdout}{stderr}", example.name);
         assert_said(&example, &stdout, &stderr);
     }
+}
+
+/// The scripts of examples/admit let through what is proven, and nothing else.
+#[test]
+fn only_what_is_admitted_is_deployed_and_started() {
+    let place = Place::new(Habits::default());
+    let tester = place.tester(with_driver(&report(&lock(), H200, true), "580.95.05"));
+    let run = tester.verify(&["--attest", "--key", "key.pem"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let node = Place::node();
+    let programs =
+        Path::new(env!("CARGO_BIN_EXE_envforge")).parent().expect("a folder").display().to_string();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/admit");
+    let script = |name: &str, more: &[(&str, &str)], args: &[&str]| {
+        let mut command = node.command_of(Path::new("sh"), &[]);
+        command
+            .arg(folder.join(name))
+            .args(args)
+            .env("PATH", format!("{programs}:/usr/bin:/bin"))
+            .env("KEY", "lab.pub");
+        Run::of(&command.envs(more.iter().copied()).output().expect("a shell"))
+    };
+    let image = ("IMAGE", place.image.as_str());
+    let deploy =
+        |more: &[(&str, &str)]| script("deploy.sh", &[&[image], more].concat(), &["echo", "deployed"]);
+    let run = deploy(&[]);
+    assert!(
+        run.code == 0 && run.stdout.contains("admitted") && run.stdout.ends_with("deployed\n"),
+        "{run:?}"
+    );
+    for more in [("DRIVER", "570"), ("GPU", "NVIDIA A100-SXM4-80GB"), ("KEY", "other.pub")] {
+        let run = deploy(&[more]);
+        assert!(
+            run.code == 1 && run.stdout.contains("refused") && !run.stdout.contains("deployed"),
+            "{run:?}"
+        );
+    }
+    assert_eq!(node.run(&["evidence", &place.image, "--key", "lab.pub", "--save", "torch.evidence"]).code, 0);
+    place.registry.content().broken = Some(503);
+    assert_eq!(deploy(&[]).code, 3);
+    let file = ("EVIDENCE", "torch.evidence");
+    assert_eq!(deploy(&[file]).code, 0);
+
+    // The node asks its own GPU, and this machine has none: refused, in Slurm's words. Nothing asked: nothing refused. Variables of the job
+    // change nothing.
+    std::fs::write(node.path("admit"), format!("{}\n", place.image)).expect("ours");
+    let text = std::fs::read_to_string(folder.join("task-prolog.sh")).expect("there");
+    let prolog = |admit: &str, more: &[(&str, &str)]| {
+        let own = |line: &str| match line.split_once('=') {
+            Some(("ADMIT", _)) => format!("ADMIT={}", node.path(admit).display()),
+            Some(("KEY", _)) => format!("KEY={}", node.path("lab.pub").display()),
+            Some(("EVIDENCE", _)) => format!("EVIDENCE={}", node.path("torch.evidence").display()),
+            Some(("ENVFORGE", _)) => format!("ENVFORGE={}", env!("CARGO_BIN_EXE_envforge")),
+            _ => line.to_owned(),
+        };
+        let script = node.path("task-prolog.sh");
+        let text = text.lines().map(own).fold(String::new(), |all, line| all + &line + "\n");
+        std::fs::write(&script, text).expect("ours");
+        let mut command = node.command_of(Path::new("sh"), &[]);
+        Run::of(&command.arg(script).envs(more.iter().copied()).output().expect("a shell"))
+    };
+    for more in [
+        &[][..],
+        &[("ADMIT", "/nonexistent"), ("EVIDENCE", ""), ("ENVFORGE", "true"), ("PATH", "/nonexistent")],
+    ] {
+        let run = prolog("admit", more);
+        assert!(run.code == 1 && run.stdout.lines().all(|line| line.starts_with("print ")), "{run:?}");
+        assert!(run.stdout.contains("this machine has no NVIDIA"), "{run:?}");
+    }
+    std::fs::write(node.path("empty"), "").expect("ours");
+    assert_eq!(prolog("empty", &[]).code, 2);
+    assert_eq!(prolog("missing", &[]).code, 0);
 }

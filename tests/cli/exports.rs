@@ -66,6 +66,51 @@ fn each_format_names_the_pushed_image_in_some_kilobytes() {
     assert_eq!(program.run(&[&again[..], &["--force"]].concat()).code, 0);
 }
 
+/// Every node of the fixture's kinds that the matrix says yes to, and no other.
+#[test]
+fn kubernetes_base_names_the_image_and_the_nodes_that_run_it() {
+    let program = project();
+    let run = program.run(&["export", "kubernetes", "base", "--image", &reference()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let files = files(&program.path("base"));
+    let text = |name: &str| &files.iter().find(|(file, _)| file == name).expect(name).1;
+    for name in ["job.yaml", "shell.yaml", "verify.yaml", "jobset.yaml"] {
+        assert!(text(name).contains(&reference()), "{name}");
+        assert!(text(name).contains("runAsNonRoot: true") && !text(name).contains("privileged"), "{name}");
+    }
+    assert!(
+        text("kustomization.yaml").contains("- job.yaml") && !text("kustomization.yaml").contains("jobset")
+    );
+    assert!(
+        text("job.yaml").contains("name: p\n")
+            && text("job.yaml").contains("nvidia.com/cuda.driver-version.major")
+    );
+    assert!(text("expect.yaml").contains("    framework=torch"), "{}", text("expect.yaml"));
+    let again = ["export", "kubernetes", "base", "--image", &reference()];
+    assert_message(&program.run(&again), 2, &["base"]);
+    assert_eq!(program.run(&[&again[..], &["--force"]].concat()).code, 0);
+    assert_message(&program.run(&["export", "kubernetes", "other"]), 2, &["--image"]);
+    let tag = ["export", "kubernetes", "other", "--image", "registry.example.com/team/vision:1"];
+    assert_message(&program.run(&tag), 2, &["has no digest"]);
+    assert!(!program.path("other").exists());
+}
+
+/// The schema of Kubernetes, which `kubectl` alone cannot check without a cluster.
+#[test]
+#[ignore = "by hand: needs kubernetes-validate of the Python index as KUBERNETES_VALIDATE"]
+fn kubernetes_base_passes_the_strict_schema() {
+    let validate = std::env::var("KUBERNETES_VALIDATE").expect("KUBERNETES_VALIDATE names the program");
+    let program = project();
+    let run = program.run(&["export", "kubernetes", "base", "--image", &reference()]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for name in ["expect.yaml", "job.yaml", "shell.yaml", "verify.yaml"] {
+        let mut command = std::process::Command::new(&validate);
+        let output =
+            command.arg("--strict").arg(program.path("base").join(name)).output().expect("it starts");
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 #[test]
 fn tag_alone_and_a_missing_lock_are_refused() {
     let program = project();

@@ -81,6 +81,10 @@ const OUTCOMES: &[(&str, Outcome)] = &[
         "envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push",
         Needs(Containers),
     ),
+    (
+        "envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push --attest --key cosign.key",
+        Needs(Containers),
+    ),
     ("envforge build pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\"", Needs(Containers)),
     ("envforge build pytorch-cuda:2.8-cu128 --locked", Needs(Containers)),
     ("envforge build --offline ./vendor", Needs(Containers)),
@@ -134,6 +138,9 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge export devcontainer pytorch-cuda:2.8-cu128 .devcontainer", Prints("/work/.devcontainer")),
     ("envforge export apptainer ./sif", Prints("/work/./sif")),
     ("cd sif && apptainer build image.sif image.def", Needs(OtherProgram)),
+    ("envforge export kubernetes ./base --image reg.example.com/vision@sha256:HASH", Prints("/work/./base")),
+    ("kubectl apply -k ./base", Needs(OtherProgram)),
+    ("kubectl create -f ./base/jobset.yaml", Needs(OtherProgram)),
     ("envforge export slurm ./job", Prints("/work/./job")),
     ("sbatch --gpus=1 ./job/job.sbatch python train.py", Needs(OtherProgram)),
     (
@@ -195,6 +202,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8", Needs(Containers)),
     ("envforge push pytorch-cuda:2.8-cu128 box.test/torch:2.8 box.test/torch:latest", Needs(Containers)),
     ("envforge push box.test/team/vision:1.2 --compression zstd", Needs(Containers)),
+    ("envforge push box.test/team/vision:1.2 --attest --key cosign.key", Needs(Containers)),
     ("envforge run python train.py", Needs(Containers)),
     ("envforge run --gpus 0 python train.py", Needs(Containers)),
     ("envforge run -E train -e WANDB_MODE=offline python train.py", Needs(Containers)),
@@ -224,6 +232,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge verify IMAGE@sha256:… --attest --key cosign.key", Needs(Registry)),
     ("envforge evidence reg.example.com/torch:2.8", Needs(Registry)),
     ("envforge evidence reg.example.com/torch:2.8 --key cosign.pub --save torch.evidence", Needs(Registry)),
+    ("envforge evidence reg.example.com/torch:2.8 --html evidence.html", Needs(Registry)),
     ("envforge evidence admit reg.example.com/torch:2.8 --here --key cosign.pub", Needs(Registry)),
     ("envforge evidence admit IMAGE --here --key cosign.pub", Needs(Registry)),
     (

@@ -98,7 +98,7 @@ impl Scene {
         std::fs::write(folder.join("one.lock"), lock.to_toml()).expect("ours");
         let built = program.path("state/built-images");
         std::fs::create_dir_all(&built).expect("ours");
-        std::fs::write(built.join("a".repeat(64)), lock.hash()).expect("ours");
+        std::fs::write(built.join(daemon.own_id()), lock.hash()).expect("ours");
         let socket = program.path("docker.sock");
         let own = [format!("{}-unverified", lock.stack.name), "team/torch:1-unverified".to_owned()];
         let tags = own.into_iter().chain(daemon.tags.clone()).collect();

@@ -7,6 +7,7 @@ use envforge::model::image_digest::Digest;
 use serde_json::Value;
 
 use crate::engine::docker;
+use crate::program::Run;
 use crate::registry::{CuttingProxy, PASSWORD, Registry, USER};
 use crate::scene::{SPEC, Scene, files_below, interrupt_when};
 
@@ -88,7 +89,11 @@ fn assembled_image_is_pushed_without_the_engine_and_mounted_elsewhere() {
     let registry = Registry::open();
     let scene = Scene::locked();
     let first = format!("{}/team/torch:2.7", registry.host());
-    let run = scene.succeed(&["build", SPEC, "-t", &first, "--push", "-v"]);
+    let key = scene.program.path("key.pem");
+    std::fs::write(&key, include_str!("../fixtures/evidence/p256.pem")).expect("ours");
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("ours");
+    let run = scene.succeed(&["build", SPEC, "-t", &first, "--push", "--attest", "--key", "key.pem", "-v"]);
+    assert!(run.stderr.contains("attested: "), "{}", run.stderr);
     assert!(!run.stderr.contains("pushing through the engine"), "{}", run.stderr);
     let tag = format!("{first}-unverified");
     let digest = |text: &str, tag: &str| {
@@ -109,6 +114,21 @@ fn assembled_image_is_pushed_without_the_engine_and_mounted_elsewhere() {
     let pinned = format!("{other}@{pushed}");
     docker(&["pull", "-q", &pinned]);
     assert_eq!(docker(&["inspect", "-f", "{{.Id}}", &pinned]), id);
+    docker(&["rmi", &pinned]);
+
+    // On a machine that never saw its lock it is ours by the word of that key.
+    let pinned = format!("{}/team/torch@{pushed}", registry.host());
+    docker(&["pull", "-q", &pinned]);
+    let public = scene.program.path("lab.pub");
+    std::fs::write(&public, include_str!("../fixtures/evidence/p256.pub")).expect("ours");
+    let config = format!("[trust]\nkeys = [{{ file = '{}' }}]\n", public.display());
+    std::fs::write(scene.program.path("other.toml"), config).expect("ours");
+    let verify = ["verify", &pinned, "--level", "static", "--config", "other.toml"];
+    let mut other = scene.program.command(&verify);
+    other.env("ENVFORGE_STATE_DIR", scene.program.path("other state"));
+    let run = Run::of(&other.output().expect("it starts"));
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert!(run.stderr.contains("by the word of key "), "{}", run.stderr);
     docker(&["rmi", &pinned]);
     assert!(registry.has_no_uploads());
     scene.assert_only_tags_added();

@@ -17,6 +17,8 @@ pub(crate) struct GpuDaemon {
     pub(crate) cdi: &'static [&'static str],
     /// OCI runtimes it lists.
     pub(crate) runtimes: &'static [&'static str],
+    /// The id of its one image, without `sha256:`; empty: 64 times `a`.
+    pub(crate) id: String,
     /// Tags of its one image.
     pub(crate) tags: Vec<String>,
     /// Where registries have it, `name@digest`.
@@ -161,6 +163,12 @@ impl GpuDaemon {
             "POST" if path.ends_with("/wait") => json(200, r#"{"StatusCode":0}"#),
             "POST" if path.ends_with("/kill") => json(204, ""),
             "POST" if path.ends_with("/tag") => json(201, ""),
+            // What is pushed is where registries have it already.
+            "POST" if path.ends_with("/push") => {
+                let digest = self.digests.first().and_then(|name| name.split_once('@'));
+                let digest = digest.map(|(_, digest)| digest).unwrap_or_default();
+                json(200, &format!(r#"{{"status":"any: digest: {digest} size: 1"}}"#))
+            }
             "PUT" if path.ends_with("/archive") => json(200, ""),
             "GET" if path.ends_with("/archive") && what.contains("libc.so.6") => json(200, &libc()),
             "DELETE" => json(204, ""),
@@ -168,11 +176,17 @@ impl GpuDaemon {
         }
     }
 
+    /// The id of the one image, without `sha256:`.
+    pub(crate) fn own_id(&self) -> String {
+        if self.id.is_empty() { "a".repeat(64) } else { self.id.clone() }
+    }
+
     fn is_named(&self, path: &str) -> bool {
         let name =
             path.split("/images/").nth(1).unwrap_or_default().trim_end_matches("/json").replace("%3A", ":");
         let name = name.replace("%2F", "/");
-        name.starts_with("sha256:") || self.tags.contains(&name) || self.second.contains(&name)
+        let is_digest = name.starts_with("sha256:") || self.digests.contains(&name);
+        is_digest || self.tags.contains(&name) || self.second.contains(&name)
     }
 
     /// The images as a list has them: their ids.
@@ -213,7 +227,7 @@ impl GpuDaemon {
         let mut labels = self.labels.clone();
         labels.insert("io.envforge.lock".to_owned(), self.lock.clone());
         let image = serde_json::json!({
-            "Id": format!("sha256:{}", id.repeat(64)),
+            "Id": format!("sha256:{}", if id == "a" { self.own_id() } else { id.repeat(64) }),
             "RepoTags": tags,
             "RepoDigests": self.digests,
             "Architecture": "amd64",

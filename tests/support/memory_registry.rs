@@ -25,7 +25,8 @@ pub(crate) struct Habits {
 /// What it holds.
 #[derive(Default)]
 pub(crate) struct Content {
-    blobs: BTreeMap<String, Vec<u8>>,
+    /// By digest.
+    pub(crate) blobs: BTreeMap<String, Vec<u8>>,
     /// Manifests by digest.
     pub(crate) manifests: BTreeMap<String, (String, Vec<u8>)>,
     /// Digests by tag.

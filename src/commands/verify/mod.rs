@@ -10,7 +10,6 @@ use crate::engine::{GpuSelection, ImageInfo};
 use crate::evidence::{Entry, SigningKey};
 use crate::failure::Exit;
 use crate::model::image::plan::UNVERIFIED;
-use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::request;
@@ -20,7 +19,6 @@ use crate::model::verdict::{ImageState, Proven, Verdict, VerdictStatus, junit};
 use crate::pages::verify_page;
 use crate::report::{Event, reporter};
 use crate::settings::Settings;
-use crate::store::built_images::pushed_digests;
 use crate::store::{Store, StoreError, reports, write_atomically};
 use crate::workflow::check::{CheckTarget, check};
 use crate::workflow::error::CommandError;
@@ -31,6 +29,7 @@ use crate::workflow::named::{Named, short_id};
 use crate::workflow::proven::{lock_of_build, proven, reports_of, save_report};
 use crate::workflow::push::{Pushed, push_verified, pushable, warn_of_licences};
 use crate::workflow::request_error::RequestError;
+use crate::workflow::required_evidence::{known_digests, status_by_policy};
 use crate::workflow::session::Session;
 use crate::workflow::speed_baseline;
 use crate::workflow::verify_target::{Provenance, found, local, provenance};
@@ -158,6 +157,10 @@ async fn give(
     // An earlier run on a GPU counts as long as it stands; this one has just been added to them.
     let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
     let status = lock.as_ref().map(|lock| reports.tag_status(lock).unwrap_or_else(|| claim(lock, verdict)));
+    let status = match status {
+        Some(status) => Some(status_by_policy(session, image, status).await?),
+        None => None,
+    };
     let because = match status {
         Some(TagStatus::Verified) => {
             for tag in &earned {
@@ -216,9 +219,7 @@ async fn attest(
     let target =
         where_pushed(name, image, reward).ok_or_else(|| EvidenceError::NotPushed { image: named() })?;
     let machine = session.engine.info().machine;
-    let digest = |text: &String| text.parse::<ImageRef>().ok()?.digest().cloned();
-    let mut known: Vec<Digest> = image.digests.iter().filter_map(digest).collect();
-    known.extend(pushed_digests(&session.store, &image.id)?);
+    let known = known_digests(session, image)?;
     let subject = subject_of(&session.registry, &target, (&image.id, &known), machine).await?;
     let attached = attach(&session.registry, (&target, &subject), key, &entries, &session.reporter).await?;
     reward.attested.push(format!("{} by key {}", attached.pinned, attached.key));

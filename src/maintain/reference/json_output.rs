@@ -89,6 +89,7 @@ const OBJECTS: &[Object] = &[
             ("name", "the image's name"),
             ("tags", "tags it got; empty if a check failed"),
             ("pushed", "with `--push`, each `reference` with `digest`; otherwise left out"),
+            ("attested", "with `--attest`, each image by its digest, with the key; otherwise left out"),
             ("image", "id of the image"),
             ("size", "bytes"),
             ("base", "reference of the base image"),
@@ -136,6 +137,7 @@ const OBJECTS: &[Object] = &[
             ("proven", PROVEN),
             ("failed", FAILED),
             ("pushed", "each `reference` with `digest`"),
+            ("attested", "with `--attest`, each image by its digest, with the key"),
         ],
     ),
     (
@@ -252,6 +254,7 @@ const OBJECTS: &[Object] = &[
             ("checked", "time of the check, UTC"),
             ("engine", "name and version of the container engine"),
             ("lock", "hash of the lock"),
+            ("sandboxed", "true if it was checked as an image from elsewhere: its own word"),
         ],
     ),
     (
@@ -275,6 +278,10 @@ const OBJECTS: &[Object] = &[
             ("standing", STATE),
             ("proven", PROVEN),
             ("failed", FAILED),
+            (
+                "evidence",
+                "whose key proves it for this machine, with level, GPU, driver and date; null: no trusted key does, or this machine verified it itself",
+            ),
             ("lock", "the lock file"),
         ],
     ),
@@ -347,7 +354,10 @@ const OBJECTS: &[Object] = &[
     (
         "envforge doctor",
         "findings about this machine; `--report` adds facts",
-        &[("findings", "each `id` with `severity`, `text`, `hint`")],
+        &[(
+            "findings",
+            "each `id` with `severity`, `text`, `hint`, and `from`: the file or variable that the setting comes from",
+        )],
     ),
     (
         "envforge doctor --explain \"no kernel image is available for execution on the device\"",

@@ -33,6 +33,10 @@ pub struct Build {
     pub tags: Vec<String>,
     /// Push the tags of --tag that name a registry, and print their digests.
     pub push: bool,
+    /// Sign what it was built from and what its checks proved, next to the pushed image.
+    pub attest: bool,
+    /// The key that signs; without one that of the environment.
+    pub key: Option<Utf8PathBuf>,
     /// Print layers and context without building the image; source builds still run.
     pub dry_run: bool,
     /// Exit with 1 unless the checks ran on a GPU of the target.
@@ -64,6 +68,8 @@ impl Build {
             jobs: NonZeroUsize::MIN,
             tags: Vec::new(),
             push: false,
+            attest: false,
+            key: None,
             dry_run: false,
             require_gpu: false,
             no_cache: false,

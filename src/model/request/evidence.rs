@@ -14,6 +14,8 @@ pub struct Evidence {
     pub image: String,
     /// Write the evidence to this file, too.
     pub save: Option<Utf8PathBuf>,
+    /// Write a page to this file, too.
+    pub html: Option<Utf8PathBuf>,
     /// Public keys whose word counts; without one those of the settings.
     pub key: Vec<Utf8PathBuf>,
     /// The platform of an image of several.
@@ -77,6 +79,9 @@ const DAY: u32 = 24;
 const WEEK: u32 = 7 * DAY;
 
 impl MaxAge {
+    /// 90 days.
+    pub const DEFAULT: Self = Self { hours: 90 * DAY };
+
     /// The age in hours.
     pub fn hours(self) -> u32 {
         self.hours

@@ -77,4 +77,6 @@ pub enum ExportFormat {
     Apptainer,
     /// A Slurm batch script.
     Slurm,
+    /// A kustomize base for Kubernetes.
+    Kubernetes,
 }

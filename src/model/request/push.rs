@@ -1,5 +1,7 @@
 //! `push`.
 
+use camino::Utf8PathBuf;
+
 use crate::model::layer_compression::LayerCompression;
 
 use super::project::ProjectOptions;
@@ -13,6 +15,10 @@ pub struct Push {
     pub targets: Vec<String>,
     /// How its layers are compressed; `None`: as the settings say.
     pub compression: Option<LayerCompression>,
+    /// Sign what it was built from, next to the image.
+    pub attest: bool,
+    /// The key that signs; without one that of the environment.
+    pub key: Option<Utf8PathBuf>,
     /// Which project.
     pub project: ProjectOptions,
 }

@@ -30,7 +30,7 @@ pub(crate) fn solve(question: &ResolveRequest<'_>) -> Result<Stack, Vec<RuleViol
     for code in [GpuCode::Known, GpuCode::Unknown] {
         for (age, version) in versions.iter().copied().enumerate() {
             match solve_version(question, product, version, code, &mut trail) {
-                Ok(stack) if code == GpuCode::Known || names_it(question, &stack) => return Ok(stack),
+                Ok(stack) if code == GpuCode::Known || is_wanted(question, &stack) => return Ok(stack),
                 Ok(stack) => {
                     unread.get_or_insert_with(|| rules::unread_code(question, product, &stack));
                 }
@@ -53,6 +53,11 @@ pub(crate) fn solve(question: &ResolveRequest<'_>) -> Result<Stack, Vec<RuleViol
 enum GpuCode {
     Known,
     Unknown,
+}
+
+/// Whether a choice whose GPU code is unknown is taken: it is named, and no policy refuses it.
+fn is_wanted(question: &ResolveRequest<'_>, stack: &Stack) -> bool {
+    !question.options.refuse_unknown && names_it(question, stack)
 }
 
 /// Whether the request names version and CUDA of a choice.

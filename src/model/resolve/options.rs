@@ -28,6 +28,8 @@ pub struct ResolveOptions {
     pub toolkit: ToolkitSources,
     /// Whether unpublished variants are rejected instead of built from source.
     pub no_source: bool,
+    /// Whether a variant whose GPU code was not read is rejected even where it is named.
+    pub refuse_unknown: bool,
     /// The moment whose releases are considered (RFC 3339, UTC); `None`: all.
     pub as_of: Option<String>,
 }

@@ -30,6 +30,12 @@ pub fn resolve(
     })
 }
 
+/// Returns whether there is a stack, without the reasons and alternatives of [`resolve`], which take most of its time.
+pub fn resolves(spec: &Spec, target: &Target, matrix: &Matrix, options: &ResolveOptions) -> bool {
+    let past = options.as_of.as_ref().map(|moment| matrix_as_of(matrix, moment));
+    solve(&ResolveRequest { spec, target, matrix: past.as_ref().unwrap_or(matrix), options }).is_ok()
+}
+
 /// Returns the closest published specs for a stack that is built from source.
 pub fn nearest_published(
     spec: &Spec,

@@ -92,6 +92,9 @@ pub struct Verdict {
     /// Hash of the lock that the image was held to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<String>,
+    /// Whether it was checked as an image from elsewhere: then the report is the image's own word, whatever becomes of the image later.
+    #[serde(default)]
+    pub sandboxed: bool,
 }
 
 impl Verdict {
@@ -184,6 +187,7 @@ pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectat
         checked: String::new(),
         engine: None,
         lock: None,
+        sandboxed: false,
     }
 }
 

@@ -9,9 +9,11 @@ use crate::shell::labels::Shell;
 use crate::shell::{Project, ShellError, Tunnels, User, caller_ids, is_interactive};
 use crate::workflow::build_request::BuildRequest;
 use crate::workflow::error::CommandError;
+use crate::workflow::image_error::ImageError;
 use crate::workflow::named::Named;
 use crate::workflow::project_trust::Judged;
 use crate::workflow::proven::proven;
+use crate::workflow::required_evidence::{proven_by_key, require_evidence};
 use crate::workflow::session::Session;
 use crate::workflow::shell::container_spec::ContainerSpec;
 use crate::workflow::shell::image::{image, project_image};
@@ -31,6 +33,7 @@ pub(crate) async fn open(
 ) -> Result<OpenOutcome, CommandError> {
     let shells = shells(&*session.containers).await?;
     if let Some(shell) = named_container(typed, &shells) {
+        require_for(session, shell).await?;
         return join_running(session, typed, (typed, shell, None)).await.map(OpenOutcome::of_container);
     }
     let nothing = Judged::default();
@@ -46,6 +49,7 @@ pub(crate) async fn open(
     };
     if args.start.attach {
         let shell = attached_to(&shells, args.image.as_deref(), here)?;
+        require_for(session, shell).await?;
         return join(session, shell, Join::Tmux).await;
     }
     let image = match of_file {
@@ -53,12 +57,14 @@ pub(crate) async fn open(
         None => image(session, args.image.as_deref().unwrap_or_default()).await?,
     };
     remember_opened(&session.store, &image)?;
-    note_state(session, &image, args.command.is_empty())?;
+    require_evidence(session, &image.image, &image.reference).await?;
+    note_state(session, &image, args.command.is_empty()).await?;
     let running = shells.iter().filter(here).find(|shell| {
         shell.spec == image.reference && args.start.name.as_ref().is_none_or(|name| *name == shell.name)
     });
     match running {
         Some(shell) if !args.start.new => {
+            require_for(session, shell).await?;
             join_running(session, typed, (args, shell, Some(&image.image.id))).await
         }
         _ => {
@@ -80,12 +86,30 @@ pub(crate) async fn open(
 }
 
 /// Says what is proven of the image that is opened; before a command only what is not.
-fn note_state(session: &Session<'_>, image: &Named, opens: bool) -> Result<(), CommandError> {
+async fn note_state(session: &Session<'_>, image: &Named, opens: bool) -> Result<(), CommandError> {
     let proven = proven(&session.store, &*session.reporter, &image.image)?;
-    if opens || !proven.is_verified() {
-        session.reporter.report(Event::Note { text: format!("{}: {proven}", image.reference) });
+    if proven.is_verified() && !opens {
+        return Ok(());
     }
+    let is_here = proven.is_verified();
+    let by_key = if is_here { None } else { proven_by_key(session, &image.image).await? };
+    let text = match by_key {
+        Some(by) => format!("{}: proven {}", image.reference, by.text()),
+        None => format!("{}: {proven}", image.reference),
+    };
+    session.reporter.report(Event::Note { text });
     Ok(())
+}
+
+/// An error unless the image of a running container is proven as the policy asks: it may be of an earlier build.
+async fn require_for(session: &Session<'_>, shell: &Shell) -> Result<(), CommandError> {
+    if session.settings.policy.require_evidence.is_none() {
+        return Ok(());
+    }
+    let id = &shell.container.image;
+    let gone = || ImageError::NotFound { image: id.clone(), text: "it was removed".to_owned() };
+    let image = session.engine.image(id).await?.ok_or_else(gone)?;
+    require_evidence(session, &image, &shell.name).await
 }
 
 /// The running container that is named in an image's place. A spec stays a spec, and `--new` or `--name` mean an image.

@@ -320,9 +320,13 @@ pub(crate) fn unread_code(question: &ResolveRequest<'_>, product: &Product, stac
         cuda: row.and_then(|row| cuda_of(product, row)),
         ..question.spec.clone()
     };
+    let choose = if question.options.refuse_unknown {
+        "`unknown = \"refuse\"` in `[policy]` refuses it".to_owned()
+    } else {
+        format!("to choose it all the same, request `{named}`")
+    };
     let text = format!(
-        "{} {}+{} fits, but its GPU code was not read, so whether it runs on {gpus} is not known; to choose it all the same, \
-         request `{named}`",
+        "{} {}+{} fits, but its GPU code was not read, so whether it runs on {gpus} is not known; {choose}",
         stack.package, stack.version, stack.cuda
     );
     RuleViolation::new(Rule::GpuCodeUnknown, text, row.map_or("", |row| &row.source))

@@ -275,6 +275,10 @@ fn unread_code_is_bounded_by_its_compiler_and_never_a_default() {
     let named =
         resolve(&spec("pytorch-cuda:2.5.1-cu124"), &hopper, Matrix::current(), &ResolveOptions::default());
     assert!(!named.expect("named").gpu_code_is_known());
+    let strict = ResolveOptions { refuse_unknown: true, ..ResolveOptions::default() };
+    let refused = resolve(&spec("pytorch-cuda:2.5.1-cu124"), &hopper, Matrix::current(), &strict);
+    let refusal = refused.expect_err("the policy");
+    assert!(text_of(&refusal, Rule::GpuCodeUnknown).contains("in `[policy]` refuses it"), "{refusal:?}");
 }
 
 /// vLLM's own kernels are for more GPUs than the PyTorch it calls.

@@ -95,7 +95,8 @@ impl KeptReport {
 
     /// Whether it allows the image its verified tags.
     fn is_verified(&self, lock: Option<&Lock>) -> bool {
-        let is_claimed = lock.is_some_and(|lock| claim(lock, &self.report).is_verified());
+        let is_claimed =
+            !self.report.sandboxed && lock.is_some_and(|lock| claim(lock, &self.report).is_verified());
         self.report.verdict == VerdictStatus::Passed && self.level() >= Some(Level::Full) && is_claimed
     }
 
@@ -145,7 +146,7 @@ impl ImageReports {
     }
 
     /// The failures that no later run on the same GPU and driver has settled, newest first.
-    fn open_failures(&self) -> impl Iterator<Item = &KeptReport> {
+    pub fn open_failures(&self) -> impl Iterator<Item = &KeptReport> {
         let is_open = |failed: &KeptReport| !self.kept.iter().any(|good| good.settles(failed));
         self.kept.iter().filter(move |report| report.is_failed() && is_open(report))
     }

@@ -60,6 +60,7 @@ pub(in crate::model::verdict) fn report(lock: &Lock, gpu: Option<&str>) -> Verdi
         checked: String::new(),
         engine: None,
         lock: None,
+        sandboxed: false,
     }
 }
 

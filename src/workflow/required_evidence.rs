@@ -1,0 +1,279 @@
+//! What proves an image for this machine, here or by a trusted key, and `[policy] require-evidence`, which asks for it.
+#![expect(clippy::disallowed_methods, reason = "asks the clock how old evidence is")]
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::engine::{GpuAccess, ImageInfo};
+use crate::evidence::{
+    Admission, Attestation, Collection, Entry, Known, Wanted, WantedGpu, admit, short_fingerprint,
+};
+use crate::host::{self, GpuError};
+use crate::model::compat::Matrix;
+use crate::model::image_digest::Digest;
+use crate::model::image_ref::ImageRef;
+use crate::model::request::Level;
+use crate::model::verdict::tag_policy::TagStatus;
+use crate::report::Event;
+use crate::settings::{KeyPurpose, ProvenOn, RequiredEvidence};
+use crate::store::built_images::pushed_digests;
+use crate::workflow::error::CommandError;
+use crate::workflow::evidence::{EvidenceError, is_unknown, subject_of, trusted_keys};
+use crate::workflow::proven::{lock_of_build, reports_of};
+use crate::workflow::session::Session;
+
+/// How long a registry may take where nothing requires its answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long it may take where an answer is required.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Whose word proves an image.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ProvenBy {
+    /// Checks of this machine.
+    ThisMachine(Vec<Known>),
+    /// Evidence of a trusted key.
+    Key(Vec<Known>),
+}
+
+/// The answer for this machine.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ForThisMachine {
+    /// It is proven.
+    Proven(ProvenBy),
+    /// It is not, with all reasons; `is_known`: everything answered that could have proven it.
+    Not { reasons: Vec<String>, is_known: bool },
+}
+
+impl ProvenBy {
+    /// `by key 1a2b3c4d: level full on NVIDIA H200, driver 580.95.05 (2026-11-20)`.
+    pub(crate) fn text(&self) -> String {
+        let (Self::ThisMachine(known) | Self::Key(known)) = self;
+        let entries = known.iter().map(|Known { entry, signer, .. }| {
+            let by = if matches!(self, Self::Key(_)) { short_fingerprint(signer) } else { "" };
+            let by = if by.is_empty() { "here".to_owned() } else { format!("by key {by}") };
+            let day = entry.checked.strftime("%F");
+            format!("{by}: level {} on {}, driver {} ({day})", entry.level, entry.gpu, entry.driver)
+        });
+        entries.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// An error unless the image is proven as `[policy] require-evidence` asks.
+pub(crate) async fn require_evidence(
+    session: &Session<'_>,
+    image: &ImageInfo,
+    name: &str,
+) -> Result<(), CommandError> {
+    let Some(required) = &session.settings.policy.require_evidence else { return Ok(()) };
+    match for_this_machine(session, image, required).await? {
+        ForThisMachine::Proven(_) => Ok(()),
+        ForThisMachine::Not { reasons, is_known } => Err(EvidenceError::Required {
+            image: name.to_owned(),
+            level: required.level(),
+            file: session.settings.origin("policy.require-evidence").unwrap_or_default(),
+            reasons,
+            is_known,
+        }
+        .into()),
+    }
+}
+
+/// The status of an image's tags under `[policy] require-evidence`: what it does not allow stays unverified.
+pub(crate) async fn status_by_policy(
+    session: &Session<'_>,
+    image: &ImageInfo,
+    status: TagStatus,
+) -> Result<TagStatus, CommandError> {
+    let Some(required) = session.settings.policy.require_evidence.as_ref().filter(|_| status.is_verified())
+    else {
+        return Ok(status);
+    };
+    Ok(match for_this_machine(session, image, required).await? {
+        ForThisMachine::Proven(_) => status,
+        ForThisMachine::Not { reasons, .. } => {
+            let because = format!("`[policy] require-evidence`: {}", reasons.join("; "));
+            TagStatus::Unverified { because }
+        }
+    })
+}
+
+/// Whose key proves an image for this machine that was not proven here; `None`: no key is trusted, none proves it, or the registry does
+/// not answer soon.
+pub(crate) async fn proven_by_key(
+    session: &Session<'_>,
+    image: &ImageInfo,
+) -> Result<Option<ProvenBy>, CommandError> {
+    if session.settings.trust.keys.is_empty() || image.digests.is_empty() {
+        return Ok(None);
+    }
+    let required = RequiredEvidence::default();
+    let answer = tokio::time::timeout(PATIENCE, for_this_machine(session, image, &required)).await;
+    match answer {
+        Ok(Ok(ForThisMachine::Proven(by))) => Ok(Some(by)),
+        Ok(Ok(ForThisMachine::Not { reasons, .. })) => {
+            tracing::debug!(?reasons, "no evidence for this machine");
+            Ok(None)
+        }
+        // Nothing depends on it.
+        Ok(Err(error)) => {
+            session.reporter.report(Event::Warning { text: format!("evidence is not looked at: {error}") });
+            Ok(None)
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// What proves the image for this machine: its own checks first, then evidence in the registry.
+async fn for_this_machine(
+    session: &Session<'_>,
+    image: &ImageInfo,
+    required: &RequiredEvidence,
+) -> Result<ForThisMachine, CommandError> {
+    let wanted = match wanted(session, required) {
+        Ok(wanted) => wanted,
+        Err(why) => return Ok(ForThisMachine::Not { reasons: vec![why], is_known: false }),
+    };
+    let (matrix, now) = (Matrix::current(), Timestamp::now());
+    let mut reasons: Vec<String> = match admit(&of_this_machine(session, image)?, &wanted, matrix, now) {
+        Admission::Admitted(proofs) => {
+            let known = proofs.into_iter().map(|(known, _)| known).collect();
+            return Ok(ForThisMachine::Proven(ProvenBy::ThisMachine(known)));
+        }
+        Admission::Refused(reasons) => {
+            reasons.into_iter().map(|why| format!("checked here: {why}")).collect()
+        }
+    };
+    let signers = trusted_keys(&[], session.settings, KeyPurpose::Tests)?;
+    let digests = known_digests(session, image)?;
+    let names: Vec<ImageRef> = image.digests.iter().filter_map(|text| text.parse().ok()).collect();
+    let mut is_known = true;
+    if signers.is_empty() {
+        reasons.push("evidence: `[trust] keys` names no key".to_owned());
+    } else if names.is_empty() {
+        reasons.push("evidence: the image comes from no registry".to_owned());
+    }
+    let end = tokio::time::Instant::now() + DEADLINE;
+    for name in names.iter().filter(|_| !signers.is_empty()) {
+        let asked = tokio::time::timeout_at(end, in_registry(session, (name, image), &digests)).await;
+        let Ok(answer) = asked else {
+            is_known = false;
+            reasons.push(format!(
+                "evidence at {}: not known: no answer in {} s",
+                name.name(),
+                DEADLINE.as_secs()
+            ));
+            break;
+        };
+        match answer {
+            // What was not read may be a withdrawal.
+            Ok(list) if !list.skipped.is_empty() => {
+                is_known = false;
+                reasons.push(format!(
+                    "evidence at {}: not known: not read: {}",
+                    name.name(),
+                    list.skipped.join("; ")
+                ));
+            }
+            Ok(InRegistry { digest, found, .. }) => {
+                match admit(&Collection::by(&signers, &found, &digest, now), &wanted, matrix, now) {
+                    Admission::Admitted(proofs) => {
+                        let known = proofs.into_iter().map(|(known, _)| known).collect();
+                        return Ok(ForThisMachine::Proven(ProvenBy::Key(known)));
+                    }
+                    Admission::Refused(why) => {
+                        reasons
+                            .extend(why.into_iter().map(|why| format!("evidence at {}: {why}", name.name())));
+                    }
+                }
+            }
+            Err(error) if is_unknown(&error) => {
+                is_known = false;
+                reasons.push(format!("evidence at {}: not known: {error}", name.name()));
+            }
+            // The registry has another image there now.
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    Ok(ForThisMachine::Not { reasons, is_known })
+}
+
+/// What a registry has of the image that it was pulled as.
+async fn in_registry(
+    session: &Session<'_>,
+    (name, image): (&ImageRef, &ImageInfo),
+    digests: &[Digest],
+) -> Result<InRegistry, CommandError> {
+    let machine = session.engine.info().machine;
+    let subject = subject_of(&session.registry, name, (&image.id, digests), machine).await?;
+    let digest = subject.manifest.digest;
+    let list = session.registry.evidence(name, &digest).await?;
+    let skipped = list.skipped.clone();
+    Ok(InRegistry { digest, found: list.into_attestations(), skipped })
+}
+
+/// What a registry has of an image.
+struct InRegistry {
+    digest: Digest,
+    found: Vec<Attestation>,
+    /// What could not be read, each in a line.
+    skipped: Vec<String>,
+}
+
+/// The digests under which registries have the image, as far as this machine pulled or pushed it.
+pub(crate) fn known_digests(session: &Session<'_>, image: &ImageInfo) -> Result<Vec<Digest>, CommandError> {
+    let digest = |text: &String| text.parse::<ImageRef>().ok()?.digest().cloned();
+    let mut known: Vec<Digest> = image.digests.iter().filter_map(digest).collect();
+    known.extend(pushed_digests(&session.store, &image.id)?);
+    Ok(known)
+}
+
+/// The reports of this machine on an image that is ours, as entries.
+fn of_this_machine(session: &Session<'_>, image: &ImageInfo) -> Result<Collection, CommandError> {
+    if lock_of_build(&session.store, &*session.reporter, &image.id)?.is_none() {
+        return Ok(Collection::default());
+    }
+    let reports = reports_of(&session.store, &*session.reporter, &image.id)?;
+    let kept = reports.standing().chain(reports.open_failures());
+    // What ran in a sandbox is the image's own word.
+    let kept = kept.filter(|kept| !kept.report.sandboxed);
+    let entries = kept.flat_map(|kept| Entry::of_report(&kept.report, ""));
+    let known =
+        entries.map(|entry| Known { issued: entry.checked, signer: String::new(), checked: true, entry });
+    Ok(Collection { known: known.collect(), ..Collection::default() })
+}
+
+/// What is asked of evidence; the error is why this machine's GPUs are not known.
+fn wanted(session: &Session<'_>, required: &RequiredEvidence) -> Result<Wanted, String> {
+    let max_age = SignedDuration::from_hours(i64::from(required.max_age().hours()));
+    let any = Wanted {
+        gpus: Vec::new(),
+        count: 1,
+        driver: None,
+        exact_driver: false,
+        level: required.level().max(Level::Quick),
+        max_age,
+    };
+    if required.gpu() == ProvenOn::Any {
+        return Ok(any);
+    }
+    if !session.engine.info().local {
+        return Err("the engine is on another machine, whose GPUs are not known here".to_owned());
+    }
+    match host::detect() {
+        Ok(facts) if !facts.gpus.is_empty() => {
+            let mut gpus: Vec<_> = facts.gpus.into_iter().map(|gpu| WantedGpu::Model(gpu.name)).collect();
+            gpus.dedup();
+            Ok(Wanted { gpus, driver: Some(facts.driver), ..any })
+        }
+        // The engine reaches GPUs that this machine's driver does not show.
+        Ok(_) | Err(GpuError::NoDriver) if session.engine.info().gpu_access() != GpuAccess::Request => {
+            Err("the engine has GPUs, and this machine's driver shows none".to_owned())
+        }
+        // Nothing can run on a GPU here.
+        Ok(_) | Err(GpuError::NoDriver) => Ok(any),
+        Err(error) => Err(format!("this machine's GPUs are not known: {error}")),
+    }
+}

@@ -1,0 +1,145 @@
+//! `[policy] require-evidence`: what is not proven is neither started nor tagged.
+
+use crate::assert_message;
+use crate::evidence::{Place, assert_answer, with_driver, write_key};
+use crate::memory_registry::Habits;
+use crate::program::Run;
+use crate::verify::{H200, SPEC, Scene, cdi, lock, report};
+
+fn passed() -> String {
+    with_driver(&report(&lock(), H200, true), "580.95.05")
+}
+
+fn configure(scene: &Scene, text: &str) {
+    let folder = scene.program.path("home/.config/envforge");
+    std::fs::create_dir_all(&folder).expect("ours");
+    std::fs::write(folder.join("config.toml"), text).expect("ours");
+}
+
+const POLICY: &str = "[policy]\nrequire-evidence = { level = 'full', max-age = '30d' }\n";
+
+/// A shell of the image; whatever the fake engine makes of it later, only a refusal has these codes and words.
+fn shell(scene: &Scene, image: &str) -> Run {
+    scene.program.run(&["shell", image, "--", "true"])
+}
+
+fn is_refused(run: &Run) -> bool {
+    run.code == 125 && run.stderr.contains("is not proven as this machine's policy requires")
+}
+
+#[test]
+fn shell_starts_only_what_was_proven_here_or_by_a_trusted_key() {
+    let place = Place::new(Habits::default());
+    let tester = place.tester(passed());
+    configure(&tester, POLICY);
+    let run = shell(&tester, SPEC);
+    assert!(is_refused(&run), "{run:?}");
+    for says in [
+        "level full",
+        "checked here: any GPU: no evidence",
+        "`[trust] keys` names no key",
+        "--level full",
+        "config.toml",
+    ] {
+        assert!(run.stderr.contains(says), "{says}: {}", run.stderr);
+    }
+    assert!(tester.requests.created(|_| true).is_empty(), "a container was made");
+    // A lower level is not enough.
+    assert_answer(&tester.verify(&["--level", "quick"]), 0, &["passed"]);
+    let run = shell(&tester, SPEC);
+    assert!(is_refused(&run) && run.stderr.contains("level quick is below full"), "{run:?}");
+    assert_answer(&tester.verify(&["--attest", "--key", "key.pem"]), 0, &["attested"]);
+    let run = shell(&tester, SPEC);
+    assert!(!is_refused(&run), "{run:?}");
+
+    // Another machine has pulled it, and checked nothing.
+    let puller = place.tester(passed());
+    std::fs::remove_dir_all(puller.program.path("state/built-images")).expect("ours");
+    write_key(&puller.program, "lab.pub", include_str!("../fixtures/evidence/p256.pub"), 0o644);
+    let trust = |more: &str| {
+        format!("[trust]\nkeys = [{{ file = '{}'{more} }}]\n", puller.program.path("lab.pub").display())
+    };
+    configure(&puller, &(POLICY.to_owned() + &trust("")));
+    let run = shell(&puller, &place.image);
+    assert!(!is_refused(&run), "{run:?}");
+    assert!(run.stderr.contains("proven by key "), "{run:?}");
+    for (config, says) in [
+        (POLICY.to_owned(), "names no key"),
+        (POLICY.to_owned() + &trust(", for = ['provenance']"), "names no key"),
+        (POLICY.replace("full", "perf") + &trust(""), "level full is below perf"),
+        (
+            POLICY.replace("'30d'", "'30d', gpu = 'here'") + &trust(", not-after = '2020-01-01'"),
+            "`not-after`",
+        ),
+    ] {
+        configure(&puller, &config);
+        let run = shell(&puller, &place.image);
+        assert!(is_refused(&run) && run.stderr.contains(says), "{says}: {run:?}");
+    }
+    // Not known is not proven.
+    configure(&puller, &(POLICY.to_owned() + &trust("")));
+    place.registry.content().broken = Some(503);
+    let run = shell(&puller, &place.image);
+    assert!(is_refused(&run) && run.stderr.contains("not known"), "{run:?}");
+}
+
+#[test]
+fn checks_of_a_stranger_prove_nothing() {
+    let place = Place::new(Habits::default());
+    let puller = place.tester(passed());
+    std::fs::remove_dir_all(puller.program.path("state/built-images")).expect("ours");
+    configure(&puller, POLICY);
+    let run = puller.program.run(&["verify", &place.image]);
+    assert_answer(&run, 0, &["passed"]);
+    let run = shell(&puller, &place.image);
+    assert!(is_refused(&run), "{run:?}");
+}
+
+#[test]
+fn tag_without_unverified_needs_what_the_policy_asks() {
+    let scene = Scene::new(cdi(passed()), &lock());
+    configure(&scene, &POLICY.replace("full", "perf"));
+    let run = scene.verify(&[]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains("level full is below perf"), "{}", run.stderr);
+    assert!(scene.requests.tags().is_empty(), "{:?}", scene.requests.tags());
+    configure(&scene, POLICY);
+    assert_answer(&scene.verify(&[]), 0, &["passed"]);
+    assert_eq!(scene.requests.tags().len(), 2);
+
+    // A push of the same image.
+    let place = Place::new(Habits::default());
+    let scene = place.tester(passed());
+    assert_answer(&scene.verify(&[]), 0, &["passed"]);
+    let target = format!("{}/team/torch:2.8", place.registry.host);
+    let digest = place.image.split_once('@').expect("pinned").1.to_owned();
+    place.registry.content().tags.insert("2.8-unverified".to_owned(), digest);
+    configure(&scene, &POLICY.replace("full", "perf"));
+    let run = scene.program.run(&["push", SPEC, &target]);
+    assert_answer(&run, 0, &[&format!("{target}-unverified@")]);
+    assert!(run.stderr.contains("`[policy] require-evidence`"), "{}", run.stderr);
+    configure(&scene, POLICY);
+    assert_answer(&scene.program.run(&["push", SPEC, &target]), 0, &[&format!("{target}@")]);
+}
+
+#[test]
+fn project_has_no_policy() {
+    let program = crate::program();
+    let text = "schema = 1\nspec = \"pytorch-cuda:2.8-cu128\"\n[policy]\nunknown = \"warn\"\n";
+    std::fs::write(program.path("envforge.toml"), text).expect("ours");
+    assert_message(&program.run(&["plan"]), 2, &["policy"]);
+}
+
+/// `unknown = "refuse"`: a stack that is named and not known is no longer taken.
+#[test]
+fn policy_refuses_what_the_matrix_does_not_know() {
+    let program = crate::program();
+    let plan = ["plan", "pytorch-cuda:2.5.1-cu124", "--platform", "linux/arm64", "--gpu", "sm_90"];
+    let run = program.run(&plan);
+    assert!(run.code == 0 && run.stderr.contains("is not known"), "{run:?}");
+    let folder = program.path("home/.config/envforge");
+    std::fs::create_dir_all(&folder).expect("ours");
+    std::fs::write(folder.join("config.toml"), "[policy]\nunknown = \"refuse\"\n").expect("ours");
+    let run = program.run(&plan);
+    assert!(run.code == 1 && run.stderr.contains("in `[policy]` refuses it"), "{run:?}");
+}
