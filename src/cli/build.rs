@@ -16,7 +16,7 @@ Examples:
   envforge build -E train                               build its environment `train`
   envforge build pytorch-cuda:2.8-cu128 --with transformers --apt ffmpeg
   envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push
-  envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push --attest --key cosign.key
+  envforge build pytorch-cuda:2.8-cu128 -t box.test/torch:2.8 --push --attest --key cosign.key
   envforge build pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\"
   envforge build pytorch-cuda:2.8-cu128 --locked        fail if the lock file is out of date
   envforge build --offline ./vendor                     build offline after `envforge vendor ./vendor`

@@ -16,7 +16,7 @@ fn configure(scene: &Scene, text: &str) {
     std::fs::write(folder.join("config.toml"), text).expect("ours");
 }
 
-const POLICY: &str = "[policy]\nrequire-evidence = { level = 'full', max-age = '30d' }\n";
+const POLICY: &str = "[policy]\nrequire-evidence = { level = 'full', max-age = '30d', gpu = 'any' }\n";
 
 /// A shell of the image; whatever the fake engine makes of it later, only a refusal has these codes and words.
 fn shell(scene: &Scene, image: &str) -> Run {

@@ -181,7 +181,7 @@ fn only_what_is_admitted_is_deployed_and_started() {
         let script = node.path("task-prolog.sh");
         let text = text.lines().map(own).fold(String::new(), |all, line| all + &line + "\n");
         std::fs::write(&script, text).expect("ours");
-        let mut command = node.command_of(Path::new("sh"), &[]);
+        let mut command = node.command_of(Path::new("/bin/sh"), &[]);
         Run::of(&command.arg(script).envs(more.iter().copied()).output().expect("a shell"))
     };
     for more in [

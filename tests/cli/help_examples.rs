@@ -82,7 +82,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
         Needs(Containers),
     ),
     (
-        "envforge build pytorch-cuda:2.8-cu128 -t registry.example.com/team/torch:2.8 --push --attest --key cosign.key",
+        "envforge build pytorch-cuda:2.8-cu128 -t box.test/torch:2.8 --push --attest --key cosign.key",
         Needs(Containers),
     ),
     ("envforge build pytorch-cuda --gpu \"NVIDIA GeForce GTX 1080 Ti\"", Needs(Containers)),

@@ -159,9 +159,10 @@ fn sandbox_run_becomes_no_proof_when_a_key_is_trusted_later() {
     let other = puller(&place);
     assert_answer(&other.program.run(&["verify", &place.image]), 0, &["passed"]);
     configure(&other, &trusting(&other, ""));
-    assert_answer(&other.program.run(&["verify", &place.image, "--level", "static"]), 0, &["passed"]);
+    assert_answer(&other.program.run(&["verify", &place.image, "--level", "quick"]), 0, &["passed"]);
     assert!(other.requests.tags().is_empty(), "tagged by what ran in the sandbox");
-    let policy = "[policy]\nrequire-evidence = { level = 'full' }\n".to_owned() + &trusting(&other, "");
+    let policy =
+        "[policy]\nrequire-evidence = { level = 'full', gpu = 'any' }\n".to_owned() + &trusting(&other, "");
     configure(&other, &policy);
     let run = other.program.run(&["shell", &place.image, "--", "true"]);
     assert!(run.code == 125 && run.stderr.contains("is not proven"), "{run:?}");
