@@ -7,6 +7,7 @@ mod bounds;
 mod diff;
 mod document;
 mod escape;
+mod fleet;
 mod size;
 mod treemap;
 mod verify;
@@ -14,5 +15,6 @@ mod verify;
 pub use diff::diff_page;
 #[cfg(feature = "maintain")]
 pub(crate) use document::Document;
+pub use fleet::fleet_page;
 pub use size::{SizedComponent, SizedImage, size_page};
 pub use verify::{ReportedImage, Unchecked, verify_page};
