@@ -45,7 +45,8 @@ fn assert_rows(rows: &[String], expected: &[&str]) {
 }
 
 fn ask(program: &Program, on: &str, more: &[&str]) -> Run {
-    program.run(&[&["verify", IMAGE, "--on", on, "--pull-deadline", "20", "--deadline", "20"], more].concat())
+    let deadline: &[&str] = if more.contains(&"--deadline") { &[] } else { &["--deadline", "20"] };
+    program.run(&[&["verify", IMAGE, "--on", on, "--pull-deadline", "20"], deadline, more].concat())
 }
 
 #[test]
@@ -443,6 +444,27 @@ fn copied_and_damaged_reports_count_for_none() {
             "{}: no-report watch damaged report: the checksum differs",
             reports[0].split("node=").nth(1).and_then(|rest| rest.split(' ').next()).expect("a node")
         )],
+    );
+}
+
+/// A node that prints the report of an earlier call has given none in this one.
+#[test]
+fn report_of_an_earlier_call_does_not_count() {
+    let (program, nodes) = scene();
+    nodes.idle(2, "");
+    let log = logs(&program, &nodes);
+    let mut reports = log
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(_, line)| line)
+        .filter(|line| line.starts_with("envforge-report") && line.contains("node=node2 "));
+    nodes.write("replay-node2", &format!("{}\n", reports.next().expect("a report")));
+    nodes.fault("node2", "hang");
+    let run = ask(&program, "slurm", &["--json", "--deadline", "2"]);
+    assert_eq!(run.code, 3, "{}{}", run.stdout, run.stderr);
+    assert_rows(
+        &rows(&json(&run)),
+        &["node1: ok", "node2: no-report watch the checks ran into their deadline"],
     );
 }
 

@@ -122,6 +122,9 @@ done
 code=0
 for task in "${tasks[@]}"; do wait "$task" || code=$?; done
 sleep 0.1
+for rank in "${!nodes[@]}"; do
+    [ ! -f "$here/replay-${nodes[rank]}" ] || sed "s/^/$rank: /" "$here/replay-${nodes[rank]}"
+done
 exit $code
 "#;
 
