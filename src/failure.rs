@@ -49,10 +49,10 @@ impl Exit {
                 "An argument, a project file, a lock file or a setting is wrong; a second attempt needs a change."
             }
             Self::Outside => {
-                "The container engine, the network, a registry, the driver or the disk failed; a second attempt may succeed."
+                "The container engine, the network, a registry, the driver or the disk failed, or a node gave no report; a second attempt may succeed."
             }
             Self::Interrupted => {
-                "Ctrl-C or a signal ended the command. Unfinished images and containers are removed."
+                "Ctrl-C or a signal ended the command. Unfinished images, containers and jobs are removed."
             }
         }
     }

@@ -8,7 +8,7 @@
 //!                 Matrix (compat/*.toml) ─┘
 //! ```
 //!
-//! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `cluster_file`, `container_layers`, `engine`, `evidence`, `fetch`, `host`,
+//! Pure: `model`. Edges: `archive`, `assemble` (wheels to layers), `base`, `cluster_file`, `container_layers`, `engine`, `evidence`, `fetch`, `fleet`, `host`,
 //! `packages`, `pages`, `registry`, `report`, `shell`, `source_build`, `store`. `workflow` joins them, `commands` are its verbs; nothing
 //! uses `commands` or `cli`.
 
@@ -24,6 +24,7 @@ pub mod engine;
 pub mod evidence;
 pub mod failure;
 pub mod fetch;
+pub mod fleet;
 pub mod host;
 #[cfg(feature = "maintain")]
 pub mod maintain;

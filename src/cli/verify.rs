@@ -16,10 +16,14 @@ Examples:
   envforge verify box:5000/team/torch:2.8-unverified --push
   envforge verify box:5000/team/torch:2.8 --attest --key cosign.key
   envforge verify IMAGE --last                          show the latest report
+  envforge verify IMAGE@sha256:… --on slurm:gpu         on every idle node of a partition
+  envforge verify IMAGE@sha256:… --on ssh:node[1-4] --level quick
+  envforge verify --merge reports                       one answer from reports of many nodes
 
 A spec selects its verified tag, else its -unverified tag. Images not built by envforge run in a sandbox: no network, no
 capabilities, read-only. With --json, one image prints its report; several print {schema, verdict, reports, errors}.
-Exit code 1: a check failed. Without a GPU only the static checks run; the summary says so.";
+Exit code 1: a check failed. Without a GPU only the static checks run; the summary says so. Of many nodes: 1 if a node
+failed, 3 if none failed and one that was asked gave no report.";
 
 /// Scope of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,9 +87,12 @@ pub struct VerifyArgs {
     /// Show the latest report without running checks.
     #[arg(long, conflicts_with_all = ["gpus", "lock", "record", "push", "attest"])]
     pub last: bool,
+    /// Many nodes.
+    #[command(flatten)]
+    pub fleet: super::FleetArgs,
     /// The project.
     #[command(flatten)]
     pub project: super::ProjectArgs,
 }
 
-into_request!(VerifyArgs => Verify { images, level, gpus, lock, junit, html, record, push, attest, key, last, project });
+into_request!(VerifyArgs => Verify { images, level, gpus, lock, junit, html, record, push, attest, key, last, fleet, project });

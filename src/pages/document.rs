@@ -15,9 +15,10 @@ const STYLE: &str = include_str!("../../templates/pages/style.css");
 const SCRIPT: &str = include_str!("../../templates/pages/script.js");
 
 /// Templates by name.
-const TEMPLATES: [(&str, &str); 8] = [
+const TEMPLATES: [(&str, &str); 9] = [
     ("layout.html.j2", include_str!("../../templates/pages/layout.html.j2")),
     ("verify.html.j2", include_str!("../../templates/pages/verify.html.j2")),
+    ("fleet.html.j2", include_str!("../../templates/pages/fleet.html.j2")),
     ("size.html.j2", include_str!("../../templates/pages/size.html.j2")),
     ("treemap.html.j2", include_str!("../../templates/pages/treemap.html.j2")),
     ("diff.html.j2", include_str!("../../templates/pages/diff.html.j2")),

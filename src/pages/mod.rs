@@ -8,6 +8,7 @@ mod diff;
 mod document;
 mod escape;
 mod evidence;
+mod fleet;
 mod size;
 mod treemap;
 mod verify;
@@ -16,5 +17,6 @@ pub use diff::diff_page;
 #[cfg(feature = "maintain")]
 pub(crate) use document::Document;
 pub use evidence::evidence_page;
+pub use fleet::fleet_page;
 pub use size::{SizedComponent, SizedImage, size_page};
 pub use verify::{ReportedImage, Unchecked, verify_page};

@@ -32,6 +32,7 @@ pub(crate) mod export_context;
 pub(crate) mod export_file;
 pub mod export_layout;
 mod finished_image;
+pub mod fleet;
 pub(crate) mod gathered;
 pub(crate) mod given_wheel;
 pub(crate) mod gpus;

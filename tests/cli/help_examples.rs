@@ -230,6 +230,9 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge verify IMAGE --last", Prints("passed: ")),
     ("envforge verify box:5000/team/torch:2.8 --attest --key cosign.key", Needs(Registry)),
     ("envforge verify IMAGE@sha256:… --attest --key cosign.key", Needs(Registry)),
+    ("envforge verify IMAGE@sha256:… --on slurm:gpu", Needs(OtherProgram)),
+    ("envforge verify IMAGE@sha256:… --on ssh:node[1-4] --level quick", Needs(OtherProgram)),
+    ("envforge verify --merge reports", Prints("1 node: 1 ok")),
     ("envforge evidence reg.example.com/torch:2.8", Needs(Registry)),
     ("envforge evidence reg.example.com/torch:2.8 --key cosign.pub --save torch.evidence", Needs(Registry)),
     ("envforge evidence reg.example.com/torch:2.8 --html evidence.html", Needs(Registry)),
@@ -321,6 +324,9 @@ pub(crate) fn run_with(example: &str, first: &str) -> Run {
         line if line.contains("matrix.tar --sha256") => "tar -C compat -cf matrix.tar .",
         line if line.contains("./vendor --") => "envforge vendor ./vendor",
         line if line.contains("--last") => "envforge verify IMAGE",
+        line if line.contains("--merge") => {
+            "mkdir reports && envforge verify IMAGE --json > reports/node1.json"
+        }
         line if line.contains("docker logs") => {
             "docker() { echo 'no kernel image is available for execution on the device'; }"
         }

@@ -10,6 +10,8 @@ mod browser;
 mod example;
 #[path = "../support/fake_gpu.rs"]
 mod fake_gpu;
+#[path = "../support/fake_nodes.rs"]
+mod fake_nodes;
 #[path = "../support/gpu_daemon.rs"]
 mod gpu_daemon;
 #[path = "../support/http.rs"]
@@ -27,6 +29,8 @@ mod memory_registry;
 mod program;
 #[path = "../support/shared_library.rs"]
 mod shared_library;
+#[path = "../support/slurm_nodes.rs"]
+mod slurm_nodes;
 #[path = "../support/terminal.rs"]
 mod terminal;
 #[path = "../support/wheels.rs"]
@@ -56,6 +60,8 @@ mod evidence_policy;
 mod examples;
 mod exports;
 mod files;
+mod fleet;
+mod fleet_real;
 mod gpu_day;
 mod habits;
 mod help;

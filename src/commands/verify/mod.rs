@@ -1,5 +1,6 @@
 //! `verify`: checks images, ours and others', and gives a verified image its real tags.
 
+mod nodes;
 mod report;
 mod subjects;
 
@@ -35,6 +36,12 @@ use crate::workflow::speed_baseline;
 use crate::workflow::verify_target::{Provenance, found, local, provenance};
 
 pub(super) async fn verify(args: &request::Verify, settings: &Settings) -> Result<Exit, CommandError> {
+    if let Some(on) = &args.fleet.on {
+        return nodes::ask(args, on, settings).await;
+    }
+    if !args.fleet.merge.is_empty() {
+        return nodes::merge_files(args, settings);
+    }
     if let Some(image) = args.images.first()
         && let Some(option) = args.project.option()
     {

@@ -258,6 +258,28 @@ const OBJECTS: &[Object] = &[
         ],
     ),
     (
+        "envforge verify --merge reports",
+        "one answer about many nodes; `verify --on` prints the same",
+        &[
+            ("image", "the image by its digest; null with `--merge`"),
+            (
+                "verdict",
+                "`passed`, `failed`, or `incomplete`: no node failed, and one that was asked gave no report",
+            ),
+            (
+                "counts",
+                "number of nodes in each state: `failed`, `no-report`, `slow`, `different`, `not-run`, `ok`",
+            ),
+            (
+                "nodes",
+                "each `node`, gravest first, with `state`, `action` (`drain`, `watch`, `use`, `none`), `why`, `host`, `job`, `boot_id`, `kernel`, `driver`, `runtime`, `agent`, `gpu_count`, `gpu_model`, `gpus` (`uuid`, `name`, `vbios`), `seconds`, `verdict`, `checks` (their number), `findings`, `speeds`, `older_reports`",
+            ),
+            ("matrix", "each `check` that is not ok everywhere, with each `outcome` and its `nodes`"),
+            ("widespread", "checks that fail on more than half of the nodes"),
+            ("drain", "with `--drain` each `node` to drain, and the `command` as a list of words"),
+        ],
+    ),
+    (
         "envforge images",
         "images built by envforge",
         &[(

@@ -12,6 +12,9 @@ use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::model::project::Shell;
 
+/// The choice of the container runtime on a node, and its options for GPUs: one text for jobs and for `verify --on`.
+pub(crate) const RUNTIME: &str = include_str!("../../../templates/cluster/runtime.sh");
+
 /// Returns the files (name, text) that `apptainer build image.sif image.def` needs in addition to the directory `image`.
 ///
 /// `published` is true if the base is in a registry, false if it is only on the local engine.
@@ -79,6 +82,7 @@ pub fn slurm(lock: &Lock, shell: &Shell, pushed: Option<&ImageRef>) -> String {
         "secrets": secrets,
         "image": pushed.map(ToString::to_string),
         "sif": sif(pushed),
+        "runtime": RUNTIME.trim_end(),
     });
     rendered(include_str!("../../../templates/job.sbatch.j2"), &values)
 }

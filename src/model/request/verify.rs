@@ -29,6 +29,8 @@ pub struct Verify {
     pub key: Option<Utf8PathBuf>,
     /// Show the last report of the image and check nothing.
     pub last: bool,
+    /// Many nodes instead of this machine's engine.
+    pub fleet: super::FleetOptions,
     /// The project, where no image is named.
     pub project: super::ProjectOptions,
 }

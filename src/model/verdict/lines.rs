@@ -10,19 +10,19 @@ use super::Check;
 use crate::model::visible::{Bounds, visible_line_within, visible_within};
 
 /// The most checks of a report. The agent has some 100.
-const MOST_CHECKS: usize = 1_000;
+pub(super) const MOST_CHECKS: usize = 1_000;
 /// The longest line, bytes.
 const LONGEST_LINE: usize = 64 << 10;
 /// A finding or a fix.
 const TEXT: Bounds = Bounds { lines: 40, characters: 4_000 };
 /// The most values of a check.
-const MOST_VALUES: usize = 200;
+pub(super) const MOST_VALUES: usize = 200;
 /// A value, characters.
-const LONGEST_VALUE: usize = 1_000;
+pub(super) const LONGEST_VALUE: usize = 1_000;
 /// An id, a stage, or the name of a value, characters.
 const LONGEST_NAME: usize = 100;
 /// A week: no report takes longer.
-const MOST_SECONDS: f64 = 7.0 * 24.0 * 60.0 * 60.0;
+pub(super) const MOST_SECONDS: f64 = 7.0 * 24.0 * 60.0 * 60.0;
 
 /// A report as it was printed.
 pub(super) struct Lines {
@@ -64,7 +64,7 @@ impl Lines {
 }
 
 /// The check with its texts within bounds; `None` if its id or stage is not a name. Only this program decides which checks are required.
-fn bounded(check: Check) -> Option<Check> {
+pub(super) fn bounded(check: Check) -> Option<Check> {
     let Check { id, stage, required: _, outcome, detail, measured, expected, hint, skip } = check;
     (is_name(&id) && is_name(&stage)).then(|| Check {
         id,
@@ -79,7 +79,7 @@ fn bounded(check: Check) -> Option<Check> {
     })
 }
 
-fn values(all: BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub(super) fn values(all: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let shown = |(name, value): (String, String)| {
         (visible_line_within(&name, LONGEST_NAME), visible_line_within(&value, LONGEST_VALUE))
     };

@@ -37,6 +37,7 @@ use self::lines::Lines;
 use crate::model::image::info::ImageInfo;
 use crate::model::lock::Lock;
 use crate::model::versions::{ComputeCapability, FrameworkVersion};
+use crate::model::visible::visible_line_within;
 
 /// The overall result of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,6 +189,33 @@ pub fn judge(lines: &str, end: &str, image: &ImageInfo, expected: &ImageExpectat
         engine: None,
         lock: None,
         sandboxed: false,
+    }
+}
+
+/// A report that others wrote, within the bounds of one that the agent printed. Which checks are required stays as it says.
+pub fn bounded_report(report: Verdict) -> Verdict {
+    let one = |check: Check| {
+        let required = check.required;
+        lines::bounded(check).map(|check| Check { required, ..check })
+    };
+    let word = |text: &String| visible_line_within(text, lines::LONGEST_VALUE);
+    let few = |texts: &[String]| texts.iter().take(lines::MOST_VALUES).map(word).collect();
+    Verdict {
+        checks: report.checks.into_iter().take(lines::MOST_CHECKS).filter_map(one).collect(),
+        seconds: report.seconds.clamp(0.0, lines::MOST_SECONDS),
+        image: word(&report.image),
+        name: word(&report.name),
+        level: word(&report.level),
+        checked: word(&report.checked),
+        engine: report.engine.as_ref().map(word),
+        lock: report.lock.as_ref().map(word),
+        gpus: few(&report.gpus),
+        digests: few(&report.digests),
+        versions: lines::values(report.versions),
+        not_proven: report.not_proven.into_iter().take(lines::MOST_VALUES).collect(),
+        schema: report.schema,
+        executed: report.executed,
+        verdict: report.verdict,
     }
 }
 

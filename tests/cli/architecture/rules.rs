@@ -20,6 +20,7 @@ const STRATA: [&[&str]; 7] = [
         "engine",
         "evidence",
         "fetch",
+        "fleet",
         "host",
         "packages",
         "pages",

@@ -1,0 +1,83 @@
+//! Why nodes cannot be asked, or reports cannot be read.
+
+use crate::failure::{Exit, Failure};
+use crate::fleet::HostListError;
+
+/// Why there is no answer about nodes.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// `--on` without an image by its digest: nodes would take different ones.
+    #[error("--on requires one image by its digest, got {got}")]
+    NoDigest {
+        /// What was given.
+        got: String,
+    },
+    /// A list of nodes or hosts cannot be read.
+    #[error("invalid value for --on: {0}")]
+    Hosts(#[from] HostListError),
+    /// `--drain` for hosts of ssh.
+    #[error("--drain requires `--on slurm`")]
+    NothingToDrain,
+    /// No node is left to ask.
+    #[error("no node found{}", within.as_ref().map_or_else(String::new, |within| format!(" in `{within}`")))]
+    NoNode {
+        /// The partition, or the file.
+        within: Option<String>,
+    },
+    /// A program of the scheduler, or ssh, cannot be started.
+    #[error("cannot run `{program}`: {cause}")]
+    Program {
+        /// Its name.
+        program: &'static str,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// The scheduler does not answer.
+    #[error("`{program}` failed: {text}")]
+    Scheduler {
+        /// Its program.
+        program: &'static str,
+        /// Its message.
+        text: String,
+    },
+    /// A file of reports cannot be read.
+    #[error("cannot read report `{file}`: {cause}")]
+    File {
+        /// Its path.
+        file: String,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// The directory has no file.
+    #[error("no report found in `{folder}`")]
+    Empty {
+        /// Its path.
+        folder: String,
+    },
+}
+
+impl Failure for FleetError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NoDigest { .. }
+            | Self::NothingToDrain
+            | Self::Hosts(_)
+            | Self::File { .. }
+            | Self::Empty { .. } => Exit::Usage,
+            Self::NoNode { .. } | Self::Program { .. } | Self::Scheduler { .. } => Exit::Outside,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::NoDigest { .. } => vec![
+                "push the image (`envforge push IMAGE REF`), then pass `REGISTRY/NAME@sha256:…` as it prints it"
+                    .to_owned(),
+            ],
+            Self::Program { program, .. } => vec![format!("install `{program}`, or run this where it is")],
+            Self::NothingToDrain | Self::Hosts(_) | Self::NoNode { .. } | Self::Scheduler { .. } | Self::File { .. } | Self::Empty { .. } => {
+                Vec::new()
+            }
+        }
+    }
+}

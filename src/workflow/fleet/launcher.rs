@@ -1,0 +1,92 @@
+//! The text that each node runs: values, the launcher of `templates/cluster/`, the agent.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+
+use super::limits::Limits;
+use crate::agent;
+use crate::model::export::cluster::RUNTIME;
+use crate::model::image::render::shell_word;
+use crate::model::image_ref::ImageRef;
+use crate::model::request::Level;
+use crate::workflow::check_container::without_file_checks;
+
+const NODE: &str = include_str!("../../../templates/cluster/node.sh");
+/// The place of that choice in the launcher.
+const PLACE: &str = "#RUNTIME#\n";
+/// Columns of the agent in base64.
+const COLUMNS: usize = 4_000;
+
+/// What nodes are given on standard input.
+#[derive(Clone)]
+pub(crate) struct Launcher {
+    /// The call, which each report must name.
+    pub(crate) nonce: String,
+    /// The bytes for `bash -s`.
+    pub(crate) input: Bytes,
+}
+
+impl Launcher {
+    /// The launcher of an image. `expected`: the facts of its lock, if that is known.
+    pub(crate) fn new(image: &ImageRef, level: Level, expected: Option<&str>, limits: Limits) -> Self {
+        let nonce = format!("{:016x}", rand::random::<u64>());
+        let mut words: Vec<String> =
+            [level.as_str(), "--json", "--expect", "/envforge/expect.txt"].map(str::to_owned).to_vec();
+        if expected.is_some() {
+            words.extend(without_file_checks());
+        }
+        let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+        let mut text = format!(
+            "nonce={nonce}\nimage={}\nagent={}\nlevel={level}\npull_seconds={}\ncheck_seconds={}\nexpect={}\nwords=({})\n",
+            shell_word(&image.to_string()),
+            agent::sha256(),
+            limits.pull.as_secs().max(1),
+            limits.checks.as_secs().max(1),
+            STANDARD.encode(expected.unwrap_or_default()),
+            words.join(" "),
+        );
+        text += &NODE.replacen(PLACE, RUNTIME, 1);
+        text += "main\n";
+        for line in STANDARD.encode(agent::AGENT).as_bytes().chunks(COLUMNS) {
+            text += &String::from_utf8_lossy(line);
+            text.push('\n');
+        }
+        text += ".\n";
+        Self { nonce, input: Bytes::from(text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn launcher_has_its_values_the_choice_of_the_runtime_and_the_agent() {
+        let image: ImageRef =
+            format!("box.test/team/torch@sha256:{}", "a".repeat(64)).parse().expect("a reference");
+        let limits = Limits { pull: Duration::from_secs(5), checks: Duration::from_secs(7) };
+        let launcher = Launcher::new(&image, Level::Quick, Some("framework=torch\n"), limits);
+        let text = String::from_utf8(launcher.input.to_vec()).expect("text");
+        assert!(
+            text.starts_with(&format!("nonce={}\nimage='box.test/team/torch@sha256:aa", launcher.nonce)),
+            "{}",
+            &text[..300]
+        );
+        assert!(
+            text.contains("\npull_seconds=5\ncheck_seconds=7\n") && text.contains("words=('quick' '--json' ")
+        );
+        assert!(text.contains("--skip' 'secrets'") && !text.contains("#RUNTIME#"));
+        assert!(text.contains("apptainer singularity docker podman"));
+        assert!(text.ends_with("\n.\n"));
+        let agent: String =
+            text.rsplit_once("\nmain\n").expect("the agent").1.trim_end_matches(".\n").split('\n').collect();
+        assert_eq!(STANDARD.decode(agent).expect("base64"), agent::AGENT);
+        let foreign = Launcher::new(&image, Level::Quick, None, limits);
+        let text = String::from_utf8(foreign.input.to_vec()).expect("text");
+        assert!(text.contains("words=('quick' '--json' '--expect' '/envforge/expect.txt')\n"));
+        assert_ne!(foreign.nonce, launcher.nonce);
+    }
+}

@@ -1,0 +1,20 @@
+//! Checks of an image on many nodes: through Slurm's `srun` or the system's `ssh`, or from files with their reports.
+
+mod drain;
+mod error;
+mod launcher;
+mod limits;
+mod node_job;
+mod processes;
+mod read_reports;
+mod slurm;
+mod ssh;
+
+pub(crate) use drain::drain_node;
+pub use error::FleetError;
+pub(crate) use launcher::Launcher;
+pub(crate) use limits::Limits;
+pub(crate) use node_job::{Asked, STEP};
+pub(crate) use read_reports::{judged, read_reports};
+pub(crate) use slurm::{Answer, ask_slurm};
+pub(crate) use ssh::{ask_ssh, hosts_of};

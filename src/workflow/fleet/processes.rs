@@ -1,0 +1,110 @@
+//! The processes of a call that asks nodes, and their jobs: whatever ends the call, none of them stays.
+#![expect(clippy::disallowed_methods, reason = "edge: ends processes and jobs, and waits for them")]
+
+use std::collections::BTreeSet;
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, test_kill_process, waitpid};
+use tokio::process::Child;
+
+/// How long a process has to end its job after the first signal.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Ends all that still runs when it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    running: Mutex<BTreeSet<u32>>,
+    jobs: Mutex<BTreeSet<u64>>,
+}
+
+impl Processes {
+    /// Remembers a job of the scheduler.
+    pub(super) fn add_job(&self, job: &str) {
+        if let Ok(job) = job.parse() {
+            self.jobs.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
+        }
+    }
+
+    /// Cancels the jobs, which ended or not.
+    pub(super) fn cancel_jobs(&self) {
+        let jobs = std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));
+        if jobs.is_empty() {
+            return;
+        }
+        let mut command = std::process::Command::new("scancel");
+        command.arg("--quiet").args(jobs.iter().map(ToString::to_string));
+        let silent = || std::process::Stdio::null();
+        drop(command.stdin(silent()).stdout(silent()).stderr(silent()).status());
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        let running = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        let running: Vec<Pid> = running.into_iter().filter_map(pid).collect();
+        for process in &running {
+            let _ = kill_process(*process, Signal::TERM);
+        }
+        let end = Instant::now() + GRACE;
+        let mut left: Vec<Pid> = running.into_iter().filter(|process| !is_gone(*process)).collect();
+        while !left.is_empty() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+            left.retain(|process| !is_gone(*process));
+        }
+        for process in left {
+            let _ = kill_process(process, Signal::KILL);
+        }
+        self.cancel_jobs();
+    }
+}
+
+fn pid(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+/// Whether a child has ended, and takes its end if so.
+fn is_gone(process: Pid) -> bool {
+    matches!(waitpid(Some(process), WaitOptions::NOHANG), Ok(Some(_))) || test_kill_process(process).is_err()
+}
+
+/// A process that runs.
+pub(super) struct Started {
+    processes: Arc<Processes>,
+    id: Option<u32>,
+    is_over: bool,
+}
+
+impl Started {
+    pub(super) fn new(processes: &Arc<Processes>, id: Option<u32>) -> Self {
+        processes.running.lock().unwrap_or_else(PoisonError::into_inner).extend(id);
+        Self { processes: Arc::clone(processes), id, is_over: false }
+    }
+
+    /// Asks it to end, ends it where it does not, and returns how it ended.
+    pub(super) async fn end(&self, child: &mut Child) -> std::io::Result<ExitStatus> {
+        if let Some(process) = self.id.and_then(pid) {
+            let _ = kill_process(process, Signal::TERM);
+        }
+        if let Ok(status) = tokio::time::timeout(GRACE, child.wait()).await {
+            return status;
+        }
+        child.kill().await?;
+        child.wait().await
+    }
+
+    /// It has ended by itself.
+    pub(super) fn over(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // One that still runs is ended with all others.
+        if let (true, Some(id)) = (self.is_over, self.id) {
+            self.processes.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        }
+    }
+}

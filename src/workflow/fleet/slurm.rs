@@ -1,0 +1,315 @@
+//! Nodes of a Slurm cluster: `sinfo` says which are idle, one `srun` asks them all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
+
+use super::error::FleetError;
+use super::limits::Limits;
+use super::node_job::{Asked, Deadline, Ended, run};
+use super::processes::Processes;
+use crate::fleet::{
+    Heard, NodeLine, NodeLog, NodeReport, Outcome, SINFO_FORMAT, Selection, SlurmNode, Stage, fold,
+    idle_groups, read_sinfo, select, unfold,
+};
+use crate::model::visible::visible_line_within;
+use crate::report::Event;
+
+/// The name of every job.
+const JOB: &str = "envforge-verify";
+/// How long `sinfo` and `squeue` may take.
+const ANSWER: Duration = Duration::from_mins(1);
+/// Seconds after which a job that does not start is refused: its nodes were idle a moment ago.
+const IMMEDIATE: u32 = 15;
+/// Lines that wait to be read.
+const WAITING: usize = 1_000;
+
+/// What a node was heard to say, before it has a verdict.
+pub(crate) struct Answer {
+    /// Its name.
+    pub(crate) node: String,
+    /// The report, if there is one.
+    pub(crate) report: Result<Box<NodeReport>, Outcome>,
+}
+
+/// Asks nodes of the cluster: all, those of a partition, or those of a list. Returns the answers, what is known of nodes that were
+/// not asked, and whether the nodes were named one by one.
+pub(crate) async fn ask_slurm(
+    wanted: Option<&str>,
+    needs_gpu: bool,
+    asked: &Asked<'_>,
+) -> Result<(Vec<Answer>, Vec<Heard>, bool), FleetError> {
+    let has_reservation = asked.words.iter().any(|word| word.starts_with("--reservation"));
+    let args = ["--noheader", "--Node", "--format", SINFO_FORMAT];
+    let output = answer_of("sinfo", &args).await?;
+    let Selection { idle, others, is_named } =
+        select(read_sinfo(&output), wanted, needs_gpu, has_reservation)?;
+    if idle.is_empty() && others.is_empty() {
+        return Err(FleetError::NoNode { within: wanted.map(str::to_owned) });
+    }
+    asked.reporter.report(Event::Note { text: format!("asking {} (job {JOB})", described(&idle)) });
+    let processes = Arc::new(Processes::default());
+    // A limit holds for nodes, so each has a job of its own.
+    let (most, at_once) = match asked.parallel {
+        Some(parallel) => (1, parallel.max(1)),
+        None => (usize::MAX, Semaphore::MAX_PERMITS),
+    };
+    let gate = Semaphore::new(at_once);
+    let jobs = idle_groups(&idle, most).into_iter().map(async |nodes| {
+        let _turn = gate.acquire().await;
+        one_job(&nodes, asked, &processes).await
+    });
+    let mut answers = Vec::new();
+    for result in futures_util::future::join_all(jobs).await {
+        answers.extend(result?);
+    }
+    processes.cancel_jobs();
+    Ok((answers, others, is_named))
+}
+
+fn described(idle: &[SlurmNode]) -> String {
+    if idle.is_empty() {
+        return "no node: none is idle".to_owned();
+    }
+    visible_line_within(&fold(idle.iter().map(|node| node.name.as_str())), 100)
+}
+
+/// The output of a program of Slurm.
+async fn answer_of(program: &'static str, args: &[&str]) -> Result<String, FleetError> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(std::process::Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(ANSWER, command.output()).await;
+    let output = output
+        .map_err(|_| FleetError::Scheduler {
+            program,
+            text: format!("no answer within {} s", ANSWER.as_secs()),
+        })?
+        .map_err(|cause| FleetError::Program { program, cause })?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let text = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").trim();
+        return Err(FleetError::Scheduler { program, text: visible_line_within(text, 300) });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Asks nodes in one job; if Slurm refuses it, each node in a job of its own.
+async fn one_job(
+    nodes: &[SlurmNode],
+    asked: &Asked<'_>,
+    processes: &Arc<Processes>,
+) -> Result<Vec<Answer>, FleetError> {
+    let mut job = Job::new(nodes);
+    let ended = job.run(asked, processes).await?;
+    if job.was_refused(&ended) && nodes.len() > 1 {
+        tracing::debug!(error = ended.last_error(), "the job was refused: one job for each node");
+        let single = nodes.iter().map(async |node| {
+            let mut job = Job::new(std::slice::from_ref(node));
+            let ended = job.run(asked, processes).await?;
+            Ok::<_, FleetError>(job.answers(&ended))
+        });
+        let mut answers = Vec::new();
+        for result in futures_util::future::join_all(single).await {
+            answers.extend(result?);
+        }
+        return Ok(answers);
+    }
+    Ok(job.answers(&ended))
+}
+
+/// One `srun`.
+struct Job<'a> {
+    nodes: &'a [SlurmNode],
+    log: NodeLog,
+    /// The node of each rank, as Slurm gave them out.
+    order: Option<Vec<String>>,
+    stages: BTreeMap<usize, (Stage, Instant)>,
+    reports: BTreeMap<usize, Box<NodeReport>>,
+    damaged: BTreeMap<usize, &'static str>,
+}
+
+impl<'a> Job<'a> {
+    fn new(nodes: &'a [SlurmNode]) -> Self {
+        Self {
+            nodes,
+            log: NodeLog::default(),
+            order: (nodes.len() == 1).then(|| vec![nodes[0].name.clone()]),
+            stages: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+        }
+    }
+
+    fn command(&self, asked: &Asked<'_>) -> Command {
+        let mut command = Command::new("srun");
+        let minutes = asked.limits.whole().as_secs().div_ceil(60) + 1;
+        let names = fold(self.nodes.iter().map(|node| node.name.as_str()));
+        command.args([
+            format!("--job-name={JOB}"),
+            format!("--nodelist={names}"),
+            format!("--nodes={}", self.nodes.len()),
+            format!("--ntasks={}", self.nodes.len()),
+            format!("--partition={}", self.nodes[0].partition),
+            format!("--time={minutes}"),
+            format!("--immediate={IMMEDIATE}"),
+        ]);
+        if self.nodes[0].gpus > 0 {
+            command.arg(format!("--gpus-per-node={}", self.nodes[0].gpus));
+        }
+        command.args([
+            "--ntasks-per-node=1",
+            "--exclusive",
+            "--mem=0",
+            "--chdir=/",
+            "--cpu-bind=none",
+            "--mpi=none",
+        ]);
+        command.args(["--label", "--input=all", "--no-kill", "--kill-on-bad-exit=0", "--wait=0"]);
+        // What a site needs comes last and counts.
+        command.args(asked.words).args(["bash", "-s"]);
+        // Inside of a job `srun` would start a step of it.
+        for name in ["SLURM_JOB_ID", "SLURM_JOBID", "SLURM_STEP_ID", "SLURM_NODELIST", "SLURM_JOB_NODELIST"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    async fn run(&mut self, asked: &Asked<'_>, processes: &Arc<Processes>) -> Result<Ended, FleetError> {
+        let (sender, mut lines) = mpsc::channel(WAITING);
+        let command = self.command(asked);
+        let input = asked.launcher.input.clone();
+        let began = Instant::now();
+        let deadline = Deadline::after(asked.limits.whole());
+        let process = run(("srun", command), input, &deadline, processes, sender);
+        let listen = async {
+            while let Some(line) = lines.recv().await {
+                for (rank, line) in self.log.push(&line) {
+                    self.hear(rank, line, asked, processes).await;
+                    deadline.move_to(self.until(began, asked.limits));
+                }
+            }
+        };
+        let (ended, ()) = tokio::join!(process, listen);
+        for (rank, line) in std::mem::take(&mut self.log).finish() {
+            self.hear(rank, line, asked, processes).await;
+        }
+        ended
+    }
+
+    async fn hear(&mut self, rank: Option<usize>, line: NodeLine, asked: &Asked<'_>, processes: &Processes) {
+        let Some(rank) = rank.filter(|rank| *rank < self.nodes.len()) else { return };
+        let place = match &line {
+            NodeLine::Stage(place, _) | NodeLine::Damaged { place, .. } => place,
+            NodeLine::Report(report) => &report.place,
+        };
+        // A line of another call is not about this one.
+        if place.nonce != asked.launcher.nonce {
+            return;
+        }
+        processes.add_job(&place.job);
+        if self.order.is_none() {
+            self.order = Some(order_of(&place.job, self.nodes).await);
+        }
+        match line {
+            NodeLine::Stage(_, stage) => {
+                self.stages.insert(rank, (stage, Instant::now()));
+                asked.note(self.node(rank), stage);
+            }
+            NodeLine::Report(report) => {
+                asked.note(self.node(rank), Stage::End);
+                self.stages.insert(rank, (Stage::End, Instant::now()));
+                self.reports.insert(rank, report);
+            }
+            NodeLine::Damaged { why, .. } => {
+                self.damaged.insert(rank, why);
+            }
+        }
+    }
+
+    /// When the last node must have given its report: one that died holds the others no longer than its stage may take.
+    fn until(&self, began: Instant, limits: Limits) -> Instant {
+        let ends = (0..self.nodes.len()).map(|rank| match self.stages.get(&rank) {
+            Some((stage, since)) => *since + limits.of(*stage),
+            None => began + limits.whole(),
+        });
+        ends.max().unwrap_or(began)
+    }
+
+    fn node(&self, rank: usize) -> &str {
+        let name = self.order.as_ref().and_then(|order| order.get(rank));
+        name.map_or(self.nodes[rank].name.as_str(), String::as_str)
+    }
+
+    /// Whether no node was asked: Slurm gave out no job.
+    fn was_refused(&self, ended: &Ended) -> bool {
+        !ended.is_late && self.stages.is_empty() && self.reports.is_empty() && ended.code != Some(0)
+    }
+
+    fn answers(mut self, ended: &Ended) -> Vec<Answer> {
+        let was_refused = self.was_refused(ended);
+        let mut answers = Vec::new();
+        for rank in 0..self.nodes.len() {
+            let node = self.node(rank).to_owned();
+            let report = match self.reports.remove(&rank) {
+                Some(report) => Ok(report),
+                None if was_refused => Err(Outcome::NotRun { why: refusal(ended) }),
+                None => {
+                    let why = match self.damaged.get(&rank) {
+                        Some(why) => format!("damaged report: {why}"),
+                        None => error_of(&node, rank, ended),
+                    };
+                    let stage = self.stages.get(&rank).map(|(stage, _)| *stage);
+                    Err(Outcome::Silent { stage, why })
+                }
+            };
+            answers.push(Answer { node, report });
+        }
+        answers
+    }
+}
+
+fn without_prefix(line: &str) -> &str {
+    let line = line.trim();
+    let line = line.strip_prefix("srun: ").unwrap_or(line);
+    line.strip_prefix("error: ").unwrap_or(line)
+}
+
+fn refusal(ended: &Ended) -> String {
+    match without_prefix(ended.last_error()) {
+        "" => "srun ended without a word".to_owned(),
+        text => text.strip_prefix("Unable to allocate resources: ").unwrap_or(text).to_owned(),
+    }
+}
+
+/// What srun says of a node that gave no report.
+fn error_of(node: &str, rank: usize, ended: &Ended) -> String {
+    let names = |line: &&str| {
+        let mut words =
+            line.split(|character: char| !(character.is_ascii_alphanumeric() || "._-".contains(character)));
+        words.any(|word| word == node) || line.contains(&format!("task {rank}:"))
+    };
+    let lines: Vec<&str> = ended.errors.lines().map(without_prefix).filter(names).collect();
+    match lines.last() {
+        Some(line) => (*line).to_owned(),
+        None if ended.is_late => "no answer before the deadline".to_owned(),
+        None => "it ended without a report".to_owned(),
+    }
+}
+
+/// The nodes of a job by rank: Slurm has an order of its own, whatever was asked for.
+async fn order_of(job: &str, nodes: &[SlurmNode]) -> Vec<String> {
+    let given = || nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>();
+    let Ok(list) = answer_of("squeue", &["--noheader", "--format=%N", "--states=all", "--jobs", job]).await
+    else {
+        return given();
+    };
+    let order = unfold(list.trim()).unwrap_or_default();
+    let (mut have, mut want) = (order.clone(), given());
+    have.sort_unstable();
+    want.sort_unstable();
+    if have == want { order } else { given() }
+}

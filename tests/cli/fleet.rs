@@ -1,0 +1,522 @@
+//! `verify --on` and `verify --merge`: the real launcher on stand-in nodes, and files that others wrote.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::fake_nodes::{FakeNodes, IMAGE};
+use crate::program::{Program, Run};
+use crate::{assert_message, program};
+
+fn scene() -> (Program, FakeNodes) {
+    let mut program = program();
+    let nodes = FakeNodes::new(&program.path("nodes"));
+    program.set("PATH", nodes.path(true));
+    (program, nodes)
+}
+
+fn json(run: &Run) -> Value {
+    serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", run.stdout, run.stderr))
+}
+
+/// `node1: failed drain gemm-large: …`, a line for each node.
+fn rows(report: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let row = |node: &Value| {
+        let why: Vec<String> = node["why"].as_array().expect("reasons").iter().map(text).collect();
+        format!(
+            "{}: {} {} {}",
+            text(&node["node"]),
+            text(&node["state"]),
+            text(&node["action"]),
+            why.join("; ")
+        )
+    };
+    report["nodes"].as_array().expect("nodes").iter().map(row).collect()
+}
+
+#[track_caller]
+fn assert_rows(rows: &[String], expected: &[&str]) {
+    for start in expected {
+        assert!(rows.iter().any(|row| row.starts_with(start)), "`{start}` is missing: {rows:#?}");
+    }
+    assert_eq!(rows.len(), expected.len(), "{rows:#?}");
+}
+
+fn ask(program: &Program, on: &str, more: &[&str]) -> Run {
+    let deadline: &[&str] = if more.contains(&"--deadline") { &[] } else { &["--deadline", "20"] };
+    program.run(&[&["verify", IMAGE, "--on", on, "--pull-deadline", "20"], deadline, more].concat())
+}
+
+#[test]
+fn nodes_of_slurm_become_rows_with_their_faults() {
+    let (program, nodes) = scene();
+    nodes.idle(8, "node9|gpu*|drained|gpu:h200:2|root|2026-11-22T10:00:00|Xid 79 seen\nnode10|gpu*|mixed|gpu:h200:2|||none\n");
+    for (node, fault) in [
+        ("node1", "failed"),
+        ("node2", "hang"),
+        ("node3", "less"),
+        ("node4", "slow"),
+        ("node5", "driver"),
+        ("node6", "no-image"),
+        ("node7", "engine"),
+    ] {
+        nodes.fault(node, fault);
+    }
+    let args = ["--json", "--level", "perf", "--deadline", "3", "--", "--account=ml", "--qos=low"];
+    let run =
+        program.run(&[&["verify", IMAGE, "--on", "slurm", "--pull-deadline", "20"], &args[..]].concat());
+    let report = json(&run);
+    assert_eq!((run.code, &report["verdict"]), (1, &"failed".into()), "{}", run.stderr);
+    assert_rows(
+        &rows(&report),
+        &[
+            "node1: failed drain gemm-large: 3 elements differ",
+            "node2: no-report watch the checks ran into their deadline, after 2 checks, the last `gemm-fp32-own`",
+            "node3: different drain GPUs 1, most have 2",
+            "node4: slow watch speed-gemm-fp16 14 % under the median",
+            "node5: different watch driver 550.54.15, most have 570.86.15",
+            "node6: no-report watch docker, fetching the image: Error response from daemon: manifest unknown",
+            "node7: no-report watch docker, running the checks: docker: could not select device driver",
+            "node8: ok use ",
+            "node9: not-run none drained: Xid 79 seen (root, 2026-11-22T10:00:00)",
+            "node10: not-run none busy: mixed",
+        ],
+    );
+    let job = nodes.calls("srun").join("\n");
+    for word in [
+        "--job-name=envforge-verify",
+        "--nodelist=node[1-8]",
+        "--nodes=8",
+        "--gpus-per-node=2",
+        "--partition=gpu",
+        "--label",
+        "--no-kill",
+        "--kill-on-bad-exit=0",
+        "--account=ml --qos=low bash -s",
+    ] {
+        assert!(job.contains(word), "`{word}` is missing: {job}");
+    }
+    assert_eq!(job.lines().count(), 1, "one job: {job}");
+    let containers: Vec<String> =
+        nodes.calls("docker").into_iter().filter(|call| call.contains("docker run ")).collect();
+    for word in [
+        "--network none",
+        "--read-only",
+        "--cap-drop ALL",
+        "--security-opt no-new-privileges",
+        "--gpus \"device=0,1\"",
+        "--env LD_LIBRARY_PATH= --env ENVFORGE_CHILD_LD_LIBRARY_PATH=/opt/lib",
+        "perf --json",
+    ] {
+        assert!(containers.iter().all(|call| call.contains(word)), "`{word}` is missing: {containers:#?}");
+    }
+    // What ran into the deadline is removed by its name, and nothing of the launcher stays.
+    assert!(nodes.calls("docker").iter().any(|call| call.starts_with("node2 docker rm -f envforge-verify-")));
+    let left: Vec<_> = std::fs::read_dir(program.path("tmp"))
+        .expect("ours")
+        .map(|entry| entry.expect("one").path())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let first = &report["nodes"][0];
+    assert_eq!(
+        (&first["job"], &first["boot_id"], &first["runtime"]),
+        (&"7".into(), &"boot-node1".into(), &"docker".into())
+    );
+}
+
+#[test]
+fn answer_for_people_names_bad_nodes_first() {
+    let (program, nodes) = scene();
+    nodes.idle(6, "");
+    nodes.fault("node2", "failed");
+    let run = ask(&program, "slurm:gpu", &["--html", "nodes.html", "--junit", "nodes.xml"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(
+        lines[1].starts_with("failed  drain  node2") && lines[1].ends_with("gemm-large: 3 elements differ"),
+        "{}",
+        run.stdout
+    );
+    assert!(lines[2].starts_with("ok      use    node[1,3-6]"), "{}", run.stdout);
+    assert!(run.stdout.contains("gemm-large  failed  ok"), "{}", run.stdout);
+    assert_eq!(lines.last(), Some(&"6 nodes: 1 failed, 5 ok"));
+    let page = std::fs::read_to_string(program.path("nodes.html")).expect("a page");
+    assert!(page.contains("6 nodes: 1 failed, 5 ok") && page.contains(IMAGE), "{page}");
+    let unit = std::fs::read_to_string(program.path("nodes.xml")).expect("a file");
+    assert_eq!(unit.matches("<testsuite ").count(), 6);
+}
+
+#[test]
+fn node_that_was_named_and_cannot_be_asked_is_exit_3() {
+    let (program, nodes) = scene();
+    nodes.idle(2, "node9|gpu*|down*|gpu:h200:2|root|2026-11-22T10:00:00|Not responding\n");
+    let run = ask(&program, "slurm:node[1-2,9,11]", &["--json"]);
+    assert_eq!(run.code, 3, "{}", run.stderr);
+    let report = json(&run);
+    assert_eq!(report["verdict"], "incomplete");
+    assert_rows(
+        &rows(&report),
+        &[
+            "node1: ok",
+            "node2: ok",
+            "node9: not-run none down*: Not responding",
+            "node11: not-run none not a node of this cluster",
+        ],
+    );
+    assert_eq!(ask(&program, "slurm", &[]).code, 0, "the same nodes of the whole cluster");
+    assert_message(
+        &ask(&program, "slurm:node[", &[]),
+        2,
+        &["invalid value for --on: invalid node list `node[`"],
+    );
+}
+
+#[test]
+fn refused_job_becomes_one_job_for_each_node() {
+    let (program, nodes) = scene();
+    nodes.idle(3, "");
+    nodes.write("refuse-many", "");
+    nodes.write("refuse-node2", "");
+    let run = ask(&program, "slurm", &["--json"]);
+    assert_rows(
+        &rows(&json(&run)),
+        &["node1: ok", "node2: not-run none Requested nodes are busy", "node3: ok"],
+    );
+    assert_eq!((run.code, nodes.calls("srun").len()), (0, 4), "{:?}", nodes.calls("srun"));
+}
+
+/// Slurm gives ranks in an order of its own, and a node may say what it likes.
+#[test]
+fn rank_decides_whose_report_it_is() {
+    let (program, nodes) = scene();
+    nodes.idle(3, "");
+    nodes.write("order", "node3\nnode1\nnode2\n");
+    nodes.fault("node3", "failed");
+    nodes.write("says-node2", "node1\n");
+    let run = ask(&program, "slurm", &["--json"]);
+    assert_rows(
+        &rows(&json(&run)),
+        &["node3: failed", "node2: no-report watch its report says that it is `node1`", "node1: ok"],
+    );
+}
+
+#[test]
+fn parallel_gives_each_node_a_job_of_its_own() {
+    let (program, nodes) = scene();
+    nodes.idle(3, "");
+    let run = ask(&program, "slurm", &["--parallel", "1"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let calls = nodes.read("calls");
+    // A container begins after the one before has ended: its removal is the last call of a node.
+    let order: Vec<&str> = calls
+        .lines()
+        .filter(|call| call.contains(" srun ") || call.contains("docker rm "))
+        .map(|call| call.split(' ').nth(1).unwrap_or_default())
+        .collect();
+    assert_eq!(order, ["srun", "docker", "srun", "docker", "srun", "docker"], "{calls}");
+}
+
+/// Ctrl-C ends `srun` in order and cancels the job; no launcher, container or folder stays.
+#[test]
+fn interrupt_leaves_no_job() {
+    let (program, nodes) = scene();
+    nodes.idle(2, "");
+    nodes.fault("node1", "hang");
+    nodes.fault("node2", "hang");
+    let args = ["verify", IMAGE, "--on", "slurm", "--deadline", "60"];
+    let mut child = program.command(&args).spawn().expect("it starts");
+    let end = Instant::now() + Duration::from_secs(30);
+    while nodes.calls("docker").iter().filter(|call| call.contains(" run ")).count() < 2 {
+        assert!(Instant::now() < end, "{}", nodes.read("calls"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert_eq!(child.wait().expect("a child of ours").code(), Some(130));
+    assert_eq!(nodes.read("ended"), "ended\n");
+    assert_eq!(nodes.calls("scancel"), [" scancel --quiet 7"]);
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let left = std::fs::read_dir(program.path("tmp")).expect("ours").count();
+        let removed = nodes.calls("docker").iter().filter(|call| call.contains(" rm -f ")).count();
+        if (left, removed) == (0, 2) {
+            break;
+        }
+        assert!(Instant::now() < end, "{left} folders, {removed} containers removed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn hosts_of_ssh_become_rows_with_their_faults() {
+    let (program, nodes) = scene();
+    for (host, fault) in [
+        ("h1", "ok"),
+        ("root@h2", "refused"),
+        ("h3", "key"),
+        ("h4", "lost"),
+        ("h5", "no-bash"),
+        ("h6", "no-image"),
+        ("h7", "failed"),
+        ("h8", "full"),
+    ] {
+        nodes.fault(host, fault);
+    }
+    std::fs::write(program.path("hosts"), "# rack one\nh[1,3-5]\nroot@h2 # by its user\n\nh6\nh[7-8]\n")
+        .expect("ours");
+    let run = ask(&program, "ssh:@hosts", &["--json", "--", "-p", "2222"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert_rows(
+        &rows(&json(&run)),
+        &[
+            "h1: ok",
+            "root@h2: not-run none ssh: connect to host root@h2 port 22: Connection refused",
+            "h3: not-run none Host key verification failed.",
+            "h4: no-report watch connection lost: Connection to h4 closed by remote host. while running the checks",
+            "h5: no-report watch the launcher ended with code 127: sh: exec: bash: not found",
+            "h6: no-report watch docker, fetching the image: Error response from daemon: manifest unknown",
+            "h7: failed drain",
+            "h8: no-report watch the node, starting: mktemp: failed to create directory: No space left on device",
+        ],
+    );
+    for call in nodes.calls("ssh") {
+        assert!(call.contains("-o BatchMode=yes") && call.contains(" -p 2222 -- "), "{call}");
+        assert!(!call.contains("StrictHostKeyChecking"), "the user's configuration decides: {call}");
+    }
+    let ok = ask(&program, "ssh:h1", &[]);
+    assert_eq!(ok.code, 0, "{}", ok.stderr);
+    let refused = ask(&program, "ssh:h1,h3", &[]);
+    assert_eq!(refused.code, 3, "a host that was named counts: {}", refused.stdout);
+}
+
+#[test]
+fn call_that_cannot_be_meant_is_refused() {
+    let (program, nodes) = scene();
+    nodes.idle(1, "");
+    let refused =
+        |args: &[&str], says: &[&str]| assert_message(&program.run(&[&["verify"], args].concat()), 2, says);
+    let digest = ["--on requires one image by its digest", "envforge push IMAGE REF"];
+    refused(&["box.test/a:1", "--on", "slurm"], &digest);
+    refused(&["--on", "slurm"], &digest);
+    refused(&[IMAGE, IMAGE, "--on", "slurm"], &digest);
+    refused(&[IMAGE, "--on", "ssh:-oProxyCommand=id"], &["invalid node name `-oProxyCommand=id`"]);
+    refused(&[IMAGE, "--on", "kubernetes"], &["expected `slurm`"]);
+    refused(&[IMAGE, "--on", "slurm", "--push"], &["cannot be used with"]);
+    refused(&[IMAGE, "--merge", "x"], &["cannot be used with"]);
+    refused(&[IMAGE, "--parallel", "2"], &["--on"]);
+    assert!(nodes.read("calls").is_empty(), "{}", nodes.read("calls"));
+    let mut without = crate::program();
+    without.set("PATH", "/nonexistent");
+    assert_message(&ask(&without, "slurm", &[]), 3, &["cannot run `sinfo`", "install `sinfo`"]);
+}
+
+#[test]
+fn scheduler_that_does_not_answer_is_exit_3() {
+    let (program, nodes) = scene();
+    nodes.write("sinfo", "");
+    assert_message(&ask(&program, "slurm", &[]), 3, &["no node found"]);
+    let fake = program.path("nodes/way/sinfo");
+    std::fs::write(
+        fake,
+        "#!/bin/sh\necho 'slurm_load_partitions: Unable to contact slurm controller' >&2; exit 1\n",
+    )
+    .expect("ours");
+    assert_message(
+        &ask(&program, "slurm", &[]),
+        3,
+        &["`sinfo` failed: slurm_load_partitions: Unable to contact slurm controller"],
+    );
+}
+
+/// Logs of launchers as `srun --label` and ssh wrote them.
+fn logs(program: &Program, nodes: &FakeNodes) -> String {
+    let fake = program.path("nodes/way/srun");
+    let text = std::fs::read_to_string(&fake).expect("ours");
+    let kept = text.replace("exec sed -u \"s/^/$rank: /\"", "sed -u \"s/^/$rank: /\" | tee -a \"$here/log\"");
+    std::fs::write(&fake, kept).expect("ours");
+    let run = ask(program, "slurm", &[]);
+    assert!(run.code < 2, "{}", run.stderr);
+    nodes.read("log")
+}
+
+#[test]
+fn files_of_any_origin_are_one_answer() {
+    let (program, nodes) = scene();
+    nodes.idle(4, "");
+    nodes.fault("node2", "failed");
+    let log = logs(&program, &nodes);
+    std::fs::create_dir(program.path("reports")).expect("ours");
+    let write =
+        |name: &str, bytes: &[u8]| std::fs::write(program.path("reports").join(name), bytes).expect("ours");
+    write("job.log", format!("a module was loaded\n{log}").as_bytes());
+    // A job that was cut in the middle of a report, and one that never came to it.
+    let report = log
+        .lines()
+        .find(|line| line.contains("envforge-report") && line.contains("node=node3"))
+        .expect("a report");
+    let (_, report) = report.split_once(": ").expect("a label");
+    let of = |node: &str| {
+        report.replace("node=node3", &format!("node={node}")).replace("boot-node3", &format!("boot-{node}"))
+    };
+    write("node5.log", &of("node5").as_bytes()[..600]);
+    write("node6.log", b"envforge-node 1 nonce=a node=node6 host=x job=1 boot=b stage=pull .\nslurmstepd: error: *** STEP CANCELLED ***\n");
+    write("node7.log", "\u{1b}[2J<script>\n".repeat(10).as_bytes());
+    write("node8.log", b"");
+    write(".hidden", b"x");
+    let agent = "{\"schema\":1,\"agent\":\"envforge-agent\"}\n{\"id\":\"gemm-large\",\"stage\":\"gpu\",\"outcome\":\"passed\",\"detail\":\"exact\",\"measured\":{\"gpu.0\":\"NVIDIA H200 (sm_90)\"},\"expected\":{},\"hint\":null}\n";
+    write("node10.jsonl", format!("{agent}{{\"done\":true,\"seconds\":1}}\n").as_bytes());
+    write("node11.jsonl", agent.as_bytes());
+    let several = r#"{"schema":1,"verdict":"passed","reports":[{},{}],"errors":[]}"#;
+    write("node12.json", several.as_bytes());
+    let lying = r#"{"schema":1,"image":"x","executed":true,"verdict":"passed","checks":[{"id":"gemm-large","stage":"gpu","outcome":"failed","detail":"\u001b[2Jwrong","measured":{}}],"gpus":["a"],"versions":{},"seconds":1,"level":"full"}"#;
+    write("node13.json", lying.as_bytes());
+    let huge = std::fs::File::create(program.path("reports/node14.log")).expect("ours");
+    huge.set_len(600 << 20).expect("sparse");
+    let pipe = program.path("reports/pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let run = program.run(&["verify", "--merge", "reports", "--json"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("skipping report: ")
+            && run.stderr.contains("is not a regular file: it is a pipe"),
+        "{}",
+        run.stderr
+    );
+    assert_rows(
+        &rows(&json(&run)),
+        &[
+            "node1: ok",
+            "node2: failed drain gemm-large: 3 elements differ",
+            "node3: ok",
+            "node4: ok",
+            "node5: no-report watch damaged report: the line is cut",
+            "node6: no-report watch its log ends while fetching the image",
+            "node7: no-report watch no report in its file",
+            "node8: no-report watch no report in its file",
+            "node10: ok",
+            "node11: no-report watch the agent's report in its file is cut",
+            "node12: no-report watch its file has reports of 2 images",
+            "node13: failed drain gemm-large: \\u{1b}[2Jwrong",
+            "node14: no-report watch the file is larger than 512 MiB",
+        ],
+    );
+    let text =
+        program.run(&["verify", "--merge", "reports/job.log", "reports/node5.log", "--html", "page.html"]);
+    assert!(text.stdout.ends_with("5 nodes: 1 failed, 1 no report, 3 ok\n"), "{}", text.stdout);
+    assert_message(
+        &program.run(&["verify", "--merge", "reports/pipe"]),
+        2,
+        &["cannot read report `reports/pipe`", "it is a pipe"],
+    );
+    assert_message(&program.run(&["verify", "--merge", "nothing"]), 2, &["cannot read report `nothing`"]);
+    std::fs::create_dir(program.path("empty")).expect("ours");
+    assert_message(&program.run(&["verify", "--merge", "empty"]), 2, &["no report found in `empty`"]);
+}
+
+/// One report under two names, and a byte that is lost in the middle.
+#[test]
+fn copied_and_damaged_reports_count_for_none() {
+    let (program, nodes) = scene();
+    nodes.idle(2, "");
+    let log = logs(&program, &nodes);
+    let reports: Vec<&str> = log
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(_, line)| line)
+        .filter(|line| line.starts_with("envforge-report"))
+        .collect();
+    let merged = |text: &str| {
+        std::fs::write(program.path("one.log"), text).expect("ours");
+        json(&program.run(&["verify", "--merge", "one.log", "--json"]))
+    };
+    let whole = merged(&reports.join("\n"));
+    assert_rows(&rows(&whole), &["node1: ok", "node2: ok"]);
+    let copied = reports[0].replace("node=node1", "node=node2").replace("node=node2 host", "node=node3 host");
+    let copied = merged(&format!("{}\n{copied}\n", reports.join("\n")));
+    let all = rows(&copied);
+    assert!(all.iter().filter(|row| row.contains("one of them is not its own")).count() == 2, "{all:#?}");
+    let lost = reports[0].replacen("body=H", "body=", 1);
+    assert_ne!(lost, reports[0], "the body begins as gzip does");
+    assert_rows(
+        &rows(&merged(&lost)),
+        &[&format!(
+            "{}: no-report watch damaged report: the checksum differs",
+            reports[0].split("node=").nth(1).and_then(|rest| rest.split(' ').next()).expect("a node")
+        )],
+    );
+}
+
+/// A node that prints the report of an earlier call has given none in this one.
+#[test]
+fn report_of_an_earlier_call_does_not_count() {
+    let (program, nodes) = scene();
+    nodes.idle(2, "");
+    let log = logs(&program, &nodes);
+    let mut reports = log
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(_, line)| line)
+        .filter(|line| line.starts_with("envforge-report") && line.contains("node=node2 "));
+    nodes.write("replay-node2", &format!("{}\n", reports.next().expect("a report")));
+    nodes.fault("node2", "hang");
+    let run = ask(&program, "slurm", &["--json", "--deadline", "2"]);
+    assert_eq!(run.code, 3, "{}{}", run.stdout, run.stderr);
+    assert_rows(
+        &rows(&json(&run)),
+        &["node1: ok", "node2: no-report watch the checks ran into their deadline"],
+    );
+}
+
+/// A fault that is found twice, one that is not, and more of them than may be drained.
+#[test]
+fn drain_prints_the_command_for_faults_that_are_found_twice() {
+    let (program, nodes) = scene();
+    nodes.idle(8, "");
+    nodes.fault("node2", "failed");
+    nodes.fault("node3", "less");
+    nodes.fault("node5", "once");
+    let run = ask(&program, "slurm", &["--drain"]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let printed: Vec<&str> = run.stdout.lines().filter(|line| line.starts_with("scontrol ")).collect();
+    assert_eq!(
+        printed,
+        [
+            "scontrol update NodeName=node2 State=DRAIN 'Reason=envforge: gemm-large failed twice'",
+            "scontrol update NodeName=node3 State=DRAIN 'Reason=envforge: gpu-count failed twice'",
+        ]
+    );
+    let once = run.stdout.lines().find(|line| line.contains("node5")).expect("a line");
+    assert!(once.starts_with("failed     watch") && once.ends_with("when asked again: ok"), "{once}");
+    let again = nodes.calls("srun").pop().expect("a call");
+    assert!(again.contains("--nodelist=node[2-3,5] "), "the suspects alone are asked again: {again}");
+    assert!(nodes.calls("scontrol").is_empty(), "nothing is drained without --yes");
+
+    let run = ask(&program, "slurm", &["--drain", "--yes", "--json"]);
+    assert_eq!(
+        nodes.calls("scontrol"),
+        [
+            " scontrol update NodeName=node2 State=DRAIN Reason=envforge: gemm-large failed twice",
+            " scontrol update NodeName=node3 State=DRAIN Reason=envforge: gpu-count failed twice",
+        ]
+    );
+    assert!(run.stderr.contains("drained node2\ndrained node3\n"), "{}", run.stderr);
+    assert_eq!(json(&run)["drain"][0]["command"][4], "Reason=envforge: gemm-large failed twice");
+    nodes.write("no-operator", "");
+    let run = ask(&program, "slurm", &["--drain", "--yes"]);
+    assert!(
+        run.stderr.contains("warning: node2 is not drained: slurm_update error: Access/permission denied"),
+        "{}",
+        run.stderr
+    );
+
+    nodes.fault("node4", "failed");
+    let run = ask(&program, "slurm", &["--drain"]);
+    assert!(!run.stdout.contains("scontrol"), "{}", run.stdout);
+    assert!(
+        run.stderr.contains("3 nodes have a fault that was found twice, more than 2 of 8: none is drained"),
+        "{}",
+        run.stderr
+    );
+    assert_message(&ask(&program, "ssh:a", &["--drain"]), 2, &["--drain requires `--on slurm`"]);
+}

@@ -1,0 +1,216 @@
+//! Nodes without a GPU or an engine: a `docker` that prints the report of an agent, an `nvidia-smi`, a boot of their own; and the
+//! programs that lead to them: `sinfo`, `srun`, `squeue`, `scancel`, `ssh`. What they run is the real launcher.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// The image that is asked for.
+pub(crate) const IMAGE: &str =
+    "box.test/team/torch@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+/// What every stand-in begins with: its folder, its node, the fault of that node.
+const HEAD: &str = r#"#!/bin/bash
+here=@HERE@
+node=${SLURMD_NODENAME:-${FLEET_NODE:-}}
+fault=
+[ ! -f "$here/faults/$node" ] || read -r fault <"$here/faults/$node"
+called() { echo "$node ${0##*/} $*" >>"$here/calls"; }
+"#;
+
+/// An engine whose containers print the report of an agent.
+const DOCKER: &str = r#"
+called "$@"
+line() { printf '{"id":"%s","stage":"%s","outcome":"%s","detail":"%s","measured":{"gpu.0":"NVIDIA H200 (sm_90)"%s},"expected":{},"hint":null}\n' "$@"; }
+case $1 in
+image)
+    [ "$fault" != no-image ] || exit 1
+    [ "${3:-}" != -f ] || echo "LD_LIBRARY_PATH=/opt/lib"
+    ;;
+pull) echo "Error response from daemon: manifest unknown" >&2; exit 1 ;;
+run)
+    [ "$fault" != engine ] || { echo "docker: could not select device driver" >&2; exit 125; }
+    echo '{"schema":1,"agent":"envforge-agent"}'
+    line driver gpu passed fine ',"gpus":"2"'
+    line gemm-fp32-own gpu passed exact ""
+    [ "$fault" != hang ] || exec sleep 600
+    sleep "${FLEET_SECONDS:-0}"
+    outcome=passed
+    [ "$fault" != failed ] || outcome=failed
+    # A fault that is not there when the node is asked again.
+    [ "$fault" != once ] || { outcome=failed; rm "$here/faults/$node"; }
+    line gemm-large gpu "$outcome" "$([ $outcome = passed ] && echo exact || echo '3 elements differ')" ""
+    speed=700
+    [ "$fault" != slow ] || speed=600
+    line speed-gemm-fp16 perf passed fast ",\"median\":\"$speed\""
+    echo '{"done":true,"seconds":1.5}'
+    [ $outcome = passed ]
+    ;;
+esac
+"#;
+
+const NVIDIA_SMI: &str = r#"
+driver=570.86.15
+[ "$fault" != driver ] || driver=550.54.15
+echo "GPU-$node-0, $driver, 96.00.01, NVIDIA H200"
+[ "$fault" = less ] || echo "GPU-$node-1, $driver, 96.00.01, NVIDIA H200"
+"#;
+
+/// Every node has a boot of its own.
+const CAT: &str = r#"
+[ "$1" != /proc/sys/kernel/random/boot_id ] || { echo "boot-$node"; exit; }
+exec /bin/cat "$@"
+"#;
+
+/// A node whose disk is full.
+const MKTEMP: &str = r#"
+[ "$fault" != full ] || { echo "mktemp: failed to create directory: No space left on device" >&2; exit 1; }
+exec /usr/bin/mktemp "$@"
+"#;
+
+const SINFO: &str = r#"
+called "$@"
+/bin/cat "$here/sinfo"
+"#;
+
+const SCANCEL: &str = "\ncalled \"$@\"\n";
+
+/// Drains nobody where the file `no-operator` is there.
+const SCONTROL: &str = r#"
+called "$@"
+[ ! -f "$here/no-operator" ] || { echo "slurm_update error: Access/permission denied" >&2; exit 1; }
+"#;
+
+/// Ranks follow the order of the file `order`, as Slurm's follow its own.
+const SQUEUE: &str = r#"
+called "$@"
+[ ! -f "$here/order" ] || paste -sd, "$here/order"
+"#;
+
+/// Runs the launcher for each node, with labels. A call for more than one node is refused if the file `refuse-many` is there.
+const SRUN: &str = r#"
+called "$@"
+for word; do
+    case $word in --nodelist=*) list=${word#*=} ;; esac
+done
+nodes=()
+stem=${list%%\[*}
+ranges=${list#"$stem"}
+ranges=${ranges#\[}
+for range in $(tr , ' ' <<<"${ranges%\]}"); do
+    for number in $(seq "${range%-*}" "${range#*-}"); do nodes+=("$stem$number"); done
+done
+[ ${#nodes[@]} -gt 0 ] || nodes=("$stem")
+if [ ${#nodes[@]} -gt 1 ] && [ -f "$here/refuse-many" ] || [ -f "$here/refuse-$stem" ]; then
+    echo "srun: error: Unable to allocate resources: Requested nodes are busy" >&2
+    exit 1
+fi
+[ ! -f "$here/order" ] || [ ${#nodes[@]} -eq 1 ] || mapfile -t nodes <"$here/order"
+temporary=$(mktemp -d "$here/srun.XXXXXX")
+trap 'echo ended >>"$here/ended"; kill $(jobs -p) 2>/dev/null; exit 143' TERM
+sed '/^\.$/q' >"$temporary/in"
+tasks=()
+for rank in "${!nodes[@]}"; do
+    name=${nodes[rank]}
+    [ ! -f "$here/says-$name" ] || read -r name <"$here/says-$name"
+    mkfifo "$temporary/$rank"
+    exec {pipe}<>"$temporary/$rank"
+    /bin/cat "$temporary/in" >&$pipe &
+    SLURMD_NODENAME=$name SLURM_JOB_ID=7 SLURM_PROCID=$rank SLURM_STEP_GPUS=0,1 bash -s <"$temporary/$rank" \
+        > >(exec sed -u "s/^/$rank: /") {pipe}<&- &
+    tasks+=($!)
+done
+code=0
+for task in "${tasks[@]}"; do wait "$task" || code=$?; done
+sleep 0.1
+for rank in "${!nodes[@]}"; do
+    [ ! -f "$here/replay-${nodes[rank]}" ] || sed "s/^/$rank: /" "$here/replay-${nodes[rank]}"
+done
+exit $code
+"#;
+
+/// A host by its name: what it does is its fault.
+const SSH: &str = r#"
+called "$@"
+while [ "$1" != -- ]; do shift; done
+export FLEET_NODE=$2
+read -r fault <"$here/faults/$FLEET_NODE" || true
+case $fault in
+refused) echo "ssh: connect to host $FLEET_NODE port 22: Connection refused" >&2; exit 255 ;;
+key) echo "Host key verification failed." >&2; exit 255 ;;
+no-bash) echo "sh: exec: bash: not found" >&2; exit 127 ;;
+lost) bash -s | sed -u '/stage=check/q'; echo "Connection to $FLEET_NODE closed by remote host." >&2; exit 255 ;;
+esac
+exec bash -s
+"#;
+
+/// The folder of the stand-ins.
+pub(crate) struct FakeNodes {
+    folder: PathBuf,
+}
+
+impl FakeNodes {
+    /// Writes them below a folder.
+    pub(crate) fn new(folder: &Path) -> Self {
+        let nodes = Self { folder: folder.to_owned() };
+        for name in ["node", "way", "faults"] {
+            std::fs::create_dir_all(folder.join(name)).expect("ours");
+        }
+        for (name, text) in [("docker", DOCKER), ("nvidia-smi", NVIDIA_SMI), ("cat", CAT), ("mktemp", MKTEMP)]
+        {
+            nodes.program("node", name, text);
+        }
+        for (name, text) in [
+            ("sinfo", SINFO),
+            ("srun", SRUN),
+            ("squeue", SQUEUE),
+            ("scancel", SCANCEL),
+            ("scontrol", SCONTROL),
+            ("ssh", SSH),
+        ] {
+            nodes.program("way", name, text);
+        }
+        nodes
+    }
+
+    fn program(&self, folder: &str, name: &str, text: &str) {
+        let path = self.folder.join(folder).join(name);
+        let head = HEAD.replace("@HERE@", &format!("'{}'", self.folder.display()));
+        std::fs::write(&path, head + text).expect("ours");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+
+    /// Gives a node a fault.
+    pub(crate) fn fault(&self, node: &str, fault: &str) {
+        self.write(&format!("faults/{node}"), &format!("{fault}\n"));
+    }
+
+    /// Writes a file of the stand-ins.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.join(name), text).expect("ours");
+    }
+
+    /// Reads one; empty: there is none.
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.folder.join(name)).unwrap_or_default()
+    }
+
+    /// The calls of a stand-in, a line each.
+    pub(crate) fn calls(&self, program: &str) -> Vec<String> {
+        let is_of = |line: &&str| line.split(' ').nth(1) == Some(program);
+        self.read("calls").lines().filter(is_of).map(str::to_owned).collect()
+    }
+
+    /// The PATH of nodes; `ways`: with the stand-ins of Slurm and ssh.
+    pub(crate) fn path(&self, ways: bool) -> String {
+        let own = std::env::var("PATH").expect("a PATH");
+        let at = |name: &str| self.folder.join(name).display().to_string();
+        if ways { format!("{}:{}:{own}", at("way"), at("node")) } else { format!("{}:{own}", at("node")) }
+    }
+
+    /// Lets `sinfo` list so many idle nodes with two GPUs each, after these lines.
+    pub(crate) fn idle(&self, count: usize, others: &str) {
+        let line = |number| format!("node{number}|gpu*|idle|gpu:h200:2|Unknown|Unknown|none\n");
+        let lines: String = (1..=count).map(line).collect();
+        self.write("sinfo", &(others.to_owned() + &lines));
+    }
+}
