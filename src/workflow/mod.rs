@@ -65,6 +65,7 @@ mod publish_layers;
 pub(crate) mod push;
 mod push_assembled;
 pub(crate) mod read_folder;
+pub(crate) mod read_image;
 pub mod request_error;
 pub(crate) mod requested_indexes;
 mod resolver_image;
