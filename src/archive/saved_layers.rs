@@ -139,8 +139,11 @@ pub(crate) fn layers_of(
     image_of(saved, scratch).map(|image| image.layers)
 }
 
+/// A reader of a layer's tar.
+pub(crate) type LayerTar = Box<dyn Read>;
+
 /// Returns the configuration of the one image of an archive, and a reader of each layer's tar, lowest first. Nothing is compared.
-pub(crate) fn layer_readers(mut saved: File) -> Result<(Vec<u8>, Vec<Box<dyn Read>>), SavedImageError> {
+pub(crate) fn layer_readers(mut saved: File) -> Result<(Vec<u8>, Vec<LayerTar>), SavedImageError> {
     let places = places(&mut saved)?;
     let Described { entry, config, .. } = described(&mut saved, &places)?;
     let saved = Arc::new(saved);

@@ -169,7 +169,7 @@ impl Devcontainer {
                     reading.python.push(PythonFact { origin, versions, by: format!("feature {name}") });
                 }
                 None => {
-                    reading.leave(origin, name, "a feature of dev containers: the image does not have it")
+                    reading.leave(origin, name, "a feature of dev containers: the image does not have it");
                 }
             }
         }

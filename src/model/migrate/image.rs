@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use camino::Utf8Path;
+
 use super::conda::take;
 use super::conda_spec::cuda_of;
 use super::locks::pin;
@@ -27,7 +29,7 @@ pub fn is_record(path: &str) -> bool {
     let is_of_python = |folder: &str| folder == "site-packages" || folder == "dist-packages";
     let is_metadata = ["METADATA", "REQUESTED"].contains(&name) && parent.ends_with(".dist-info");
     let is_egg = name.ends_with(".egg-info") && is_of_python(parent);
-    let is_conda = parent == "conda-meta" && name.ends_with(".json");
+    let is_conda = parent == "conda-meta" && Utf8Path::new(name).extension() == Some("json");
     let is_compiler = name == "nvcc" && parent == "bin";
     is_metadata || is_egg || is_conda || is_compiler
 }

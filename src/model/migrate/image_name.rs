@@ -113,8 +113,7 @@ fn of_another_machine(short: &str, words: &[&str]) -> Option<&'static str> {
     if short.starts_with("dustynv/") || name.starts_with("l4t") || words.contains(&"igpu") {
         return Some(JETSON);
     }
-    let is_rocm = |word: &&str| word.starts_with("rocm");
-    (short.starts_with("rocm/") || name.contains("rocm") || words.iter().any(|word| is_rocm(&word)))
+    (short.starts_with("rocm/") || name.contains("rocm") || words.iter().any(|word| word.starts_with("rocm")))
         .then_some("an image for AMD GPUs (ROCm): an image of envforge is for NVIDIA GPUs")
 }
 

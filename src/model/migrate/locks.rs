@@ -1,5 +1,6 @@
 //! Locks of Python tools: uv.lock, poetry.lock, pylock.toml.
 
+use camino::Utf8Path;
 use serde::Deserialize;
 
 use super::place::Origin;
@@ -110,7 +111,10 @@ pub fn from_poetry_lock(file: &str, text: &str) -> Reading {
         let kind = package.source.get("type").and_then(toml::Value::as_str);
         let address = package.source.get("url").and_then(toml::Value::as_str).unwrap_or_default();
         // A wheel by its address: its release is that of the lock.
-        let is_wheel = address.split(['#', '?']).next().is_some_and(|path| path.ends_with(".whl"));
+        let is_wheel = address
+            .split(['#', '?'])
+            .next()
+            .is_some_and(|path| Utf8Path::new(path).extension() == Some("whl"));
         if kind.is_some_and(|kind| {
             ["git", "directory"].contains(&kind) || ["file", "url"].contains(&kind) && !is_wheel
         }) {

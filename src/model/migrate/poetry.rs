@@ -146,7 +146,7 @@ fn dependency(
                     wheel_python(reading, python.filter(|_| marker.is_empty()), &origin, &place);
                     return with_marker(*asked, &marker);
                 }
-                _ => "an address: packages come from an index, pinned by hash; give the file with `--wheel FILE`".to_owned(),
+                Line::Package(_) => "an address: packages come from an index, pinned by hash; give the file with `--wheel FILE`".to_owned(),
             };
             reading.leave(origin, &format!("{name} = {{ {key} = \"{place}\" }}"), why);
             return None;

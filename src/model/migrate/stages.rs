@@ -24,8 +24,8 @@ struct Stage {
 }
 
 /// The part of every stage, in their order. A last stage whose image is a variable may begin with any of them: all count.
-pub(super) fn parts<'a>(
-    instructions: &mut dyn Iterator<Item = &'a str>,
+pub(super) fn parts(
+    instructions: &mut dyn Iterator<Item = &str>,
     given: &BTreeMap<String, String>,
 ) -> Vec<Part> {
     let mut stages: Vec<Stage> = Vec::new();
