@@ -8,6 +8,7 @@ mod difference_tests;
 #[cfg(test)]
 pub(crate) mod fuzzed;
 pub(crate) mod image_layout;
+pub(crate) mod image_names;
 pub(crate) mod layout_reader;
 mod limits;
 pub mod saved_layers;

@@ -21,6 +21,7 @@ use crate::model::bounded_tar::BoundedTar;
 use crate::model::sha256::HashingWriter;
 
 const CHUNK: usize = 1 << 20;
+const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// Why the layers of an archive cannot be read.
@@ -138,6 +139,24 @@ pub(crate) fn layers_of(
     image_of(saved, scratch).map(|image| image.layers)
 }
 
+/// A reader of a layer's tar.
+pub(crate) type LayerTar = Box<dyn Read>;
+
+/// Returns the configuration of the one image of an archive, and a reader of each layer's tar, lowest first. Nothing is compared.
+pub(crate) fn layer_readers(mut saved: File) -> Result<(Vec<u8>, Vec<LayerTar>), SavedImageError> {
+    let places = places(&mut saved)?;
+    let Described { entry, config, .. } = described(&mut saved, &places)?;
+    let saved = Arc::new(saved);
+    let layer = |name: &String| {
+        let (start, size) = find(&places, name)?;
+        let mut layer = Section::new(Arc::clone(&saved), start, size);
+        let magic = magic_of(&mut layer)?;
+        Ok::<_, SavedImageError>(unpacked(&magic, layer)?)
+    };
+    let layers = entry.layers.iter().map(layer).collect::<Result<_, _>>()?;
+    Ok((config, layers))
+}
+
 /// The one image of an archive: everything of it that counts.
 pub(crate) struct SavedImage {
     /// Its configuration.
@@ -252,19 +271,33 @@ fn json<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, SavedImageErr
     serde_json::from_slice(bytes).map_err(|error| SavedImageError::Archive(error.to_string()))
 }
 
+/// The first bytes of a layer, which say how it is compressed.
+fn magic_of(layer: &mut Section) -> std::io::Result<Vec<u8>> {
+    let mut magic = Vec::new();
+    layer.take(4).read_to_end(&mut magic)?;
+    layer.rewind()?;
+    Ok(magic)
+}
+
+/// A reader of a layer's tar.
+fn unpacked(magic: &[u8], layer: Section) -> std::io::Result<Box<dyn Read>> {
+    Ok(match magic {
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(layer)),
+        ZSTD => Box::new(zstd::stream::read::Decoder::new(layer)?),
+        _ => Box::new(layer),
+    })
+}
+
 /// Returns a layer as an uncompressed tar: some engines save it compressed.
 fn plain(
     mut layer: Section,
     scratch: &impl Fn() -> std::io::Result<tempfile::NamedTempFile>,
 ) -> std::io::Result<Section> {
-    let mut magic = Vec::new();
-    (&mut layer).take(4).read_to_end(&mut magic)?;
-    layer.rewind()?;
-    let unpacked: Box<dyn Read> = match magic.as_slice() {
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(layer)),
-        ZSTD => Box::new(zstd::stream::read::Decoder::new(layer)?),
-        _ => return Ok(layer),
-    };
+    let magic = magic_of(&mut layer)?;
+    if !magic.starts_with(GZIP) && magic != ZSTD {
+        return Ok(layer);
+    }
+    let unpacked = unpacked(&magic, layer)?;
     let mut file = scratch()?.into_file();
     let named = |error: std::io::Error| match error.kind() {
         ErrorKind::UnexpectedEof => Error::new(error.kind(), "a compressed layer is cut: its end is missing"),

@@ -7,6 +7,7 @@ Examples:
   envforge init                             use the files here, else the latest PyTorch
   envforge init pytorch-cuda:2.8-cu128
   envforge init --from requirements.txt     use this file alone
+  envforge init --from trainer:latest       use the packages of an image, read from its files
   envforge init && envforge build";
 
 /// Arguments of `init`.
@@ -15,9 +16,10 @@ Examples:
 pub struct InitArgs {
     /// Spec of the project [default: what its files ask for, else pytorch-cuda, for this machine].
     pub spec: Option<String>,
-    /// File or directory to read instead of this directory: requirements, pyproject.toml, a lock of uv, Poetry, pixi or conda-lock,
-    /// environment.yml, a Dockerfile, a script with its metadata. Nothing of it is run.
-    #[arg(long, value_name = "PATH")]
+    /// File or directory to read instead of this directory: requirements, pyproject.toml, a lock of uv, Poetry, PDM, pixi or conda-lock,
+    /// environment.yml, a Dockerfile, a script or notebook that installs packages; or an image: NAME:TAG of the engine, or a file of
+    /// `docker save`. Nothing of it is run.
+    #[arg(long, value_name = "PATH|IMAGE")]
     pub from: Option<camino::Utf8PathBuf>,
     /// Overwrite an existing envforge.toml.
     #[arg(long)]

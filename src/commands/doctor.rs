@@ -38,7 +38,7 @@ struct FullReport {
 
 pub(super) async fn doctor(args: &request::Doctor, settings: &Settings) -> Result<Exit, CommandError> {
     if let Some(text) = &args.explain {
-        return explain::explain(text, settings.output);
+        return explain::explain(text, &settings.paths.current_dir, settings.output);
     }
     let matrix = Matrix::current();
     let report = HostReport {

@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 
+use camino::Utf8Path;
 use serde::Serialize;
 
 use crate::failure::Exit;
@@ -11,6 +12,7 @@ use crate::model::visible::visible_line;
 use crate::model::wrap::{hanging, wrapped};
 use crate::report::Printer;
 use crate::settings::Output;
+use crate::store::read_regular;
 use crate::workflow::error::CommandError;
 
 /// Characters of a line that are shown.
@@ -50,14 +52,22 @@ struct MarkedLine {
     text: String,
 }
 
-/// Explains a text, or standard input for `-`.
-pub(super) fn explain(text: &str, output: Output) -> Result<Exit, CommandError> {
-    let mut text = text.to_owned();
-    if text == "-" {
+/// A log is at most this long, bytes; of a longer one give the end: `tail -n 10000 LOG | envforge doctor --explain -`.
+const LARGEST_LOG: u64 = 256 << 20;
+
+/// Explains a text, the file that it names, or standard input for `-`.
+pub(super) fn explain(text: &str, folder: &Utf8Path, output: Output) -> Result<Exit, CommandError> {
+    let path = folder.join(text);
+    let bytes = if text == "-" {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes)?;
-        text = String::from_utf8_lossy(&bytes).into_owned();
-    }
+        bytes
+    } else if !text.contains(char::is_whitespace) && path.is_file() {
+        read_regular(&path, LARGEST_LOG)?
+    } else {
+        text.as_bytes().to_vec()
+    };
+    let text = String::from_utf8_lossy(&bytes).into_owned();
     let found = findings(&text);
     let lines = if text.trim_end().contains('\n') { marked_lines(&text, &found) } else { Vec::new() };
     if output.json {

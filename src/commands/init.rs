@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
 use crate::model::compat::Matrix;
+use crate::model::image_ref::ImageRef;
 use crate::model::migrate::{Change, Migration, Question, Reading, Refusal, Row, decide, starter};
 use crate::model::project::{FILE, SCHEMA_FILE, json_schema};
 use crate::model::request::{self, LockOptions, ProjectOptions};
@@ -18,6 +19,7 @@ use crate::workflow::build_request::wanted;
 use crate::workflow::companions::check_companions;
 use crate::workflow::error::CommandError;
 use crate::workflow::read_folder::{Surroundings, read_file, read_folder};
+use crate::workflow::read_image::{read_archive, read_image, read_layout};
 use crate::workflow::stack::stack;
 use crate::workflow::target::{machine, options, target};
 
@@ -36,13 +38,13 @@ struct Report<'a> {
     error: Option<String>,
 }
 
-pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, CommandError> {
+pub(super) async fn init(args: &request::Init, settings: &Settings) -> Result<Exit, CommandError> {
     let folder = &settings.paths.current_dir;
     let file = folder.join(FILE);
     if file.exists() && !args.force {
         return Err(ProjectExists { file: file.to_string() }.into());
     }
-    let readings = readings(args, folder)?;
+    let readings = readings(args, folder, settings).await?;
     let resolved = |spec: &str| stack(settings, spec, &LockOptions::default(), &args.target, None);
     if let Some(typed) = &args.spec {
         resolved(typed)?;
@@ -84,15 +86,32 @@ pub(super) fn init(args: &request::Init, settings: &Settings) -> Result<Exit, Co
     Ok(Exit::Done)
 }
 
-fn readings(args: &request::Init, folder: &Utf8Path) -> Result<Vec<Reading>, CommandError> {
+async fn readings(
+    args: &request::Init,
+    folder: &Utf8Path,
+    settings: &Settings,
+) -> Result<Vec<Reading>, CommandError> {
     let around = Surroundings { matrix: Matrix::current(), machine: machine(&args.target) };
     let Some(from) = &args.from else { return Ok(read_folder(folder, around)) };
     let path = folder.join(from);
     match fs_err::metadata(&path) {
+        Ok(found) if found.is_dir() && path.join("oci-layout").is_file() => {
+            Ok(vec![read_layout(&path, around)?])
+        }
         Ok(found) if found.is_dir() => Ok(read_folder(&path, around)),
+        Ok(_) if path.extension() == Some("tar") => Ok(vec![read_archive(&path, around)?]),
         Ok(_) => Ok(read_file(&path, around)),
+        Err(_) if is_image_name(from.as_str()) => {
+            Ok(vec![read_image(settings, from.as_str(), around).await?])
+        }
         Err(error) => Err(NoSuchSource { path: from.to_string(), why: error.kind().to_string() }.into()),
     }
+}
+
+/// Whether a name that is no path is one of an image: with a tag or a digest.
+fn is_image_name(name: &str) -> bool {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    last.contains([':', '@']) && name.parse::<ImageRef>().is_ok()
 }
 
 /// Whether packages fit a stack, as far as the matrix knows.
@@ -247,7 +266,10 @@ impl Failure for NoSuchSource {
     }
 
     fn hints(&self) -> Vec<String> {
-        vec!["`--from` takes a file or a directory".to_owned()]
+        vec![
+            "`--from` takes a file, a directory, an image with its tag, or a file of `docker save`"
+                .to_owned(),
+        ]
     }
 }
 

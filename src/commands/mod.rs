@@ -91,7 +91,7 @@ fn dispatch(command: Command, settings: &Settings) -> Result<ExitCode, CommandEr
         Command::Plan(request) => plan::plan(&request, settings)?,
         Command::List(request) => list::list(&request, settings)?,
         Command::Generate(request) => until_interrupted(generate::generate(&request, settings), output)?,
-        Command::Init(request) => init::init(&request, settings)?,
+        Command::Init(request) => until_interrupted(init::init(&request, settings), output)?,
         Command::CompatLint(request) => compat::lint(&request, settings)?,
         Command::CompatUse(request) => compat::use_archive(&request, settings)?,
         Command::CompatShow(request) => compat::show(&request, settings),

@@ -67,6 +67,7 @@ mod publish_layers;
 pub(crate) mod push;
 mod push_assembled;
 pub(crate) mod read_folder;
+pub(crate) mod read_image;
 pub mod request_error;
 pub(crate) mod requested_indexes;
 pub(crate) mod required_evidence;

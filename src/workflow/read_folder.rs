@@ -1,16 +1,17 @@
 //! The files that people bring, found in a folder or named, and read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
 use crate::model::compat::Matrix;
 use crate::model::migrate::{
-    Kind, Origin, Reading, constraints_of, from_compose, from_conda_explicit, from_conda_lock,
-    from_devcontainer, from_dockerfile, from_environment, from_pipfile, from_pipfile_lock, from_pixi,
+    Given, Kind, Note, Origin, Reading, constraints_of, from_cog, from_compose, from_conda_explicit,
+    from_conda_export, from_conda_lock, from_definition, from_devcontainer, from_dockerfile,
+    from_environment, from_notebook, from_pdm_lock, from_pipfile, from_pipfile_lock, from_pixi,
     from_pixi_lock, from_poetry_lock, from_pylock, from_pyproject_toml, from_python_version,
-    from_requirement_lines, from_script, from_setup_cfg, from_setup_py, from_uv_lock, is_conda_explicit,
-    names_a_framework,
+    from_requirement_lines, from_runtime_file, from_script, from_setup_cfg, from_setup_py, from_shell_script,
+    from_uv_lock, from_uv_toml, is_conda_explicit, is_conda_export, is_without_any_cuda, names_a_framework,
 };
 use crate::model::project::is_apt_name;
 use crate::model::versions::Machine;
@@ -18,11 +19,12 @@ use crate::store::read_regular;
 use crate::workflow::project::LARGEST_FILE;
 
 /// Files that are read where they are, by the names that people give them.
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 29] = [
     "uv.lock",
     "pylock.toml",
     "poetry.lock",
     "Pipfile.lock",
+    "pdm.lock",
     "conda-lock.yml",
     "pixi.lock",
     "pyproject.toml",
@@ -30,18 +32,23 @@ const NAMES: [&str; 24] = [
     "pixi.toml",
     "setup.cfg",
     "setup.py",
+    "uv.toml",
+    "cog.yaml",
     "requirements.txt",
     "environment.yml",
     "environment.yaml",
-    "Dockerfile",
-    "Containerfile",
+    // What builds a Dockerfile decides over its arguments.
     "compose.yaml",
     "compose.yml",
     "docker-compose.yml",
     "docker-compose.yaml",
     ".devcontainer/devcontainer.json",
     ".devcontainer.json",
+    "Dockerfile",
+    "Containerfile",
     ".python-version",
+    "runtime.txt",
+    ".tool-versions",
     "apt.txt",
 ];
 /// Files that name each other lie in each other at most this deep, and there are at most this many.
@@ -61,17 +68,24 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
     let requirements = |name: &str| name.starts_with("requirements") && has_extension(name, "txt");
     let conda = |name: &str| {
         let begins = ["environment", "conda", "env"].iter().any(|begin| name.starts_with(begin));
-        begins && is_yaml(name) && name != "conda-lock.yml"
+        begins && is_yaml(name) && !name.ends_with("conda-lock.yml")
     };
+    let conda_lock = |name: &str| name.ends_with("conda-lock.yml");
+    let pylock = |name: &str| name.starts_with("pylock.") && has_extension(name, "toml");
+    let input = |name: &str| name.starts_with("requirements") && has_extension(name, "in");
+    let definition = |name: &str| has_extension(name, "def");
     let dockerfile =
         |name: &str| name.to_ascii_lowercase().contains("dockerfile") && !name.ends_with(".dockerignore");
     let known = |name: &str| NAMES.contains(&name);
     let text = |name: &str| has_extension(name, "txt");
     // Where people put them: in the folder itself, or in one of that name.
-    let kinds: [&[Place<'_>]; 3] = [
-        &[("", &requirements), ("requirements", &text)],
+    let kinds: [&[Place<'_>]; 6] = [
+        &[("", &requirements), ("requirements", &text), ("", &input)],
         &[("", &conda)],
         &[("", &dockerfile), ("docker", &dockerfile)],
+        &[("", &conda_lock)],
+        &[("", &pylock)],
+        &[("", &definition)],
     ];
     for places in kinds {
         let mut is_found = false;
@@ -85,12 +99,16 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
             names.extend(chosen);
         }
     }
-    unread.extend(named(folder, |name| UNREAD.contains(&name)));
     names.extend(lists_of_conda(folder, around, &names));
     let there = names.into_iter().filter(|name| folder.join(name).symlink_metadata().is_ok());
     let mut reader = Reader { folder, around, seen: BTreeSet::new() };
     let mut readings: Vec<_> =
         there.collect::<Vec<_>>().into_iter().flat_map(|name| reader.file(&name)).collect();
+    if !readings.iter().any(|reading| names_a_framework(reading, around.matrix)) {
+        let (more, doubtful) = installers(folder, &mut reader);
+        readings.extend(more);
+        unread.extend(doubtful);
+    }
     if readings.is_empty() && unread.is_empty() {
         let scripts = named(folder, is_python).into_iter().flat_map(|name| reader.file(&name));
         readings.extend(scripts.filter(Reading::says_something));
@@ -107,11 +125,33 @@ pub(crate) fn read_folder(folder: &Utf8Path, around: Surroundings<'_>) -> Vec<Re
     readings
 }
 
+/// Scripts and notebooks that install a framework, where no other file names one: the only one is read, several are named.
+fn installers(folder: &Utf8Path, reader: &mut Reader<'_>) -> (Vec<Reading>, Vec<String>) {
+    let fits = |name: &str| has_extension(name, "sh") || has_extension(name, "ipynb");
+    let is_short = |name: &String| {
+        let found = folder.join(name).symlink_metadata();
+        found.is_ok_and(|found| found.is_file() && found.len() <= LARGEST_SCRIPT)
+    };
+    let names = named(folder, fits).into_iter().filter(is_short).take(MOST);
+    let with = names.filter(|name| {
+        let names_one = |text: String| {
+            let reading = reader.reading(name, &text, &Given::default());
+            names_a_framework(&reading, reader.around.matrix)
+        };
+        reader.text(name).is_ok_and(names_one)
+    });
+    let with: Vec<_> = with.collect();
+    match with.as_slice() {
+        [only] => (reader.file(only), Vec::new()),
+        _ => (Vec::new(), with),
+    }
+}
+
+/// A script or notebook is at most this long, bytes; a longer one has data.
+const LARGEST_SCRIPT: u64 = 4 << 20;
+
 /// A folder, and whether a name in it is one of a kind.
 type Place<'a> = (&'a str, &'a dyn Fn(&str) -> bool);
-
-/// Files of other tools that are named, and not read.
-const UNREAD: [&str; 3] = ["pdm.lock", "uv.toml", "requirements.in"];
 
 /// The one of several files of a kind that is meant: the only one, or the only one that names a framework.
 fn chosen(folder: &Utf8Path, names: &[String], around: Surroundings<'_>) -> Option<String> {
@@ -120,11 +160,24 @@ fn chosen(folder: &Utf8Path, names: &[String], around: Surroundings<'_>) -> Opti
     }
     let reader = Reader { folder, around, seen: BTreeSet::new() };
     // Its own lines: a file that includes the one with the framework would name it as well.
-    let mut with = names.iter().filter(|name| {
-        reader.text(name).is_ok_and(|text| names_a_framework(&reader.reading(name, &text), around.matrix))
+    let with = names.iter().filter(|name| {
+        let is_one =
+            |text: String| names_a_framework(&reader.reading(name, &text, &Given::default()), around.matrix);
+        reader.text(name).is_ok_and(is_one)
     });
-    let first = with.next()?;
-    with.next().is_none().then(|| first.clone())
+    let with: Vec<_> = with.collect();
+    if let [only] = with.as_slice() {
+        return Some((*only).clone());
+    }
+    // Twins for machines with and without a GPU.
+    let has_cuda = |name: &&&String| {
+        let reading = |text: String| reader.reading(name, &text, &Given::default());
+        reader.text(name).is_ok_and(|text| !is_without_any_cuda(&reading(text)))
+    };
+    match with.iter().filter(has_cuda).collect::<Vec<_>>().as_slice() {
+        [only] => Some((**only).clone()),
+        _ => None,
+    }
 }
 
 /// A list of conda's addresses is at most this long, bytes; a longer text is data. At most [`MOST`] texts are looked into.
@@ -140,7 +193,8 @@ fn lists_of_conda(folder: &Utf8Path, around: Surroundings<'_>, known: &[String])
         folder.join(name).symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= LARGEST_LIST)
     };
     let names = named(folder, fits).into_iter().filter(is_short).take(MOST);
-    names.filter(|name| reader.text(name).is_ok_and(|text| is_conda_explicit(&text))).collect()
+    let is_list = |text: String| is_conda_explicit(&text) || is_conda_export(&text);
+    names.filter(|name| reader.text(name).is_ok_and(is_list)).collect()
 }
 
 /// As [`named`], in a folder below; the names begin with it.
@@ -191,14 +245,21 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Reads a file, and those that it names.
     fn file(&mut self, name: &str) -> Vec<Reading> {
+        self.file_given(name, &Given::default())
+    }
+
+    /// As [`Reader::file`], with what the caller of a Dockerfile gives to it.
+    fn file_given(&mut self, name: &str, given: &Given) -> Vec<Reading> {
         if !self.seen.insert(Utf8PathBuf::from(name)) || self.seen.len() > MOST {
             return Vec::new();
         }
         let mut reading = match self.text(name) {
-            Ok(text) => self.reading(name, &text),
+            Ok(text) => self.reading(name, &text, given),
             Err(why) => return vec![Reading::unreadable(name, Kind::Image, &why)],
         };
         let mut further = self.included(&mut reading);
+        further.extend(self.built(&mut reading));
+        further.extend(self.members(&mut reading));
         self.constraints(&mut reading);
         further.insert(0, reading);
         further
@@ -213,7 +274,7 @@ impl Reader<'_> {
         decoded(&read_regular(&path, LARGEST_FILE).map_err(|error| error.to_string())?)
     }
 
-    fn reading(&self, name: &str, text: &str) -> Reading {
+    fn reading(&self, name: &str, text: &str, given: &Given) -> Reading {
         let Surroundings { matrix, machine } = self.around;
         let short = Utf8Path::new(name).file_name().unwrap_or(name);
         let begins = |key: &str| text.lines().any(|line| line.starts_with(key));
@@ -222,28 +283,40 @@ impl Reader<'_> {
             "poetry.lock" => from_poetry_lock(name, text),
             "Pipfile.lock" => from_pipfile_lock(name, text),
             "Pipfile" => from_pipfile(name, text),
-            "pixi.lock" => from_pixi_lock(name, text, matrix),
+            "pdm.lock" => from_pdm_lock(name, text),
+            "uv.toml" => from_uv_toml(name, text, machine),
+            "cog.yaml" => from_cog(name, text, matrix),
+            "runtime.txt" | ".tool-versions" => from_runtime_file(name, text),
+            "pixi.lock" => from_pixi_lock(name, text, machine, matrix),
             "pixi.toml" => from_pixi(name, text, matrix),
             "setup.cfg" => from_setup_cfg(name, text),
             "setup.py" => from_setup_py(name, text),
             ".python-version" => from_python_version(name, text),
             "apt.txt" => apt(name, text),
             _ if short.starts_with("pylock.") => from_pylock(name, text),
-            _ if short.contains("conda-lock") => from_conda_lock(name, text, matrix),
+            _ if short.contains("conda-lock") && is_yaml(short) => {
+                from_conda_lock(name, text, machine, matrix)
+            }
             _ if has_extension(short, "toml") => from_pyproject_toml(name, text, machine, matrix),
-            _ if is_yaml(short) && begins("services") => from_compose(name, text),
+            _ if is_yaml(short) && begins("services") => {
+                from_compose(name, text, &self.variables(name), matrix)
+            }
             _ if is_yaml(short) && (begins("metadata:") && begins("package:")) => {
-                from_conda_lock(name, text, matrix)
+                from_conda_lock(name, text, machine, matrix)
             }
             _ if is_yaml(short) => from_environment(name, text, matrix),
-            _ if has_extension(short, "json") => from_devcontainer(name, text),
+            _ if has_extension(short, "json") => from_devcontainer(name, text, matrix),
+            _ if has_extension(short, "ipynb") => from_notebook(name, text, matrix),
+            _ if has_extension(short, "sh") => from_shell_script(name, text, matrix),
+            _ if has_extension(short, "def") => from_definition(name, text, matrix),
             _ if is_python(short) => from_script(name, text, machine, matrix).unwrap_or_else(|| {
                 Reading::unreadable(name, Kind::Project, "no block `# /// script` with its requirements")
             }),
             _ if short.to_ascii_lowercase().contains("dockerfile") || short == "Containerfile" => {
-                from_dockerfile(name, text, matrix)
+                from_dockerfile(name, text, given, matrix)
             }
-            _ if is_conda_explicit(text) => from_conda_explicit(name, text, matrix),
+            _ if is_conda_explicit(text) => from_conda_explicit(name, text, machine, matrix),
+            _ if is_conda_export(text) => from_conda_export(name, text, matrix),
             _ => from_requirement_lines(name, text),
         }
     }
@@ -252,11 +325,8 @@ impl Reader<'_> {
     fn included(&mut self, reading: &mut Reading) -> Vec<Reading> {
         let mut further = Vec::new();
         for (origin, named) in std::mem::take(&mut reading.includes) {
-            // A Dockerfile names files where it copied them; other files name them where they are.
-            let is_dockerfile = reading.kind == Kind::Image
-                && !is_yaml(&reading.file)
-                && !has_extension(&reading.file, "json");
-            let found = if reading.kind == Kind::Image && !is_dockerfile {
+            // A Dockerfile names files where it copied them; a compose file is where it is named.
+            let found = if reading.kind == Kind::Image && is_yaml(&named) {
                 self.near(&reading.file, &named)
             } else {
                 self.beside(&reading.file, &named)
@@ -276,6 +346,83 @@ impl Reader<'_> {
             }
         }
         further
+    }
+
+    /// Reads the Dockerfiles that a file builds, with what it gives to them.
+    fn built(&mut self, reading: &mut Reading) -> Vec<Reading> {
+        let mut further = Vec::new();
+        for build in std::mem::take(&mut reading.builds) {
+            let Some(name) = self.near(&reading.file, &build.file) else {
+                let written = plain_path(&build.file).unwrap_or(build.file);
+                reading.leave(build.origin, &written, "the folder does not have this file");
+                continue;
+            };
+            if self.seen.contains(Utf8Path::new(&name)) && build.given != Given::default() {
+                let why = "its Dockerfile is read once, as an earlier service builds it";
+                reading.leave(build.origin, &name, why);
+                continue;
+            }
+            further.extend(self.file_given(&name, &build.given));
+        }
+        further
+    }
+
+    /// The variables of the `.env` next to a compose file.
+    fn variables(&self, file: &str) -> BTreeMap<String, String> {
+        let Some(name) = self.near(file, ".env") else { return BTreeMap::new() };
+        let text = self.text(&name).unwrap_or_default();
+        let pairs = text.lines().filter_map(|line| line.trim().split_once('='));
+        let plain = |value: &str| value.trim().trim_matches(['"', '\'']).to_owned();
+        pairs
+            .map(|(name, value)| (name.trim_start_matches("export ").trim().to_owned(), plain(value)))
+            .collect()
+    }
+
+    /// Reads the parts of a workspace that its root needs, and names the others.
+    fn members(&mut self, reading: &mut Reading) -> Vec<Reading> {
+        let patterns = std::mem::take(&mut reading.members);
+        if patterns.is_empty() {
+            return Vec::new();
+        }
+        let folders: Vec<_> = patterns.iter().flat_map(|pattern| self.folders(pattern)).collect();
+        let (mut further, mut with) = (Vec::new(), None);
+        for folder in &folders {
+            let name = format!("{folder}/pyproject.toml");
+            let Ok(text) = self.text(&name) else { continue };
+            let own = self.reading(&name, &text, &Given::default());
+            if with.is_none() && names_a_framework(&own, self.around.matrix) {
+                with = Some(folder.clone());
+            }
+            let project = project_name(&text);
+            if reading.needed_members.contains(&project) {
+                let is_own = |note: &Note| note.written == project && note.why.starts_with("a part of");
+                if let Some(at) = reading.left.iter().position(is_own) {
+                    let note = reading.left.remove(at);
+                    let why = "a part of this repository: its requirements are read, its code is mounted";
+                    reading.keep(note.origin, &note.written, why);
+                }
+                further.extend(self.file(&name));
+            }
+        }
+        let shown = if folders.is_empty() { &patterns } else { &folders };
+        let first = with.as_ref().or(shown.first()).cloned().unwrap_or_default();
+        let why = format!("one image is one member's: `envforge init --from {first}`");
+        let origin = Origin::file(&reading.file);
+        reading.leave(origin, &format!("workspace members {}", shown.join(", ")), why);
+        further
+    }
+
+    /// The folders that a pattern of a workspace names: `packages/*`, `apps/web`.
+    fn folders(&self, pattern: &str) -> Vec<String> {
+        let Some((parent, "*")) = pattern.rsplit_once('/') else {
+            return plain_path(pattern).into_iter().collect();
+        };
+        let Some(parent) = plain_path(parent).filter(|parent| !parent.contains('*')) else {
+            return Vec::new();
+        };
+        let has_project = |name: &str| self.folder.join(&parent).join(name).join("pyproject.toml").is_file();
+        let names = named_below(self.folder, &parent, &has_project);
+        names.into_iter().take(MOST).collect()
     }
 
     fn constraints(&mut self, reading: &mut Reading) {
@@ -312,6 +459,13 @@ impl Reader<'_> {
             candidates.into_iter().flatten().find(|name| self.folder.join(name).is_file())
         })
     }
+}
+
+/// The normalized name of the project of a pyproject.toml; empty: it has none.
+fn project_name(text: &str) -> String {
+    let table: toml::Table = toml::from_str(text).unwrap_or_default();
+    let name = table.get("project").and_then(|project| project.get("name")).and_then(toml::Value::as_str);
+    name.unwrap_or_default().to_ascii_lowercase().replace(['_', '.'], "-")
 }
 
 /// A relative path without `.` and `..`; `None` for one that leads out of its folder.

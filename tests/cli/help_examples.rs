@@ -115,6 +115,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
         Prints("no-code-for-gpu"),
     ),
     ("docker logs trainer 2>&1 | envforge doctor --explain -", Prints("no-code-for-gpu")),
+    ("envforge doctor --explain slurm-4711.out", Prints("no-code-for-gpu")),
     ("envforge doctor --report > report.json", Prints("\"container_toolkit\"")),
     ("envforge export dockerfile pytorch-cuda:2.8-cu128 ./image", Prints("/work/./image")),
     ("envforge export oci pytorch-cuda:2.8-cu128 ./torch.tar", Needs(Containers)),
@@ -173,6 +174,7 @@ const OUTCOMES: &[(&str, Outcome)] = &[
     ("envforge init", Prints("envforge.toml")),
     ("envforge init pytorch-cuda:2.8-cu128", Prints("envforge.toml")),
     ("envforge init --from requirements.txt", Prints("envforge.toml")),
+    ("envforge init --from trainer:latest", Needs(Containers)),
     ("envforge list", Prints("pytorch-cuda:")),
     ("envforge list pytorch-cuda --all", Prints("pytorch-cuda:1.8")),
     ("envforge list --for-this-machine", Prints("pytorch-cuda:")),
@@ -316,6 +318,9 @@ pub(crate) fn run_with(example: &str, first: &str) -> Run {
     let before = match example {
         line if line.contains("envforge init --from") => {
             "rm envforge.toml envforge.lock; echo torch==2.8.0 > requirements.txt"
+        }
+        line if line.contains("slurm-4711.out") => {
+            "echo 'no kernel image is available for execution on the device' > slurm-4711.out"
         }
         line if line.contains("remove --dry-run") => {
             "sed -i \"s/^.target.$/[packages]\\npython = ['einops']\\n&/\" envforge.toml"

@@ -202,7 +202,6 @@ fn several_files_of_a_kind_are_told_and_none_is_guessed() {
         &["requirements-gpu.txt", "requirements-cpu.txt"] as &[&str],
         &["environment-gpu.yml", "environment-cpu.yml"],
         &["requirements/base.txt", "requirements/dev.txt"],
-        &["pdm.lock"],
         &["Dockerfile.gpu", "Dockerfile.cpu"],
     ] {
         let program = program().with("ENVFORGE_GPU", "sm_90");
@@ -241,5 +240,62 @@ fn refusal_is_one_object_for_programs() {
         let report: serde_json::Value =
             serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
         assert!(run.code == 1 && report["error"].is_string() && report["file"].is_null(), "{run:?}");
+    }
+}
+
+/// The archive that `docker save` writes of an image with these layers and variables.
+fn saved_image(layers: &[&[&str]], variables: &[&str]) -> Vec<u8> {
+    let tar = |files: &[(String, Vec<u8>)]| {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, bytes) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_mode(0o644);
+            header.set_size(bytes.len() as u64);
+            tar.append_data(&mut header, name, bytes.as_slice()).expect("a vector");
+        }
+        tar.into_inner().expect("a vector")
+    };
+    let empty =
+        |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect::<Vec<_>>();
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    for (at, names) in layers.iter().enumerate() {
+        files.push((format!("{at}/layer.tar"), tar(&empty(names))));
+    }
+    let names: Vec<_> = files.iter().map(|(name, _)| name.clone()).collect();
+    let ids = vec!["sha256:0"; layers.len()];
+    let config = serde_json::json!({ "config": { "Env": variables }, "rootfs": { "diff_ids": ids } });
+    files.push(("config.json".to_owned(), config.to_string().into_bytes()));
+    let manifest = serde_json::json!([{ "Config": "config.json", "RepoTags": [], "Layers": names }]);
+    files.push(("manifest.json".to_owned(), manifest.to_string().into_bytes()));
+    tar(&files)
+}
+
+#[test]
+fn saved_image_is_read_by_its_files() {
+    let program = program().with("ENVFORGE_GPU", "sm_80");
+    let here = "usr/local/lib/python3.10/dist-packages";
+    let torch = format!("{here}/torch-2.3.1+cu121.dist-info");
+    let names = [
+        format!("{torch}/METADATA"),
+        format!("{torch}/REQUESTED"),
+        format!("{here}/sympy-1.12.dist-info/METADATA"),
+        format!("{here}/timm-1.0.3.dist-info/METADATA"),
+        format!("{here}/timm-1.0.3.dist-info/REQUESTED"),
+        format!("{here}/.wh.peft-0.10.0.dist-info"),
+    ];
+    let below = format!("{here}/peft-0.10.0.dist-info/METADATA");
+    let above: Vec<&str> = names.iter().map(String::as_str).collect();
+    let image = saved_image(&[&[&below], &above], &["CUDA_VERSION=12.1.1", "SECRET=hunter2"]);
+    std::fs::write(program.path("image.tar"), image).expect("written");
+    let run = program.run(&["init", "--from", "image.tar"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let written = std::fs::read_to_string(program.path("envforge.toml")).expect("written");
+    assert!(written.contains("spec = \"pytorch-cuda:2.3.1-cu121-py3.10\""), "{written}");
+    assert!(written.contains("\"timm==1.0.3\"") && !written.contains("sympy"), "{written}");
+    assert!(!written.contains("peft") && !run.stderr.contains("hunter2"), "{run:?}");
+    for (bytes, says) in [(b"junk".to_vec(), "cannot read image"), (vec![0; 1024], "not an OCI layout")] {
+        std::fs::write(program.path("other.tar"), bytes).expect("written");
+        let run = program.run(&["init", "--force", "--from", "other.tar"]);
+        assert!(run.code == 2 && run.stderr.contains(says), "{run:?}");
     }
 }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::versions::{ComputeCapability, CudaVariant, FrameworkVersion, Machine, PythonVersion};
+use crate::model::versions::{
+    ComputeCapability, CudaVariant, FrameworkVersion, GlibcVersion, Machine, PythonVersion,
+};
 
 /// A package that is coupled to torch or to a CUDA release.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,6 +103,8 @@ pub struct CoupledRelease {
     pub python_from: Option<PythonVersion>,
     /// The only processor it has a wheel for.
     pub machine: Option<Machine>,
+    /// The oldest glibc that loads it, where the file's name does not say it.
+    pub glibc: Option<GlibcVersion>,
     /// The reason why it is never chosen.
     pub doubt: Option<String>,
     /// The file's name, with `{version}`, `{cuda}`, `{torch}`, `{digits}`, `{abi}`, `{python}`, `{machine}`.

@@ -16,11 +16,11 @@ use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe};
 use super::lint::{self, Fault};
 use super::rows::{Row, every_table};
 use super::tables::{
-    Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CondaName, CudnnBuild,
-    DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework, JitCompiler,
-    KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor,
-    NvccWheels, Product, Profilers, RowlessWheels, SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary,
-    Variant,
+    Base, Capability, CatalogueImage, Chip, Companion, Compiler, ComponentWheel, Components, CondaName,
+    CudnnBuild, DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework,
+    JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage, NvccRepository,
+    NvccVendor, NvccWheels, Product, Profilers, RowlessWheels, SourceBuild, SourceFloor, Toolkit,
+    UnmeasuredLibrary, Variant,
 };
 use super::{from_source, toolkit};
 use crate::failure::{Exit, Failure};

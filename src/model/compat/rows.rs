@@ -4,11 +4,11 @@
 
 use super::coupled::{CoupledPackage, CoupledRelease, SourceRecipe, WheelPlace};
 use super::tables::{
-    Base, Capability, Chip, Companion, Compiler, ComponentWheel, Components, CondaName, CudnnBuild,
-    DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework, JitCompiler,
-    KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage, NvccRepository, NvccVendor,
-    NvccWheels, Product, Profilers, RowlessWheels, SourceBuild, SourceFloor, Toolkit, UnmeasuredLibrary,
-    Variant,
+    Base, Capability, CatalogueImage, Chip, Companion, Compiler, ComponentWheel, Components, CondaName,
+    CudnnBuild, DeveloperStack, DeviceCodeSize, DriverBranch, ForwardCompat, Gpu, ImpliedFramework,
+    JitCompiler, KnownVersion, Matrix, MinorFloor, NcclBuild, NumpyLimit, NvccPackage, NvccRepository,
+    NvccVendor, NvccWheels, Product, Profilers, RowlessWheels, SourceBuild, SourceFloor, Toolkit,
+    UnmeasuredLibrary, Variant,
 };
 
 /// A row of the matrix, whatever its table.
@@ -127,6 +127,7 @@ row!(JitCompiler, |row| format!("{}.toml", row.framework.as_deref().unwrap_or("j
     format!("jit {} {}{major}", name.unwrap_or("any"), from.unwrap_or_default())
 });
 row!(CondaName, |_| "names.toml".into(), |row| format!("conda {}", row.name));
+row!(CatalogueImage, |_| "names.toml".into(), |row| format!("catalogue {} {}", row.image, row.release));
 row!(ImpliedFramework, |_| "names.toml".into(), |row| format!("implies {}", row.package));
 row!(Base, |_| "bases.toml".into(), |row| format!("base {}", row.name));
 row!(DeveloperStack, |_| "python_stack.toml".into(), |row| {
@@ -176,6 +177,7 @@ macro_rules! every_table {
             coupled_release: CoupledRelease => coupled_releases,
             source_recipe: SourceRecipe => source_recipes,
             conda: CondaName => conda_names,
+            catalogue: CatalogueImage => catalogue,
             implies: ImpliedFramework => implied_frameworks,
         }
     };

@@ -87,6 +87,8 @@ pub struct Matrix {
     pub source_recipes: Vec<SourceRecipe>,
     /// Names that conda gives to packages of the package index.
     pub conda_names: Vec<CondaName>,
+    /// Images of NVIDIA's catalogue whose framework is a build of its own.
+    pub catalogue: Vec<CatalogueImage>,
     /// Packages that need a framework, by their own metadata.
     pub implied_frameworks: Vec<ImpliedFramework>,
     /// The same as variants, for the rules: derived, see `from_source.rs`.
@@ -99,8 +101,31 @@ pub struct Matrix {
 pub struct CondaName {
     /// Its name in conda's channels: `pytorch`.
     pub name: String,
-    /// Its normalized name on the package index: `torch`.
+    /// Its normalized name on the package index: `torch`; `{major}` in it stands for the CUDA major: `cudf-cu{major}`.
     pub pypi: String,
+    /// Why the package is not taken over under that name; `None`: it is.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// Where the row comes from.
+    pub source: String,
+}
+
+/// A release of an image of NVIDIA's catalogue, and the framework in it, as its release notes list them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CatalogueImage {
+    /// Its name: `nvcr.io/nvidia/pytorch`.
+    pub image: String,
+    /// Its release, with which its tags begin: `24.01`.
+    pub release: String,
+    /// The package of its framework: `torch`.
+    pub package: String,
+    /// Its version, a build of NVIDIA's own: `2.2.0a0`.
+    pub version: String,
+    /// The CUDA: `12.3.2`.
+    pub cuda: String,
+    /// The Python: `3.10`.
+    pub python: String,
     /// Where the row comes from.
     pub source: String,
 }

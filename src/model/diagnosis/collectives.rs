@@ -75,8 +75,6 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["is setting up NCCL communicator and retrieving ncclUniqueId"],
             &["RendezvousConnectionError"],
             &["RendezvousTimeoutError"],
-            &["Address already in use", "TCPStore"],
-            &["The server socket has failed to listen on any local network address"],
         ],
         what: "a process cannot connect to another one ({peer|see the text})",
         why: "a firewall, a wrong MASTER_ADDR or port, or an interface that the other nodes do not reach; a process that ended early looks the same",
@@ -194,11 +192,12 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[
             &["invalid usage (run with NCCL_DEBUG=WARN"],
             &[", invalid usage, NCCL version"],
+            &["Duplicate GPU detected"],
             &["ncclInvalidUsage"],
             &["ncclInvalidArgument"],
         ],
         what: "NCCL was called in a way that it refuses",
-        why: "two ranks use the same GPU, or the tensors or calls of the ranks differ",
+        why: "two ranks use the same GPU (`Duplicate GPU detected`; instances of one MIG GPU count as one), or the tensors or calls of the ranks differ",
         cures: &[
             "give each rank its own GPU: `torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"]))`, and start as many processes as there are GPUs; NCCL_DEBUG=WARN prints the reason",
         ],

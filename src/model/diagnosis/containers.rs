@@ -15,7 +15,11 @@ pub(super) const ENTRIES: &[KnownError] = &[
     },
     KnownError {
         id: "driver-library-mismatch",
-        texts: &[&["Driver/library version mismatch"], &["NVML_ERROR_LIB_RM_VERSION_MISMATCH"]],
+        texts: &[
+            &["Driver/library version mismatch"],
+            &["NVRM: API mismatch"],
+            &["NVML_ERROR_LIB_RM_VERSION_MISMATCH"],
+        ],
         what: "the driver libraries and the loaded kernel module have different versions",
         why: "the host's driver was upgraded under the running module, or the image contains driver libraries that hide the mounted ones",
         cures: &[
@@ -35,6 +39,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
         id: "shm-too-small",
         texts: &[
             &["Error while creating shared memory segment", "No space left on device"],
+            &["Error while creating shared memory segment /dev/shm/nccl"],
             &["Call to posix_fallocate failed", "No space left on device"],
             &["DataLoader worker", "killed by signal: Bus error"],
             &["out of shared memory", "shared memory limit"],
@@ -45,6 +50,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["insufficient shared memory (shm)"],
             &["The object store is using /tmp instead of /dev/shm"],
             &["/dev/shm", "No space left on device"],
+            &["No space left on device: '/dev/shm"],
         ],
         what: "/dev/shm is full",
         why: "its default size is 64 MB; NCCL uses it for GPUs without peer access, DataLoader workers pass tensors through it",

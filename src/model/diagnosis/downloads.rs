@@ -175,6 +175,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["Network is unreachable"],
             &["error: Request failed after"],
             &["error sending request for url"],
+            &["request or response body error"],
             &["ConnectTimeoutError"],
             &["IncompleteRead"],
             &["Connection timed out", "apt"],

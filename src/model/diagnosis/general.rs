@@ -30,6 +30,9 @@ const GENERAL: &[&str] = &[
     "tensorrt-engine-failed",
     "flash-attention-missing",
     "requirements-conflict",
+    "segfault",
+    "no-gpu-found",
+    "package-for-option",
 ];
 
 /// Ids of statuses that say less than any row.
@@ -41,8 +44,13 @@ pub(super) fn generality(id: &str) -> u8 {
 }
 
 /// Ids of lines that healthy programs print too: errors only where a text is about little else, or contains another error.
-const NOTES: &[&str] =
-    &["nccl-no-infiniband", "nccl-no-libibverbs", "tensorflow-no-tensorrt", "vllm-no-peer-access"];
+const NOTES: &[&str] = &[
+    "nccl-no-infiniband",
+    "nccl-no-libibverbs",
+    "tensorflow-no-tensorrt",
+    "vllm-no-peer-access",
+    "libaio-missing",
+];
 
 /// Whether healthy programs print the line too.
 pub(super) fn is_note(id: &str) -> bool {

@@ -140,6 +140,8 @@ pub(super) const ENTRIES: &[KnownError] = &[
         id: "no-video-libraries",
         texts: &[
             &["libnvcuvid.so.1: cannot open shared object file"],
+            &["Cannot load libnvcuvid.so"],
+            &["Failed to load libnvcuvid"],
             &["libnvidia-encode.so.1: cannot open shared object file"],
         ],
         what: "the driver's video libraries are missing in the container",

@@ -7,6 +7,7 @@ const MESSAGES: &[&str] = &[
     include_str!("../../../tests/fixtures/messages/downloads.txt"),
     include_str!("../../../tests/fixtures/messages/earlier.txt"),
     include_str!("../../../tests/fixtures/messages/extensions.txt"),
+    include_str!("../../../tests/fixtures/messages/frameworks.txt"),
     include_str!("../../../tests/fixtures/messages/gpu_access.txt"),
     include_str!("../../../tests/fixtures/messages/installing.txt"),
     include_str!("../../../tests/fixtures/messages/starting.txt"),

@@ -67,6 +67,7 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["xFormers was built for", "PyTorch {built}", "(you have {torch})"],
             &["xFormers can't load C++/CUDA extensions"],
             &["xFormers was built for"],
+            &["OSError: Could not load this library: {file}"],
         ],
         what: "the extension does not match the installed PyTorch: {package|see the text}",
         why: "it was compiled for another version of PyTorch, another CUDA or another C++ ABI, or it was imported before torch",

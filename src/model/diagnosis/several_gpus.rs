@@ -28,7 +28,6 @@ pub(super) const ENTRIES: &[KnownError] = &[
         id: "mig-one-instance",
         texts: &[
             &["device >= 0 && device < num_gpus INTERNAL ASSERT FAILED"],
-            &["Duplicate GPU detected"],
             &["invalid literal for int() with base 10: 'MIG-"],
         ],
         what: "the program expects full GPUs and got MIG instances",

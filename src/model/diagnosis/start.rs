@@ -8,6 +8,9 @@ pub(super) const ENTRIES: &[KnownError] = &[
         texts: &[
             &["could not select device driver", "capabilities: [[gpu"],
             &["could not select device driver \"nvidia\""],
+            &["\"nvidia-container-cli\": executable file not found"],
+            &["\"nvidia-container-runtime\": executable file not found"],
+            &["\"nvidia-container-runtime-hook\": executable file not found"],
         ],
         what: "the engine has no GPU runtime for containers",
         why: "nvidia-container-toolkit is not installed on the engine's host or not registered with the engine; an engine from snap or Docker Desktop on Linux cannot see the host's toolkit",

@@ -57,6 +57,8 @@ pub(super) const ENTRIES: &[KnownError] = &[
             &["nvidia-container-cli.real: initialization error"],
             &["error running prestart hook #0"],
             &["error running hook #0"],
+            &["error executing hook `/usr/bin/nvidia-container-toolkit`"],
+            &["error executing hook `/usr/bin/nvidia-container-runtime-hook`"],
             &["failed to inject CDI devices"],
             &["failed to construct OCI spec modifier"],
             &["nvidia-container-runtime did not terminate successfully"],

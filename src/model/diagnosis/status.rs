@@ -16,7 +16,7 @@ const WORDS: &[(&str, (Library, i32))] = &[
     ("resource_exhausted: out of memory while trying to allocate", (Library::Driver, 2)),
     ("cudaerrormemoryallocation", (Library::Driver, 2)),
     ("cuda error: device-side assert triggered", (Library::Driver, 710)),
-    ("cuda error: an illegal memory access was encountered", (Library::Driver, 700)),
+    ("an illegal memory access was encountered", (Library::Driver, 700)),
     ("cuda error: an illegal instruction was encountered", (Library::Driver, 715)),
     ("cuda error: misaligned address", (Library::Driver, 716)),
     ("cuda error: unspecified launch failure", (Library::Driver, 719)),

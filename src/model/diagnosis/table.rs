@@ -2,8 +2,8 @@
 
 use super::entry::KnownError;
 use super::{
-    collectives, containers, cuda, downloads, extensions, gpu_access, installing, libraries, packages,
-    several_gpus, start, starting, wsl, xid,
+    collectives, containers, cuda, downloads, extensions, frameworks, gpu_access, hosts, installing,
+    libraries, packages, several_gpus, start, starting, wsl, xid,
 };
 
 /// Returns all rows, specific ones before general ones.
@@ -14,11 +14,13 @@ pub fn entries() -> impl Iterator<Item = &'static KnownError> {
         .chain(start::ENTRIES)
         .chain(several_gpus::ENTRIES)
         .chain(containers::ENTRIES)
+        .chain(frameworks::ENTRIES)
         .chain(libraries::ENTRIES)
         .chain(packages::ENTRIES)
         .chain(cuda::ENTRIES)
         .chain(extensions::ENTRIES)
         .chain(gpu_access::ENTRIES)
+        .chain(hosts::ENTRIES)
         .chain(collectives::ENTRIES)
         .chain(starting::ENTRIES)
         .chain(downloads::ENTRIES)

@@ -182,7 +182,7 @@ const TEXTS: &[(&str, &str)] = &[
         "NCCL WARN MNNVL (cliqueSize 72) is available but not working on this system. Check the IMEX channel configuration (/dev/nvidia-caps-imex-channels). Set NCCL_MNNVL_ENABLE=0 to ignore this issue.",
     ),
     ("mig-one-instance", "device >= 0 && device < num_gpus INTERNAL ASSERT FAILED"),
-    ("mig-one-instance", "ncclInvalidUsage: Duplicate GPU detected"),
+    ("nccl-usage", "ncclInvalidUsage: Duplicate GPU detected"),
     ("mig-one-instance", "invalid literal for int() with base 10: 'MIG-5c89852c'"),
     (
         "profiler-refused",

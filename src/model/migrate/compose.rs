@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::conda::first_line;
-use super::image_name::take_image;
+use super::dockerfile::shell_lines;
+use super::image_name::{UNNAMED, take_image};
 use super::place::Origin;
-use super::reading::{Kind, Reading};
+use super::pythons::exact;
+use super::reading::{Build as DockerBuild, Given, Kind, PythonFact, Reading};
 use super::variables::filled;
+use crate::model::compat::Matrix;
 
 #[derive(Deserialize)]
 struct Compose {
@@ -50,23 +53,53 @@ impl Build {
         (!is_address).then(|| format!("{context}/{name}"))
     }
 
-    /// Tells what of it changes the image and is not followed.
-    fn tell(&self, reading: &mut Reading, origin: &Origin) {
-        let Self::File { args, target, .. } = self else { return };
-        if let Some(args) = args {
-            let why = "the Dockerfile is read with its own defaults: give it these";
-            reading.leave(origin.clone(), &format!("args {args}"), why);
-        }
-        if let Some(target) = target {
-            let why =
-                "the last stage of the Dockerfile is read: `envforge init SPEC` names what this one has";
-            reading.leave(origin.clone(), &format!("target {target}"), why);
-        }
+    /// The arguments and the stage that it gives to the Dockerfile.
+    fn given(&self, variables: &BTreeMap<String, String>) -> Given {
+        let Self::File { args, target, .. } = self else { return Given::default() };
+        let plain = |value: &serde_json::Value| match value {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let pairs: Vec<(String, String)> = match args {
+            Some(serde_json::Value::Object(table)) => {
+                table.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
+            }
+            Some(serde_json::Value::Array(list)) => {
+                let texts = list.iter().filter_map(serde_json::Value::as_str);
+                // A name alone has its value from the environment.
+                let pair = |text: &str| match text.split_once('=') {
+                    Some((name, value)) => (name.to_owned(), value.to_owned()),
+                    None => (text.to_owned(), format!("${{{text}}}")),
+                };
+                texts.map(pair).collect()
+            }
+            _ => Vec::new(),
+        };
+        let pairs = pairs.into_iter().map(|(name, value)| (name, filled(&value, variables)));
+        let arguments = pairs.filter(|(_, value)| !value.contains('$')).collect();
+        Given { arguments, target: target.clone() }
     }
 }
 
-/// Reads a compose file.
-pub fn from_compose(file: &str, text: &str) -> Reading {
+/// Notes a Dockerfile with what is given to it.
+fn give(reading: &mut Reading, origin: &Origin, file: String, given: Given) {
+    if !given.arguments.is_empty() {
+        let names: Vec<_> = given.arguments.keys().map(String::as_str).collect();
+        reading.keep(origin.clone(), &format!("args {}", names.join(", ")), "given to the Dockerfile");
+    }
+    if let Some(target) = &given.target {
+        reading.keep(origin.clone(), &format!("target {target}"), "the stage that is read");
+    }
+    reading.builds.push(DockerBuild { origin: origin.clone(), file, given });
+}
+
+/// Reads a compose file; `variables` are those of the `.env` next to it.
+pub fn from_compose(
+    file: &str,
+    text: &str,
+    variables: &BTreeMap<String, String>,
+    matrix: &Matrix,
+) -> Reading {
     let mut reading = Reading::of(file, Kind::Image);
     let compose: Compose = match serde_saphyr::from_str(text) {
         Ok(compose) => compose,
@@ -79,26 +112,32 @@ pub fn from_compose(file: &str, text: &str) -> Reading {
         match (service.image, service.build) {
             (Some(written), None) => {
                 let origin = Origin::holding(file, text, &written);
-                let image = filled(&written, &BTreeMap::new());
+                let image = filled(&written, variables);
                 if image.contains('$') {
                     reading.leave(origin, &written, "the image is a variable without a default: name it");
                 } else {
-                    take_image(&mut reading, &image, &origin);
+                    take_image(&mut reading, &image, &origin, matrix);
                 }
             }
             (_, Some(build)) => {
                 let origin = Origin::holding(file, text, "build");
-                build.tell(&mut reading, &origin);
                 if let Some(named) = build.file() {
                     let why = "its Dockerfile is read; `envforge export compose` writes one for the image";
                     reading.keep(origin.clone(), &format!("service {name}"), why);
-                    reading.includes.push((origin, filled(&named, &BTreeMap::new())));
+                    let given = build.given(variables);
+                    give(&mut reading, &origin, filled(&named, variables), given);
                 } else {
                     let why = "its Dockerfile is in no file of this folder: read it with `envforge init --from FILE`";
                     reading.leave(origin, &format!("service {name}"), why);
                 }
             }
             (None, None) => reading.leave(Origin::holding(file, text, &name), &name, "names no image"),
+        }
+    }
+    // Databases and web servers are none of the project's image, where another service is.
+    if !reading.packages.is_empty() || !reading.cuda.is_empty() || !reading.builds.is_empty() {
+        for note in reading.left.iter_mut().filter(|note| note.why == UNNAMED) {
+            "another service of the file: it stays with it".clone_into(&mut note.why);
         }
     }
     reading
@@ -111,6 +150,47 @@ struct Devcontainer {
     build: Option<Build>,
     docker_file: Option<String>,
     docker_compose_file: Option<OneOrMore>,
+    #[serde(default)]
+    features: BTreeMap<String, serde_json::Value>,
+    on_create_command: Option<serde_json::Value>,
+    update_content_command: Option<serde_json::Value>,
+    post_create_command: Option<serde_json::Value>,
+}
+
+impl Devcontainer {
+    /// Takes over what is installed behind the image: features and commands.
+    fn installs(&self, reading: &mut Reading, text: &str, matrix: &Matrix) {
+        for (name, options) in &self.features {
+            let origin = Origin::holding(&reading.file, text, name);
+            let short = name.rsplit('/').next().unwrap_or_default().split(':').next().unwrap_or_default();
+            let version = options.get("version").and_then(serde_json::Value::as_str);
+            match version.and_then(exact).filter(|_| short == "python") {
+                Some(versions) => {
+                    reading.python.push(PythonFact { origin, versions, by: format!("feature {name}") });
+                }
+                None => {
+                    reading.leave(origin, name, "a feature of dev containers: the image does not have it");
+                }
+            }
+        }
+        let commands = [&self.on_create_command, &self.update_content_command, &self.post_create_command];
+        for value in commands.into_iter().flatten() {
+            let all: Vec<String> = match value {
+                serde_json::Value::String(command) => vec![command.clone()],
+                serde_json::Value::Array(words) => {
+                    vec![words.iter().filter_map(serde_json::Value::as_str).collect::<Vec<_>>().join(" ")]
+                }
+                serde_json::Value::Object(table) => {
+                    table.values().filter_map(serde_json::Value::as_str).map(str::to_owned).collect()
+                }
+                _ => Vec::new(),
+            };
+            for command in all {
+                let origin = Origin::holding(&reading.file, text, &command);
+                shell_lines(reading, &command, &origin, matrix);
+            }
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -121,19 +201,23 @@ enum OneOrMore {
 }
 
 /// Reads a devcontainer.json, which may have comments.
-pub fn from_devcontainer(file: &str, text: &str) -> Reading {
+pub fn from_devcontainer(file: &str, text: &str, matrix: &Matrix) -> Reading {
     let mut reading = Reading::of(file, Kind::Image);
     match serde_json::from_str::<Devcontainer>(&without_comments(text)) {
         Ok(found) => {
             if let Some(image) = &found.image {
-                take_image(&mut reading, image, &Origin::holding(file, text, image));
+                take_image(&mut reading, image, &Origin::holding(file, text, image), matrix);
             }
+            found.installs(&mut reading, text, matrix);
             let mut files: Vec<String> = found.docker_file.into_iter().collect();
             // The Dockerfile's name is relative to the devcontainer.json, whatever the context.
             if let Some(build) = found.build {
-                build.tell(&mut reading, &Origin::holding(file, text, "build"));
+                let given = build.given(&BTreeMap::new());
                 if let Build::File { dockerfile, .. } = build {
-                    files.push(dockerfile.unwrap_or_else(|| "Dockerfile".to_owned()));
+                    let name = dockerfile.unwrap_or_else(|| "Dockerfile".to_owned());
+                    let origin = Origin::holding(file, text, &name);
+                    reading.keep(origin.clone(), &name, DEVCONTAINER);
+                    give(&mut reading, &origin, name, given);
                 }
             }
             match found.docker_compose_file {
@@ -143,9 +227,7 @@ pub fn from_devcontainer(file: &str, text: &str) -> Reading {
             }
             for name in files {
                 let origin = Origin::holding(file, text, &name);
-                let why =
-                    "it is read; `envforge export devcontainer` writes a devcontainer.json for the image";
-                reading.keep(origin.clone(), &name, why);
+                reading.keep(origin.clone(), &name, DEVCONTAINER);
                 reading.includes.push((origin, name));
             }
         }
@@ -153,6 +235,9 @@ pub fn from_devcontainer(file: &str, text: &str) -> Reading {
     }
     reading
 }
+
+const DEVCONTAINER: &str =
+    "it is read; `envforge export devcontainer` writes a devcontainer.json for the image";
 
 /// JSON with comments and commas before a closing bracket, as editors write it, without them.
 fn without_comments(text: &str) -> String {
@@ -198,29 +283,46 @@ fn without_comments(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn compose(file: &str, text: &str) -> Reading {
+        let variables = BTreeMap::from([("TORCH_VERSION".to_owned(), "2.4.0".to_owned())]);
+        from_compose(file, text, &variables, Matrix::current())
+    }
+
     #[test]
     fn images_of_services_and_editors_are_read() {
         let text =
             "services:\n  a:\n    image: pytorch/pytorch:2.3.1-cuda12.1-cudnn8-runtime\n  b:\n    build: .\n";
-        let reading = from_compose("compose.yaml", text);
+        let reading = compose("compose.yaml", text);
         assert_eq!(reading.packages[0].origin.line, Some(3));
         assert_eq!(reading.kept.len(), 1);
         let text = "services:\n  a:\n    image: ${IMAGE:-pytorch/pytorch:2.4.1-cuda12.1-cudnn9-devel}\n  b:\n    image: ${OWN}\n  c:\n    build: { context: .., dockerfile: docker/Dockerfile.gpu }\n";
-        let reading = from_compose("docker/compose.yaml", text);
+        let reading = compose("docker/compose.yaml", text);
         assert_eq!(reading.packages[0].requirement(), "torch==2.4.1");
         assert_eq!(reading.left[0].written, "${OWN}");
         let text = "services:\n  a:\n    build: { context: ., target: train, args: { BASE: x } }\n  b:\n    build: https://h.test/x.git\n  c:\n    build: { dockerfile_inline: 'FROM x' }\n";
-        let other = from_compose("compose.yaml", text);
+        let other = compose("compose.yaml", text);
         let left: Vec<_> = other.left.iter().map(|note| note.written.as_str()).collect();
-        assert_eq!(left, ["args {\"BASE\":\"x\"}", "target train", "service b", "service c"]);
-        assert_eq!(other.includes.len(), 1);
-        assert_eq!(reading.includes[0].1, "../docker/Dockerfile.gpu");
+        assert_eq!(left, ["service b", "service c"]);
+        let given = &other.builds[0].given;
+        assert_eq!((given.arguments["BASE"].as_str(), given.target.as_deref()), ("x", Some("train")));
+        assert_eq!(reading.builds[0].file, "../docker/Dockerfile.gpu");
+        let text = "services:\n  a:\n    build: { context: ., args: ['TORCH=${TORCH_VERSION}', 'KEY', 'B=1'] }\n  db:\n    image: postgres:16\n";
+        let other = compose("compose.yaml", text);
+        let given: Vec<_> = other.builds[0].given.arguments.iter().collect();
+        assert_eq!(given.len(), 2);
+        assert_eq!(given[1].1, "2.4.0");
+        assert!(other.left[0].why.starts_with("another service"), "{:?}", other.left);
         let text = "{\n  \"dockerComposeFile\": [\"../a.yaml\", \"b.yaml\"],\n  \"build\": { \"dockerfile\": \"../Dockerfile\", \"args\": {} },\n}\n";
-        let reading = from_devcontainer("devcontainer.json", text);
+        let reading = from_devcontainer("devcontainer.json", text, Matrix::current());
         let files: Vec<_> = reading.includes.iter().map(|(_, name)| name.as_str()).collect();
-        assert_eq!(files, ["../Dockerfile", "../a.yaml", "b.yaml"]);
+        assert_eq!((files, reading.builds[0].file.as_str()), (vec!["../a.yaml", "b.yaml"], "../Dockerfile"));
         let text = "{\n  // ours\n  \"image\": \"python:3.11\", /* a \"b */ \"x\": [1, 2,],\n}\n";
-        let reading = from_devcontainer("devcontainer.json", text);
+        let reading = from_devcontainer("devcontainer.json", text, Matrix::current());
         assert_eq!(reading.python.len(), 1, "{reading:?}");
+        let text = "{ \"image\": \"ubuntu:24.04\", \"features\": { \"ghcr.io/devcontainers/features/python:1\": { \"version\": \"3.11\" }, \"ghcr.io/devcontainers/features/nvidia-cuda:1\": {} }, \"postCreateCommand\": \"pip install torch==2.4.0 && echo ok\" }\n";
+        let reading = from_devcontainer("devcontainer.json", text, Matrix::current());
+        assert_eq!(reading.packages[0].requirement(), "torch==2.4.0");
+        assert_eq!(reading.python[0].versions.to_string(), "==3.11.*");
+        assert!(reading.left[0].why.starts_with("a feature"), "{:?}", reading.left);
     }
 }

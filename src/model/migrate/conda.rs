@@ -41,7 +41,7 @@ pub fn from_environment(file: &str, text: &str, matrix: &Matrix) -> Reading {
             return reading;
         }
     };
-    for dependency in environment.dependencies {
+    for dependency in toolkit_first(environment.dependencies) {
         match dependency {
             Dependency::Conda(written) => {
                 let origin = Origin::holding(file, text, &written);
@@ -70,6 +70,19 @@ pub fn from_environment(file: &str, text: &str, matrix: &Matrix) -> Reading {
     }
     reading.is_readable_by_lock = false;
     reading
+}
+
+/// The dependencies with the toolkit before those whose names depend on its CUDA.
+fn toolkit_first(mut all: Vec<Dependency>) -> Vec<Dependency> {
+    all.sort_by_key(|one| match one {
+        Dependency::Conda(written) => !is_toolkit(written),
+        Dependency::Other(_) | Dependency::Neither(_) => true,
+    });
+    all
+}
+
+fn is_toolkit(written: &str) -> bool {
+    CondaSpec::read(written).is_some_and(|spec| TOOLKIT.contains(&spec.name.as_str()))
 }
 
 /// Reads `pip: […]`, and `python: 3.11`, which people write for `python=3.11`.
@@ -167,18 +180,16 @@ pub(super) fn take(reading: &mut Reading, written: &str, origin: Origin, matrix:
             reading.devel.get_or_insert(Note { origin: origin.clone(), written: written.to_owned(), why });
         }
         match spec.cuda() {
-            Some(cuda) => reading.cuda.push(CudaFact {
-                origin,
-                cuda,
-                strength: Strength::Index,
-                by: written.to_owned(),
-            }),
+            Some(cuda) => {
+                let strength = if name == "pytorch-cuda" { Strength::Index } else { Strength::Toolkit };
+                reading.cuda.push(CudaFact { origin, cuda, strength, by: written.to_owned() });
+            }
             None => reading.keep(origin, written, "part of the stack"),
         }
         return;
     }
-    if ["cudnn", "nccl", "cuda-cudart", "cuda-nvrtc", "mkl", "blas", "libblas", "pytorch-mutex"]
-        .contains(&name)
+    if PARTS.contains(&name)
+        || (name.starts_with("cuda-") || name.starts_with("libcu")) && !is_known(name, matrix)
     {
         return reading.keep(origin, written, "part of the stack, in the version that fits it");
     }
@@ -201,15 +212,27 @@ pub(super) fn take(reading: &mut Reading, written: &str, origin: Origin, matrix:
     let Some(row) = matrix.conda_names.iter().find(|row| row.name == name) else {
         return reading.leave(origin, written, UNMAPPED);
     };
+    if let Some(note) = &row.note {
+        return reading.leave(origin, written, note.as_str());
+    }
     if let Some(cuda) = spec.cuda_of_build() {
         let by = written.to_owned();
-        reading.cuda.push(CudaFact { origin: origin.clone(), cuda, strength: Strength::Framework, by });
+        let strength = if spec.is_of_conda_forge() { Strength::Toolkit } else { Strength::Framework };
+        reading.cuda.push(CudaFact { origin: origin.clone(), cuda, strength, by });
     }
     let Some(versions) = spec.versions() else {
         return reading.leave(origin, written, "not a condition on versions that the package index has");
     };
+    if spec.is_one_of_several() {
+        let why = format!("alternatives that no list of conditions says: {versions}, the newest of them");
+        reading.change(origin.clone(), written, why);
+    }
+    let Some(pypi) = named_for(&row.pypi, reading) else {
+        let why = "its package on the index is of one CUDA, which no line says: add `cuda-version`, or its name with `-cu12` or `-cu13` to `python`";
+        return reading.leave(origin, written, why);
+    };
     let versions: Vec<_> = versions.iter().map(ToString::to_string).collect();
-    match line(&format!("{}{}", row.pypi, versions.join(",")), &origin) {
+    match line(&format!("{pypi}{}", versions.join(",")), &origin) {
         Line::Package(mut asked) => {
             written.clone_into(&mut asked.written);
             reading.packages.push(*asked);
@@ -217,6 +240,37 @@ pub(super) fn take(reading: &mut Reading, written: &str, origin: Origin, matrix:
         _ => reading.leave(origin, written, "not a requirement"),
     }
 }
+
+/// The name of a package for the CUDA that the file names: `cudf-cu12`; `None`: it names none.
+fn named_for(pypi: &str, reading: &Reading) -> Option<String> {
+    if !pypi.contains("{major}") {
+        return Some(pypi.to_owned());
+    }
+    let major = reading.cuda.iter().max_by_key(|fact| fact.strength)?.cuda.major;
+    Some(pypi.replace("{major}", &major.to_string()))
+}
+
+fn is_known(name: &str, matrix: &Matrix) -> bool {
+    matrix.conda_names.iter().any(|row| row.name == name)
+}
+
+/// Libraries of CUDA and of mathematics that every stack has, or that wheels bring along.
+const PARTS: [&str; 14] = [
+    "cudnn",
+    "nccl",
+    "cutensor",
+    "cusparselt",
+    "libnvjitlink",
+    "libnpp",
+    "libnvjpeg",
+    "mkl",
+    "mkl-service",
+    "blas",
+    "libblas",
+    "libtorch",
+    "pytorch-mutex",
+    "intel-openmp",
+];
 
 /// Reads a pixi.toml.
 pub fn from_pixi(file: &str, text: &str, matrix: &Matrix) -> Reading {
@@ -244,11 +298,13 @@ pub(super) fn pixi(reading: &mut Reading, table: &Table, text: &str, matrix: &Ma
     }
     let packages = tables(reading, table, text, matrix);
     reading.packages.extend(packages);
+    pypi_options(reading, table, text);
     for (name, feature) in table.get("feature").and_then(Value::as_table).into_iter().flatten() {
         let Some(feature) = feature.as_table() else { continue };
         // Nothing of a feature holds unless it is asked for.
         let mut own = Reading::of(&reading.file, Kind::Project);
         let packages = tables(&mut own, feature, text, matrix);
+        pypi_options(&mut own, feature, text);
         let origin = Origin::holding(&reading.file, text, &format!("feature.{name}"));
         for (origin, package) in std::mem::take(&mut own.apt) {
             own.leave(origin, &package, "a program of a feature: add it to `apt`");
@@ -273,7 +329,10 @@ fn tables(reading: &mut Reading, table: &Table, text: &str, matrix: &Matrix) -> 
     let target =
         table.get("target").and_then(|target| target.get("linux-64").or_else(|| target.get("linux")));
     for table in [Some(table), target.and_then(Value::as_table)].into_iter().flatten() {
-        for (name, value) in table.get("dependencies").and_then(Value::as_table).into_iter().flatten() {
+        let mut all: Vec<_> =
+            table.get("dependencies").and_then(Value::as_table).into_iter().flatten().collect();
+        all.sort_by_key(|(name, _)| !TOOLKIT.contains(&name.as_str()));
+        for (name, value) in all {
             let field = |key: &str| value.get(key).and_then(Value::as_str);
             let version = value.as_str().or_else(|| field("version")).unwrap_or_default();
             let version = if version == "*" { "" } else { version };
@@ -287,6 +346,20 @@ fn tables(reading: &mut Reading, table: &Table, text: &str, matrix: &Matrix) -> 
         }
     }
     std::mem::replace(&mut reading.packages, before)
+}
+
+/// Reads the indexes of `[pypi-options]`.
+fn pypi_options(reading: &mut Reading, table: &Table, text: &str) {
+    let options = table.get("pypi-options");
+    for key in ["index-url", "extra-index-urls", "find-links"] {
+        let found = options.and_then(|options| options.get(key));
+        let list = found.and_then(Value::as_array).into_iter().flatten().chain(found);
+        let url = |one: &Value| one.as_str().or_else(|| one.get("url")?.as_str()).map(str::to_owned);
+        for url in list.filter_map(url) {
+            let origin = Origin::holding(&reading.file, text, &url);
+            super::requirements::index(reading, &format!("{key} {url}"), &url, &origin);
+        }
+    }
 }
 
 fn pypi(reading: &mut Reading, name: &str, value: &Value, text: &str) {
@@ -310,7 +383,10 @@ fn pypi(reading: &mut Reading, name: &str, value: &Value, text: &str) {
         .collect();
     let extras = if extras.is_empty() { String::new() } else { format!("[{}]", extras.join(",")) };
     let (plain, local) = crate::model::local_version::without_local(written);
-    let versions = super::conditions::specifiers(&plain).unwrap_or_else(pep440_rs::VersionSpecifiers::empty);
+    let Some(found) = super::conditions::alternatives(&plain) else {
+        return reading.leave(origin, &format!("{name} = \"{written}\""), "not a condition on versions");
+    };
+    let versions = found.versions;
     let versions: Vec<_> = versions.iter().map(ToString::to_string).collect();
     if let Line::Package(mut asked) = line(&format!("{name}{extras}{}", versions.join(",")), &origin) {
         asked.local = local;

@@ -1,4 +1,6 @@
-//! Locks of conda's tools: conda-lock.yml, pixi.lock, and lists of addresses (`conda list --explicit`).
+//! Locks of conda's tools: conda-lock.yml, pixi.lock, and lists of conda (`conda list --explicit`, `conda list --export`).
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -8,6 +10,7 @@ use super::place::Origin;
 use super::reading::{Kind, Reading};
 use crate::model::compat::Matrix;
 use crate::model::counted::counted;
+use crate::model::versions::Machine;
 
 #[derive(Deserialize)]
 struct CondaLock {
@@ -27,8 +30,13 @@ struct Locked {
     url: String,
 }
 
-/// Reads a conda-lock.yml, for linux-64.
-pub fn from_conda_lock(file: &str, text: &str, matrix: &Matrix) -> Reading {
+/// The platform of conda of a processor.
+fn platform_of(machine: Machine) -> &'static str {
+    if machine == Machine::Aarch64 { "linux-aarch64" } else { "linux-64" }
+}
+
+/// Reads a conda-lock.yml.
+pub fn from_conda_lock(file: &str, text: &str, machine: Machine, matrix: &Matrix) -> Reading {
     let lock: CondaLock = match serde_saphyr::from_str(text) {
         Ok(lock) => lock,
         Err(error) => {
@@ -47,7 +55,15 @@ pub fn from_conda_lock(file: &str, text: &str, matrix: &Matrix) -> Reading {
         );
     }
     let mut reading = Reading::of(file, Kind::Lock);
-    for locked in lock.package.iter().filter(|locked| ["linux-64", ""].contains(&locked.platform.as_str())) {
+    let own = platform_of(machine);
+    let is_here = |platform: &str| [own, ""].contains(&platform);
+    if !lock.package.iter().any(|locked| is_here(&locked.platform)) {
+        let others: BTreeSet<_> = lock.package.iter().map(|locked| locked.platform.as_str()).collect();
+        let others: Vec<_> = others.into_iter().collect();
+        let why = format!("it has no packages for {own}: it is for {}", others.join(", "));
+        reading.leave(Origin::file(file), "the whole file", why);
+    }
+    for locked in lock.package.iter().filter(|locked| is_here(&locked.platform)) {
         let origin = Origin::holding(file, text, &format!("name: {}", locked.name));
         if locked.manager == "pip" {
             pin(&mut reading, &locked.name, &locked.version, None, origin);
@@ -83,6 +99,39 @@ struct PixiLock {
     version: u32,
     #[serde(default)]
     packages: Vec<PixiPackage>,
+    #[serde(default)]
+    environments: BTreeMap<String, PixiEnvironment>,
+}
+
+#[derive(Deserialize)]
+struct PixiEnvironment {
+    /// The addresses of its packages, by platform.
+    #[serde(default)]
+    packages: BTreeMap<String, Vec<BTreeMap<String, serde_json::Value>>>,
+}
+
+impl PixiEnvironment {
+    /// The addresses of its packages for a platform.
+    fn addresses(&self, platform: &str) -> BTreeSet<&str> {
+        let entries = self.packages.get(platform).into_iter().flatten();
+        entries.flat_map(|entry| entry.values().filter_map(serde_json::Value::as_str)).collect()
+    }
+}
+
+/// The environment that is meant: the default one, unless another one alone has a build of conda with CUDA.
+fn environment_of<'a>(lock: &'a PixiLock, platform: &str) -> Option<(&'a str, BTreeSet<&'a str>)> {
+    let has_cuda = |addresses: &BTreeSet<&str>| {
+        let of_build = |url: &&str| {
+            spec_of(url, platform).is_some_and(|spec| spec.contains("=cuda") || spec.contains("_cuda"))
+        };
+        addresses.iter().any(of_build)
+    };
+    let all = || lock.environments.iter().map(|(name, one)| (name.as_str(), one.addresses(platform)));
+    let own = all().find(|(name, _)| *name == "default");
+    match &own {
+        Some((_, addresses)) if has_cuda(addresses) => own,
+        _ => all().find(|(_, addresses)| has_cuda(addresses)).or(own).or_else(|| all().next()),
+    }
 }
 
 #[derive(Deserialize)]
@@ -94,8 +143,8 @@ struct PixiPackage {
     kind: Option<String>,
 }
 
-/// Reads a pixi.lock, for linux-64.
-pub fn from_pixi_lock(file: &str, text: &str, matrix: &Matrix) -> Reading {
+/// Reads a pixi.lock.
+pub fn from_pixi_lock(file: &str, text: &str, machine: Machine, matrix: &Matrix) -> Reading {
     let lock: PixiLock = match serde_saphyr::from_str(text) {
         Ok(lock) => lock,
         Err(error) => {
@@ -114,7 +163,21 @@ pub fn from_pixi_lock(file: &str, text: &str, matrix: &Matrix) -> Reading {
         );
     }
     let mut reading = Reading::of(file, Kind::Lock);
-    for package in &lock.packages {
+    let platform = platform_of(machine);
+    let meant = environment_of(&lock, platform);
+    if let (Some((name, _)), true) = (&meant, lock.environments.len() > 1) {
+        let others: Vec<_> =
+            lock.environments.keys().filter(|other| other != name).map(String::as_str).collect();
+        let why = format!("environments of pixi: `{name}` is taken");
+        reading.leave(Origin::file(file), &others.join(", "), why);
+    }
+    let is_meant = |package: &PixiPackage| {
+        let address = package.conda.as_deref().or(package.pypi.as_deref());
+        let addresses =
+            meant.as_ref().map(|(_, addresses)| addresses).filter(|addresses| !addresses.is_empty());
+        addresses.is_none_or(|addresses| address.is_none_or(|address| addresses.contains(address)))
+    };
+    for package in lock.packages.iter().filter(|package| is_meant(package)) {
         let is_pypi = package.pypi.is_some() || package.kind.as_deref() == Some("pypi");
         if let (true, Some(name), Some(version)) = (is_pypi, &package.name, &package.version) {
             let origin = Origin::holding(file, text, &format!("name: {name}"));
@@ -122,21 +185,21 @@ pub fn from_pixi_lock(file: &str, text: &str, matrix: &Matrix) -> Reading {
             continue;
         }
         let Some(url) = &package.conda else { continue };
-        archive(&mut reading, url, Origin::holding(file, text, url), matrix);
+        archive(&mut reading, url, Origin::holding(file, text, url), (platform, matrix));
     }
     reading
 }
 
 /// Takes the package over that an address of an archive names.
-fn archive(reading: &mut Reading, url: &str, origin: Origin, matrix: &Matrix) {
-    if let Some(spec) = spec_of(url) {
+fn archive(reading: &mut Reading, url: &str, origin: Origin, (platform, matrix): (&str, &Matrix)) {
+    if let Some(spec) = spec_of(url, platform) {
         conda(reading, &spec, origin, matrix);
     }
 }
 
 /// `pytorch==2.5.1=cuda126_py312h_201` of `…/linux-64/pytorch-2.5.1-cuda126_py312h_201.conda#hash`; `None`: for another platform.
-fn spec_of(url: &str) -> Option<String> {
-    if !(url.contains("/linux-64/") || url.contains("/noarch/")) {
+fn spec_of(url: &str, platform: &str) -> Option<String> {
+    if !(url.contains(&format!("/{platform}/")) || url.contains("/noarch/")) {
         return None;
     }
     let plain = url.split('#').next().unwrap_or_default();
@@ -152,32 +215,78 @@ pub fn is_conda_explicit(text: &str) -> bool {
     text.lines().any(|line| line.trim() == "@EXPLICIT")
 }
 
-/// Reads such a list, for linux-64.
-pub fn from_conda_explicit(file: &str, text: &str, matrix: &Matrix) -> Reading {
+/// Reads such a list.
+pub fn from_conda_explicit(file: &str, text: &str, machine: Machine, matrix: &Matrix) -> Reading {
     let mut reading = Reading::of(file, Kind::Lock);
     let mut others = Vec::new();
     for (at, line) in text.lines().map(str::trim).enumerate() {
         if line.is_empty() || line.starts_with(['#', '@']) {
             continue;
         }
-        let Some(spec) = spec_of(line) else {
-            reading.leave(Origin::line(file, at + 1), line, "not the address of a package for linux-64");
+        let Some(spec) = spec_of(line, platform_of(machine)) else {
+            let why = format!("not the address of a package for {}", platform_of(machine));
+            reading.leave(Origin::line(file, at + 1), line, why);
             continue;
         };
-        let before = reading.left.len();
-        take(&mut reading, &spec, Origin::line(file, at + 1), matrix);
-        // Hundreds of libraries have no name on the package index: they are one line.
-        if reading.left.len() > before && reading.left[before].why == UNMAPPED {
-            reading.left.truncate(before);
-            others.extend(spec.split('=').next().map(str::to_owned));
-        }
+        listed(&mut reading, &spec, Origin::line(file, at + 1), &mut others, matrix);
     }
+    end_of_list(&mut reading, &others);
+    reading
+}
+
+/// Takes a package of a list over; the names that the table does not know are gathered: they are hundreds of libraries.
+fn listed(reading: &mut Reading, spec: &str, origin: Origin, others: &mut Vec<String>, matrix: &Matrix) {
+    let before = reading.left.len();
+    take(reading, spec, origin, matrix);
+    if reading.left.len() > before && reading.left[before].why == UNMAPPED {
+        reading.left.truncate(before);
+        others.extend(spec.split('=').next().map(str::to_owned));
+    }
+}
+
+/// Ends a list: its packages are releases, and the names that are not known are one line.
+fn end_of_list(reading: &mut Reading, others: &[String]) {
     reading.pins.append(&mut reading.packages);
     if !others.is_empty() {
         let text = format!("{}: {}", counted(others.len(), "package"), others.join(", "));
         let why = "the table of conda's names knows none of them on the package index: libraries of conda need no entry";
-        reading.leave(Origin::file(file), &text, why);
+        reading.leave(Origin::file(&reading.file.clone()), &text, why);
     }
+}
+
+/// Whether a text is what `conda list --export` prints: lines `name=version=build`, behind a comment that names the command.
+pub fn is_conda_export(text: &str) -> bool {
+    let is_entry = |line: &str| {
+        let parts: Vec<_> = line.split('=').collect();
+        let is_plain = |part: &&str| {
+            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "._-+!".contains(c))
+        };
+        // `torch>=2.0,!=2.1` has as many signs.
+        parts.len() == 3 && parts.iter().all(is_plain) && parts[1].starts_with(|c: char| c.is_ascii_digit())
+    };
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_named = lines.clone().any(|line| line.starts_with('#') && line.contains("conda create --name"));
+    let entries = || lines.clone().filter(|line| !line.starts_with('#'));
+    (is_named || entries().count() > 0) && entries().all(is_entry) && lines.any(|line| !line.starts_with('#'))
+}
+
+/// Reads such a list.
+pub fn from_conda_export(file: &str, text: &str, matrix: &Matrix) -> Reading {
+    let mut reading = Reading::of(file, Kind::Lock);
+    let mut others = Vec::new();
+    for (at, line) in text.lines().map(str::trim).enumerate() {
+        let origin = Origin::line(file, at + 1);
+        let mut parts = line.splitn(3, '=');
+        let (Some(name), Some(version), Some(build)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        if build.starts_with("pypi") {
+            pin(&mut reading, name, version, None, origin);
+        } else {
+            listed(&mut reading, &format!("{name}=={version}={build}"), origin, &mut others, matrix);
+        }
+    }
+    end_of_list(&mut reading, &others);
     reading
 }
 
@@ -192,33 +301,77 @@ mod tests {
     #[test]
     fn locks_of_conda_give_releases_python_and_cuda() {
         let text = "version: 1\npackage:\n- name: pytorch\n  version: 2.3.1\n  manager: conda\n  platform: linux-64\n  url: https://conda.anaconda.org/pytorch/linux-64/pytorch-2.3.1-py3.11_cuda12.1_cudnn8.9.2_0.tar.bz2\n- name: python\n  version: 3.11.9\n  manager: conda\n  platform: linux-64\n- name: libzlib\n  version: 1.3.1\n  manager: conda\n  platform: linux-64\n- name: einops\n  version: 0.8.0\n  manager: pip\n  platform: linux-64\n- name: pytorch\n  version: 2.3.0\n  manager: conda\n  platform: osx-arm64\n";
-        let reading = from_conda_lock("conda-lock.yml", text, Matrix::current());
+        let reading = from_conda_lock("conda-lock.yml", text, Machine::X86_64, Matrix::current());
         assert_eq!(pins(&reading), ["torch==2.3.1", "einops==0.8.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
         assert_eq!(reading.python[0].versions.to_string(), "==3.11.*");
         assert!(reading.left.is_empty() && reading.packages.is_empty());
-        assert!(from_conda_lock("c", "version: 2\n", Matrix::current()).left[0].why.contains("format 2"));
+        assert!(
+            from_conda_lock("c", "version: 2\n", Machine::X86_64, Matrix::current()).left[0]
+                .why
+                .contains("format 2")
+        );
     }
 
     #[test]
     fn lock_of_pixi_gives_releases() {
         let text = "version: 6\nenvironments: {}\npackages:\n- conda: https://conda.anaconda.org/conda-forge/linux-64/pytorch-2.5.1-cuda126_py312h_201.conda\n- conda: https://conda.anaconda.org/conda-forge/osx-arm64/pytorch-2.5.0-cpu_0.conda\n- pypi: https://files.pythonhosted.org/packages/einops-0.8.0-py3-none-any.whl\n  name: einops\n  version: 0.8.0\n";
-        let reading = from_pixi_lock("pixi.lock", text, Matrix::current());
+        let reading = from_pixi_lock("pixi.lock", text, Machine::X86_64, Matrix::current());
         assert_eq!(pins(&reading), ["torch==2.5.1", "einops==0.8.0"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu126");
+    }
+
+    #[test]
+    fn exported_list_gives_releases_python_and_cuda() {
+        let text = "# $ conda create --name <env> --file <this file>\n# platform: linux-64\n_libgcc_mutex=0.1=main\npython=3.11.8=h955ad1f_0\npytorch=2.2.1=py3.11_cuda12.1_cudnn8.9.2_0\nlibzlib=1.3.1=h4_0\neinops=0.7.0=pypi_0\n";
+        assert!(is_conda_export(text));
+        for other in ["torch>=2.0,!=2.1.0,<2.3\n", "torch==2.3.0\n", "# a list\n", "", "torch\nnumpy=1=2\n"] {
+            assert!(!is_conda_export(other), "{other}");
+        }
+        let reading = from_conda_export("spec.txt", text, Matrix::current());
+        assert_eq!(pins(&reading), ["einops==0.7.0", "torch==2.2.1"]);
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
+        assert_eq!(reading.python[0].versions.to_string(), "==3.11.*");
+        assert_eq!(reading.left[0].written, "1 package: libzlib");
+    }
+
+    #[test]
+    fn locks_of_another_processor_and_of_several_environments() {
+        let text = "version: 1\npackage:\n- name: pytorch\n  version: 2.5.1\n  manager: conda\n  platform: linux-aarch64\n  url: https://c.test/conda-forge/linux-aarch64/pytorch-2.5.1-cuda126_py311_0.conda\n";
+        let reading = from_conda_lock("conda-lock.yml", text, Machine::Aarch64, Matrix::current());
+        assert_eq!(pins(&reading), ["torch==2.5.1"]);
+        let reading = from_conda_lock("conda-lock.yml", text, Machine::X86_64, Matrix::current());
+        assert!(
+            reading.left[0].why.contains("no packages for linux-64: it is for linux-aarch64"),
+            "{reading:?}"
+        );
+        let entry = |build: &str| format!("https://c.test/conda-forge/linux-64/pytorch-2.6.0-{build}.conda");
+        let environment = |name: &str, build: &str| {
+            format!("  {name}:\n    packages:\n      linux-64:\n      - conda: {}\n", entry(build))
+        };
+        let text = format!(
+            "version: 6\nenvironments:\n{}{}packages:\n- conda: {}\n- conda: {}\n",
+            environment("default", "cpu_py311_0"),
+            environment("gpu", "cuda126_py311_0"),
+            entry("cpu_py311_0"),
+            entry("cuda126_py311_0"),
+        );
+        let reading = from_pixi_lock("pixi.lock", &text, Machine::X86_64, Matrix::current());
+        assert_eq!(reading.pins[0].written, "pytorch==2.6.0=cuda126_py311_0");
+        assert_eq!((reading.pins.len(), reading.left[0].written.as_str()), (1, "default"));
     }
 
     #[test]
     fn list_of_addresses_gives_releases_python_and_cuda() {
         let text = "# platform: linux-64\n@EXPLICIT\nhttps://conda.anaconda.org/conda-forge/linux-64/python-3.10.14-hd12c33a_0_cpython.conda#01\nhttps://conda.anaconda.org/pytorch/linux-64/pytorch-2.1.2-py3.10_cuda11.8_cudnn8.7.0_0.tar.bz2\nhttps://conda.anaconda.org/conda-forge/linux-64/libzlib-1.3.1-h4ab18f5_1.conda\n";
         assert!(is_conda_explicit(text) && !is_conda_explicit("torch\n"));
-        let reading = from_conda_explicit("spec-file.txt", text, Matrix::current());
+        let reading = from_conda_explicit("spec-file.txt", text, Machine::X86_64, Matrix::current());
         assert_eq!(pins(&reading), ["torch==2.1.2"]);
         assert_eq!(reading.cuda[0].cuda.to_string(), "cu118");
         assert_eq!(reading.python[0].versions.to_string(), "==3.10.*");
         assert_eq!(reading.left[0].written, "1 package: libzlib");
         let text = "@EXPLICIT\nhttps://c.test/conda-forge/linux-64/pytorch-2.5.1-cpu_mkl_py310_100.conda\nhttps://c.test/conda-forge/osx-arm64/x-1-0.conda\nhttps://c.test/conda-forge/linux-64/ffmpeg-7.1-h0_0.conda\n";
-        let reading = from_conda_explicit("spec-file.txt", text, Matrix::current());
+        let reading = from_conda_explicit("spec-file.txt", text, Machine::X86_64, Matrix::current());
         assert!(
             reading.left[0].why.contains("without CUDA") && reading.left.len() == 2,
             "{:?}",

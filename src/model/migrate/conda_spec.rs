@@ -2,7 +2,7 @@
 
 use pep440_rs::VersionSpecifiers;
 
-use super::conditions::specifiers;
+use super::conditions::{alternatives, specifiers};
 use crate::model::versions::CudaVariant;
 
 /// A dependency of conda.
@@ -48,8 +48,11 @@ impl CondaSpec {
             let first = parts.next().unwrap_or_default().trim().to_owned();
             parts.next().unwrap_or_default().trim().clone_into(&mut build);
             version = if double { format!("=={first}") } else { first };
+        } else if let Some(at) = start_of_build(&version) {
+            version[at + 1..].trim().clone_into(&mut build);
+            version.truncate(at);
         }
-        for part in bracket.split(',') {
+        for part in outside_quotes(bracket) {
             let Some((key, value)) = part.split_once('=') else { continue };
             let value = value.trim().trim_matches(['\'', '"']).to_owned();
             match key.trim() {
@@ -65,7 +68,7 @@ impl CondaSpec {
     pub(super) fn versions(&self) -> Option<VersionSpecifiers> {
         let version = self.version.trim();
         if version.contains('|') {
-            return None;
+            return self.newest_alternative();
         }
         if version.is_empty() || !version.starts_with(|c: char| c.is_ascii_digit()) {
             return specifiers(version);
@@ -88,6 +91,30 @@ impl CondaSpec {
         found.map(|cuda| CudaVariant { minor: cuda.minor.filter(|_| !is_range), ..cuda })
     }
 
+    /// The last of alternatives that is a condition: 2.1.* of `2.0|2.1`.
+    fn newest_alternative(&self) -> Option<VersionSpecifiers> {
+        if let Some(found) = alternatives(&self.version).filter(|found| !found.is_one_of_several) {
+            return Some(found.versions);
+        }
+        let parts = self.version.trim_start_matches('=').split('|');
+        let each = parts.map(|part| Self { version: part.trim().to_owned(), ..self.clone() }.versions());
+        let newest = |part: &VersionSpecifiers| part.iter().map(|one| one.version().clone()).max();
+        each.collect::<Option<Vec<_>>>()?.into_iter().max_by_key(newest)
+    }
+
+    /// Whether its versions are alternatives of which one was taken.
+    pub(super) fn is_one_of_several(&self) -> bool {
+        self.version.contains('|') && alternatives(&self.version).is_some_and(|found| found.is_one_of_several)
+    }
+
+    /// Whether its build is one of conda-forge's, `cuda126_py312h_201`, which is of no wheel: the pytorch channel writes `_cuda12.1_`.
+    pub(super) fn is_of_conda_forge(&self) -> bool {
+        self.build.split_once("cuda").is_some_and(|(_, rest)| {
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+            !rest[..end].contains('.')
+        })
+    }
+
     /// The CUDA in its build: `py3.11_cuda12.1_cudnn8`, `cuda118py310h_0`, `py39_cu117`.
     pub(super) fn cuda_of_build(&self) -> Option<CudaVariant> {
         let rest = self.build.split_once("cuda").or_else(|| self.build.split_once("cu"))?.1;
@@ -95,6 +122,27 @@ impl CondaSpec {
         let digits = rest[..end].trim_matches('.');
         if digits.contains('.') { cuda_of(digits) } else { format!("cu{digits}").parse().ok() }
     }
+}
+
+/// Where the build begins behind a condition: the last `=` of `>=2.1=*cuda*`.
+fn start_of_build(version: &str) -> Option<usize> {
+    let at = version.rfind('=')?;
+    let before = version[..at].chars().next_back()?;
+    (!"=<>!~".contains(before) && !version[at..].contains(',')).then_some(at)
+}
+
+/// The parts between commas that are in no quotes.
+fn outside_quotes(text: &str) -> Vec<&str> {
+    let mut quote = None;
+    text.split(move |c: char| {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if matches!(c, '\'' | '"') => quote = Some(c),
+            _ => {}
+        }
+        c == ',' && quote.is_none()
+    })
+    .collect()
 }
 
 /// `12.1` or `12.1.0` or `12` as a variant.
@@ -124,6 +172,10 @@ mod tests {
             ("tqdm", "tqdm", ""),
             ("pytorch=2.1=py3.10_cuda11.8_cudnn8.7.0_0", "pytorch", "==2.1.*"),
             ("conda-forge::numpy[version='>=1.21']", "numpy", ">=1.21"),
+            ("pytorch[version='>=2.3,<2.4', build='*cuda*']", "pytorch", ">=2.3, <2.4"),
+            ("pytorch=2.0|2.1", "pytorch", "==2.1.*"),
+            ("pytorch>=2.1=*cuda*", "pytorch", ">=2.1"),
+            ("pytorch>=2.1,<2.4", "pytorch", ">=2.1, <2.4"),
             ("Pillow = 9.5.0", "pillow", "==9.5.0"),
         ] {
             let spec = read(text);

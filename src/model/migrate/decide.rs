@@ -22,7 +22,10 @@ use crate::model::stack::Stack;
 use crate::model::versions::{CudaVariant, FrameworkVersion, Machine, PythonVersion};
 
 /// Versions of a framework that are tried until one resolves.
-const TRIED: usize = 60;
+const TRIED: usize = 120;
+
+/// Why a line that names the CUDA is kept; the CUDA follows.
+const CUDA_OF_THE_IMAGE: &str = "the CUDA of the image: ";
 
 /// Names of frameworks that are none of a package today, and the package.
 const RENAMED: [(&str, &str); 3] =
@@ -51,8 +54,13 @@ pub fn decide(mut readings: Vec<Reading>, question: &Question<'_>) -> Result<Mig
         readings.iter().filter(|one| one.says_something()).map(|one| one.file.clone()).collect();
     let mut decision =
         Decision { question, rows: Vec::new(), files: files.clone(), changed: false, seen: BTreeSet::new() };
-    for note in readings.iter().flat_map(|reading| &reading.left) {
-        decision.note(Change::NotTakenOver, note);
+    for reading in &readings {
+        for note in &reading.changed {
+            decision.note(Change::Changed, note);
+        }
+        for note in &reading.left {
+            decision.note(Change::NotTakenOver, note);
+        }
     }
     take_offered(&mut readings, &mut decision);
     if files.is_empty() {
@@ -138,14 +146,16 @@ impl<'a> Decision<'a> {
             let cuda = self.cuda(readings, &packages, &framework);
             self.specs(&framework, cuda.as_ref(), if named { &allowed } else { &[] })
         };
-        let compared: Vec<_> = packages.iter().map(|(asked, _)| compared(asked)).collect();
+        let is_compared = |asked: &&Asked| asked.name == framework.package || !is_without_cuda(asked);
+        let compared: Vec<_> =
+            packages.iter().map(|(asked, _)| asked).filter(is_compared).map(compared).collect();
         let Some((spec, stack)) = self.chosen(&specs, &compared) else {
-            let spec = specs.into_iter().next().unwrap_or_else(|| framework.product.name.clone());
+            let spec = specs.first().cloned().unwrap_or_else(|| framework.product.name.clone());
             self.rest(readings, &packages);
             return Err(Refusal::Impossible { spec, files: self.files, rows: self.rows });
         };
         let stack = match devel {
-            Some(note) if self.question.spec.is_none() => self.with_compiler(&spec, stack, note),
+            Some(note) if self.question.spec.is_none() => self.with_compiler((&spec, &specs), stack, note),
             _ => stack,
         };
         Ok(self.project(readings, packages, &framework, &stack))
@@ -180,8 +190,14 @@ impl<'a> Decision<'a> {
     }
 
     /// The stack with a compiler, where one of its CUDA is to be had.
-    fn with_compiler(&mut self, spec: &str, stack: Stack, note: &Note) -> Stack {
-        if let Some(devel) = (self.question.resolve)(&format!("{spec}-devel")) {
+    fn with_compiler(&mut self, (spec, specs): (&str, &[String]), stack: Stack, note: &Note) -> Stack {
+        let without_python = |spec: &str| spec.rsplit_once("-py").map_or(spec, |(begin, _)| begin).to_owned();
+        // Another Python that is allowed may have a base with the compiler.
+        let others = specs.iter().filter(|other| without_python(other) == without_python(spec));
+        let devel = std::iter::once(spec)
+            .chain(others.map(String::as_str))
+            .find_map(|spec| (self.question.resolve)(&format!("{spec}-devel")));
+        if let Some(devel) = devel {
             self.note(Change::Changed, note);
             return devel;
         }
@@ -305,13 +321,30 @@ impl<'a> Decision<'a> {
                 || self.is_coupled(&asked.name)
                 || framework_packages(matrix).iter().any(|(package, _)| *package == asked.name)
         };
+        // `2.3.0.post301` is a build number of conda's.
+        let is_of_conda = |version: &Version| {
+            let rows = || matrix.variants.iter().map(|row| row.version.to_string());
+            version.post().is_some_and(|post| post >= 100) && !rows().any(|row| row == version.to_string())
+        };
         let preview = asked.versions.iter().find(|one| {
-            *one.operator() == Operator::Equal && (one.version().is_dev() || one.version().is_pre())
+            *one.operator() == Operator::Equal
+                && (one.version().is_dev() || one.version().is_pre() || is_of_conda(one.version()))
         });
-        let Some(release) = preview.map(|one| one.version().only_release()).filter(|_| known()) else {
+        let Some(preview) = preview.map(|one| one.version().clone()).filter(|_| known()) else {
             return asked;
         };
-        let why = format!("a preview, which is gone after weeks: the release {release} instead");
+        let release = preview.only_release();
+        let why = match asked.local.as_deref().filter(|local| local.contains("nv")) {
+            Some(_) => {
+                format!("a build of NVIDIA's containers, which no index has: the release {release} instead")
+            }
+            None if is_of_conda(&preview) => {
+                format!(
+                    "a build of conda, which the package index does not have: the release {release} instead"
+                )
+            }
+            None => format!("a preview, which is gone after weeks: the release {release} instead"),
+        };
         self.row(Change::Changed, &asked.origin, &asked.written, &why);
         self.changed = true;
         asked.versions = VersionSpecifiers::from(pep440_rs::VersionSpecifier::equals_version(release));
@@ -363,8 +396,12 @@ impl<'a> Decision<'a> {
         // What serves models brings its own torch: its release decides.
         let serving =
             named.iter().filter(|(_, product)| ["vllm", "sglang"].contains(&product.framework.as_str()));
-        for (package, product) in serving.chain(&named) {
-            if let Some(asked) = asked(package) {
+        let has_cuda = |asked: &Asked| !is_without_cuda(asked);
+        // One that is asked for without CUDA is the framework only where no other is named.
+        let any = named.iter();
+        let first = serving.chain(&named).map(|one| (one, true)).chain(any.map(|one| (one, false)));
+        for ((package, product), with_cuda) in first {
+            if let Some(asked) = asked(package).filter(|asked| !with_cuda || has_cuda(asked)) {
                 return Some(Framework { product, asked: Some(asked), package: (*package).to_owned() });
             }
         }
@@ -422,12 +459,7 @@ impl<'a> Decision<'a> {
                     || first.cuda.minor.is_none()
                     || fact.cuda.minor == first.cuda.minor);
             if same {
-                self.row(
-                    Change::Kept,
-                    &fact.origin,
-                    &fact.by,
-                    &format!("the CUDA of the image: {}", first.cuda),
-                );
+                self.row(Change::Kept, &fact.origin, &fact.by, &format!("{CUDA_OF_THE_IMAGE}{}", first.cuda));
             } else {
                 let why =
                     format!("says {}, but {} says {}, which is taken", fact.cuda, first.origin, first.cuda);
@@ -467,6 +499,19 @@ impl<'a> Decision<'a> {
             }
         }
         let mut cudas: Vec<Option<String>> = vec![cuda.map(|fact| format!("-{}", fact.cuda))];
+        // Conda's toolkit is of no wheel: of its major, the nearest build is meant, where its own was never published.
+        if let Some(fact) = cuda.filter(|fact| fact.strength == Strength::Toolkit) {
+            let is_published = |version: &Option<String>| {
+                let mut rows = self.rows_of(&framework.product.framework);
+                rows.any(|row| {
+                    row.cuda == fact.cuda
+                        && version.as_deref().is_none_or(|version| row.version.to_string() == version)
+                })
+            };
+            if !versions.iter().any(is_published) {
+                cudas.push(Some(format!("-{}", CudaVariant { major: fact.cuda.major, minor: None })));
+            }
+        }
         // What surrounds the project is no promise of its packages: a base of CUDA 12.4 runs wheels of 12.6.
         if let Some(fact) = cuda.filter(|fact| fact.strength == Strength::Surroundings) {
             cudas.push(Some(format!("-{}", CudaVariant { major: fact.cuda.major, minor: None })));
@@ -502,7 +547,9 @@ impl<'a> Decision<'a> {
     /// The versions of the framework that are allowed, newest first; `None`: any.
     fn versions(&mut self, framework: &Framework<'_>) -> Vec<Option<String>> {
         let Some(asked) = framework.asked.as_ref().filter(|asked| !asked.versions.is_empty()) else {
-            return vec![None];
+            // The newest, or the newest that the other packages fit.
+            let any = VersionSpecifiers::empty();
+            return std::iter::once(None).chain(self.known_versions(framework, &any)).collect();
         };
         let exact = asked
             .versions
@@ -512,8 +559,23 @@ impl<'a> Decision<'a> {
             let version = exact.version();
             return vec![Some(version.clone().without_local().to_string())];
         }
-        let package = &framework.package;
+        let found: Vec<_> = self.known_versions(framework, &asked.versions).collect();
+        if found.is_empty() {
+            // The refusal names the least that was asked for.
+            let bound = asked.versions.iter().next().map(|one| one.version().only_release().to_string());
+            return vec![bound];
+        }
+        found
+    }
+
+    /// The versions of the framework that the matrix has and a condition allows, newest first.
+    fn known_versions(
+        &self,
+        framework: &Framework<'_>,
+        versions: &VersionSpecifiers,
+    ) -> impl Iterator<Item = Option<String>> + use<> {
         let product = framework.product;
+        let package = framework.package.as_str();
         let mut known: Vec<_> = self
             .rows_of(&product.framework)
             .filter(|row| row.package.as_deref().or(product.package.as_deref()) == Some(package))
@@ -521,16 +583,11 @@ impl<'a> Decision<'a> {
             .collect();
         known.sort();
         known.dedup();
-        known.retain(|version| {
-            Version::from_str(&version.to_string()).is_ok_and(|version| asked.versions.contains(&version))
-        });
-        let found: Vec<_> = known.into_iter().rev().map(|version| Some(version.to_string())).collect();
-        if found.is_empty() {
-            // The refusal names the least that was asked for.
-            let bound = asked.versions.iter().next().map(|one| one.version().only_release().to_string());
-            return vec![bound];
-        }
-        found
+        let texts = known.into_iter().rev().map(ToString::to_string);
+        let allowed: Vec<_> = texts
+            .filter(|text| Version::from_str(text).is_ok_and(|version| versions.contains(&version)))
+            .collect();
+        allowed.into_iter().map(Some)
     }
 
     fn rows_of(&self, framework: &str) -> impl Iterator<Item = &'a Variant> {
@@ -607,7 +664,8 @@ impl<'a> Decision<'a> {
         }
         for (asked, _) in packages {
             // What comes from an index of the project is that index's affair.
-            project.compared.extend(asked.index.is_none().then(|| compared(&asked)));
+            let is_left = is_without_cuda(&asked) && asked.name != framework.package;
+            project.compared.extend((asked.index.is_none() && !is_left).then(|| compared(&asked)));
             self.package(&mut project, &asked, (&framework.package, copied), stack);
         }
         for reading in readings.iter().filter(|one| !copied && !one.packages.is_empty()) {
@@ -626,9 +684,42 @@ impl<'a> Decision<'a> {
                 project.indexes.push(index.clone());
             }
         }
+        self.name_the_cuda(stack);
         self.rows.sort_by(|a, b| (a.change, &a.origin).cmp(&(b.change, &b.origin)));
         project.rows = self.rows;
         project
+    }
+
+    /// Says of what named another CUDA of the same major that the stack has its own.
+    fn name_the_cuda(&mut self, stack: &Stack) {
+        let differs = |row: &Row| {
+            let named =
+                row.why.strip_prefix(CUDA_OF_THE_IMAGE).and_then(|name| name.parse::<CudaVariant>().ok());
+            named.is_some_and(|named| {
+                named.minor.is_some() && named != stack.cuda && stack.cuda.minor.is_some()
+            })
+        };
+        // The base image itself may have its row already.
+        let changed: BTreeSet<_> = self
+            .rows
+            .iter()
+            .filter(|row| row.change == Change::Changed)
+            .map(|row| row.origin.clone())
+            .collect();
+        self.rows.retain(|row| {
+            !(row.change == Change::Kept
+                && row.text.starts_with("image ")
+                && changed.contains(&row.origin)
+                && differs(row))
+        });
+        for row in self.rows.iter_mut().filter(|row| row.change == Change::Kept && differs(row)) {
+            let named = row.why.trim_start_matches(CUDA_OF_THE_IMAGE).to_owned();
+            row.change = Change::Changed;
+            row.why = format!(
+                "{} instead: {} {} has no build for {named} that the target runs",
+                stack.cuda, stack.package, stack.version
+            );
+        }
     }
 
     /// Takes one package over.
@@ -641,9 +732,18 @@ impl<'a> Decision<'a> {
     ) {
         let (origin, written) = (&asked.origin, &asked.written);
         if asked.name == framework {
+            if asked.extras.contains("tpu") || asked.extras.contains("rocm") {
+                let why = "an extra for other accelerators: the image is for NVIDIA GPUs";
+                self.row(Change::NotTakenOver, origin, &asked.extras, why);
+            }
             return self.row(Change::Kept, origin, written, &format!("the framework {}", project.spec));
         }
-        let pinned = asked.name.starts_with("nvidia-") && major_in_name(asked).is_some();
+        let pinned = asked.name.starts_with("nvidia-")
+            && major_in_name(asked).is_some_and(|cuda| cuda.major == stack.cuda.major);
+        if asked.name.starts_with("nvidia-") && major_in_name(asked).is_some() && !pinned {
+            let why = format!("a library of another CUDA: the stack has {}", stack.cuda);
+            return self.row(Change::NotTakenOver, origin, written, &why);
+        }
         if stack.companions.contains_key(&asked.name)
             || (asked.name == "triton" && stack.triton.is_some())
             || pinned
@@ -652,6 +752,10 @@ impl<'a> Decision<'a> {
         }
         if ["pip", "setuptools", "wheel"].contains(&asked.name.as_str()) {
             return self.row(Change::Kept, origin, written, "part of every image");
+        }
+        if is_without_cuda(asked) {
+            let why = "a build without CUDA, which an index of its own has: add that index to [packages] if the image needs it";
+            return self.row(Change::NotTakenOver, origin, written, why);
         }
         if let Some(better) = for_this_cuda(asked, stack) {
             let requirement = format!(
@@ -717,6 +821,11 @@ impl<'a> Decision<'a> {
     }
 }
 
+/// Whether a package is asked for as a build without CUDA: `torch==2.3.1+cpu`.
+fn is_without_cuda(asked: &Asked) -> bool {
+    asked.local.as_deref().is_some_and(|local| LocalVersion::read(local).other_accelerator.is_some())
+}
+
 /// The package for the stack's CUDA, where the one that was asked for is of another: `tensorrt-cu12` for `tensorrt`.
 fn for_this_cuda(asked: &Asked, stack: &Stack) -> Option<String> {
     (asked.name == "tensorrt").then(|| format!("tensorrt-cu{}", stack.cuda.major))
@@ -776,6 +885,13 @@ fn major_in_name(asked: &Asked) -> Option<CudaVariant> {
     let major = asked.name.rsplit('-').next().and_then(cuda_major);
     let major = major.or_else(|| extras.split(',').find_map(cuda_major))?;
     Some(CudaVariant { major, minor: None })
+}
+
+/// Whether a file asks for builds without CUDA alone.
+pub fn is_without_any_cuda(reading: &Reading) -> bool {
+    let without = |note: &Note| note.why.contains("builds without CUDA");
+    let mut packages = reading.packages.iter().chain(&reading.pins);
+    reading.cuda.is_empty() && (reading.left.iter().any(without) || packages.any(is_without_cuda))
 }
 
 /// Whether a file asks for a framework of the matrix by name.

@@ -6,7 +6,7 @@ use super::conda::take as take_conda;
 use super::image_name::take_image;
 use super::place::Origin;
 use super::pythons::exact;
-use super::reading::{Kind, PythonFact, Reading};
+use super::reading::{Given, Kind, PythonFact, Reading};
 use super::requirements::{
     index, options, stands_alone, take_requirement, takes_value, torch_backend, without_switches,
 };
@@ -17,19 +17,14 @@ use crate::model::compat::Matrix;
 use crate::model::project::is_apt_name;
 use crate::model::project::secret::secret_in;
 
-/// Reads a Dockerfile.
-pub fn from_dockerfile(file: &str, text: &str, matrix: &Matrix) -> Reading {
-    let mut reader = Reader {
-        reading: Reading::of(file, Kind::Image),
-        arguments: BTreeMap::new(),
-        stages: BTreeMap::new(),
-        part: Part::Image,
-        makes_wheels: false,
-        of_builders: Reading::of(file, Kind::Image),
-        matrix,
-    };
-    let all = instructions(text);
-    let mut parts = parts(all.iter().map(|(_, content)| content.as_str())).into_iter();
+/// Reads a Dockerfile, with what its caller gives to it.
+pub fn from_dockerfile(file: &str, text: &str, given: &Given, matrix: &Matrix) -> Reading {
+    let mut reader = Reader::of(Reading::of(file, Kind::Image), given.arguments.clone(), matrix);
+    let mut all = instructions(text);
+    if let Some(target) = &given.target {
+        until(&mut all, target);
+    }
+    let mut parts = parts(&mut all.iter().map(|(_, content)| content.as_str()), &given.arguments).into_iter();
     for (line, content) in &all {
         if is_from(content) {
             reader.part = parts.next().unwrap_or(Part::Image);
@@ -44,6 +39,26 @@ pub fn from_dockerfile(file: &str, text: &str, matrix: &Matrix) -> Reading {
         reading.python = of_builders.python;
     }
     reading
+}
+
+/// Reads lines of a shell as those of a RUN instruction.
+pub(super) fn shell_lines(reading: &mut Reading, script: &str, origin: &Origin, matrix: &Matrix) {
+    let own = std::mem::replace(reading, Reading::of(&origin.file, Kind::Image));
+    let mut reader = Reader::of(own, BTreeMap::new(), matrix);
+    reader.script(script, origin);
+    *reading = reader.reading;
+}
+
+/// Drops the stages behind the one that is built.
+fn until(all: &mut Vec<(usize, String)>, target: &str) {
+    let is_stage = |content: &str| {
+        let mut words = content.split_whitespace().filter(|word| !word.starts_with("--")).skip(2);
+        words.next().is_some_and(|word| word.eq_ignore_ascii_case("as"))
+            && words.next().is_some_and(|name| name.eq_ignore_ascii_case(target))
+    };
+    let Some(at) = all.iter().position(|(_, content)| is_from(content) && is_stage(content)) else { return };
+    let next = all[at + 1..].iter().position(|(_, content)| is_from(content));
+    all.truncate(next.map_or(all.len(), |next| at + 1 + next));
 }
 
 /// The instructions, joined at `\`, without comments, each with the number of its first line; the texts of here-documents belong to
@@ -93,15 +108,36 @@ struct Reader<'a> {
     reading: Reading,
     /// `ARG` and `ENV` with a value.
     arguments: BTreeMap<String, String>,
+    /// Values of `ARG` that the caller gives, before all defaults.
+    given: BTreeMap<String, String>,
     /// The images that stages stand for.
     stages: BTreeMap<String, String>,
     /// What the stage that is read gives the image.
     part: Part,
     /// Whether a stage builds wheels that another one installs.
     makes_wheels: bool,
+    /// Files that were copied: where they are in the image, and where they come from.
+    copied: Vec<(String, String)>,
     /// What the images of stages that only build say: it counts where the image itself says nothing.
     of_builders: Reading,
     matrix: &'a Matrix,
+}
+
+impl<'a> Reader<'a> {
+    fn of(reading: Reading, given: BTreeMap<String, String>, matrix: &'a Matrix) -> Self {
+        let of_builders = Reading::of(&reading.file, Kind::Image);
+        Self {
+            reading,
+            arguments: given.clone(),
+            given,
+            stages: BTreeMap::new(),
+            part: Part::Image,
+            makes_wheels: false,
+            copied: Vec::new(),
+            of_builders,
+            matrix,
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -111,6 +147,7 @@ impl Reader<'_> {
         let word = word.to_ascii_uppercase();
         match (self.part, word.as_str()) {
             (_, "ARG") | (Part::Image, _) | (Part::Source, "RUN" | "FROM") => {}
+            (Part::Source, "COPY" | "ADD") => return self.copied(rest),
             (Part::Unused, "FROM") => {
                 self.stage(rest);
                 let why = "a stage of which the image takes nothing";
@@ -129,6 +166,7 @@ impl Reader<'_> {
             "ARG" => {
                 if let Some((name, value)) = rest.split_once('=') {
                     let value = self.filled(value.trim().trim_matches(['"', '\'']));
+                    let value = self.given.get(name.trim()).cloned().unwrap_or(value);
                     self.arguments.insert(name.trim().to_owned(), value);
                 }
             }
@@ -139,6 +177,7 @@ impl Reader<'_> {
                 self.reading.keep(origin.clone(), content, "envforge has its own uv");
             }
             "COPY" | "ADD" | "WORKDIR" => {
+                self.copied(rest);
                 self.reading.keep(
                     origin.clone(),
                     content,
@@ -237,11 +276,11 @@ impl Reader<'_> {
         }
         if self.part == Part::Source {
             // Its compiler is none of the image, its packages are copied.
-            take_image(&mut self.of_builders, &image, origin);
+            take_image(&mut self.of_builders, &image, origin, self.matrix);
             self.reading.packages.append(&mut self.of_builders.packages);
             self.reading.keep(origin.clone(), &image, "the image of a stage that only builds");
         } else {
-            take_image(&mut self.reading, &image, origin);
+            take_image(&mut self.reading, &image, origin, self.matrix);
         }
     }
 
@@ -258,6 +297,34 @@ impl Reader<'_> {
         (image, is_known)
     }
 
+    /// Notes where a copied file comes from: a `-r` line names it where it is in the image.
+    fn copied(&mut self, rest: &str) {
+        if rest.contains("--from=") {
+            return;
+        }
+        let words: Vec<_> = rest.split_whitespace().filter(|word| !word.starts_with("--")).collect();
+        let Some((to, from)) = words.split_last() else { return };
+        for source in from {
+            let name = source.rsplit('/').next().unwrap_or(source);
+            let is_folder = to.ends_with('/') || to.ends_with('.') || from.len() > 1;
+            let last = to.rsplit('/').next().unwrap_or_default();
+            // A folder may be written without `/`: its last part has no extension, as the file has.
+            let to = if is_folder || (name.contains('.') && !last.contains('.')) { name } else { last };
+            self.copied.push((to.to_owned(), (*source).to_owned()));
+        }
+    }
+
+    /// The names of requirement files behind `-r`, as they are in the folder.
+    fn where_from(&mut self, before: usize) {
+        for (_, named) in self.reading.includes.iter_mut().skip(before) {
+            let last = named.rsplit('/').next().unwrap_or(named);
+            let found = self.copied.iter().rev().find(|(to, _)| to == last);
+            if let Some((_, from)) = found {
+                named.clone_from(from);
+            }
+        }
+    }
+
     fn filled(&self, text: &str) -> String {
         filled(text, &self.arguments)
     }
@@ -272,6 +339,11 @@ impl Reader<'_> {
             Some(document) => document.split_once('\n').map_or("", |(_, text)| text),
             None => script.lines().next().unwrap_or_default(),
         };
+        self.script(script, origin);
+    }
+
+    /// Reads the commands of a script.
+    fn script(&mut self, script: &str, origin: &Origin) {
         // A list in JSON is one command, without a shell.
         let all = match serde_json::from_str::<Vec<String>>(script) {
             Ok(words) => vec![words],
@@ -381,7 +453,9 @@ impl Reader<'_> {
                     if alone || !takes_value(word) || word.contains('=') { None } else { rest.get(at) };
                 at += usize::from(value.is_some());
                 let text = value.map_or_else(|| word.clone(), |value| format!("{word} {value}"));
+                let before = self.reading.includes.len();
                 options(&mut self.reading, &text, origin);
+                self.where_from(before);
                 continue;
             }
             if ["pip", "setuptools", "wheel", "uv", "build"]
@@ -467,7 +541,8 @@ impl Reader<'_> {
     }
 }
 
-const UNREAD: &str = "a command that is not read: add it to `run`, if the image needs it";
+/// Why a command is not taken over.
+pub(super) const UNREAD: &str = "a command that is not read: add it to `run`, if the image needs it";
 
 /// Words of the shell in front of a command.
 const STANDS_BEFORE: [&str; 9] = ["sudo", "then", "else", "do", "time", "exec", "!", "{", "eval"];
@@ -495,7 +570,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Reading {
-        from_dockerfile("Dockerfile", text, Matrix::current())
+        from_dockerfile("Dockerfile", text, &Given::default(), Matrix::current())
     }
 
     fn requirements(reading: &Reading) -> Vec<String> {
@@ -577,6 +652,39 @@ mod tests {
         assert_eq!(requirements(&reading), ["torch==2.5.1", "einops", "timm", "peft"]);
         let left: Vec<_> = reading.left.iter().map(|note| note.written.as_str()).collect();
         assert_eq!(left, ["if [ …"]);
+    }
+
+    #[test]
+    fn caller_gives_arguments_and_the_stage() {
+        let text = "ARG CUDA=11.8.0\nFROM nvidia/cuda:${CUDA}-runtime-ubuntu22.04 AS base\nARG TORCH=2.0.0\nRUN pip install torch==${TORCH}\nFROM base AS train\nRUN pip install peft\nFROM base\nRUN pip install fastapi\n";
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let given = Given {
+            arguments: [pair("CUDA", "12.1.1"), pair("TORCH", "2.3.1")].into(),
+            target: Some("train".to_owned()),
+        };
+        let reading = from_dockerfile("Dockerfile", text, &given, Matrix::current());
+        assert_eq!(requirements(&reading), ["torch==2.3.1", "peft"]);
+        assert_eq!(reading.cuda[0].cuda.to_string(), "cu121");
+        assert_eq!(requirements(&read(text)), ["torch==2.0.0", "fastapi"]);
+    }
+
+    #[test]
+    fn requirement_files_are_those_that_were_copied() {
+        for (copy, named, file) in [
+            (
+                "docker/requirements.txt /tmp/requirements.txt",
+                "/tmp/requirements.txt",
+                "docker/requirements.txt",
+            ),
+            ("requirements-gpu.txt /app/requirements.txt", "/app/requirements.txt", "requirements-gpu.txt"),
+            ("a/base.txt a/gpu.txt /tmp/", "/tmp/gpu.txt", "a/gpu.txt"),
+            ("deploy/reqs.txt /tmp", "/tmp/reqs.txt", "deploy/reqs.txt"),
+            ("--chown=1:1 reqs/x.txt .", "x.txt", "reqs/x.txt"),
+            ("--from=other /x.txt /x.txt", "/x.txt", "/x.txt"),
+        ] {
+            let reading = read(&format!("FROM python:3.11\nCOPY {copy}\nRUN pip install -r {named}\n"));
+            assert_eq!(reading.includes[0].1, file, "{copy}");
+        }
     }
 
     #[test]

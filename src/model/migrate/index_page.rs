@@ -1,5 +1,7 @@
 //! Addresses of package indexes: which of them say a CUDA.
 
+use super::conda_spec::cuda_of;
+use super::requirement_line::is_for_jetson;
 use crate::model::versions::CudaVariant;
 
 /// Hosts of the default index and of PyTorch's own.
@@ -14,6 +16,10 @@ pub(super) enum IndexMeaning {
     Nightly(CudaVariant),
     /// Its wheels have no CUDA: `…/whl/cpu`, `…/whl/rocm6.3`.
     Without(String),
+    /// Its wheels are for Jetson boards.
+    Jetson,
+    /// JAX's page of builds before it published them on the package index.
+    OldJax,
     /// The default index, or a framework's own: both are used anyway.
     Default,
     /// Another one.
@@ -27,12 +33,18 @@ pub(super) fn meaning(url: &str) -> IndexMeaning {
     let mut parts = path.split('/');
     let host = parts.next().unwrap_or_default().rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
     let parts: Vec<_> = parts.map(str::to_ascii_lowercase).collect();
+    if is_for_jetson(plain) {
+        return IndexMeaning::Jetson;
+    }
+    if parts.last().is_some_and(|part| part == "jax_cuda_releases.html" || part == "jax_releases.html") {
+        return IndexMeaning::OldJax;
+    }
     let cuda = parts.iter().rev().find_map(|part| {
         // `cu128`, `cu12.8`, `torch-2.8.0+cu128.html`, `torch-2.6.0%2Bcu124.html`.
         let tag = part.rsplit(['+', '-', '_']).next().unwrap_or_default().trim_end_matches(".html");
         let tag = tag.strip_prefix("torch").unwrap_or(tag);
         let tag = tag.rsplit("%2b").next().unwrap_or(tag).replace('.', "");
-        tag.parse::<CudaVariant>().ok()
+        tag.parse::<CudaVariant>().ok().or_else(|| cuda_in_words(part))
     });
     let nightly = parts.iter().any(|part| part == "nightly" || part == "test");
     match cuda {
@@ -41,12 +53,22 @@ pub(super) fn meaning(url: &str) -> IndexMeaning {
         None => {}
     }
     let without = parts.iter().rev().find(|part| {
-        ["cpu", "xpu"].contains(&part.as_str()) || part.starts_with("rocm") || part.ends_with("+cpu.html")
+        ["cpu", "xpu"].contains(&part.as_str())
+            || part.starts_with("libtpu")
+            || part.starts_with("rocm")
+            || part.ends_with("+cpu.html")
     });
     if let Some(part) = without {
         return IndexMeaning::Without(part.clone());
     }
     if DEFAULT.contains(&host.as_str()) { IndexMeaning::Default } else { IndexMeaning::Other }
+}
+
+/// The CUDA of a name such as `onnxruntime-cuda-12`: its last word is a number.
+fn cuda_in_words(part: &str) -> Option<CudaVariant> {
+    let digits = part.rsplit_once("cuda")?.1.trim_start_matches(['-', '_']);
+    let is_number = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit() || c == '.');
+    is_number.then(|| cuda_of(digits))?
 }
 
 /// Whether a requirement names a file of the default indexes by its address.
@@ -92,6 +114,13 @@ mod tests {
             ("https://download.pytorch.org/whl/torch_stable.html", IndexMeaning::Default),
             ("https://pypi.nvidia.com/", IndexMeaning::Other),
             ("https://u:p@wheels.example.com/simple", IndexMeaning::Other),
+            ("https://h.test/_packaging/onnxruntime-cuda-12/pypi/simple/", IndexMeaning::Cuda(cuda("cu12"))),
+            ("https://pypi.jetson-ai-lab.io/jp6/cu126", IndexMeaning::Jetson),
+            (
+                "https://storage.googleapis.com/jax-releases/libtpu_releases.html",
+                IndexMeaning::Without("libtpu_releases.html".to_owned()),
+            ),
+            ("https://storage.googleapis.com/jax-releases/jax_cuda_releases.html", IndexMeaning::OldJax),
         ] {
             assert_eq!(meaning(url), expected, "{url}");
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::index_page::{IndexMeaning, has_login, meaning};
 use super::reading::{Asked, CudaFact, IndexSeen, Reading, Strength, shortened};
+use super::requirement_line::JETSON;
 
 /// Where uv's and Poetry's sources lead, by the name of an index.
 #[derive(Default)]
@@ -39,7 +40,8 @@ impl IndexUse {
                     format!("its index has builds without CUDA (`{kind}`): the image is for NVIDIA GPUs");
                 reading.leave(asked.origin.clone(), &asked.written, why);
             }
-            IndexMeaning::Default => {}
+            IndexMeaning::Jetson => reading.leave(asked.origin.clone(), &asked.written, JETSON),
+            IndexMeaning::Default | IndexMeaning::OldJax => {}
             IndexMeaning::Other if !url.starts_with("https://") && !url.starts_with("http://") => {
                 let why = "from an index that is a folder: give its wheels with `--wheel FILE`";
                 reading.leave(asked.origin.clone(), &asked.written, why);

@@ -1,5 +1,6 @@
 //! Locks of Python tools: uv.lock, poetry.lock, pylock.toml.
 
+use camino::Utf8Path;
 use serde::Deserialize;
 
 use super::place::Origin;
@@ -108,13 +109,71 @@ pub fn from_poetry_lock(file: &str, text: &str) -> Reading {
     for package in lock.package {
         let origin = Origin::file(file);
         let kind = package.source.get("type").and_then(toml::Value::as_str);
-        if kind.is_some_and(|kind| ["git", "directory", "file", "url"].contains(&kind)) {
+        let address = package.source.get("url").and_then(toml::Value::as_str).unwrap_or_default();
+        // A wheel by its address: its release is that of the lock.
+        let is_wheel = address
+            .split(['#', '?'])
+            .next()
+            .is_some_and(|path| Utf8Path::new(path).extension() == Some("whl"));
+        if kind.is_some_and(|kind| {
+            ["git", "directory"].contains(&kind) || ["file", "url"].contains(&kind) && !is_wheel
+        }) {
             reading.leave(origin, &package.name, "from a repository, a path or an address");
             continue;
         }
         let markers = package.markers.as_ref();
         let marker = markers.and_then(|found| found.as_str().or_else(|| found.get("main")?.as_str()));
         pin(&mut reading, &package.name, &package.version, marker, origin);
+    }
+    reading
+}
+
+#[derive(Deserialize)]
+struct PdmLock {
+    #[serde(default)]
+    metadata: toml::Table,
+    #[serde(default)]
+    package: Vec<PdmPackage>,
+}
+
+#[derive(Deserialize)]
+struct PdmPackage {
+    name: String,
+    version: String,
+    marker: Option<String>,
+    #[serde(default)]
+    groups: Vec<String>,
+    /// Where it comes from, if not from an index.
+    git: Option<String>,
+    path: Option<String>,
+    url: Option<String>,
+}
+
+/// Reads a pdm.lock: the releases of the default group.
+pub fn from_pdm_lock(file: &str, text: &str) -> Reading {
+    let lock: PdmLock = match toml::from_str(text) {
+        Ok(lock) => lock,
+        Err(error) => {
+            let why = format!("not a lock of PDM: {}", error.message().trim());
+            return Reading::unreadable(file, Kind::Lock, &why);
+        }
+    };
+    let written = lock.metadata.get("lock_version").and_then(toml::Value::as_str).unwrap_or_default();
+    if !written.starts_with("4.") {
+        let why = format!("format `{written}` of PDM's lock: this envforge reads 4");
+        return Reading::unreadable(file, Kind::Lock, &why);
+    }
+    let mut reading = Reading::of(file, Kind::Lock);
+    let is_default = |package: &PdmPackage| {
+        package.groups.is_empty() || package.groups.iter().any(|group| group == "default")
+    };
+    for package in lock.package.iter().filter(|package| is_default(package)) {
+        let origin = Origin::file(file);
+        if package.git.is_some() || package.path.is_some() || package.url.is_some() {
+            reading.leave(origin, &package.name, "from a repository, a path or an address");
+        } else {
+            pin(&mut reading, &package.name, &package.version, package.marker.as_deref(), origin);
+        }
     }
     reading
 }
@@ -264,5 +323,16 @@ source = { registry = "https://pypi.org/simple" }
         let reading = from_pylock("pylock.toml", text);
         assert_eq!(pins(&reading), ["jax==0.6.0"]);
         assert!(from_pylock("pylock.toml", "lock-version = \"2.0\"\n").left[0].why.contains("format 2.0"));
+        let text = "[metadata]\ngroups = [\"default\", \"dev\"]\nlock_version = \"4.5.0\"\n[[package]]\nname = \"torch\"\nversion = \"2.4.1\"\ngroups = [\"default\"]\n[[package]]\nname = \"pytest\"\nversion = \"8\"\ngroups = [\"dev\"]\n[[package]]\nname = \"clip\"\nversion = \"1.0\"\ngit = \"https://h.test/clip.git\"\ngroups = [\"default\"]\n";
+        let reading = from_pdm_lock("pdm.lock", text);
+        assert_eq!((pins(&reading), reading.left.len()), (vec!["torch==2.4.1".to_owned()], 1));
+        assert!(
+            from_pdm_lock("pdm.lock", "[metadata]\nlock_version = \"5\"\n").left[0]
+                .why
+                .contains("format `5`")
+        );
+        let text = "[[package]]\nname = \"torch\"\nversion = \"2.2.1+cu121\"\n[package.source]\ntype = \"url\"\nurl = \"https://download.pytorch.org/whl/cu121/torch-2.2.1%2Bcu121-cp310-cp310-linux_x86_64.whl\"\n[metadata]\nlock-version = \"2.0\"\n";
+        let reading = from_poetry_lock("poetry.lock", text);
+        assert_eq!(reading.pins[0].local.as_deref(), Some("cu121"));
     }
 }

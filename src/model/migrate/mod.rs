@@ -10,10 +10,12 @@ mod conda_spec;
 mod conditions;
 mod decide;
 mod dockerfile;
+mod image;
 mod image_name;
 mod index_page;
 mod index_use;
 mod ini;
+mod installs;
 mod locks;
 mod outcome;
 mod pipfile;
@@ -33,16 +35,21 @@ mod variables;
 
 pub use compose::{from_compose, from_devcontainer};
 pub use conda::{from_environment, from_pixi};
-pub use conda_lock::{from_conda_explicit, from_conda_lock, from_pixi_lock, is_conda_explicit};
-pub use decide::{Question, decide, names_a_framework};
+pub use conda_lock::{
+    from_conda_explicit, from_conda_export, from_conda_lock, from_pixi_lock, is_conda_explicit,
+    is_conda_export,
+};
+pub use decide::{Question, decide, is_without_any_cuda, names_a_framework};
 pub use dockerfile::from_dockerfile;
-pub use locks::{from_poetry_lock, from_pylock, from_uv_lock};
+pub use image::{ImageContent, from_image, is_record};
+pub use installs::{from_cog, from_definition, from_notebook, from_shell_script};
+pub use locks::{from_pdm_lock, from_poetry_lock, from_pylock, from_uv_lock};
 pub use outcome::{Change, Migration, ProjectPackage, Refusal, Row};
 pub use pipfile::{from_pipfile, from_pipfile_lock};
 pub use place::Origin;
-pub use pyproject::from_pyproject_toml;
-pub use pythons::from_python_version;
-pub use reading::{IndexSeen, Kind, Reading};
+pub use pyproject::{from_pyproject_toml, from_uv_toml};
+pub use pythons::{from_python_version, from_runtime_file};
+pub use reading::{Given, IndexSeen, Kind, Note, Reading};
 pub use requirements::{constraints_of, from_requirement_lines};
 pub use script::from_script;
 pub use setup::{from_setup_cfg, from_setup_py};

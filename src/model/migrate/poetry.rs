@@ -1,15 +1,18 @@
 //! Poetry's tables of pyproject.toml; its tables of dependencies are those of pipenv, too.
 
 use std::collections::BTreeMap;
+use std::str::FromStr as _;
 
+use pep508_rs::MarkerTree;
 use toml::{Table, Value};
 
-use super::conditions::specifiers;
+use super::conditions::alternatives;
 use super::index_use::IndexUse;
 use super::place::Origin;
 use super::pythons::condition;
 use super::reading::{Asked, Offered, PythonFact, Reading};
 use super::requirement_line::{Line, line, normalized};
+use super::requirements::wheel_python;
 
 /// Reads `[tool.poetry]`.
 pub(super) fn read(reading: &mut Reading, poetry: &Table, text: &str, indexes: &mut IndexUse) {
@@ -137,7 +140,13 @@ fn dependency(
             let place = if key == "git" { format!("git+{place}") } else { place.to_owned() };
             let why = match line(&format!("{name} @ {place}"), &origin) {
                 Line::Not(why) => why,
-                _ => "an address: packages come from an index, pinned by hash; give the file with `--wheel FILE`".to_owned(),
+                // The release is in the name of the wheel.
+                Line::Wheel { asked, python } => {
+                    let marker = markers_of(value);
+                    wheel_python(reading, python.filter(|_| marker.is_empty()), &origin, &place);
+                    return with_marker(*asked, &marker);
+                }
+                Line::Package(_) => "an address: packages come from an index, pinned by hash; give the file with `--wheel FILE`".to_owned(),
             };
             reading.leave(origin, &format!("{name} = {{ {key} = \"{place}\" }}"), why);
             return None;
@@ -145,27 +154,20 @@ fn dependency(
     }
     let written = value.as_str().or_else(|| field("version")).unwrap_or("*");
     let (plain, local) = crate::model::local_version::without_local(written);
-    let Some(versions) = specifiers(&plain) else {
+    let Some(found) = alternatives(&plain) else {
         reading.leave(origin, &format!("{name} = \"{written}\""), "not a condition on versions");
         return None;
     };
+    let versions = found.versions;
+    if found.is_one_of_several {
+        let why = format!("alternatives that no list of conditions says: {versions}, the newest of them");
+        reading.change(origin.clone(), &format!("{name} = \"{written}\""), why);
+    }
     let extras: Vec<_> = value.get("extras").and_then(Value::as_array).into_iter().flatten().collect();
     let extras: Vec<_> = extras.into_iter().filter_map(Value::as_str).collect();
     let extras = if extras.is_empty() { String::new() } else { format!("[{}]", extras.join(",")) };
-    let mut markers: Vec<String> = field("markers").map(|one| format!("({one})")).into_iter().collect();
-    match field("platform") {
-        Some(platform) if !["linux", "linux2"].contains(&platform) => {
-            markers.push(format!("sys_platform == '{platform}'"));
-        }
-        _ => {}
-    }
-    markers.extend(MARKERS.iter().filter_map(|key| Some(format!("{key} {}", field(key)?))));
-    if let Some(versions) = field("python").and_then(condition) {
-        markers.extend(
-            versions.iter().map(|one| format!("python_version {} '{}'", one.operator(), one.version())),
-        );
-    }
-    let marker = if markers.is_empty() { String::new() } else { format!(" ; {}", markers.join(" and ")) };
+    let marker = markers_of(value);
+    let marker = if marker.is_empty() { marker } else { format!(" ; {marker}") };
     let requirement = format!(
         "{name}{extras}{}{marker}",
         versions.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
@@ -182,6 +184,33 @@ fn dependency(
     asked.written = format!("{name} = \"{written}\"");
     if let Some(source) = field("source").or_else(|| field("index")) {
         indexes.used(reading, &mut asked, source);
+    }
+    Some(asked)
+}
+
+/// The marker of a dependency, of all its keys; empty: none.
+fn markers_of(value: &Value) -> String {
+    let field = |key: &str| value.get(key).and_then(Value::as_str);
+    let mut markers: Vec<String> = field("markers").map(|one| format!("({one})")).into_iter().collect();
+    match field("platform") {
+        Some(platform) if !["linux", "linux2"].contains(&platform) => {
+            markers.push(format!("sys_platform == '{platform}'"));
+        }
+        _ => {}
+    }
+    markers.extend(MARKERS.iter().filter_map(|key| Some(format!("{key} {}", field(key)?))));
+    if let Some(versions) = field("python").and_then(condition) {
+        markers.extend(
+            versions.iter().map(|one| format!("python_version {} '{}'", one.operator(), one.version())),
+        );
+    }
+    markers.join(" and ")
+}
+
+/// A package with a marker, `None` if it is no marker.
+fn with_marker(mut asked: Asked, marker: &str) -> Option<Asked> {
+    if !marker.is_empty() {
+        asked.marker = MarkerTree::from_str(marker).ok()?;
     }
     Some(asked)
 }

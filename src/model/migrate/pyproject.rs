@@ -10,7 +10,7 @@ use super::poetry;
 use super::pythons::condition;
 use super::reading::{Asked, Kind, Offered, PythonFact, Reading};
 use super::requirement_line::{Line, line, normalized};
-use super::requirements::{index as index_option, torch_backend};
+use super::requirements::{index as index_option, torch_backend, wheel_python};
 use crate::model::compat::Matrix;
 use crate::model::marker::may_hold;
 use crate::model::versions::Machine;
@@ -56,15 +56,35 @@ pub fn from_pyproject_toml(file: &str, text: &str, machine: Machine, matrix: &Ma
         }
     }
     if let Some(environments) = tool("hatch").and_then(|hatch| hatch.get("envs")).and_then(Value::as_table) {
-        for name in
-            environments.iter().filter(|(_, found)| found.get("dependencies").is_some()).map(|(name, _)| name)
-        {
-            let origin = Origin::holding(file, text, &format!("hatch.envs.{name}"));
-            let why = "an environment of hatch: add what the image needs of it to `python`";
-            reading.leave(origin, &format!("[tool.hatch.envs.{name}]"), why);
+        for (name, found) in environments {
+            for key in ["dependencies", "extra-dependencies"] {
+                let Some(list) = found.get(key) else { continue };
+                let mut own = Reading::of(file, Kind::Project);
+                let packages = project.list(&mut own, Some(list), Some(name));
+                let origin = Origin::holding(file, text, &format!("hatch.envs.{name}"));
+                reading.offered.push(offered(origin, name, "environment of hatch", packages, own));
+            }
         }
     }
     dynamic_files(&mut reading, &table, text);
+    reading
+}
+
+/// Reads a uv.toml, whose tables are those of `[tool.uv]`.
+pub fn from_uv_toml(file: &str, text: &str, machine: Machine) -> Reading {
+    let mut reading = Reading::of(file, Kind::Project);
+    match toml::from_str::<Table>(text) {
+        Ok(uv) => {
+            let mut project =
+                Project { text, machine, indexes: IndexUse::default(), sources: BTreeMap::new() };
+            project.uv_indexes(&mut reading, &uv);
+            project.uv_rest(&mut reading, &uv);
+        }
+        Err(error) => {
+            let why = format!("not TOML: {}", error.message().trim());
+            reading.leave(Origin::file(file), "the whole file", why);
+        }
+    }
     reading
 }
 
@@ -99,12 +119,11 @@ fn dynamic_files(reading: &mut Reading, table: &Table, text: &str) {
 }
 
 /// Settings of uv that change what it installs.
-const UNREAD: [&str; 9] = [
+const UNREAD: [&str; 8] = [
     "extra-build-dependencies",
     "no-build-isolation-package",
     "no-binary-package",
     "conflicts",
-    "dev-dependencies",
     "prerelease",
     "resolution",
     "dependency-metadata",
@@ -250,8 +269,9 @@ impl Project<'_> {
             let origin = Origin::holding(&reading.file, self.text, text);
             match line(text, &origin) {
                 Line::Package(asked) => found.extend(self.with_source(reading, *asked, inside)),
-                Line::Wheel { asked, .. } => {
+                Line::Wheel { asked, python } => {
                     reading.is_readable_by_lock = false;
+                    wheel_python(reading, python, &origin, text);
                     found.push(*asked);
                 }
                 Line::Not(why) => {
@@ -281,13 +301,18 @@ impl Project<'_> {
             let prefix = if key == "git" { "git+" } else { "" };
             match line(&format!("{} @ {prefix}{place}", asked.name), &asked.origin) {
                 // A wheel by its address: the release is in its name.
-                Line::Wheel { asked: named, .. } => {
+                Line::Wheel { asked: named, python } => {
+                    let is_alone = asked.marker.is_true() && source.marker.is_none();
+                    wheel_python(reading, python.filter(|_| is_alone), &asked.origin, place);
                     asked.local = named.local.or(asked.local);
                     if asked.versions.is_empty() {
                         asked.versions = named.versions;
                     }
                 }
                 Line::Package(_) | Line::Not(_) if key == "workspace" || key == "path" => {
+                    if key == "workspace" {
+                        reading.needed_members.push(asked.name.clone());
+                    }
                     let why = "a part of this repository: its code is mounted by `envforge shell`; its own requirements are read with `envforge init --from ITS-FOLDER`";
                     reading.leave(asked.origin.clone(), &asked.written, why);
                     return None;
@@ -327,13 +352,13 @@ impl Project<'_> {
         if let Some(workspace) =
             uv.get("workspace").and_then(|found| found.get("members")).and_then(Value::as_array)
         {
-            let members: Vec<_> = workspace.iter().filter_map(Value::as_str).collect();
-            let origin = Origin::holding(&reading.file, self.text, "[tool.uv.workspace]");
-            let why = format!(
-                "one image is one member's: `envforge init --from {}`",
-                members.first().unwrap_or(&"MEMBER")
-            );
-            reading.leave(origin, &format!("workspace members {}", members.join(", ")), why);
+            reading.members.extend(workspace.iter().filter_map(Value::as_str).map(str::to_owned));
+        }
+        if let Some(list) = uv.get("dev-dependencies") {
+            let mut own = Reading::of(&reading.file, Kind::Project);
+            let packages = self.list(&mut own, Some(list), Some("dev"));
+            let origin = Origin::holding(&reading.file, self.text, "dev-dependencies");
+            reading.offered.push(offered(origin, "dev", "dependency group", packages, own));
         }
         for key in UNREAD {
             if uv.contains_key(key) {

@@ -29,6 +29,22 @@ pub fn from_python_version(file: &str, text: &str) -> Reading {
     reading
 }
 
+/// A minor that no Python has yet.
+const NEWEST: u8 = 40;
+
+/// Reads the Python of a `runtime.txt` (`python-3.10.13`) or a `.tool-versions` (`python 3.12.4`).
+pub fn from_runtime_file(file: &str, text: &str) -> Reading {
+    let mut reading = Reading::of(file, Kind::Python);
+    for (at, line) in text.lines().enumerate() {
+        let version = line.trim().strip_prefix("python").map(|rest| rest.trim_start_matches(['-', ' ']));
+        if let Some(versions) = version.and_then(|rest| exact(rest.split_whitespace().next()?)) {
+            let by = format!("`{}`", line.trim());
+            reading.python.push(PythonFact { origin: Origin::line(file, at + 1), versions, by });
+        }
+    }
+    reading
+}
+
 /// The minor of a version as a condition: `3.11.3` gives `==3.11.*`.
 pub(super) fn exact(version: &str) -> Option<VersionSpecifiers> {
     let version = Version::from_str(version.trim()).ok()?;
@@ -38,14 +54,35 @@ pub(super) fn exact(version: &str) -> Option<VersionSpecifiers> {
 
 /// Reads a condition on Python as files write it: `>=3.10,<3.13`, `3.11`, `3.11.*`, `^3.9`, `~3.10`.
 pub(super) fn condition(written: &str) -> Option<VersionSpecifiers> {
-    let plain: String = written.split_whitespace().collect();
+    if written.contains('|') {
+        return union(written);
+    }
+    let plain = written.trim();
     if plain.is_empty() || plain == "*" {
         return Some(VersionSpecifiers::empty());
     }
     if plain.starts_with(|c: char| c.is_ascii_digit()) {
         return exact(plain.trim_end_matches(".*"));
     }
-    super::conditions::specifiers(&plain)
+    super::conditions::specifiers(plain)
+}
+
+/// The minors that one of the alternatives allows: `~3.9 || ~3.11` is 3.9 and 3.11.
+fn union(written: &str) -> Option<VersionSpecifiers> {
+    let parts = written.split('|').map(str::trim).filter(|part| !part.is_empty());
+    let parts = parts.map(condition).collect::<Option<Vec<_>>>()?;
+    let is_allowed = |minor: &u8| {
+        let python = PythonVersion { major: 3, minor: *minor };
+        parts.iter().any(|part| allows(part, python))
+    };
+    let minors: Vec<u8> = (0..=NEWEST).filter(is_allowed).collect();
+    let (first, last) = (*minors.first()?, *minors.last()?);
+    let mut all = vec![format!(">=3.{first}")];
+    if last < NEWEST {
+        all.push(format!("<3.{}", last + 1));
+    }
+    all.extend((first..last).filter(|minor| !minors.contains(minor)).map(|minor| format!("!=3.{minor}.*")));
+    all.join(",").parse().ok()
 }
 
 /// Whether a minor of Python has a release that all conditions allow. A patch in an equality (`==3.11.3`) means its minor: a
@@ -92,6 +129,10 @@ mod tests {
             ("!=3.9.*,>=3.8,<3.11", "8 10"),
             (">=3.10.4,<3.11", "10"),
             ("*", "7 8 9 10 11 12 13 14"),
+            ("~3.9 || ~3.11", "9 11"),
+            ("^3.9 || ^3.11", "9 10 11 12 13 14"),
+            ("3.10.*|3.12.*", "10 12"),
+            (">=3.9 <3.11", "9 10"),
         ] {
             assert_eq!(allowed(written), expected, "{written}");
         }

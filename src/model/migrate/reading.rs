@@ -1,5 +1,7 @@
 //! What one file asks for.
 
+use std::collections::BTreeMap;
+
 use pep440_rs::VersionSpecifiers;
 use pep508_rs::MarkerTree;
 use serde::Serialize;
@@ -62,7 +64,9 @@ pub enum Strength {
     Surroundings,
     /// The major in the name of a package: `cupy-cuda12x`.
     Package,
-    /// The page of an index, or a package of conda that is the CUDA.
+    /// The toolkit of conda, whose builds are not those of wheels: of its major, the nearest build is taken.
+    Toolkit,
+    /// The page of an index, or a package of conda that chooses the build.
     Index,
     /// The framework's own version: `2.8.0+cu128`.
     Framework,
@@ -90,8 +94,11 @@ pub struct PythonFact {
 /// A part of a file that was understood and takes no entry of its own: what it means for the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
+    /// Where it is written.
     pub origin: Origin,
+    /// As it is written, shortened.
     pub written: String,
+    /// The meaning for the image, or the reason why it is not part of it.
     pub why: String,
 }
 
@@ -132,6 +139,24 @@ impl Offered {
     }
 }
 
+/// A Dockerfile that another file builds, with what it gives to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Build {
+    pub origin: Origin,
+    /// The Dockerfile, relative to the file that names it.
+    pub file: String,
+    pub given: Given,
+}
+
+/// The decisions of the caller of a Dockerfile.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Given {
+    /// Values of `ARG`.
+    pub arguments: BTreeMap<String, String>,
+    /// The stage that is built; `None`: the last.
+    pub target: Option<String>,
+}
+
 /// What one file asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
@@ -159,10 +184,18 @@ pub struct Reading {
     pub devel: Option<Note>,
     /// What was understood and is part of the image anyway.
     pub kept: Vec<Note>,
+    /// The lines that are part of the project in another form.
+    pub changed: Vec<Note>,
     /// What is not taken over, with the reason.
     pub left: Vec<Note>,
     /// Requirement files that it names: the reader of the folder reads them.
     pub includes: Vec<(Origin, String)>,
+    /// Dockerfiles that it builds.
+    pub builds: Vec<Build>,
+    /// Folders of the parts of a workspace, as patterns.
+    pub members: Vec<String>,
+    /// Parts of the workspace that it needs itself.
+    pub needed_members: Vec<String>,
     /// Files of versions that it names with `-c`.
     pub constraint_files: Vec<(Origin, String)>,
     /// Requirement files that are parts of it.
@@ -189,8 +222,12 @@ impl Reading {
             offered: Vec::new(),
             devel: None,
             kept: Vec::new(),
+            changed: Vec::new(),
             left: Vec::new(),
             includes: Vec::new(),
+            builds: Vec::new(),
+            members: Vec::new(),
+            needed_members: Vec::new(),
             constraint_files: Vec::new(),
             parts: Vec::new(),
             hashes: 0,
@@ -208,6 +245,11 @@ impl Reading {
     /// Notes what is not taken over.
     pub fn leave(&mut self, origin: Origin, written: &str, why: impl Into<String>) {
         self.left.push(Note { origin, written: shortened(written), why: why.into() });
+    }
+
+    /// Notes what is taken over in another form.
+    pub fn change(&mut self, origin: Origin, written: &str, why: impl Into<String>) {
+        self.changed.push(Note { origin, written: shortened(written), why: why.into() });
     }
 
     /// Notes what needs no entry of its own.

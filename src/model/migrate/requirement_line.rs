@@ -17,7 +17,8 @@ pub(super) enum Line {
     /// A wheel by its address or path: name and version are in its name.
     Wheel {
         asked: Box<Asked>,
-        address: String,
+        /// The Python that its name says, if it is for one alone and no marker says it.
+        python: Option<VersionSpecifiers>,
     },
     /// Why it cannot be taken over.
     Not(String),
@@ -49,6 +50,7 @@ pub(super) fn line(written: &str, origin: &Origin) -> Line {
         }
     };
     let parsed: Requirement = parsed;
+    let is_always = parsed.marker.is_true();
     let asked = |versions, local| {
         let extras: Vec<_> = parsed.extras.iter().map(ToString::to_string).collect();
         Box::new(Asked {
@@ -67,11 +69,13 @@ pub(super) fn line(written: &str, origin: &Origin) -> Line {
         None => Line::Package(asked(VersionSpecifiers::empty(), local)),
         Some(VersionOrUrl::Url(url)) => {
             let address = url.to_string();
-            match file_version(&address) {
-                Some((_, version)) => {
-                    let (plain, local) = without_local(&format!("=={version}"));
+            match WheelName::of(&address) {
+                Some(_) if is_for_jetson(&address) => Line::Not(JETSON.to_owned()),
+                Some(wheel) => {
+                    let (plain, local) = without_local(&format!("=={}", wheel.version));
                     let versions = plain.parse().unwrap_or_else(|_| VersionSpecifiers::empty());
-                    Line::Wheel { asked: asked(versions, local), address }
+                    let python = wheel.python.filter(|_| is_always);
+                    Line::Wheel { asked: asked(versions, local), python }
                 }
                 None => Line::Not(address_reason(&address)),
             }
@@ -82,7 +86,10 @@ pub(super) fn line(written: &str, origin: &Origin) -> Line {
 /// A wheel given by an address or a path alone.
 fn wheel_of(text: &str, origin: &Origin) -> Option<Line> {
     let (address, marker) = text.split_once(" ;").or_else(|| text.split_once("; ")).unwrap_or((text, ""));
-    let (name, version) = file_version(address.trim())?;
+    let WheelName { name, version, python } = WheelName::of(address.trim())?;
+    if is_for_jetson(address) {
+        return Some(Line::Not(JETSON.to_owned()));
+    }
     let marker =
         if marker.trim().is_empty() { MarkerTree::TRUE } else { MarkerTree::from_str(marker.trim()).ok()? };
     let (plain, local) = without_local(&format!("=={version}"));
@@ -96,17 +103,39 @@ fn wheel_of(text: &str, origin: &Origin) -> Option<Line> {
         marker,
         index: None,
     };
-    Some(Line::Wheel { asked: Box::new(asked), address: address.trim().to_owned() })
+    let python = python.filter(|_| asked.marker.is_true());
+    Some(Line::Wheel { asked: Box::new(asked), python })
 }
 
-/// Normalized name and version of a wheel's file name at the end of an address.
-fn file_version(address: &str) -> Option<(String, String)> {
-    let end = address.split(['?', '#']).next()?;
-    let file = end.rsplit('/').next()?.replace("%2B", "+").replace("%2b", "+");
-    let stem = file.strip_suffix(".whl")?;
-    let mut parts = stem.split('-');
-    let (name, version) = (parts.next()?, parts.next()?);
-    (parts.count() >= 3).then(|| (normalized(name), version.to_owned()))
+/// The file name of a wheel.
+struct WheelName {
+    /// Normalized.
+    name: String,
+    version: String,
+    /// The one Python it is for: 3.10 of `cp310-cp310`; `None`: several.
+    python: Option<VersionSpecifiers>,
+}
+
+impl WheelName {
+    /// Reads the name at the end of an address or path.
+    fn of(address: &str) -> Option<Self> {
+        let end = address.split(['?', '#']).next()?;
+        let file = end.rsplit('/').next()?.replace("%2B", "+").replace("%2b", "+");
+        let parts: Vec<_> = file.strip_suffix(".whl")?.split('-').collect();
+        let [name, version, .., python, abi, _platform] = parts.as_slice() else { return None };
+        let minor = python.strip_prefix("cp3").filter(|_| abi.starts_with(python));
+        let python = minor.and_then(|minor| format!("==3.{minor}.*").parse().ok());
+        Some(Self { name: normalized(name), version: (*version).to_owned(), python })
+    }
+}
+
+/// Why a build for a Jetson is not taken over.
+pub(super) const JETSON: &str = "for a Jetson, whose driver and CUDA are parts of JetPack: the matrix has no builds for it; use the containers of NVIDIA's JetPack";
+
+/// Whether an address is one of builds for Jetson boards.
+pub(super) fn is_for_jetson(address: &str) -> bool {
+    let lower = address.to_ascii_lowercase();
+    lower.contains("/compute/redist/jp") || lower.contains("jetson")
 }
 
 /// Returns the name by which an index knows a package.

@@ -4,8 +4,8 @@ use pep440_rs::VersionSpecifiers;
 
 use super::index_page::{IndexMeaning, has_login, meaning, name_of};
 use super::place::Origin;
-use super::reading::{CudaFact, IndexSeen, Kind, Reading, Strength};
-use super::requirement_line::{Line, line};
+use super::reading::{CudaFact, IndexSeen, Kind, PythonFact, Reading, Strength, shortened};
+use super::requirement_line::{JETSON, Line, line};
 
 /// Reads a requirements file, or one of constraints.
 pub fn from_requirement_lines(file: &str, text: &str) -> Reading {
@@ -37,14 +37,28 @@ pub(super) fn take_line(reading: &mut Reading, content: &str, origin: &Origin) {
 pub(super) fn take_requirement(reading: &mut Reading, written: &str, origin: &Origin) {
     match line(written, origin) {
         Line::Package(asked) => reading.packages.push(*asked),
-        Line::Wheel { asked, .. } => {
+        Line::Wheel { asked, python } => {
             reading.is_readable_by_lock = false;
+            wheel_python(reading, python, origin, written);
             reading.packages.push(*asked);
         }
         Line::Not(why) => {
             reading.is_readable_by_lock = false;
             reading.leave(origin.clone(), written, why);
         }
+    }
+}
+
+/// Notes the Python that the name of a wheel says, once in a file.
+pub(super) fn wheel_python(
+    reading: &mut Reading,
+    python: Option<VersionSpecifiers>,
+    origin: &Origin,
+    written: &str,
+) {
+    let Some(versions) = python else { return };
+    if !reading.python.iter().any(|fact| fact.versions == versions) {
+        reading.python.push(PythonFact { origin: origin.clone(), versions, by: shortened(written) });
     }
 }
 
@@ -292,6 +306,11 @@ pub(super) fn index(reading: &mut Reading, written: &str, url: &str, origin: &Or
                 format!("an index of builds without CUDA (`{kind}`): the image is for NVIDIA GPUs"),
             );
         }
+        IndexMeaning::Jetson => reading.leave(origin.clone(), written, JETSON),
+        IndexMeaning::OldJax => {
+            let why = "JAX's page of earlier builds: releases of the package index are taken";
+            reading.keep(origin.clone(), written, why);
+        }
         IndexMeaning::Default => reading.keep(origin.clone(), written, "an index that is used anyway"),
         IndexMeaning::Other if !url.contains("://") => {
             let why = "a folder of this machine: its wheels are given with `--wheel FILE`";
@@ -306,8 +325,13 @@ pub(super) fn index(reading: &mut Reading, written: &str, url: &str, origin: &Or
         }
         IndexMeaning::Other => {
             let name = name_of(url);
+            let format = if camino::Utf8Path::new(url).extension() == Some("html") {
+                ", format = \"flat\""
+            } else {
+                ""
+            };
             let why = format!(
-                "a further index: if packages come from it, add `indexes = [{{ name = \"{name}\", url = \"{url}\" }}]` to [packages]"
+                "a further index: if packages come from it, add `indexes = [{{ name = \"{name}\", url = \"{url}\"{format} }}]` to [packages]"
             );
             reading.leave(origin.clone(), written, why);
         }

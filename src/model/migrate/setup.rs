@@ -68,7 +68,7 @@ pub fn from_setup_py(file: &str, text: &str) -> Reading {
         }
     }
     if let Some((at, value)) = argument(text, "install_requires") {
-        match value.starts_with('[').then(|| literals(value)).flatten() {
+        match value.starts_with(['[', '(']).then(|| literals(value)).flatten() {
             Some(texts) => {
                 for written in texts {
                     let origin = Origin::holding(file, text, &written);
@@ -205,12 +205,12 @@ fn literals(value: &str) -> Option<Vec<String>> {
 
 /// As [`literals`], and the text behind them.
 fn literals_and_rest(value: &str) -> Option<(Vec<String>, &str)> {
-    let mut rest = value.strip_prefix('[').unwrap_or(value);
-    let is_list = value.starts_with('[');
+    let mut rest = value.strip_prefix(['[', '(']).unwrap_or(value);
+    let is_list = value.starts_with(['[', '(']);
     let mut found = Vec::new();
     loop {
         rest = next_value(rest);
-        if let Some(behind) = rest.strip_prefix(']') {
+        if let Some(behind) = rest.strip_prefix([']', ')']) {
             return Some((found, behind));
         }
         let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
@@ -274,6 +274,8 @@ mod tests {
             let reading = from_setup_py("setup.py", computed);
             assert_eq!((reading.packages.len(), reading.left.len()), (0, 1), "{computed}");
         }
+        let text = "setup(install_requires=('torch==2.1.0', 'numpy'))\n";
+        assert_eq!(requirements(&from_setup_py("setup.py", text)), ["torch==2.1.0", "numpy"]);
         let text = "# install_requires=['torch==1.0']\nsetup(install_requires=['torch==2.8.0'])\n";
         assert_eq!(requirements(&from_setup_py("setup.py", text)), ["torch==2.8.0"]);
         for computed in ["EXTRAS", "{'a': REQUIRED + ['x']}", "read('extras.txt')"] {

@@ -24,9 +24,12 @@ struct Stage {
 }
 
 /// The part of every stage, in their order. A last stage whose image is a variable may begin with any of them: all count.
-pub(super) fn parts<'a>(instructions: impl Iterator<Item = &'a str>) -> Vec<Part> {
+pub(super) fn parts(
+    instructions: &mut dyn Iterator<Item = &str>,
+    given: &BTreeMap<String, String>,
+) -> Vec<Part> {
     let mut stages: Vec<Stage> = Vec::new();
-    let mut arguments = BTreeMap::new();
+    let mut arguments = given.clone();
     for instruction in instructions {
         if is_from(instruction) {
             let mut words = instruction.split_whitespace().skip(1).filter(|word| !word.starts_with("--"));
@@ -34,7 +37,8 @@ pub(super) fn parts<'a>(instructions: impl Iterator<Item = &'a str>) -> Vec<Part
             let name = words.nth(1).unwrap_or_default().to_ascii_lowercase();
             stages.push(Stage { name, from, takes: Vec::new() });
         } else if let Some((name, value)) = argument(instruction) {
-            arguments.insert(name.to_owned(), filled(value, &arguments));
+            let value = given.get(name).cloned().unwrap_or_else(|| filled(value, &arguments));
+            arguments.insert(name.to_owned(), value);
         } else if let Some(stage) = stages.last_mut() {
             let sources = instruction
                 .split([' ', ',', '\t', '\n'])
@@ -111,7 +115,7 @@ mod tests {
             ("FROM a AS x\nFROM b\nCOPY --from=registry/other:1 /w /w", vec![Unused, Image]),
             ("RUN x", vec![]),
         ] {
-            assert_eq!(parts(text.lines()), expected, "{text}");
+            assert_eq!(parts(&mut text.lines(), &BTreeMap::new()), expected, "{text}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::model::compat::Matrix;
 use crate::model::compat::coupled::{AbiClass, CoupledRelease, WheelPlace};
 use crate::model::local_version::LocalVersion;
 use crate::model::stack::Stack;
-use crate::model::versions::{CudaVariant, FrameworkVersion, Machine, PythonVersion};
+use crate::model::versions::{CudaVariant, FrameworkVersion, GlibcVersion, Machine, PythonVersion};
 
 /// The parts of a stack that a coupled wheel must match.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub(super) struct Surroundings {
     pub(super) cuda: CudaVariant,
     pub(super) python: PythonVersion,
     pub(super) machine: Machine,
+    /// The glibc of the base, if it is a known one.
+    pub(super) glibc: Option<GlibcVersion>,
     /// Whether torch has the new C++ ABI, if known.
     pub(super) cxx11_abi: Option<bool>,
     /// The torch releases whose symbols were compared with wheels of the package index.
@@ -51,6 +53,7 @@ impl Surroundings {
             cuda: stack.cuda,
             python: stack.python,
             machine: stack.machine,
+            glibc: matrix.base(&stack.base).map(|base| base.glibc.clone()),
             cxx11_abi: row.and_then(|row| row.cxx11_abi),
             measured: compared.flat_map(|row| row.loads.iter().cloned()).collect(),
         })
@@ -103,6 +106,9 @@ impl Surroundings {
         must(row.machine.is_none_or(|machine| machine == self.machine), true, &|| {
             format!("has no wheel for {}", self.machine)
         });
+        if let (Some(needed), Some(own)) = (&row.glibc, &self.glibc) {
+            must(own >= needed, false, &|| format!("needs glibc {needed}, the base has {own}"));
+        }
         if let Some(doubt) = &row.doubt {
             must(false, false, &|| doubt.clone());
         }
@@ -162,5 +168,31 @@ fn spans(versions: &[FrameworkVersion]) -> String {
         (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
         (Some(only), _) => only.to_string(),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::resolve::{ResolveOptions, resolve};
+    use crate::model::target::Target;
+
+    #[test]
+    fn wheel_of_a_release_page_needs_the_glibc_of_its_build() {
+        let (matrix, target) = (Matrix::current(), Target::any(Machine::X86_64));
+        let is_row = |row: &&CoupledRelease| {
+            let is_release = row.versions.iter().any(|version| version.to_string() == "2.8.3");
+            row.package == "flash-attn" && row.place == WheelPlace::Page && is_release
+        };
+        let row = matrix.coupled_releases.iter().find(is_row).expect("a row");
+        let why = |spec: &str| {
+            let spec = spec.parse().expect("a spec");
+            let stack = resolve(&spec, &target, matrix, &ResolveOptions::default()).expect("a stack");
+            let around = Surroundings::of(&stack, matrix).expect("a torch");
+            around.mismatches(row).into_iter().map(|mismatch| mismatch.text).collect::<Vec<_>>()
+        };
+        // Debian 11 and 12.
+        assert_eq!(why("pytorch-cuda:2.7.1-cu128-py3.9"), ["needs glibc 2.32, the base has 2.31"]);
+        assert_eq!(why("pytorch-cuda:2.7.1-cu128-py3.11"), Vec::<String>::new());
     }
 }

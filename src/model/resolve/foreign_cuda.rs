@@ -67,6 +67,14 @@ impl<'a> ForeignRules<'a> {
                 no(format!("{typed}: the stack is {name} {}", stack.version), &edition)
             };
         }
+        // Another framework that belongs to the stack: the torch of vLLM.
+        if self.rows.contains_key(name.as_str())
+            && let Some(own) = stack.companions.get(&name)
+            && let Ok(own) = Version::from_str(own)
+            && !versions.contains(&own)
+        {
+            return no(format!("{typed}: the stack pins {name} {own}"), &edition);
+        }
         if name == "numpy"
             && let Some(limit) = &stack.numpy
             && let Some(exact) = exact(&versions)
@@ -165,6 +173,7 @@ mod tests {
                 "tensorflow[and-cuda]==2.13.0 is for CUDA 11, the jax of the stack has CUDA 12; for CUDA 12 it is tensorflow 2.1",
             ),
             ("pytorch-cuda:2.7.1-cu128", "torch==2.6.0", "the stack is torch 2.7.1"),
+            ("vllm-cuda:0.8.5", "torch==2.5.1", "the stack pins torch 2.6.0"),
             ("pytorch-cuda:2.11.0-cu130", "cudf-cu12", "`cudf-cu13` is the package for CUDA 13"),
         ] {
             let text = why(spec, requirement).unwrap_or_else(|| panic!("{spec} {requirement}"));
