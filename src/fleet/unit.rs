@@ -52,6 +52,7 @@ fn verdict(row: &NodeRow) -> Verdict {
             checked: String::new(),
             engine: None,
             lock: None,
+            sandboxed: true,
         },
     }
 }

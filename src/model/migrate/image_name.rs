@@ -235,7 +235,7 @@ mod tests {
             ("docker.io/library/python:3.12", "", "", "==3.12.*", false),
             ("localhost:5000/python", "", "", "", false),
             ("mcr.microsoft.com/devcontainers/python:1-3.11-bookworm", "", "", "==3.11.*", false),
-            ("nvcr.io/nvidia/pytorch:24.01-py3", "cu123", "torch==2.2.0", "==3.10.*", false),
+            ("nvcr.io/nvidia/pytorch:24.02-py3", "cu123", "torch==2.3.0", "==3.10.*", false),
             (
                 "runpod/pytorch:2.1.0-py3.10-cuda11.8.0-devel-ubuntu22.04",
                 "cu118",
@@ -275,8 +275,8 @@ mod tests {
             assert!(read(image).left[0].why.contains(why), "{image}: {:?}", read(image).left);
         }
         assert!(read("tensorflow/tensorflow:2.15.0-gpu").left.is_empty());
-        let ngc = read("nvcr.io/nvidia/pytorch:24.01-py3");
-        assert!(ngc.left.is_empty() && ngc.changed[0].why.contains("the release 2.2.0 instead"), "{ngc:?}");
+        let ngc = read("nvcr.io/nvidia/pytorch:24.02-py3");
+        assert!(ngc.left.is_empty() && ngc.changed[0].why.contains("the release 2.3.0 instead"), "{ngc:?}");
         assert!(read("team/own:1").left[0].why.contains("does not say"));
         assert!(read("ubuntu:22.04").kept[0].why.contains("base = \"ubuntu:22.04\""));
     }

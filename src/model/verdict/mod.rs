@@ -216,6 +216,7 @@ pub fn bounded_report(report: Verdict) -> Verdict {
         schema: report.schema,
         executed: report.executed,
         verdict: report.verdict,
+        sandboxed: report.sandboxed,
     }
 }
 
