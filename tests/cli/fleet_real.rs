@@ -1,5 +1,6 @@
 //! `verify --on` with a real Slurm cluster and real ssh servers on this machine; containers and GPUs are stand-ins.
 
+use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -193,8 +194,8 @@ impl Servers {
             let public = key(&name);
             // The second has another key than it had.
             let public = if number == 2 { key("earlier") } else { public };
-            known += &format!("[127.0.0.1]:{port} {public}");
-            config += &format!("Host {name}\n  HostName 127.0.0.1\n  Port {port}\n");
+            let _ = write!(known, "[127.0.0.1]:{port} {public}");
+            let _ = write!(config, "Host {name}\n  HostName 127.0.0.1\n  Port {port}\n");
             let text = format!(
                 "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
                  PermitRootLogin yes\nSetEnv FLEET_NODE={name} TMPDIR={} PATH={}\n",
