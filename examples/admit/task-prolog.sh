@@ -1,6 +1,7 @@
 #!/bin/sh
-# Slurm's TaskProlog: refuses a task whose image nobody proved for this node's GPUs and driver. It runs as the user of the job, before each
-# task. A refusal ends the task and leaves the node idle. The image is in a file that root alone writes, as this one: nothing here comes from
+# Slurm's TaskProlog: refuses every task on this node unless the image named in /etc/envforge/admit is proven for its GPUs and driver. It does
+# not know which image a task starts. It runs as the user of the job, before each task; not with pyxis (`srun --container-image`), which runs it
+# inside the container. A refusal ends the task and leaves the node idle. The image is in a file that root alone writes, as this one: nothing here comes from
 # the job's variables.
 ADMIT=/etc/envforge/admit
 KEY=/etc/envforge/keys/gpu-lab.pub

@@ -79,7 +79,7 @@ pub struct AdmitArgs {
     /// GPU to run on: NVML name, `sm_90` or `9.0` (repeatable) [default: any that was proven].
     #[arg(long, value_name = "GPU", conflicts_with = "here")]
     pub gpu: Vec<String>,
-    /// Driver to run with, or its branch: 580.95.05 or 580.
+    /// Driver to run with, or its branch: 580.95.05 or 580 [default: any].
     #[arg(long, value_name = "VERSION", conflicts_with = "here")]
     pub driver: Option<String>,
     /// GPUs and driver of this machine.

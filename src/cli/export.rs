@@ -44,7 +44,7 @@ const KUBERNETES_EXAMPLES: &str = "\
 Examples:
   envforge export kubernetes ./base --image reg.example.com/vision@sha256:HASH
   kubectl apply -k ./base                              a Job and a JupyterLab, on nodes that run the image
-  kubectl create -f ./base/jobset.yaml                 on several nodes at once (JobSet)";
+  kubectl create -f ./base/jobset.yaml                 on several nodes (JobSet), with a volume of yours";
 
 const OCI_EXAMPLES: &str = "\
 Examples:

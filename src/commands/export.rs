@@ -44,11 +44,11 @@ A kustomize base; the image comes from its registry, by digest. `kubectl apply -
 that sets namespace, command, volumes and number of GPUs.
 
 job.yaml runs a command once. shell.yaml is a JupyterLab with a Service inside the cluster; its first lines make the token it needs.
-verify.yaml runs the checks of the image on one node, which you name; the log is the report. jobset.yaml runs on several nodes and needs
-JobSet in the cluster, so that the base does not name it.
+verify.yaml runs the checks of the image on one node, which you name; the log is the report. jobset.yaml runs on several nodes, needs JobSet
+in the cluster and a volume of yours, so that the base does not name it.
 
-Pods come only to nodes whose labels of NVIDIA's GPU feature discovery (nvidia.com/gpu.compute.*, nvidia.com/cuda.driver-version.*) say
-that GPU and driver run the image. Without these labels no node fits.
+The other pods come only to nodes whose labels of NVIDIA's GPU feature discovery (nvidia.com/gpu.compute.*, nvidia.com/cuda.driver-version.*)
+say that GPU and driver run the image, by its lock. Without these labels no node fits, and the pods stay Pending.
 ";
 const PUSHED_APPTAINER_README: &str = "\
 Build it in this directory: `apptainer build image.sif image.def`. The image comes from its registry, by digest.

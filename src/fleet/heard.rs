@@ -11,6 +11,8 @@ pub struct Heard {
     pub asked: Option<String>,
     /// The node where neither a call nor the report says it: the name of the file.
     pub source: String,
+    /// How many GPUs its scheduler says that it has.
+    pub gpus: Option<usize>,
     /// What came of it.
     pub outcome: Outcome,
 }

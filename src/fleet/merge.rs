@@ -97,9 +97,9 @@ pub fn merge(heard: Vec<Heard>, is_named: bool) -> Fleet {
 }
 
 fn node(heard: Heard) -> Node {
-    let Heard { asked, source, outcome } = heard;
+    let Heard { asked, source, gpus, outcome } = heard;
     let source = if is_host(&source) { source } else { visible_line_within(&source, 100) };
-    match outcome {
+    let mut node = match outcome {
         Outcome::Report(report, verdict) => of_report(asked, source, &report, *verdict),
         Outcome::Verdict(verdict) => {
             let time = verdict.checked.parse::<Timestamp>().ok().map(Timestamp::as_second);
@@ -115,7 +115,9 @@ fn node(heard: Heard) -> Node {
             without_report(asked.unwrap_or(source), NodeOutcome::Silent(reason(&why)))
         }
         Outcome::NotRun { why } => without_report(asked.unwrap_or(source), NodeOutcome::NotRun(reason(&why))),
-    }
+    };
+    node.facts.configured_gpus = gpus;
+    node
 }
 
 fn without_report(name: String, outcome: NodeOutcome) -> Node {
@@ -216,7 +218,11 @@ fn one_of(first: Node, second: Node) -> Node {
         let why = "two nodes gave a report with this name".to_owned();
         return Node { outcome: NodeOutcome::Silent(why), ..second };
     }
-    let is_newer = (second.outcome.weight(), second.time) >= (first.outcome.weight(), first.time);
+    let is_newer = match (first.time, second.time) {
+        // Of two calls the later one counts, even if it came to nothing.
+        (Some(before), Some(after)) if !is_same_call && before != after => after > before,
+        _ => (second.outcome.weight(), second.time) >= (first.outcome.weight(), first.time),
+    };
     let both = first.outcome.weight().min(second.outcome.weight()) == 2;
     let older = first.older + second.older + usize::from(both);
     let one = if is_newer { second } else { first };
@@ -263,7 +269,10 @@ fn rows(nodes: Vec<Node>, is_named: bool) -> Fleet {
         );
     }
     for difference in differences(&reported.iter().map(|(_, facts, _)| *facts).collect::<Vec<_>>()) {
-        let action = if difference.lacks_gpus { Action::Drain } else { Action::Watch };
+        // A node may well have fewer than others: a fault is only what its scheduler knows better.
+        let facts = reported[difference.node].1;
+        let is_missing = facts.gpu_count < facts.configured_gpus;
+        let action = if difference.lacks_gpus && is_missing { Action::Drain } else { Action::Watch };
         find(
             difference.node,
             Finding { state: NodeState::Different, action, text: difference.text, weight: 0.0 },
@@ -299,6 +308,12 @@ fn widespread(verdicts: &[&Verdict]) -> Vec<String> {
     counts.into_iter().filter(|(_, count)| *count > half).map(|(id, _)| id.to_owned()).collect()
 }
 
+/// Whether a check that fails says something of the host: the agent computes it with kernels of its own, and no code of the image decides.
+fn is_of_host(id: &str) -> bool {
+    use envforge_protocol::CheckGroup::{Driver, GemmOwn, Health, Memory};
+    CheckId::parse(id).is_some_and(|id| [Driver, GemmOwn, Health, Memory].contains(&id.group()))
+}
+
 /// Something about a node that its own report does not show.
 struct Finding {
     state: NodeState,
@@ -320,7 +335,7 @@ fn row(node: Node, mut findings: Vec<Finding>, widespread: &[String]) -> NodeRow
     };
     let bad = verdict.iter().flat_map(|verdict| &verdict.checks).filter(|check| check.is_bad());
     let mut faults: Vec<String> =
-        bad.map(|check| check.id.clone()).filter(|id| !widespread.contains(id)).collect();
+        bad.map(|check| check.id.clone()).filter(|id| !widespread.contains(id) && is_of_host(id)).collect();
     // Of what is compared, missing GPUs alone are a fault.
     faults.extend(
         findings.iter().any(|finding| finding.action == Action::Drain).then(|| "gpu-count".to_owned()),
@@ -340,7 +355,7 @@ fn row(node: Node, mut findings: Vec<Finding>, widespread: &[String]) -> NodeRow
 fn judged(verdict: &Verdict, widespread: &[String]) -> (NodeState, Action, Vec<String>) {
     let bad: Vec<&Check> = verdict.checks.iter().filter(|check| check.is_bad()).collect();
     if !bad.is_empty() || verdict.verdict == VerdictStatus::Failed {
-        let is_own = bad.iter().any(|check| !widespread.contains(&check.id));
+        let is_own = bad.iter().any(|check| !widespread.contains(&check.id) && is_of_host(&check.id));
         let action = if is_own { Action::Drain } else { Action::Watch };
         let mut why: Vec<String> =
             bad.iter().take(2).map(|check| reason(&format!("{}: {}", check.id, check.detail))).collect();
@@ -353,8 +368,9 @@ fn judged(verdict: &Verdict, widespread: &[String]) -> (NodeState, Action, Vec<S
         VerdictStatus::Undecided => {
             (NodeState::NotRun, Action::Watch, vec!["another program holds the GPU".to_owned()])
         }
+        // It was asked, and shows nothing: a GPU that does not reach the container looks like that.
         VerdictStatus::StaticOnly if verdict.level != envforge_protocol::Level::Static.as_str() => {
-            (NodeState::NotRun, Action::Watch, vec!["nothing ran on a GPU".to_owned()])
+            (NodeState::NoReport, Action::Watch, vec!["nothing ran on a GPU".to_owned()])
         }
         VerdictStatus::StaticOnly | VerdictStatus::Passed | VerdictStatus::Failed => {
             (NodeState::Ok, Action::Use, Vec::new())

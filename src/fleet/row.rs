@@ -107,6 +107,8 @@ pub struct NodeFacts {
     pub agent: Option<String>,
     /// Number of GPUs.
     pub gpu_count: Option<usize>,
+    /// How many GPUs its scheduler says that it has.
+    pub configured_gpus: Option<usize>,
     /// Models of the GPUs, each once, apart by commas.
     pub gpu_model: Option<String>,
     /// The GPUs, if the driver listed them.

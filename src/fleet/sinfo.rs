@@ -121,6 +121,7 @@ pub fn select(
     let not_run = |node: &str, why: String| Heard {
         asked: Some(node.to_owned()),
         source: String::new(),
+        gpus: None,
         outcome: Outcome::NotRun { why },
     };
     for name in names.iter().flatten().filter(|name| !chosen.contains_key(*name)) {

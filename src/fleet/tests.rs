@@ -124,7 +124,7 @@ fn heard(line: &str, asked: Option<&str>) -> Heard {
         NodeLine::Stage(_, stage) => Outcome::Silent { stage: Some(stage), why: "its log ends".to_owned() },
         NodeLine::Damaged { why, .. } => Outcome::Silent { stage: None, why: why.to_owned() },
     };
-    Heard { asked: asked.map(str::to_owned), source: "file".to_owned(), outcome }
+    Heard { asked: asked.map(str::to_owned), source: "file".to_owned(), gpus: None, outcome }
 }
 
 fn fleet(change: impl Fn(usize, &mut Made)) -> Fleet {
@@ -221,6 +221,7 @@ fn exit_code_follows_the_gravest_state() {
             Heard {
                 asked: Some("node2".to_owned()),
                 source: String::new(),
+                gpus: None,
                 outcome: Outcome::NotRun { why: "drained: Xid 79".to_owned() },
             },
         ]
@@ -438,10 +439,12 @@ fn hostile_texts_stay_texts() {
     let not_run = Heard {
         asked: Some("node4".to_owned()),
         source: String::new(),
+        gpus: None,
         outcome: Outcome::NotRun { why: HOSTILE.to_owned() },
     };
     let source = Heard {
         source: HOSTILE.to_owned(),
+        gpus: None,
         outcome: Outcome::Silent { stage: None, why: HOSTILE.to_owned() },
         asked: None,
     };

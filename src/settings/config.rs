@@ -2,27 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::configured_index::ConfiguredIndex;
 use super::engine::EngineConfig;
-use super::environment::Environment;
 use super::error::SettingsError;
 use super::index::IndexConfig;
-use super::join::{ConfigText, Origins, joined};
 use super::mirrors::MirrorConfig;
 use super::named::{NamedIndexes, SecretSource};
 use super::network::NetworkConfig;
-use super::paths::UserDirectories;
 use super::policy::PolicyConfig;
 use super::registry::RegistryConfig;
-use super::site::{ROOT, SITE_FILE, read_site};
 use super::source::{SourceConfig, ToolkitConfig};
+use super::tables::Origins;
 use super::trust::TrustConfig;
-use super::variables;
-use crate::model::request::GlobalOptions;
 
 /// The settings of a user, `~/.config/envforge/config.toml`, over those of the machine, `/etc/envforge/config.toml`. Every table and key
 /// may be missing.
@@ -69,35 +64,6 @@ pub struct Config {
     pub origins: Origins,
 }
 
-/// Its tables.
-pub(super) const TABLES: [&str; 11] = [
-    "mirrors", "index", "indexes", "secrets", "network", "engine", "registry", "toolkit", "source", "trust",
-    "policy",
-];
-
-/// Reads the configuration file that an argument or the environment names, else the user's own, over that of the site. Returns its
-/// path, too, and what is to be warned of.
-pub(super) fn read_config(
-    args: &GlobalOptions,
-    environment: &Environment,
-    directories: &UserDirectories,
-) -> Result<(Utf8PathBuf, Config, Vec<String>), SettingsError> {
-    let site_file = Utf8Path::new(SITE_FILE);
-    let site = read_site(site_file, ROOT)?;
-    let site = site.as_ref().map(|text| ConfigText { file: site_file, text });
-    let named =
-        args.config.clone().or_else(|| variables::CONFIG.set_or_empty(environment).map(Utf8PathBuf::from));
-    let path = named.clone().unwrap_or_else(|| directories.config.join("config.toml"));
-    let text = match fs_err::read_to_string(&path) {
-        Ok(text) => Some(text),
-        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(cause) => return Err(SettingsError::Unreadable { cause }),
-    };
-    let user = text.as_ref().map(|text| ConfigText { file: &path, text });
-    let (config, warnings) = joined(site.as_ref(), user.as_ref())?;
-    Ok((path, config, warnings))
-}
-
 /// Returns the JSON schema of the configuration file.
 pub fn config_schema() -> schemars::Schema {
     schemars::schema_for!(Config)
@@ -114,6 +80,7 @@ pub fn parse_config(file: &Utf8Path, text: &str) -> Result<Config, SettingsError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::tables::TABLES;
 
     #[test]
     fn error_names_line_and_column() {

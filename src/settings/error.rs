@@ -2,8 +2,7 @@
 
 use camino::Utf8PathBuf;
 
-use super::config::TABLES;
-use super::site::SITE_FILE;
+use super::tables::{SITE_FILE, TABLES};
 use crate::failure::{Exit, Failure};
 use crate::model::image_mirrors::MirrorRuleError;
 

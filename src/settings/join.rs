@@ -1,16 +1,12 @@
 //! The configuration of a site and that of a user as one. Pure.
 
-use std::collections::BTreeMap;
-
 use camino::{Utf8Path, Utf8PathBuf};
 use toml::{Table, Value};
 
-use super::config::{Config, TABLES, parse_config};
+use super::config::{Config, parse_config};
 use super::error::SettingsError;
+use super::tables::{Origins, TABLES};
 use super::trust::{KeyPurpose, TrustConfig, TrustedKey};
-
-/// The file of each key that is set: `mirrors.debian`.
-pub type Origins = BTreeMap<String, Utf8PathBuf>;
 
 /// A configuration file.
 pub(super) struct ConfigText<'a> {

@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
 
-use super::config::{Config, read_config};
+use super::config::Config;
 use super::engine::EngineSettings;
 use super::environment::Environment;
 use super::error::SettingsError;
 use super::image_registry::RegistrySettings;
 use super::index::PackageIndexes;
-use super::join::Origins;
 use super::mirrors::MirrorConfig;
 use super::named::{NamedSecret, secrets};
 use super::network::NetworkSettings;
 use super::output::{Output, Terminals};
 use super::paths::{Paths, UserDirectories};
 use super::policy::PolicyConfig;
+use super::read::read_config;
 use super::registry::registry_settings;
 use super::signing::SigningSettings;
 use super::source::SourceSettings;
+use super::tables::Origins;
 use super::target::TargetOverrides;
 use super::trust::TrustConfig;
 use super::variables::VARIABLES;
@@ -122,6 +123,11 @@ impl Settings {
         let mut names = of_key.flat_map(|variable| variable.names);
         let is_set = |name: &&&str| self.environment.get(**name).is_some_and(|value| !value.is_empty());
         let variable = names.find(is_set).map(|name| (*name).to_owned());
+        // The one whose name is the index's.
+        let of_index = key
+            .strip_prefix("indexes.")
+            .map(|name| format!("ENVFORGE_INDEX_{}", name.to_ascii_uppercase().replace('-', "_")));
+        let variable = variable.or(of_index.filter(|name| is_set(&&&**name)));
         variable.or_else(|| self.origins.get(key).map(ToString::to_string))
     }
 }

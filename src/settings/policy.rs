@@ -11,8 +11,8 @@ use crate::model::request::{Level, MaxAge};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct PolicyConfig {
-    /// What must be proven of an image before `shell` and `run` start it and `push` gives it a tag without `-unverified`, by checks on
-    /// this machine or by evidence of a key in `[trust] keys`: `{ gpu = "here", level = "quick", max-age = "90d" }`.
+    /// The proof that an image needs, by checks on this machine or by evidence of a key in `[trust] keys`: `shell` and `run` start no
+    /// other, `build`, `push` and `verify` leave others `-unverified`. `{ gpu = "here", level = "quick", max-age = "90d" }`.
     pub require_evidence: Option<RequiredEvidence>,
     /// A stack of which the matrix does not know whether it runs: `"warn"` (default) or `"refuse"`.
     pub unknown: Option<UnknownStacks>,

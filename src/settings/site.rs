@@ -7,8 +7,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::error::SettingsError;
 
-/// The file.
-pub(crate) const SITE_FILE: &str = "/etc/envforge/config.toml";
 /// The largest one that is read.
 const LARGEST: u64 = 1 << 20;
 

@@ -33,7 +33,7 @@ pub struct TrustedKey {
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub not_after: Option<jiff::civil::Date>,
-    /// What its signature counts for: `"tests"`, `"provenance"`; both by default.
+    /// The purposes of its signature: `"tests"`, `"provenance"`; both by default.
     #[serde(default, rename = "for")]
     pub purposes: Option<Vec<KeyPurpose>>,
     /// Whether the site's configuration names it: then root alone may be able to change the file.
@@ -41,7 +41,7 @@ pub struct TrustedKey {
     pub is_of_site: bool,
 }
 
-/// What a key's signature counts for.
+/// A purpose of a key's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyPurpose {

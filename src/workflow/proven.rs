@@ -53,16 +53,16 @@ pub(crate) fn lock_of_build(
     reporter: &dyn Reporter,
     id: &str,
 ) -> Result<Option<Lock>, StoreError> {
-    let hash = match built_from(store, id)? {
-        Some(hash) => Some(hash),
-        None => signed_from(store, id)?,
+    let (hash, how) = match built_from(store, id)? {
+        Some(hash) => (Some(hash), "was built here"),
+        None => (signed_from(store, id)?, "has provenance by a trusted key"),
     };
     let Some(hash) = hash else { return Ok(None) };
     let lock = known_lock(store, &hash);
     if lock.is_none() {
         let (image, hash) = (short_id(id), short_id(&hash));
         let text = format!(
-            "image {image} is ours, but its lock {hash} is gone: nothing verifies it (pass the lock file: `envforge \
+            "image {image} {how}, but its lock {hash} is gone: nothing verifies it (pass the lock file: `envforge \
              verify {image} --lock FILE`)"
         );
         warn_once(reporter, text);

@@ -117,7 +117,7 @@ pub(crate) async fn proven_by_key(
     match answer {
         Ok(Ok(ForThisMachine::Proven(by))) => Ok(Some(by)),
         Ok(Ok(ForThisMachine::Not { reasons, .. })) => {
-            tracing::debug!(?reasons, "no evidence for this machine");
+            tracing::debug!(reasons = reasons.join("; "), "no evidence for this machine");
             Ok(None)
         }
         // Nothing depends on it.

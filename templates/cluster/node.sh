@@ -2,7 +2,7 @@
 # seconds); after them, the agent in base64. Standard input stays open as long as the caller lives: its end ends this.
 #
 # Prints one line when a stage begins and one line for the report. Every value is a word; texts are in base64.
-umask 022
+umask 077 # On a node of several users nobody else reads an image or starts a program of it.
 exec 3<&0
 LC_ALL=C
 export LC_ALL
@@ -56,12 +56,13 @@ clean() {
     [ -z "$watch" ] || kill "$watch" 2>/dev/null
     [ -z "$child" ] || kill "$child" 2>/dev/null
     # Ending the client does not end its container.
-    [ -z "$container" ] || timeout -k 2 20 "$tool" rm -f "$container" >/dev/null 2>&1
-    [ -z "$work" ] || rm -rf "$work"
+    [ -z "$container" ] || timeout -k 2 20 "$tool" rm -f -v "$container" >/dev/null 2>&1
+    # What code of the image left there, too.
+    [ -z "$work" ] || { chmod -R u+rwX "$work" 2>/dev/null; rm -rf "$work"; }
 }
 
 pull() {
-    case $tool in
+    case ${tool##*/} in
     apptainer | singularity) bounded "$pull_seconds" "$tool" pull --force "$work/image.sif" "docker://$image" ;;
     *) bounded 60 "$tool" image inspect "$image" || bounded "$pull_seconds" "$tool" pull "$image" ;;
     esac >/dev/null 2>"$work/errors"
@@ -69,27 +70,37 @@ pull() {
 
 # The agent in the image: no network, no capabilities, a read-only root; nothing of the node but its GPUs.
 check() {
-    local memory line options=() settings=(NCCL_SOCKET_IFNAME=lo XDG_CACHE_HOME=/tmp/.cache CUDA_CACHE_PATH=/tmp/.nv
+    local memory line variables options=() settings=(NCCL_SOCKET_IFNAME=lo XDG_CACHE_HOME=/tmp/.cache CUDA_CACHE_PATH=/tmp/.nv
         TRITON_CACHE_DIR=/tmp/.triton TORCHINDUCTOR_CACHE_DIR=/tmp/.inductor)
     memory=$(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
     gpu_options "${tool##*/}"
     for line in "${settings[@]}"; do options+=(--env "$line"); done
-    case $tool in
+    case ${tool##*/} in
     apptainer | singularity)
+        # What a site or the caller sets for their own containers would open this one.
+        for line in $(compgen -e); do
+            case $line in APPTAINER* | SINGULARITY*) unset "$line" ;; esac
+        done
+        for line in LD_PRELOAD LD_AUDIT GLIBC_TUNABLES; do options+=(--env "$line="); done
         mkdir "$work/scratch"
         bounded "$check_seconds" "$tool" exec "${options[@]}" --containall --cleanenv --net --network none --workdir "$work/scratch" \
             --pwd / --bind "$work/carried:/envforge:ro" "$work/image.sif" /envforge/agent "${words[@]}"
         ;;
     *)
         # The agent starts without what the image sets for the dynamic linker, and hands it to the checks.
+        if ! variables=$(timeout 60 "$tool" image inspect -f '{{range .Config.Env}}{{println .}}{{end}}' "$image" 2>"$work/errors"); then
+            code=125
+            return 1
+        fi
         while IFS= read -r line; do
             case $line in
             LD_*=* | GLIBC_TUNABLES=*) options+=(--env "${line%%=*}=" --env "ENVFORGE_CHILD_$line") ;;
             esac
-        done < <(timeout 60 "$tool" image inspect -f '{{range .Config.Env}}{{println .}}{{end}}' "$image" 2>/dev/null)
+        done <<<"$variables"
         [ "$tool" = podman ] || options+=(--memory "$((memory / 8 * 7))k")
         container=envforge-verify-$nonce-$(word "${SLURM_PROCID:-0}")
         bounded "$check_seconds" "$tool" run --rm --name "$container" "${options[@]}" --env HOME=/tmp --network none --read-only \
+            --log-driver none --no-healthcheck \
             --cap-drop ALL --security-opt no-new-privileges --pids-limit 16384 --shm-size "$((memory / 4))k" \
             --tmpfs "/tmp:rw,exec,nosuid,nodev,mode=1777,size=$((memory / 4))k" --volume "$work/carried:/envforge:ro" \
             --entrypoint /envforge/agent "$image" "${words[@]}"
@@ -111,7 +122,9 @@ main() {
     mkdir "$carried"
     sed -n '/^\.$/q;p' <&3 | base64 -d >"$carried/agent" 2>"$work/errors"
     printf %s "$expect" | base64 -d >"$carried/expect.txt"
-    chmod 755 "$work" "$carried" "$carried/agent"
+    # The image's user reads these; the folder above stays the caller's.
+    chmod 755 "$carried" "$carried/agent"
+    chmod 644 "$carried/expect.txt"
     if [ "$(sha256sum <"$carried/agent" | head -c 64)" != "$agent" ]; then
         echo "the agent did not arrive whole in $work" >>"$work/errors"
         code=1
@@ -126,7 +139,12 @@ main() {
     GPUS=${SLURM_STEP_GPUS:-${SLURM_JOB_GPUS:-}}
     [ -n "$GPUS" ] || [ ! -s "$work/gpus" ] || GPUS=all
     stage=runtime
-    if tool=$(tool 2>"$work/errors"); then
+    # A container that root starts with these has root's capabilities.
+    [ "$(id -u)" != 0 ] || ENVFORGE_WITH=$(printf '%s\n' ${ENVFORGE_WITH:-docker podman} | grep -vE '(^|/)(apptainer|singularity)$' | tr '\n' ' ')
+    if [ "$(id -u)" = 0 ] && [ -z "${ENVFORGE_WITH// /}" ]; then
+        code=127 tool=
+        echo "root's containers of apptainer have root's capabilities: ask as an ordinary user" >>"$work/errors"
+    elif tool=$(tool 2>"$work/errors"); then
         stage pull
         if pull; then
             stage check

@@ -336,7 +336,9 @@ fn repository_of_layers_is_shown_with_its_rights() {
     std::fs::write(program.path("config.toml"), config).expect("ours");
     let shown = |program: &Program, rights: &str| {
         let run = program.run(&["doctor", "-v"]);
-        let line = format!("ok       finished layers: box:5000/team/layers ({rights})\n");
+        let from = program.path("config.toml");
+        let from = from.file_name().expect("a name").to_string_lossy().into_owned();
+        let line = format!("ok       finished layers: box:5000/team/layers ({rights}) (from {from})\n");
         assert!(run.stdout.contains(&line), "`{line}` is missing in:\n{}", run.stdout);
     };
     shown(&program, "read only");
@@ -368,14 +370,14 @@ fn download_sources_are_shown_without_secrets() {
         .expect("ours");
     let run = program.run(&["doctor", "-v"]);
     for line in [
-        "ok       package index: https://***@wheels.test/simple\n",
-        "ok       framework index: https://frame.test/whl/{cuda}?***\n",
-        "ok       package index `own`: https://***@own.test/simple\n",
-        "ok       Debian mirror: http://debian.test/debian\n",
-        "ok       proxy HTTPS_PROXY: http://***@proxy.test:3128/\n",
-        "ok       proxy HTTP_PROXY: proxy.test:3128\n",
-        "ok       proxy NO_PROXY: localhost,.lan\n",
-        "warning  CA certificates: `/nonexistent.pem` is not a file\n",
+        "ok       package index: https://***@wheels.test/simple (from ENVFORGE_INDEX)\n",
+        "ok       framework index: https://frame.test/whl/{cuda}?*** (from ENVFORGE_FRAMEWORK_INDEX)\n",
+        "ok       package index `own`: https://***@own.test/simple (from ENVFORGE_INDEX_OWN)\n",
+        "ok       Debian mirror: http://debian.test/debian (from ENVFORGE_DEBIAN_MIRROR)\n",
+        "ok       proxy HTTPS_PROXY: http://***@proxy.test:3128/ (from HTTPS_PROXY)\n",
+        "ok       proxy HTTP_PROXY: proxy.test:3128 (from http_proxy)\n",
+        "ok       proxy NO_PROXY: localhost,.lan (from NO_PROXY)\n",
+        "warning  CA certificates: `/nonexistent.pem` is not a file (from ENVFORGE_CA_BUNDLE)\n",
     ] {
         assert!(run.stdout.contains(line), "`{line}` is missing in:\n{}", run.stdout);
     }

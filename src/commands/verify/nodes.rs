@@ -41,6 +41,10 @@ pub(super) async fn ask(
     if args.fleet.drain && !matches!(nodes, Nodes::Slurm(_)) {
         return Err(FleetError::NothingToDrain.into());
     }
+    let program = if matches!(nodes, Nodes::Slurm(_)) { "srun" } else { "ssh" };
+    if let Some(word) = args.fleet.words.first().filter(|word| !word.starts_with('-')) {
+        return Err(FleetError::Word { word: word.clone(), program }.into());
+    }
     let lock = lock_of(args, settings)?;
     let expected = expectations(lock.as_ref(), args.level);
     let limits = limits(args);
@@ -76,6 +80,7 @@ pub(super) async fn ask(
     };
     let image = image.to_string();
     let exit = show(&fleet, (Some(&image), &drains), args, settings)?;
+    let mut undrained = false;
     if args.fleet.yes {
         for drain in &drains {
             match drain_node(drain).await {
@@ -83,16 +88,17 @@ pub(super) async fn ask(
                 Err(why) => {
                     let text = format!("{} is not drained: {why}", drain.node);
                     reporter.report(Event::Warning { text });
+                    undrained = true;
                 }
             }
         }
     }
-    Ok(exit)
+    Ok(if undrained && exit == Exit::Done { Exit::Outside } else { exit })
 }
 
 fn heard_of(answer: Answer, expected: &ImageExpectations) -> Heard {
     let outcome = answer.report.map_or_else(|outcome| outcome, |report| judged(report, expected));
-    Heard { asked: Some(answer.node), source: String::new(), outcome }
+    Heard { asked: Some(answer.node), source: String::new(), gpus: answer.gpus, outcome }
 }
 
 /// The nodes to drain: each one that seems at fault is asked again, among all others as they were.
@@ -113,7 +119,7 @@ async fn to_drain(
     heard.extend(others);
     heard.extend(again.into_iter().map(|answer| heard_of(answer, expected)));
     let drains = confirm(fleet, &merge(heard, fleet.is_named));
-    let most = most_drained(fleet.rows.len());
+    let most = most_drained(fleet.rows.iter().filter(|row| row.verdict.is_some()).count());
     if drains.len() > most {
         let text = format!(
             "{} have a fault that was found twice, more than {most} of {}: none is drained; look for a common cause first",

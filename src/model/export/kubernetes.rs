@@ -115,14 +115,11 @@ fn write_yaml(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
-                match flow(field) {
-                    Some(text) => {
-                        let _ = writeln!(out, "{blank}{name}: {text}");
-                    }
-                    None => {
-                        let _ = writeln!(out, "{blank}{name}:");
-                        write_yaml(out, field, indent + 2);
-                    }
+                if let Some(text) = flow(field) {
+                    let _ = writeln!(out, "{blank}{name}: {text}");
+                } else {
+                    let _ = writeln!(out, "{blank}{name}:");
+                    write_yaml(out, field, indent + 2);
                 }
             }
         }

@@ -18,6 +18,14 @@ pub enum FleetError {
     /// `--drain` for hosts of ssh.
     #[error("--drain requires `--on slurm`")]
     NothingToDrain,
+    /// A word of the site that is no option: `ssh` would take it for the host, `srun` for the program.
+    #[error("`{word}` after `--` is not an option of `{program}`")]
+    Word {
+        /// The word.
+        word: String,
+        /// The program.
+        program: &'static str,
+    },
     /// No node is left to ask.
     #[error("no node found{}", within.as_ref().map_or_else(String::new, |within| format!(" in `{within}`")))]
     NoNode {
@@ -61,6 +69,7 @@ impl Failure for FleetError {
         match self {
             Self::NoDigest { .. }
             | Self::NothingToDrain
+            | Self::Word { .. }
             | Self::Hosts(_)
             | Self::File { .. }
             | Self::Empty { .. } => Exit::Usage,
@@ -75,6 +84,7 @@ impl Failure for FleetError {
                     .to_owned(),
             ],
             Self::Program { program, .. } => vec![format!("install `{program}`, or run this where it is")],
+            Self::Word { program, .. } => vec![format!("options that `{program}` needs at this site follow `--`: `-- --account=ml`")],
             Self::NothingToDrain | Self::Hosts(_) | Self::NoNode { .. } | Self::Scheduler { .. } | Self::File { .. } | Self::Empty { .. } => {
                 Vec::new()
             }

@@ -33,8 +33,9 @@ impl Processes {
         if jobs.is_empty() {
             return;
         }
-        let mut command = std::process::Command::new("scancel");
-        command.arg("--quiet").args(jobs.iter().map(ToString::to_string));
+        // Their numbers come from nodes: only the caller's own are meant. The controller may be gone.
+        let mut command = std::process::Command::new("timeout");
+        command.args(["20", "scancel", "--quiet", "--me"]).args(jobs.iter().map(ToString::to_string));
         let silent = || std::process::Stdio::null();
         drop(command.stdin(silent()).stdout(silent()).stderr(silent()).status());
     }

@@ -76,7 +76,7 @@ fn read_file(path: &Utf8Path, expected: &ImageExpectations) -> std::io::Result<V
     let source = path.file_stem().unwrap_or_default().to_owned();
     let silent = |why: &str| {
         let outcome = Outcome::Silent { stage: None, why: why.to_owned() };
-        vec![Heard { asked: None, source: source.clone(), outcome }]
+        vec![Heard { asked: None, source: source.clone(), gpus: None, outcome }]
     };
     let file = open_regular(path)?;
     let size = file.metadata()?.len();
@@ -93,7 +93,7 @@ fn read_file(path: &Utf8Path, expected: &ImageExpectations) -> std::io::Result<V
     if bytes.trim_ascii_start().starts_with(b"{") {
         if let Ok(verdict) = serde_json::from_slice::<Verdict>(&bytes) {
             let outcome = Outcome::Verdict(Box::new(bounded_report(verdict)));
-            return Ok(vec![Heard { asked: None, source, outcome }]);
+            return Ok(vec![Heard { asked: None, source, gpus: None, outcome }]);
         }
         if let Ok(Several { reports }) = serde_json::from_slice::<Several>(&bytes) {
             return Ok(silent(&format!("its file has reports of {} images, not of one", reports.len())));
@@ -105,7 +105,12 @@ fn read_file(path: &Utf8Path, expected: &ImageExpectations) -> std::io::Result<V
         let is_whole =
             !verdict.checks.iter().any(|check| check.id == envforge_protocol::CheckId::Agent.as_str());
         if is_whole {
-            return Ok(vec![Heard { asked: None, source, outcome: Outcome::Verdict(Box::new(verdict)) }]);
+            return Ok(vec![Heard {
+                asked: None,
+                source,
+                gpus: None,
+                outcome: Outcome::Verdict(Box::new(verdict)),
+            }]);
         }
         return Ok(silent("the agent's report in its file is cut"));
     }
@@ -156,7 +161,7 @@ fn heard_of(line: NodeLine, source: &str, expected: &ImageExpectations) -> Heard
         }
         NodeLine::Report(report) => (source.to_owned(), judged(report, expected)),
     };
-    Heard { asked: None, source, outcome }
+    Heard { asked: None, source, gpus: None, outcome }
 }
 
 /// A report with its verdict.

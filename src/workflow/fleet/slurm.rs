@@ -25,6 +25,8 @@ const JOB: &str = "envforge-verify";
 const ANSWER: Duration = Duration::from_mins(1);
 /// Seconds after which a job that does not start is refused: its nodes were idle a moment ago.
 const IMMEDIATE: u32 = 15;
+/// Jobs of one node each at one time: every one has three pipes.
+const ALONE: usize = 64;
 /// Lines that wait to be read.
 const WAITING: usize = 1_000;
 
@@ -32,6 +34,8 @@ const WAITING: usize = 1_000;
 pub(crate) struct Answer {
     /// Its name.
     pub(crate) node: String,
+    /// How many GPUs its scheduler says that it has.
+    pub(crate) gpus: Option<usize>,
     /// The report, if there is one.
     pub(crate) report: Result<Box<NodeReport>, Outcome>,
 }
@@ -107,7 +111,9 @@ async fn one_job(
     let ended = job.run(asked, processes).await?;
     if job.was_refused(&ended) && nodes.len() > 1 {
         tracing::debug!(error = ended.last_error(), "the job was refused: one job for each node");
+        let gate = Semaphore::new(ALONE);
         let single = nodes.iter().map(async |node| {
+            let _turn = gate.acquire().await;
             let mut job = Job::new(std::slice::from_ref(node));
             let ended = job.run(asked, processes).await?;
             Ok::<_, FleetError>(job.answers(&ended))
@@ -215,6 +221,9 @@ impl<'a> Job<'a> {
             self.order = Some(order_of(&place.job, self.nodes).await);
         }
         match line {
+            // A node that begins again and again would hold the call for ever.
+            NodeLine::Stage(_, stage) if self.stages.get(&rank).is_some_and(|(known, _)| stage <= *known) => {
+            }
             NodeLine::Stage(_, stage) => {
                 self.stages.insert(rank, (stage, Instant::now()));
                 asked.note(self.node(rank), stage);
@@ -266,7 +275,8 @@ impl<'a> Job<'a> {
                     Err(Outcome::Silent { stage, why })
                 }
             };
-            answers.push(Answer { node, report });
+            let gpus = Some(self.nodes[rank].gpus);
+            answers.push(Answer { node, gpus, report });
         }
         answers
     }

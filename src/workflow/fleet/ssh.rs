@@ -61,7 +61,7 @@ pub(crate) async fn ask_ssh(hosts: &[String], asked: &Asked<'_>) -> Result<Vec<A
     let all = hosts.iter().map(async |host| {
         let _turn = gate.acquire().await;
         let report = one_host(host, asked, &processes).await?;
-        Ok::<_, FleetError>(Answer { node: host.clone(), report })
+        Ok::<_, FleetError>(Answer { node: host.clone(), gpus: None, report })
     });
     futures_util::future::join_all(all).await.into_iter().collect()
 }
@@ -79,7 +79,7 @@ async fn one_host(
     let process = run(("ssh", command), input, &deadline, processes, sender);
     let (mut stage, mut report, mut damaged) = (None, None, None);
     let mut hear = |line: NodeLine| match line {
-        NodeLine::Stage(place, found) if place.nonce == asked.launcher.nonce => {
+        NodeLine::Stage(place, found) if place.nonce == asked.launcher.nonce && stage < Some(found) => {
             stage = Some(found);
             deadline.move_to(Instant::now() + asked.limits.of(found));
             asked.note(host, found);
@@ -100,7 +100,14 @@ async fn one_host(
         log.finish().into_iter().for_each(|(_, line)| hear(line));
     };
     let (ended, ()) = tokio::join!(process, listen);
-    let ended = ended?;
+    let ended = match ended {
+        Ok(ended) => ended,
+        // Of all hosts the others still answer, unless there is no ssh at all.
+        Err(FleetError::Program { program, cause }) if cause.kind() != std::io::ErrorKind::NotFound => {
+            return Ok(Err(Outcome::NotRun { why: format!("cannot run `{program}`: {cause}") }));
+        }
+        Err(error) => return Err(error),
+    };
     Ok(report.ok_or_else(|| silence(stage, damaged, &ended)))
 }
 
