@@ -48,7 +48,7 @@ fn check(id: &str, stage: &str, outcome: &str, detail: &str, median: Option<f64>
 
 fn good() -> String {
     check("gemm-fp32-own", "gpu", "passed", "exact", None)
-        + &check("gemm-large", "gpu", "passed", "exact", None)
+        + &check("gemm-tf32-own", "gpu", "passed", "exact", None)
         + DONE
 }
 
@@ -124,7 +124,7 @@ fn heard(line: &str, asked: Option<&str>) -> Heard {
         NodeLine::Stage(_, stage) => Outcome::Silent { stage: Some(stage), why: "its log ends".to_owned() },
         NodeLine::Damaged { why, .. } => Outcome::Silent { stage: None, why: why.to_owned() },
     };
-    Heard { asked: asked.map(str::to_owned), source: "file".to_owned(), gpus: None, outcome }
+    Heard { asked: asked.map(str::to_owned), source: "file".to_owned(), gpus: Some(2), outcome }
 }
 
 fn fleet(change: impl Fn(usize, &mut Made)) -> Fleet {
@@ -169,7 +169,7 @@ fn five_faults_are_named_first_and_fit_one_screen() {
         4 => node.driver = "550.54.15",
         5 => {
             (node.stage, node.code, node.why, node.lines) =
-                ("pull", 1, "no space left on device\n", String::new())
+                ("pull", 1, "no space left on device\n", String::new());
         }
         _ => {}
     });
@@ -201,14 +201,15 @@ fn five_faults_are_named_first_and_fit_one_screen() {
 
 #[test]
 fn exit_code_follows_the_gravest_state() {
-    let failed =
-        |_: usize, node: &mut Made| node.lines = check("gemm-large", "gpu", "failed", "wrong", None) + DONE;
+    let failed = |_: usize, node: &mut Made| {
+        node.lines = check("gemm-tf32-own", "gpu", "failed", "wrong", None) + DONE;
+    };
     let cut = |_: usize, node: &mut Made| node.lines = node.lines.replace(DONE, "");
     let slow_driver = |_: usize, node: &mut Made| node.driver = "1";
     let first = |change: fn(usize, &mut Made)| {
         fleet(move |number, node| {
             if number == 1 {
-                change(number, node)
+                change(number, node);
             }
         })
     };
@@ -236,23 +237,58 @@ fn failure_of_most_nodes_drains_none() {
     let wrong = |id: &str| check(id, "gpu", "failed", "wrong", None);
     let shared = fleet(|number, node| {
         if number <= 6 {
-            node.lines = wrong("gemm-large") + DONE;
+            node.lines = wrong("gemm-tf32-own") + DONE;
         }
         if number == 1 {
-            node.lines = wrong("gemm-large") + &wrong("gemm-fp32-own") + DONE;
+            node.lines = wrong("gemm-tf32-own") + &wrong("gemm-fp32-own") + DONE;
         }
     });
-    assert_eq!(shared.widespread, ["gemm-large"]);
-    assert_row(&shared, "node2", NodeState::Failed, Action::Watch, "gemm-large");
+    assert_eq!(shared.widespread, ["gemm-tf32-own"]);
+    assert_row(&shared, "node2", NodeState::Failed, Action::Watch, "gemm-tf32-own");
     assert_row(&shared, "node1", NodeState::Failed, Action::Drain, "gemm-fp32-own");
-    assert!(answer(&shared).contains("gemm-large fails on more than half of the nodes"));
+    assert!(answer(&shared).contains("gemm-tf32-own fails on more than half of the nodes"));
     let rare = fleet(|number, node| {
         if number <= 2 {
-            node.lines = wrong("gemm-large") + DONE;
+            node.lines = wrong("gemm-tf32-own") + DONE;
         }
     });
     assert!(rare.widespread.is_empty());
-    assert_row(&rare, "node2", NodeState::Failed, Action::Drain, "gemm-large");
+    assert_row(&rare, "node2", NodeState::Failed, Action::Drain, "gemm-tf32-own");
+}
+
+/// A check of a library that the image brings may fail by the image's will; and a node may have fewer GPUs than others.
+#[test]
+fn what_may_not_be_the_hosts_fault_is_watched() {
+    let wrong = |id: &str| check(id, "gpu", "failed", "wrong", None);
+    let library = fleet(|number, node| {
+        if number == 2 {
+            node.lines = wrong("gemm-large") + DONE;
+        }
+        if number == 3 {
+            node.lines = wrong("check:anything") + DONE;
+        }
+    });
+    assert_row(&library, "node2", NodeState::Failed, Action::Watch, "gemm-large");
+    assert_row(&library, "node3", NodeState::Failed, Action::Watch, "check:anything");
+    let mixed = ["node1", "node2", "node3", "node4"].map(|name| {
+        let mut node = made(name);
+        if name == "node4" {
+            node.gpus = 1;
+        }
+        Heard { gpus: None, ..node.heard() }
+    });
+    assert_row(&merge(mixed.to_vec(), false), "node4", NodeState::Different, Action::Watch, "GPUs 1");
+}
+
+/// Of two calls the later one counts, even if it came to nothing.
+#[test]
+fn newer_failure_to_report_outweighs_an_older_report() {
+    let old = made("node1");
+    let mut new = made("node1");
+    (new.stage, new.code, new.why, new.lines) = ("pull", 1, "no space left on device\n", String::new());
+    (new.nonce, new.began) = ("ffffffffffffffff", old.began + 86_400);
+    let fleet = merge(vec![new.heard(), old.heard()], false);
+    assert_eq!(fleet.rows[0].state, NodeState::NoReport, "{:?}", fleet.rows[0].why);
 }
 
 #[test]
@@ -306,14 +342,14 @@ fn report_of_another_node_is_refused_and_the_other_stays() {
 fn boot_or_gpu_of_two_nodes_is_refused_for_both() {
     let boot = fleet(|number, node| {
         if number <= 2 {
-            node.boot = "same".to_owned()
+            node.boot = "same".to_owned();
         }
     });
     assert_row(&boot, "node1", NodeState::NoReport, Action::Watch, "the boot same of `node2`");
     assert_row(&boot, "node2", NodeState::NoReport, Action::Watch, "the boot same of `node1`");
     let gpu = fleet(|number, node| {
         if number <= 2 {
-            node.ids = "copied".to_owned()
+            node.ids = "copied".to_owned();
         }
     });
     assert_row(&gpu, "node1", NodeState::NoReport, Action::Watch, "the GPU GPU-copied-");
@@ -324,7 +360,7 @@ fn boot_or_gpu_of_two_nodes_is_refused_for_both() {
 #[test]
 fn newest_report_of_a_node_counts_whatever_its_place() {
     let old = Made {
-        lines: check("gemm-large", "gpu", "failed", "wrong", None) + DONE,
+        lines: check("gemm-tf32-own", "gpu", "failed", "wrong", None) + DONE,
         nonce: "aaaa",
         ..made("node1")
     };
@@ -435,7 +471,8 @@ fn hostile_texts_stay_texts() {
     const HOSTILE: &str = "\u{1b}[2J<script>alert(1)</script>\u{202e}&\"'\rok use node1";
     let line = Made { stage: "pull", code: 1, why: HOSTILE, lines: String::new(), ..made("node1") }.line();
     let forged = made("node2").line().replace("node=node2", "node=\u{1b}[2J<b>x</b>");
-    let detail = Made { lines: check("gemm-large", "gpu", "failed", HOSTILE, None) + DONE, ..made("node3") };
+    let detail =
+        Made { lines: check("gemm-tf32-own", "gpu", "failed", HOSTILE, None) + DONE, ..made("node3") };
     let not_run = Heard {
         asked: Some("node4".to_owned()),
         source: String::new(),
@@ -472,7 +509,7 @@ fn matrix_has_the_checks_that_differ_by_groups_of_nodes() {
     let fleet = fleet(|number, node| {
         let outcome = |bad: bool| if bad { "failed" } else { "passed" };
         node.lines = check("gemm-fp32-own", "gpu", outcome(number == 1 || number == 2), "x", None)
-            + &check("gemm-large", "gpu", outcome(number == 1), "x", None)
+            + &check("gemm-tf32-own", "gpu", outcome(number == 1), "x", None)
             + &check("memory-peers", "gpu", "skipped", "one GPU", None)
             + &check("driver", "gpu", "passed", "x", None)
             + DONE;
@@ -484,7 +521,7 @@ fn matrix_has_the_checks_that_differ_by_groups_of_nodes() {
         matrix.rows,
         [
             ("gemm-fp32-own".to_owned(), vec!["failed", "failed", "ok"]),
-            ("gemm-large".to_owned(), vec!["failed", "ok", "ok"]),
+            ("gemm-tf32-own".to_owned(), vec!["failed", "ok", "ok"]),
         ]
     );
     let text = answer(&fleet);
@@ -498,7 +535,7 @@ fn matrix_has_the_checks_that_differ_by_groups_of_nodes() {
 fn many_faults_fit_one_screen() {
     let heard = (0..400).map(|number| {
         let mut node = made(&format!("node{number}"));
-        node.lines = check("gemm-large", "gpu", "failed", &format!("{number} elements differ"), None)
+        node.lines = check("gemm-tf32-own", "gpu", "failed", &format!("{number} elements differ"), None)
             + &check(&format!("own-{}", number % 40), "gpu", "failed", "x", None)
             + DONE;
         node.heard()
@@ -538,18 +575,18 @@ fn fault_that_is_found_twice_is_drained() {
             }
         })
     };
-    let mut first = with([Some("gemm-large"), Some("gemm-large"), Some("gemm-large")], true);
+    let mut first = with([Some("gemm-tf32-own"), Some("gemm-tf32-own"), Some("gemm-tf32-own")], true);
     assert_eq!(suspects(&first), ["node1", "node2", "node3", "node4"]);
-    let second = with([Some("gemm-large"), None, Some("memory-peers")], true);
+    let second = with([Some("gemm-tf32-own"), None, Some("memory-peers")], true);
     let drains = confirm(&mut first, &second);
     let reasons: Vec<_> = drains.iter().map(|drain| (drain.node.as_str(), drain.reason.as_str())).collect();
-    let (large, count) = ("envforge: gemm-large failed twice", "envforge: gpu-count failed twice");
+    let (large, count) = ("envforge: gemm-tf32-own failed twice", "envforge: gpu-count failed twice");
     assert_eq!(reasons, [("node1", large), ("node4", count)]);
     assert_eq!(
         drains[0].command()[2..],
         ["NodeName=node1".to_owned(), "State=DRAIN".to_owned(), format!("Reason={large}")]
     );
-    assert_row(&first, "node1", NodeState::Failed, Action::Drain, "gemm-large");
+    assert_row(&first, "node1", NodeState::Failed, Action::Drain, "gemm-tf32-own");
     assert_row(&first, "node2", NodeState::Failed, Action::Watch, "when asked again: ok");
     assert_row(&first, "node3", NodeState::Failed, Action::Watch, "when asked again: failed");
     assert_eq!([2, 8, 29, 30, 400].map(most_drained), [2, 2, 2, 3, 40]);

@@ -20,7 +20,7 @@ fn json(run: &Run) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", run.stdout, run.stderr))
 }
 
-/// `node1: failed drain gemm-large: …`, a line for each node.
+/// `node1: failed drain gemm-tf32-own: …`, a line for each node.
 fn rows(report: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let row = |node: &Value| {
@@ -72,7 +72,7 @@ fn nodes_of_slurm_become_rows_with_their_faults() {
     assert_rows(
         &rows(&report),
         &[
-            "node1: failed drain gemm-large: 3 elements differ",
+            "node1: failed drain gemm-tf32-own: 3 elements differ",
             "node2: no-report watch the checks ran into their deadline, after 2 checks, the last `gemm-fp32-own`",
             "node3: different drain GPUs 1, most have 2",
             "node4: slow watch speed-gemm-fp16 14 % under the median",
@@ -113,7 +113,9 @@ fn nodes_of_slurm_become_rows_with_their_faults() {
         assert!(containers.iter().all(|call| call.contains(word)), "`{word}` is missing: {containers:#?}");
     }
     // What ran into the deadline is removed by its name, and nothing of the launcher stays.
-    assert!(nodes.calls("docker").iter().any(|call| call.starts_with("node2 docker rm -f envforge-verify-")));
+    assert!(
+        nodes.calls("docker").iter().any(|call| call.starts_with("node2 docker rm -f -v envforge-verify-"))
+    );
     let left: Vec<_> = std::fs::read_dir(program.path("tmp"))
         .expect("ours")
         .map(|entry| entry.expect("one").path())
@@ -135,12 +137,13 @@ fn answer_for_people_names_bad_nodes_first() {
     assert_eq!(run.code, 1, "{}", run.stderr);
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert!(
-        lines[1].starts_with("failed  drain  node2") && lines[1].ends_with("gemm-large: 3 elements differ"),
+        lines[1].starts_with("failed  drain  node2")
+            && lines[1].ends_with("gemm-tf32-own: 3 elements differ"),
         "{}",
         run.stdout
     );
     assert!(lines[2].starts_with("ok      use    node[1,3-6]"), "{}", run.stdout);
-    assert!(run.stdout.contains("gemm-large  failed  ok"), "{}", run.stdout);
+    assert!(run.stdout.contains("gemm-tf32-own  failed  ok"), "{}", run.stdout);
     assert_eq!(lines.last(), Some(&"6 nodes: 1 failed, 5 ok"));
     let page = std::fs::read_to_string(program.path("nodes.html")).expect("a page");
     assert!(page.contains("6 nodes: 1 failed, 5 ok") && page.contains(IMAGE), "{page}");
@@ -235,7 +238,7 @@ fn interrupt_leaves_no_job() {
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     assert_eq!(child.wait().expect("a child of ours").code(), Some(130));
     assert_eq!(nodes.read("ended"), "ended\n");
-    assert_eq!(nodes.calls("scancel"), [" scancel --quiet 7"]);
+    assert_eq!(nodes.calls("scancel"), [" scancel --quiet --me 7"]);
     let end = Instant::now() + Duration::from_secs(10);
     loop {
         let left = std::fs::read_dir(program.path("tmp")).expect("ours").count();
@@ -364,12 +367,12 @@ fn files_of_any_origin_are_one_answer() {
     write("node7.log", "\u{1b}[2J<script>\n".repeat(10).as_bytes());
     write("node8.log", b"");
     write(".hidden", b"x");
-    let agent = "{\"schema\":1,\"agent\":\"envforge-agent\"}\n{\"id\":\"gemm-large\",\"stage\":\"gpu\",\"outcome\":\"passed\",\"detail\":\"exact\",\"measured\":{\"gpu.0\":\"NVIDIA H200 (sm_90)\"},\"expected\":{},\"hint\":null}\n";
+    let agent = "{\"schema\":1,\"agent\":\"envforge-agent\"}\n{\"id\":\"gemm-tf32-own\",\"stage\":\"gpu\",\"outcome\":\"passed\",\"detail\":\"exact\",\"measured\":{\"gpu.0\":\"NVIDIA H200 (sm_90)\"},\"expected\":{},\"hint\":null}\n";
     write("node10.jsonl", format!("{agent}{{\"done\":true,\"seconds\":1}}\n").as_bytes());
     write("node11.jsonl", agent.as_bytes());
     let several = r#"{"schema":1,"verdict":"passed","reports":[{},{}],"errors":[]}"#;
     write("node12.json", several.as_bytes());
-    let lying = r#"{"schema":1,"image":"x","executed":true,"verdict":"passed","checks":[{"id":"gemm-large","stage":"gpu","outcome":"failed","detail":"\u001b[2Jwrong","measured":{}}],"gpus":["a"],"versions":{},"seconds":1,"level":"full"}"#;
+    let lying = r#"{"schema":1,"image":"x","executed":true,"verdict":"passed","checks":[{"id":"gemm-tf32-own","stage":"gpu","outcome":"failed","detail":"\u001b[2Jwrong","measured":{}}],"gpus":["a"],"versions":{},"seconds":1,"level":"full"}"#;
     write("node13.json", lying.as_bytes());
     let huge = std::fs::File::create(program.path("reports/node14.log")).expect("ours");
     huge.set_len(600 << 20).expect("sparse");
@@ -387,7 +390,7 @@ fn files_of_any_origin_are_one_answer() {
         &rows(&json(&run)),
         &[
             "node1: ok",
-            "node2: failed drain gemm-large: 3 elements differ",
+            "node2: failed drain gemm-tf32-own: 3 elements differ",
             "node3: ok",
             "node4: ok",
             "node5: no-report watch damaged report: the line is cut",
@@ -397,7 +400,7 @@ fn files_of_any_origin_are_one_answer() {
             "node10: ok",
             "node11: no-report watch the agent's report in its file is cut",
             "node12: no-report watch its file has reports of 2 images",
-            "node13: failed drain gemm-large: \\u{1b}[2Jwrong",
+            "node13: failed drain gemm-tf32-own: \\u{1b}[2Jwrong",
             "node14: no-report watch the file is larger than 512 MiB",
         ],
     );
@@ -482,7 +485,7 @@ fn drain_prints_the_command_for_faults_that_are_found_twice() {
     assert_eq!(
         printed,
         [
-            "scontrol update NodeName=node2 State=DRAIN 'Reason=envforge: gemm-large failed twice'",
+            "scontrol update NodeName=node2 State=DRAIN 'Reason=envforge: gemm-tf32-own failed twice'",
             "scontrol update NodeName=node3 State=DRAIN 'Reason=envforge: gpu-count failed twice'",
         ]
     );
@@ -496,12 +499,12 @@ fn drain_prints_the_command_for_faults_that_are_found_twice() {
     assert_eq!(
         nodes.calls("scontrol"),
         [
-            " scontrol update NodeName=node2 State=DRAIN Reason=envforge: gemm-large failed twice",
+            " scontrol update NodeName=node2 State=DRAIN Reason=envforge: gemm-tf32-own failed twice",
             " scontrol update NodeName=node3 State=DRAIN Reason=envforge: gpu-count failed twice",
         ]
     );
     assert!(run.stderr.contains("drained node2\ndrained node3\n"), "{}", run.stderr);
-    assert_eq!(json(&run)["drain"][0]["command"][4], "Reason=envforge: gemm-large failed twice");
+    assert_eq!(json(&run)["drain"][0]["command"][4], "Reason=envforge: gemm-tf32-own failed twice");
     nodes.write("no-operator", "");
     let run = ask(&program, "slurm", &["--drain", "--yes"]);
     assert!(

@@ -38,7 +38,7 @@ run)
     [ "$fault" != failed ] || outcome=failed
     # A fault that is not there when the node is asked again.
     [ "$fault" != once ] || { outcome=failed; rm "$here/faults/$node"; }
-    line gemm-large gpu "$outcome" "$([ $outcome = passed ] && echo exact || echo '3 elements differ')" ""
+    line gemm-tf32-own gpu "$outcome" "$([ $outcome = passed ] && echo exact || echo '3 elements differ')" ""
     speed=700
     [ "$fault" != slow ] || speed=600
     line speed-gemm-fp16 perf passed fast ",\"median\":\"$speed\""

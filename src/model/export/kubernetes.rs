@@ -196,11 +196,9 @@ mod tests {
         let files =
             kubernetes(&lock, &Shell::default(), &pushed, &agent, Matrix::embedded()).expect("it runs");
         let short = lock.hash()[..12].to_owned();
-        let all: String = files
-            .iter()
-            .filter(|(name, _)| *name != "expect.yaml")
-            .map(|(name, text)| format!("--- {name}\n{}", text.replace(&short, "LOCK")))
-            .collect();
+        let shown = files.iter().filter(|(name, _)| *name != "expect.yaml");
+        let shown = shown.map(|(name, text)| ["--- ", name, "\n", &text.replace(&short, "LOCK")].concat());
+        let all = shown.collect::<Vec<_>>().concat();
         insta::assert_snapshot!(all);
     }
 

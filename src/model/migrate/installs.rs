@@ -205,11 +205,11 @@ mod tests {
 
     #[test]
     fn notebook_gives_its_commands() {
-        let text = r##"{"cells": [
+        let text = r#"{"cells": [
             {"cell_type": "markdown", "source": ["!pip install not-this"]},
             {"cell_type": "code", "source": ["!pip install torch==2.3.0 einops\n", "import torch\n", "!nvidia-smi"]},
             {"cell_type": "code", "source": "%pip install timm"},
-            {"cell_type": "code", "source": "%%bash\npip install peft\n"}], "nbformat": 4}"##;
+            {"cell_type": "code", "source": "%%bash\npip install peft\n"}], "nbformat": 4}"#;
         let reading = from_notebook("x.ipynb", text, Matrix::current());
         assert_eq!(requirements(&reading), ["torch==2.3.0", "einops", "timm", "peft"]);
         assert_eq!(reading.left.len(), 1);
