@@ -108,7 +108,7 @@ async fn readings(
     }
 }
 
-/// Whether a name that is no path is one of an image: with a tag or a digest.
+/// Whether a name, not of a file, is one of an image: with a tag or a digest.
 fn is_image_name(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     last.contains([':', '@']) && name.parse::<ImageRef>().is_ok()

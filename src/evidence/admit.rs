@@ -3,7 +3,7 @@
 use envforge_protocol::Level;
 use jiff::{SignedDuration, Timestamp};
 
-use super::collection::{CLOCKS, Collection, Known};
+use super::collection::{Collection, Known, is_ahead};
 use super::entry::Entry;
 use crate::model::compat::Matrix;
 use crate::model::versions::{ComputeCapability, DriverVersion};
@@ -158,7 +158,7 @@ fn fits(entry: &Entry, wanted: &Wanted, now: Timestamp) -> Result<Vec<String>, S
     if entry.level < wanted.level {
         return Err(format!("level {} is below {}", entry.level, wanted.level));
     }
-    if entry.checked > now.saturating_add(CLOCKS).unwrap_or(now) {
+    if is_ahead(entry.checked, now) {
         return Err(format!("checked on {}, and this machine's clock says {now}", entry.checked));
     }
     let age = now.duration_since(entry.checked);

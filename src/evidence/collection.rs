@@ -14,7 +14,12 @@ use super::statement::{Statement, StatementError};
 use crate::model::image_digest::Digest;
 
 /// How far the clocks of two machines may be apart.
-pub(super) const CLOCKS: SignedDuration = SignedDuration::from_mins(10);
+const CLOCKS: SignedDuration = SignedDuration::from_mins(10);
+
+/// Whether a stamp of another machine is later than `now`, by more than clocks may be apart.
+pub(crate) fn is_ahead(stamp: Timestamp, now: Timestamp) -> bool {
+    stamp > now.saturating_add(CLOCKS).unwrap_or(now)
+}
 
 /// A key that is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,7 +164,7 @@ impl Collection {
             self.ignored.push(format!("{what}: about another image"));
             return None;
         }
-        if statement.issued > now.saturating_add(CLOCKS).unwrap_or(now) {
+        if is_ahead(statement.issued, now) {
             self.ignored
                 .push(format!("{what}: signed on {}, and this machine's clock says {now}", statement.issued));
             // A clock that is wrong proves nothing, and takes back all the same.

@@ -17,6 +17,7 @@ mod saved;
 mod statement;
 
 pub use admit::{Admission, Wanted, WantedGpu, admit, is_model};
+pub(crate) use collection::is_ahead;
 pub use collection::{Collection, Known, Signer};
 pub use documents::{
     Attestation, Bundle, Legacy, Referrer, legacy_tag, referrers, referrers_tag, with_referrers,

@@ -24,7 +24,7 @@ pub enum SettingsError {
         /// What is wrong, with line and column.
         detail: String,
     },
-    /// Somebody other than root could change the configuration of the site.
+    /// A user other than root could change the configuration of the site.
     #[error("{file}, the configuration of this site, is not read: {path} is not root's alone ({why})")]
     NotRoots {
         /// The file.

@@ -41,7 +41,7 @@ pub(super) fn read_site(file: &Utf8Path, owner: Owner<'_>) -> Result<Option<Stri
     if let Some((path, why)) = changeable(&real, owner).map_err(unreadable)? {
         return Err(SettingsError::NotRoots { file: file.to_owned(), path, why });
     }
-    // Nobody else could have put another file there since.
+    // No other user could have put another file there since.
     let mut text = String::new();
     let opened = fs_err::File::open(&real).map_err(unreadable)?;
     opened
@@ -60,7 +60,7 @@ fn leads_nowhere(path: &Utf8Path) -> bool {
     fs_err::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) && fs_err::metadata(path).is_err()
 }
 
-/// The part of a path without links that somebody other than its owner could change, with the reason; `None`: there is none.
+/// The part of a path without links that a user other than its owner could change, with the reason; `None`: there is none.
 pub(crate) fn changeable(
     path: &Utf8Path,
     owner: Owner<'_>,
@@ -119,7 +119,7 @@ mod tests {
         mode(&below, 0o777);
         refused(owner, &below, "others can write it (mode 777)");
         mode(&below, 0o755);
-        // A link into a folder of somebody else, and one that leads nowhere.
+        // A link into a folder of another user, and one that leads nowhere.
         let open = top.join("open");
         fs_err::create_dir(&open).expect("ours");
         fs_err::rename(&file, open.join("real.toml")).expect("ours");

@@ -32,7 +32,7 @@ use crate::workflow::custom_base::NamedBase;
 use crate::workflow::damaged::{Replaced, Subject};
 use crate::workflow::disk_space;
 use crate::workflow::error::CommandError;
-use crate::workflow::evidence::{attach, signing_key, subject_of};
+use crate::workflow::evidence::{attach, signing_key};
 use crate::workflow::finished_image::finished_image;
 use crate::workflow::gpus;
 use crate::workflow::image_records;
@@ -41,7 +41,7 @@ use crate::workflow::proven::{reports_of, save_report};
 use crate::workflow::provenance::attach_provenance;
 use crate::workflow::publish_layers::publish_layers;
 use crate::workflow::push::{Pushed, push, pushable, warn_of_licences};
-use crate::workflow::required_evidence::{known_digests, status_by_policy};
+use crate::workflow::required_evidence::{status_by_policy, subject_here};
 use crate::workflow::session::Session;
 use crate::workflow::shared_wheel::note_compiled;
 use crate::workflow::stage_timings::StageTimings;
@@ -207,9 +207,7 @@ async fn attest_build(
         attested.push(line);
         let entries = Entry::of_report(verdict, &agent::sha256());
         if !entries.is_empty() {
-            let digests = known_digests(session, image)?;
-            let machine = session.engine.info().machine;
-            let subject = subject_of(&session.registry, &target, (&image.id, &digests), machine).await?;
+            let subject = subject_here(session, &target, image).await?;
             attach(&session.registry, (&target, &subject), key, &entries, &session.reporter).await?;
         }
     }

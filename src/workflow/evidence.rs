@@ -132,7 +132,7 @@ pub enum EvidenceError {
         /// Why.
         why: String,
     },
-    /// What is signed is larger than readers take.
+    /// Larger than readers take.
     #[error("nothing is attached to `{image}`: {what} is {size} bytes large, limit {limit}")]
     TooLarge {
         /// The image.

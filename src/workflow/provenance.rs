@@ -4,10 +4,12 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::engine::ImageInfo;
-use crate::evidence::{Envelope, PROVENANCE_TYPE, Provenance, PublicKey, SBOM_TYPE, Signer, SigningKey};
+use crate::evidence::{
+    Envelope, PROVENANCE_TYPE, Provenance, PublicKey, SBOM_TYPE, Signer, SigningKey, is_ahead,
+};
 use crate::model::image_ref::ImageRef;
 use crate::model::lock::Lock;
 use crate::registry::{LARGEST_DOCUMENT, NewEvidence};
@@ -15,12 +17,10 @@ use crate::report::Event;
 use crate::settings::KeyPurpose;
 use crate::store::built_images::built_from;
 use crate::workflow::error::CommandError;
-use crate::workflow::evidence::{EvidenceError, SETTLING, is_unknown, subject_of, trusted_keys};
-use crate::workflow::required_evidence::known_digests;
+use crate::workflow::evidence::{EvidenceError, SETTLING, is_unknown, trusted_keys};
+use crate::workflow::required_evidence::subject_here;
 use crate::workflow::session::Session;
 
-/// How far the clocks of two machines may be apart.
-const CLOCKS: SignedDuration = SignedDuration::from_mins(10);
 /// How long registries may take to say what an image was built from.
 const DEADLINE: Duration = Duration::from_mins(1);
 /// How often it is attached anew because another writer wrote over it.
@@ -50,9 +50,7 @@ pub(crate) async fn attach_provenance(
     key: &SigningKey,
 ) -> Result<String, CommandError> {
     require_built_here(session, image, Some(lock))?;
-    let machine = session.engine.info().machine;
-    let digests = known_digests(session, image)?;
-    let subject = subject_of(&session.registry, target, (&image.id, &digests), machine).await?;
+    let subject = subject_here(session, target, image).await?;
     let digest = &subject.manifest.digest;
     let provenance = Provenance {
         name: subject.name.clone(),
@@ -143,10 +141,7 @@ async fn in_registry(
     (name, image): (&ImageRef, &ImageInfo),
     signers: &[Signer],
 ) -> Result<Option<(Lock, PublicKey)>, CommandError> {
-    let machine = session.engine.info().machine;
-    let digests = known_digests(session, image)?;
-    let subject = subject_of(&session.registry, name, (&image.id, &digests), machine).await?;
-    let digest = subject.manifest.digest;
+    let digest = subject_here(session, name, image).await?.manifest.digest;
     let list = session.registry.provenance(name, &digest).await?;
     let note = |why: &str| {
         let text = format!("provenance of {name} does not count: {why}");
@@ -168,7 +163,7 @@ async fn in_registry(
             note(&format!("signed after the key's `not-after` by {}", signer.key));
             continue;
         }
-        if provenance.issued > now.saturating_add(CLOCKS).unwrap_or(now) {
+        if is_ahead(provenance.issued, now) {
             note(&format!("signed on {}, and this machine's clock says {now}", provenance.issued));
             continue;
         }

@@ -15,6 +15,7 @@ use crate::model::image_digest::Digest;
 use crate::model::image_ref::ImageRef;
 use crate::model::request::Level;
 use crate::model::verdict::tag_policy::TagStatus;
+use crate::registry::EvidenceSubject;
 use crate::report::Event;
 use crate::settings::{KeyPurpose, ProvenOn, RequiredEvidence};
 use crate::store::built_images::pushed_digests;
@@ -112,8 +113,8 @@ pub(crate) async fn proven_by_key(
     let here = RequiredEvidence::default();
     // The line names GPU and driver: where this machine's are not known, any evidence is worth showing.
     let any = RequiredEvidence { gpu: Some(ProvenOn::Any), ..here.clone() };
-    let required = if wanted(session, &here).is_ok() { here } else { any };
-    let answer = tokio::time::timeout(PATIENCE, for_this_machine(session, image, &required)).await;
+    let Ok(wanted) = wanted(session, &here).or_else(|_| wanted(session, &any)) else { return Ok(None) };
+    let answer = tokio::time::timeout(PATIENCE, proven_for(session, image, &wanted)).await;
     match answer {
         Ok(Ok(ForThisMachine::Proven(by))) => Ok(Some(by)),
         Ok(Ok(ForThisMachine::Not { reasons, .. })) => {
@@ -125,7 +126,10 @@ pub(crate) async fn proven_by_key(
             session.reporter.report(Event::Warning { text: format!("evidence is not looked at: {error}") });
             Ok(None)
         }
-        Err(_) => Ok(None),
+        Err(_) => {
+            tracing::debug!(seconds = PATIENCE.as_secs(), "no answer about evidence");
+            Ok(None)
+        }
     }
 }
 
@@ -135,12 +139,20 @@ async fn for_this_machine(
     image: &ImageInfo,
     required: &RequiredEvidence,
 ) -> Result<ForThisMachine, CommandError> {
-    let wanted = match wanted(session, required) {
-        Ok(wanted) => wanted,
-        Err(why) => return Ok(ForThisMachine::Not { reasons: vec![why], is_known: false }),
-    };
+    match wanted(session, required) {
+        Ok(wanted) => proven_for(session, image, &wanted).await,
+        Err(why) => Ok(ForThisMachine::Not { reasons: vec![why], is_known: false }),
+    }
+}
+
+/// The same for what is asked of evidence.
+async fn proven_for(
+    session: &Session<'_>,
+    image: &ImageInfo,
+    wanted: &Wanted,
+) -> Result<ForThisMachine, CommandError> {
     let (matrix, now) = (Matrix::current(), Timestamp::now());
-    let mut reasons: Vec<String> = match admit(&of_this_machine(session, image)?, &wanted, matrix, now) {
+    let mut reasons: Vec<String> = match admit(&of_this_machine(session, image)?, wanted, matrix, now) {
         Admission::Admitted(proofs) => {
             let known = proofs.into_iter().map(|(known, _)| known).collect();
             return Ok(ForThisMachine::Proven(ProvenBy::ThisMachine(known)));
@@ -181,7 +193,7 @@ async fn for_this_machine(
                 ));
             }
             Ok(InRegistry { digest, found, .. }) => {
-                match admit(&Collection::by(&signers, &found, &digest, now), &wanted, matrix, now) {
+                match admit(&Collection::by(&signers, &found, &digest, now), wanted, matrix, now) {
                     Admission::Admitted(proofs) => {
                         let known = proofs.into_iter().map(|(known, _)| known).collect();
                         return Ok(ForThisMachine::Proven(ProvenBy::Key(known)));
@@ -225,8 +237,19 @@ struct InRegistry {
     skipped: Vec<String>,
 }
 
+/// The image in its registry, compared with what this machine pulled or pushed.
+pub(crate) async fn subject_here(
+    session: &Session<'_>,
+    name: &ImageRef,
+    image: &ImageInfo,
+) -> Result<EvidenceSubject, CommandError> {
+    let machine = session.engine.info().machine;
+    let digests = known_digests(session, image)?;
+    subject_of(&session.registry, name, (&image.id, &digests), machine).await
+}
+
 /// The digests under which registries have the image, as far as this machine pulled or pushed it.
-pub(crate) fn known_digests(session: &Session<'_>, image: &ImageInfo) -> Result<Vec<Digest>, CommandError> {
+fn known_digests(session: &Session<'_>, image: &ImageInfo) -> Result<Vec<Digest>, CommandError> {
     let digest = |text: &String| text.parse::<ImageRef>().ok()?.digest().cloned();
     let mut known: Vec<Digest> = image.digests.iter().filter_map(digest).collect();
     known.extend(pushed_digests(&session.store, &image.id)?);

@@ -23,14 +23,14 @@ use crate::settings::Settings;
 use crate::store::{Store, StoreError, reports, write_atomically};
 use crate::workflow::check::{CheckTarget, check};
 use crate::workflow::error::CommandError;
-use crate::workflow::evidence::{EvidenceError, attach, signing_key, subject_of};
+use crate::workflow::evidence::{EvidenceError, attach, signing_key};
 use crate::workflow::gpus::selection;
 use crate::workflow::image_error::ImageError;
 use crate::workflow::named::{Named, short_id};
 use crate::workflow::proven::{lock_of_build, proven, reports_of, save_report};
 use crate::workflow::push::{Pushed, push_verified, pushable, warn_of_licences};
 use crate::workflow::request_error::RequestError;
-use crate::workflow::required_evidence::{known_digests, status_by_policy};
+use crate::workflow::required_evidence::{status_by_policy, subject_here};
 use crate::workflow::session::Session;
 use crate::workflow::speed_baseline;
 use crate::workflow::verify_target::{Provenance, found, local, provenance};
@@ -225,9 +225,7 @@ async fn attest(
     }
     let target =
         where_pushed(name, image, reward).ok_or_else(|| EvidenceError::NotPushed { image: named() })?;
-    let machine = session.engine.info().machine;
-    let known = known_digests(session, image)?;
-    let subject = subject_of(&session.registry, &target, (&image.id, &known), machine).await?;
+    let subject = subject_here(session, &target, image).await?;
     let attached = attach(&session.registry, (&target, &subject), key, &entries, &session.reporter).await?;
     reward.attested.push(format!("{} by key {}", attached.pinned, attached.key));
     Ok(())

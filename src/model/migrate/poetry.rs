@@ -207,7 +207,7 @@ fn markers_of(value: &Value) -> String {
     markers.join(" and ")
 }
 
-/// A package with a marker, `None` if it is no marker.
+/// A package with a marker; `None` if the text is not one.
 fn with_marker(mut asked: Asked, marker: &str) -> Option<Asked> {
     if !marker.is_empty() {
         asked.marker = MarkerTree::from_str(marker).ok()?;

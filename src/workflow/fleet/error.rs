@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use crate::fleet::HostListError;
 
-/// Why there is no answer about nodes.
+/// Why nodes were not asked, or gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     /// `--on` without an image by its digest: nodes would take different ones.
